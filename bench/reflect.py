@@ -1,0 +1,146 @@
+"""
+What a night costs: the Reflector on a vault of N notes, after 0, 10 and 100 of them have changed.
+
+    python bench/reflect.py [--notes 1000 10000] [--json]
+
+The model is scripted, so its calls and tokens are counted and its time is nothing. CPU seconds are those of
+this process over refresh and cycle; "command" is a whole `omg reflect` of its own, imports included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from planted import NOW, Scripted, graph_of, home_at, note, put  # from the tests
+
+from omg.graph import Graph
+from omg.home import Home
+from omg.node import Node
+from omg.observe import Observer
+from omg.reflect import Cycle, reflect
+
+TYPES = ("fact",) * 5 + ("episode",) * 3 + ("preference", "decision", "project")
+PEOPLE = ("Ines", "Tomas", "Alma", "Bruno", "Clara", "Duarte")
+
+
+def vocabulary(rnd: random.Random) -> list[list[str]]:
+    """Forty subjects of sixty words each, from real English."""
+    from wordfreq import top_n_list
+
+    words = [w for w in top_n_list("en", 12_000)[800:] if w.isalpha() and w.isascii() and len(w) > 3]
+    return [rnd.sample(words, 60) for _ in range(40)]
+
+
+def nodes(
+    count: int, subjects: list[list[str]], rnd: random.Random, start: int = 0, days: int = 800
+) -> list[Node]:
+    """*count* notes said within *days* before NOW, numbered from *start*."""
+    found = []
+    for n in range(start, start + count):
+        subject = subjects[rnd.randrange(len(subjects))]
+        kind, words = rnd.choice(TYPES), rnd.sample(subject[:30], 2) + rnd.sample(subject, 5)
+        day = NOW.date() - dt.timedelta(rnd.randrange(days))
+        line = (
+            f"{rnd.choice(PEOPLE)} {words[0]} the {words[1]} {words[2]} with {words[3]} and {words[4]} {n}."
+        )
+        body = f"{line} It was about {words[5]} and {words[6]}."
+        path = f"nodes/{kind}/{words[1]}-{words[2]}-{n}"
+        more: dict[str, Any] = {"event": str(day)} if kind == "episode" else {}
+        if rnd.random() < 0.2:
+            more["priority"] = "low"
+        found.append(note(path, line, day, tags=(subject[0],), body=body, **more))
+    return found
+
+
+def night(home: Home, graph: Graph, when: dt.datetime, observer: Observer) -> tuple[float, float, Cycle]:
+    """CPU and wall seconds of one cycle, refresh included."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    home.refresh(graph)
+    cycle = reflect(graph, observer, home.config, when)
+    return time.process_time() - cpu, time.perf_counter() - wall, cycle
+
+
+def command(home: Home) -> float:
+    """CPU seconds of `omg reflect` as cron runs it, offline."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    env = {**os.environ, "OMG_HOME": str(home.folder), "PYTHONPATH": str(ROOT), "OMG_TIME_ZONE": "UTC"}
+    subprocess.run(
+        [sys.executable, "-m", "omg.cli", "reflect"], env=env, check=True, stdout=subprocess.DEVNULL
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def measure(count: int) -> list[dict[str, Any]]:
+    rnd = random.Random(11)
+    subjects, rows = vocabulary(rnd), []
+
+    def row(what: str, cpu: float, wall: float, cycle: Cycle) -> None:
+        files = len(cycle.receipt.changes) if cycle.receipt else 0
+        rows.append(
+            {
+                "notes": count,
+                "after": what,
+                "cpu_s": round(cpu, 2),
+                "wall_s": round(wall, 2),
+                "calls": cycle.calls,
+                "tokens": cycle.tokens,
+                "files": files,
+                "did": cycle.headline,
+            }
+        )
+        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+
+    with tempfile.TemporaryDirectory() as folder:
+        home = home_at(Path(folder))
+        graph = graph_of(home)
+        put(graph, nodes(count, subjects, rnd))
+        home.refresh(graph)
+        offline, model = Observer(), Observer(Scripted(), "scripted", 128_000)
+        row("first night, offline", *night(home, graph, NOW, offline))
+        row("0, offline", *night(home, graph, NOW + dt.timedelta(hours=1), offline))
+        row("first night with a model", *night(home, graph, NOW + dt.timedelta(hours=2), model))
+        for n, changed in enumerate((0, 10, 100)):
+            put(graph, nodes(changed, subjects, rnd, start=count + 1000 * n, days=3))
+            row(str(changed), *night(home, graph, NOW + dt.timedelta(days=1 + n), model))
+        home.close()
+        cpu = command(home)  # the first takes in that the day is another one
+        cpu = command(home)
+        rows.append({"notes": count, "after": "0, whole command, offline", "cpu_s": round(cpu, 2)})
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--notes", type=int, nargs="+", default=[1_000, 10_000])
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    rows = [row for count in options.notes for row in measure(count)]
+    if options.json:
+        return print(json.dumps(rows, indent=1))
+    print("| notes | changed | CPU s | wall s | calls | tokens | files | what it did |")
+    print("|---|---|---|---|---|---|---|---|")
+    for r in rows:
+        print(
+            f"| {r['notes']:,} | {r['after']} | {r['cpu_s']} | {r.get('wall_s', '')} | {r.get('calls', '')} | {r.get('tokens', '')} | {r.get('files', '')} | {r.get('did', '')} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

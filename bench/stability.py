@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""
+The sample conversation, turn by turn through the real path: how still the injected `system` slice stands.
+
+    python bench/stability.py [--observer offline] [--embedder static] [--json]
+
+For each prompt: what it is given, at the time it was said; then its turn is dropped, taken in and observed if that is
+due, and a tick passes at the end of each rest (`quiet_after`), as the daemon's would. A prompt is *warm* if the
+provider's cache still has the one before it (less than `activate_after_idle` ago, in the same session): only there
+does a change of `system` cost anything. The hook's wait is that of building the slice and keeping the state.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import omg
+from omg import embed, events, inject
+from omg.config import Config, Observation, Time
+from omg.home import Home
+from omg.importer import read_all, spool
+from omg.tokens import count
+from omg.turn import clean
+
+Turn = tuple[str, str, list[Any]]  # session, prompt, entries
+
+
+def turns() -> list[Turn]:
+    """Every turn of the sample: what a person says, and all up to the next time they do."""
+    sample = sorted((Path(omg.__file__).parent / "sample").glob("*.jsonl"))
+    found: list[Turn] = []
+    for drop in read_all(sample, None):
+        for entry in drop["entries"]:
+            said = [m for m in clean([entry]) if m.role == "user"]
+            if said:
+                found.append((drop["sessionKey"], said[0].text, [entry]))
+            elif found and found[-1][0] == drop["sessionKey"]:
+                found[-1][2].append(entry)
+    return sorted(found, key=lambda turn: at(turn[2][0]))
+
+
+def at(entry: Any) -> datetime:
+    return datetime.fromtimestamp(entry["message"]["timestamp"] / 1000, UTC)
+
+
+def replay(home: Home, clock: list[datetime], options: Observation) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
+    before: dict[str, tuple[str, datetime]] = {}
+    raw = 0
+    for n, (session, prompt, entries) in enumerate(turns()):
+        rest = clock[0] + timedelta(seconds=float(options.quiet_after or 0) + 1)
+        if n and at(entries[0]) > rest:
+            clock[0] = rest
+            home.work()
+        clock[0] = at(entries[0])
+        who = home.identity_of(session)
+        assert who is not None
+        graph = home.graph(who)
+        started = time.perf_counter()
+        given = inject.hook_result(graph, {"sessionKey": session, "prompt": prompt}, clock[0], home.config)
+        waited = (time.perf_counter() - started) * 1000
+        system = given.get("appendSystemContext", "")
+        last, then = before.get(session, ("", datetime.min.replace(tzinfo=UTC)))
+        warm = (clock[0] - then).total_seconds() < float(options.activate_after_idle or 1e9)
+        tokens = count(system) + count(given.get("prependContext", ""))
+        rows.append({"same": system == last, "warm": warm, "tokens": tokens, "raw": raw, "ms": waited})
+        before[session] = (system, clock[0])
+        drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": entries}
+        raw += sum(m.tokens for m in clean(entries))
+        clock[0] = max(clock[0], at(entries[-1]))
+        spool(
+            home.folder / "spool", f"{round(clock[0].timestamp() * 1000):015d}-{n}", json.dumps(drop).encode()
+        )
+        home.work()
+        graph.index.embed()
+    return figures(rows, home, raw)
+
+
+def figures(rows: list[dict[str, Any]], home: Home, raw: int) -> dict[str, Any]:
+    first, warm = rows[0], [r for r in rows[1:] if r["warm"]]
+    graph = home.find()
+    notes = [e for e in graph.index.entries(status=None) if e.path.startswith("nodes/")]
+    ends = [e for e in events.told(home.folder) if e["event"] == "observation_end"]
+    times = sorted(r["ms"] for r in rows)
+    tokens = [r["tokens"] for r in rows if r is not first]
+    return {
+        "prompts": len(rows),
+        "same_all": round(sum(r["same"] for r in rows[1:]) / len(rows[1:]), 3),
+        "warm": len(warm),
+        "same_warm": round(sum(r["same"] for r in warm) / len(warm), 3),
+        "tokens_mean": round(sum(tokens) / len(tokens)),
+        "tokens_max": max(tokens),
+        "raw_tokens": raw,
+        "last_slice_to_raw": round(raw / max(1, rows[-1]["tokens"]), 1),
+        "notes": len(notes),
+        "note_tokens": sum(e.tokens for e in notes),
+        "compression": round(raw / max(1, sum(e.tokens for e in notes)), 1),
+        "observations": len(ends),
+        "activations": 1 + sum(not r["same"] for r in rows[1:]),
+        "hook_ms_p50": round(times[len(times) // 2], 1),
+        "hook_ms_p95": round(times[int(len(times) * 0.95)], 1),
+        "hook_ms_max": round(times[-1], 1),
+    }
+
+
+def main() -> None:
+    args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    args.add_argument("--observer", default="offline")
+    args.add_argument("--embedder", default="static")
+    args.add_argument("--json", action="store_true")
+    given = args.parse_args()
+    options = Observation(model=given.observer)
+    clock = [datetime(2026, 2, 1, tzinfo=UTC)]
+    logging.disable(logging.INFO)
+    with tempfile.TemporaryDirectory() as folder:
+        config = Config(home=Path(folder), observation=options, time=Time(zone="Europe/Berlin"))
+        home = Home(config, embed=embed.load(given.embedder), clock=lambda: clock[0])
+        found = replay(home, clock, options)
+        home.close()
+    print(json.dumps(found) if given.json else "\n".join(f"{k:18} {v}" for k, v in found.items()))
+
+
+if __name__ == "__main__":
+    main()

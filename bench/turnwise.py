@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""
+What a small local model finds, asked message by message and asked for a whole session at once.
+
+    python bench/turnwise.py --data locomo10.json --base http://127.0.0.1:8091/v1 [--sessions session_1 …] [--json FILE]
+
+Both forms go the real way: pending → observe → receipt → vault. Share found: of the facts that the data set lists
+for a session, those to which some note comes near (cosine of MiniLM at least NEAR); precision: of the notes,
+those that come near to some fact. Near is no proof of meaning the same, so the pairs are kept in the JSON to be read.
+The data set (https://github.com/snap-research/locomo, CC BY-NC) is not part of this repository.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from locomo import Conversation, read
+
+from omg import embed
+from omg.config import Config, Llm, Observation
+from omg.errors import ModelError
+from omg.graph import Graph
+from omg.identity import Identity
+from omg.index import Index
+from omg.llm import asker
+from omg.llm.ledger import Ledger
+from omg.observe import Observer, observe
+from omg.turn import Turn
+from omg.vault import Vault
+
+NEAR = 0.6  # below it pairs of another topic begin; .5 and .7 are printed besides, to show what hangs on it
+
+
+def main() -> None:
+    args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    args.add_argument("--data", type=Path, required=True)
+    args.add_argument("--base", default="http://127.0.0.1:8091/v1")
+    args.add_argument("--model", default="openai/qwen2.5-coder-1.5b")
+    args.add_argument(
+        "--sessions", nargs="+", default=["session_1", "session_2"], help="of the first conversation"
+    )
+    args.add_argument("--json", type=Path)
+    given = args.parse_args()
+    judge = embed.load("auto")
+    conversation = next(read(given.data))
+    rows: list[dict[str, Any]] = []
+    for session in given.sessions:
+        for style in ("turnwise", "full"):
+            row = run(conversation, session, style, given.model, given.base)
+            rows.append({**row, **score(row["facts"], row["notes"], judge)})
+            shown = {k: v for k, v in rows[-1].items() if k not in ("facts", "notes", "pairs")}
+            print(json.dumps(shown), flush=True)
+            if given.json:
+                given.json.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+def run(conversation: Conversation, session: str, style: str, model: str, base: str) -> dict[str, Any]:
+    """The notes that *model* makes of *session*, with the time it took and what went wrong."""
+    messages = conversation.sessions[session]
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        config = Config(
+            home=home,
+            observation=Observation(model=model, style=style),  # type: ignore[arg-type]
+            llm=Llm(
+                api_base=base,
+                api_key="none",
+                timeout_s=1_800,
+                context_window=8_192,
+                max_output_tokens=2_000,
+                json_schema=True,
+                attempts=1,
+            ),
+        )
+        index, vault = Index(home / "index.db"), Vault(home / "vault", home / "written.jsonl")
+        vault.root.mkdir()
+        index.sync(vault)
+        graph = Graph(Identity("agent:main:main", "dm", "main"), home, vault, index)
+        graph.put(
+            f"{messages[0].timestamp:015d}-0",
+            Turn(session, session, "main", "turn", "", "", "", tuple(messages)),
+        )
+        started, error = time.monotonic(), ""
+        with asker(config, model, Ledger(home / "ledger.jsonl", config)) as ask:
+            try:
+                observe(graph, graph.pending(), Observer(ask, model, 8_192), config)
+            except ModelError as e:
+                error = str(e)
+        notes = [e.description for e in index.entries() if e.path.startswith("nodes/")]
+        index.close()
+    facts = [text for text, _ in conversation.observations[session]]
+    return {
+        "session": session,
+        "style": style,
+        "messages": len(messages),
+        "seconds": round(time.monotonic() - started),
+        "error": error,
+        "facts": facts,
+        "notes": notes,
+    }
+
+
+def score(facts: list[str], notes: list[str], judge: embed.Embedder | None) -> dict[str, Any]:
+    if not notes or judge is None:
+        return {"found": 0.0, "precision": 0.0, "of": len(facts), "made": len(notes), "pairs": []}
+    near = judge(facts) @ judge(notes).T
+    shares = {f"found@{at}": round(float((near.max(1) >= at).mean()), 3) for at in (0.5, 0.7)}
+    pairs = [
+        [fact, notes[int(near[i].argmax())], round(float(near[i].max()), 2)] for i, fact in enumerate(facts)
+    ]
+    found, precision = float((near.max(1) >= NEAR).mean()), float((near.max(0) >= NEAR).mean())
+    return {
+        "judge": judge.id,
+        "found": round(found, 3),
+        "precision": round(precision, 3),
+        **shares,
+        "of": len(facts),
+        "made": len(notes),
+        "pairs": pairs,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,429 @@
+// The plugin against a gateway made of plain objects, a real daemon's socket, real files and real processes.
+// What the real gateway does with it is shown in tests/gateway/.
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { registerHooks } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+
+// The gateway's SDK: what these two modules export is looked up in `sdk` when it is called.
+const sdk = {};
+globalThis.sdk = sdk;
+const source = "export const readSessionTranscriptVisibleMessageDelta = (p) => sdk.read(p);"
+  + "export const listAgentIds = (config) => config.agents ?? ['main'];";
+registerHooks({
+  resolve(specifier, context, next) {
+    if (!specifier.startsWith("openclaw/plugin-sdk/")) return next(specifier, context);
+    if (!sdk.read) throw Object.assign(new Error(`no ${specifier}`), { code: "ERR_MODULE_NOT_FOUND" });
+    return { url: `data:text/javascript,${encodeURIComponent(source)}`, shortCircuit: true };
+  },
+});
+const { default: plugin } = await import("./index.js");
+const { keeper } = await import("./daemon.js");
+
+const HOUR = 3_600_000;
+const ALICE = { agentId: "main", sessionKey: "agent:main:telegram:direct:111", sessionId: "s1", channel: "telegram", accountId: "default", senderId: "111", trigger: "user", runId: "r1" };
+let sessions = 0;
+const someone = () => ({ ...ALICE, sessionKey: `agent:main:test:${++sessions}` }); // the plugin keeps state by session
+
+/** A gateway with our plugin registered: what it registered, and what it logged. */
+async function gateway(t, config = {}, llm) {
+  const home = await mkdtemp(join(tmpdir(), "omg-"));
+  t.after(() => rm(home, { recursive: true, force: true }));
+  const hooks = {}, tools = {}, methods = {}, warned = [], entries = [];
+  const gw = { home, hooks, tools, methods, warned, entries, config: {} };
+  const note = (message) => void warned.push(message);
+  plugin.register({
+    pluginConfig: { home, ...config },
+    logger: { info: note, warn: note },
+    runtime: {
+      config: { current: () => gw.config },
+      agent: { session: { listSessionEntries: () => entries } },
+      llm: { complete: llm },
+      state: { resolveStateDir: () => home },
+    },
+    on: (name, handler) => (hooks[name] = handler),
+    registerService: (service) => (gw.service = service),
+    registerTool: (make, { name }) => (tools[name] = make),
+    registerCommand: (command) => (gw.command = command),
+    registerGatewayMethod: (name, handler) => (methods[name] = handler),
+    registerMemoryPromptSupplement: (lines) => (gw.guidance = lines),
+    registerMemoryCorpusSupplement: (corpus) => (gw.corpus = corpus),
+  });
+  return gw;
+}
+
+/** A daemon whose answers are functions by path; `asked` holds what it was asked. */
+async function daemon(t, home, answers) {
+  const asked = [];
+  const server = createServer(async (req, res) => {
+    const body = JSON.parse(Buffer.concat(await req.toArray()).toString());
+    asked.push([req.url, body]);
+    const value = await answers[req.url]?.(body);
+    res.writeHead(value === undefined ? 500 : 200).end(JSON.stringify(value ?? {}));
+  });
+  await new Promise((ok) => server.listen(join(home, "omg.sock"), ok));
+  const close = () => new Promise((ok) => { server.close(ok); server.closeAllConnections(); });
+  t.after(close);
+  return { asked, close, of: (path) => asked.filter(([p]) => p === path).map(([, body]) => body) };
+}
+
+/** A transcript whose cursor is a position, and which pages as the gateway's does. */
+function transcript(t, { page = 100 } = {}) {
+  const said = [], log = [];
+  let era = 0;
+  sdk.read = async ({ cursor, ...params }) => {
+    log.push({ cursor, ...params });
+    const [at, from] = cursor ? cursor.split("/").map(Number) : [era, 0];
+    if (at !== era) return { kind: "reset", cursor: `${era}/0`, reason: "generation_mismatch" };
+    const entries = said.slice(from, from + page);
+    return { kind: "page", entries, cursor: `${era}/${from + entries.length}`, hasMore: from + page < said.length };
+  };
+  t.after(() => delete sdk.read);
+  const say = (id, { role = "user", ago = 0, ...message } = {}) =>
+    said.push({ entryId: id, createdAt: new Date(Date.now() + 1000 - ago).toISOString(), message: { role, content: id, ...message } });
+  return { said, say, log, rewrite: () => era++ };
+}
+
+async function drops(home) {
+  const names = (await readdir(join(home, "spool")).catch(() => [])).sort();
+  return Promise.all(names.map(async (name) => JSON.parse(await readFile(join(home, "spool", name), "utf8"))));
+}
+const ids = (drop) => drop.entries.map((entry) => entry.entryId);
+const until = async (truth, ms = 10_000) => {
+  for (const end = Date.now() + ms; !(await truth()); await sleep(20)) assert.ok(Date.now() < end, `never: ${truth}`);
+};
+
+test("registering opens, starts and writes nothing", async (t) => {
+  const { home } = await gateway(t);
+  assert.deepEqual(await readdir(home), []);
+});
+
+test("the daemon is told who asks, and its two parts are the hook's result, whatever else it says", async (t) => {
+  const gw = await gateway(t), who = someone();
+  const d = await daemon(t, gw.home, { "/inject": () => ({ appendSystemContext: "S", prependContext: "P", systemPrompt: "no" }) });
+  assert.deepEqual(await gw.hooks.before_prompt_build({ prompt: "hi" }, { ...who, messageProvider: "x", extra: 1 }), { appendSystemContext: "S", prependContext: "P" });
+  assert.deepEqual(d.of("/inject"), [{ ...who, prompt: "hi" }]); // a channel outranks its provider
+});
+
+test("with the daemon away the last system part is served, to the same asker and turn alone", async (t) => {
+  const gw = await gateway(t), who = someone();
+  const d = await daemon(t, gw.home, { "/inject": () => ({ appendSystemContext: "S", prependContext: "P" }) });
+  const ask = (over) => gw.hooks.before_prompt_build({ prompt: "hi" }, { ...who, ...over });
+  await ask();
+  await d.close();
+  assert.deepEqual(await ask(), { appendSystemContext: "S" });
+  for (const over of [{ senderId: "222" }, { channel: "slack" }, { accountId: "b" }, { agentId: "b" }, { sessionKey: "b" }, { trigger: "heartbeat" }, { inputProvenance: { kind: "inter_session" } }])
+    assert.equal(await ask(over), undefined, JSON.stringify(over));
+});
+
+test("what the daemon took back is not served from memory", async (t) => {
+  const gw = await gateway(t), who = someone();
+  const answers = [{ appendSystemContext: "S" }, {}];
+  const d = await daemon(t, gw.home, { "/inject": () => answers.shift() });
+  for (const expected of [{ appendSystemContext: "S", prependContext: undefined }, undefined])
+    assert.deepEqual(await gw.hooks.before_prompt_build({ prompt: "hi" }, who), expected);
+  await d.close();
+  assert.equal(await gw.hooks.before_prompt_build({ prompt: "hi" }, who), undefined);
+});
+
+test("a wedged daemon costs a turn one deadline, however often the turn asks", async (t) => {
+  const gw = await gateway(t), who = someone();
+  await daemon(t, gw.home, { "/inject": () => new Promise(() => {}) });
+  const since = performance.now();
+  for (let i = 0; i < 3; i++) assert.equal(await gw.hooks.before_prompt_build({ prompt: "hi" }, who), undefined);
+  assert.ok(performance.now() - since < 200, `${performance.now() - since} ms`);
+});
+
+test("no session, no memory: nobody is asked and nothing is kept", async (t) => {
+  const gw = await gateway(t);
+  transcript(t).say("a");
+  const d = await daemon(t, gw.home, { "/inject": () => ({ appendSystemContext: "secret" }) });
+  assert.equal(await gw.hooks.before_prompt_build({ prompt: "hi" }, { agentId: "main" }), undefined);
+  await gw.hooks.agent_end({ messages: [1] }, {});
+  assert.deepEqual([d.asked, await drops(gw.home)], [[], []]);
+});
+
+test("one drop a turn, holding what the transcript gained", async (t) => {
+  const gw = await gateway(t), who = someone(), said = transcript(t);
+  said.say("a"), said.say("b", { role: "assistant" });
+  await gw.hooks.agent_end({}, who);
+  said.say("c");
+  await gw.hooks.agent_end({}, who);
+  await gw.hooks.agent_end({}, who);
+  const [first, second, ...none] = await drops(gw.home);
+  assert.deepEqual([ids(first), ids(second), none], [["a", "b"], ["c"], []]);
+  const { v, reason, agentId, sessionKey, sessionId, channel, accountId, senderId, trigger } = first;
+  assert.deepEqual({ v, reason, agentId, sessionKey, sessionId, channel, accountId, senderId, trigger, runId: "r1" }, { v: 1, reason: "turn", ...who });
+});
+
+test("captures of one session wait for each other; pages become drops of their own", async (t) => {
+  const gw = await gateway(t), who = someone(), said = transcript(t, { page: 2 });
+  for (const id of "abcde") said.say(id);
+  await Promise.all([gw.hooks.agent_end({}, who), gw.hooks.before_reset({}, who), gw.hooks.agent_end({}, who)]);
+  const taken = await drops(gw.home);
+  assert.deepEqual(taken.filter((drop) => drop.entries.length).map(ids), [["a", "b"], ["c", "d"], ["e"]]);
+  assert.deepEqual(taken.at(-1).reason, "reset");
+});
+
+test("compaction and reset leave a drop even where nothing is new: it says that it is time", async (t) => {
+  const gw = await gateway(t), who = someone();
+  transcript(t).say("a");
+  await gw.hooks.agent_end({}, who);
+  await gw.hooks.message_received({}, { sessionKey: who.sessionKey, channelId: "telegram", accountId: "default", senderId: "222" });
+  await gw.hooks.before_compaction({ messageCount: 1 }, { sessionKey: who.sessionKey, sessionId: "s1", agentId: "main" });
+  const { reason, entries, senderId } = (await drops(gw.home)).at(-1);
+  assert.deepEqual({ reason, entries, senderId }, { reason: "compaction", entries: [], senderId: "222" });
+});
+
+test("a rewritten transcript is read again, but what went hours ago is not handed over again", async (t) => {
+  const gw = await gateway(t), who = someone(), said = transcript(t);
+  await writeFile(join(gw.home, "installed.json"), '{"at": 1}');
+  said.say("old", { ago: 3 * HOUR }), said.say("a");
+  await gw.hooks.agent_end({}, who);
+  said.rewrite();
+  said.say("b");
+  await gw.hooks.agent_end({}, who);
+  assert.deepEqual((await drops(gw.home)).map(ids), [["old", "a"], ["a", "b"]]);
+});
+
+test("what was said before OMG came is left alone", async (t) => {
+  for (const installed of [undefined, JSON.stringify({ at: Date.now() })]) {
+    const gw = await gateway(t), who = someone(), said = transcript(t);
+    if (installed) await writeFile(join(gw.home, "installed.json"), installed);
+    said.say("before", { ago: HOUR }), said.say("after");
+    await gw.hooks.agent_end({}, who);
+    assert.deepEqual((await drops(gw.home)).map(ids), [["after"]]);
+  }
+});
+
+test("a full disk moves no cursor: the next turn hands everything over", async (t) => {
+  const gw = await gateway(t), who = someone(), said = transcript(t);
+  said.say("a");
+  await writeFile(join(gw.home, "spool"), ""); // no folder can be made here
+  await gw.hooks.agent_end({}, who);
+  assert.match(gw.warned.join(), /not taken in yet/);
+  await rm(join(gw.home, "spool"));
+  said.say("b");
+  await gw.hooks.agent_end({}, who);
+  assert.deepEqual((await drops(gw.home)).map(ids), [["a", "b"]]);
+  assert.deepEqual((await readdir(join(gw.home, "spool"))).filter((name) => name.startsWith(".")), []);
+});
+
+test("an entry above a page is asked for by its size; a projection under way is waited for", async (t) => {
+  const gw = await gateway(t), who = someone();
+  const big = { entryId: "big", message: { role: "user", content: "x" } };
+  const pages = [{ kind: "unavailable", reason: "projection_rebuilding" }, { kind: "page", entries: [], cursor: "c", hasMore: true, requiredBytes: 9_000_000 }, { kind: "page", entries: [big], cursor: "d", hasMore: false }];
+  const sizes = [];
+  sdk.read = async ({ maxBytes }) => (sizes.push(maxBytes), pages.shift());
+  t.after(() => delete sdk.read);
+  await gw.hooks.agent_end({}, who);
+  assert.deepEqual([sizes, (await drops(gw.home)).map(ids)], [[4_000_000, 4_000_000, 9_000_000], [["big"]]]);
+});
+
+test("a transcript that cannot be read fails no turn", async (t) => {
+  const gw = await gateway(t), who = someone();
+  sdk.read = async () => { throw new Error("database is locked"); };
+  t.after(() => delete sdk.read);
+  await gw.hooks.agent_end({}, who);
+  assert.match(gw.warned.join(), /database is locked/);
+  assert.deepEqual(await drops(gw.home), []);
+});
+
+test("at its start every session is caught up; cursors of sessions that are gone go too", async (t) => {
+  const gw = await gateway(t, { command: ["true"] }), said = transcript(t);
+  const live = someone(), idle = someone(), gone = someone();
+  said.say("a");
+  await gw.hooks.agent_end({}, gone);
+  await rm(join(gw.home, "spool"), { recursive: true });
+  const entry = { sessionId: "s1", updatedAt: Date.now() + 1000 };
+  gw.entries.push({ sessionKey: live.sessionKey, entry }, { sessionKey: idle.sessionKey, entry: { ...entry, updatedAt: 5 } });
+  gw.service.start();
+  t.after(() => gw.service.stop());
+  await until(async () => (await drops(gw.home)).length > 0);
+  await until(async () => (await readdir(join(gw.home, "cursors"))).length === 1);
+  const [{ reason, sessionKey, entries }, ...more] = await drops(gw.home);
+  assert.deepEqual([reason, sessionKey, entries.length, more], ["catchup", live.sessionKey, 1, []]);
+});
+
+test("a tool call carries who asks, in which run, and the user's message it began with", async (t) => {
+  const gw = await gateway(t), who = someone(), said = transcript(t);
+  const d = await daemon(t, gw.home, { "/tool": () => ({ text: "found", details: { n: 1 } }), "/inject": () => ({}), "/wake": () => ({}) });
+  said.say("u1");
+  await gw.hooks.agent_end({}, who);
+  const tool = gw.tools.omg_remember({ agentId: "main", sessionKey: who.sessionKey, sessionId: "s1", messageChannel: "telegram", agentAccountId: "default", requesterSenderId: "111", senderIsOwner: false });
+  await gw.hooks.before_prompt_build({ prompt: "hi" }, { ...who, runId: "r2" });
+  await tool.execute("call", { text: "x" });
+  said.say("u2", { content: [{ type: "text", text: "please" }], provenance: { kind: "internal_system" }, __openclaw: { senderId: "111" } }), said.say("b", { role: "assistant" });
+  assert.deepEqual(await tool.execute("call", { text: "x" }), { content: [{ type: "text", text: "found" }], details: { n: 1 } });
+  const [early, late] = d.of("/tool").map(({ context }) => context);
+  const { runId, trigger, senderId, channel, accountId, senderIsOwner } = early;
+  assert.deepEqual({ runId, trigger, senderId, channel, accountId, senderIsOwner }, { runId: "r2", trigger: "user", senderId: "111", channel: "telegram", accountId: "default", senderIsOwner: false });
+  assert.deepEqual(early.userMessage, { id: "u1", text: "u1" });
+  assert.deepEqual(late.userMessage, { id: "u2", text: "please", provenance: { kind: "internal_system" }, senderId: "111" });
+});
+
+test("tools, the command and memory_search say so or stay silent while the daemon is away", async (t) => {
+  const gw = await gateway(t), who = someone();
+  transcript(t);
+  const { content } = await gw.tools.omg_search(who).execute("call", { query: "x" });
+  assert.match(content[0].text, /does not answer/);
+  assert.match((await gw.command.handler({ args: "status" })).text, /does not answer/);
+  assert.deepEqual([await gw.corpus.search({ query: "x" }), await gw.corpus.get({ lookup: "x" })], [[], null]);
+  let status;
+  await gw.methods["omg.status"]({ respond: (ok, value) => (status = value) });
+  assert.match(status.daemon.error, /ENOENT/);
+});
+
+test("the command and memory_search are answered for the session they come from", async (t) => {
+  const gw = await gateway(t);
+  const hit = { corpus: "omg", path: "nodes/x", score: 1, snippet: "s" };
+  const d = await daemon(t, gw.home, { "/command": () => ({ text: "fine" }), "/corpus": ({ op }) => (op === "search" ? { results: [hit] } : { result: hit }) });
+  assert.deepEqual(await gw.command.handler({ args: "status", sessionKey: "k", senderId: "111" }), { text: "fine" });
+  assert.deepEqual(await gw.corpus.search({ query: "x", agentId: "main", agentSessionKey: "k" }), [hit]);
+  assert.deepEqual(await gw.corpus.get({ lookup: "nodes/x", agentSessionKey: "k" }), hit);
+  assert.deepEqual(d.of("/command"), [{ args: "status", context: { sessionKey: "k", senderId: "111" } }]);
+  assert.deepEqual(d.of("/corpus")[0], { op: "search", params: { query: "x" }, context: { agentId: "main", sessionKey: "k" } });
+});
+
+/** What the daemon is told when it puts these questions to the agent's model. */
+async function answers(t, gw, questions) {
+  const d = await daemon(t, gw.home, { "/health": () => ({ ok: true }), "/llm/next": async () => questions.shift() ?? (await sleep(50), {}), "/llm/done": () => ({}) });
+  const wanted = questions.length;
+  gw.service.start();
+  await until(() => d.of("/llm/done").length === wanted);
+  await gw.service.stop();
+  return d.of("/llm/done").sort((a, b) => a.id - b.id);
+}
+
+test("a healthy daemon is used, not another started; its questions go to the agent's model", async (t) => {
+  const calls = [];
+  const gw = await gateway(t, { command: ["false"] }, async ({ signal, ...asked }) => {
+    calls.push(asked);
+    if (asked.purpose === "omg.fail") throw new Error("overloaded");
+    return { text: "[]", provider: "mock", model: "m", usage: { inputTokens: 3 } };
+  });
+  transcript(t);
+  const questions = ["observe", "fail"].map((purpose, i) => ({ id: String(i), question: { system: "S", user: "U", purpose, agent: "main" } }));
+  const [one, two] = await answers(t, gw, questions);
+  assert.deepEqual(one, { id: "0", text: "[]", usage: { inputTokens: 3 }, model: "mock/m" });
+  assert.equal(two.error, "overloaded");
+  const asked = { messages: [{ role: "user", content: "U" }], systemPrompt: "S", purpose: "omg.observe" };
+  assert.deepEqual(calls.find(({ purpose }) => purpose === "omg.observe"), asked);
+});
+
+test("where there are several agents, one's conversation goes to no other's model", async (t) => {
+  const asked = [];
+  const gw = await gateway(t, { command: ["false"] }, async ({ agentId }) => {
+    asked.push(agentId);
+    throw Object.assign(new Error("Not yours."), { code: "LLM_COMPLETION_NOT_AUTHORIZED" });
+  });
+  transcript(t);
+  gw.config.agents = ["main", "b"];
+  const [{ error }] = await answers(t, gw, [{ id: "1", question: { user: "U", purpose: "observe", agent: "b" } }]);
+  assert.deepEqual(asked, ["b"]);
+  assert.match(error, /allowAgentIdOverride/);
+});
+
+// A daemon as a program: it notes that it ran, answers on the socket, and ends with its stdin.
+const PROGRAM = `
+import { createServer } from "node:http"; import { appendFileSync, rmSync } from "node:fs";
+const home = process.env.OMG_HOME; appendFileSync(home + "/ran", process.pid + " " + process.argv.slice(2) + "\\n");
+rmSync(home + "/omg.sock", { force: true });
+let hung = false; process.on("SIGUSR2", () => (hung = true));
+createServer((req, res) => { if (!hung && req.url !== "/llm/next") res.end('{"ok":true}'); }).listen(home + "/omg.sock");
+process.stdin.on("end", () => process.exit(0)).resume();
+`;
+const alive = (pid) => { try { return process.kill(pid, 0); } catch { return false; } };
+
+async function program(t, home) {
+  const folder = await mkdtemp(join(tmpdir(), "omg-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  await writeFile(join(folder, "daemon.mjs"), PROGRAM);
+  const ran = async () => (await readFile(join(home ?? folder, "ran"), "utf8").catch(() => "")).split("\n").filter(Boolean);
+  return { folder, ran, pid: async (n) => Number((await ran())[n]?.split(" ")[0]) };
+}
+
+async function withProgram(t) {
+  const { folder } = await program(t);
+  const gw = await gateway(t, { command: [process.execPath, join(folder, "daemon.mjs")] });
+  transcript(t);
+  Object.assign(gw, await program(t, gw.home));
+  gw.state = async () => { let s; await gw.methods["omg.status"]({ respond: (ok, value) => (s = value) }); return s.keeper.state; };
+  gw.service.start();
+  t.after(() => gw.service.stop());
+  await until(async () => (await gw.state()) === "started");
+  return gw;
+}
+
+test("the service starts one daemon, on a pipe, and leaves none", async (t) => {
+  const gw = await withProgram(t);
+  await sleep(300);
+  assert.deepEqual((await gw.ran()).map((line) => line.split(" ")[1]), ["serve,--with-parent"]);
+  await gw.service.stop();
+  assert.equal(alive(await gw.pid(0)), false);
+});
+
+test("a daemon that was killed is back soon", async (t) => {
+  const gw = await withProgram(t);
+  process.kill(await gw.pid(0), "SIGKILL");
+  await until(async () => (await gw.ran()).length === 2 && (await gw.state()) === "started");
+  assert.match(gw.warned.join(), /is gone/);
+});
+
+test("a daemon that stopped answering is replaced, once somebody doubts it", async (t) => {
+  const { folder, ran, pid } = await program(t);
+  const logger = { warn() {} };
+  const command = [process.execPath, join(folder, "daemon.mjs")];
+  const daemon = keeper({ home: () => folder, command, logger, healthMs: 200 });
+  daemon.start();
+  t.after(() => daemon.stop());
+  const started = async (n) => (await ran()).length === n && daemon.report().state === "started";
+  await until(() => started(1));
+  process.kill(await pid(0), "SIGUSR2");
+  daemon.doubt();
+  await until(() => started(2));
+  assert.equal(alive(await pid(0)), false);
+});
+
+test("a command that is not there is named, and nothing else suffers", async (t) => {
+  const gw = await gateway(t, { command: ["/nowhere/omg"] });
+  transcript(t);
+  gw.service.start();
+  await until(() => gw.warned.some((line) => /nowhere.*omg install/.test(line)));
+  await gw.service.stop();
+});
+
+test("huge tool results are shortened only when asked for, and always in the same way", async (t) => {
+  assert.equal((await gateway(t)).hooks.tool_result_persist, undefined);
+  const { hooks } = await gateway(t, { trimToolResults: true });
+  const message = (text) => ({ role: "toolResult", toolCallId: "c", content: [{ type: "image", data: "…" }, { type: "text", text }] });
+  assert.equal(hooks.tool_result_persist({ message: message("x".repeat(24_000)) }), undefined);
+  const long = message(`begin${"x".repeat(30_000)}end`);
+  const { message: cut } = hooks.tool_result_persist({ message: long });
+  assert.deepEqual(hooks.tool_result_persist({ message: long }), { message: cut });
+  assert.match(cut.content[1].text, /^begin[^]*10008 characters cut[^]*end$/);
+  assert.deepEqual([cut.toolCallId, cut.content[0], cut.content[1].text.length < 21_000], ["c", message("").content[0], true]);
+});
+
+test("the guidance is two lines, and the same every time: prompt caches live on it", async (t) => {
+  const { guidance } = await gateway(t);
+  assert.equal(guidance({}).length, 2);
+  assert.deepEqual(guidance({}), guidance({ agentId: "b" }));
+});
+
+test("every tool is in the manifest, which is how the gateway finds it", async (t) => {
+  const { tools } = await gateway(t);
+  const manifest = JSON.parse(await readFile(new URL("./openclaw.plugin.json", import.meta.url)));
+  assert.deepEqual(manifest.contracts.tools, Object.keys(tools));
+});
+
+test("without the gateway's cursor API the event's own messages are handed over", async (t) => {
+  const gw = await gateway(t), who = someone();
+  delete sdk.read; // the import itself fails
+  await gw.hooks.agent_end({ messages: [{ role: "user", content: "hi" }] }, who);
+  assert.deepEqual((await drops(gw.home)).map(({ entries }) => entries), [[{ message: { role: "user", content: "hi" } }]]);
+});

@@ -1,0 +1,302 @@
+"""
+The command line: parse, call one function, print.
+
+People read stdout, scripts say `--json`; an error is one line on stderr and exit code 1. Nothing here decides
+anything, and nothing heavy is imported before a command needs it: `omg --help` costs a moment.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import sqlite3
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .. import config as configuration
+from ..errors import BadInput, OmgError
+from . import curate as _curate  # noqa: F401  # these three register their commands
+from . import gateway as _gateway  # noqa: F401
+from . import reflect as _reflect  # noqa: F401
+from .base import Json, Who, app, at, bar, opened, say
+
+if TYPE_CHECKING:
+    from ..home import Home
+    from ..identity import Identity
+
+
+def main() -> None:
+    """The entry point: an OmgError becomes one line and exit code 1."""
+    logging.basicConfig(level=logging.WARNING, format="omg: %(message)s")
+    try:
+        app()
+    except OmgError as e:
+        print(f"omg: {e}", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:
+        sys.exit(0)
+    except (OSError, sqlite3.Error) as e:  # a full disk, a file in the place of a folder: nothing was lost
+        print(f"omg: {e}", file=sys.stderr)
+        sys.exit(1)
+
+
+@app.command()
+def init(
+    vault: Annotated[
+        Path | None, typer.Argument(help="Folder of the vault. Default: under the home.")
+    ] = None,
+    identity: Annotated[str, typer.Option(help="Whose vault it is.")] = "agent:main:main",
+) -> None:
+    """Make a home and a vault from the template; what is there already stays as it is."""
+    from .. import identity as identities
+    from ..home import furnish
+
+    config = configuration.load()
+    who = identities.of(identity, links=config.identity.links)
+    if who is None:
+        raise BadInput(f"{identity!r} belongs to nobody; give a session key such as agent:main:main")
+    if vault is not None:
+        settle_vault(config, who, vault.expanduser().absolute())
+    with opened(vectors=False) as home:
+        graph = home.graph(who)
+        with graph.lock():
+            furnish(graph, again=True)
+        home.refresh(graph)
+        print(
+            f"home    {home.folder}\nvault   {graph.vault.root}\nOpen the vault in Obsidian, or begin with `omg import FILE`."
+        )
+
+
+def settle_vault(config: configuration.Config, who: Identity, vault: Path) -> None:
+    """Make *vault* the vault of *who*: notes that lie elsewhere move there, and what is there already stays."""
+    now = config.vaults.get(who.key, config.home / "graphs" / who.folder / "vault")
+    if vault.exists() and not vault.is_dir():
+        raise BadInput(f"{vault} is a file; name a folder for the vault")
+    if now != vault and now.is_dir():
+        if vault.is_dir() and any(vault.iterdir()):
+            raise BadInput(
+                f"the notes of {who.key} lie in {now}, and {vault} is not empty; name a new folder"
+            )
+        if vault.is_dir():
+            vault.rmdir()
+        vault.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(now, vault)
+    vault.mkdir(parents=True, exist_ok=True)
+    configuration.set_vault(config.home, who.key, vault)
+
+
+@app.command(name="import")
+def import_(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="OpenClaw session JSONL (also .zst), or JSONL of role/content/timestamp."),
+    ] = None,
+    openclaw: Annotated[
+        bool, typer.Option("--openclaw", help="Read the sessions of this machine's OpenClaw.")
+    ] = False,
+    agent: Annotated[str | None, typer.Option(help="With --openclaw: only this agent.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only what was said on or after this day.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would come in; write nothing.")
+    ] = False,
+    observe: Annotated[bool, typer.Option(help="Observe what came in at once.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Take in old conversations. Doing it twice adds nothing."""
+    from ..importer import import_drops, openclaw_drops, read_all
+
+    if not files and not openclaw:
+        raise BadInput("nothing to import: give files, or --openclaw")
+    with opened() as home:
+        start = at(since, "--since")
+        drops = openclaw_drops(home.config, agent, start) if openclaw else read_all(files or [], start)
+        with bar("importing", drops.total) as advance:
+            result = import_drops(home, drops, dry_run=dry_run, progress=advance)
+        observed = [] if dry_run or not observe else observe_all(home)
+        found = {**result, "observed": sum(o.messages for o in observed)}
+        for problem in result["skipped"]:
+            print(f"omg: skipped {problem}", file=sys.stderr)
+        verb = "would come in" if dry_run else "came in"
+        say(
+            found,
+            as_json,
+            f"{result['messages']} messages, of them {result['new']} new, {verb}; {found['observed']} observed",
+        )
+
+
+def observe_all(home: Home) -> list[Any]:
+    """Everything pending, with a bar; a failing model becomes an error that says what waits."""
+    waiting = sum(p.tokens for g in home.graphs() for p in g.pending())
+    with bar("observing", waiting) as advance:
+        done = home.work(force=True, progress=advance)
+    failing = [(g, s) for g in home.graphs() if (s := g.state()).failures and g.pending()]
+    for graph, state in failing:
+        print(
+            f"omg: {len(graph.pending())} turns of {graph.identity.key} wait: {state.error}", file=sys.stderr
+        )
+    return done
+
+
+@app.command()
+def observe(
+    now: Annotated[bool, typer.Option("--now", help="All that is pending, not only what is due.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Turn what is pending into notes."""
+    from ..client import ask_daemon
+
+    with opened() as home:
+        if (answer := ask_daemon(home.folder, "/work", {"force": now})) is not None:
+            return say(answer, as_json, f"the daemon observed {answer['observed']} batches")
+        home.take_in()
+        done = observe_all(home) if now else home.work()
+        written = sum(len(o.outcome.written) for o in done)
+        say(
+            {"batches": len(done), "messages": sum(o.messages for o in done), "files": written},
+            as_json,
+            f"{sum(o.messages for o in done)} messages observed, {written} files written",
+        )
+        if any(g.state().failures for g in home.graphs()):
+            raise typer.Exit(1)
+
+
+@app.command()
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for, in plain words.")],
+    k: Annotated[int, typer.Option("-k", help="How many.")] = 10,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Search the archived messages instead of the notes.")
+    ] = False,
+    identity: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Find notes, or with --raw the messages they came from."""
+    with opened() as home:
+        graph = home.find(identity)
+        if raw:
+            found = [
+                {
+                    "id": m.id,
+                    "session": s,
+                    "role": m.role,
+                    "at": day(m.timestamp),
+                    "text": m.text,
+                    "score": round(score, 3),
+                }
+                for m, s, score in graph.index.search_raw(query, k)
+            ]
+            return say(
+                found,
+                as_json,
+                "\n".join(f"{f['at']} {f['role']}: {f['text']}  ({f['id']})" for f in found)
+                or "nothing found",
+            )
+        hits = graph.index.search(query, k, now=home.clock())
+        say(
+            [
+                {
+                    "path": h.entry.path,
+                    "description": h.entry.description,
+                    "score": round(h.score, 3),
+                    "why": h.why,
+                }
+                for h in hits
+            ],
+            as_json,
+            "\n".join(f"{h.entry.path}\n    {h.entry.description}\n    {h.why}" for h in hits)
+            or "nothing found",
+        )
+
+
+def day(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d")
+
+
+@app.command()
+def show(
+    id: Annotated[str, typer.Argument(help="A note: its path, id, alias or file name.")],
+    identity: Who = None,
+    as_json: Json = False,
+) -> None:
+    """Show a note, what links to it, and the messages it came from."""
+    from .. import curate
+
+    with opened(vectors=False) as home:
+        graph = home.find(identity)
+        path = curate.found(graph, id)
+        node = graph.vault.read(path)
+        messages = graph.index.messages([s.id for s in node.sources])
+        back = graph.index.backlinks(path)
+        if as_json:
+            return say({"node": node, "backlinks": back, "messages": messages}, True, "")
+        print(graph.vault.text(path).rstrip())
+        print("\nLinked from:", ", ".join(back) or "nothing")
+        print("\nIt was said:")
+        for m in messages:
+            print(f"  {day(m.timestamp)} {m.role}: {m.text[:300]}")
+
+
+@app.command()
+def inject(
+    prompt: Annotated[str, typer.Option("--prompt", "-p", help="What the user would say.")],
+    session: Annotated[str, typer.Option(help="Session key.")] = "agent:main:main",
+    as_json: Json = False,
+) -> None:
+    """Show what a prompt would be given."""
+    from .. import inject as injection
+
+    with opened() as home:
+        who = home.identity_of(session)
+        if who is None:
+            raise BadInput(f"{session!r} belongs to nobody: nothing would be injected")
+        piece = injection.preview(home.graph(who), prompt, session, home.clock(), home.config)
+        say(piece, as_json, f"{piece.system}\n{piece.prompt}\n({piece.tokens} tokens)")
+
+
+@app.command()
+def status(as_json: Json = False) -> None:
+    """What is up, what is waiting and why, and what it cost."""
+    from ..client import ask_daemon
+    from ..tools import status as state_of
+    from ..tools import status_text
+
+    with opened(vectors=False) as home:
+        answer = state_of(home)
+        answer["daemon"] = ask_daemon(home.folder, "/health", {})
+        say(answer, as_json, status_text(answer))
+
+
+@app.command()
+def events(
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what happens from now on.")
+    ] = False,
+    last: Annotated[int, typer.Option("-n", help="How many of those so far.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Show what happened: turns taken in, observations, activations, reflections, and what they cost."""
+    from itertools import chain
+
+    from .. import events as happened
+
+    home = configuration.load().home
+    coming = happened.follow(home) if follow else ()
+    for event in chain(happened.told(home, last), coming):
+        print(json.dumps(event, ensure_ascii=False) if as_json else happened.text(event), flush=True)
+
+
+@app.command()
+def demo(
+    folder: Annotated[
+        Path | None, typer.Option(help="Where to make it. Default: a fresh temporary folder.")
+    ] = None,
+) -> None:
+    """Remember the sample conversation, offline, and show what a prompt would get."""
+    from ..demo import run
+
+    run(folder)

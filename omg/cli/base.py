@@ -1,0 +1,94 @@
+"""
+What every command shares: the app, the home it opens, how it prints.
+
+People read stdout, scripts say `--json`; an error is one line on stderr and exit code 1. Nothing here decides
+anything, and nothing heavy is imported before a command needs it: `omg --help` costs a moment.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
+from datetime import UTC, date, datetime, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .. import config as configuration
+from ..errors import BadInput
+
+if TYPE_CHECKING:
+    from ..home import Home
+
+app = typer.Typer(
+    name="omg",
+    help="Observational Memory Graph: a memory for agents that you can open, read and correct.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON value for scripts.")]
+Who = Annotated[
+    str | None,
+    typer.Option(
+        "--identity", "-i", help="Whose graph, as `omg identity list` shows it. Default: the owner's."
+    ),
+]
+
+
+@contextmanager
+def opened(*, vectors: bool = True) -> Iterator[Home]:
+    """The home that the environment names, closed afterwards."""
+    from .. import embed
+    from ..home import Home
+
+    config = configuration.load()
+    home = Home(config, embed=embed.load(config.embedding.model) if vectors else None)
+    try:
+        yield home
+    finally:
+        home.close()
+
+
+def say(value: Any, as_json: bool, text: str) -> None:
+    print(json.dumps(value, ensure_ascii=False, default=plain) if as_json else text)
+
+
+def plain(value: Any) -> Any:
+    """What json cannot say by itself."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+@contextmanager
+def bar(title: str, total: int) -> Iterator[Any]:
+    """A progress bar on stderr, gone when done; silent where stderr is no terminal. Yields `advance(n)`."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task(title, total=total or None)
+        yield lambda n: progress.advance(task, n)
+
+
+def at(text: str | None, what: str, zone: tzinfo = UTC) -> datetime | None:
+    """An ISO day or time of the command line, in *zone* if it names none."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadInput(f"{what} {text!r} is no date; write one like 2026-02-19") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=zone)

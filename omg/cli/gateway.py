@@ -1,0 +1,208 @@
+"""The commands around the gateway: the daemon, installing, the doctor, identities, events."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .. import config as configuration
+from ..errors import OmgError
+from .base import Json, app, opened, say
+
+if TYPE_CHECKING:
+    from ..install import Step
+
+
+@app.command()
+def serve(
+    with_parent: Annotated[
+        bool,
+        typer.Option(
+            "--with-parent", help="Stop when standard input ends, as the gateway's plugin needs it."
+        ),
+    ] = False,
+) -> None:
+    """Run the daemon in the foreground."""
+    from .. import daemon
+    from ..errors import Locked
+
+    config = configuration.load()
+    config.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    daemon.log_to(config.home / "omg.log")
+    try:
+        daemon.serve(config, with_parent=with_parent)
+    except Locked as e:
+        print(f"omg: {e}", file=sys.stderr)  # there is one, and that is all that was wanted
+
+
+@app.command()
+def up() -> None:
+    """Start the daemon in the background, if none is up."""
+    from ..client import ask_daemon
+
+    home = configuration.load().home
+    if found := ask_daemon(home, "/health", {}, timeout_s=5):
+        print(f"up already, pid {found['pid']}")
+        return
+    started = subprocess.Popen(
+        [sys.executable, "-P", "-m", "omg.cli", "serve"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    for _ in range(150):
+        if found := ask_daemon(home, "/health", {}, timeout_s=5):
+            print(f"up, pid {found['pid']}")
+            return
+        if started.poll() is not None:
+            break
+        time.sleep(0.1)
+    raise OmgError(f"the daemon did not come up; see {home / 'omg.log'}, or run `omg serve` to watch it")
+
+
+@app.command()
+def down() -> None:
+    """Stop the daemon; what is pending stays pending."""
+    from ..client import ask_daemon
+
+    home = configuration.load().home
+    if ask_daemon(home, "/stop", {}, timeout_s=10) is None:
+        print("not running")
+        return
+    for _ in range(350):
+        with contextlib.suppress(OmgError):  # cut off in the middle of an answer: it is stopping
+            if ask_daemon(home, "/health", {}, timeout_s=5) is None:
+                print("stopped")
+                return
+        time.sleep(0.1)
+    raise OmgError(f"the daemon is still busy stopping; see {home / 'omg.log'}")
+
+
+@app.command()
+def install(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say each step; change nothing.")] = False,
+    nightly: Annotated[bool, typer.Option(help="Add the nightly job.")] = True,
+) -> None:
+    """Put OMG into OpenClaw. Running it again changes nothing that is right already."""
+    from .. import install as installing
+    from ..openclaw import locate
+
+    for step in installing.install(locate(), configuration.load().home, dry_run=dry_run, nightly=nightly):
+        tell(step, dry_run)
+
+
+def tell(step: Step, dry_run: bool) -> None:
+    mark = "·" if not step.changed else "would:" if dry_run else "✓"
+    print(f"{mark} {step.what}" + (f"\n    {step.note}" if step.note else ""), flush=True)
+
+
+@app.command()
+def uninstall(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say each step; change nothing.")] = False,
+) -> None:
+    """Take OMG out of OpenClaw. Your vaults stay."""
+    from .. import install as installing
+    from ..openclaw import locate
+
+    for step in installing.uninstall(locate(), configuration.load().home, dry_run=dry_run):
+        tell(step, dry_run)
+
+
+@app.command()
+def doctor(
+    fix: Annotated[bool, typer.Option("--fix", help="Mend what is safe to mend.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Find what is wrong, and say how to mend it. Exit code 1 if anything fails."""
+    from .. import doctor as checks
+    from ..errors import GatewayError
+    from ..openclaw import locate
+
+    try:
+        claw = locate()
+    except GatewayError:
+        claw = None
+    with opened(vectors=False) as home:
+        findings = list(checks.examine(home, claw))
+        mended = checks.mend(findings) if fix else []
+        lines = [f.line() for f in findings] + mended
+        say({"findings": [f.value() for f in findings], "mended": mended}, as_json, "\n".join(lines))
+    if any(f.level == "fail" and not (fix and f.fix) for f in findings):
+        raise typer.Exit(1)
+
+
+@app.command()
+def events(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as events come.")] = False,
+    n: Annotated[int, typer.Option("-n", help="How many of the last ones.")] = 20,
+) -> None:
+    """What was taken in, observed, activated and reflected, a JSON line each."""
+    file = configuration.load().home / "events.jsonl"
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    print("\n".join(lines[-n:]), flush=True)
+    at = file.stat().st_size if file.exists() else 0
+    while follow:
+        time.sleep(0.3)
+        size = file.stat().st_size if file.exists() else 0
+        if size < at:  # begun anew
+            at = 0
+        if size > at:
+            with file.open(encoding="utf-8") as f:
+                f.seek(at)
+                print(f.read(), end="", flush=True)
+                at = f.tell()
+
+
+identity = typer.Typer(help="Whose memory is whose.", no_args_is_help=True)
+app.add_typer(identity, name="identity")
+
+
+@identity.command(name="list")
+def list_(as_json: Json = False) -> None:
+    """Every identity that has a graph."""
+    with opened(vectors=False) as home:
+        rows = [
+            {
+                "key": g.identity.key,
+                "scope": g.identity.scope,
+                "notes": len(g.index.entries()),
+                "vault": str(g.vault.root),
+            }
+            for g in home.graphs()
+        ]
+        say(
+            rows,
+            as_json,
+            "\n".join(f"{r['key']}  ({r['scope']}, {r['notes']} notes)\n    {r['vault']}" for r in rows)
+            or "none yet",
+        )
+
+
+@identity.command()
+def join(
+    name: Annotated[str, typer.Argument(help="A name for the person; `owner` means yourself.")],
+    accounts: Annotated[list[str], typer.Argument(help="Who they are, as channel:sender.")],
+) -> None:
+    """Make several accounts one person, and their memories one."""
+    from .. import daemon, people
+
+    with opened(vectors=False) as home, daemon.lock(home.folder):
+        moves = people.join(home, name, accounts)
+        print(f"{name}: {', '.join(accounts)}")
+        for old, new in moves:
+            print(f"    {old} -> {new}")
+
+
+@identity.command()
+def move(
+    old: Annotated[str, typer.Argument(help="Whose memory, as `omg identity list` shows it.")],
+    new: Annotated[str, typer.Argument(help="The session key it belongs to from now on.")],
+) -> None:
+    """Carry a memory over to another session key, as after a change of session.dmScope."""
+    from .. import daemon, people
+
+    with opened(vectors=False) as home, daemon.lock(home.folder):
+        print(f"{old} -> {new}\n    {people.move(home, old, new)}")

@@ -1,0 +1,81 @@
+"""The command that cron calls."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from .base import Json, app, at, opened, say
+
+A_DAY_S = 86_400.0
+
+
+@app.command()
+def reflect(
+    all_vaults: Annotated[
+        bool,
+        typer.Option("--all-vaults", help="Every graph, one after the other; so it is without --identity."),
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Go over what was noted on or after this day again, seen before or not."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done; asks the model, writes nothing.")
+    ] = False,
+    identity: Annotated[
+        str | None, typer.Option("--identity", "-i", help="Only this graph, as `omg identity list` shows it.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Tidy the graphs: maps, repetitions, contradictions, weekly and monthly reflections. Made for the night."""
+    from ..client import ask_daemon
+
+    start = at(since, "--since")
+    who = None if all_vaults else identity
+    with opened() as home:
+        asked = {"identity": who, "since": start and start.date().isoformat(), "dry_run": dry_run}
+        if (answer := ask_daemon(home.folder, "/reflect", asked, timeout_s=A_DAY_S)) is not None:
+            return told(answer["graphs"], as_json, dry_run)
+        from ..nightly import nights
+
+        with bars() as progress:
+            found = nights(home, who, since=start and start.date(), dry_run=dry_run, progress=progress)
+            graphs = [night.value() for night in found]
+        told(graphs, as_json, dry_run)
+
+
+def told(graphs: list[dict[str, Any]], as_json: bool, dry_run: bool) -> None:
+    """One line a graph on stdout, what could not be done on stderr; exit code 1 if a graph failed."""
+    lines = []
+    for g in graphs:
+        lines.append(
+            f"{g['identity']}: {g.get('error') or g['headline']}"
+            + (f" (cycle {g['cycle']})" if g.get("cycle") else "")
+        )
+        if dry_run:
+            lines += [f"  {line}" for line in (*g.get("summary", ()), *g.get("proposed", ()))]
+        for line in () if as_json else g.get("skipped", ()):
+            print(f"omg: {g['identity']}: skipped {line}", file=sys.stderr)
+    say(graphs, as_json, "\n".join(lines) or "no graphs yet")
+    if any("error" in g for g in graphs):
+        raise typer.Exit(1)
+
+
+@contextmanager
+def bars() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
+    """A progress bar a graph on stderr, gone when done; silent where stderr is no terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+
+        def of(identity: str) -> Callable[[int, int], None]:
+            task = progress.add_task(f"reflecting on {identity}", total=None)
+            return lambda done, all: progress.update(task, completed=done, total=all)
+
+        yield of

@@ -1,0 +1,333 @@
+"""
+The process that remembers while the gateway answers.
+
+    POST /inject    a prompt's who and what   -> the result of before_prompt_build, as is
+    POST /wake      something is in the spool
+    POST /tool /command /corpus               -> what the agent's tools and commands answer (tools.py)
+    POST /llm/next /llm/done                  the plugin lends us the agent's own model (gateway.py)
+    POST /status /work /reflect /stop /health
+
+One per home. Threads: one per request, two of ours, watchdog's. Its one rule: who asks for memory waits for
+nobody. A prompt takes no lock that is held while a model is asked, or while another process is at a vault.
+No model library is ever imported here; that is the child's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any
+
+from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.observers import Observer as Watch
+
+from .. import embed, identity, inject, nightly, tools
+from ..client import SOCKET
+from ..config import Config
+from ..errors import Locked
+from ..graph import Graph
+from ..home import Home
+from ..tokens import count
+from .gateway import GatewayModel
+from .server import Answer, Server
+
+log = logging.getLogger(__name__)
+
+TICK_S = 5.0  # how often the threads look for what has become due by itself
+RESCAN_S = (
+    60.0  # how often every vault is looked through, for what no event told of: sync services, network drives
+)
+VAULT_S = (
+    1.0  # how long another process' work at a vault is waited for; what was edited there is read after it
+)
+JOIN_S = 10.0  # the gateway gives its service five seconds, and then its plugin kills
+M_ARENA_MAX = -8  # malloc.h
+VECTORS_AT_ONCE = 32  # while they are made an edit waits
+
+
+class Daemon:
+    """`run` returns when asked to stop. *with_parent*: the gateway started us, and lends its agents' models."""
+
+    def __init__(self, config: Config, *, with_parent: bool = False) -> None:
+        self.config, self.with_parent = config, with_parent
+        self.model, self.codes = GatewayModel(config.llm.timeout_s), tools.Codes()
+        self.home = Home(
+            config, embed=embed.load(config.embedding.model), gateway=self.model if with_parent else None
+        )
+        self.stopping, self.awake, self.touched = threading.Event(), threading.Event(), threading.Event()
+        self._dirty: dict[str, set[str]] = {}
+        self._followed: set[str] = set()
+        self._rescanned = 0.0
+        self._watch = Watch()
+        self._guard = threading.Lock()
+
+    def run(self) -> None:
+        with Server(self.config.home, self.answers()) as server:
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
+            self._watch.schedule(Touched(self._spooled), str(self.config.home / "spool"))
+            self._watch.start()
+            # Daemon threads: one that waits for a lock, or computes, is not what a gateway's stop waits for.
+            threads = [
+                threading.Thread(target=self._repeat, args=(turn, awake), name=turn.__name__, daemon=True)
+                for turn, awake in ((self._keep, self.touched), (self._observe, self.awake))
+            ]
+            for thread in (*threads, threading.Thread(target=self._warm, daemon=True)):
+                thread.start()
+            log.info("up, pid %d", os.getpid())
+            self.stopping.wait()
+            server.shutdown()
+            (self.config.home / SOCKET).unlink(missing_ok=True)
+            # A model that is being asked is not waited for; its turns stay pending.
+            self.model.close()
+            self.home.hang_up()
+            self.touched.set()
+            self.awake.set()
+            until = time.monotonic() + JOIN_S
+            for thread in threads:
+                thread.join(max(0.0, until - time.monotonic()))
+            self._watch.stop()
+            if not any(thread.is_alive() for thread in threads):
+                self.home.close()
+            log.info("down")
+
+    def _warm(self) -> None:
+        """Load what the first prompt would wait for: the gateway gives it 150 ms."""
+        count("warm")
+        frugal()
+
+    def answers(self) -> dict[str, Answer]:
+        return {
+            "/health": self.health,
+            "/inject": self.inject,
+            "/wake": self.wake,
+            "/tool": lambda body: tools.tool(self.home, body, self.codes),
+            "/command": lambda body: tools.command(self.home, body, self.codes),
+            "/corpus": lambda body: tools.corpus(self.home, body),
+            "/llm/next": self.lend,
+            "/llm/done": self.model.done,
+            "/status": lambda _: {**tools.status(self.home), "daemon": self.health({})},
+            "/work": lambda body: {"observed": len(self.home.work(force=bool(body.get("force"))))},
+            "/reflect": lambda body: nightly.answer(self.home, body),
+            "/stop": self.stop,
+        }
+
+    def health(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        """That we are up; `polled_s`: how long ago the gateway's plugin last asked for questions, null for never."""
+        polled = self.model.polled
+        return {
+            "ok": True,
+            "pid": os.getpid(),
+            "home": str(self.config.home),
+            "plugin": self.with_parent,
+            "polled_s": None if polled is None else round(time.monotonic() - polled, 1),
+        }
+
+    def inject(self, body: dict[str, Any]) -> Mapping[str, Any]:
+        """The hook's result for this prompt; empty for whoever is not served, or has no memory yet."""
+        graph = served(self.home, body)
+        if graph is None:
+            return {}
+        tell = partial(self.home.tell, graph=graph.identity.key)
+        return inject.hook_result(graph, body, self.home.clock(), self.config, tell)
+
+    def lend(self, body: dict[str, Any]) -> Mapping[str, Any]:
+        """A question for the plugin. Whoever started us: from the first time it asks, there is a gateway to ask."""
+        self.home.gateway = self.model
+        return self.model.next(body)
+
+    def wake(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        self.touched.set()
+        return {}
+
+    def stop(self, _: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        self.stopping.set()
+        return {}
+
+    # --- two threads: one keeps up with the files, one observes and may wait for a model
+
+    def _repeat(self, turn: Callable[[], None], awake: threading.Event) -> None:
+        while not self.stopping.is_set():
+            awake.clear()
+            try:
+                turn()
+            except Exception:
+                log.exception("%s stumbled; it goes on", turn.__name__)
+            awake.wait(TICK_S)
+
+    def _observe(self) -> None:
+        """Observe what is due; with nothing to observe, reflect where enough has changed."""
+        nightly.background(self.home, idle=not self.home.work())
+
+    def _keep(self) -> None:
+        """Take in the spool, bring the index up to the vaults, make missing vectors."""
+        if self.home.take_in():
+            self.awake.set()
+        rescan = time.monotonic() - self._rescanned > RESCAN_S
+        graphs = []
+        for who in self.home.identities():
+            try:
+                graphs.append(graph := self.home.graph(who, wait_s=VAULT_S))
+                self._follow(graph, rescan)
+            except Locked as e:
+                log.info("%s; its edits are read then", e)
+            except Exception:  # one vault's trouble is not the others'
+                log.exception("%s cannot be followed", who.key)
+        if rescan:
+            self._rescanned = time.monotonic()
+        for graph in graphs:
+            while graph.index.embed(VECTORS_AT_ONCE) and not (
+                self.touched.is_set() or self.stopping.is_set()
+            ):
+                pass
+
+    def _follow(self, graph: Graph, rescan: bool) -> None:
+        """Read what was edited in a vault since the last time."""
+        key, root = graph.identity.key, graph.vault.root
+        if key not in self._followed and root.is_dir():
+            try:
+                self._watch.schedule(Touched(self._edited(graph)), str(root), recursive=True)
+            except OSError as e:  # inotify's watches are used up
+                log.warning("%s is only looked through every %d s: %s", root, RESCAN_S, e.strerror)
+            self._followed.add(key)
+            rescan = True
+        with self._guard:
+            dirty = self._dirty.pop(key, set())
+        if not dirty and not rescan:
+            return
+        try:
+            # A folder's event says little about what is below it: then every file is looked at, a stat each.
+            everything = rescan or "" in dirty
+            self.home.refresh(graph, None if everything else sorted(dirty), wait_s=VAULT_S)
+        except BaseException:
+            with self._guard:
+                self._dirty.setdefault(key, set()).update(dirty or {""})
+            raise
+
+    def _spooled(self, path: Path) -> None:
+        if path.suffix == ".json" and not path.name.startswith("."):
+            self.touched.set()
+
+    def _edited(self, graph: Graph) -> Callable[[Path], None]:
+        def edited(path: Path) -> None:
+            if path.name.startswith("."):
+                return
+            try:
+                below = path.relative_to(graph.vault.root)
+            except ValueError:
+                return
+            if any(part.startswith(".") for part in below.parts):
+                return
+            name = below.with_suffix("").as_posix() if below.suffix == ".md" else ""
+            if name or not below.suffix:
+                with self._guard:
+                    self._dirty.setdefault(graph.identity.key, set()).add(name)
+                self.touched.set()
+
+        return edited
+
+
+class Touched(FileSystemEventHandler):  # type: ignore[misc]  # watchdog has no types
+    """Any event means "dirty": an atomic replace arrives only as *moved*."""
+
+    def __init__(self, touched: Callable[[Path], None]) -> None:
+        self.touched = touched
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        if event.event_type in ("opened", "closed_no_write"):
+            return
+        if event.is_directory and event.event_type == "modified":
+            return
+        for path in (event.src_path, event.dest_path):
+            if path:
+                self.touched(Path(os.fsdecode(path)))
+
+
+def served(home: Home, body: Mapping[str, Any]) -> Graph | None:
+    """The graph this prompt may see; None: nobody's, or nothing is remembered yet."""
+    if not identity.remembered(body, ("user", *home.config.identity.members)):
+        return None
+    return tools.of(home, body)
+
+
+@contextlib.contextmanager
+def lock(home: Path) -> Iterator[None]:
+    """Hold this home's one daemon lock; the kernel lets go of it when the process ends, however that happens."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (home / "lock").open("a+") as f:
+        try:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            f.seek(0)
+            pid = f.read().strip() or "unknown"
+            raise Locked(f"a daemon is up for {home} already (pid {pid}); `omg down` stops it") from None
+        f.truncate(0)
+        f.write(str(os.getpid()))
+        f.flush()
+        yield
+
+
+def serve(config: Config, *, with_parent: bool = False) -> None:
+    """
+    Run in the foreground until SIGTERM, SIGINT, /stop, or with *with_parent* until stdin ends.
+
+    Raises Locked if another daemon is up for this home.
+    """
+    with lock(config.home):
+        frugal()
+        daemon = Daemon(config, with_parent=with_parent)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: daemon.stopping.set())
+        if with_parent:
+            threading.Thread(target=follow_parent, args=(daemon,), daemon=True).start()
+        daemon.run()
+
+
+def follow_parent(daemon: Daemon) -> None:
+    """Stdin is a pipe that the gateway holds: when it ends, the gateway is gone, whatever became of it."""
+    with contextlib.suppress(OSError):
+        while os.read(sys.stdin.fileno(), 4096):
+            pass
+    daemon.stopping.set()
+
+
+def frugal() -> None:
+    """Give back what loading left behind. glibc keeps freed memory, and a heap for each thread that ever lived."""
+    with contextlib.suppress(OSError, AttributeError):
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_ARENA_MAX, 2)
+        libc.malloc_trim(0)
+
+
+class Unquoted(logging.Formatter):
+    """Where an exception came from, without its message: that may quote what was said."""
+
+    def formatException(self, ei: Any) -> str:
+        lines: list[str] = []
+        error = ei[1]
+        while error is not None and len(lines) < 5:
+            frames = traceback.extract_tb(error.__traceback__)[-4:]
+            places = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in reversed(frames))
+            lines.append(f"    {type(error).__name__} in {places}")
+            error = error.__cause__ or error.__context__
+        return "\n".join(lines)
+
+
+def log_to(file: Path) -> None:
+    """Everything that is logged goes to *file*, with one older file kept, and nothing to anywhere else."""
+    handler = RotatingFileHandler(file, maxBytes=2_000_000, backupCount=1)
+    file.chmod(0o600)
+    handler.setFormatter(Unquoted("%(asctime)s %(levelname)s %(message)s"))
+    root = logging.getLogger()
+    root.handlers, root.level = [handler], logging.INFO

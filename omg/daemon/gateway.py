@@ -1,0 +1,119 @@
+"""
+The agent's own model, lent by the gateway: questions wait here until the plugin comes for them.
+
+The plugin asks `next` without pause, has the gateway answer what it gets, and hands the reply to `done`.
+Its one rule: what a gateway says of a failure may quote the conversation, so none of its words go further;
+which kind of failure it was, does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import re
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import ModelUnavailable
+from ..llm import Question
+from ..llm.ledger import Reply
+
+LONG_POLL_S = 25.0
+STOPPING = "gateway: not asked any more, OMG is stopping"
+KINDS = (
+    ("allowAgentIdOverride|NOT_AUTHORIZED", "the plugin may not ask this agent's model; run `omg install`"),
+    (r"\b40[13]\b|unauthori[sz]ed|api.?key", "its key was refused; see that the agent itself can answer"),
+    (
+        r"\b429\b|rate.?limit|quota|overloaded",
+        "it is at its rate limit or quota; wait, or name another model",
+    ),
+    (r"time.?out|timed out|abort", "it did not answer in time"),
+    (r"context.{0,20}(length|window)|too (long|large|many tokens)", "the question was too long for it"),
+)
+
+
+class GatewayModel:
+    """An Ask that the plugin answers."""
+
+    def __init__(self, timeout_s: float, *, poll_s: float = LONG_POLL_S) -> None:
+        self.timeout_s, self.poll_s = timeout_s, poll_s
+        self.polled: float | None = None  # monotonic time at which the plugin last asked for questions
+        self._asked: queue.Queue[tuple[str, Question] | None] = queue.Queue()
+        self._waiting: dict[str, queue.Queue[Mapping[str, Any]]] = {}
+        self._closed = threading.Event()
+
+    def __call__(self, question: Question) -> Reply:
+        """Raises ModelUnavailable if no answer comes in time, or when the daemon stops."""
+        id, answer = uuid.uuid4().hex, queue.Queue[Mapping[str, Any]](1)
+        self._waiting[id] = answer
+        self._asked.put((id, question))
+        if self._closed.is_set():  # by now, or `close` saw us waiting
+            answer.put({})
+        try:
+            reply = answer.get(timeout=self.timeout_s)
+        except queue.Empty:
+            raise ModelUnavailable(
+                f"gateway: no answer within {self.timeout_s:g} s; is the gateway up, and does its model answer?"
+            ) from None
+        finally:
+            self._waiting.pop(id, None)
+        if self._closed.is_set():
+            raise ModelUnavailable(STOPPING)
+        if "error" in reply:
+            raise ModelUnavailable(f"gateway: {kind(reply)}")
+        usage = reply.get("usage")
+        usage = usage if isinstance(usage, Mapping) else {}
+        return Reply(
+            text=str(reply.get("text") or ""),
+            model=str(reply.get("model") or "gateway"),
+            tokens_in=whole(usage.get("input") or usage.get("inputTokens")),
+            tokens_out=whole(usage.get("output") or usage.get("outputTokens")),
+        )
+
+    def next(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        """A question for the plugin; empty when none came for a while, so that it knows we live."""
+        until = time.monotonic() + self.poll_s
+        self.polled = time.monotonic()
+        while not self._closed.is_set() and (left := until - time.monotonic()) > 0:
+            try:
+                asked = self._asked.get(timeout=left)
+            except queue.Empty:
+                break
+            if asked and asked[0] in self._waiting:  # else who asked has given up
+                id, q = asked
+                shown = {"system": q.system, "user": q.user, "purpose": q.purpose, "agent": q.agent}
+                return {"id": id, "question": shown}
+        return {}
+
+    def done(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        waiting = self._waiting.get(str(body.get("id")))
+        if waiting is not None:
+            with contextlib.suppress(queue.Full):
+                waiting.put_nowait(dict(body))
+        return {}
+
+    def close(self) -> None:
+        """End every wait, those for an answer and those for a question."""
+        self._closed.set()
+        for waiting in list(self._waiting.values()):
+            with contextlib.suppress(queue.Full):
+                waiting.put_nowait({})
+        for _ in range(8):  # more polls than a gateway has open at once
+            self._asked.put(None)
+
+
+def kind(reply: Mapping[str, Any]) -> str:
+    """What went wrong with the gateway's model, in our own words."""
+    said, code = str(reply.get("error") or ""), str(reply.get("code") or "")
+    happened = next(
+        (words for form, words in KINDS if re.search(form, f"{code} {said}", re.IGNORECASE)),
+        "the agent's model failed; OpenClaw's log says more",
+    )
+    return happened + (f" ({code})" if re.fullmatch(r"[A-Z][A-Z0-9_]{2,60}", code) else "")
+
+
+def whole(value: object) -> int:
+    return int(value) if isinstance(value, int | float) and value > 0 else 0

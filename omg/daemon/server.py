@@ -1,0 +1,103 @@
+"""
+HTTP with JSON on a unix socket.
+
+The socket lies in a folder only its owner can enter: that is the whole of the authentication. A TCP port
+would need a token, and guards against web pages. Not here: what is asked and answered (daemon.py).
+Its one rule: whatever a client sends, it gets an answer, and nobody else notices.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socketserver
+import sys
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+from ..client import socket_of
+from ..errors import OmgError
+
+log = logging.getLogger(__name__)
+
+Answer = Callable[[dict[str, Any]], Mapping[str, Any]]
+
+BODY_BYTES = 4_000_000
+SILENT_S = 60  # a client that sends nothing for so long is hung up on; none of ours ever waits before it asks
+
+
+class Server(socketserver.ThreadingUnixStreamServer):
+    """`answers` maps a path to the function that answers it, each request in a thread of its own."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, home: Path, answers: Mapping[str, Answer]) -> None:
+        socket = socket_of(home)
+        # A socket that is there was left by a crash: who opens one holds the home's lock, so nobody listens.
+        socket.unlink(missing_ok=True)
+        self.answers = answers
+        mask = os.umask(0o177)
+        try:
+            super().__init__(str(socket), Handler)
+        finally:
+            os.umask(mask)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        log.debug("a client went away: %s", type(sys.exc_info()[1]).__name__)
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+    timeout = SILENT_S
+
+    def do_POST(self) -> None:
+        answer = self.server.answers.get(self.path)
+        if answer is None:
+            self.close_connection = True
+            return self.reply(404, {"error": f"no such path: {self.path[:100]}"})
+        try:
+            length = int(self.headers.get("content-length") or 0)
+        except ValueError:
+            length = BODY_BYTES + 1
+        if not 0 <= length <= BODY_BYTES:
+            self.close_connection = True
+            return self.reply(413, {"error": f"a body has {BODY_BYTES} bytes at the most"})
+        try:
+            body = json.loads(self.rfile.read(length) or b"{}")
+            if not isinstance(body, dict):
+                raise ValueError
+        except (ValueError, RecursionError):
+            return self.reply(400, {"error": "the body is no JSON object"})
+        try:
+            self.reply(200, answer(body))
+        except OmgError as e:
+            self.reply(422, {"error": str(e)})
+        except (BrokenPipeError, ConnectionResetError):
+            raise
+        except Exception as e:
+            log.exception("%s failed", self.path)
+            self.reply(500, {"error": f"{type(e).__name__} in OMG's daemon; see omg.log"})
+
+    do_GET = do_POST
+
+    def reply(self, status: int, value: Mapping[str, Any]) -> None:
+        """Head and body in one write: two would wait for each other's acknowledgement."""
+        data = json.dumps(value).encode("utf-8", "replace")
+        self.send_response_only(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        if self.close_connection:
+            self.send_header("connection", "close")
+        self._headers_buffer.append(b"\r\n" + data)  # type: ignore[attr-defined]
+        self.flush_headers()
+
+    def address_string(self) -> str:
+        return "gateway"  # a unix peer has no address, and the base class would index into it
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass

@@ -1,0 +1,86 @@
+"""
+`omg demo`: the sample conversation through the real path, offline, in a folder of its own.
+
+Nothing of the user's is read or touched. It prints what a newcomer wants to see: the vault as a tree, the
+Now note, and what three prompts would be given.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from . import embed, inject
+from .config import Config, Embedding, Observation, Time
+from .home import Home
+from .importer import import_drops, read_all
+
+PROMPTS = (
+    "Can you draft the next steps for the project?",
+    "How do I like my answers?",
+    "What have I planned for the coming weeks?",
+)
+SAMPLE = Path(__file__).parent / "sample"
+SESSION = "agent:main:main"
+
+
+def run(folder: Path | None = None) -> None:
+    """Make the demo in *folder*, or in a fresh temporary one that stays for looking at."""
+    folder = folder or Path(tempfile.mkdtemp(prefix="omg-demo-"))
+    config = Config(
+        home=folder / "home",
+        vaults={SESSION: folder / "vault"},
+        time=Time(zone="Europe/Berlin"),
+        observation=Observation(model="offline"),
+        embedding=Embedding(model="static"),
+    )
+    sample = sorted(SAMPLE.glob("*.jsonl"))
+    now = datetime.now(UTC)
+    home = Home(config, embed=embed.load(config.embedding.model), clock=lambda: now)
+    try:
+        taken = import_drops(home, read_all(sample, None))
+        home.work(force=True)
+        graph = home.find(SESSION)
+        while graph.index.embed():
+            pass
+        last = max((s.last_ms for s in graph.state().sessions.values()), default=0)
+        now = datetime.fromtimestamp(last / 1000, UTC) + timedelta(days=2)  # as if it were two days later
+        print(f"{len(sample)} sessions, {taken['messages']} messages, no model, no network\n")
+        print(heading("The vault"), tree(graph.vault.root), "", sep="\n")
+        print(heading("now.md"), body(graph.vault.text("now")), "", sep="\n")
+        for prompt in PROMPTS:
+            piece = inject.preview(graph, prompt, "agent:main:new-session", now, config)
+            print(
+                heading(f"What the prompt “{prompt}” is given"),
+                piece.system,
+                piece.prompt,
+                f"({piece.tokens} tokens)",
+                "",
+                sep="\n",
+            )
+        print(
+            f"Open {graph.vault.root} in Obsidian, or try:\n  OMG_HOME={config.home} omg search 'checklists'"
+        )
+    finally:
+        home.close()
+
+
+def heading(text: str) -> str:
+    return f"── {text} " + "─" * max(0, shutil.get_terminal_size().columns - len(text) - 4)
+
+
+def body(text: str) -> str:
+    return text.split("---\n", 2)[-1].strip()
+
+
+def tree(root: Path, indent: str = "  ") -> str:
+    lines = []
+    for path in sorted(root.iterdir(), key=lambda p: (p.is_file(), p.name)):
+        if path.name.startswith("."):
+            continue
+        lines.append(f"{indent}{path.name}{'/' if path.is_dir() else ''}")
+        if path.is_dir():
+            lines.append(tree(path, indent + "  "))
+    return "\n".join(line for line in lines if line)

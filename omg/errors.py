@@ -1,0 +1,71 @@
+"""
+What can go wrong, as a tree. A message names the thing, says what is wrong with it, and what to do.
+
+    OmgError                    printed as one line by the command line, exit code 1
+    ├── ConfigError             omg.toml, an OMG_* variable, or a value in them
+    ├── NotFound                no such node, session, cycle or file
+    ├── BadNode                 a file that is not a node: left alone, reported
+    ├── OutsideVault            a name that would lead out of the vault
+    ├── Stale                   the file is not what we last read: a person won the race
+    ├── Locked                  another process holds the lock
+    ├── BadInput                a file or an argument that cannot be understood
+    ├── GatewayError            OpenClaw is missing, or refused what we asked of it
+    └── ModelError              no usable answer from a model; nothing was marked observed
+        ├── ModelUnavailable    down, timed out, refused, or out of retries
+        ├── BadReply            empty, looping, or not what was asked for
+        └── OverBudget          today's cap is reached; turns wait
+"""
+
+from __future__ import annotations
+
+
+class OmgError(Exception):
+    """The root of the tree above."""
+
+
+class ConfigError(OmgError):
+    """Names the key, the value, and what would be accepted."""
+
+
+class NotFound(OmgError):
+    """Names what was looked for, and the nearest thing there is."""
+
+
+class BadNode(OmgError):
+    """Names the file, and what to mend in it."""
+
+
+class OutsideVault(OmgError):
+    """Names the path that would leave the vault."""
+
+
+class Stale(OmgError):
+    """The file changed on disk since it was read. Read again; nothing was written."""
+
+
+class Locked(OmgError):
+    """Names the lock and, where known, who holds it."""
+
+
+class BadInput(OmgError):
+    """Names the file or argument, and what was expected."""
+
+
+class GatewayError(OmgError):
+    """Names the command or setting of OpenClaw that failed, and what to try."""
+
+
+class ModelError(OmgError):
+    """No usable answer. The turns it was about are still pending."""
+
+
+class ModelUnavailable(ModelError):
+    """The model did not answer, after every retry and fallback."""
+
+
+class BadReply(ModelError):
+    """The model answered, but with nothing that can be used."""
+
+
+class OverBudget(ModelError):
+    """Today's cap on tokens or money is reached."""

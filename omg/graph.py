@@ -1,0 +1,349 @@
+"""
+All that belongs to one identity: its vault, its index, and what cannot be derived again.
+
+    <home>/graphs/<slug>-<hash8>/
+        identity.json      whose graph this is
+        pending/           turns taken in, not yet observed; a file's name carries its tokens, so that
+                           how much is waiting is known without reading any
+        archive/YYYY-MM.jsonl   messages observed, kept
+        receipts/          the journal (receipt.py)
+        tombstones.jsonl   what was forgotten, as salted hashes
+        written.jsonl      hashes of the bytes we wrote (vault.py)
+        state.json         session hints, activation snapshots, use counts
+        index.db           derived; may be deleted at any moment
+
+Not here: deciding anything. One rule: whoever changes the vault holds `lock()`, and nobody holds it
+while a model is asked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import Any
+
+from .errors import Locked
+from .identity import Identity
+from .index import Index
+from .turn import Message, Turn, from_json, message_to_json, to_json
+from .vault import Vault
+
+TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}")  # of write_private: whose it is, and a token
+
+
+@dataclass(slots=True)
+class SessionState:
+    """What is live in one session. Times in ms since the epoch; 0 = never."""
+
+    task: str = ""  # continuation hints, from the last observation that had any
+    state: str = ""
+    next: str = ""
+    at_ms: int = 0  # when what the hints say was said
+    system: str = ""  # the `system` slice as served until the next activation
+    activated_ms: int = 0
+    reason: str = ""
+    epoch: int = -1  # State.epoch when it was rendered
+    mocs: list[str] = field(default_factory=list)  # the two on show
+    falls: dict[str, int] = field(default_factory=dict)  # MOC -> entry points since the last activation
+    model: str = ""
+    last_ms: int = 0  # the last turn seen
+    cut: str = ""  # what last cut its context, "compaction" or "reset",
+    cut_ms: int = 0  # and when
+    window: int = 0  # tokens of turns taken in since the last activation
+
+
+@dataclass(slots=True)
+class State:
+    sessions: dict[str, SessionState] = field(default_factory=dict)
+    epoch: int = 0  # grows when a person edits, forgets, undoes: every `system` slice is stale then
+    observed_ms: int = 0  # when an observation was last completed
+    quiet_ms: int = 0  # when one was that ran because the conversation rested
+    urgent_ms: int = 0  # when a compaction or reset last asked for everything to be taken in
+    uses: dict[str, list[int]] = field(default_factory=dict)  # node id -> [times recalled, last ms]
+    failures: int = 0  # in a row
+    failed_ms: int = 0
+    error: str = ""
+    reflected_ms: int = 0
+    changed_tokens: int = 0  # of nodes written since the last reflection
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """One file of `pending/`: `<ms>-<uuid>.<hash of the session>.<tokens>.json`."""
+
+    file: Path
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    @property
+    def tokens(self) -> int:
+        return int(self.file.name.split(".")[2])
+
+    @property
+    def session(self) -> str:
+        """A short hash: files of one session share it."""
+        return self.file.name.split(".")[1]
+
+    @property
+    def at_ms(self) -> int:
+        return int(self.file.name.split("-", 1)[0])
+
+    def turn(self) -> Turn:
+        return from_json(self.file.read_text(encoding="utf-8"))
+
+
+def write_private(file: Path, text: str) -> None:
+    """Replace *file* atomically and durably, readable by its owner alone."""
+    tmp = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    fd = os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as f:
+            f.write(text)
+            f.flush()
+            os.fsync(f.fileno())
+        tmp.replace(file)
+    except BaseException:
+        tmp.unlink(missing_ok=True)
+        raise
+
+
+def alive(pid: int) -> bool:
+    """Whether that process is there; one of a restarted machine may have its number, which only means later."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
+
+
+@contextmanager
+def flock(file: Path, what: str, timeout_s: float = 30.0) -> Iterator[None]:
+    """Hold an exclusive lock on *file*. Raises Locked if another holder keeps it longer than *timeout_s*."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with file.open("a+") as f:
+        until = time.monotonic() + timeout_s
+        while True:
+            try:
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise Locked(
+                        f"{what} is locked by another process ({file}); try again when it is done"
+                    ) from None
+                time.sleep(0.02)
+        yield  # closing the file lets go of the lock
+
+
+class Graph:
+    def __init__(
+        self, identity: Identity, folder: Path, vault: Vault, index: Index, zone: tzinfo = UTC
+    ) -> None:
+        self.identity, self.folder, self.vault, self.index, self.zone = identity, folder, vault, index, zone
+        for name in ("pending", "archive", "receipts"):
+            (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.tombstones = Tombstones(folder / "tombstones.jsonl")
+        self._keys: dict[str, frozenset[str]] = {}  # pending file -> the keys of its messages
+
+    def sweep(self) -> None:
+        """Remove what writers that died were about to put in place: it may hold what was said."""
+        for folder in (self.folder, *(self.folder / name for name in ("pending", "receipts"))):
+            for file in folder.glob(".*"):
+                if (named := TEMPORARY.fullmatch(file.name)) and not alive(int(named[1])):
+                    file.unlink(missing_ok=True)
+
+    def lock(self, timeout_s: float = 30.0) -> Any:
+        """Hold the vault: receipt → write → sync. Never across a model call."""
+        return flock(self.folder / "lock", f"the vault of {self.identity.key}", timeout_s)
+
+    # --- pending
+
+    def pending(self) -> list[Pending]:
+        """Oldest first."""
+        return [Pending(p) for p in sorted((self.folder / "pending").glob("[0-9]*-*.*.[0-9]*.json"))]
+
+    def put(self, name: str, turn: Turn) -> Pending:
+        """
+        Keep *turn* until it is observed. *name* (`<ms>-<uuid>`) decides the file, so a repeat changes nothing.
+        """
+        tokens = sum(m.tokens for m in turn.messages)
+        session = hashlib.sha256(turn.session.encode()).hexdigest()[:8]
+        file = self.folder / "pending" / f"{name}.{session}.{tokens}.json"
+        write_private(file, to_json(turn))
+        return Pending(file)
+
+    def unseen(self, messages: Iterable[Message]) -> list[Message]:
+        """Those that are neither archived, pending, nor forgotten; each once."""
+        messages = list(messages)
+        keys = {k for m in messages for k in (m.id, m.key)}
+        known = self.index.seen(keys) | self.tombstones.messages(keys) | self._pending_keys()
+        fresh = []
+        for m in messages:
+            if m.id not in known and m.key not in known:
+                fresh.append(m)
+                known |= {m.id, m.key}
+        return fresh
+
+    def _pending_keys(self) -> set[str]:
+        self._keys = {p.name: self._keys.get(p.name) or keys_of(p) for p in self.pending()}
+        return set().union(*self._keys.values())
+
+    # --- archive
+
+    def archive(self, names: Iterable[str], skip: frozenset[str] = frozenset()) -> None:
+        """Move pending files to the archive, then into the index. Repeating it after a crash adds nothing."""
+        files = [self.folder / "pending" / name for name in names]
+        files = [f for f in files if f.exists()]
+        self.index.archive(self.folder / "archive")
+        by_month: dict[str, list[str]] = {}
+        for file in files:
+            turn = Pending(file).turn()
+            seen = self.index.seen({m.id for m in turn.messages})
+            for m in turn.messages:
+                if m.id not in seen and m.id not in skip:
+                    month = datetime.fromtimestamp(m.timestamp / 1000, UTC).strftime("%Y-%m")
+                    by_month.setdefault(month, []).append(message_to_json(m, turn.session))
+        for month, lines in by_month.items():
+            append(self.folder / "archive" / f"{month}.jsonl", lines)
+        self.index.archive(self.folder / "archive")
+        for file in files:
+            file.unlink()
+
+    # --- state
+
+    def state(self) -> State:
+        return load_state(self.folder / "state.json")
+
+    def update(self, change: Callable[[State], None]) -> State:
+        """Read state.json, let *change* alter it, write it back; under its own lock, held for milliseconds."""
+        with flock(self.folder / "state.lock", f"the state of {self.identity.key}"):
+            state = self.state()
+            change(state)
+            write_private(
+                self.folder / "state.json", json.dumps(state, default=fields_of, ensure_ascii=False)
+            )
+        return state
+
+    def close(self) -> None:
+        self.index.close()
+
+
+def fields_of(state: State | SessionState) -> dict[str, Any]:
+    """For json; `dataclasses.asdict` copies every value and takes ten times as long."""
+    return {name: getattr(state, name) for name in state.__slots__}
+
+
+def keys_of(pending: Pending) -> frozenset[str]:
+    return frozenset(k for m in pending.turn().messages for k in (m.id, m.key))
+
+
+def append(file: Path, lines: list[str]) -> None:
+    """Add *lines* durably. A line that a crash left torn is ended first, so that ours stay whole."""
+    with file.open("ab+") as f:
+        os.fchmod(f.fileno(), 0o600)
+        if f.tell():
+            f.seek(-1, os.SEEK_END)
+            if f.read(1) != b"\n":
+                f.write(b"\n")
+        f.write("".join(line + "\n" for line in lines).encode())
+        f.flush()
+        os.fsync(f.fileno())
+
+
+def load_state(file: Path) -> State:
+    """An unreadable or partly unknown state is read as far as it makes sense: it only costs an activation."""
+    try:
+        raw = json.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return State()
+    if not isinstance(raw, dict):
+        return State()
+    known = {f.name for f in fields(SessionState)}
+    sessions = {
+        key: SessionState(**{k: v for k, v in value.items() if k in known})
+        for key, value in raw.pop("sessions", {}).items()
+    }
+    return State(sessions=sessions, **{k: v for k, v in raw.items() if k in {f.name for f in fields(State)}})
+
+
+class Tombstones:
+    """
+    What was forgotten: salted hashes of message ids, and of the note's id; no content.
+
+    A line is {"node": hash | null, "sources": [hash…]}. With a node, a person deleted that note: it does not
+    come back from those messages. Without, the messages themselves were forgotten. {"salt": …} holds for the
+    lines that follow it: a file to which a merged graph's was added has several.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._size = -1
+        self._lines: list[tuple[str, str | None, frozenset[str]]] = []  # salt, node, sources
+        self._salt = ""
+
+    def add(self, sources: Iterable[str], node: str | None = None) -> None:
+        self._read()
+        if not self._salt:
+            self._salt = secrets.token_hex(16)
+            append(self.file, [json.dumps({"salt": self._salt})])
+        line = {"node": node and self._hash(node), "sources": sorted(self._hash(s) for s in sources)}
+        append(self.file, [json.dumps(line)])
+
+    def messages(self, ids: Iterable[str]) -> set[str]:
+        """Which of *ids* were forgotten as messages."""
+        self._read()
+        gone: dict[str, set[str]] = {}
+        for salt, node, sources in self._lines:
+            if node is None:
+                gone.setdefault(salt, set()).update(sources)
+        return {i for i in ids if any(self._hash(i, salt) in of for salt, of in gone.items())}
+
+    def blocks(self, node: str, sources: Iterable[str], cited: Callable[[], bool]) -> bool:
+        """
+        Whether a note made from *sources* was deleted before.
+
+        Several notes may come of one message. So the note's id decides; and where the deleted note may come
+        back under another name, whether any living note still cites these messages (*cited*).
+        """
+        self._read()
+        sources = list(sources)
+        hashed = {salt: {self._hash(s, salt) for s in sources} for salt in {line[0] for line in self._lines}}
+        for salt, dead, of in self._lines:
+            if dead and sources and hashed[salt] <= of and (dead == self._hash(node, salt) or not cited()):
+                return True
+        return False
+
+    def _hash(self, text: str, salt: str | None = None) -> str:
+        return hashlib.sha256(f"{self._salt if salt is None else salt}:{text}".encode()).hexdigest()[:24]
+
+    def _read(self) -> None:
+        try:
+            size = self.file.stat().st_size
+        except FileNotFoundError:
+            return
+        if size == self._size:
+            return
+        self._size, self._lines = size, []
+        for line in self.file.read_text(encoding="utf-8").split("\n"):
+            try:
+                value = json.loads(line)
+            except ValueError:
+                continue  # torn by a crash: the line was not yet a promise
+            if "salt" in value:
+                self._salt = value["salt"]
+            else:
+                self._lines.append((self._salt, value.get("node"), frozenset(value["sources"])))

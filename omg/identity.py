@@ -1,0 +1,111 @@
+"""
+Whose memory a session writes to and reads from.
+
+`of` reduces a gateway's sessionKey to its owner: the main session, a direct peer, a group. Threads and
+topics belong to what they hang on; a form that is not known has a memory of its own; what no person said
+has none.
+
+Not: where an identity's notes lie (home.py), nor a judge of what a message says. Its one rule: fail closed.
+Two sessions share a memory only where the gateway itself, or an explicit link, says they are one person's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+Scope = Literal["dm", "group", "global"]
+
+OWNER = "owner"  # the name in [identity.links] that means the main session
+DIRECT = frozenset(("direct", "dm"))
+GROUPS = frozenset(("group", "channel", "room"))
+INSIDE = ("", "webchat")  # channels that only who operates the gateway can reach
+
+# Sessions in which no person speaks, and incognito ones: their person asked for it.
+NOBODY = re.compile(
+    r"(?:^|:)(?P<trigger>cron|subagent|internal-session-effects|hook):"
+    r"|(?:^|:)(?P<beat>heartbeat)(?::|$)|^unknown$|:incognito-"
+)
+AGENT = re.compile(r"agent:([^:]+):(.+)$", re.IGNORECASE | re.DOTALL)
+# A thread, a forum topic, a sender's lane in a group. Ids may hold colons (Matrix): only these words cut.
+LANE = re.compile(r":(?:topic|thread|sender):.*$", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a memory belongs to. Equal keys, one memory."""
+
+    key: str
+    scope: Scope
+    agent: str
+
+    @property
+    def folder(self) -> str:
+        """A readable name that no two keys share: `main-telegram-direct-alice-1f2e3d4c`."""
+        slug = re.sub(r"[^a-z0-9]+", "-", self.key.lower().removeprefix("agent:")).strip("-")[:40].strip("-")
+        return f"{slug or 'memory'}-{hashlib.sha256(self.key.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def of(
+    session_key: str,
+    *,
+    links: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    channel: str = "",
+    sender: str = "",
+    owner: bool = False,
+    agent: str = "",
+    asked: Collection[str] = (),
+) -> Identity | None:
+    """
+    Whose the session is, or None if it is not to be remembered.
+
+    *links*: a name and who else it is, as "channel:sender". *channel*, *sender*, *owner*: of the turn, as far
+    as known. *agent*: for keys that name none (`global`). *asked*: triggers remembered on request; sessions
+    of `cron` and `heartbeat` are the owner's then.
+    """
+    key = session_key.strip()
+    m = AGENT.match(key)
+    agent, rest = (m[1], m[2]) if m else (agent or "main", key)
+    main = Identity(f"agent:{agent}:main", "dm", agent)
+    if not rest:
+        return None
+    if nobody := NOBODY.search(rest.lower()):
+        trigger = nobody["trigger"] or nobody["beat"]
+        return main if trigger in ("cron", "heartbeat") and trigger in asked else None
+    base = LANE.sub("", rest)
+    if base.lower() == "main":
+        return main
+    if base.lower() == "global":
+        return Identity(f"agent:{agent}:global", "global", agent)
+    parts = base.split(":")
+    kinds = [part.lower() for part in parts[: min(3, len(parts) - 1)]]  # channel, account, kind; then the id
+    if any(kind in GROUPS for kind in kinds):
+        return Identity(f"agent:{agent}:{base}", "group", agent)
+    at = next((i for i, kind in enumerate(kinds) if kind in DIRECT), None)
+    if at is not None:
+        name = _linked(links, channel or (parts[0] if at else ""), sender or ":".join(parts[at + 1 :]))
+        if name is not None and name != OWNER:
+            # Not ":direct:": there, a stranger whose id happens to be the name would be taken for the person.
+            return Identity(f"agent:{agent}:person:{name}", "dm", agent)
+        return main if name else Identity(f"agent:{agent}:{base}", "dm", agent)
+    return main if owner and channel.lower() in INSIDE else Identity(f"agent:{agent}:{base}", "dm", agent)
+
+
+def remembered(ctx: Mapping[str, Any], triggers: Collection[str] = ("user",)) -> bool:
+    """Whether a hook's context is a turn to remember and serve: a person's from outside, or one asked for."""
+    trigger = ctx.get("trigger")
+    if trigger not in triggers or of(str(ctx.get("sessionKey") or ""), asked=triggers) is None:
+        return False
+    provenance = ctx.get("inputProvenance")
+    kind = provenance.get("kind") if isinstance(provenance, Mapping) else provenance
+    return trigger != "user" or kind in (None, "", "external_user")
+
+
+def _linked(links: Mapping[str, Sequence[str]], channel: str, sender: str) -> str | None:
+    """The name that a sender of a channel is linked to; both compared as the gateway does, in lower case."""
+    wanted = f"{channel}:{sender}".lower()
+    return next((name for name, ids in links.items() if any(i.strip().lower() == wanted for i in ids)), None)

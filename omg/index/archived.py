@@ -1,0 +1,228 @@
+"""
+The archive as the index knows it: who said what, and what was said around it.
+
+    take_in    the new lines of archive/*.jsonl, by byte offset
+    window     the messages a note was made from, and those around them: what a note is found by besides its own words
+    search     messages by their words, with the columns and weights that notes have
+
+Over the table `message` of the store. Not here: who writes the archive (graph.py). One rule: its files are
+the truth; one that has changed, other than by lines added, is read again from its start.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from datetime import tzinfo
+from pathlib import Path
+
+from ..dates import day_of, words
+from ..errors import BadInput
+from ..node import Source
+from ..turn import Message, message_from_json
+from .store import MESSAGE, rows_of
+from .terms import fold
+
+SAID_CHARS = 1_000  # of a message that a note was made from
+BODY_CHARS = 8_000  # of a message that is looked for itself
+NEAR_CHARS = 500  # of its neighbours: enough to say what the talk is about
+SOURCES = 12  # of a note's, the latest; one that is updated for years has hundreds
+APART_MS = 6 * 3_600_000  # a session may go on for years: what was said half a day ago is another talk
+TAIL = 64  # bytes before the offset by which a file is known again
+
+SPOKEN = "trim(coalesce(json_extract(line, '$.sender'), '') || ' ' || json_extract(line, '$.text'))"
+
+
+def take_in(db: sqlite3.Connection, folder: Path, zone: tzinfo) -> tuple[int, set[str]]:
+    """Returns how many messages are new, and the ids of all whose neighbourhood is not what it was."""
+    known = {
+        name: (offset, tail) for name, offset, tail in db.execute("select file, offset, tail from archive")
+    }
+    files = {file.name: file for file in sorted(folder.glob("*.jsonl"))}
+    changed: set[str] = set()
+    fresh: list[int] = []
+    for name in known.keys() - files.keys():
+        changed |= drop_file(db, name, zone)
+    for name, file in files.items():
+        offset, tail = known.get(name, (0, b""))
+        if not continues(file, offset, tail):
+            changed |= drop_file(db, name, zone)
+            offset, tail = 0, b""
+        if file.stat().st_size > offset:
+            lines, offset, tail = whole_lines(file, offset, tail)
+            fresh += insert(db, name, lines)
+            db.execute("replace into archive values (?, ?, ?)", (name, offset, tail))
+    affected = with_neighbours(db, fresh)
+    reindex(db, affected, zone)
+    return len(fresh), changed | mids(db, affected)
+
+
+def continues(file: Path, offset: int, tail: bytes) -> bool:
+    """Whether *file* still begins with what was read of it."""
+    with file.open("rb") as f:
+        f.seek(offset - len(tail))
+        return f.read(len(tail)) == tail
+
+
+def whole_lines(file: Path, offset: int, tail: bytes) -> tuple[list[str], int, bytes]:
+    """The lines from *offset* on. A last one without its end is still being written, and left for later."""
+    with file.open("rb") as f:
+        f.seek(offset)
+        data = f.read()
+    data = data[: data.rfind(b"\n") + 1]
+    lines = [line.decode("utf-8", "replace") for line in data.split(b"\n") if line]
+    return lines, offset + len(data), (tail + data[-TAIL:])[-TAIL:]
+
+
+def insert(db: sqlite3.Connection, file: str, lines: Iterable[str]) -> list[int]:
+    fresh = []
+    for line in lines:
+        try:
+            message, session = message_from_json(line)
+        except BadInput:
+            continue  # torn by a crash, so never promised
+        talk = message.role != "tool" and bool(message.text.strip())
+        row = (message.id, message.key, session, message.timestamp, talk, file, line)
+        columns = "mid, key, session, timestamp, talk, file, line"
+        done = db.execute(f"insert or ignore into message ({columns}) values (?, ?, ?, ?, ?, ?, ?)", row)
+        if done.rowcount > 0 and done.lastrowid:
+            fresh.append(done.lastrowid)
+    return fresh
+
+
+def drop_file(db: sqlite3.Connection, name: str, zone: tzinfo) -> set[str]:
+    db.execute("delete from archive where file = ?", (name,))
+    return remove(db, [i for (i,) in db.execute("select id from message where file = ?", (name,))], zone)
+
+
+def remove(db: sqlite3.Connection, ids: Sequence[int], zone: tzinfo) -> set[str]:
+    """Forget messages; returns the ids of these and of their neighbours."""
+    affected = with_neighbours(db, ids)
+    touched = mids(db, affected)
+    db.executemany("delete from message where id = ?", [(i,) for i in ids])
+    reindex(db, affected, zone)
+    return touched
+
+
+# --- neighbours
+
+
+def beside(
+    db: sqlite3.Connection, id: int, n: int = 2, apart_ms: int = APART_MS
+) -> tuple[list[int], list[int]]:
+    """Up to *n* messages in words before and after the one with row *id*, of the same talk; the nearest first."""
+    session, at = db.execute("select session, timestamp from message where id = ?", (id,)).fetchone()
+    where = "select id from message where session = ? and talk = 1 and (timestamp, id)"
+    before = db.execute(
+        f"{where} < (?, ?) and timestamp >= ? order by timestamp desc, id desc limit ?",
+        (session, at, id, at - apart_ms, n),
+    )
+    after = db.execute(
+        f"{where} > (?, ?) and timestamp <= ? order by timestamp, id limit ?",
+        (session, at, id, at + apart_ms, n),
+    )
+    return [i for (i,) in before], [i for (i,) in after]
+
+
+def with_neighbours(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
+    found = set(ids)
+    for id in list(found):
+        before, after = beside(db, id)
+        found.update(before, after)
+    return found
+
+
+def mids(db: sqlite3.Connection, ids: Iterable[int]) -> set[str]:
+    return {mid for (mid,) in rows_of(db, "select mid from message where id in", ids)}
+
+
+def spoken(db: sqlite3.Connection, ids: Sequence[int], chars: int) -> str:
+    """What the messages in rows *ids* say, by whom."""
+    rows = dict(rows_of(db, f"select id, substr({SPOKEN}, 1, {chars}) from message where id in", ids))
+    return "\n".join(rows[i] for i in ids if i in rows)
+
+
+def rings(db: sqlite3.Connection, ids: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The messages next to those in rows *ids*, and the next but one; none twice, and none of *ids*."""
+    found: tuple[list[int], list[int]] = ([], [])
+    for id in ids:
+        for side in beside(db, id):
+            for ring, other in zip(found, side, strict=False):
+                ring.append(other)
+    near = [i for i in dict.fromkeys(found[0]) if i not in ids]
+    return near, [i for i in dict.fromkeys(found[1]) if i not in ids and i not in near]
+
+
+def window(db: sqlite3.Connection, sources: Sequence[Source], body: str) -> tuple[str, str, str]:
+    """What was said in the messages of *sources*, less what *body*, folded, quotes whole; next to them; next to that."""
+    cited = []
+    for source in sorted(sources, key=lambda s: s.timestamp)[-SOURCES:]:
+        where = (source.id, source.session)
+        cited += [i for (i,) in db.execute("select id from message where mid = ? and session = ?", where)]
+    if not cited:
+        return "", "", ""
+    near, far = rings(db, cited)
+    texts = rows_of(db, "select id, json_extract(line, '$.text') from message where id in", cited)
+    # Said twice it would only make the note longer: .017 of LoCoMo's r@5.
+    other = [id for id, text in texts if fold(text) not in body]
+    return (
+        fold(spoken(db, other, SAID_CHARS)),
+        fold(spoken(db, near, NEAR_CHARS)),
+        fold(spoken(db, far, NEAR_CHARS)),
+    )
+
+
+# --- asking
+
+
+def search(db: sqlite3.Connection, match: str, k: int) -> list[tuple[Message, str, float]]:
+    """The messages that fit *match* best, with their session and bm25 score."""
+    weights = ", ".join(map(str, MESSAGE.values()))
+    rows = db.execute(
+        f"""
+        select line, score from message join (
+            select rowid as row, -bm25(message_fts, {weights}) as score from message_fts
+            where message_fts match ? order by score desc limit ?
+        ) on message.id = row order by score desc, id
+        """,
+        (match, k),
+    )
+    return [(*message_from_json(line), score) for line, score in rows]
+
+
+def messages(db: sqlite3.Connection, ids: Iterable[str]) -> list[Message]:
+    """Those of *ids* that there are, in the order they were said."""
+    rows = rows_of(db, "select timestamp, id, line from message where mid in", dict.fromkeys(ids))
+    return [message_from_json(line)[0] for _, _, line in sorted(rows)]
+
+
+def around(db: sqlite3.Connection, mid: str, n: int) -> list[Message]:
+    """The message *mid* between the *n* before and the *n* after it."""
+    row = db.execute("select id from message where mid = ? order by id limit 1", (mid,)).fetchone()
+    if row is None:
+        return []
+    before, after = beside(db, row[0], n, apart_ms=10**15)
+    rows = dict(rows_of(db, "select id, line from message where id in", [*before, row[0], *after]))
+    return [message_from_json(rows[i])[0] for i in (*reversed(before), row[0], *after)]
+
+
+def seen(db: sqlite3.Connection, keys: Iterable[str]) -> set[str]:
+    """Which of *keys*, ids or `Message.key`s, are in the archive."""
+    listed = list(keys)
+    found = {mid for (mid,) in rows_of(db, "select mid from message where mid in", listed)}
+    return found | {key for (key,) in rows_of(db, "select key from message where key in", listed)}
+
+
+# --- full text
+
+
+def reindex(db: sqlite3.Connection, ids: Iterable[int], zone: tzinfo) -> None:
+    """Make the full-text rows of messages anew; those of messages that are gone go."""
+    listed = list(ids)
+    db.executemany("delete from message_fts where rowid = ?", [(i,) for i in listed])
+    insert = f"insert into message_fts (rowid, {', '.join(MESSAGE)}) values (?{', ?' * len(MESSAGE)})"
+    for id, at, text in rows_of(
+        db, f"select id, timestamp, substr({SPOKEN}, 1, {BODY_CHARS}) from message where id in", listed
+    ):
+        near, far = (spoken(db, ring, NEAR_CHARS) for ring in rings(db, [id]))
+        db.execute(insert, (id, *map(fold, (text, words(day_of(at, zone)), near, far))))

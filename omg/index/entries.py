@@ -1,0 +1,105 @@
+"""
+Notes as the index lists them: Entry, and the questions that need no search.
+
+Over the tables `note`, `link` and `source` of the store. Not here: finding by words (recall.py), and a note's
+body, which only the vault has. One rule: a list is sorted by path, so that what is generated from it does
+not depend on when the index was made.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..node import Source
+from .names import LINK, PROSE
+from .store import rows_of
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    path: str
+    id: str
+    type: str
+    title: str
+    description: str
+    priority: str
+    status: str
+    pinned: bool
+    loop: str | None
+    event: str | None
+    created: dt.date | None
+    updated: dt.date | None
+    origin: str | None
+    generation: int
+    superseded_by: str | None
+    links: tuple[str, ...]  # paths of the notes it links to, those in its head first
+    tags: tuple[str, ...]
+    tokens: int  # of description and body
+    mtime: int  # ns
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    entry: Entry
+    score: float  # of 1: how much of what was asked the note answers to; for the order of hits of one or several searches
+    why: str
+
+
+COLUMNS = """id, path, node, type, title, description, priority, status, pinned, loop, event, created, updated,
+    origin, generation, superseded_by, tags, tokens, mtime"""
+MANY = 500  # notes; above it one pass over all links is quicker than looking up each note's
+
+
+def entries(db: sqlite3.Connection, where: str = "", values: Iterable[object] = ()) -> dict[int, Entry]:
+    """The notes for which *where* holds, by row, in the order of their paths."""
+    rows = db.execute(f"select {COLUMNS} from note {where} order by path", tuple(values)).fetchall()
+    select = (
+        f"select link.rowid, src, path from link join note on note.id = dst where kind in ({PROSE}, {LINK})"
+    )
+    found = (
+        db.execute(select)
+        if len(rows) > MANY
+        else rows_of(db, f"{select} and src in", [row[0] for row in rows])
+    )
+    links: dict[int, dict[str, None]] = {}
+    for _, src, path in sorted(found):
+        links.setdefault(src, {})[path] = None
+    return {row[0]: entry(row, tuple(links.get(row[0], ()))) for row in rows}
+
+
+def entry(row: tuple[Any, ...], links: tuple[str, ...]) -> Entry:
+    _, path, id, type, title, description, priority, status, pinned, loop, event, created, updated, *rest = (
+        row
+    )
+    origin, generation, superseded_by, tags, tokens, mtime = rest
+    return Entry(
+        path=path,
+        id=id,
+        type=type,
+        title=title,
+        description=description,
+        priority=priority,
+        status=status,
+        pinned=bool(pinned),
+        loop=loop,
+        event=event,
+        created=created and dt.date.fromisoformat(created),
+        updated=updated and dt.date.fromisoformat(updated),
+        origin=origin,
+        generation=generation,
+        superseded_by=superseded_by,
+        links=links,
+        tags=tuple(json.loads(tags)),
+        tokens=tokens,
+        mtime=mtime,
+    )
+
+
+def sources(db: sqlite3.Connection, id: int) -> list[Source]:
+    rows = db.execute("select session, id, timestamp, kind from source where note = ? order by rowid", (id,))
+    return [Source(*row) for row in rows]

@@ -1,0 +1,285 @@
+"""
+A note's rows: how a Node lies in the tables, and what in them depends on other notes.
+
+    enter      notes become rows: names, links, sources, and the columns of their full text
+    settle     links find where they lead now; what depends on that (linked titles, map, successor) follows
+    rewindow   what was said around a note's messages is part of what it is found by
+
+Not here: files (sync.py), and reading the tables. One rule: what it costs follows what changed, not how much
+there is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, tzinfo
+from typing import Any
+
+from .. import tokens
+from ..dates import day_of, span, words
+from ..node import Node, Source
+from . import names, vectors
+from .archived import window
+from .names import LINK, PROSE, SUCCESSOR
+from .store import NOTE, TABLES, rows_of
+from .terms import fold
+
+# Which map lists a note that names none. As in maps.py, which is made from entries and so lies above.
+HOMES = {
+    "identity": "mocs/moc-identity",
+    "preference": "mocs/moc-preferences",
+    "project": "mocs/moc-projects",
+    "decision": "mocs/moc-decisions",
+    "fact": "mocs/moc-facts",
+    "episode": "mocs/moc-episodes",
+    "reflection": "mocs/moc-reflections",
+}
+OPEN_LOOPS = "mocs/moc-open-loops"  # lists notes beside their own map
+STANDING = {*HOMES.values(), OPEN_LOOPS}  # listed on no other map, whatever they link to
+NO_HITS = ("index", "now", "moc", "log")  # types that lead to notes and are no answer themselves
+LOG = "reflections/log/"
+BATCH = 500  # notes in memory at once
+DAYS = 3  # of a note's, in words; a note of many days is found by the others' messages
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A note as it was read. *note*: its row, if it has one."""
+
+    node: Node
+    note: int | None
+    mtime: int
+    size: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Was:
+    """What a note was for others, and for its vector."""
+
+    path: str
+    title: str
+    text: tuple[str, ...] | None  # title, description, body; None: no hit
+
+
+class Filing:
+    """
+    Changes to the tables in one transaction; ended by `settle` or `rewindow`.
+
+    *out*: notes whose full-text row is taken out until it is made anew.
+    """
+
+    def __init__(self, db: sqlite3.Connection, zone: tzinfo) -> None:
+        self.db, self.zone = db, zone
+        self.out: set[int] = set()
+        self.hits = 0  # more than there were
+        self.entered: dict[int, str] = {}  # row → path
+        self.leaves: set[str] = set()  # last parts of names that came or went
+        self.restless: set[int] = set()  # notes that link to one whose name changed
+
+    # --- rows
+
+    def enter(self, batch: Sequence[File]) -> None:
+        """Write the rows of *batch*."""
+        next = int(self.db.execute("select value from meta where key = 'next'").fetchone()[0])
+        rows: dict[str, list[tuple[Any, ...]]] = {
+            "note": [],
+            "name": [],
+            "link": [],
+            "source": [],
+            "text": [],
+        }
+        was = self.take_out([file.note for file in batch if file.note is not None])
+        for file in batch:
+            node, id = file.node, file.note
+            if id is None:
+                id, next = next, next + 1
+            self.entered[id] = node.path
+            rows["note"].append(note_row(id, file, self.zone))
+            rows["name"] += [(id, *name) for name in names.names_of(node)]
+            rows["link"] += [(id, None, *link) for link in names.links_of(node)]
+            rows["source"] += [(id, s.session, s.id, s.kind, s.timestamp) for s in node.sources]
+            if searched(node):
+                text = texts(node, self.zone)
+                rows["text"].append((id, *text, "", *window(self.db, node.sources, text[2])))
+        self.db.execute("update meta set value = ? where key = 'next'", (next,))
+        for table, listed in rows.items():
+            marks = ", ".join("?" * len(TABLES[table]))
+            self.db.executemany(f"insert into {table} values ({marks})", listed)
+        self.leaves.update(name for _, name, _, _ in rows["name"])
+        self.out.update(row[0] for row in rows["text"])
+        self.hits += len(rows["text"])
+        # Only what a vector is made of costs one: a new date or link does not.
+        vectors.expect(
+            self.db, [id for id, *text in rows["text"] if id not in was or was[id].text != tuple(text[:3])]
+        )
+        for id, *row in rows["note"]:
+            if id in was and (was[id].path, was[id].title) != (row[0], row[3]):
+                self.restless.update(
+                    src for (src,) in self.db.execute("select src from link where dst = ?", (id,))
+                )
+
+    def take_out(self, ids: Sequence[int]) -> dict[int, Was]:
+        """Delete the rows of notes, but for their vectors; returns what they were."""
+        if not ids:
+            return {}
+        select = "select note.id, path, note.title, text.title, text.description, body from note left join text using (id)"
+        was = {
+            id: Was(path, title, None if text[0] is None else tuple(text))
+            for id, path, title, *text in rows_of(self.db, f"{select} where note.id in", ids)
+        }
+        self.unlist(id for id, w in was.items() if w.text is not None)
+        self.out.difference_update(ids)
+        self.hits -= sum(w.text is not None for w in was.values())
+        self.leaves.update(name for (name,) in rows_of(self.db, "select leaf from name where note in", ids))
+        for table, key in (
+            ("note", "id"),
+            ("name", "note"),
+            ("link", "src"),
+            ("source", "note"),
+            ("text", "id"),
+        ):
+            self.db.executemany(f"delete from {table} where {key} = ?", [(id,) for id in ids])
+        return was
+
+    # --- what depends on others
+
+    def settle(self, fresh: bool) -> None:
+        """Let links find their notes, then what depends on that; the full text last."""
+        if fresh:
+            names.relink(self.db)
+        else:
+            self.restless |= names.relink(self.db, leaves=self.leaves) | names.relink(
+                self.db, sources=self.entered
+            )
+        restless = sorted(self.restless | self.entered.keys())
+        for at in range(0, len(restless), BATCH):
+            self.settle_some(restless[at : at + BATCH])
+        self.list_again()
+
+    def settle_some(self, ids: Sequence[int]) -> None:
+        """The map, the successor and the linked titles of notes."""
+        select = """select src, link.rowid, target, link.kind, path, title, hit
+            from link left join note on note.id = dst where src in"""
+        links: dict[int, list[tuple[Any, ...]]] = {id: [] for id in ids}
+        for src, *link in sorted(rows_of(self.db, select, ids)):
+            links[src].append(tuple(link[1:]))
+        select = "select note.id, path, type, home, superseded_by, linked from note left join text using (id) where note.id in"
+        heads, titles = [], []
+        for id, path, type, *before in rows_of(self.db, select, ids):
+            plain = [link for link in links[id] if link[1] in (LINK, PROSE)]
+            home = home_of(path, type, (there or target for target, _, there, _, _ in plain))
+            successor = next(
+                (there or target for target, kind, there, _, _ in links[id] if kind == SUCCESSOR), None
+            )
+            if [home, successor] != before[:2]:
+                heads.append((home, successor, id))
+            linked = "\n".join(fold(title) for _, _, _, title, hit in plain if hit)
+            if before[2] is not None and linked != before[2]:
+                titles.append((linked, id))
+        self.db.executemany("update note set home = ?, superseded_by = ? where id = ?", heads)
+        self.unlist(id for _, id in titles)
+        self.db.executemany("update text set linked = ? where id = ?", titles)
+
+    def rewindow(self, messages: Collection[str]) -> None:
+        """What is said around *messages* has changed: so has what the notes made of them are found by."""
+        for (note,) in set(rows_of(self.db, "select note from source where id in", messages)):
+            cited = self.db.execute(
+                "select session, id, timestamp from source where note = ?", (note,)
+            ).fetchall()
+            row = self.db.execute("select said, near, far, body from text where id = ?", (note,)).fetchone()
+            if row is None:
+                continue
+            now = window(self.db, [Source(*source) for source in cited], row[3])
+            if row[:3] != now:
+                self.unlist([note])
+                self.db.execute("update text set said = ?, near = ?, far = ? where id = ?", (*now, note))
+        self.list_again()
+
+    # --- full text
+
+    def unlist(self, ids: Iterable[int]) -> None:
+        """Take notes out of the full text, before a column of theirs changes: fts5 must be told what it was."""
+        still = [id for id in ids if id not in self.out]
+        columns = ", ".join(NOTE)
+        delete = f"insert into note_fts (note_fts, rowid, {columns}) select 'delete', id, {columns} from text where id = ?"
+        self.db.executemany(delete, [(id,) for id in still])
+        self.out.update(still)
+
+    def list_again(self) -> None:
+        columns = ", ".join(NOTE)
+        insert = f"insert into note_fts (rowid, {columns}) select id, {columns} from text where id in"
+        rows_of(self.db, insert, sorted(self.out))
+        self.db.execute("update meta set value = value + ? where key = 'hits'", (self.hits,))
+        self.out.clear()
+        self.hits = 0
+
+
+# --- a note's columns
+
+
+def searched(node: Node) -> bool:
+    return node.type not in NO_HITS and not node.path.startswith(LOG)
+
+
+def home_of(path: str, type: str, links: Iterable[str]) -> str:
+    """The map that lists a note: the first it links to, else that of its type."""
+    if type in ("index", "now", "log") or path in STANDING:
+        return ""
+    own = (link for link in links if link.startswith("mocs/") and link not in (path, OPEN_LOOPS))
+    return next(own, HOMES.get(type, ""))
+
+
+def note_row(id: int, file: File, zone: tzinfo) -> tuple[Any, ...]:
+    """As TABLES["note"]. Map and successor are left to `settle`."""
+    n = file.node
+    said = days_of(n, zone)
+    event = span(n.event)
+    days = [
+        day and day.toordinal() for day in (*(said[:1] + said[-1:] or (None, None)), *(event or (None, None)))
+    ]
+    dates = [day and day.isoformat() for day in (n.created, n.updated)]
+    cost = tokens.count(f"{n.description} {n.body}")
+    return (
+        *(id, n.path, n.id, n.type, n.title, n.description, n.priority, n.status, n.pinned, n.loop, n.event),
+        *(*dates, n.origin, n.generation, None, json.dumps(n.tags), cost, None, searched(n)),
+        *(*days, file.mtime, file.size, file.hash),
+    )
+
+
+def days_of(node: Node, zone: tzinfo) -> list[date]:
+    """The days it was said on; for a note without sources, the day it was made."""
+    said = sorted({day_of(source.timestamp, zone) for source in node.sources})
+    return said or ([node.created] if node.created else [])
+
+
+def texts(node: Node, zone: tzinfo) -> tuple[str, str, str, str, str]:
+    """Title, description, body, tags and, after the linked titles, dates: each thing once, as `fold` has it."""
+    title = fold(node.title)
+    body = fold(plain(node.body, node.title))
+    description = fold(node.description)
+    if description in body or description == title:
+        description = ""
+    event = span(node.event) or ()
+    said = days_of(node, zone)
+    dates = " ".join(words(day) for day in dict.fromkeys([*event, *said[:DAYS]]))
+    return title, description, body, fold(" ".join((*node.tags, *node.aliases))), dates
+
+
+LABELLED = re.compile(r"\[\[([^\[\]\n]*?)\]\]")
+HEADING = re.compile(r"^# +(.*\S)[ \t]*$", re.M)
+
+
+def plain(body: str, title: str) -> str:
+    """*body* as it reads: links as their labels, no comments, and no heading that is the title."""
+    if "<!--" in body:
+        body = re.sub(r"<!--.*?-->", " ", body, flags=re.S)
+    if "# " in body:
+        body = HEADING.sub(lambda h: "" if h[1] == title else h[0], body, count=1)
+    if "[[" in body:
+        body = LABELLED.sub(lambda link: link[1].rpartition("|")[2].rpartition("/")[2], body)
+    return body.strip()

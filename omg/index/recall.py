@@ -1,0 +1,403 @@
+"""
+The right note first: words, meaning, days and links, in milliseconds.
+
+    words      bm25 over the columns of store.NOTE, the question's terms joined by OR
+    meaning    cosine with the notes' vectors, where there are any; fused convexly, since ranks alone lose the gap
+    days       "last week", "in May 2023": notes about those days, or said on them, are raised
+    links      from the best notes, to what they link to and what was said beside them, as far as the question likes it
+    order      a note that was replaced comes after its successor; priority, freshness and use decide near ties
+
+No model, no network, and no look at all notes but for one product of matrix and vector. Not here: making the
+tables (index.py). What was tried, with figures, is in bench/LOG.md. One rule: a constant here has its
+measurement or its reason beside it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ..dates import When, resolve
+from . import entries
+from .entries import Hit
+from .names import LINK, PROSE
+from .store import NOTE, rows_of
+from .terms import Term, terms
+
+if TYPE_CHECKING:
+    from .vectors import Near
+
+POOL = 200  # candidates from words, and from meaning: LoCoMo's r@10 is the same from 100 on
+POSTINGS = 30_000  # rows that the words of a question may fit; the rarest words first. 1 µs each
+ASKED_CHARS = 2_000  # of a question
+DATED_CHARS = 500  # a longer text is a message, whose dates are not what is looked for
+
+WORDS = 0.7  # share of the words' score beside that of meaning
+RAISED = 0.75  # by how much a note of the days asked for is raised
+UNSURE = 0.05  # how sure an answer is at the least: it was found, if only by a word that every note has
+DATED = 0.2  # what such a note has at least, where its words say nothing
+
+ENTRY_POINTS = 10  # from which links are followed
+OWN = 0.5  # share of the hits that are the question's own, whatever is linked
+STEP = 2.0  # what a link from the best note adds to the linked note, as a share of what that has of itself
+UNASKED = 0.02  # of the best: what a linked note has of itself at the least
+BESIDE = 0.5  # of a link's worth has what was said just before or after in the same conversation
+SHELF = 0.25  # and what stands on the same small map
+SHELF_SIZE = 40  # above it a map says nothing: everything is on it
+HUB = 50  # links; a note with more is linked to for other reasons than the question's
+FANNED = 60  # links of one note that are followed
+
+SUPERSEDED, DORMANT = 0.5, 0.9
+PRIORITY = {"high": 1.04, "medium": 1.0, "low": 0.96}
+FRESH, FRESH_DAYS = 0.03, 60  # e-folding time
+USED = 0.02
+
+
+@dataclass(slots=True)
+class Candidate:
+    score: float = 0.0  # of 1, the best
+    status: str = "active"
+    path: str = "\x7f"  # the last resort between equals; of a note that only a link led to, after all others
+    why: list[str] = field(default_factory=list)
+
+
+Pool = dict[int, Candidate]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    text: str
+    terms: tuple[Term, ...]
+    days: tuple[When, ...]
+
+    @property
+    def match(self) -> str:
+        return " OR ".join(term.match for term in self.terms)
+
+
+def asked(text: str, today: dt.date) -> Question:
+    text = text[:ASKED_CHARS]
+    days = tuple(resolve(text, today)) if len(text) <= DATED_CHARS else ()
+    return Question(text, terms(text, tuple(when.phrase for when in days)), days)
+
+
+class Rarity:
+    """How many notes a term fits, remembered: names and topics come again in question after question."""
+
+    def __init__(self) -> None:
+        self._notes = -1
+        self._fits: dict[str, int] = {}
+
+    def choose(self, db: sqlite3.Connection, found: Sequence[Term]) -> tuple[tuple[Term, ...], float]:
+        """
+        The terms to ask for, rarest first, within POSTINGS; and what a note that has all of them once scores.
+        """
+        notes = int(db.execute("select value from meta where key = 'hits'").fetchone()[0])
+        if abs(notes - self._notes) > 0.05 * notes or len(self._fits) > 20_000:
+            self._notes, self._fits = notes, {}
+        for term in found:
+            if not self._fits.get(term.match):  # what no note had a moment ago, one may have by now
+                count = db.execute("select count(*) from note_fts where note_fts match ?", (term.match,))
+                self._fits[term.match] = int(count.fetchone()[0])
+        kept: list[Term] = []
+        rows, whole = 0, 0.0
+        for term in sorted(found, key=lambda t: self._fits[t.match]):
+            fits = self._fits[term.match]
+            rows += fits
+            if kept and rows > POSTINGS:
+                break
+            if fits:
+                kept.append(term)
+            # As fts5 weighs it. What no note has counts too: the question asks for it.
+            whole += max(1e-6, math.log((notes - fits + 0.5) / (fits + 0.5)))
+        return tuple(kept), whole
+
+
+def by_words(db: sqlite3.Connection, match: str, types: Collection[str] | None) -> dict[int, float]:
+    """The best notes and their bm25."""
+    weights = ", ".join(map(str, NOTE.values()))
+    score = f"-bm25(note_fts, {weights}) as score"
+    if types is None:
+        select = f"select rowid, {score} from note_fts where note_fts match ?"
+    else:
+        kinds = ", ".join("?" * len(types))
+        select = f"""select note_fts.rowid, {score} from note_fts join note on note.id = note_fts.rowid
+            where note_fts match ? and note.type in ({kinds})"""
+    return dict(db.execute(f"{select} order by score desc limit {POOL}", (match, *(types or ()))))
+
+
+def by_days(db: sqlite3.Connection, days: Iterable[When]) -> list[int]:
+    """Notes about one of *days*, or said then; the latest first."""
+    found = []
+    for when in days:
+        start, end = when.start.toordinal(), when.end.toordinal()
+        for since, until in (("event_from", "event_to"), ("said_from", "said_to")):
+            # A note that began over a year before is found by its words; without a bound this looks at every note.
+            rows = db.execute(
+                f"select id from note where hit and {since} between ? and ? and {until} >= ? order by {since} desc limit 50",
+                (start - 366, end, start),
+            )
+            found += [id for (id,) in rows]
+    return list(dict.fromkeys(found))
+
+
+def fused(words: Mapping[int, float], near: Near | None, whole: float) -> tuple[Pool, float]:
+    """
+    Both scores as shares of the best, weighed and added; and how sure the best is, of 1.
+
+    Sure is a note that has the words asked for once each, or means just that.
+    """
+    top = max(words.values(), default=0.0)
+    share = WORDS if near else 1.0
+    pool = {id: Candidate(share * score / top) for id, score in words.items()} if top else {}
+    sure = min(1.0, max(UNSURE, top / whole)) if top else 0.0
+    if near:
+        best = max(near.cosines.values())
+        sure = max(sure, best)
+        for id, cosine in near.cosines.items():
+            if cosine > near.median:
+                closeness = (cosine - near.median) / (best - near.median)
+                pool.setdefault(id, Candidate()).score += (1 - share if top else 1.0) * closeness
+                if closeness > 0.5 and cosine > 0.3:
+                    pool[id].why.append("close in meaning")
+    return pool, sure or UNSURE
+
+
+def weighed(
+    db: sqlite3.Connection, pool: Pool, question: Question, now: dt.datetime, uses: Mapping[str, int]
+) -> None:
+    """
+    Raise notes of the days asked for, and what replaced a note that was found; let priority, freshness and use
+    decide between equals. What is no longer there leaves the pool.
+    """
+    today = now.date().toordinal()
+    columns = "id, path, node, status, priority, said_from, said_to, event_from, event_to"
+    rows = {row[0]: row[1:] for row in rows_of(db, f"select {columns} from note where hit and id in", pool)}
+    for id in pool.keys() - rows.keys():
+        del pool[id]
+    for id in [id for id, row in rows.items() if row[2] == "superseded"]:
+        if (new := heir(db, id)) is not None:
+            old, successor = pool[id], pool.setdefault(new, Candidate())
+            if successor.score <= old.score:
+                successor.score = old.score
+                successor.why.append("replaces what was found")
+    fresh = rows_of(db, f"select {columns} from note where hit and id in", pool.keys() - rows.keys())
+    for id, path, node, status, priority, *days in [*((id, *row) for id, row in rows.items()), *fresh]:
+        candidate = pool[id]
+        candidate.path, candidate.status = path, status
+        if phrase := within(days, question.days):
+            candidate.score = max(candidate.score * (1 + RAISED), DATED)
+            candidate.why.append(f"of {phrase}")
+        age = max(0, today - (days[1] or today))
+        candidate.score *= PRIORITY.get(priority, 1.0) * (1 + FRESH * math.exp(-age / FRESH_DAYS))
+        candidate.score *= 1 + USED * min(3.0, math.log1p(uses.get(node, 0)))
+        candidate.score *= {"superseded": SUPERSEDED, "dormant": DORMANT}.get(status, 1.0)
+
+
+def within(days: Sequence[int | None], asked: Iterable[When]) -> str | None:
+    """The phrase whose days a note's *days* (said from, to; event from, to) meet."""
+    for when in asked:
+        first, last = when.start.toordinal(), when.end.toordinal()
+        if any(since and until and since <= last and until >= first for since, until in (days[:2], days[2:])):
+            return when.phrase.strip()
+    return None
+
+
+# --- links
+
+
+def walked(db: sqlite3.Connection, pool: Pool, k: int) -> list[int]:
+    """
+    The order of the notes once links have been followed from the best of them.
+
+    The first OWN of *k* stay as they are. After them a linked note may pass one that only has the words: by as
+    much as the entry point is sure, the link says, and the note itself has of the question. A note all of whose
+    messages a better one has too is one step from it, and leaves its place to others.
+    """
+    order = ranked(pool)
+    if not order:
+        return []
+    own, top = order[: math.ceil(OWN * k)], pool[order[0]].score
+    first = order[:ENTRY_POINTS]
+    titles = dict(rows_of(db, "select id, title from note where id in", first))
+    steps: dict[int, list[tuple[float, str]]] = {}
+    for entry in first:
+        sure = (pool[entry].score / top) ** 2
+        for other, (worth, how) in linked(db, entry).items():
+            steps.setdefault(other, []).append((sure * worth, f"{how} “{titles[entry]}”"))
+    for id in steps.keys() - set(own):
+        candidate = pool.setdefault(id, Candidate())
+        if candidate.status != "superseded":
+            candidate.score += STEP * sum(worth for worth, _ in steps[id]) * (candidate.score + UNASKED * top)
+            candidate.why.append(max(steps[id])[1])
+    chosen = set(own)
+    return telling(db, own + [id for id in ranked(pool) if id not in chosen], k)
+
+
+def ranked(pool: Pool) -> list[int]:
+    return sorted(pool, key=lambda id: (-pool[id].score, pool[id].path, id))
+
+
+def telling(db: sqlite3.Connection, order: list[int], k: int) -> list[int]:
+    """*order*, with those that tell of no message that the ones before them do not tell of put after the others."""
+    looked, rest = order[: 4 * k], order[4 * k :]
+    cited: dict[int, set[tuple[str, str]]] = {}
+    for note, *source in rows_of(db, "select note, session, id from source where note in", looked):
+        cited.setdefault(note, set()).add(tuple(source))
+    told: set[tuple[str, str]] = set()
+    new: list[int] = []
+    old: list[int] = []
+    for id in looked:
+        said = cited.get(id, set())
+        (old if said and said <= told else new).append(id)
+        told |= said
+    return new + old + rest
+
+
+def linked(db: sqlite3.Connection, entry: int) -> dict[int, tuple[float, str]]:
+    """The notes one step from *entry*: what each step is worth, and what it is."""
+    both = f"kind in ({PROSE}, {LINK})"
+    rows = db.execute(
+        f"""
+        select * from (select dst as other from link where src = ?1 and dst is not null and {both} limit {FANNED})
+        union select * from (select src from link where dst = ?1 and {both} limit {FANNED})
+        """,
+        (entry,),
+    )
+    found: dict[int, tuple[float, str]] = {}
+    for other, type, hit in rows_of(db, "select id, type, hit from note where id in", [id for (id,) in rows]):
+        if hit:
+            found[other] = (1.0, "linked with")
+        elif type == "moc":
+            for member in shelved(db, other):
+                found.setdefault(member, (SHELF, "on a map with"))
+    for other in beside(db, entry):
+        found.setdefault(other, (BESIDE, "said beside"))
+    found.pop(entry, None)
+    degrees = dict.fromkeys(found, 0)
+    for end in ("src", "dst"):
+        select = f"select {end}, count(*) from link where kind in ({PROSE}, {LINK}) and {end} in"
+        for id, n in rows_of(db, select, found, f"group by {end}"):
+            degrees[id] += n
+    return {
+        id: (worth * min(1.0, math.sqrt(HUB / max(1, degrees[id]))), how)
+        for id, (worth, how) in found.items()
+    }
+
+
+def shelved(db: sqlite3.Connection, moc: int) -> list[int]:
+    rows = db.execute(
+        "select distinct dst from link join note on note.id = dst where src = ? and hit limit ?",
+        (moc, SHELF_SIZE + 1),
+    ).fetchall()
+    return [id for (id,) in rows] if len(rows) <= SHELF_SIZE else []
+
+
+def beside(db: sqlite3.Connection, entry: int) -> list[int]:
+    """The notes made from what was said last before, and first after, the messages of *entry*."""
+    found = []
+    sources = db.execute(
+        "select session, timestamp from source where note = ? order by timestamp desc limit 5", (entry,)
+    )
+    for session, at in sources.fetchall():
+        for side in ("<= ? and note <> ? order by timestamp desc", ">= ? and note <> ? order by timestamp"):
+            row = db.execute(
+                f"select note from source where session = ? and timestamp {side} limit 1",
+                (session, at, entry),
+            )
+            found += [id for (id,) in row]
+    return list(dict.fromkeys(found))
+
+
+def heir(db: sqlite3.Connection, id: int) -> int | None:
+    """The note that in the end replaced *id*."""
+    chain = [id]
+    while len(chain) < 20:
+        row = db.execute(
+            "select n.id from note o join note n on n.path = o.superseded_by where o.id = ? and n.hit",
+            (chain[-1],),
+        ).fetchone()
+        if row is None or row[0] in chain:
+            break
+        chain.append(row[0])
+    return chain[-1] if len(chain) > 1 else None
+
+
+# --- the answer
+
+
+def hits(
+    db: sqlite3.Connection, order: Sequence[int], pool: Pool, question: Question, sure: float
+) -> list[Hit]:
+    found = entries.entries(db, f"where id in ({','.join('?' * len(order))})", order)
+    words = matching(db, order, question)
+    told, score = [], 1.0
+    for id in order:
+        score = min(score, pool[id].score * sure)  # of a linked note: no more than what stands before it
+        why = "; ".join(dict.fromkeys([*words.get(id, ()), *pool[id].why]))
+        told.append(Hit(found[id], round(score, 4), why))
+    return told
+
+
+MARKED = re.compile("\x02([^\x03]*)\x03")
+PLACES = {
+    **dict.fromkeys(("title", "description", "body", "tags"), "says {}"),
+    **dict.fromkeys(("said", "near", "far"), "{} in the talk it comes from"),
+    "linked": "links to {}",
+    "dates": "dated {}",
+}
+
+
+def matching(db: sqlite3.Connection, ids: Sequence[int], question: Question) -> dict[int, list[str]]:
+    """Which words of the question each note has, and where."""
+    if not question.terms or not ids:
+        return {}
+    columns = ", ".join(f"highlight(note_fts, {n}, char(2), char(3))" for n in range(len(NOTE)))
+    found: dict[int, list[str]] = {}
+    select = f"select rowid, {columns} from note_fts where note_fts match ? and rowid = ?"
+    for id in ids:
+        for _, *texts in db.execute(select, (question.match, id)):
+            seen: dict[str, dict[str, str]] = {}
+            known: set[str] = set()
+            for column, text in zip(NOTE, texts, strict=True):
+                for word in MARKED.findall(text or ""):
+                    if word.lower() not in known:
+                        known.add(word.lower())
+                        seen.setdefault(PLACES[column], {})[word.lower()] = word
+            found[id] = [
+                place.format(", ".join(f"“{w}”" for w in words.values())) for place, words in seen.items()
+            ]
+    return found
+
+
+def search(
+    db: sqlite3.Connection,
+    text: str,
+    k: int,
+    *,
+    now: dt.datetime,
+    rarity: Rarity,
+    near: Callable[[str], Near | None] | None,
+    types: Collection[str] | None = None,
+    walk: bool = True,
+    uses: Mapping[str, int] = {},
+) -> list[Hit]:
+    """The *k* notes that answer *text* best. *near*: what is close to a text in meaning, or None."""
+    question = asked(text, now.date())
+    chosen, whole = rarity.choose(db, question.terms)
+    question = replace(question, terms=chosen)
+    words = by_words(db, question.match, types) if chosen else {}
+    pool, sure = fused(words, near(question.text) if near and question.text.strip() else None, whole)
+    for id in by_days(db, question.days):
+        pool.setdefault(id, Candidate())
+    weighed(db, pool, question, now, uses)
+    order = walked(db, pool, k) if walk else ranked(pool)
+    if types is not None:
+        kinds = dict(rows_of(db, "select id, type from note where id in", order))
+        order = [id for id in order if kinds[id] in types]
+    return hits(db, order[:k], pool, question, sure)

@@ -1,0 +1,321 @@
+"""
+One sqlite file, derived from files that are kept elsewhere: many readers, one writer at a time.
+
+Readers never wait for the writer (WAL) and each has a connection of its own, from a pool. A file that is
+damaged, of another version, or held by somebody for too long is not repaired: `replace` starts an empty one,
+and whoever owns the store fills it again (index.py).
+
+Not here: what the tables mean. One rule: nothing is in this file that cannot be read again from elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from .terms import TOKENIZER
+
+VERSION = 1  # of the tables below and of what is in their columns: with another, the file is made anew
+CACHE_KIB = 16_000  # of pages, for each reader; the system's cache has the rest
+
+# Columns of the two full-text tables with their weights in bm25; bench/LOG.md has what was tried.
+NOTE = {
+    "title": 1.0,
+    "description": 1.0,
+    "body": 1.0,
+    "tags": 0.5,
+    "dates": 0.4,  # the days it is about, in words
+    "linked": 0.2,  # titles of the notes it links to
+    "said": 0.4,  # the messages it was made from
+    "near": 0.4,  # those before and after them
+    "far": 0.2,  # and the next ones
+}
+MESSAGE = {"body": 1.0, "dates": 0.4, "near": 0.4, "far": 0.2}
+
+# Types: str is TEXT, int INTEGER, bytes BLOB. Days are ordinals (date.toordinal).
+TABLES: dict[str, dict[str, type]] = {
+    "meta": {"key": str, "value": str},
+    "note": {
+        "id": int,  # never given twice: what a search holds for a moment must not become another note
+        "path": str,
+        "node": str,  # the note's own id
+        "type": str,
+        "title": str,
+        "description": str,
+        "priority": str,
+        "status": str,
+        "pinned": int,
+        "loop": str,
+        "event": str,
+        "created": str,
+        "updated": str,
+        "origin": str,
+        "generation": int,
+        "superseded_by": str,
+        "tags": str,  # JSON
+        "tokens": int,
+        "home": str,  # the MOC that lists it
+        "hit": int,  # whether a search may find it
+        "said_from": int,
+        "said_to": int,
+        "event_from": int,
+        "event_to": int,
+        "mtime": int,  # ns
+        "size": int,
+        "hash": str,
+    },
+    "bad": {"path": str, "mtime": int, "size": int, "reason": str},
+    # What a note answers to. rank: 0 path, 1 id, 2 alias
+    "name": {"note": int, "leaf": str, "full": str, "rank": int},
+    # kind: as in names.py
+    "link": {"src": int, "dst": int, "target": str, "full": str, "leaf": str, "kind": int},
+    "source": {"note": int, "session": str, "id": str, "kind": str, "timestamp": int},
+    "text": {"id": int, **dict.fromkeys(NOTE, str)},
+    # embedder: whose vector it is; "" none yet; "gone" the note is no more
+    "vector": {"note": int, "embedder": str, "data": bytes, "rev": int},
+    "message": {
+        "id": int,
+        "mid": str,  # the gateway's id
+        "key": str,
+        "session": str,
+        "timestamp": int,
+        "talk": int,  # said by a person or the agent, in words
+        "file": str,
+        "line": str,  # as in the archive
+    },
+    "archive": {"file": str, "offset": int, "tail": bytes},
+}
+KEYS = {
+    "meta": "key",
+    "note": "id",
+    "bad": "path",
+    "text": "id",
+    "vector": "note",
+    "message": "id",
+    "archive": "file",
+}
+INDEXES = (
+    "create unique index note_path on note(path)",
+    "create index note_node on note(node)",
+    "create index note_home on note(home)",
+    "create index note_said on note(said_from)",
+    "create index note_event on note(event_from)",
+    "create index note_successor on note(superseded_by) where superseded_by is not null",
+    "create index name_leaf on name(leaf)",
+    "create index name_note on name(note)",
+    "create index link_src on link(src)",
+    "create index link_dst on link(dst)",
+    "create index link_leaf on link(leaf)",
+    "create index source_note on source(note)",
+    "create index source_id on source(id)",
+    "create index source_when on source(session, timestamp)",
+    "create index vector_rev on vector(rev)",
+    "create index vector_embedder on vector(embedder)",
+    "create unique index message_mid on message(mid, session)",
+    "create index message_key on message(key)",
+    "create index message_when on message(session, talk, timestamp, id)",
+    "create index message_file on message(file)",
+)
+
+
+class Store:
+    """*patience_s*: how long a lock of somebody else's is waited for."""
+
+    def __init__(self, file: Path, patience_s: float = 10.0) -> None:
+        self.file, self.patience_s = file, patience_s
+        self.born = "new"  # why the file was last made: for the log, once it is filled
+        self.generation = (
+            0  # grows with every new file, so that what is kept in memory is dropped with the old
+        )
+        self._inode = 0
+        self._pool: queue.LifoQueue[tuple[int, sqlite3.Connection]] = queue.LifoQueue()
+        self._changing, self._writing = threading.RLock(), threading.RLock()
+        self._open()
+
+    # --- using it
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """A connection that sees one state of the file until the block ends."""
+        generation, db = self._take()
+        try:
+            db.execute("begin")
+            yield db
+        except sqlite3.DatabaseError:
+            db.close()  # not back into the pool: its next user would inherit the trouble
+            raise
+        finally:
+            with suppress(sqlite3.ProgrammingError):  # closed
+                if db.in_transaction:
+                    db.execute("rollback")
+                self._pool.put((generation, db))
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """The only writer: all that the block does, or nothing of it."""
+        with self._writing:
+            db = self._connect()
+            try:
+                db.execute("begin immediate")
+                yield db
+                db.execute("commit")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    db.execute("rollback")
+                raise
+            finally:
+                db.close()
+
+    def close(self) -> None:
+        with self._changing:
+            self._drain()
+
+    # --- the file itself
+
+    def replace(self, why: str, broken: int | None = None) -> bool:
+        """Start an empty file. Nothing is done, and False returned, if that of generation *broken* is gone already."""
+        with self._changing:
+            if broken is not None and broken != self.generation:
+                return False
+            self._drain()
+            for suffix in ("", "-wal", "-shm", "-journal"):
+                self.file.with_name(self.file.name + suffix).unlink(missing_ok=True)
+            self._create(why)
+            return True
+
+    def _open(self) -> None:
+        with self._changing:
+            if not self.file.exists():
+                return self._create("new")
+            try:
+                db = self._connect()
+                try:
+                    version = db.execute("pragma user_version").fetchone()[0]
+                    filled = db.execute("select count(*) from meta").fetchone()[0]
+                finally:
+                    db.close()
+            except sqlite3.DatabaseError as e:
+                self.replace(reason(e))
+                return None
+            if version != VERSION or not filled:
+                self.replace(f"it was of version {version}, not {VERSION}")
+            else:
+                self._inode = self.file.stat().st_ino
+            return None
+
+    def _create(self, why: str) -> None:
+        import sqlite_utils  # 0.4 s where pandas is about, which it looks for; only a new index pays
+
+        self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with suppress(FileExistsError):  # another process was quicker: then it is what we need
+            os.close(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        db = self._connect()
+        try:
+            db.execute("pragma journal_mode=wal")
+            db.execute("begin immediate")
+            if not db.execute("pragma user_version").fetchone()[0]:
+                tables = sqlite_utils.Database(db)
+                for name, columns in TABLES.items():
+                    db.execute(tables.create_table_sql(name, columns, pk=KEYS.get(name)))
+                for statement in INDEXES:
+                    db.execute(statement)
+                full_text(db)
+                db.execute("insert into meta values ('rev', 0), ('next', 1), ('hits', 0), ('filled', 0)")
+                db.execute(f"pragma user_version={VERSION}")
+            db.execute("commit")
+        finally:
+            db.close()
+        self.born, self.generation, self._inode = why, self.generation + 1, self.file.stat().st_ino
+
+    def look(self) -> int:
+        """
+        The generation of the file that is there: notices that ours was deleted, or replaced by another process.
+
+        Without it we would go on reading and writing a file that nobody else can see.
+        """
+        try:
+            inode = self.file.stat().st_ino
+        except FileNotFoundError:
+            self.replace("it was deleted", self.generation)
+            return self.generation
+        if inode != self._inode:
+            with self._changing:
+                self._drain()
+                self.generation += 1
+                self._open()
+        return self.generation
+
+    # --- connections
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(
+            self.file, timeout=self.patience_s, isolation_level=None, check_same_thread=False
+        )
+        db.execute("pragma synchronous=normal")  # a lost transaction is read again from the files
+        db.execute(f"pragma cache_size=-{CACHE_KIB}")
+        db.execute("pragma temp_store=memory")
+        return db
+
+    def _take(self) -> tuple[int, sqlite3.Connection]:
+        """The connection used last, whose pages are warm; or a new one."""
+        while True:
+            try:
+                generation, db = self._pool.get_nowait()
+            except queue.Empty:
+                return self.generation, self._connect()
+            if generation == self.generation:
+                return generation, db
+            db.close()
+
+    def _drain(self) -> None:
+        while True:
+            try:
+                self._pool.get_nowait()[1].close()
+            except queue.Empty:
+                return
+
+
+def full_text(db: sqlite3.Connection) -> None:
+    """
+    The full-text tables. That of notes reads its content from `text`, which a rebuild of a column needs anyway.
+
+    Regular, not contentless: SQLite below 3.43 cannot delete from those.
+    """
+    tokenizer = TOKENIZER.replace("'", "''")
+    db.execute(
+        f"create virtual table note_fts using fts5({', '.join(NOTE)}, content='text', content_rowid='id', tokenize='{tokenizer}')"
+    )
+    db.execute(f"create virtual table message_fts using fts5({', '.join(MESSAGE)}, tokenize='{tokenizer}')")
+    for table in ("note_fts", "message_fts"):
+        # A transaction's terms are gathered in memory up to this much: a third less CPU than with the default of 1 MB.
+        db.execute(f"insert into {table}({table}, rank) values ('hashsize', {16 << 20})")
+
+
+def rows_of(
+    db: sqlite3.Connection, statement: str, keys: Iterable[int | str], rest: str = ""
+) -> list[tuple[Any, ...]]:
+    """The rows of `statement (keys) rest`; of several such statements, since sqlite takes 999 keys at once on any build."""
+    listed, found = list(keys), []
+    for at in range(0, len(listed), 900):
+        part = listed[at : at + 900]
+        found += db.execute(f"{statement} ({','.join('?' * len(part))}) {rest}", part).fetchall()
+    return found
+
+
+def reason(e: sqlite3.DatabaseError) -> str:
+    return f"it could not be used ({e})"
+
+
+# Primary result codes of sqlite that say the file is of no use, not that we asked it nonsense.
+UNUSABLE = {5, 6, 8, 10, 11, 14, 26}  # busy, locked, read-only, I/O, corrupt, cannot open, not a database
+
+
+def unusable(e: sqlite3.DatabaseError) -> bool:
+    code = getattr(e, "sqlite_errorcode", 0) & 0xFF
+    return code in UNUSABLE or "no such table" in str(e) or isinstance(e, sqlite3.IntegrityError)

@@ -1,0 +1,134 @@
+"""
+What models were asked and what it cost: one JSON line per reply, and a day's cap.
+
+It holds numbers, never text. Its one rule: a reply is entered whether or not it could be used, for it
+was paid for. Several processes may append to the same file; each reads on from where it had got to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+from zoneinfo import ZoneInfo
+
+from ..config import Config
+from ..errors import OverBudget
+
+# Someone else's key pays for `gateway`, so it has a cap before anyone thinks of one: at the default
+# step of 6,000 tokens this is some forty observations, a long day of talk.
+GATEWAY_TOKENS_PER_DAY = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model said. Token counts are the provider's, else our own; 0.0 usd: no known price."""
+
+    text: str
+    model: str
+    tokens_in: int
+    tokens_out: int
+    usd: float = 0.0
+    cut: bool = False  # it ended because it had reached [llm] max_output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    tokens: int = 0
+    usd: float = 0.0
+    calls: int = 0
+
+
+class Ledger:
+    """
+    The file, and the sums of one day of it.
+
+    A day is one of the configured time zone. `cap_tokens` and `cap_usd` are None where there is no cap.
+    """
+
+    def __init__(self, file: Path, config: Config) -> None:
+        self.file = file
+        self.cap_usd = config.observation.daily_budget_usd
+        self.cap_tokens = config.observation.daily_budget_tokens
+        if self.cap_tokens is None and asks_gateway(config):
+            self.cap_tokens = GATEWAY_TOKENS_PER_DAY
+        self._zone = ZoneInfo(config.time.zone) if config.time.zone else None  # None: the system's
+        self._day, self._read, self._spent = "", 0, Spent()
+        self._mutex = threading.Lock()
+
+    def spend(self, reply: Reply, purpose: str, now: datetime) -> None:
+        """Enter *reply*. The line is one `write`, so that lines of two processes do not mix."""
+        line = {
+            "at": now.astimezone(UTC).isoformat(timespec="milliseconds"),
+            "day": self._today(now),
+            "model": reply.model,
+            "purpose": purpose,
+            "tokens_in": reply.tokens_in,
+            "tokens_out": reply.tokens_out,
+            "usd": round(reply.usd, 6),
+        }
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(fd, "r+b", buffering=0) as file:
+            torn = file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n"
+            file.write(b"\n" * bool(torn) + json.dumps(line).encode() + b"\n")
+
+    def today(self, now: datetime) -> Spent:
+        """What all processes spent on the day of *now*. Reads only what was appended since the last call."""
+        day = self._today(now)
+        with self._mutex:
+            try:
+                with self.file.open("rb") as file:
+                    if day != self._day or os.fstat(file.fileno()).st_size < self._read:
+                        self._day, self._read, self._spent = day, 0, Spent()
+                    file.seek(self._read)
+                    self._take_in(file)
+            except FileNotFoundError:
+                self._day, self._read, self._spent = day, 0, Spent()
+            return self._spent
+
+    def check(self, now: datetime) -> None:
+        """Raise OverBudget if today's cap is reached. A call that is under way may still go past it, once."""
+        spent = self.today(now)
+        remedy = "turns wait until tomorrow; raise the cap in omg.toml to go on today"
+        if self.cap_tokens is not None and spent.tokens >= self.cap_tokens:
+            used = f"{spent.tokens:,} of {self.cap_tokens:,} tokens"
+            raise OverBudget(f"observation.daily_budget_tokens: {used} used today; {remedy}")
+        if self.cap_usd is not None and spent.usd >= self.cap_usd:
+            used = f"${spent.usd:.2f} of ${self.cap_usd:.2f}"
+            raise OverBudget(f"observation.daily_budget_usd: {used} used today; {remedy}")
+
+    def _today(self, now: datetime) -> str:
+        return now.astimezone(self._zone).date().isoformat()
+
+    def _take_in(self, file: BinaryIO) -> None:
+        mark = self._day.encode()
+        for line in file:
+            if not line.endswith(b"\n"):
+                break  # another process is still writing it
+            self._read += len(line)
+            if mark in line:  # spares the parsing of all other days when a process reads the file first
+                self._spent = added(self._spent, line, self._day)
+
+
+def added(spent: Spent, line: bytes, day: str) -> Spent:
+    """*spent* and what *line* says, if it is a line of *day*; a line torn by a crash counts nothing."""
+    try:
+        entry = json.loads(line)
+        if entry["day"] != day:
+            return spent
+        tokens = int(entry["tokens_in"]) + int(entry["tokens_out"])
+        return Spent(spent.tokens + tokens, spent.usd + float(entry["usd"]), spent.calls + 1)
+    except (ValueError, TypeError, KeyError):
+        return spent
+
+
+def asks_gateway(config: Config) -> bool:
+    """Whether any configured model is the gateway's; an Observer without a model is, under the plugin."""
+    asked = [config.observation.model or "gateway", config.reflection.model]
+    asked += [agent.model or "" for agent in config.observation.agents.values()]
+    return any("gateway" in ([models] if isinstance(models, str) else models) for models in asked)

@@ -1,0 +1,259 @@
+"""
+What stands between the markers of the maps, the index note and Now: text, made from index entries.
+
+    moc      one map of content: the notes it lists        home_of  which map lists a note
+    index    the maps there are                            page     a whole new file around such a block
+    now      open loops, and what each conversation is about
+
+Pure: entries in, markdown out. The same entries give the same bytes, whenever and in whatever order they
+come; so nothing here says "today" or "overdue". One rule: nothing generated links to `index` or `now`,
+bare names that would lead elsewhere once a whole workspace is the vault.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime, tzinfo
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from . import dates
+from .dates.spans import MONTHS
+from .node import Node, parse, render, wikilink, with_block
+from .node import block as block_of
+from .node.markdown import BEGIN, END
+
+if TYPE_CHECKING:  # only their shapes are needed
+    from .graph import SessionState
+    from .index import Entry
+
+# type → path, title, what the page is for
+MOCS = {
+    "identity": (
+        "mocs/moc-identity",
+        "Identity",
+        "Who you are: names, people, places, languages, health, work.",
+    ),
+    "preference": ("mocs/moc-preferences", "Preferences", "What you like, dislike and want done your way."),
+    "project": ("mocs/moc-projects", "Projects", "What you are working on, and where each stands."),
+    "decision": ("mocs/moc-decisions", "Decisions", "What was decided, and why."),
+    "fact": ("mocs/moc-facts", "Facts", "Things that are so: names, numbers, places, how things work."),
+    "episode": ("mocs/moc-episodes", "Episodes", "What happened, newest first."),
+    "open-loop": ("mocs/moc-open-loops", "Open loops", "Plans and promises that are not done, by date."),
+    "reflection": ("mocs/moc-reflections", "Reflections", "What weeks and months amounted to."),
+}
+OPEN_LOOPS = MOCS["open-loop"][0]
+BY_MONTH = {MOCS["episode"][0], MOCS["decision"][0]}  # newest first, under the names of the months
+STANDARD = [path for path, _, _ in MOCS.values()]
+
+EMPTY = "Nothing yet."
+YOURS = "%% Between the two omg lines this page is written anew; everything above and below them is yours. %%"
+RULE = """\
+A line says what a note is about; open the note only when the line is not enough. Links in its text lead to
+what it depends on, its sources to the words it was made from. Of two notes that disagree, the newer holds."""
+
+KEEP_DAYS = 7  # a task nobody has come back to in a week is no longer what a conversation is about
+NEXT_DAYS = 1  # a reply that was planned before yesterday would only steer a new talk back
+LOOPS_SHOWN = 20  # on Now; all of them are on their own map
+
+
+# --- which map
+
+
+def home(type: str) -> str:
+    """Path of the map that lists notes of *type*."""
+    return MOCS.get(type, MOCS["fact"])[0]
+
+
+def home_of(entry: Entry) -> str:
+    """Path of the map that lists *entry*: the first that it links to, else that of its type."""
+    linked = (
+        link for link in entry.links if link.startswith("mocs/") and link not in (entry.path, OPEN_LOOPS)
+    )
+    return next(linked, home(entry.type))
+
+
+def named(path: str) -> tuple[str, str]:
+    """Title and description of the page at *path*; a topic's come of its name."""
+    fixed = {p: (title, purpose) for p, title, purpose in MOCS.values()}
+    fixed["index"] = ("Index", "The way in: the maps, and how to find what is remembered.")
+    fixed["now"] = ("Now", "What is going on: each conversation's task, and what is due.")
+    if path in fixed:
+        return fixed[path]
+    title = path.rpartition("/")[2].removeprefix("moc-").replace("-", " ").capitalize()
+    return title, f"Notes about {title}."
+
+
+def day_of(entry: Entry) -> date | None:
+    """The day *entry* is filed under: when it happened, else when it was said."""
+    days = dates.span(entry.event)
+    return days[0] if days else entry.created or entry.updated
+
+
+# --- the blocks
+
+
+def moc(path: str, entries: Iterable[Entry]) -> str:
+    """The block of the map at *path*. Entries that are maps themselves come first, as its topics."""
+    entries = list({e.path: e for e in entries}.values())
+    topics = [e for e in entries if e.type == "moc"]
+    notes = [e for e in entries if e.type != "moc"]
+    if path == OPEN_LOOPS:
+        parts = list(by_due_day(notes))
+    elif path in BY_MONTH:
+        parts = list(by_month(notes))
+    elif path == MOCS["reflection"][0]:
+        parts = [listing(sorted(notes, key=lambda e: e.path, reverse=True))]
+    else:
+        parts = [listing(sorted(notes, key=by_title))]
+    if topics:
+        parts.insert(0, "### Topics\n\n" + listing(sorted(topics, key=by_title)))
+    if not entries:
+        return EMPTY
+    count = f"{len(notes)} note{'s' * (len(notes) != 1)}."
+    return "\n\n".join([count, *(part for part in parts if part)])
+
+
+def by_title(entry: Entry) -> tuple[str, str]:
+    return entry.title.casefold(), entry.path
+
+
+def by_month(entries: list[Entry]) -> Iterator[str]:
+    """Newest first, a heading for each month; notes without any day at the end."""
+    dated = sorted(((day_of(e) or date.min, e.path, e) for e in entries), reverse=True, key=lambda d: d[:2])
+    for (year, month), group in groupby(dated, key=lambda d: (d[0].year, d[0].month)):
+        heading = f"{MONTHS[month - 1]} {year}" if year > 1 else "Undated"
+        yield f"### {heading}\n\n" + listing((e for _, _, e in group), day=day_of)
+
+
+def by_due_day(entries: list[Entry]) -> Iterator[str]:
+    dated = [e for e in in_due_order(entries) if due_day(e)]
+    yield listing(dated, day=due_day)
+    if undated := in_due_order(entries)[len(dated) :]:
+        yield "### Without a day\n\n" + listing(undated)
+
+
+def in_due_order(entries: Iterable[Entry]) -> list[Entry]:
+    """What is due first comes first; what has no day follows, newest first."""
+    entries = sorted(entries, key=lambda e: e.path)
+    entries.sort(key=lambda e: e.created or date.min, reverse=True)
+    return sorted(entries, key=lambda e: due_day(e) or date.max)
+
+
+def due_day(entry: Entry) -> date | None:
+    days = dates.span(entry.event)
+    return days[1] if days else None
+
+
+def listing(entries: Iterable[Entry], day: Callable[[Entry], date | None] = lambda _: None) -> str:
+    return "\n".join(f"- {at} {line(e)}" if (at := day(e)) else f"- {line(e)}" for e in entries)
+
+
+def line(entry: Entry) -> str:
+    """`[[path|title]] — description`; one that only repeats the title is left out."""
+    link, said = wikilink(entry.path, tame(entry.title).replace("`", " ")), tame(entry.description)
+    return link if said.rstrip(".").casefold() == entry.title.rstrip(".").casefold() else f"{link} — {said}"
+
+
+def tame(text: str) -> str:
+    """*text* on one line, with nothing in it that would swallow the lines below: comments, a lone backtick."""
+    text = re.sub("%(?=%)", "% ", " ".join(text.split()).replace("<!--", "<! --"))
+    return text if re.fullmatch(r"[^`]*(?:`[^`]+`[^`]*)*", text) else text.replace("`", "'")
+
+
+def index(counts: Mapping[str, int]) -> str:
+    """The block of the index note. *counts*: a map's path → how many notes it lists."""
+    lines = [map_line(path, counts.get(path, 0)) for path in STANDARD]
+    topics = sorted(path for path in counts if path not in STANDARD)
+    if topics:
+        lines += ["", "### Topics", "", *(map_line(path, counts[path]) for path in topics)]
+    return "\n".join([*lines, "", "### Finding something", "", RULE])
+
+
+def map_line(path: str, count: int) -> str:
+    title, purpose = named(path)
+    return f"- {wikilink(path, title)}{f' ({count})' if count else ''} — {purpose}"
+
+
+# --- Now
+
+
+def now(
+    sessions: Mapping[str, SessionState],
+    loops: Iterable[Entry],
+    today: date,
+    zone: tzinfo = UTC,
+    keep_days: int = KEEP_DAYS,
+) -> str:
+    """
+    The block of the Now note: open loops, then each conversation that has a task, the latest first.
+
+    What was said of a task more than *keep_days* before *today* is left out.
+    """
+    loops, parts = in_due_order(loops), []
+    if loops:
+        lines = [listing(loops[:LOOPS_SHOWN], day=due_day)]
+        if len(loops) > LOOPS_SHOWN:
+            lines.append(f"- and {len(loops) - LOOPS_SHOWN} more in {wikilink(OPEN_LOOPS, 'Open loops')}")
+        parts.append("### Open loops\n\n" + "\n".join(lines))
+    for key, session in latest_first(sessions):
+        if hints := standing(session, today, zone, keep_days):
+            at = datetime.fromtimestamp(session.at_ms / 1000, zone)
+            lines = [f"- **{name}:** {text}" for name, text in hints]
+            parts.append(f"### {title_of(key)}\n\n*As of {at:%Y-%m-%d %H:%M}*\n\n" + "\n".join(lines))
+    return "\n\n".join(parts) or EMPTY
+
+
+def latest_first(sessions: Mapping[str, SessionState]) -> list[tuple[str, SessionState]]:
+    return sorted(sessions.items(), key=lambda s: (-s[1].at_ms, s[0]))
+
+
+def standing(
+    session: SessionState, today: date, zone: tzinfo, keep_days: int = KEEP_DAYS
+) -> list[tuple[str, str]]:
+    """
+    `(name, text)` of the hints of *session* that still hold.
+
+    A reply that was planned is moot as soon as the talk has gone on, or a day has passed.
+    """
+    age = (today - dates.day_of(session.at_ms, zone)).days if session.at_ms else keep_days + 1
+    if age > keep_days:
+        return []
+    next = session.next if age <= NEXT_DAYS and session.last_ms <= session.at_ms else ""
+    found = (("Task", session.task), ("State", session.state), ("Next reply", next))
+    return [(name, tame(text)) for name, text in found if text.strip()]
+
+
+def title_of(session: str) -> str:
+    """A session key as a person reads it: "agent:main:telegram:direct:111" → "telegram direct 111"."""
+    parts = session.split(":")
+    return " ".join(parts[2:] if parts[0] == "agent" and len(parts) > 2 else parts)
+
+
+# --- whole pages
+
+
+def page(path: str, block: str) -> str:
+    """A new file at *path* around *block*, and a line that tells its owner which part is theirs."""
+    title, purpose = named(path)
+    kind = path if path in ("index", "now") else "moc"
+    id = "omg/" + path.removeprefix("mocs/").replace("moc-", "moc/", 1)
+    body = f"# {title}\n\n{YOURS}\n\n{BEGIN}\n{END}"
+    return with_block(render(Node(path, id, purpose, kind, body=body)), block)
+
+
+def theirs(text: str, path: str) -> str:
+    """
+    What a person wrote on the page *text*: all but its head, its block, and what `page` puts there.
+
+    Nothing of a page whose markers are broken: what we once wrote there cannot be told from their words.
+    """
+    if block_of(text) is not None:
+        whole = with_block(text, "")
+    elif BEGIN in text or END in text:
+        return ""
+    else:
+        whole = text
+    ours = {"", f"# {named(path)[0]}", YOURS, BEGIN, END}
+    return "\n".join(kept for kept in parse(whole, path).body.splitlines() if kept.strip() not in ours)

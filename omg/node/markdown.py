@@ -1,0 +1,158 @@
+"""
+What stands in a note's body, as text: links, the generated block, the history, and names made of titles.
+
+Not here: the head (properties.py), and what a note is (node.py). One rule: whoever adds to a text changes
+no other byte of it, line ends included.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from ..errors import BadNode
+from .properties import newline, split, unix
+
+HISTORY = "## History"
+BEGIN, END = "<!-- omg:begin -->", "<!-- omg:end -->"
+DESCRIPTION_CHARS = 200  # of a description taken from a body
+
+WIKILINK = re.compile(r"\[\[([^\[\]\n]+)\]\]")
+# Fenced blocks (one left open lasts to the end), and `spans`, which end with their paragraph.
+CODE = re.compile(
+    r"^[ \t>]*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[^\n]*(?:.*?^[ \t>]*(?P=fence)[`~]*[ \t]*$|.*)"
+    r"|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)(?P=ticks)(?!`)",
+    re.M | re.S,
+)
+
+
+def targets(text: str) -> tuple[str, ...]:
+    """Bare targets of the wikilinks in *text*, outside code, in reading order, each once."""
+    if "[[" not in text:
+        return ()
+    found = []
+    for inner in WIKILINK.findall(without_code(text)):
+        try:
+            found.append(bare(inner))
+        except ValueError:  # [[#a heading of this very note]]
+            continue
+    return tuple(dict.fromkeys(found))
+
+
+def without_code(text: str) -> str:
+    """*text* with code blanked out; every other character keeps its place."""
+    if "`" not in text and "~~~" not in text:
+        return text
+    return CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
+
+
+def bare(link: str) -> str:
+    """The target of `target#heading|label`, with brackets or without. Raises ValueError if there is none."""
+    if link.startswith("[[") and link.endswith("]]"):
+        link = link[2:-2]
+    target = re.split(r"\\?\||#", link, maxsplit=1)[0]  # tables need the pipe escaped
+    target = re.sub(r"(?:\s*\.md)+\s*$", "", target).strip()
+    if not target or re.search(r"[\[\]\r\n]", target):
+        raise ValueError(link)
+    return target
+
+
+def brackets(target: str) -> str:
+    return f"[[{target}]]"
+
+
+def wikilink(path: str, label: str | None = None) -> str:
+    """`[[path|label]]`; what a label cannot hold becomes a space."""
+    label = " ".join(re.sub(r"[\[\]|\\]", " ", label or "").split())
+    return f"[[{path}|{label}]]" if label else f"[[{path}]]"
+
+
+# Names that Windows keeps for itself, whatever their extension.
+DEVICES = re.compile(r"con|prn|aux|nul|(?:com|lpt)[0-9]")
+
+
+def slugify(title: str) -> str:
+    """
+    A file name for *title*: lower case, at most 60 letters, digits and hyphens. Never empty, never a path.
+
+    Latin letters lose their accents; other scripts are kept as they are, composed (NFC).
+    """
+    kept: list[str] = []
+    for char in unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", title).lower()):
+        if char.isalnum():
+            kept.append(char)
+        elif unicodedata.category(char).startswith("M"):  # an accent or vowel sign belongs to its letter
+            if kept and kept[-1] != "-" and not kept[-1].isascii():
+                kept.append(char)
+        elif kept and kept[-1] != "-":
+            kept.append("-")
+    slug = unicodedata.normalize("NFC", "".join(kept))
+    if len(slug) > 60:
+        slug = slug[:60].rpartition("-")[0] if "-" in slug[30:60] else slug[:60]
+    slug = slug.strip("-") or "note"
+    return f"{slug}-note" if DEVICES.fullmatch(slug) else slug
+
+
+# --- parts of a body
+
+TEXT = re.compile(r"^[ \t]*(?:[#>*+-]+[ \t]+)*(?!<!--)(.*\w.*)$", re.M)
+H1 = re.compile(r"^# +(.*\S)[ \t]*$", re.M)
+
+
+def first_line(body: str) -> str:
+    """What a note without a description is about: its first line of text, without marks, clipped."""
+    found = TEXT.search(body)
+    text = " ".join(found[1].split()) if found else ""
+    if len(text) <= DESCRIPTION_CHARS:
+        return text
+    text = text[: DESCRIPTION_CHARS - 1]
+    return (text.rpartition(" ")[0] or text) + "…"
+
+
+def block(text: str) -> str | None:
+    """The lines between the markers, joined by LF; None if there is not exactly one pair of them."""
+    span = between(text)
+    return None if span is None else unix(text[span]).strip("\n")
+
+
+def with_block(text: str, inner: str) -> str:
+    """*text* with *inner* between the markers. Raises BadNode if there is not exactly one pair of them."""
+    span = between(text)
+    if span is None:
+        raise BadNode(f"the file needs one line {BEGIN} and, below it, one line {END}")
+    inner = unix(inner).strip("\n").replace("<!-- omg:", "<!-- omg :")  # a description must not end the block
+    lines = f"\n{inner}\n" if inner else "\n"
+    return text[: span.start] + lines.replace("\n", newline(text)) + text[span.stop :]
+
+
+def between(text: str) -> slice | None:
+    start, stop = text.find(BEGIN) + len(BEGIN), text.find(END)
+    paired = text.count(BEGIN) == text.count(END) == 1 and start <= stop
+    return slice(start, stop) if paired else None
+
+
+HEADING = re.compile(rf"^{HISTORY}[ \t]*$", re.M)
+NEXT = re.compile(r"^(?:#{1,2} |<!-- omg:)", re.M)  # what ends the section
+LINE_END = re.compile(r"[\r\n]|\Z")
+
+
+def with_history(text: str, line: str) -> str:
+    """*text* with *line* as the last item of its History, which is made at the end if there is none."""
+    eol = newline(text)
+    begin, end = split(text)[1], len(text)
+    prose = without_code(text[begin:].replace("\r", " "))  # blanks, so that all else keeps its place
+    headings = list(HEADING.finditer(prose))
+    if headings:
+        last = headings[-1].start() + len(HISTORY)
+        following = NEXT.search(prose, last)
+        end = begin + following.start() if following else end
+        begin += last
+    place = LINE_END.search(text, begin + len(text[begin:end].rstrip()))
+    above = text[: place.start()] if place else text
+    if headings:
+        gap = eol
+    else:
+        gap = "" if above in ("", "\ufeff") else eol if above.endswith("\n") else eol * 2
+        gap += HISTORY + eol
+    below = text[len(above) :] or (eol if above.endswith("\n") else "")
+    return above + gap + (line if line.startswith("- ") else f"- {line}") + below

@@ -1,0 +1,80 @@
+"""
+Who speaks in a conversation, and how it stands at its end, told without a model.
+
+    speaker   a message → the name by which notes call whoever said it
+    now       messages → the task that is open: the offline Observer's part of the Now note
+
+What a tool returned has no say here: Now goes into the prompt as it is, so only what the user asked for and what
+the assistant asks back may stand in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ..turn import Message, strip
+from .cues import begins
+from .phrases import bare, sentences
+
+NAME = re.compile(r"[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2}")
+CLOSING = re.compile(
+    r"(?:thanks?|thank you|thx|cheers|great|perfect|ok(?:ay)?|bye|good ?night|see you|nice|cool|awesome|danke|merci|gracias"
+    r"|got it|that's all)\b",
+    re.I,
+)
+CLIPPED = 160  # characters of what someone asked
+
+
+def speaker(message: Message) -> str:
+    """Who says it: their display name, "the user" or "the assistant"."""
+    name = " ".join(message.sender.split())
+    if not NAME.fullmatch(name):
+        return "the assistant" if message.role == "assistant" else "the user"
+    first, _, rest = name.partition(" ")
+    return first if rest and " " not in rest and not first.endswith(".") else name
+
+
+def now(messages: Sequence[Message]) -> dict[str, str]:
+    """The user's last request that is still open (`task`), how far it is (`state`), and what is waited for (`next`)."""
+    task = state = ahead = ""
+    for m in messages:
+        text = " ".join(strip(m.text).split())
+        if m.role == "user" and text:
+            if asked := request(m.text):
+                who = speaker(m)
+                task, state, ahead = (
+                    f"{who[:1].upper()}{who[1:]} asked: “{clipped(asked)}”",
+                    "not answered yet",
+                    "",
+                )
+            elif CLOSING.match(text) or state == "answered":
+                task = state = ahead = ""
+            elif ahead:
+                state, ahead = "the assistant's question was answered", ""
+        elif m.role == "assistant" and task:
+            if m.calls:
+                state = f"working on it with {', '.join(dict.fromkeys(c.name for c in m.calls))}"
+            elif text.endswith("?"):
+                question = text if len(text) <= CLIPPED else re.split(r"(?<=[.!?])\s+", text)[-1]
+                state, ahead = "the assistant asked back", f"wait for the answer to: “{clipped(question)}”"
+            elif text:
+                state, ahead = "answered", ""
+    return {"task": task, "state": state, "next": ahead}
+
+
+def request(text: str) -> str:
+    """The last thing that *text* asks for; "" if it asks for nothing."""
+    return next((said for said in reversed(list(sentences(text))) if asks(said)), "")
+
+
+def asks(said: str) -> bool:
+    if begins("told", said):
+        return False
+    return said.endswith(("?", "？")) or any(
+        begins(kind, bare(said)) for kind in ("question", "command", "asked")
+    )
+
+
+def clipped(text: str) -> str:
+    return text if len(text) <= CLIPPED else f"{text[: CLIPPED - 1].rsplit(' ', 1)[0]}…"

@@ -1,0 +1,337 @@
+"""
+The notes of one offline reply in the making, and what a new statement does to them.
+
+A statement repeats a note, changes it, closes its plan, or stands beside it: told by the words they share, the
+kind of note, and words such as "instead". Known notes and notes of this very reply are treated alike; a draft
+without sources is a known note that nothing has touched.
+
+Not here: reading (phrases.py) and wording (wording.py). One rule: of two ways to take a statement, the one
+that loses nothing; when unsure, it is a note of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from ..node.markdown import slugify
+from .cues import TOKEN, holds
+from .likeness import alike, gist, themes
+
+if TYPE_CHECKING:
+    from ..index import Entry
+
+SAME = 0.8  # of the lighter statement's words in the other: it says the same again
+TWIN = 0.66  # enough for a change, beside a weak word for one, such as "now"
+ALIKE = 0.5  # both are about one thing
+RELATED = 0.34  # enough for a change, beside a word such as "instead"
+CHOSEN = ("preference", "decision", "identity")  # types of what something else can take the place of
+ASIDES = 3  # lines a note takes in, beside its own
+
+NEGATED = re.compile(
+    r"\b(?:not|no|never|don't|doesn't|isn't|aren't|won't|can't|hates?|dislikes?|stopped|quit|against|without)\b",
+    re.I,
+)
+FINISHED = re.compile(
+    r"\b(?:done|finished|completed?|over|sent|submitted|paid|delivered|launched|shipped|handed in|took place"
+    r"|went (?:really |very )?(?:well|fine|great|badly))\b",
+    re.I,
+)
+CALLED_OFF = re.compile(
+    r"\b(?:cancell?ed|called off|fell through|(?:not|no longer) (?:going|happening))\b", re.I
+)
+PREFERRED = re.compile(r"\bprefer(?:s|red)? .+? (?:to|over|than) (?P<old>[^,.;]+)", re.I)
+REPLACED = re.compile(
+    r"\b(?:from|instead of|rather than|no longer|replac(?:ed|ing)|used to|stopped|over|not) (?P<old>.+?)"
+    r"(?: to | with | any ?more|,|;|\.|$)",
+    re.I,
+)
+
+
+VALUE = re.compile(r"(?<!^)\b[A-Z]|\d")  # a name or a number, beside who it is about
+COUNT = re.compile(r"\b\d+ (?:out )?of (?:the |their )?(?P<all>\d+ \w+)")  # how far something is
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A note as this reply would have it; with `node`, the known note it is or was."""
+
+    type: str
+    title: str
+    description: str
+    who: str = ""
+    day: date | None = None  # when it was said
+    slot: str = ""  # as Reading has it
+    topic: str = ""
+    cue: str = ""
+    asides: tuple[str, ...] = ()
+    priority: str = "medium"
+    event: str | None = None
+    loop: str | None = None
+    links: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()  # handles of messages
+    op: str = "create"
+    node: str | None = None
+
+    @property
+    def edit(self) -> dict[str, Any]:
+        """As prompts/observe.md has it."""
+        return {
+            "op": self.op,
+            "node": self.node,
+            "type": self.type,
+            "title": self.title,
+            "description": self.description,
+            "body": " ".join((self.description, *self.asides)) if self.asides else "",
+            "priority": self.priority,
+            "event": self.event,
+            "loop": self.loop,
+            "tags": themes(self.description),
+            "links": [n for n in dict.fromkeys(self.links) if n != self.node],
+            "sources": list(dict.fromkeys(self.sources)),
+            "reason": self.cue,
+        }
+
+    @property
+    def words(self) -> frozenset[str]:
+        return gist(f"{self.title} {self.description}") - gist(self.who)
+
+
+class Drafts:
+    """What is known and what this reply adds; *people* are those who take part, by the names notes give them."""
+
+    def __init__(self, known: Mapping[str, Entry], people: Iterable[str]) -> None:
+        self.known = {
+            handle: Draft(
+                e.type,
+                e.title,
+                e.description,
+                day=e.updated,
+                event=e.event,
+                loop=e.loop,
+                op="update",
+                node=handle,
+            )
+            for handle, e in known.items()
+            if e.status == "active"
+        }
+        self.all = list(self.known.values())
+        self.people = tuple(people)
+
+    def edits(self) -> list[dict[str, Any]]:
+        return [d.edit for d in self.all if d.sources]
+
+    def by(self, who: str) -> Iterator[tuple[int, Draft]]:
+        """Where the drafts of this reply that *who* spoke for are, the latest first."""
+        return ((i, d) for i, d in reversed(list(enumerate(self.all))) if d.sources and d.who == who)
+
+    def open(self, who: str) -> int | None:
+        """Where *who*'s latest plan of this reply is."""
+        return next((i for i, d in self.by(who) if d.loop == "open"), None)
+
+    # --- taking in
+
+    def place(self, draft: Draft, said: str) -> int | None:
+        """Take *draft*, which was worded from *said*, in. Where it now is; None if it was known."""
+        push = 2 if holds("change", said) else 1 if holds("drift", said) else 0
+        gone = (REPLACED.search(said) if push else None) or PREFERRED.search(said)
+        dropped = gist(gone["old"]) if gone else frozenset()
+        i, likeness = self.nearest(draft, dropped, push)
+        if i is None:
+            return self.add(draft)
+        old = self.all[i]
+        if repeats(draft, old, likeness):
+            if not old.sources:
+                return None
+            return self.put(i, replace(old, sources=(*old.sources, *draft.sources)))
+        if replaces(dropped, old) and old.type in CHOSEN:
+            draft, push = replace(draft, type=old.type), 2
+        new = changed(old, draft, said, push, likeness)
+        if new is None:
+            near = (old.node,) if old.node and likeness >= ALIKE else ()
+            return self.add(replace(draft, links=near))
+        if new.op == "supersede":
+            self.all.pop(i)
+            return self.add(new)
+        return self.put(i, new)
+
+    def add(self, draft: Draft) -> int:
+        self.all.append(replace(draft, links=(*self.named(draft), *draft.links)[:3]))
+        return len(self.all) - 1
+
+    def put(self, i: int, draft: Draft) -> int:
+        self.all[i] = draft
+        return i
+
+    def aside(self, i: int, text: str, source: str) -> None:
+        """Let the draft at *i* say *text* as well."""
+        draft = self.all[i]
+        if draft.node or len(draft.asides) >= ASIDES or gist(text) <= gist(draft.description):
+            return
+        self.all[i] = replace(draft, asides=(*draft.asides, text), sources=(*draft.sources, source))
+
+    def drop(self, who: str) -> None:
+        """Take back what *who* said last."""
+        last = next((d.sources[-1] for _, d in self.by(who)), None)
+        kept = []
+        for d in self.all:
+            if last not in d.sources or d.who != who:
+                kept.append(d)
+            elif d.node:
+                kept.append(self.known[d.node])
+            elif set(d.sources) != {last}:
+                kept.append(replace(d, sources=tuple(s for s in d.sources if s != last)))
+        self.all = kept
+
+    # --- finding
+
+    def nearest(self, draft: Draft, dropped: frozenset[str], push: int) -> tuple[int | None, float]:
+        """
+        Where the draft most like *draft* is, and how like it is, 0 to 1; later ones win. *dropped*: the words of what
+        it takes the place of.
+        """
+        best, most = None, RELATED
+        for i, old in enumerate(self.all):
+            if self.of_another(old, draft.who):
+                continue
+            likeness = alike(draft.words, old.words - gist(draft.who))
+            if same_slot(draft, old) or about_project(draft, old) or replaces(dropped, old):
+                likeness = max(likeness, ALIKE)
+            elif (
+                push
+                and draft.type == old.type == "preference"
+                and set(themes(old.description)) & set(themes(draft.description))
+            ):
+                likeness = max(likeness, RELATED)
+            likeness += 0.01 * len(
+                draft.words & old.words
+            )  # of two that are as like, the one with more in common
+            if likeness >= most:
+                best, most = i, likeness
+        return best, most
+
+    def of_another(self, old: Draft, who: str) -> bool:
+        """Whether *old* is about another of those who take part."""
+        return any(re.match(rf"{re.escape(p)}(?:'s)?\b", old.description) for p in self.people if p != who)
+
+    def named(self, draft: Draft) -> tuple[str, ...]:
+        """Known notes whose title *draft* mentions."""
+        text = " ".join((draft.description, *draft.asides))
+        kinds = ("project", "identity", "decision")
+        return tuple(
+            n
+            for n, e in self.known.items()
+            if e.type in kinds and len(e.title) > 3 and mentioned(e.title, text)
+        )
+
+
+def mentioned(title: str, text: str) -> bool:
+    """By its name, so with a capital; *title* may have lost its own, and its punctuation, as a file's name."""
+    words = r"\W+".join(map(re.escape, TOKEN.findall(title)))
+    found = re.finditer(rf"(?<!\w){words}(?!\w)", text, re.I) if words else ()
+    return any(m[0][0].isupper() for m in found)
+
+
+def same_slot(draft: Draft, old: Draft) -> bool:
+    return bool(draft.slot) and draft.type == old.type and slugify(draft.title) == slugify(old.title)
+
+
+def about_project(draft: Draft, old: Draft) -> bool:
+    return old.type == "project" and len(old.title) > 3 and mentioned(old.title, draft.description)
+
+
+def replaces(dropped: frozenset[str], old: Draft) -> bool:
+    return bool(dropped) and 2 * len(dropped & old.words) >= len(dropped)
+
+
+def negated(draft: Draft) -> bool:
+    return bool(NEGATED.search(draft.description))
+
+
+def repeats(draft: Draft, old: Draft, likeness: float) -> bool:
+    """Whether *draft* says nothing that *old* does not."""
+    if (
+        old.loop == "open" != draft.loop
+        or likeness < SAME
+        or (draft.event and draft.event != old.event)
+        or negated(draft) != negated(old)
+    ):
+        return False
+    return draft.words <= old.words | gist(" ".join(old.asides))
+
+
+def changed(old: Draft, draft: Draft, said: str, push: int, likeness: float) -> Draft | None:
+    """
+    *old* as *draft* leaves it; None if *draft* is another matter.
+
+    *push*: 2 if what was said tells of a change, 1 if it may, else 0.
+    """
+    again = bool(set(draft.sources) & set(old.sources))  # in one message people go on rather than change
+    over = draft.cue in ("past", "outcome") or CALLED_OFF.search(said) or FINISHED.search(said)
+    if old.loop == "open" != draft.loop and over and likeness >= ALIKE:
+        return now_says(old, replace(draft, loop="done", event=draft.event or old.event))
+    if old.loop == draft.loop == "open" and likeness >= ALIKE and draft.event and (push or not old.event):
+        return now_says(old, draft)
+    if about_project(draft, old) and draft.type in ("fact", "episode", "project") and draft.loop != "open":
+        return progress(old, draft)
+    if again:
+        return None
+    count, before = COUNT.search(draft.description), COUNT.search(old.description)
+    if count and before and count["all"] == before["all"]:
+        return now_says(old, draft)
+    if same_slot(draft, old) and (
+        push or draft.cue in ("name", "contact", "favorite") or VALUE.search(draft.description)
+    ):
+        return now_says(old, draft)
+    if not kin(old.type, draft.type):
+        return None
+    flipped = (
+        likeness >= ALIKE
+        and negated(draft) != negated(old)
+        and bool(push or old.type == draft.type == "preference")
+    )
+    if flipped or likeness >= (2.0, TWIN, RELATED)[push]:
+        if old.type == draft.type == "decision" and old.node:
+            return replace(draft, op="supersede", node=old.node)
+        return now_says(old, draft)
+    return None
+
+
+def kin(a: str, b: str) -> bool:
+    """Whether a statement of one type may be the new state of the other; what happened stays as it was."""
+    if a == b:
+        return a != "episode"
+    return {a, b} in ({"preference", "fact"}, {"identity", "fact"}, {"preference", "decision"})
+
+
+def now_says(old: Draft, draft: Draft) -> Draft:
+    """*old* with the words of *draft*; of a note of this reply, the former words stay in the body."""
+    done = draft.loop == "done"
+    asides = draft.asides
+    if not old.node:
+        asides = (*old.asides, *asides, old.description if done else f"Until {draft.day}: {old.description}")[
+            -ASIDES:
+        ]
+    return replace(
+        draft, type=old.type, op=old.op, node=old.node, asides=asides, links=old.links, sources=(*old.sources, *draft.sources),
+        title=old.title if old.node or done or same_slot(draft, old) else draft.title, event=draft.event or old.event,
+    )  # fmt: skip
+
+
+def progress(project: Draft, draft: Draft) -> Draft:
+    """*project* with what is new about it: its description keeps saying what it is."""
+    sources = (*project.sources, *draft.sources)
+    if not project.node:
+        return replace(project, asides=(*project.asides, draft.description)[-ASIDES:], sources=sources)
+    base = project.description.split("; latest: ")[0].rstrip(".")
+    return replace(
+        project,
+        description=f"{base}; latest: {draft.description}",
+        who=draft.who,
+        day=draft.day,
+        cue=draft.cue,
+        sources=sources,
+    )

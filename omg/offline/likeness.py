@@ -1,0 +1,74 @@
+"""
+What two statements have in common: the stems of the words that say something.
+
+Rough on purpose: it only has to tell whether two short sentences may be about one thing; drafts.py asks more before
+it changes anything. Not the search index's stemming, which SQLite does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+
+from .cues import TOKEN, bases, irregular, listed, read_words
+
+PLAIN_VERB = 0.4  # what a common verb counts in a likeness; a name or a noun counts 1
+PARTIES = frozenset(("user", "other", "assistant"))  # whom every other note is about
+DATE = re.compile(r"\d{4}-\d\d-\d\d")
+WIDE = re.compile(r"[぀-ヿ㐀-鿿가-힯]+")
+ENDINGS = (("ies", "y"), ("ied", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
+
+
+@lru_cache(maxsize=4096)
+def gist(text: str) -> frozenset[str]:
+    """The stems of the words that say something, dates aside; of scripts without spaces, pairs of characters."""
+    return frozenset(_stems(DATE.sub("", text))) - PARTIES
+
+
+def _stems(text: str) -> Iterator[str]:
+    stop = listed("stop")
+    for m in TOKEN.finditer(text):
+        if runs := WIDE.findall(m[0]):
+            yield from (run[i : i + 2] for run in runs for i in range(max(len(run) - 1, 1)))
+        elif m[0].lower() not in stop and (root := stem(m[0])) not in stop:
+            yield root
+
+
+def stem(word: str) -> str:
+    word = word.lower().removesuffix("'s").strip("'")
+    word = irregular().get(word, word)
+    for end, put in ENDINGS:
+        if word.endswith(end) and len(word) - len(end) >= 3 and not word.endswith("ss"):
+            word = word[: -len(end)] + put
+            break
+    if len(word) <= 4:
+        return word
+    return word[:-1] if word[-1] == word[-2] else word.removesuffix("e")
+
+
+@cache
+def plain() -> frozenset[str]:
+    """The stems of common verbs."""
+    return frozenset(map(stem, bases()))
+
+
+def alike(a: frozenset[str], b: frozenset[str]) -> float:
+    """How much of the lighter of two gists is in the other, 0 to 1; a single word in common is chance."""
+    shared = a & b
+    if not shared or len(shared) < min(2, len(a), len(b)):
+        return 0.0
+    return weight(shared) / min(weight(a), weight(b))
+
+
+def weight(gist: frozenset[str]) -> float:
+    return sum(PLAIN_VERB if word in plain() else 1.0 for word in gist)
+
+
+def themes(text: str, most: int = 2) -> list[str]:
+    """General words for what *text* is about, such as "health": those that most of its words stand for."""
+    words = {m[0].lower() for m in TOKEN.finditer(text)}
+    hits = {
+        theme: len(words.intersection(list_.split())) for theme, list_ in read_words("en")["themes"].items()
+    }
+    return [theme for theme in sorted(hits, key=lambda t: -hits[t]) if hits[theme]][:most]

@@ -1,0 +1,353 @@
+"""
+How a note is worded: in the third person, with absolute dates.
+
+    third      "I prefer tea, my wife doesn't" → "Maya prefers tea, their wife doesn't"
+    absolute   "tomorrow at 10" → "on 2026-03-05 at 10", and the days that are meant
+    order      "never use emojis" → "I want you never to use emojis"
+
+What a sentence says is phrases.py's, titles are titles.py's. Pure, and English. One rule: names, numbers and quoted words come out as
+they went in.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+from functools import cache
+
+from ..dates import When, resolve
+from ..dates.spans import MONTHS
+from .cues import bases, is_past, listed, read_words
+from .likeness import WIDE
+
+# --- dates
+
+TELLS_DAY = re.compile(
+    r"day|night|tomorrow|week|month|year|morning|evening|weekend|spring|summer|autumn|fall|winter|quarter|decade|\d|\b(?:mon|tue|wed|thu|fri|sat|sun"
+    r"|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
+    re.I,
+)
+BEFORE = re.compile(
+    r"\b(on|by|until|till|before|after|since|from|for|around|in|at|to|of|during|over|between|and|through|than|about|not|within)\s+(the\s+)?$",
+    re.I,
+)
+LAST_DAY = frozenset(("by", "until", "till", "before"))
+NOT_THE_DAY = re.compile(r"\b(?:since|not|instead of|rather than|from|after)\s+(?:the\s+)?$", re.I)
+YEARLY = re.compile(r"\b(?:birthdays?|born|anniversary|every year|each year)\b", re.I)
+BIRTHDAY = re.compile(
+    r"(?:\d{1,2}\w*\s+(?:of\s+)?)?[A-Za-z]{3,9}\.?(?:\s+\d{1,2}(?:st|nd|rd|th)?)?"
+)  # a day of no year
+PART_OF_DAY = re.compile(r"\s+(morning|afternoon|evening|night)\b", re.I)
+MOVED = re.compile(
+    r"\b(?:moved|pushed|postponed|rescheduled|shifted|changed|delayed|brought forward)\b", re.I
+)
+TO_A_DAY = re.compile(  # "the call was moved to Friday", that is to come
+    rf"{MOVED.pattern}.*\bto (?=(?:next |the |this )?(?:\d|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month|{'|'.join(m[:3] for m in MONTHS)}))"
+    r"|\bmeant\b|\binstead of\b",
+    re.I,
+)
+
+
+def absolute(text: str, said: date, ahead: bool = False) -> tuple[str, str | None]:
+    """
+    *text* with every day in it as a date, and the day it is about as `event` has it, if it names one.
+
+    *ahead*: the sentence is about what is to come, whatever the tense of its verbs.
+    """
+    if not TELLS_DAY.search(text):
+        return text, None
+    ahead = ahead or bool(TO_A_DAY.search(text))
+    out, at, days = "", 0, []
+    for when in resolve(f"will {text}" if ahead else text, said):
+        start = text.find(when.phrase, at)
+        if start < 0 or (YEARLY.search(text) and BIRTHDAY.fullmatch(when.phrase)):
+            continue
+        if when.start != when.end or not NOT_THE_DAY.search(text[:start]):
+            days.append(when)
+        out += text[at:start]
+        written, at = in_words(when, out, text, start + len(when.phrase))
+        if written != when.phrase:
+            out = re.sub(r"\b(?:the|this|that|on)\s+$", "", out, flags=re.I)
+        out += written
+    return out + text[at:], event(days, said, ahead)
+
+
+def event(days: list[When], said: date, ahead: bool) -> str | None:
+    """The first of *days* that can be it; of a plan, one that has not passed. Longer than a year is no event."""
+    days = [d for d in days if (d.end - d.start).days <= 366]
+    later = [d for d in days if d.end >= said]
+    if not days or (ahead and not later):
+        return None
+    day = (later if ahead else days)[0]
+    return f"{day.start}" if day.start == day.end else f"{day.start}..{day.end}"
+
+
+def in_words(when: When, out: str, text: str, end: int) -> tuple[str, int]:
+    """
+    The date that stands for the phrase which ends at *end*, and where *text* goes on. *out* is what stands before it.
+    """
+    plain, preposition = dated(when)
+    if plain == when.phrase:
+        return plain, end
+    if text.startswith("'s", end):
+        return f"{when.phrase}'s ({plain})", end + 2
+    found = BEFORE.search(out)
+    before = found[1].lower() if found else ""
+    if before == "to" and not MOVED.search(out):  # "a parade I went to a few weeks ago"
+        before = ""
+    if before in LAST_DAY and preposition == "between":
+        plain = f"{when.end}"
+    if before == "from" and preposition == "between":
+        plain = plain.replace(" and ", " to ")
+    part = PART_OF_DAY.match(text, end) if preposition == "on" else None
+    hour = (
+        (part or re.search(r"(morning|afternoon|evening|night)$", when.phrase, re.I) or [""])[0]
+        .strip()
+        .lower()
+    )
+    if hour:
+        plain += (
+            " in the evening"
+            if when.phrase.lower() == "tonight"
+            else " at night"
+            if "night" in hour
+            else f" in the {hour}"
+        )
+    if not before or before == "on" or (before == "the" and preposition != "on"):
+        plain = f"{preposition} {plain}"
+    return plain, part.end() if part else end
+
+
+def dated(when: When) -> tuple[str, str]:
+    """The days of *when* in writing, and the preposition that goes with them."""
+    start, end, phrase = when
+    n = (end - start).days + 1
+    season = re.search(r"\b(spring|summer|autumn|fall|winter)\b", phrase, re.I)
+    if n == 1:
+        return str(start), "on"
+    if season:
+        return f"the {season[1].lower()} of {start.year}", "in"
+    if re.search(r"weekend", phrase, re.I) and n == 2:
+        return f"the weekend of {start}", "on"
+    if n == 7 and start.weekday() == 0:
+        return f"the week of {start}", "in"
+    if (start.day, (end + timedelta(days=1)).day) == (1, 1):
+        if n <= 31:
+            return f"{MONTHS[start.month - 1].title()} {start.year}", "in"
+        if (start.month, end.month) == (1, 12):
+            return (
+                (f"{start.year}", "in")
+                if start.year == end.year
+                else (f"{start.year} and {end.year}", "between")
+            )
+    return f"{start} and {end}", "between"
+
+
+# --- the third person
+
+QUOTED = re.compile(r'("[^"]*")')
+CONTRACTED = {"m": "am", "ve": "have", "d": "would", "ll": "will", "re": "are"}
+PRONOUN = (
+    r"\b(?P<word>I'm|I've|I'd|I'll|I|we're|we've|we'd|we'll|we|my|mine|me|myself|our|ours|us|ourselves"
+    r"|you're|you've|you'd|you'll|your|yours|yourself|you)(?![\w'])(?P<adverbs>(?:\s+(?:<adverb>))*)(?P<next>\s+[a-z]+(?:'t)?)?"
+)
+SINGULAR = {"am": "is", "are": "is", "have": "has", "do": "does", "were": "was", "go": "goes"} | {
+    "don't": "doesn't", "haven't": "hasn't", "aren't": "isn't", "weren't": "wasn't",
+}  # fmt: skip
+PLURAL = {
+    "am": "are",
+    "is": "are",
+    "was": "were",
+    "has": "have",
+    "does": "do",
+    "doesn't": "don't",
+    "wasn't": "weren't",
+}
+AGAIN = {"my": "their", "our": "their", "mine": "theirs", "ours": "theirs", "me": "them", "us": "them"}
+ANYONE = re.compile(  # "when you love someone" is about no one in particular
+    r"\b(?:when|if|how|what|where|once|that|because|as|whatever|whenever|before|after|thank|know)\s+$", re.I
+)
+SECOND_VERB = re.compile(  # "wakes up at six and run …", and no noun: "tea and run" would be one
+    r"^([^,.;]*? and (?:then |often |usually |sometimes )?)([a-z]+)"
+    r"(?= (?:an?|the|my|their|his|her|up|to|in|on|at|with|for|it|them|\d|\w+ing)\b)"
+)
+TAKES_A_VERB = frozenset(
+    ("want", "need", "hope", "have", "plan", "like")
+)  # the verb beside it may depend on it
+
+
+@cache
+def pronoun() -> re.Pattern[str]:
+    return re.compile(PRONOUN.replace("<adverb>", "|".join(read_words("en")["words"]["adverb"])), re.I)
+
+
+def third(text: str, who: str, whom: str = "") -> str:
+    """
+    *text*, said by *who* to *whom*, as someone else tells it: by name first, then as "they".
+
+    *whom* "" leaves "you" alone. What stands in quotation marks stays as it is.
+    """
+    telling = Telling(who, whom)
+    told = "".join(
+        part if part.startswith('"') else pronoun().sub(telling.replaced, part)
+        for part in QUOTED.split(company(text, who))
+    )
+    return SECOND_VERB.sub(lambda m: m[1] + singular(m[2]), told, count=1) if telling.present else told
+
+
+def company(text: str, who: str) -> str:
+    """ "My wife and I went" → "Maya and their wife went"."""
+    text = re.sub(r"^me and (my \w+|[A-Z]\w+)\b", r"\1 and I", text, flags=re.I)
+    both = re.match(r"(my |our )?(\w+(?: [A-Z]\w+)?) and I\b", text, re.I)
+    return f"{who} and {'their ' if both[1] else ''}{both[2]}{text[both.end() :]}" if both else text
+
+
+class Telling:
+    """One sentence being retold: who has been named by now."""
+
+    def __init__(self, who: str, whom: str) -> None:
+        self.who, self.whom = who, whom
+        self.named = self.owned = self.addressed = False
+        self.present = False  # the first verb stands in the present, and takes an -s; so does one beside it
+
+    def replaced(self, m: re.Match[str]) -> str:
+        word, adverbs, after = m["word"].lower(), m["adverbs"], m["next"] or ""
+        if word.startswith("you"):
+            return self.you(m, word, adverbs, after)
+        if word in ("myself", "ourselves"):
+            return f"themselves{adverbs}{after}"
+        if word in AGAIN:
+            return self.object(word) + adverbs + after
+        verb, rest = finite(word, after)
+        if self.named:
+            return "they" + placed(PLURAL.get(verb, verb), adverbs, word) + rest
+        self.named = True
+        if word.startswith("we"):
+            return f"{self.who} and others" + placed(PLURAL.get(verb, verb), adverbs, word) + rest
+        told = singular(verb, adverbs)
+        self.present = told != verb and verb in bases() - TAKES_A_VERB
+        return self.who + placed(told, adverbs, word) + rest
+
+    def object(self, word: str) -> str:
+        """ "me", "my" and the like."""
+        owner = word not in ("me", "us")
+        if self.named or (owner and self.owned):
+            return AGAIN[word]
+        if owner:
+            self.owned = True
+            return f"{self.who}'s"
+        self.named = True
+        return self.who + (" and others" if word == "us" else "")
+
+    def you(self, m: re.Match[str], word: str, adverbs: str, after: str) -> str:
+        before, assistant = m.string[: m.start()], self.whom == "the assistant"
+        if not self.whom or word == "yourself" or (ANYONE.search(before) and not assistant):
+            return m[0]
+        again, self.addressed = self.addressed, True
+        if word in ("your", "yours"):
+            return ("its" if again and assistant else f"{self.whom}'s") + adverbs + after
+        verb, rest = finite(word, after)
+        subject = not before or re.search(r"(?:,|\band|\bbut)\s*$", before)
+        if (
+            "'" in word
+            or subject
+            or (ANYONE.search(before) and verb and verb not in listed("stop") - bases())
+        ):
+            return self.whom + placed(singular(verb, adverbs), adverbs, word) + rest
+        return self.whom + adverbs + after
+
+
+def finite(word: str, after: str) -> tuple[str, str]:
+    """The verb of the pronoun *word* that *after* follows, and what is left of that."""
+    _, contraction, short = word.partition("'")
+    if not contraction:
+        return after.strip().lower(), ""
+    if short == "d" and (
+        after.strip() in ("been", "better", "already", "never") or is_past(after.strip() or "-")
+    ):
+        return "had", after
+    return CONTRACTED[short], after
+
+
+def singular(verb: str, adverbs: str = "") -> str:
+    """*verb* as it stands after a name: "prefer" → "prefers"."""
+    if verb in SINGULAR:
+        return SINGULAR[verb]
+    if (
+        not verb
+        or verb.endswith(("n't", "ing", "ly"))
+        or verb in listed("modal") | (listed("stop") - bases())
+    ):
+        return verb
+    if verb in listed("either"):
+        if not re.search(r"always|usually|never|often", adverbs):
+            return verb
+    elif is_past(verb):
+        return verb
+    return re.sub(
+        r"(?<=[^aeiou])ys$", "ies", verb + ("es" if re.search(r"(?:s|x|z|ch|sh|o)$", verb) else "s")
+    )
+
+
+def placed(verb: str, adverbs: str, word: str) -> str:
+    """*verb* and its adverbs in the order they had: it stood before them if it was part of *word*, or a form of "be"."""
+    if not verb:
+        return adverbs
+    return f" {verb}{adverbs}" if "'" in word or verb in ("is", "are") else f"{adverbs} {verb}"
+
+
+def sentence(text: str) -> str:
+    """*text* as a sentence: a capital, one full stop."""
+    text = re.sub(r"\s*[!.…?;:,]+$", "", " ".join(text.split())).rstrip("-– ")
+    if not text:
+        return ""
+    stop = (
+        "" if text.endswith(("。", "！", '."', "”", "』", "」")) else "。" if WIDE.search(text[-1]) else "."
+    )
+    return text[0].upper() + text[1:] + stop
+
+
+# --- orders
+
+WHILE = re.compile(
+    r"(from now on|going forward|in (?:the )?future|by default|every time|each time|whenever|when)\b(.*?),\s*(.+)",
+    re.I,
+)
+
+
+def order(cue: str, text: str) -> str:
+    """An order as a statement of who gives it: "Never use emojis" → "I want you never to use emojis"."""
+    if cue == "name":
+        m = re.match(
+            r"(?:my (?:full |first |last )?name(?:'s| is)|(?:please )?call me|I go by|I'm called|I(?:'m| am)) (.+)",
+            text,
+            re.I,
+        )
+        return f"My name is {re.split(' but |, ', m[1])[0]}" if m else text
+    if cue == "remind":
+        m = re.match(
+            r".*?(?:remind me|don't let me forget|don't forget)\s*(to|that|about)?:?\s*(.+)", text, re.I
+        )
+        return f"I want to be reminded {m[1] or 'of'} {m[2]}" if m else text
+    if cue == "calendar":
+        m = re.match(
+            r".*?\b(?:put|add|enter|note|block|mark) (.+?) (?:in|into|to|on) (?:my|the|our) \w+[:,]?\s*(.*)",
+            text,
+            re.I,
+        )
+        return f"I have {m[1]} {m[2]}" if m else text
+    if cue == "choice":
+        return re.sub(r"^let's\b", "I decided to", text, flags=re.I)
+    if cue not in ("standing", "style") or re.match(r"(?:I|we)\b", text, re.I):
+        return text
+    text = re.sub(r"^(?:(?:please|you should|you can|and)\s+)+", "", text.strip(), flags=re.I)
+    if m := WHILE.match(text):
+        text = f"{m[3].rstrip('.! ')} {m[1].lower()}{m[2]}"
+    text = re.sub(r"^please\s+", "", text, flags=re.I)
+    if m := re.match(r"(?:don't|do not)\s+(.+)", text, re.I):
+        return f"I want you not to {m[1]}"
+    if m := re.match(r"(always|never)\s+(.+)", text, re.I):
+        return f"I want you {m[1].lower()} to {m[2]}"
+    if m := re.match(r"no\s+(.+)", text, re.I):
+        return f"I want no {m[1]}"
+    return f"I want you to {text[:1].lower()}{text[1:]}"

@@ -1,0 +1,187 @@
+"""
+A graph made again from its archive, as with a better model: beside the old one, and in its place on confirmation.
+
+    build(graph, …)   graphs/<graph>/rebuild/: all that a person made or touched, every tombstone, and the
+                         archive observed once more. It may be interrupted, and goes on where it stopped; what
+                         was said, edited or deleted meanwhile is taken along
+    swap(graph, stamp)   the new notes take the place of the old, which are kept in graphs/<graph>/replaced/
+
+Not here: what to observe (observe.py). One rule: the old vault is not touched before `swap`, and not lost by it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+
+from .config import Config
+from .edit import Plan
+from .errors import BadNode, NotFound
+from .graph import Graph, flock, write_private
+from .index import Index
+from .node import TYPES, parse
+from .observe import Observer, batches, observe
+from .receipt import Receipt, commit, replay
+from .traces import archived
+from .turn import Turn, pieces
+from .vault import Vault
+from .vault.files import digest
+
+TURN_TOKENS = 4_000  # of one pending file
+MADE = ("receipts", "written.jsonl", "state.json")  # what belongs to a vault's notes, besides the index
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    folder: Path  # of the new vault
+    before: int  # active notes
+    after: int
+    kept: int  # files a person made or touched
+
+
+def build(
+    graph: Graph,
+    observer: Observer,
+    config: Config,
+    now: datetime,
+    progress: Callable[[int], None] = lambda tokens: None,
+) -> Rebuilt:
+    """Make the new graph, or go on making it. Raises ModelError as observing does; what was done until then stays."""
+    with flock(graph.folder / "rebuild.lock", f"the rebuilding of {graph.identity.key}", 0):
+        new = opened(graph)
+        try:
+            with new.lock():
+                replay(new)
+            for batch in batches(new.pending(), config.observation.max_tokens_per_batch):
+                observe(new, batch, observer, config)
+                progress(sum(p.tokens for p in batch))
+            with new.lock():
+                plan = Plan(new, now.astimezone(graph.zone).date())
+                plan.maps |= {e.path for e in new.index.entries(type="moc")}
+                at = now.astimezone(UTC)
+                id = f"{at:%Y%m%dT%H%M%S}-rebuilt"
+                commit(new, Receipt(id, "edit", at.isoformat(timespec="seconds"), tuple(plan.map_changes())))
+            memories = [len([e for e in g.index.entries() if e.type in TYPES]) for g in (graph, new)]
+            return Rebuilt(new.vault.root, memories[0], memories[1], sum(1 for _ in theirs(graph)))
+        finally:
+            new.close()
+
+
+def opened(graph: Graph) -> Graph:
+    """The graph under construction; begun if there is none, and brought up to what happened since."""
+    folder = graph.folder / "rebuild"
+    if not (folder / "begun").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        begin(graph, folder)
+    carry(graph, folder)
+    vault = Vault(folder / "vault", folder / "written.jsonl")
+    new = Graph(graph.identity, folder, vault, Index(folder / "index.db", None, graph.zone), graph.zone)
+    new.index.sync(vault)
+    new.index.archive(folder / "archive")
+    fill(graph, new)
+    (folder / "filled").touch()
+    return new
+
+
+def begin(graph: Graph, folder: Path) -> None:
+    """Copy the vault less its notes."""
+    folder.mkdir(mode=0o700)
+    shutil.copytree(graph.vault.root, folder / "vault", symlinks=True)
+    for path in list(Vault(folder / "vault").paths()):
+        if path.startswith(("nodes/", "reflections/")):
+            (folder / "vault" / f"{path}.md").unlink()
+    if (graph.folder / "written.jsonl").exists():
+        shutil.copyfile(graph.folder / "written.jsonl", folder / "written.jsonl")
+    (folder / "begun").touch()
+
+
+def carry(graph: Graph, folder: Path) -> None:
+    """
+    Bring every tombstone along, and the files that a person made or touched: as they are now, if they have
+    changed since they were last brought (carried.json), and not if they are gone.
+    """
+    if (graph.folder / "tombstones.jsonl").exists():
+        shutil.copyfile(graph.folder / "tombstones.jsonl", folder / "tombstones.jsonl")
+    log = folder / "carried.json"
+    before = json.loads(log.read_text(encoding="utf-8")) if log.exists() else {}
+    now = {p: digest(data) for p in theirs(graph) if (data := graph.vault.bytes(p)) is not None}
+    for path in before.keys() - now.keys():
+        (folder / "vault" / f"{path}.md").unlink(missing_ok=True)
+    for path in now:
+        if before.get(path) != now[path]:
+            target = folder / "vault" / f"{path}.md"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(graph.vault.file(path), target)
+    write_private(log, json.dumps(now))
+    drop_deleted(graph, Vault(folder / "vault"), now)
+
+
+def drop_deleted(graph: Graph, new: Vault, kept: Collection[str]) -> None:
+    """What was made anew already, and a person has deleted in the old vault since, goes."""
+    for path in [p for p in new.paths() if p.startswith("nodes/") and p not in kept]:
+        node = new.read(path)
+        if graph.tombstones.blocks(node.id, [s.id for s in node.sources], cited=lambda: True):
+            new.file(path).unlink()
+
+
+def theirs(graph: Graph) -> Iterator[str]:
+    """Notes that a person made or touched, and whatever we cannot read."""
+    for path in graph.vault.paths():
+        data = graph.vault.bytes(path) or b""
+        try:
+            made_by_hand = parse(data.decode("utf-8"), path).origin == "human"
+        except (BadNode, UnicodeDecodeError):
+            made_by_hand = True
+        if made_by_hand or not graph.vault.ours(data):
+            yield path
+
+
+def fill(graph: Graph, new: Graph) -> None:
+    """Put what was said, in its order and less what was forgotten, with what is pending; each message once."""
+    said = sorted(archived(graph.folder / "archive"), key=lambda s: s[1].timestamp)
+    fresh = {m.id for m in new.unseen(m for _, m in said)}
+    for session, group in groupby((s for s in said if s[1].id in fresh), key=lambda s: s[0]):
+        for piece in pieces([m for _, m in group], TURN_TOKENS):
+            turn = Turn(session, "", graph.identity.agent, "import", "", "", "", piece)
+            new.put(f"{piece[0].timestamp:015d}-{digest(piece[0].id.encode())[:16]}", turn)
+
+
+def swap(graph: Graph, now: datetime) -> Path:
+    """
+    Put the new notes in the place of the old; returns the folder that keeps those.
+
+    The moves are written down first, so that a crash between them is finished by `finish`.
+    """
+    new = graph.folder / "rebuild"
+    if not (new / "filled").exists():
+        raise NotFound(f"nothing was rebuilt for {graph.identity.key}; run `omg rebuild` first")
+    stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%S")
+    old = graph.folder / "replaced" / stamp
+    moves = [(graph.vault.root, old / "vault"), (new / "vault", graph.vault.root)]
+    for name in MADE:
+        moves += [(graph.folder / name, old / name), (new / name, graph.folder / name)]
+    with graph.lock():
+        carry(graph, new)
+        write_private(graph.folder / "swap.json", json.dumps([[str(a), str(b)] for a, b in moves]))
+        finish(graph)
+    return old
+
+
+def finish(graph: Graph) -> None:
+    """Complete a swap that was begun. The caller holds the lock."""
+    journal = graph.folder / "swap.json"
+    if not journal.exists():
+        return
+    for source, target in json.loads(journal.read_text(encoding="utf-8")):
+        if Path(source).exists() and not Path(target).exists():
+            Path(target).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            shutil.move(source, target)
+    shutil.rmtree(graph.folder / "rebuild", ignore_errors=True)
+    graph.vault = Vault(graph.vault.root, graph.folder / "written.jsonl")
+    graph.index.rebuild(graph.vault, graph.folder / "archive")
+    journal.unlink()

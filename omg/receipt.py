@@ -1,0 +1,256 @@
+"""
+The journal of one batch: every file with its text before and after, written down before anything else is.
+
+    receipts/<id>.open.json   promised, perhaps half done
+    receipts/<id>.json        done
+
+After a crash `replay` finishes what a receipt promises, so a model is never asked twice. The same record
+is what `undo` takes back. For each file the text on disk decides:
+
+    it is `after`     done already
+    it is `before`    write
+    it is gone        a person deleted it: a tombstone, nothing is written
+    anything else     a person was there: the change is rebased on their text, else put down in inbox/
+
+Not here: what to write (edit.py). One rule: a receipt is the only way into a vault.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from .errors import BadInput, BadNode, NotFound, Stale
+from .graph import Graph, SessionState, State, write_private
+from .node import GENERATED, amend, parse, with_block
+
+
+@dataclass(frozen=True, slots=True)
+class Rebase:
+    """What the change comes down to when the file is no longer the one it was planned on."""
+
+    block: str | None = None  # the generated block
+    set: dict[str, Any] = field(default_factory=dict)  # frontmatter keys
+    history: str | None = None  # a line for ## History
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    path: str
+    before: str | None  # None: there was no file
+    after: str | None  # None: the file goes
+    rebase: Rebase = Rebase()
+    theirs: bool = False  # a person's note, amended: it stays theirs, and is never rendered anew
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    id: str
+    kind: str  # observation, reflection, edit, forget, undo
+    at: str  # ISO, UTC
+    changes: tuple[Change, ...] = ()
+    pending: tuple[str, ...] = ()  # files of pending/ that this batch has observed
+    hints: dict[str, dict[str, Any]] = field(default_factory=dict)  # session -> SessionState fields
+    summary: tuple[str, ...] = ()  # what was done, a line each, for a person
+    person: bool = False  # a person asked for it: every `system` slice is refreshed
+    tokens: int = 0  # of the nodes written: what brings the next reflection nearer
+
+    def dumps(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @staticmethod
+    def loads(text: str) -> Receipt:
+        raw = json.loads(text)
+        changes = tuple(Change(**{**c, "rebase": Rebase(**c["rebase"])}) for c in raw.pop("changes"))
+        pending, summary = tuple(raw.pop("pending")), tuple(raw.pop("summary"))
+        return Receipt(changes=changes, pending=pending, summary=summary, **raw)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the changes."""
+
+    written: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)  # a person's file: rebased or left alone
+    inbox: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+
+
+def read(file: Path) -> Receipt:
+    """Raises BadInput, naming the file, for one that is damaged."""
+    try:
+        return Receipt.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, KeyError, TypeError) as e:
+        raise BadInput(
+            f"{file}: is damaged ({e}); move it away, and `omg doctor` looks after the rest"
+        ) from e
+
+
+def commit(graph: Graph, receipt: Receipt) -> Outcome:
+    """Write the receipt down, then do what it says. The caller holds `graph.lock()`."""
+    file = graph.folder / "receipts" / f"{receipt.id}.open.json"
+    write_private(file, receipt.dumps())
+    return finish(graph, file, receipt)
+
+
+def replay(graph: Graph) -> list[str]:
+    """Finish what a crash left open; returns the receipts' ids. The caller holds `graph.lock()`."""
+    done = []
+    for file in sorted((graph.folder / "receipts").glob("*.open.json")):
+        receipt = read(file)
+        finish(graph, file, receipt)
+        done.append(receipt.id)
+    return done
+
+
+def finish(graph: Graph, file: Path, receipt: Receipt) -> Outcome:
+    outcome = Outcome()
+    for change in receipt.changes:
+        apply(graph, change, outcome)
+    graph.update(lambda state: note(state, receipt))
+    graph.archive(receipt.pending)
+    graph.index.sync(graph.vault, [c.path for c in receipt.changes] + outcome.inbox)
+    file.replace(file.with_name(f"{receipt.id}.json"))
+    return outcome
+
+
+def note(state: State, receipt: Receipt) -> None:
+    """Enter the receipt into the state. Safe to repeat, except for `changed_tokens`, which is a rough measure."""
+    for session, hints in receipt.hints.items():
+        entry = state.sessions.setdefault(session, SessionState())
+        if hints.get("at_ms", 0) >= entry.at_ms:
+            for key, value in hints.items():
+                setattr(entry, key, value)
+    state.changed_tokens += receipt.tokens
+    if receipt.person:
+        state.epoch += 1
+
+
+def apply(graph: Graph, change: Change, outcome: Outcome) -> None:
+    vault = graph.vault
+    for _ in range(
+        5
+    ):  # each round lost a race with a save; five saves within one of our writes do not happen
+        now = vault.bytes(change.path)
+        before, after = encode(change.before), encode(change.after)
+        try:
+            if now == after:
+                if after is not None:
+                    own(graph, change, after)
+                return outcome.written.append(change.path)
+            if now == before:
+                if after is None:
+                    assert before is not None
+                    vault.remove(change.path, before)
+                else:
+                    vault.write(change.path, after, before)
+                    own(graph, change, after)
+                return outcome.written.append(change.path)
+            if now is None and not generated(change):
+                bury(graph, change)
+                return outcome.gone.append(change.path)
+            if now is None:  # a map can be made again at any time, so its absence says nothing
+                assert after is not None
+                vault.write(change.path, after, None)
+                return outcome.written.append(change.path)
+            rebased = rebase(now, change)
+            if rebased is None:
+                return outcome.inbox.append(put_down(graph, change))
+            if rebased != now:
+                vault.write(change.path, rebased, now)
+                own(graph, replace(change, theirs=change.rebase.block is None), rebased)
+            return outcome.kept.append(change.path)
+        except Stale:
+            continue
+    outcome.inbox.append(put_down(graph, change))
+
+
+def own(graph: Graph, change: Change, data: bytes) -> None:
+    """Take *data*, which is in place now, for ours or for theirs."""
+    if change.theirs:
+        graph.vault.disown(change.path)
+    else:
+        graph.vault.remember(change.path, data)
+
+
+def rebase(now: bytes, change: Change) -> bytes | None:
+    """*change* made on a person's text, or None where it cannot be. Making it twice changes nothing more."""
+    what = change.rebase
+    try:
+        text = now.decode("utf-8")
+        if what.block is not None:
+            return with_block(text, what.block).encode()
+        if what.set or what.history:
+            history = None if what.history and what.history in text else what.history
+            return amend(text, set=what.set, history=history).encode()
+    except (UnicodeDecodeError, BadNode):
+        pass
+    return None
+
+
+def generated(change: Change) -> bool:
+    if change.rebase.block is None or change.after is None:
+        return False
+    return parse(change.after, change.path).type in GENERATED
+
+
+def bury(graph: Graph, change: Change) -> None:
+    assert change.before is not None
+    try:
+        node = parse(change.before, change.path)
+    except BadNode:
+        return
+    graph.tombstones.add([s.id for s in node.sources], node.id)
+
+
+def put_down(graph: Graph, change: Change) -> str:
+    """What could not be written where it belonged, as an inbox note. Its name comes of the text: once is enough."""
+    if change.after is None:
+        return change.path
+    title = f"for {Path(change.path).name}"
+    body = f"This was meant for `{change.path}`, which you changed at the same time.\n\n{change.after}"
+    return graph.vault.put_inbox(title, body)
+
+
+def encode(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8")
+
+
+def history(graph: Graph, limit: int | None = None) -> list[Receipt]:
+    """Closed receipts, newest first."""
+    files = sorted((graph.folder / "receipts").glob("*.json"), reverse=True)
+    files = [f for f in files if not f.name.endswith(".open.json")][:limit]
+    return [read(f) for f in files]
+
+
+def find(graph: Graph, id: str) -> Receipt:
+    """The closed receipt *id*, or the only one whose id ends with it. Raises NotFound, BadInput if ambiguous."""
+    names = [f.name.removesuffix(".json") for f in (graph.folder / "receipts").glob("*.json")]
+    fitting = [n for n in names if n == id] or [
+        n for n in names if n.endswith(id) and not n.endswith(".open")
+    ]
+    if not fitting:
+        raise NotFound(f"no cycle {id!r} in the graph of {graph.identity.key}; `omg history` lists them")
+    if len(fitting) > 1:
+        raise BadInput(f"{id!r} fits {len(fitting)} cycles; give more of the id")
+    return read(graph.folder / "receipts" / f"{fitting[0]}.json")
+
+
+def undo(graph: Graph, id: str, new_id: str, at: str) -> tuple[Outcome, list[str]]:
+    """
+    Put back every note that cycle *id* changed; returns also the paths refused because they were edited since.
+
+    The caller holds `graph.lock()`. What is put back is itself a receipt, so an undo can be undone.
+    """
+    receipt = find(graph, id)
+    back, refused = [], []
+    for change in reversed(receipt.changes):
+        now = graph.vault.bytes(change.path)
+        if now == encode(change.after):
+            back.append(replace(change, before=change.after, after=change.before, rebase=Rebase()))
+        elif now != encode(change.before) and change.rebase.block is None:
+            refused.append(change.path)  # a map that went on changing is made anew by the caller
+    undone = Receipt(new_id, "undo", at, tuple(back), summary=(f"undid {receipt.id}",), person=True)
+    return commit(graph, undone), refused

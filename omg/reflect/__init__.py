@@ -1,0 +1,188 @@
+"""
+The Reflector: one cycle over one graph, by night or once enough has changed.
+
+    notes changed since the last cycle → drafts, and a model asked about them (cycle.py) → one receipt
+
+Drafting and asking hold no lock. Under the lock the drafts are compared with the vault; where anybody wrote
+meanwhile, all is drafted once more from what was said. Nothing changed: no receipt, no line in the log. One
+rule: what a cycle did is one receipt, so one undo.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC
+from typing import Literal
+
+from .. import maps
+from ..config import Config
+from ..graph import Graph, State, flock
+from ..node import TYPES, Node, render
+from ..node.markdown import block, with_block
+from ..receipt import Change, Receipt, commit, replay
+from ..vault.files import digest
+from . import seen
+from .cycle import Answering, Cycle, Progress, Work
+
+__all__ = ["Answering", "Cycle", "Progress", "due", "reflect"]
+
+Tell = Callable[..., None]  # (event, **fields): to events.jsonl
+
+LOG = "reflections/log"
+
+
+def due(graph: Graph, config: Config) -> Literal["now", "background"] | None:
+    """
+    Whether enough has changed since the last cycle: "background" from the share `buffer_activation` on, when
+    there is nothing else to do; "now" at `observation_tokens`.
+    """
+    changed, options = graph.state().changed_tokens, config.reflection
+    if changed >= options.observation_tokens:
+        return "now"
+    return "background" if changed >= options.observation_tokens * options.buffer_activation else None
+
+
+def reflect(
+    graph: Graph,
+    observer: Answering,
+    config: Config,
+    now: dt.datetime,
+    *,
+    since: dt.date | None = None,
+    dry_run: bool = False,
+    tell: Tell = lambda *a, **k: None,
+    progress: Progress = lambda done, all: None,
+) -> Cycle:
+    """
+    Run one cycle. The index is up to the files already (`Home.refresh`).
+
+    *since*: go over all notes of that day or later again, seen or not. *dry_run*: ask and draft as always, and
+    write nothing. A model that fails costs what it was to do, which the next cycle does, and nothing else.
+    Raises Locked if a cycle is under way.
+    """
+    with flock(graph.folder / "reflect.lock", f"the Reflector of {graph.identity.key}", timeout_s=0):
+        started = time.monotonic()
+        tell("reflection_start", model=observer.model, changed_tokens=graph.state().changed_tokens)
+        if not dry_run:
+            with graph.lock():
+                replay(graph)
+        work = Work(graph, observer, config, now, since, progress)
+        work.draft()
+        if not dry_run:
+            with graph.lock():
+                replay(graph)
+                if stale(work):
+                    work = Work(graph, observer, config, now, since, progress, first=work)
+                    work.draft()
+                write(work)
+        cycle = work.cycle
+        tell(
+            "reflection_end",
+            model=observer.model,
+            cycle=cycle.receipt.id if cycle.receipt else None,
+            calls=cycle.calls,
+            tokens=cycle.tokens,
+            refused=len(cycle.refused),
+            duration_ms=round((time.monotonic() - started) * 1000),
+            **cycle.counts,
+        )
+        return cycle
+
+
+def stale(work: Work) -> bool:
+    """Whether anybody wrote since: the index has other notes, or a file is not what it was drafted on."""
+    if work.graph.index.hashes() != work.hashes:
+        return True
+    drafts = [(p, d) for p, d in work.plan.drafts.items() if d.text != d.before]
+    return any(
+        work.graph.vault.bytes(p) != (None if d.before is None else d.before.encode()) for p, d in drafts
+    )
+
+
+def write(work: Work) -> None:
+    """Under the vault's lock: the receipt, the files, the index, and what was seen."""
+    graph, cycle = work.graph, work.cycle
+    changes = [*work.plan.changes(), *now_page(work)]
+    note_seen(work)
+    if changes or cycle.proposed:
+        cycle.receipt = receipt(work, changes)
+        seen.promise(graph, work.seen, cycle.receipt.id)
+        cycle.outcome = commit(graph, cycle.receipt)
+        seen.keep(graph)
+    elif work.seen != work.before:
+        seen.promise(graph, work.seen, "")
+        seen.keep(graph)
+
+    def reflected(state: State) -> None:
+        state.reflected_ms = int(work.now.timestamp() * 1000)
+        state.changed_tokens = max(0, state.changed_tokens - work.state.changed_tokens)
+
+    graph.update(reflected)
+
+
+def receipt(work: Work, changes: list[Change]) -> Receipt:
+    cycle, at = work.cycle, work.now.astimezone(UTC)
+    named = "\n".join(f"{c.path} {digest((c.after or '').encode())}" for c in changes)
+    id = f"{at:%Y%m%dT%H%M%S}-reflection-{hashlib.sha256(named.encode()).hexdigest()[:8]}"
+    if changes and not cycle.summary:
+        cycle.summary = [f"Brought {len(changes)} maps up to date."]
+        cycle.counts["maps"] = len(changes)
+    return Receipt(
+        id,
+        "reflection",
+        at.isoformat(timespec="seconds"),
+        (*changes, *log_page(work, id)),
+        summary=(cycle.headline,),
+        person=bool(cycle.counts["superseded"]),  # what no longer holds leaves every slice at once
+    )
+
+
+def note_seen(work: Work) -> None:
+    """What the files will be, and about which of them a model was heard as they will be."""
+    drafts = [(p, d) for p, d in work.plan.drafts.items() if d.text != d.before]
+    # Of a file that the index has not as it was drafted on, the next cycle makes what there is to make.
+    after = {
+        p: digest(d.text.encode())
+        for p, d in drafts
+        if digest((d.before or "").encode()) == work.hashes.get(p)
+    }
+    gone = {p for p, d in drafts if d.node.status == "superseded"}
+    notes = {}
+    for path, entry in work.ground.entries.items():
+        if entry.type in TYPES and path in work.hashes and path not in gone:
+            asked = path not in work.unasked or path in work.heard.asked
+            notes[path] = (after.get(path, work.hashes[path]), asked)
+    work.seen.notes = notes
+
+
+def now_page(work: Work) -> Iterable[Change]:
+    """Now lists open loops: it changes when one of them did."""
+    plan, graph = work.plan, work.graph
+    if any(d.node.loop and d.text != d.before for d in plan.drafts.values()):
+        inner = maps.now(graph.state().sessions, plan.listed(maps.OPEN_LOOPS), plan.day, graph.zone)
+        if change := plan.page("now", inner, maps.page("now", inner)):
+            yield change
+
+
+def log_page(work: Work, id: str) -> Iterable[Change]:
+    """This month's page, with a paragraph more."""
+    cycle, day = work.cycle, work.plan.day
+    path, title = f"{LOG}/{day:%Y-%m}", f"{day:%B %Y}"
+    lines = [
+        f"### {work.now.astimezone(work.graph.zone):%Y-%m-%d %H:%M}, cycle {id}",
+        f"\n{cycle.headline[0].upper()}{cycle.headline[1:]}.\n",
+        *(f"- {line}" for line in cycle.summary),
+    ]
+    if cycle.proposed:
+        lines += ["\nFor you to judge:\n", *(f"- {line}" for line in cycle.proposed)]
+    before = work.graph.vault.bytes(path)
+    written = block(before.decode("utf-8", errors="replace")) if before else None
+    inner = "\n\n".join(filter(None, (written, "\n".join(lines))))
+    node = Node(path, f"omg/log/{day:%Y-%m}", f"What the Reflector did in {title}.", "log")
+    body = f"# {title}\n\n{maps.YOURS}\n\n<!-- omg:begin -->\n<!-- omg:end -->"
+    if change := work.plan.page(path, inner, with_block(render(replace(node, body=body)), inner)):
+        yield change

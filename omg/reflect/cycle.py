@@ -1,0 +1,322 @@
+"""
+One cycle of the Reflector in the making: what changed, what is done about it, what a model said. All drafts.
+
+    Work(…).draft()     asks and drafts
+    Work(…, first)      drafts once more, on a vault that changed meanwhile, from what was said the first time
+
+Not here: locks, and what is written (__init__.py). One rule: nobody is asked twice, and what a model said of a
+note counts only while the note is what it was shown.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+from .. import maps
+from ..config import Config
+from ..edit import Plan
+from ..errors import BadReply, ModelError, OmgError
+from ..graph import Graph
+from ..index import Entry
+from ..llm import Ask, Question
+from ..llm.ledger import Reply
+from ..node import TYPES, Node
+from ..receipt import Outcome, Receipt
+from . import condense, judge, seen, tidy
+from .condense import Period, Reflection
+from .tidy import Ground
+
+Progress = Callable[[int, int], None]  # (questions asked, questions there will be)
+
+
+class Answering(Protocol):
+    """Who answers: observe.Observer. `ask` None: nobody, and only what needs no model is done."""
+
+    @property
+    def ask(self) -> Ask | None: ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def window(self) -> int: ...
+
+
+@dataclass(slots=True)
+class Cycle:
+    """What one cycle came to. `receipt` None: nothing changed, or nothing was to be written (a dry run)."""
+
+    receipt: Receipt | None = None
+    outcome: Outcome | None = None
+    summary: list[str] = field(default_factory=list)  # what was done, a line each, with links
+    proposed: list[str] = field(default_factory=list)  # what a person may want to do
+    skipped: list[str] = field(default_factory=list)  # what could not be done, and why
+    refused: list[str] = field(default_factory=list)  # what the model wanted and may not, for the log
+    counts: dict[str, int] = field(default_factory=dict)
+    calls: int = 0
+    tokens: int = 0  # in and out
+
+    @property
+    def headline(self) -> str:
+        """One line for a person."""
+        said = [f"{n} {what.removesuffix('s') if n == 1 else what}" for what, n in self.counts.items() if n]
+        said += [f"{len(self.proposed)} for you to judge"] * bool(self.proposed)
+        return ", ".join(said) or "nothing to do"
+
+
+@dataclass(slots=True)
+class Heard:
+    """What a model said in this cycle."""
+
+    calls: list[tuple[dict[str, str], str]] = field(default_factory=list)  # (handle → path, reply)
+    shown: dict[str, str] = field(default_factory=dict)  # path → text of the note as it was shown
+    asked: set[str] = field(default_factory=set)  # notes about which the model was heard out
+    periods: dict[str, Reflection | None] = field(default_factory=dict)  # None: there is no use in asking
+
+
+def counting(ask: Ask, cycle: Cycle) -> Ask:
+    def asked(question: Question) -> Reply:
+        cycle.calls += 1
+        reply = ask(question)
+        cycle.tokens += reply.tokens_in + reply.tokens_out
+        return reply
+
+    return asked
+
+
+class Work:
+    """*first*: the same cycle, drafted before; then nobody is asked, and what was said to it is drafted again."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        observer: Answering,
+        config: Config,
+        now: dt.datetime,
+        since: dt.date | None,
+        progress: Progress,
+        first: Work | None = None,
+    ) -> None:
+        self.graph, self.config, self.now, self.since = graph, config, now, since
+        self.first, self.heard, self.cycle = first, Heard(), Cycle()
+        self.ask = counting(observer.ask, self.cycle) if observer.ask and first is None else None
+        self.window, self.progress, self.done, self.all = observer.window, progress, 0, 0
+        self.kin: dict[str, dict[str, float]] = {}
+        self.state = graph.state()
+        self.seen = seen.load(graph)
+        self.before = seen.Seen(dict(self.seen.notes), dict(self.seen.periods))
+        self.hashes = graph.index.hashes()
+        if first is not None:
+            said = first.cycle
+            self.cycle = Cycle(skipped=said.skipped, calls=said.calls, tokens=said.tokens)
+            same = {p for p in first.heard.asked if self.hashes.get(p) == first.hashes.get(p)}
+            self.heard, self.kin = replace(first.heard, asked=same), first.kin
+        entries = {e.path: e for e in graph.index.entries(status=None) if e.status != "superseded"}
+        notes = {p: h for p, h in self.hashes.items() if p in entries and entries[p].type in TYPES}
+        self.changed = said_since(entries, since) if since else self.seen.changed(notes)
+        self.unasked = self.changed if since else self.seen.unasked(notes)
+        day = now.astimezone(graph.zone).date()
+        self.ground = Ground(Plan(graph, day), entries, self.changed, put_back(graph))
+        self.plan.known = on_maps(entries, graph.index.homes())
+
+    @property
+    def plan(self) -> Plan:
+        return self.ground.plan
+
+    def draft(self) -> None:
+        cycle, ground, options = self.cycle, self.ground, self.config.reflection
+        repeated, mended = tidy.repeated(ground), tidy.mend(ground)
+        court = judge.Court(self.plan, self.unasked, ground.frozen)
+        if self.first is not None:
+            self.hear_again(court)
+        else:
+            seeds = (self.changed if self.ask is None else self.unasked) - ground.frozen
+            self.kin = tidy.kin(ground, seeds, self.now)
+            self.compare(court, seeds)
+        looked = self.look_back()
+        slept, woke = tidy.doze(ground, self.state.uses, self.now, options.dormant_after_days)
+        split, filed = tidy.shelve(ground, options.moc_entries)
+        cycle.summary = [*repeated, *court.done, *mended, *looked, *split, *tidy.filing(filed)]
+        cycle.summary += [f"{n} went to sleep." for n in slept] + [f"{n} woke up." for n in woke]
+        # What a model has looked at and left alone is no repetition.
+        unheard = {path: near for path, near in self.kin.items() if path not in self.heard.asked}
+        cycle.proposed = [*court.proposed, *tidy.proposed(ground, unheard)]
+        cycle.refused = court.refused
+        cycle.counts = {
+            "merged": len(repeated) + court.counts["merged"],
+            "superseded": court.counts["superseded"],
+            "described": court.counts["described"],
+            "reflections": len(looked),
+            "mended": len(mended),
+            "dormant": len(slept),
+            "woken": len(woke),
+            "split": len(split),
+            "filed": filed.total(),
+        }
+
+    # --- notes that are alike
+
+    def compare(self, court: judge.Court, seeds: set[str]) -> None:
+        """Ask about changed notes and their kin, call by call, each seeing what the one before did."""
+        if self.ask is None:
+            if self.kin:
+                said = f"{len(self.kin)} changed notes that resemble others: no model compared them"
+                self.cycle.skipped.append(said)
+            return
+        self.heard.asked |= seeds - self.kin.keys()  # those that resemble nothing
+        calls = judge.calls({path: list(near) for path, near in self.kin.items()})
+        self.all += len(calls)
+        for n, paths in enumerate(calls):
+            active = [p for p in paths if self.ground.node(p).status == "active"]
+            try:
+                if len(active) > 1:
+                    self.compare_some(court, active)
+            except BadReply as e:
+                self.cycle.skipped.append(f"{len(active)} notes that resemble each other: {e}")
+                continue
+            except ModelError as e:
+                self.stop(f"{len(calls) - n} groups of notes that resemble each other", e)
+                return
+            finally:
+                self.step()
+            self.heard.asked |= {p for p in paths if p in self.kin}
+
+    def compare_some(self, court: judge.Court, paths: list[str]) -> None:
+        assert self.ask is not None
+        shown = {f"n{n}": path for n, path in enumerate(paths, 1)}
+        user = judge.question({handle: self.ground.node(path) for handle, path in shown.items()})
+        system = instructions("reflect-notes", self.config)
+        reply = self.ask(Question(system, user, judge.SCHEMA, "reflect", self.graph.identity.agent))
+        judge.follow(court, shown, reply.text)
+        self.heard.calls.append((shown, reply.text))
+        self.heard.shown |= {path: self.plan.draft(path).before or "" for path in paths}
+
+    def hear_again(self, court: judge.Court) -> None:
+        """Follow the replies there are, as far as their notes are what they were."""
+        same = {path for path, text in self.heard.shown.items() if self.is_still(path, text)}
+        for shown, reply in self.heard.calls:
+            judge.follow(court, {handle: path for handle, path in shown.items() if path in same}, reply)
+
+    def is_still(self, path: str, text: str) -> bool:
+        try:
+            return self.plan.draft(path).before == text
+        except OmgError:  # gone, or not to be read any more
+            return False
+
+    # --- weeks and months
+
+    def look_back(self) -> list[str]:
+        """Draft what is due of weekly, then of monthly reflections; a line for each."""
+        lines: list[str] = []
+        waiting = 0
+        for periods in (condense.weeks, condense.months):
+            over = [p for p in periods(self.ground.now(), self.plan.day) if self.waits(p)]
+            if self.first is not None:
+                over = [p for p in over if p.path in self.heard.periods]
+            elif self.ask is None:
+                waiting += len(over)
+                continue
+            due = [(p, nodes) for p in over if (nodes := self.made_of(p))]
+            self.all += len(due)
+            for n, (period, nodes) in enumerate(due):
+                try:
+                    lines += self.reflect_on(period, nodes)
+                except ModelError as e:
+                    self.stop(f"{len(due) - n} of the weeks and months that are over", e)
+                    break
+        if waiting:
+            said = f"{waiting} weeks and months that are over: no model looked back on them"
+            self.cycle.skipped.append(said)
+        return lines
+
+    def waits(self, period: condense.Period) -> bool:
+        """Whether no cycle has looked at what *period* holds now."""
+        late = self.since is None or period.last >= self.since
+        seen_so = self.seen.periods.get(period.path) == period.digest
+        return late and not seen_so and period.path not in self.ground.frozen
+
+    def made_of(self, period: condense.Period) -> list[Node]:
+        """What a reflection on *period* would be made of; nothing if there is no need of one."""
+        nodes = [self.ground.node(path) for path in period.members]
+        if self.graph.vault.bytes(period.path) is None:
+            theirs = any(period.path in n.reflected_in for n in nodes)  # a person deleted the page
+        else:
+            theirs = not self.ground.ours(period.path)
+        if theirs or all(period.path in n.reflected_in for n in nodes) or not condense.enough(nodes):
+            self.seen.periods[period.path] = period.digest
+            return []
+        return nodes
+
+    def reflect_on(self, period: Period, nodes: list[Node]) -> list[str]:
+        """Draft the reflection on *period*. Raises ModelError if nobody answers at all."""
+        try:
+            found = self.looked_back(period, nodes)
+        except BadReply as e:
+            self.cycle.skipped.append(f"{period.title}: {e}")
+            return []
+        self.seen.periods[period.path] = period.digest
+        if found is None:
+            self.cycle.skipped.append(f"{period.title}: no reflection came out shorter than its notes")
+            return []
+        label = tidy.link(self.ground.node(condense.write(self.plan, period, found, nodes)))
+        return [f"Looked back on {len(nodes)} notes in {label}: {found.description}"]
+
+    def looked_back(self, period: Period, nodes: list[Node]) -> Reflection | None:
+        """What a model makes of *nodes*, or made of them before."""
+        if self.ask is None:
+            return self.heard.periods[period.path]
+        try:
+            room = int(self.window * condense.ROOM)
+            system = instructions("reflect-period", self.config)
+            found = condense.look_back(period, nodes, self.ask, system, room, self.graph.identity.agent)
+        finally:
+            self.step()
+        self.heard.periods[period.path] = found
+        return found
+
+    def stop(self, what: str, e: ModelError) -> None:
+        """The model is away or today's cap is reached: nobody is asked any more in this cycle."""
+        self.ask = None
+        self.cycle.skipped.append(f"{what}: {e}")
+
+    def step(self) -> None:
+        self.done += 1
+        self.progress(self.done, self.all)
+
+
+def said_since(entries: Mapping[str, Entry], since: dt.date) -> set[str]:
+    notes = [e for e in entries.values() if e.type in TYPES]
+    return {e.path for e in notes if any(d >= since for d in (e.created, e.updated) if d)}
+
+
+def put_back(graph: Graph) -> set[str]:
+    """Notes that are still as a person's undo left them."""
+    texts = seen.undone(graph).items()
+    return {path for path, text in texts if graph.vault.bytes(path) == (text and text.encode())}
+
+
+def on_maps(entries: Mapping[str, Entry], homes: Mapping[str, str]) -> dict[str, list[Entry]]:
+    """Map → the active notes it lists."""
+    found: dict[str, list[Entry]] = defaultdict(list)
+    for path, home in homes.items():
+        if (entry := entries.get(path)) is not None:
+            found[home].append(entry)
+            if entry.loop == "open":
+                found[maps.OPEN_LOOPS].append(entry)
+    return found
+
+
+def instructions(name: str, config: Config) -> str:
+    own = config.reflection.instruction
+    return prompt(name) + (f"\n# Also\n\n{own}\n" if own else "")
+
+
+@cache
+def prompt(name: str) -> str:
+    return (Path(__file__).parents[1] / "prompts" / f"{name}.md").read_text(encoding="utf-8")

@@ -1,0 +1,95 @@
+"""
+What the Reflector has seen, so that its cost follows what changed since: a file `reflected.json` of a graph.
+
+    notes     path → [hash of its bytes, whether a model was asked about it as it is]
+    periods   reflection → hash of what it is made of, or was last refused for
+
+A cycle writes it beside its receipt and takes it over once the receipt is done, so that a crash in between
+neither forgets what a model was paid for nor claims what was never written. One rule: losing this file costs
+model calls and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import BadInput
+from ..graph import Graph, write_private
+from ..receipt import read as read_receipt
+
+UNDONE = "undid "  # begins the summary of an undo's receipt
+
+
+@dataclass(slots=True)
+class Seen:
+    notes: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    periods: dict[str, str] = field(default_factory=dict)
+
+    def changed(self, hashes: Mapping[str, str]) -> set[str]:
+        """Paths that are not as they were seen."""
+        return {p for p, hash in hashes.items() if p not in self.notes or self.notes[p][0] != hash}
+
+    def unasked(self, hashes: Mapping[str, str]) -> set[str]:
+        """Paths that no model was asked about as they are."""
+        return {p for p, hash in hashes.items() if self.notes.get(p, ("", False)) != (hash, True)}
+
+
+def load(graph: Graph) -> Seen:
+    """What the last finished cycle saw. Takes over, or drops, what a crash left beside it."""
+    file, open_file = places(graph)
+    if open_file.exists():
+        cycle = read(open_file).get("cycle")
+        if cycle and (graph.folder / "receipts" / f"{cycle}.json").exists():
+            open_file.replace(file)
+        else:
+            open_file.unlink()
+    raw = read(file)
+    try:
+        notes = {path: (str(hash), bool(asked)) for path, (hash, asked) in raw.get("notes", {}).items()}
+        return Seen(notes, dict(raw.get("periods", {})))
+    except (TypeError, ValueError, AttributeError):
+        return Seen()
+
+
+def promise(graph: Graph, seen: Seen, cycle: str) -> None:
+    """Write *seen* down as what will be true once the receipt *cycle* is done."""
+    text = json.dumps({"cycle": cycle, "notes": seen.notes, "periods": seen.periods}, ensure_ascii=False)
+    write_private(places(graph)[1], text)
+
+
+def keep(graph: Graph) -> None:
+    """The receipt is done, or there was none to write: what was promised is true."""
+    file, open_file = places(graph)
+    open_file.replace(file)
+
+
+def places(graph: Graph) -> tuple[Path, Path]:
+    return graph.folder / "reflected.json", graph.folder / "reflected.open.json"
+
+
+def read(file: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def undone(graph: Graph) -> dict[str, str | None]:
+    """
+    Path → text (None: no file) of what a person's undo of a cycle put back, whether or not it is still so.
+
+    They did not want what that cycle did; until such a note changes, it is not done again.
+    """
+    texts: dict[str, str | None] = {}
+    for file in sorted((graph.folder / "receipts").glob("*-undo-*.json")):
+        with suppress(BadInput):  # damaged, which is for the doctor to say
+            receipt = read_receipt(file)
+            if any(line.startswith(UNDONE) and "-reflection-" in line for line in receipt.summary):
+                texts |= {c.path: c.after for c in receipt.changes}
+    return texts

@@ -1,0 +1,298 @@
+"""
+What a model said, turned into edits we can stand behind.
+
+Untrusted from end to end: JSON is cut out of whatever surrounds it and salvaged when truncated; an item
+that cannot be understood is dropped, not the rest; notes and messages can only be named by the handles
+they were shown under; who said a thing is computed from the messages cited, never taken from the model.
+
+Not here: asking (observe.py) and writing (edit.py). Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import tzinfo
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from . import inbox
+from .dates import day_of
+from .edit import NEEDS_USER, Edit
+from .errors import BadReply
+from .index import Entry
+from .node import PRIORITIES, TYPES, Source
+from .turn import Message
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "edits": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "op": {"type": "string", "enum": ["create", "update", "supersede"]},
+                    "node": {"type": ["string", "null"]},
+                    "type": {"type": "string", "enum": list(TYPES)},
+                    "title": {"type": "string"},
+                    "description": {"type": "string"},
+                    "body": {"type": "string"},
+                    "priority": {"type": "string", "enum": list(PRIORITIES)},
+                    "event": {"type": ["string", "null"]},
+                    "loop": {"type": ["string", "null"], "enum": ["open", "done", None]},
+                    "tags": {"type": "array", "items": {"type": "string"}},
+                    "links": {"type": "array", "items": {"type": "string"}},
+                    "sources": {"type": "array", "items": {"type": "string"}},
+                },
+                "required": ["op", "type", "title", "description", "priority", "sources"],
+            },
+        },
+        "now": {"type": "object"},
+    },
+    "required": ["edits"],
+}
+
+EVENT = re.compile(r"\d{4}-\d\d-\d\d(\.\.\d{4}-\d\d-\d\d)?")
+WORD = re.compile(r"[^\W_]{4,}")
+LONGEST = 600  # characters of a description; beyond it is no line any more but a model running on
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the Observer was shown, by handle: `m1` → message and its session, `n1` → note."""
+
+    messages: Mapping[str, tuple[str, Message]]
+    notes: Mapping[str, Entry]
+    zone: tzinfo
+
+
+@dataclass(slots=True)
+class Understood:
+    edits: list[Edit] = field(default_factory=list)
+    hints: dict[str, str] = field(default_factory=dict)  # task, state, next
+    dropped: list[str] = field(default_factory=list)  # why, one line per item; no conversation text
+
+
+class Item(BaseModel):
+    """One edit as a model writes it. Anything we can mend is mended; `op`, `description` and `sources` we cannot."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    op: str
+    node: str | None = None
+    type: str = "fact"
+    title: str = ""
+    description: str
+    body: str = ""
+    priority: str = "medium"
+    event: str | None = None
+    loop: str | None = None
+    tags: list[str] = []
+    links: list[str] = []
+    sources: list[str]
+    reason: str = ""
+
+    @field_validator("op", mode="before")
+    @classmethod
+    def a_verb(cls, value: Any) -> str:
+        verb = str(value).strip().lower()
+        if verb not in ("create", "update", "supersede"):
+            raise ValueError("op is none of create, update, supersede")
+        return verb
+
+    @field_validator("type", mode="before")
+    @classmethod
+    def a_type(cls, value: Any) -> str:
+        kind = str(value).strip().lower()
+        kind = kind if kind in TYPES else kind.removesuffix("s")
+        return kind if kind in TYPES else "fact"
+
+    @field_validator("priority", mode="before")
+    @classmethod
+    def a_priority(cls, value: Any) -> str:
+        return (
+            value.strip().lower()
+            if isinstance(value, str) and value.strip().lower() in PRIORITIES
+            else "medium"
+        )
+
+    @field_validator("event", mode="before")
+    @classmethod
+    def a_day(cls, value: Any) -> str | None:
+        found = EVENT.fullmatch(str(value).strip()[:22]) or EVENT.match(str(value).strip())
+        return found[0] if found else None
+
+    @field_validator("loop", mode="before")
+    @classmethod
+    def a_loop(cls, value: Any) -> str | None:
+        return value if value in ("open", "done") else None
+
+    @field_validator("title", "description", "body", "reason", mode="before")
+    @classmethod
+    def a_text(cls, value: Any) -> str:
+        return "" if value is None else str(value).strip()
+
+    @field_validator("tags", "links", "sources", mode="before")
+    @classmethod
+    def a_list(cls, value: Any) -> list[str]:
+        if isinstance(value, str):
+            value = re.split(r"[,\s]+", value)
+        return [str(v).strip() for v in value if str(v).strip()] if isinstance(value, list) else []
+
+    @field_validator("node", mode="before")
+    @classmethod
+    def a_handle(cls, value: Any) -> str | None:
+        return str(value).strip() if value else None
+
+
+def understand(text: str, shown: Shown) -> Understood:
+    """
+    The edits in a reply. An empty list of edits is an answer; no JSON at all is none: raises BadReply.
+    """
+    raw = cut_out(text)
+    return understand_value(raw, shown)
+
+
+def understand_value(raw: Mapping[str, Any], shown: Shown) -> Understood:
+    understood = Understood()
+    items = raw.get("edits")
+    if not isinstance(items, list):
+        raise BadReply("the reply has no list of `edits`; nothing was marked observed")
+    for n, value in enumerate(items, 1):
+        try:
+            edit = to_edit(Item.model_validate(value), shown)
+        except (ValidationError, ValueError) as e:
+            reason = e.errors()[0]["msg"] if isinstance(e, ValidationError) else str(e)
+            understood.dropped.append(f"edit {n}: {reason}")
+            continue
+        understood.edits.append(edit)
+    now = raw.get("now")
+    if isinstance(now, Mapping):
+        understood.hints = {
+            k: " ".join(str(now[k]).split())[:LONGEST] for k in ("task", "state", "next") if now.get(k)
+        }
+    return understood
+
+
+def cut_out(text: str, key: str = "edits", mark: str = "op") -> dict[str, Any]:
+    """
+    The JSON object with *key* in *text*, whatever stands around it; of a truncated one, the items that are whole.
+
+    *mark* is a key that every item of the list under *key* has.
+    """
+    decoder = json.JSONDecoder(strict=False)
+    for start in (m.start() for m in re.finditer(r"\{", text)):
+        try:
+            value, _ = decoder.raw_decode(text, start)
+        except ValueError:
+            continue
+        if isinstance(value, dict) and key in value:
+            return value
+        if isinstance(value, dict) and mark in value:
+            break  # the outer object is broken: what follows are its items
+    if bare := re.search(r"^\s*(?:```\w*\s*)?\[", text):  # some models answer with the bare list
+        try:
+            value, _ = decoder.raw_decode(text, bare.end() - 1)
+            return {key: value}
+        except ValueError:
+            pass
+    if f'"{key}"' not in text:
+        raise BadReply(f"the reply holds no JSON object with `{key}`; it was not used")
+    return {key: whole_items(text, decoder, key, mark)}
+
+
+def whole_items(text: str, decoder: json.JSONDecoder, key: str, mark: str) -> list[Any]:
+    items = []
+    at = text.index(f'"{key}"')
+    while (at := text.find("{", at)) >= 0:
+        try:
+            value, at = decoder.raw_decode(text, at)
+            items.append(value)
+        except ValueError:
+            at += 1
+    items = [v for v in items if isinstance(v, dict) and mark in v]
+    if not items:
+        raise BadReply("the reply broke off before its first item was whole; it was not used")
+    return items
+
+
+def to_edit(item: Item, shown: Shown) -> Edit:
+    """Raises ValueError with the reason why this item cannot become a note."""
+    description = " ".join(item.description.split())
+    if not description:
+        raise ValueError("no description")
+    if len(description) > LONGEST:
+        raise ValueError(f"a description of {len(description)} characters")
+    cited = [shown.messages[h] for h in dict.fromkeys(item.sources) if h in shown.messages]
+    if not cited:
+        raise ValueError("cites no message that was shown")
+    target = shown.notes.get(item.node or "")
+    if item.op != "create" and target is None:
+        raise ValueError(f"{item.op} of a note that was not shown")
+    latest = max(m.timestamp for _, m in cited)
+    edit = Edit(
+        op=item.op,  # type: ignore[arg-type]  # checked by Item
+        title=item.title or description[:60],
+        description=description,
+        type=item.type,
+        body=item.body,
+        priority=item.priority,
+        event=item.event,
+        loop=item.loop,
+        tags=tuple(tag for tag in map(safe_tag, item.tags) if tag)[:5],
+        links=tuple(dict.fromkeys(shown.notes[h].path for h in item.links if h in shown.notes)),
+        sources=tuple(Source(session, m.id, m.timestamp, kind(m)) for session, m in cited),
+        origin=origin(description, [m for _, m in cited], [m for _, m in shown.messages.values()]),
+        target=target.path if target and item.op != "create" else None,
+        reason=item.reason,
+        day=day_of(latest, shown.zone),
+    )
+    return gated(edit, target)
+
+
+def gated(edit: Edit, target: Entry | None) -> Edit:
+    """What no person said becomes a fact or an episode at the most, and changes no note that a person's word made."""
+    if edit.origin in ("user", "human"):
+        return edit
+    if target is not None and edit.target and (target.type in NEEDS_USER or edit.origin == "tool"):
+        edit = replace(edit, op="create", target=None)
+    return replace(edit, type="fact", priority="medium") if edit.type in NEEDS_USER else edit
+
+
+def origin(statement: str, cited: Sequence[Message], shown: Sequence[Message]) -> str:
+    """
+    Who said it: "tool" as soon as a tool had a part in it, else "user" if a person did ("human" if they wrote it
+    in a note of their own), else "assistant".
+
+    A model may cite the person for what a page wanted remembered. So a statement whose words stand in a
+    tool's result, and clearly less so in what the person wrote, is the tool's.
+    """
+    roles = {m.role for m in cited}
+    words = set(WORD.findall(statement.lower()))
+    said = cover(words, [m for m in cited if m.role == "user"])
+    fetched = max((cover(words, [m]) for m in shown if m.role == "tool"), default=0.0)
+    if "tool" in roles or (fetched >= 0.6 and fetched > said + 0.2):
+        return "tool"
+    if "user" not in roles:
+        return "assistant"
+    return "human" if all(inbox.by_hand(m) for m in cited if m.role == "user") else "user"
+
+
+def kind(message: Message) -> str:
+    return "inbox" if message.id.startswith(inbox.PREFIX) else "message"
+
+
+def cover(words: set[str], messages: Sequence[Message]) -> float:
+    """Share of *words* that stand in *messages*."""
+    if not words or not messages:
+        return 0.0
+    text = " ".join(m.text for m in messages).lower()
+    return sum(w in text for w in words) / len(words)
+
+
+def safe_tag(tag: str) -> str:
+    return re.sub(r"[^\w/-]+", "-", tag.lstrip("#").lower()).strip("-")[:40]

@@ -1,0 +1,239 @@
+"""
+Where else something of what is forgotten stands, and how it goes from there.
+
+    links       other notes, whoever wrote them: a link to it becomes plain words, a line of history about it goes
+    receipts    what they hold of it; the rest of a cycle can still be undone
+    replaced    graphs that were rebuilt since, kept beside the new one
+    drops       of the spool that could not be read
+    logs        lines that name it
+
+Not here: what is to go (forget.py), and files that are made anew instead (maps, index). One rule: what does not
+tell of it stays as it is, byte for byte; and every step may be repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .errors import BadInput, BadNode, NotFound
+from .graph import Graph, write_private
+from .node import amend, head, parse, targets
+from .node.markdown import bare
+from .receipt import Change, Outcome, Receipt, apply
+from .turn import Message, message_from_json
+
+ID = re.compile(r"""\bid: *["']?([^"'\n,}]+)""")  # a note's own, and those of its sources
+LINK = re.compile(r"!?\[\[([^\[\]\n]*)\]\]")
+LOG = "reflections/log/"
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What is to go, as a text may speak of it. `names`: paths, present and former, and ids of notes."""
+
+    names: frozenset[str]
+    messages: frozenset[str]
+    sessions: frozenset[str] = frozenset()  # that had one of the messages
+    text: str = ""  # casefolded
+
+    def in_note(self, text: str) -> bool:
+        """Whether a note says it: cites the messages, links to the notes, or has the words."""
+        named = {found.strip() for found in ID.findall(text)} | set(targets(text))
+        return bool(named & (self.names | self.messages)) or self.in_words(text)
+
+    def in_words(self, text: str) -> bool:
+        return bool(self.text) and self.text in text.casefold()
+
+    def in_line(self, line: str) -> bool:
+        """Whether a line of a log, or a drop as it is, names it."""
+        ids = self.names | self.messages | self.sessions
+        spelled = self.text and json.dumps(self.text)[1:-1]  # as JSON has what is not ASCII
+        return (
+            any(i in line for i in ids) or self.in_words(line) or bool(spelled and spelled in line.casefold())
+        )
+
+
+# --- notes that stay
+
+
+def unlink(graph: Graph, gone: Collection[str], trace: Trace) -> None:
+    """Take what leads to *gone*, and what History says of it, out of all other notes. Before *gone* goes."""
+    outcome = Outcome()
+    for path in linking(graph, gone):
+        data = graph.vault.bytes(path)
+        if data is None:
+            continue
+        before = data.decode("utf-8", errors="replace")
+        after = unlinked(graph, path, before, frozenset(gone), trace)
+        if after != before and before.encode("utf-8") == data:
+            apply(graph, Change(path, before, after, theirs=not graph.vault.ours(data)), outcome)
+
+
+def linking(graph: Graph, gone: Collection[str]) -> list[str]:
+    """Notes that stay and link to one of *gone*."""
+    found = {p for g in gone for p in graph.index.backlinks(g)}
+    return sorted(p for p in found - set(gone) if not p.startswith(LOG))
+
+
+def unlinked(graph: Graph, path: str, text: str, gone: frozenset[str], trace: Trace) -> str:
+    def leads_there(link: str) -> bool:
+        try:
+            target = bare(link)
+        except ValueError:
+            return False
+        return target in gone or target in trace.names or graph.index.resolve(target) in gone
+
+    def plain(found: re.Match[str]) -> str:
+        if not leads_there(found[1]):
+            return found[0]
+        return found[1].partition("|")[2].strip() or "(forgotten)"
+
+    try:
+        node = parse(text, path)
+        left = replace(
+            node,
+            links=tuple(t for t in node.links if not leads_there(t)),
+            supersedes=tuple(t for t in node.supersedes if not leads_there(t)),
+            reflected_in=tuple(t for t in node.reflected_in if not leads_there(t)),
+        )
+        if node.superseded_by and leads_there(node.superseded_by):  # what replaced it was never said
+            left = replace(left, superseded_by=None, status="active")
+        was, now = head(node), head(left)
+        text = amend(text, set={k: now.get(k) for k in was if was[k] != now.get(k)})
+    except BadNode:
+        pass
+    begin, mark, rest = text.partition("\n---") if text.startswith("---") else ("", "", text)
+    lines = [
+        LINK.sub(plain, line)
+        for line in rest.splitlines(keepends=True)
+        if not (line.startswith("- ") and line[2:6].isdigit() and any(map(leads_there, LINK.findall(line))))
+    ]
+    return begin + mark + "".join(lines)
+
+
+def log_pages(graph: Graph, trace: Trace) -> None:
+    """The lines of `reflections/log/` that tell of it."""
+    for path in [p for p in graph.vault.paths() if p.startswith(LOG)]:
+        text = graph.vault.text(path)
+        kept = "".join(line for line in text.splitlines(keepends=True) if not trace.in_note(line))
+        if kept != text:
+            apply(graph, Change(path, text, kept), Outcome())
+
+
+# --- a graph's folder
+
+
+def receipts(folder: Path, trace: Trace) -> None:
+    """Drop from every receipt in *folder* the changes, hints and words that tell of it."""
+    for file in sorted(folder.glob("*.json")):
+        receipt = Receipt.loads(file.read_text(encoding="utf-8"))
+        kept = tuple(c for c in receipt.changes if not tells(c, trace))
+        if trace.sessions:  # Now quotes their tasks
+            kept = tuple(c for c in kept if c.path != "now")
+        summary = tuple(
+            line
+            for line in receipt.summary
+            if not trace.in_words(line) and not any(name in line for name in trace.names)
+        )
+        if len(kept) < len(receipt.changes) and all(c.rebase.block is not None for c in kept):
+            summary = ()  # it was about that note, perhaps by its title
+        hints = {s: h for s, h in receipt.hints.items() if s not in trace.sessions}
+        scrubbed = replace(receipt, changes=kept, hints=hints, summary=summary)
+        if scrubbed != receipt:
+            write_private(file, scrubbed.dumps())
+
+
+def tells(change: Change, trace: Trace) -> bool:
+    said = (change.before, change.after, change.rebase.block, change.rebase.history, *said_in(change))
+    return change.path in trace.names or any(trace.in_note(text) for text in said if text)
+
+
+def said_in(change: Change) -> Iterator[str]:
+    for value in change.rebase.set.values():
+        yield from map(str, value if isinstance(value, list | tuple) else [value])
+
+
+def archived(folder: Path) -> Iterator[tuple[str, Message]]:
+    """`(session, message)` of every line in the archive *folder*; one that a crash has torn was never promised."""
+    for file in sorted(folder.glob("*.jsonl")):
+        for line in file.read_text(encoding="utf-8", errors="replace").split("\n"):
+            with suppress(BadInput):
+                message, session = message_from_json(line)
+                yield session, message
+
+
+def archive(folder: Path, ids: Collection[str]) -> None:
+    """Take messages out of the archive."""
+    for file in sorted(folder.glob("*.jsonl")):
+        lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
+        kept = [line for line in lines if stays(line, ids)]
+        if kept != lines[: len(kept)] or any(lines[len(kept) :]):
+            write_private(file, "".join(line + "\n" for line in kept))
+
+
+def stays(line: str, ids: Collection[str]) -> bool:
+    try:
+        return message_from_json(line)[0].id not in ids
+    except BadInput:
+        return False
+
+
+def replaced(graph: Graph, trace: Trace) -> None:
+    """Graphs that `omg rebuild` replaced keep their other notes; one under construction is begun anew."""
+    shutil.rmtree(graph.folder / "rebuild", ignore_errors=True)
+    for old in sorted((graph.folder / "replaced").glob("*/")):
+        for name in ("state.json", "written.jsonl", "reflected.json"):  # nobody reads them there
+            (old / name).unlink(missing_ok=True)
+        receipts(old / "receipts", trace)
+        for file in sorted((old / "vault").rglob("*.md")):
+            text = file.read_text(encoding="utf-8", errors="replace")
+            path = file.relative_to(old / "vault").as_posix().removesuffix(".md")
+            if not trace.in_note(text) and path not in trace.names:
+                continue
+            if path.startswith(("mocs/", LOG)) or path in ("index", "now"):
+                kept = [line for line in text.splitlines(keepends=True) if not trace.in_note(line)]
+                write_private(file, "" if path == "now" else "".join(kept))
+            else:
+                file.unlink()
+
+
+# --- the home
+
+
+def drops(home: Path, trace: Trace) -> None:
+    """Drops set aside because they could not be read may hold it, too."""
+    for file in sorted((home / "spool" / "bad").glob("*")):
+        if trace.in_line(file.read_text(encoding="utf-8", errors="replace")):
+            file.unlink()
+
+
+def logs(home: Path, trace: Trace) -> None:
+    """
+    Lines of the logs that name one of the notes. In place: a daemon goes on writing to the file it has open.
+    """
+    names = Trace(trace.names, frozenset(), frozenset(), trace.text)
+    for file in sorted({*home.glob("omg.log*"), *home.glob("events*.jsonl")}):
+        text = file.read_text(encoding="utf-8", errors="replace")
+        kept = "".join(line for line in text.splitlines(keepends=True) if not names.in_line(line))
+        if kept != text:
+            with file.open("r+", encoding="utf-8") as f:
+                f.write(kept)
+                f.truncate()
+
+
+def names_of(graph: Graph, paths: Collection[str]) -> set[str]:
+    """Every name that the notes at *paths* have or had."""
+    found = set(paths)
+    for path in paths:
+        try:
+            node = graph.vault.read(path)
+        except (BadNode, NotFound):
+            continue
+        found |= {node.id, *node.aliases}
+    return found

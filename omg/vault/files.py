@@ -1,0 +1,168 @@
+"""
+One file put in the place of another, and what it replaced kept at hand until it has settled.
+
+Not here: notes, paths below a vault, and what becomes of a late save (vault.py). One rule: a reader, or a
+crash, finds the old bytes or the new, and nothing is overwritten that the caller has not seen.
+
+Dotfiles beside the file, which Obsidian and our watcher pass over:
+
+    .omg-<token>.tmp                       new bytes on their way
+    .omg-<token>-<hash>-<hash>~<name>      the inode that was replaced or removed, where an editor that had
+                                           opened it still saves; what it held, and what took its place
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import secrets
+import stat
+import unicodedata
+from contextlib import suppress
+from itertools import takewhile
+from pathlib import Path
+
+from ..errors import Stale
+
+LEFT = re.compile(
+    r"\.omg-[0-9a-f]{8}(?:\.tmp|-(?P<was>[0-9a-f]{16})-(?P<new>[0-9a-f]{16})~(?P<name>.*))", re.S
+)
+NO_SUCH = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+def ordinary(name: str) -> bool:
+    """Whether a note or its folder may have this name: it is visible, in UTF-8, and leads nowhere else."""
+    if not name or name.startswith(".") or "\0" in name or "\\" in name or "/" in name:
+        return False
+    # Python shows bytes of a name that are not UTF-8 as half characters.
+    return name.isascii() or not re.search("[\ud800-\udfff]", name)
+
+
+def contents(file: Path) -> bytes | None:
+    """The bytes of a regular file; None if there is none. Raises OSError for all else, links included."""
+    try:
+        # A pipe of that name must not make us wait.
+        fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as e:
+        if e.errno in NO_SUCH:
+            return None
+        raise
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        with open(fd, "rb", closefd=False) as f:
+            return f.read()
+    finally:
+        os.close(fd)
+
+
+def digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def put(file: Path, data: bytes, was: bytes | None) -> None:
+    """Make *data* the content of *file*: a reader, or a crash, sees what was or what is. Raises Stale."""
+    missing = list(takewhile(lambda folder: not folder.exists(), file.parents))
+    tmp = file.with_name(f".omg-{secrets.token_hex(4)}.tmp")
+    try:
+        for folder in reversed(missing):
+            folder.mkdir(exist_ok=True)
+        with os.fdopen(os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as f:
+            with suppress(FileNotFoundError):
+                os.fchmod(f.fileno(), stat.S_IMODE(file.stat().st_mode))
+            f.write(data)
+            f.flush()
+            os.fsync(f.fileno())
+        swap(tmp, data, file, was)
+    except BaseException:
+        with suppress(OSError):
+            tmp.unlink()
+        for folder in missing:
+            with suppress(OSError):  # it was not made, or is in use already
+                folder.rmdir()
+        raise
+    for folder in missing:
+        flush(folder.parent)
+
+
+def swap(new: Path, data: bytes, file: Path, was: bytes | None) -> None:
+    """Move *new*, which has *data*, to where *file* is, which has *was* and is held on to. Raises Stale."""
+    if was is None:
+        place(new, file)
+    else:
+        held = held_name(file, was, data)
+        try:
+            if hold(file, held) and not (contents(held) == was and held.samefile(file)):
+                raise Stale(f"{file} was saved just now")
+            # An editor that saves by renaming can still lose in the microseconds between these two
+            # lines; one that saves in place cannot.
+            new.replace(file)
+        except BaseException as e:
+            held.unlink(missing_ok=True)
+            if isinstance(e, FileNotFoundError):
+                raise Stale(f"{file} was removed just now") from e
+            raise
+    flush(file.parent)
+
+
+def place(new: Path, file: Path) -> None:
+    """Move *new* to *file*, where there must be none. Raises Stale if there is; then *new* stays."""
+    try:
+        os.link(new, file)  # a rename would overwrite
+        new.unlink()
+    except OSError as e:
+        if file.exists():
+            raise Stale(f"{file} was made just now") from e
+        if e.errno not in NO_LINKS:
+            raise
+        new.rename(file)
+
+
+def hold(file: Path, held: Path) -> bool:
+    """Give the inode of *file* a second name. False where the file system cannot: FAT, some mounts."""
+    try:
+        os.link(file, held)
+    except OSError as e:
+        if e.errno not in NO_LINKS:
+            raise
+        return False
+    return True
+
+
+def held_name(file: Path, was: bytes, new: bytes | None) -> Path:
+    """Not ending in .md: OpenClaw's own memory search reads hidden files that do."""
+    name = file.name.removesuffix(".md")
+    if len(os.fsencode(name)) > 200:  # of the 255 that file systems allow; a late save goes to the inbox then
+        name = ""
+    return file.with_name(f".omg-{secrets.token_hex(4)}-{short(was)}-{short(new)}~{name}")
+
+
+def short(data: bytes | None) -> str:
+    """A hash that two texts of one note will not share; None, where there is no file, has one too."""
+    return "0" * 16 if data is None else digest(data)[:16]
+
+
+def twin(file: Path) -> str | None:
+    """A neighbour whose name is the same to a file system that ignores case and how accents are composed."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for other in file.parent.iterdir():
+            if other.name != file.name and fold(other.name) == fold(file.name):
+                return other.name
+    return None
+
+
+def fold(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def flush(folder: Path) -> None:
+    """Have the folder's entries reach the disk, as far as its file system has a way to ask for it."""
+    with suppress(OSError):
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

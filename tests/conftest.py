@@ -1,0 +1,97 @@
+"""
+No test sees this machine: not its home, not its keys, not the network beyond loopback.
+
+A test that needs a model has `openai_server`; one that needs a state folder has $OMG_HOME, in its tmp_path.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from openai_server import OpenAIServer
+
+settings.register_profile("shared", deadline=None)  # the machine has other work
+settings.load_profile("shared")
+
+# Where a client in a child process, which our guard cannot reach, is sent: nobody listens on port 9.
+NOWHERE = {
+    "http_proxy": "http://127.0.0.1:9",
+    "https_proxy": "http://127.0.0.1:9",
+    "no_proxy": "127.0.0.1,localhost",
+}
+OURS = ("OMG_", "OPENCLAW_", "LITELLM_", "HF_", "XDG_")
+SECRETS = ("_API_KEY", "_API_BASE", "_BASE_URL", "_AUTH_TOKEN")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Before any other fixture: an empty home, no keys, no way out."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in os.environ:
+            if name.startswith(OURS) or name.endswith(SECRETS) or name.lower() == "all_proxy":
+                patch.delenv(name)
+        for name, value in NOWHERE.items():
+            patch.setenv(name, value)
+            patch.setenv(name.upper(), value)
+        shut(patch)
+        home = tmp_path_factory.mktemp("home")
+        patch.setenv("HOME", str(home))
+        patch.setenv("OMG_HOME", str(home / "omg"))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """$OMG_HOME of this test, not there yet; $HOME is a neighbour of it."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OMG_HOME", str(tmp_path / "omg"))
+    return tmp_path / "omg"
+
+
+@pytest.fixture
+def openai_server() -> Iterator[OpenAIServer]:
+    with OpenAIServer() as server:
+        yield server
+
+
+def shut(patch: pytest.MonkeyPatch) -> None:
+    """Refuse what leaves this machine, before a packet or a question to a name server does."""
+
+    def guarded(name: str) -> None:
+        real = getattr(socket.socket, name)
+
+        def connect(self: socket.socket, address: Any) -> Any:
+            if self.family in (socket.AF_INET, socket.AF_INET6):
+                refuse(address[0])
+            return real(self, address)
+
+        patch.setattr(socket.socket, name, connect)
+
+    resolve = socket.getaddrinfo
+
+    def getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
+        refuse(host)
+        return resolve(host, *args, **kwargs)
+
+    guarded("connect")
+    guarded("connect_ex")
+    patch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+
+def refuse(host: Any) -> None:
+    name = host.decode() if isinstance(host, bytes) else host
+    if name in (None, "", "localhost"):
+        return
+    try:
+        local = ipaddress.ip_address(name.partition("%")[0]).is_loopback
+    except ValueError:
+        local = False
+    if not local:
+        raise OSError(f"a test tried to reach {name}; only loopback is there")

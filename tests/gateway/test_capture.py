@@ -1,0 +1,169 @@
+"""
+Every user and assistant message is taken in once, and nothing else is: OpenClaw's transcript is the judge.
+
+One gateway lives through all the ways a turn can go. What OMG should have is worked out from the transcript
+alone (`Gateway.due`), by a rule that shares no code with OMG.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from gateway import Gateway, eventually
+from telegram import ALICE, BOB, GROUP, Telegram
+
+pytestmark = pytest.mark.gateway
+
+DIRECT = "agent:main:telegram:direct:111"
+GROUP_SESSION = "agent:main:telegram:group:-100555"
+NOBODYS = (":cron:", ":subagent:", ":internal-session-effects:")
+
+
+@pytest.fixture(scope="module")
+def gateway(boot: Any) -> Iterator[Gateway]:
+    yield boot(omg='[observation]\nmodel = "offline"\n').start()
+
+
+def exactly(gateway: Gateway, session: str, at_least: int) -> list[str]:
+    """Waits until what was taken in is what is due; returns the texts in the transcript."""
+
+    def settled() -> bool:
+        wanted = gateway.due(session)
+        return len(wanted) >= at_least and sorted(gateway.memory.ids(session)) == sorted(wanted)
+
+    def why() -> object:
+        return {
+            "due": gateway.due(session),
+            "taken": gateway.memory.ids(session),
+            "spool": gateway.memory.spooled(),
+        }
+
+    eventually(settled, 20, f"{session} to be taken in exactly", why=why)
+    return [str(e["message"]["content"]) for e in gateway.transcript(session)]
+
+
+def test_the_command_line_and_the_web_chat(gateway: Gateway) -> None:
+    gateway.run("agent", "--session-key", "agent:main:cli", "--message", "hello from the command line")
+    gateway.chat("agent:main:web", "hello from the web")
+    exactly(gateway, "agent:main:cli", 2)
+    exactly(gateway, "agent:main:web", 2)
+
+
+def test_direct_messages_and_a_group(gateway: Gateway, telegram: Telegram) -> None:
+    telegram.talk(ALICE, "hello from Alice")
+    telegram.talk(BOB, "hello, group", chat=GROUP)
+    exactly(gateway, DIRECT, 2)
+    exactly(gateway, GROUP_SESSION, 2)
+
+
+def test_a_tool_call_keeps_its_arguments_and_its_result(gateway: Gateway) -> None:
+    gateway.say("agent:main:main", 'CALL exec {"command":"echo from-the-shell"}')
+    exactly(gateway, "agent:main:main", 3)
+    messages = [m for m in gateway.memory.taken() if m["session"] == "agent:main:main"]
+    (call,) = [call for m in messages for call in m.get("calls", [])]
+    assert "echo from-the-shell" in call["arguments"]
+    (result,) = [m for m in messages if m["role"] == "tool"]
+    assert (result["call_id"], result["text"]) == (call["id"], "from-the-shell")
+
+
+def test_a_message_that_steers_a_running_turn(gateway: Gateway, telegram: Telegram) -> None:
+    begun = telegram.says(ALICE, "SLEEP 3 SAY slowly done")
+    time.sleep(1)
+    telegram.says(ALICE, "and one more thing")
+    telegram.reply(begun + 1)
+    said = exactly(gateway, DIRECT, 6)
+    assert any("one more thing" in text for text in said)
+
+
+def test_an_aborted_turn_keeps_the_question(gateway: Gateway, telegram: Telegram) -> None:
+    telegram.says(ALICE, "SLEEP 20 SAY this is never said")
+    time.sleep(1.5)
+    assert "abort" in telegram.talk(ALICE, "/stop").lower()
+    said = exactly(gateway, DIRECT, 7)
+    assert "never said" in said[-1]
+
+
+def test_compaction_new_and_reset(gateway: Gateway, telegram: Telegram) -> None:
+    for n in range(3):
+        telegram.talk(ALICE, f"filler {n} {'y' * 4000}")
+    assert "Compacted" in telegram.talk(ALICE, "/compact")
+    telegram.talk(ALICE, "after the compaction")
+    telegram.talk(ALICE, "/new")
+    telegram.talk(ALICE, "after new")
+    telegram.talk(ALICE, "/reset")
+    telegram.talk(ALICE, "after the reset")
+    kinds = {event["type"] for event in gateway.events(DIRECT)}
+    assert {"compaction", "reset"} <= kinds
+    exactly(gateway, DIRECT, 19)
+
+
+def test_a_model_call_that_fails(gateway: Gateway) -> None:
+    assert gateway.say("agent:main:fail", "FAIL 400 please")["status"] == "error"
+    assert gateway.say("agent:main:fail", "and now?")["status"] == "ok"
+    said = exactly(gateway, "agent:main:fail", 3)
+    assert len(said) == 4  # OpenClaw keeps an empty answer for the failure; it is no message
+
+
+def test_automatic_compaction_with_its_memory_flush(gateway: Gateway) -> None:
+    draw = random.Random(1)
+    words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda"]
+    for n in range(6):
+        text = f"SAY ok {n}\nmessage {n}: " + " ".join(draw.choices(words, k=2600))
+        gateway.say("agent:main:flush", text, model="mock/mock-small")
+    assert any(event["type"] == "compaction" for event in gateway.events("agent:main:flush"))
+    said = exactly(gateway, "agent:main:flush", 12)
+    assert not any("Pre-compaction memory flush" in text for text in said)
+
+
+def test_what_no_person_said_is_not_taken_in(gateway: Gateway) -> None:
+    """Cron, a heartbeat in the main session, a sub-agent: they run, and leave no trace in the memory."""
+    spawn = {"task": "SAY done by the sub-agent", "label": "test", "runTimeoutSeconds": 60}
+    arguments = str({"id": "sessions_spawn", "args": spawn}).replace("'", '"')
+    gateway.say("agent:main:parent", f"CALL tool_call {arguments}")
+    job = gateway.call(
+        "cron.add",
+        name="nightly",
+        schedule={"kind": "cron", "expr": "15 3 * * *", "tz": "UTC"},
+        sessionTarget="isolated",
+        wakeMode="now",
+        payload={"kind": "agentTurn", "message": "SAY done by cron"},
+        delivery={"mode": "none"},
+    )
+    gateway.call("cron.run", id=job["id"], mode="force")
+    gateway.say("agent:main:main", "before the heartbeat")
+    gateway.call("wake", mode="now", text="look around")
+
+    def beaten() -> bool:
+        said = str([e["message"]["content"] for e in gateway.transcript("agent:main:main")])
+        return "heartbeat poll" in said
+
+    def ran(kind: str) -> bool:
+        return any(kind in key and len(gateway.transcript(key)) > 1 for key in gateway.session_keys())
+
+    eventually(beaten, 30, "a heartbeat")
+    eventually(lambda: ran(":cron:") and ran(":subagent:"), 30, "cron and the sub-agent")
+    gateway.say("agent:main:main", "after the heartbeat")
+    exactly(gateway, "agent:main:main", 7)
+    exactly(gateway, "agent:main:parent", 3)
+    everything = gateway.memory.taken()
+    assert not [m["session"] for m in everything if any(part in m["session"] for part in NOBODYS)]
+    texts = " ".join(m["text"] for m in everything)
+    assert "done by cron" not in texts
+
+
+def test_every_id_is_taken_in_once(gateway: Gateway) -> None:
+    """Over all sessions at the end, and after a restart, which reads every session again."""
+    before = Counter(m["id"] for m in gateway.memory.taken())
+    assert not [id for id, times in before.items() if times > 1]
+    gateway.stop()
+    gateway.start()
+    gateway.say("agent:main:web", "once more")
+    exactly(gateway, "agent:main:web", 4)
+    after = Counter(m["id"] for m in gateway.memory.taken())
+    assert sum((after - before).values()) == 2
+    eventually(lambda: not gateway.memory.spooled(), 10, "an empty spool")

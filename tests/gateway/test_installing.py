@@ -1,0 +1,118 @@
+"""
+`omg install` on a fresh OpenClaw, by the command line, as a person would: gateway down, then up; a turn; the
+doctor; out again. One boot; the tests run in the order in which they stand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from gateway import Gateway, eventually
+
+pytestmark = pytest.mark.gateway
+
+
+@pytest.fixture(scope="module")
+def gateway(boot: Any) -> Iterator[Gateway]:
+    yield boot(plugin=False, omg='[observation]\nmodel = "offline"\nbuffer_tokens = "turn"\n')
+
+
+@pytest.fixture(scope="module")
+def bare(gateway: Gateway) -> dict[str, Any]:
+    return config(gateway)
+
+
+def config(gateway: Gateway) -> dict[str, Any]:
+    """The configuration less `meta`, where OpenClaw notes which of its versions last wrote it."""
+    read: dict[str, Any] = json.loads((gateway.state / "openclaw.json").read_text())
+    return {key: value for key, value in read.items() if key != "meta"}
+
+
+def omg(gateway: Gateway, *args: str, code: int = 0) -> str:
+    env = gateway.environment()
+    env |= {"OMG_HOME": str(gateway.home), "PATH": f"{gateway.installed.modules / '.bin'}:{env['PATH']}"}
+    env.pop("TMPDIR")  # where OpenClaw copies the plugin from is none of the gateway's
+    run = [sys.executable, "-m", "omg.cli", *args]
+    done = subprocess.run(run, env=env, cwd=gateway.folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == code, f"omg {' '.join(args)}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_with_the_gateway_down_it_installs_and_names_the_crontab_line(
+    gateway: Gateway, bare: dict[str, Any]
+) -> None:
+    told = omg(gateway, "install")
+    assert "20 4 * * *" in told
+    assert "the daemon starts with the gateway" in told
+    entry = config(gateway)["plugins"]["entries"]["omg"]
+    assert entry["enabled"] is True
+    assert entry["hooks"]["allowConversationAccess"] is True
+    assert entry["config"]["home"] == str(gateway.home)
+
+
+def test_with_the_gateway_up_the_rest_follows_and_then_there_is_nothing_to_do(gateway: Gateway) -> None:
+    gateway.start()
+    told = omg(gateway, "install")
+    assert "✓ have `omg reflect` run" in told
+    assert "the daemon is up" in told
+    before, began = config(gateway), time.monotonic()
+    assert "✓" not in omg(gateway, "install")
+    assert config(gateway) == before
+    print(f"omg install with nothing to do: {time.monotonic() - began:.1f} s")
+
+
+def test_then_a_turn_is_remembered_and_the_doctor_is_content(gateway: Gateway) -> None:
+    session = "agent:main:main"
+    gateway.say(session, "I prefer short checklists")
+
+    def noted() -> bool:
+        notes = gateway.memory.notes(session) if session in gateway.memory.graphs() else {}
+        return any("short checklists" in text for text in notes.values())
+
+    eventually(noted, 30, "the note", why=lambda: gateway.call("omg.status"))
+    findings = json.loads(omg(gateway, "doctor", "--json"))["findings"]
+    assert [f for f in findings if f["level"] in ("warn", "fail")] == []
+    assert any("talk to each other" in f["what"] for f in findings)
+    assert any("nightly job is in" in f["what"] for f in findings)
+
+
+def test_the_scheduler_runs_the_nightly_job(gateway: Gateway) -> None:
+    (job,) = [j for j in gateway.call("cron.list")["jobs"] if j.get("declarationKey") == "omg:nightly"]
+    gateway.call("cron.run", id=job["id"], mode="force")
+
+    def ran() -> Any:
+        (now,) = [j for j in gateway.call("cron.list")["jobs"] if j["id"] == job["id"]]
+        return now["state"].get("lastStatus") or now["state"].get("lastRunStatus")
+
+    assert eventually(ran, 60, "the nightly job") == "ok"
+
+
+def test_a_permission_taken_away_is_named_and_given_again(gateway: Gateway) -> None:
+    over = {"plugins": {"entries": {"omg": {"hooks": {"allowConversationAccess": False}}}}}
+    gateway.configure(over)
+    told = omg(gateway, "doctor", code=1)
+    assert "plugins.entries.omg.hooks.allowConversationAccess" in told
+    omg(gateway, "install")
+    assert "✗" not in omg(gateway, "doctor")
+
+
+def test_uninstalling_leaves_what_was_there_and_what_was_changed_since(
+    gateway: Gateway, bare: dict[str, Any]
+) -> None:
+    now = json.loads((gateway.state / "openclaw.json").read_text())
+    now["logging"]["level"] = "info"
+    (gateway.state / "openclaw.json").write_text(json.dumps(now))
+    omg(gateway, "uninstall")
+    assert config(gateway) == {**bare, "logging": {**bare["logging"], "level": "info"}}
+    eventually(lambda: not gateway.daemons(), 15, "the daemon to end", why=gateway.survivors)
+    jobs = gateway.call("cron.list")["jobs"]
+    assert not [j for j in jobs if j.get("declarationKey") == "omg:nightly"]
+    assert gateway.memory.notes("agent:main:main")
+    assert os.access(gateway.home / "openclaw.json.before-omg", os.R_OK)

@@ -1,0 +1,135 @@
+"""
+What one person told stays with that person: the owner, two peers and a group, each with a secret word.
+
+Every way out is tried for each of them: the prompt, the agent's tools, `memory_search`, `/omg search`. Under
+`dmScope: main` people share one session, and so one memory; then it must be shared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from gateway import Gateway, eventually
+from openai_server import OpenAIServer
+from telegram import ALICE, BOB, GROUP, Telegram
+
+pytestmark = pytest.mark.gateway
+
+LOOK = {
+    "omg_search": 'CALL omg_search {"query":"locker word"}',
+    "memory_search": 'CALL tool_call {"id":"memory_search","args":{"query":"locker word","corpus":"all"}}',
+}
+FORGET = 'CALL tool_call {"id":"omg_forget","args":%s}'  # as the gateway's tool search has it
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """Someone at one place, and how a message gets from there to the agent."""
+
+    name: str
+    session: str
+    secret: str
+    talk: Callable[[str], Any]
+
+
+@pytest.fixture(scope="module")
+def gateway(boot: Any) -> Iterator[Gateway]:
+    yield boot(omg='[observation]\nbuffer_tokens = "turn"\n').start()
+
+
+@pytest.fixture(scope="module")
+def speakers(gateway: Gateway, telegram: Telegram) -> list[Speaker]:
+    main = "agent:main:main"
+    direct = "agent:main:telegram:direct"
+    group = f"agent:main:telegram:group:{GROUP}"
+    return [
+        Speaker("the owner", main, "quetzal", lambda text: gateway.say(main, text)),
+        Speaker("Alice", f"{direct}:111", "zanzibar", lambda text: telegram.talk(ALICE, text)),
+        Speaker("Bob", f"{direct}:222", "marzipan", lambda text: telegram.talk(BOB, text)),
+        Speaker("the group", group, "periwinkle", lambda text: telegram.talk(BOB, text, chat=GROUP)),
+    ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def told(gateway: Gateway, speakers: list[Speaker]) -> None:
+    """Each has told a secret, it is a note, and a new session has begun."""
+    for who in speakers:
+        who.talk(f"My locker word is {who.secret}")
+    for who in speakers:
+        eventually(lambda who=who: secrets_in(gateway, who) == {who.secret}, 40, f"the note of {who.name}")
+        who.talk("/new")
+
+
+def secrets_in(gateway: Gateway, who: Speaker) -> set[str]:
+    graphs = gateway.memory.graphs()
+    text = " ".join(gateway.memory.notes(who.session).values()) if who.session in graphs else ""
+    return {word for word in ("quetzal", "zanzibar", "marzipan", "periwinkle") if word in text}
+
+
+def others(speakers: list[Speaker], who: Speaker) -> set[str]:
+    return {other.secret for other in speakers} - {who.secret}
+
+
+def seen(provider: OpenAIServer, do: Callable[[], Any]) -> str:
+    """All that the provider was sent for the agent while *do* was done, and what came of it."""
+    before = len(provider.history)
+    answer = do()
+    requests = [str(r.body) for r in provider.history[before:] if r.body.get("tools")]
+    return f"{answer} {requests}"
+
+
+def test_a_prompt_holds_the_speakers_own_secret_alone(
+    speakers: list[Speaker], provider: OpenAIServer
+) -> None:
+    for who in speakers:
+        text = seen(provider, lambda who=who: who.talk("What is my locker word?"))
+        assert who.secret in text, who.name
+        assert not [word for word in others(speakers, who) if word in text], who.name
+
+
+@pytest.mark.parametrize("tool", LOOK)
+def test_a_tool_finds_the_speakers_own_secret_alone(
+    speakers: list[Speaker], provider: OpenAIServer, tool: str
+) -> None:
+    for who in speakers:
+        text = seen(provider, lambda who=who: who.talk(LOOK[tool]))
+        found = text.partition("The tool said")[2] or text
+        assert who.secret in found, who.name
+        assert not [word for word in others(speakers, who) if word in text], who.name
+
+
+def test_the_command_finds_the_speakers_own_secret_alone(speakers: list[Speaker], telegram: Telegram) -> None:
+    for who in speakers:
+        if "telegram" in who.session:
+            text = who.talk("/omg search locker")
+            assert who.secret in text, who.name
+            assert not [word for word in others(speakers, who) if word in text], who.name
+
+
+def test_forgetting_takes_two_turns_and_forgets_for_the_speaker_alone(
+    gateway: Gateway, speakers: list[Speaker]
+) -> None:
+    _, alice, bob, _ = speakers
+    named = alice.talk(FORGET % '{"query":"locker word"}')
+    found = re.search(r'"code": "([0-9a-f]{6})"', named)
+    assert found, named
+    spoken = FORGET % f'{{"code":"{found[1]}"}}'
+    assert "unknown" in bob.talk(spoken)
+    assert secrets_in(gateway, alice) == {alice.secret}
+    alice.talk(spoken)
+    eventually(lambda: not secrets_in(gateway, alice), 20, "Alice's note to be forgotten")
+    assert secrets_in(gateway, bob) == {bob.secret}
+
+
+def test_under_one_session_for_all_people_share_a_memory(
+    gateway: Gateway, speakers: list[Speaker], provider: OpenAIServer
+) -> None:
+    owner, alice, *_ = speakers
+    gateway.configure({"session": {"dmScope": "main"}}, reloads=False)
+    text = seen(provider, lambda: alice.talk("What is my locker word?"))
+    assert owner.secret in text
+    assert "shares one session with the owner" in gateway.omg("doctor", fails=None)

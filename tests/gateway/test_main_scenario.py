@@ -1,0 +1,102 @@
+"""
+The product in one conversation: a person says something, and a later session knows it.
+
+Everything is real but the model and Telegram: the gateway, the plugin, the daemon, the vault. Nothing is
+configured beyond what a person would, so the Observer is the agent's own model, lent by the gateway.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from gateway import Gateway, eventually
+from openai_server import OpenAIServer, Request
+from telegram import ALICE, Telegram
+
+pytestmark = pytest.mark.gateway
+
+SESSION = "agent:main:telegram:direct:111"
+BLOCK = re.compile(r"(?s)<omg-memory v=.*?</omg-memory>")
+
+
+@pytest.fixture(scope="module")
+def gateway(boot: Any) -> Iterator[Gateway]:
+    yield boot(omg='[observation]\nbuffer_tokens = "turn"\n').start()
+
+
+def asked(provider: OpenAIServer) -> list[Request]:
+    """The agent's own requests: those that offer tools."""
+    return [request for request in provider.history if request.body.get("tools")]
+
+
+def test_what_a_person_says_is_a_note_and_reaches_the_next_session(
+    gateway: Gateway, telegram: Telegram, provider: OpenAIServer
+) -> None:
+    telegram.talk(ALICE, "I prefer short checklists")
+
+    def noted() -> list[str]:
+        notes = gateway.memory.notes(SESSION) if SESSION in gateway.memory.graphs() else {}
+        return [path for path, text in notes.items() if "short checklists" in text]
+
+    (path,) = eventually(noted, 30, "the note", why=lambda: gateway.call("omg.status"))
+    assert path.startswith("preference/")
+    text = gateway.memory.notes(SESSION)[path]
+    assert "origin: user" in text
+    assert gateway.transcript(SESSION)[0]["id"] in text  # its source is the very message
+
+    assert "new" in telegram.talk(ALICE, "/new").lower()
+    telegram.talk(ALICE, "What do you know about how I like my answers?")
+    telegram.talk(ALICE, "And what else?")
+    first, second = asked(provider)[-2:]
+    assert "prefers short checklists" in "".join(BLOCK.findall(first.system + first.user))
+    assert "observational-memory-graph" in first.system  # the skill is offered
+    ours = BLOCK.findall(first.system)
+    assert len(ours) == 1
+    assert BLOCK.findall(second.system) == ours
+    assert second.system == first.system
+
+
+def test_a_prompt_cache_keeps_all_but_the_last_message(
+    gateway: Gateway, telegram: Telegram, provider: OpenAIServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A provider's cache ends where two requests in a row first differ."""
+    with_omg = two_turns(telegram, provider)
+    assert all(BLOCK.search(request.system) for request in with_omg)
+    assert common(*map(wire, with_omg)) >= len(wire(with_omg[0], but_last=2))
+    gateway.configure({"plugins": {"entries": {"omg": {"hooks": {"allowPromptInjection": False}}}}})
+    without = two_turns(telegram, provider)
+    assert not any(BLOCK.search(wire(request)) for request in without)
+    with capsys.disabled():
+        print(f"\nlongest common prefix of two requests in a row: {told(*with_omg)} with OMG, ", end="")
+        print(f"{told(*without)} without")
+
+
+def two_turns(telegram: Telegram, provider: OpenAIServer) -> tuple[Request, Request]:
+    for text in ("Tell me one thing", "Tell me another thing"):
+        telegram.talk(ALICE, text)
+    first, second = asked(provider)[-2:]
+    return first, second
+
+
+def wire(request: Request, but_last: int = 0) -> str:
+    """The messages as one text; the gateway's own note about the chat is one, behind the user's."""
+    messages = request.body["messages"]
+    return "\n".join(f"{m['role']}: {m['content']}" for m in messages[: len(messages) - but_last])
+
+
+def common(one: str, other: str) -> int:
+    """The length of their longest common prefix."""
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+
+
+def told(first: Request, second: Request) -> str:
+    shared, whole = common(wire(first), wire(second)), len(wire(first))
+    return f"{shared:,} of {whole:,} characters ({shared / whole:.1%})"
+
+
+def test_nothing_outlives_the_gateway(gateway: Gateway) -> None:
+    gateway.stop()
+    eventually(lambda: not gateway.survivors(), 10, "every process to end", why=gateway.survivors)

@@ -1,0 +1,399 @@
+"""
+A life of one memory, drawn from a seed: two processes' worth of Homes on one folder, a person at the files, a
+model that is often useless, and a plug that is pulled. After each step what must always hold is looked up in
+the files alone.
+
+Used by test_fuzz.py, some hundred short lives, and by bench/fuzz.py, long ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import traceback
+from collections import Counter
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from omg import inject
+from omg.config import Config, Inject, Llm, Observation
+from omg.errors import BadNode, ModelUnavailable, OmgError
+from omg.home import Home
+from omg.llm import Question
+from omg.llm.ledger import Reply
+from omg.nightly import nights
+from omg.node import parse
+from omg.receipt import Receipt
+
+START = datetime(2026, 3, 1, 9, tzinfo=UTC)
+MAIN = "agent:main:main"
+SESSIONS = (MAIN, "agent:main:main:thread:9")  # two conversations of one memory
+FATAL = ("replace", "rename", "unlink", "link", "fsync")
+TOPICS = ("tea", "trains", "lamps", "paper", "maps", "boats")
+GARBAGE = ("", "I have nothing to say.", '{"edits": [{"op": "crea', '{"edits": 3}', "[]")
+STEPS = {
+    "say": 6,
+    "work": 5,
+    "force": 2,
+    "inject": 4,
+    "edit": 2,
+    "delete": 1,
+    "rename": 1,
+    "loose": 1,
+    "look": 2,
+    "wait": 2,
+    "reflect": 1,
+    "restart": 1,
+    "again": 1,
+    "kill": 1,
+    "no_index": 0.3,
+}
+
+
+class Broken(AssertionError):
+    """An invariant does not hold; the message names the seed, the steps so far and what is wrong."""
+
+
+def template(folder: Path) -> Path:
+    """A furnished home that lives begin as copies of: making one takes longer than living a short life."""
+    home = Home(config(folder), clock=lambda: START)
+    home.graph(home.identity_of(MAIN))  # type: ignore[arg-type]
+    home.close()
+    return folder
+
+
+def config(folder: Path) -> Config:
+    return Config(
+        home=folder,
+        observation=Observation(message_tokens=200, buffer_tokens=40, max_tokens_per_batch=60),
+        llm=Llm(attempts=1, backoff_s=0),
+        inject=Inject(budget_tokens=800),
+    )
+
+
+class Life:
+    def __init__(self, seed: int, folder: Path, begin: Path) -> None:
+        self.rng = random.Random(seed)
+        self.seed, self.folder = seed, folder
+        shutil.copytree(begin, folder)
+        self.now = START
+        self.said: dict[str, str] = {}  # id → session
+        self.drops: list[tuple[str, str]] = []  # name and text of each drop
+        self.marks: dict[str, bool] = {}  # a person's words → whether they still stand
+        self.served: dict[str, tuple[str, int]] = {}  # session → `system` and when it was activated
+        self.steps: list[str] = []
+        self.mood = "good"
+        self.meanwhile = True  # whether somebody acts while the model is asked
+        self.homes = [self.open(), self.open()]
+
+    def open(self) -> Home:
+        return Home(config(self.folder), gateway=self.ask, clock=lambda: self.now)
+
+    def close(self) -> None:
+        for home in self.homes:
+            home.close()
+
+    @property
+    def vault(self) -> Path:
+        return next(self.folder.glob("graphs/main-main-*")) / "vault"
+
+    # --- the model
+
+    def ask(self, question: Question) -> Reply:
+        """An answer for each message shown, or nonsense; while it thinks, other things happen."""
+        if self.meanwhile and self.rng.random() < 0.3:
+            self.meanwhile = False
+            self.do(
+                self.rng.choice(("say", "edit", "delete", "rename", "inject", "take", "look")), self.homes[1]
+            )
+            self.meanwhile = True
+        if self.mood == "down":
+            raise ModelUnavailable("gateway: scripted failure")
+        if self.mood == "garbage":
+            return Reply(self.rng.choice(GARBAGE), "scripted", 10, 1)
+        shown = re.findall(r"^(m\d+) \S+ user: Statement (\d+): (.*)$", question.user, re.M)
+        known = re.findall(r"^(n\d+) \[", question.user, re.M)
+        edits: list[dict[str, Any]] = [
+            {
+                "op": "supersede",
+                "node": "n99",
+                "type": "fact",
+                "title": "x",
+                "description": "never shown",
+                "priority": "low",
+                "sources": ["m1"],
+            },
+            {
+                "op": "create",
+                "type": "fact",
+                "title": "y",
+                "description": "no source",
+                "priority": "low",
+                "sources": ["m999"],
+            },
+        ]
+        for handle, number, text in shown:
+            chance = self.rng.random()
+            edit = {
+                "op": "create",
+                "type": self.rng.choice(("fact", "preference", "episode")),
+                "title": f"About {text.split()[-1]}",
+                "description": f"Said {number}: {text}",
+                "priority": "medium",
+                "sources": [handle],
+            }
+            if chance < 0.3 and known:
+                edit |= {"op": self.rng.choice(("update", "supersede")), "node": self.rng.choice(known)}
+            if chance < 0.9:
+                edits.append(edit)
+        now = {"task": f"Statement {shown[-1][1]}"} if shown else {}
+        return Reply(json.dumps({"edits": edits, "now": now}), "scripted", 100, 20)
+
+    # --- steps
+
+    def step(self) -> None:
+        name = self.rng.choices(list(STEPS), list(STEPS.values()))[0]
+        self.mood = self.rng.choices(("good", "garbage", "down"), (7, 2, 1))[0]
+        self.do(name, self.rng.choice(self.homes))
+        self.check()
+
+    def do(self, name: str, home: Home) -> None:
+        self.steps.append(f"{name}{self.homes.index(home)}" if home in self.homes else name)
+        try:
+            getattr(self, f"_{name}")(home)
+        except OmgError:
+            raise
+        except Broken:
+            raise
+        except Exception as e:
+            raise self.broken(f"{name} raised {traceback.format_exc()}") from e
+
+    def _say(self, _: Home) -> None:
+        session, entries = self.rng.choice(SESSIONS), []
+        for _n in range(self.rng.randint(1, 3)):
+            n = len(self.said)
+            said_at = self.now - timedelta(days=self.rng.choice((0, 0, 0, 3)), seconds=-n)  # some come late
+            text = f"Statement {n}: I like {self.rng.choice(TOPICS)}"
+            message = {"role": "user", "content": text, "timestamp": int(said_at.timestamp() * 1000)}
+            entries.append({"entryId": f"e{n}", "message": message})
+            self.said[f"e{n}"] = session
+        reason = self.rng.choices(("turn", "compaction", "reset"), (8, 1, 1))[0]
+        drop = {"v": 1, "reason": reason, "agentId": "main", "sessionKey": session, "entries": entries}
+        name = f"{int(self.now.timestamp() * 1000):015d}-{len(self.drops)}"
+        self.drops.append((name, json.dumps(drop)))
+        self.put(name, json.dumps(drop))
+        self.now += timedelta(seconds=20)
+
+    def _again(self, _: Home) -> None:
+        """The hook and the catching up may both bring a turn."""
+        if self.drops:
+            name, text = self.rng.choice(self.drops)
+            self.put(f"{name}a{self.rng.randint(0, 9)}", text)
+
+    def put(self, name: str, text: str) -> None:
+        whole = self.folder / "spool" / f".{name}"
+        whole.write_text(text)
+        whole.replace(self.folder / "spool" / f"{name}.json")
+
+    def _take(self, home: Home) -> None:
+        home.take_in()
+
+    def _work(self, home: Home) -> None:
+        home.work()
+
+    def _force(self, home: Home) -> None:
+        home.work(force=True)
+
+    def _look(self, home: Home) -> None:
+        home.refresh(home.find())
+
+    def _wait(self, _: Home) -> None:
+        self.now += timedelta(seconds=self.rng.choice((30, 250, 400, 4000, 90_000)))
+
+    def _reflect(self, home: Home) -> None:
+        list(nights(home))
+
+    def _restart(self, home: Home) -> None:
+        home.close()
+        self.homes[self.homes.index(home)] = self.open()
+
+    def _no_index(self, home: Home) -> None:
+        for file in self.vault.parent.glob("index.db*"):
+            file.unlink(missing_ok=True)
+
+    def _inject(self, home: Home) -> None:
+        session = self.rng.choice(SESSIONS)
+        graph = home.find()
+        given = inject.slice_for(
+            graph, f"What about {self.rng.choice(TOPICS)}?", session, self.now, home.config
+        )
+        at = graph.state().sessions[session].activated_ms if given.system else 0
+        before, then = self.served.get(session, ("", 0))
+        if given.reason is None and session in self.served and given.system != before:
+            raise self.broken("the slice changed without an activation")
+        if at < then:
+            raise self.broken(f"the slice went back in time, from {then} to {at}")
+        if given.tokens > home.config.inject.budget_tokens:
+            raise self.broken(f"a slice of {given.tokens} tokens")
+        self.served[session] = (given.system, at)
+
+    # --- the person
+
+    def theirs(self) -> list[Path]:
+        return sorted(p for p in self.vault.glob("nodes/*/*.md"))
+
+    def _edit(self, _: Home) -> None:
+        if not (files := [*self.theirs(), *sorted(self.vault.glob("mocs/*.md"))]):
+            return
+        file, mark = self.rng.choice(files), f"PERSON-{self.seed}-{len(self.marks)}-"
+        with file.open("a") as f:
+            f.write(f"\n{mark}\n")
+        self.marks[mark] = True
+
+    def _delete(self, _: Home) -> None:
+        if files := self.theirs():
+            file = self.rng.choice(files)
+            text = file.read_text()
+            file.unlink()
+            for mark in self.marks:
+                if mark in text:
+                    self.marks[mark] = False
+
+    def _rename(self, _: Home) -> None:
+        if files := self.theirs():
+            file = self.rng.choice(files)
+            file.rename(file.with_name(f"{file.stem}-moved{len(self.steps)}.md"))
+
+    def _loose(self, _: Home) -> None:
+        mark = f"PERSON-{self.seed}-{len(self.marks)}-"
+        (self.vault / "inbox" / f"loose{len(self.marks)}.md").write_text(
+            f"{mark} I prefer {self.rng.choice(TOPICS)}.\n"
+        )
+        self.marks[mark] = True
+
+    # --- the plug
+
+    def _kill(self, _: Home) -> None:
+        """Another process works, and dies at one of its writes."""
+        at, mood, seed = self.rng.randint(1, 40), self.mood, self.rng.random()
+        pid = os.fork()
+        if pid == 0:
+            with suppress(BaseException):
+                self.meanwhile, self.mood, self.rng = False, mood, random.Random(seed)
+                die_at(at)
+                Home(config(self.folder), gateway=self.ask, clock=lambda: self.now).work(force=True)
+            os._exit(0)
+        os.waitpid(pid, 0)
+
+    # --- what must always hold
+
+    def broken(self, what: str) -> Broken:
+        return Broken(f"seed {self.seed}, after {' '.join(self.steps)}: {what}")
+
+    def check(self) -> None:
+        graph = self.vault.parent
+        spool = ids_in(self.folder / "spool", "*.json", lambda d: [e["entryId"] for e in d["entries"]])
+        pending = ids_in(graph / "pending", "[0-9]*.json", lambda d: [m["id"] for m in d["messages"]])
+        lines = [
+            json.loads(x) for f in (graph / "archive").glob("*.jsonl") for x in f.read_text().splitlines()
+        ]
+        archived = Counter(line["id"] for line in lines)
+        lost = set(self.said) - spool - pending - set(archived)
+        if lost:
+            raise self.broken(f"lost: {sorted(lost)}")
+        if twice := [i for i, n in archived.items() if n > 1]:
+            raise self.broken(f"archived twice: {twice}")
+        receipts = [Receipt.loads(f.read_text()) for f in (graph / "receipts").glob("[0-9]*.json")]
+        observed = Counter(
+            name.split(".")[0] for r in receipts if r.kind == "observation" for name in r.pending
+        )
+        if repeated := [name for name, n in observed.items() if n > 1]:
+            raise self.broken(f"observed twice: {repeated}")
+        written = {
+            c.path: r for r in receipts for c in r.changes if c.path.startswith("nodes/") and c.before is None
+        }
+        for file in self.theirs():
+            path = file.relative_to(self.vault).with_suffix("").as_posix()
+            try:
+                node = parse(file.read_text(), path)
+            except BadNode as e:
+                raise self.broken(str(e)) from e
+            if path in written and not node.sources:
+                raise self.broken(f"{path} has no source")
+            if unknown := [
+                s.id for s in node.sources if s.id not in self.said and not s.id.startswith("inbox:")
+            ]:
+                raise self.broken(f"{path} cites {unknown}")
+            if "never shown" in node.description or "no source" in node.description:
+                raise self.broken(f"{path} was not to be written")
+        if standing := [m for m, stands in self.marks.items() if stands]:
+            texts = "".join(f.read_text() for f in self.vault.rglob("*.md"))
+            if gone := [m for m in standing if m not in texts]:
+                raise self.broken(f"a person's words are gone: {gone}")
+
+    def finish(self) -> None:
+        """Whatever happened, one undisturbed run later everything said is observed."""
+        self.close()
+        self.mood, self.meanwhile = "good", False
+        home = Home(config(self.folder), gateway=self.ask, clock=lambda: self.now)
+        self.homes = [home]
+        self.now += timedelta(hours=2)
+        home.work(force=True)
+        self.steps.append("finish")
+        self.check()
+        graph = self.vault.parent
+        left = [
+            *(self.folder / "spool").glob("*.json"),
+            *(graph / "pending").glob("*"),
+            *(graph / "receipts").glob("*.open.json"),
+        ]
+        if left:
+            raise self.broken(f"left over: {[f.name for f in left]}")
+        archived = {
+            json.loads(x)["id"]
+            for f in (graph / "archive").glob("*.jsonl")
+            for x in f.read_text().splitlines()
+        }
+        if missing := set(self.said) - archived:
+            raise self.broken(f"never observed: {sorted(missing)}")
+        self.close()
+
+
+def die_at(write: int) -> None:
+    """End this process at its *write*-th durable write from now on."""
+    count = 0
+
+    def deadly(real: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == write:
+                os._exit(137)
+            return real(*args, **kwargs)
+
+        return call
+
+    for name in FATAL:
+        setattr(os, name, deadly(getattr(os, name)))
+
+
+def ids_in(folder: Path, pattern: str, read: Any) -> set[str]:
+    return {id for f in folder.glob(pattern) for id in read(json.loads(f.read_text()))}
+
+
+def live(seed: int, folder: Path, begin: Path, steps: int) -> int:
+    """One life of *steps* steps; returns how many there were. Raises Broken."""
+    life = Life(seed, folder / f"life{seed}", begin)
+    try:
+        for _ in range(steps):
+            life.step()
+        life.finish()
+    finally:
+        life.close()
+    shutil.rmtree(life.folder)
+    return steps

@@ -1,0 +1,134 @@
+"""The command line as its users meet it: help, one-line errors, one JSON value, and init into what is there."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from omg.cli import app
+
+ROOT: Any = typer.main.get_command(app)
+
+
+def commands(command: Any = ROOT, name: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    for key, sub in sorted(command.commands.items()):
+        if hasattr(sub, "commands"):
+            yield from commands(sub, (*name, key))
+        else:
+            yield " ".join((*name, key)), sub
+
+
+ALL = dict(commands())
+
+
+def run(*args: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "omg.cli", *args], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == code, f"omg {' '.join(args)}: {done.stdout}{done.stderr}"
+    return done
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_command_and_every_option_says_what_it_does(name: str) -> None:
+    command = ALL[name]
+    assert command.help and len(command.help) > 12
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) or hasattr(parameter, "help"):
+            assert getattr(parameter, "help", None) or parameter.name in ("help",), (
+                f"{name}: {parameter.name}"
+            )
+    shown = CliRunner().invoke(app, [*name.split(), "--help"])
+    assert shown.exit_code == 0
+    assert "Usage" in shown.output
+
+
+def test_help_costs_less_than_half_a_second_of_work() -> None:
+    run("--help")  # compiled by now
+    spent = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run("--help")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(spent) <= 0.4
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["show", "no-such-note"],
+        ["import"],
+        ["import", "/no/such/file.jsonl"],
+        ["init", "--identity", "agent:main:cron:x:run:y"],
+        ["search", "x", "--identity", "agent:nobody:main"],
+        ["inject", "-p", "x", "--session", ""],
+        ["import", "--openclaw", "--since", "someday"],
+        ["identity", "move", "agent:nobody:main", "agent:main:main"],
+        ["identity", "join", "ada", "telegram"],
+    ],
+    ids=" ".join,
+)
+def test_an_error_is_one_line_on_stderr_and_exit_code_1(args: list[str]) -> None:
+    done = run(*args, code=1)
+    assert done.stdout == ""
+    assert done.stderr.startswith("omg: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_broken_configuration_is_one_line_too(home: Path) -> None:
+    home.mkdir()
+    (home / "omg.toml").write_text("[observation]\nmodle = 1\n")
+    done = run("status", code=1)
+    assert "did you mean `observation.model`" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["status"], ["identity", "list"], ["search", "tea"], ["observe"], ["doctor"], ["inject", "-p", "tea"]],
+    ids=" ".join,
+)
+def test_json_is_one_value_and_nothing_else(args: list[str], home: Path) -> None:
+    run("init")
+    done = subprocess.run([sys.executable, "-m", "omg.cli", *args, "--json"], capture_output=True, text=True)
+    json.loads(done.stdout)
+    assert done.returncode in (0, 1), done.stderr
+
+
+def test_what_ends_a_pipe_ends_the_command_quietly() -> None:
+    shell = f"{sys.executable} -m omg.cli --help | head -c 1"
+    done = subprocess.run(shell, shell=True, capture_output=True, text=True)
+    assert done.stderr == ""
+
+
+def test_init_fills_in_what_a_vault_made_by_hand_lacks_and_touches_nothing(tmp_path: Path) -> None:
+    vault = tmp_path / "mine"
+    theirs = {
+        "index.md": "# My index\r\n\r\nby hand\r\n",
+        "mocs/moc-facts.md": "mine\n",
+        ".obsidian/app.json": '{"spellcheck": true}',
+        "ideas.md": "# Ideas\n",
+    }
+    for name, text in theirs.items():
+        (vault / name).parent.mkdir(parents=True, exist_ok=True)
+        (vault / name).write_bytes(text.encode())
+    for _ in range(2):
+        run("init", str(vault))
+        assert {name: (vault / name).read_bytes().decode() for name in theirs} == theirs
+    assert (vault / "now.md").exists()
+    assert (vault / "mocs/moc-decisions.md").exists()
+    assert not (vault / ".obsidian/graph.json").exists()  # their settings are theirs
+    (vault / "mocs/moc-decisions.md").unlink()
+    run("init", str(vault))
+    assert (vault / "mocs/moc-decisions.md").exists()

@@ -1,0 +1,168 @@
+"""The commands of a person's own hand, as a shell sees them: what they print, and that an error is one line."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from omg import cli
+
+ROOT = Path(__file__).parents[1]
+SAID = "The door code of the studio is 4711."
+
+
+@pytest.fixture
+def omg(tmp_path):
+    """`omg(…)` → (exit code, stdout, stderr), in a home with two notes and a message."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
+
+    def run(*args, typed=""):
+        call = [sys.executable, "-m", "omg.cli", *args]
+        done = subprocess.run(
+            call, env=env, cwd=tmp_path, input=typed, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    line = {"role": "user", "content": SAID, "timestamp": "2026-03-03T19:40:00Z"}
+    (tmp_path / "chat.jsonl").write_text(json.dumps(line) + "\n")
+    assert run("import", "chat.jsonl")[0] == 0
+    for title, text in (("Router", "The router is in the attic."), ("Modem", "The modem is up there.")):
+        assert run("new", "fact", title, "--text", text)[0] == 0
+    return run
+
+
+def value(done):
+    code, out, err = done
+    assert (code, err) == (0, ""), err
+    return json.loads(out)
+
+
+def test_each_command_says_what_it_did_and_undo_takes_it_back(omg):
+    for args, said in (
+        (("pin", "router"), "nodes/fact/router is pinned"),
+        (("link", "router", "modem"), "nodes/fact/router links to nodes/fact/modem"),
+        (("supersede", "router", "modem"), "nodes/fact/router is replaced by nodes/fact/modem"),
+        (("merge", "router", "modem"), "nodes/fact/router has taken over nodes/fact/modem"),
+        (("rename", "router", "gadget"), "nodes/fact/router is now nodes/fact/gadget"),
+    ):
+        code, out, err = omg(*args)
+        assert (code, err) == (0, "")
+        told, _, cycle = out.strip().partition("  (omg undo ")
+        assert told == said
+        code, out, err = omg("undo", cycle.rstrip(")"))
+        assert (code, err) == (0, "")
+        assert out.startswith("undone: ")
+    code, _, err = omg("undo")  # of what is still there: the second note
+    assert (code, err) == (0, "")
+    assert omg("show", "modem")[0] == 1
+
+
+def test_scripts_get_json_from_all_of_them(omg):
+    path = "nodes/fact/router"
+    assert value(omg("pin", "router", "--json"))["path"] == path
+    assert value(omg("pin", "router", "--json"))["cycle"] is None
+    assert value(omg("link", "router", "modem", "--json"))["path"] == path
+    assert value(omg("show", "router", "--json"))["node"]["pinned"]
+    assert value(omg("rename", "router", "gadget", "--json"))["path"] == "nodes/fact/gadget"
+    assert value(omg("history", "gadget", "--json"))[-1]["summary"] == [f"wrote {path}"]
+    assert "nodes/fact/gadget" in value(omg("undo", "--json"))["restored"]
+    assert value(omg("merge", "router", "modem", "--json"))["path"] == path
+    assert value(omg("undo", "--json"))["refused"] == []
+    assert value(omg("supersede", "router", "modem", "--json"))["path"] == path
+    assert {n["path"] for n in json.loads(omg("export", "--form", "json")[1])} >= {path}
+    assert value(omg("search", "attic", "--json"))[0]["path"]
+    dry = value(omg("forget", "--matching", "4711", "--json"))
+    assert (dry["done"], len(dry["paths"]), len(dry["messages"])) == (False, 1, 1)
+    assert value(omg("forget", "--matching", "4711", "--json", "--yes"))["done"]
+    made = value(omg("rebuild", "--yes", "--json"))
+    assert (made["before"], made["after"]) == (1, 1)  # one of the two is superseded
+    assert value(omg("new", "fact", "Cellar", "-t", "-", "--json"))["path"] == "nodes/fact/cellar"
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("new", "facts", "x"), "did you mean fact"),
+        (("new", "fact", " "), "needs a title"),
+        (("new", "fact", "Router", "-t", "The router is in the attic. And so on."), "same sentence"),
+        (("show", "rooter"), "did you mean nodes/fact/router?"),
+        (("show", ""), "no note"),
+        (("pin", "index"), "OMG writes"),
+        (("link", "router", "router"), "to itself"),
+        (("merge", "router", "router"), "with itself"),
+        (("supersede", "modem", "modem"), "itself"),
+        (("rename", "router", "modem"), "exists already"),
+        (("rename", "router", "a|b"), "cannot be linked to"),
+        (("rename", "router", "../../x"), "not the path of a note"),
+        (("undo", "nope"), "omg history"),
+        (("history", "nope"), "no note"),
+        (("forget",), "forget what?"),
+        (("forget", "nope"), "no note"),
+        (("forget", "--session", "nope"), "nothing of that is remembered"),
+        (("forget", "--before", "soon"), "is no date"),
+        (("forget", "--matching", " "), "nearly everything"),
+        (("forget", "router", "-i", "nobody"), "no graph of 'nobody'"),
+        (("export", "--form", "pdf"), "neither md nor json"),
+        (("export", "--out", "/nowhere/at/all.md"), "cannot be written"),
+        (("graph", "--html", "/nowhere/at/all.html"), "cannot be written"),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, tuple) else "",
+)
+def test_an_error_is_one_line_and_says_what_to_do(omg_here, args, says):
+    code, out, err = omg_here(*args)
+    assert (code, out) == (1, "")
+    assert err.startswith("omg: ")
+    assert err.count("\n") == 1, err
+    assert says in err
+
+
+@pytest.fixture
+def omg_here(home, monkeypatch, capsys):
+    """As `omg`, in this very process."""
+
+    def run(*args):
+        monkeypatch.setattr(sys, "argv", ["omg", *args])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        out, err = capsys.readouterr()
+        return end.value.code or 0, out, err
+
+    for title, text in (("Router", "The router is in the attic."), ("Modem", "The modem is up there.")):
+        assert run("new", "fact", title, "--text", text)[0] == 0
+    return run
+
+
+def test_forgetting_at_the_command_line_leaves_no_byte_of_it(omg, home):
+    code, out, _ = omg("forget", "--before", "2026-03-05")
+    assert "Nothing was changed." in out
+    assert any(b"4711" in f.read_bytes() for f in home.rglob("*") if f.is_file())
+    code, out, err = omg("forget", "--before", "2026-03-05", "--yes")
+    assert (code, err) == (0, "")
+    assert out.startswith("forgotten:")
+    assert [f for f in home.rglob("*") if f.is_file() and b"4711" in f.read_bytes()] == []
+    assert omg("import", "chat.jsonl")[1].startswith("1 messages, of them 0 new")
+    omg("rebuild", "--yes")
+    assert [f for f in home.rglob("*") if f.is_file() and b"4711" in f.read_bytes()] == []
+    [db] = home.glob("graphs/*/index.db")
+    with sqlite3.connect(db) as index:
+        assert index.execute("pragma integrity_check").fetchone() == ("ok",)
+    index.close()
+
+
+def test_a_rebuild_is_looked_at_first_and_then_put_in_place(omg, home):
+    code, out, err = omg("rebuild")
+    assert (code, err) == (0, "")
+    assert "look at it, then `omg rebuild --yes`" in out
+    [graph] = (home / "graphs").iterdir()
+    assert (graph / "rebuild" / "vault" / "nodes" / "fact" / "router.md").exists()
+    (graph / "vault" / "nodes" / "fact" / "router.md").unlink()
+    (graph / "vault" / "nodes" / "fact" / "mine.md").write_text("My own words.\n")
+    code, out, err = omg("rebuild", "--yes")
+    assert (code, err) == (0, "")
+    assert "the old notes are in" in out
+    assert not (graph / "vault" / "nodes" / "fact" / "router.md").exists()
+    assert (graph / "vault" / "nodes" / "fact" / "mine.md").read_text() == "My own words.\n"

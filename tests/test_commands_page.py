@@ -1,0 +1,64 @@
+"""docs/commands.md is the command line's own help. `UPDATE_DOCS=1 pytest tests/test_commands_page.py` writes it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from omg.cli import app
+
+PAGE = Path(__file__).parents[1] / "docs" / "commands.md"
+
+
+def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    for key, sub in sorted(command.commands.items()):
+        if hasattr(sub, "commands"):
+            yield from commands(sub, f"{name} {key}")
+        else:
+            yield f"{name} {key}", sub
+
+
+def page() -> str:
+    parts = [
+        "# Commands\n",
+        "`omg COMMAND --help` says the same. Errors are one line on stderr and exit code 1; with `--json` a command",
+        "prints one JSON value. This page is generated from the code.\n",
+    ]
+    for name, command in commands(typer.main.get_command(app), "omg"):
+        arguments = [p for p in command.params if p.param_type_name == "argument"]
+        usage = " ".join([name, *(shown(p) for p in arguments)])
+        parts += [f"## {name}\n", f"`{usage}`\n", " ".join(command.help.split()) + "\n"]
+        rows = [(name_of(p), told(p)) for p in command.params if p.name != "help"]
+        if rows:
+            parts += ["| | |", "|---|---|", *(f"| {what} | {why} |" for what, why in rows), ""]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def shown(argument: Any) -> str:
+    name = argument.name.strip("_").upper() + ("…" if argument.nargs == -1 else "")
+    return name if argument.required else f"[{name}]"
+
+
+def name_of(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return f"`{parameter.name.strip('_').upper()}`"
+    return ", ".join(f"`{o}`" for o in (*parameter.opts, *parameter.secondary_opts))
+
+
+def told(parameter: Any) -> str:
+    default = parameter.default
+    plain = isinstance(default, str | int) and not isinstance(default, bool) and default != ""
+    return (parameter.help or "").replace("|", "\\|") + (f" Default: `{default}`." if plain else "")
+
+
+def test_the_page_of_commands_is_the_command_lines_own_help() -> None:
+    now = page()
+    if os.environ.get("UPDATE_DOCS"):
+        PAGE.write_text(now, encoding="utf-8")
+    assert PAGE.exists() and PAGE.read_text("utf-8") == now, (
+        "docs/commands.md is behind the code: run UPDATE_DOCS=1 pytest tests/test_commands_page.py"
+    )

@@ -1,0 +1,197 @@
+"""A configuration that cannot work is refused when it is read: by key, value, and what to write instead."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from omg.config import Config, load
+from omg.errors import ConfigError
+from omg.home import Home
+from omg.node import TYPES
+from omg.observe import prompt
+
+
+def read(home: Path, text: str) -> Config:
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "omg.toml").write_text(text, encoding="utf-8")
+    return load(home, {})
+
+
+def observation(home: Path, line: str) -> Config:
+    return read(home, f"[observation]\n{line}\n")
+
+
+REFUSED = [
+    ("buffer_tokens = 0", "buffer_tokens", "share"),
+    ("buffer_tokens = -0.2", "buffer_tokens", "share"),
+    ("buffer_tokens = nan", "buffer_tokens", "share"),
+    ("buffer_tokens = inf", "buffer_tokens", "share"),
+    ("buffer_tokens = true", "buffer_tokens", "false"),
+    ('buffer_tokens = "often"', "buffer_tokens", "turn"),
+    ("buffer_tokens = 30000", "buffer_tokens", "smaller than message_tokens"),
+    ("message_tokens = 5000\nbuffer_tokens = 6000", "buffer_tokens", "5000"),
+    ("message_tokens = 0", "message_tokens", "above 0"),
+    ("message_tokens = 30000.5", "message_tokens", "whole number"),
+    ("message_tokens = true", "message_tokens", "whole number"),
+    ("max_tokens_per_batch = -1", "max_tokens_per_batch", "above 0"),
+    ("previous_observer_tokens = -1", "previous_observer_tokens", "0 to show none"),
+    ("previous_observer_tokens = true", "previous_observer_tokens", "false for no limit"),
+    ("previous_observer_tokens = inf", "previous_observer_tokens", "false for no limit"),
+    ("activate_after_idle = -5", "activate_after_idle", "5m"),
+    ('activate_after_idle = "5 parsecs"', "activate_after_idle", "5m"),
+    ("activate_after_idle = true", "activate_after_idle", "false"),
+    ('quiet_after = "soon"', "quiet_after", "seconds"),
+    ("daily_budget_usd = -1", "daily_budget_usd", "greater than or equal to 0"),
+    ("model = []", "model", "name a model"),
+    ('model = ["gpt-5-mini", ""]', "model", "empty"),
+    ('model = ["gpt-5-mini", "gpt-5-mini"]', "model", "twice"),
+    ('model = ["gpt-5-mini", "offline"]', "model", "stands alone"),
+    ("model = 3", "model", "name a model"),
+    ('style = "terse"', "style", "turnwise"),
+    ("[observation.agents.mona]\nmodel = []", "observation.agents.mona.model", "name a model"),
+    ('[observation.agents.mona]\nmodle = "x"', "observation.agents.mona.modle", "unknown key"),
+    ("[reflection]\nbuffer_activation = 0", "reflection.buffer_activation", "share"),
+    ("[reflection]\nbuffer_activation = 1.2", "reflection.buffer_activation", "share"),
+    ("[reflection]\nobservation_tokens = 0", "reflection.observation_tokens", "above 0"),
+    ("[reflection]\nmoc_entries = 0", "reflection.moc_entries", "above 0"),
+    ("[llm]\ntimeout_s = 0", "llm.timeout_s", "greater than 0"),
+    ("[llm]\nattempts = 0", "llm.attempts", "greater than or equal to 1"),
+    ("[llm]\ncontext_window = 0", "llm.context_window", "greater than 0"),
+    ("[inject]\nbudget_tokens = -1", "inject.budget_tokens", "greater than or equal to 0"),
+    ('[time]\nzone = "Leipzig"', "time.zone", "Europe/Berlin"),
+]
+
+
+@pytest.mark.parametrize(("text", "key", "remedy"), REFUSED, ids=[r[0].replace("\n", " ") for r in REFUSED])
+def test_what_cannot_work_is_refused_with_key_value_and_remedy(home, text, key, remedy):
+    with pytest.raises(ConfigError) as refused:
+        observation(home, text)
+    message = str(refused.value)
+    assert message.startswith(str(home / "omg.toml"))
+    assert f"{key}`" in message
+    assert remedy in message
+    assert message.count(";") <= 2, "one fault is told once"
+    if "=" in message:
+        assert re.search(r"` = \S", message), "the value is named"
+
+
+@pytest.mark.parametrize(
+    ("line", "tokens"),
+    [
+        ("", 6_000),
+        ("buffer_tokens = 0.5", 15_000),
+        ("buffer_tokens = 1", 1),  # one token, not the whole
+        ("buffer_tokens = 5000", 5_000),
+        ("buffer_tokens = 0.333\nmessage_tokens = 1000", 333),
+        ('buffer_tokens = "turn"', None),
+        ("buffer_tokens = false", None),
+    ],
+)
+def test_a_step_below_one_is_a_share_and_above_it_tokens(home, line, tokens):
+    assert observation(home, line).observation.step == tokens
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("300", 300),
+        ("0", 0),
+        ('"5m"', 300),
+        ('"300s"', 300),
+        ('"1hr"', 3600),
+        ('"1.5h"', 5400),
+        ("false", False),
+        ('"250ms"', 0.25),
+    ],
+)
+def test_a_pause_is_seconds_or_a_length_of_time_in_words(home, value, seconds):
+    assert observation(home, f"activate_after_idle = {value}").observation.activate_after_idle == seconds
+
+
+def test_an_unknown_key_is_told_with_its_nearest_neighbour(home):
+    with pytest.raises(ConfigError, match=r"did you mean `observation\.message_tokens`"):
+        observation(home, "message_token = 3")
+    with pytest.raises(ConfigError, match="did you mean `observation`"):
+        read(home, "[observations]\nstyle = 'full'")
+
+
+def test_a_section_that_is_no_section_says_how_to_write_one(home):
+    with pytest.raises(ConfigError, match=r"write \[observation\]"):
+        read(home, "observation = 3")
+
+
+def test_several_faults_are_told_at_once(home):
+    with pytest.raises(ConfigError, match=r"quiet_after.*timeout_s"):
+        read(home, "[observation]\nquiet_after = -1\n[llm]\ntimeout_s = 0")
+
+
+def test_what_is_no_toml_names_the_line(home):
+    with pytest.raises(ConfigError, match="line 2"):
+        read(home, "[observation]\nstyle = = 3")
+
+
+def test_the_home_cannot_be_moved_from_inside_it(home):
+    with pytest.raises(ConfigError, match="OMG_HOME"):
+        read(home, 'home = "/elsewhere"')
+
+
+def test_a_variable_stands_above_the_file_and_is_checked_like_it(home):
+    read(home, '[observation]\nmodel = "a"\n')
+    env = {"OMG_OBSERVATION_MODEL": "b", "OMG_OBSERVATION_BUFFER_TOKENS": "0.5", "OMG_HOME": str(home)}
+    assert load(home, env).observation.model == "b"
+    assert load(home, env).observation.step == 15_000
+    with pytest.raises(ConfigError, match="buffer_tokens"):
+        load(home, {"OMG_OBSERVATION_BUFFER_TOKENS": "0"})
+
+
+# --- what the options come to
+
+
+def home_with(home: Path, text: str, gateway=None) -> Home:
+    return Home(read(home, text), gateway=gateway)
+
+
+def test_a_list_of_models_is_asked_in_its_order_and_the_smallest_window_counts(home):
+    which = home_with(home, '[observation]\nmodel = ["openai/gpt-4o-mini", "openai/gpt-4"]')
+    observer = which.observer("main")
+    assert observer.model == "openai/gpt-4o-mini"
+    assert observer.ask.models == ("openai/gpt-4o-mini", "openai/gpt-4")
+    assert observer.window == 8_192  # gpt-4's
+    which.close()
+
+
+def test_an_agent_may_have_a_model_of_its_own(home):
+    which = home_with(
+        home, '[observation]\nmodel = "offline"\n[observation.agents.mona]\nmodel = "openai/gpt-4o-mini"'
+    )
+    assert which.observer("mona").model == "openai/gpt-4o-mini"
+    assert which.observer("main").model == "offline"
+    which.close()
+
+
+def test_without_a_model_the_gateway_is_asked_where_there_is_one(home):
+    alone, under = home_with(home, ""), home_with(home, "", gateway=lambda question: None)
+    assert alone.observer("main").model == "offline"
+    assert under.observer("main").model == "gateway"
+    assert (alone.ledger.cap_tokens, under.ledger.cap_tokens) == (500_000, 500_000)
+    alone.close()
+    under.close()
+
+
+def test_a_model_of_ones_own_has_no_cap_of_ours(home):
+    which = home_with(home, '[observation]\nmodel = "openai/gpt-4o-mini"')
+    assert which.ledger.cap_tokens is None
+    which.close()
+
+
+def test_the_instruction_of_an_agent_replaces_the_shared_one(home):
+    config = read(
+        home,
+        '[observation]\ninstruction = "Note recipes."\n[observation.agents.mona]\ninstruction = "Note birds."\n[observation.agents.mute]\ninstruction = ""',
+    )
+    assert "Note recipes." in prompt("observe", config, "main")
+    assert "Note birds." in prompt("observe", config, "mona")
+    assert "Note recipes." not in prompt("observe", config, "mona")
+    assert "# Also" not in prompt("observe", config, "mute")
+    assert all(kind in prompt("observe", config, "mute") for kind in TYPES)

@@ -1,0 +1,169 @@
+"""
+Pull the plug at every write of an observation, and fifty times at random for real: after the next run the
+vault is what an undisturbed run would have made of it.
+"""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from omg.config import Config, Observation
+from omg.home import Home
+from omg.vault import Vault
+
+SAID = [
+    ("agent:main:main", "user", "I prefer short checklists for deploys."),
+    ("agent:main:main", "assistant", "Noted, short checklists it is."),
+    ("agent:main:main", "user", "My sister Maya lives in Lisbon."),
+    (
+        "agent:main:main",
+        "user",
+        "We decided to use Postgres for the invoice project because of row-level security.",
+    ),
+    ("agent:main:telegram:direct:7", "user", "I will renew my passport on 2026-03-20."),
+    ("agent:main:main", "user", "Actually I now prefer long checklists for deploys."),
+]
+OWN = [said for said in SAID if said[0] == "agent:main:main"]
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+FATAL = ("replace", "rename", "unlink", "link", "fsync")
+
+
+def fill(home: Path, said: list[tuple[str, str, str]] = SAID) -> None:
+    (home / "spool").mkdir(parents=True)
+    for n, (session, role, text) in enumerate(said):
+        at = 1_771_500_000_000 + n * 60_000
+        entry = {"entryId": f"e{n}", "message": {"role": role, "content": text, "timestamp": at}}
+        drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": [entry]}
+        (home / "spool" / f"{at:015d}-{n}.json").write_text(json.dumps(drop))
+
+
+def run(home: Path) -> None:
+    which = Home(
+        Config(home=home, observation=Observation(model="offline", max_tokens_per_batch=40)),
+        clock=lambda: NOW,
+    )
+    which.work(force=True)
+    which.close()
+
+
+def in_child(home: Path, die_at: int | None) -> tuple[int, int]:
+    """Run in a forked child that dies at its *die_at*-th write; returns (exit status, writes counted)."""
+    count = home.parent / "count"
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            writes = 0
+            os_fsync = os.fsync
+
+            def deadly(real):
+                def call(*args, **kwargs):
+                    nonlocal writes
+                    writes += 1
+                    if writes == die_at:
+                        os._exit(137)
+                    # A killed process loses nothing that it handed to the kernel, so the disk need not be waited for.
+                    return None if real is os_fsync else real(*args, **kwargs)
+
+                return call
+
+            for name in FATAL:
+                setattr(os, name, deadly(getattr(os, name)))
+            run(home)
+            count.write_text(str(writes))
+            code = 0
+        finally:
+            os._exit(code)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return status, int(count.read_text()) if status == 0 else -1
+
+
+def vaults(home: Path) -> dict[str, bytes]:
+    files = sorted((home / "graphs").glob("*/vault/**/*.md"))
+    assert files
+    return {str(f.relative_to(home)): f.read_bytes() for f in files}
+
+
+def archived(home: Path) -> list[str]:
+    lines = [
+        line
+        for f in sorted((home / "graphs").glob("*/archive/*.jsonl"))
+        for line in f.read_text().splitlines()
+    ]
+    return sorted(json.loads(line)["id"] for line in lines)
+
+
+def left_over(home: Path) -> list[str]:
+    for root in home.glob("graphs/*/vault"):
+        Vault(root, root.parent / "written.jsonl").settle(0)  # the daemon does, two seconds later
+    hidden = [f for f in home.glob("graphs/*/vault/**/.omg-*") if f.is_file()]
+    waiting = [
+        *home.glob("spool/*.json"),
+        *home.glob("graphs/*/pending/*.json"),
+        *home.glob("graphs/*/receipts/*.open.json"),
+    ]
+    return [str(f) for f in waiting + hidden]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    warm = tmp_path_factory.mktemp("warm") / "omg"
+    fill(warm)
+    run(warm)  # what is imported and compiled once, the forked children need not repeat
+    home = tmp_path_factory.mktemp("undisturbed") / "omg"
+    fill(home, OWN)
+    status, writes = in_child(home, None)
+    assert status == 0
+    return home, writes
+
+
+def test_the_plug_can_be_pulled_at_every_write(undisturbed, tmp_path):
+    expected, writes = undisturbed
+    assert writes > 50
+    for n in range(1, writes + 1):
+        home = tmp_path / str(n) / "omg"
+        fill(home, OWN)
+        died, _ = in_child(home, n)
+        assert died == 137, f"write {n} was never reached"
+        assert in_child(home, None)[0] == 0, f"no recovery after write {n}"
+        assert left_over(home) == [], f"died at write {n}"
+        assert vaults(home) == vaults(expected), f"died at write {n}"
+        assert archived(home) == archived(expected), f"died at write {n}"
+        shutil.rmtree(home.parent)
+
+
+def test_killed_at_random_times_for_real(tmp_path):
+    expected = tmp_path / "expected" / "omg"
+    fill(expected)
+    run(expected)
+    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_crash; from pathlib import Path; test_crash.run(Path(sys.argv[1]))"
+    rng = random.Random(7)
+    home = tmp_path / "omg"
+    fill(home)
+    started = time.monotonic()
+    subprocess.run([sys.executable, "-c", code, str(home)], check=True)
+    whole = time.monotonic() - started
+    killed = 0
+    for n in range(50):
+        home = tmp_path / f"k{n}" / "omg"
+        fill(home)
+        process = subprocess.Popen([sys.executable, "-c", code, str(home)])
+        try:
+            process.wait(timeout=whole * rng.uniform(0.3, 1.0))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            killed += 1
+        run(home)
+        assert vaults(home) == vaults(expected)
+        assert archived(home) == archived(expected)
+    assert killed > 0  # how many depends on what else the machine does

@@ -1,0 +1,450 @@
+"""A person's own hand: writing, renaming, merging, forgetting."""
+
+import json
+import sqlite3
+from datetime import UTC, datetime
+
+import pytest
+
+from omg import curate, observe, rebuild
+from omg.config import Config, Observation
+from omg.edit import Edit
+from omg.errors import BadInput, Locked, NotFound, OmgError
+from omg.graph import flock
+from omg.home import Home
+from omg.node import Source
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MAIN = "agent:main:main"
+
+
+@pytest.fixture
+def omg(home):
+    which = Home(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW)
+    yield which
+    which.close()
+
+
+def say(omg, *texts, session=MAIN):
+    entries = []
+    for text in texts:
+        omg.said = getattr(omg, "said", 0) + 1
+        entries.append(
+            {
+                "entryId": f"e{omg.said}",
+                "message": {
+                    "role": "user",
+                    "content": text,
+                    "timestamp": 1_771_500_000_000 + omg.said * 1000,
+                },
+            }
+        )
+    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": entries}
+    (omg.folder / "spool" / f"{1_771_500_000_000 + omg.said:015d}-{omg.said}.json").write_text(
+        json.dumps(drop)
+    )
+    omg.work(force=True)
+
+
+@pytest.fixture
+def graph(omg):
+    return omg.find()
+
+
+def test_a_new_note_is_on_its_map_and_is_the_persons(graph):
+    path = curate.new(graph, "fact", "Router", "The router is in the attic. Its name is Bob.", NOW).path
+    node = graph.vault.read(path)
+    assert (node.origin, node.description) == ("human", "The router is in the attic.")
+    assert "[[nodes/fact/router" in graph.vault.text("mocs/moc-facts")
+
+
+def test_an_unknown_type_is_answered_with_the_nearest(graph):
+    with pytest.raises(BadInput, match="did you mean fact"):
+        curate.new(graph, "facts", "x", "y", NOW)
+
+
+def test_a_rename_keeps_the_id_and_every_link_follows(graph):
+    router = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    other = curate.new(graph, "fact", "Attic", f"It holds the [[{router}|router]].", NOW).path
+    id = graph.vault.read(router).id
+    new = curate.rename(graph, router, "Modem", NOW).path
+    assert new == "nodes/fact/Modem"
+    assert graph.vault.bytes(router) is None
+    node = graph.vault.read(new)
+    assert node.id == id
+    assert node.aliases == (router,)
+    assert f"[[{new}|router]]" in graph.vault.text(other)
+    assert graph.index.resolve(router) == new
+
+
+def test_a_move_in_the_file_manager_does_the_same(omg, graph):
+    router = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    other = curate.new(graph, "fact", "Attic", f"It holds the [[{router}|router]].", NOW).path
+    graph.vault.file(router).rename(graph.vault.file("nodes/fact/gadget"))
+    omg.refresh(graph)
+    assert graph.index.resolve(router) == "nodes/fact/gadget"
+    assert graph.vault.read("nodes/fact/gadget").aliases == (router,)
+    assert "nodes/fact/gadget" in graph.index.links(other)
+
+
+def test_a_merge_leaves_one_note_and_its_history(graph):
+    a = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    b = curate.new(graph, "fact", "Modem", "The modem is up there.", NOW).path
+    curate.merge(graph, a, b, NOW)
+    assert graph.vault.read(b).superseded_by == a
+    assert "The modem is up there." in graph.vault.read(a).body
+    assert "modem" not in graph.vault.text("mocs/moc-facts").lower().replace("[[nodes/fact/router", "")
+
+
+def test_pin_link_and_supersede_say_so_in_the_frontmatter(graph):
+    a = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    b = curate.new(graph, "fact", "Modem", "The modem is up there.", NOW).path
+    curate.pin(graph, a, NOW)
+    curate.link(graph, a, b, NOW)
+    curate.supersede(graph, b, a, NOW)
+    node = graph.vault.read(a)
+    assert node.pinned
+    assert b in node.links
+    assert node.supersedes == (b,)
+    curate.pin(graph, a, NOW, pinned=False)
+    assert not graph.vault.read(a).pinned
+
+
+def test_a_name_that_fits_nothing_is_answered_with_the_nearest(graph):
+    curate.new(graph, "fact", "Router", "The router is in the attic.", NOW)
+    with pytest.raises(NotFound, match="nodes/fact/router"):
+        curate.found(graph, "nodes/fact/ruoter")
+
+
+def holding(home, text):
+    """Files that hold *text*, in any case."""
+    return [
+        str(f.relative_to(home))
+        for f in sorted(home.rglob("*"))
+        if f.is_file() and text in f.read_bytes().lower()
+    ]
+
+
+def test_what_is_forgotten_leaves_no_trace_in_any_file(omg):
+    say(
+        omg,
+        "I prefer short checklists.",
+        "My locker combination is zanzibarquartz and my locker is number 9.",
+    )
+    say(omg, "I decided to repaint the zanzibarquartz locker because it rusts.")
+    say(omg, "My sister Maya lives in Lisbon.")
+    graph = omg.find(MAIN)
+    assert holding(omg.folder, b"zanzibarquartz")
+    what = curate.selection(graph, matching="zanzibarquartz")
+    assert what.paths
+    curate.forget(omg, graph, what)
+    omg.work(force=True)
+    assert holding(omg.folder, b"zanzibarquartz") == []
+    kept = [e.description for e in graph.index.entries() if e.path.startswith("nodes/")]
+    assert any("Lisbon" in d for d in kept)
+    assert any("checklists" in d for d in kept)
+    with sqlite3.connect(graph.folder / "index.db") as db:
+        assert db.execute("pragma integrity_check").fetchone() == ("ok",)
+
+
+def test_a_forgotten_message_cannot_be_imported_again(omg):
+    say(omg, "My locker combination is zanzibarquartz.")
+    graph = omg.find(MAIN)
+    curate.forget(omg, graph, curate.selection(graph, session=MAIN))
+    omg.said = 0
+    say(omg, "My locker combination is zanzibarquartz.")
+    assert holding(omg.folder, b"zanzibarquartz") == []
+    assert graph.pending() == []
+
+
+def test_a_forgetting_cut_short_is_finished_at_the_next_start(omg, monkeypatch):
+    say(omg, "My locker combination is zanzibarquartz.")
+    graph = omg.find(MAIN)
+    monkeypatch.setattr("omg.traces.archive", lambda *a: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        curate.forget(omg, graph, curate.selection(graph, matching="zanzibarquartz"))
+    monkeypatch.undo()
+    again = Home(omg.config, clock=lambda: NOW)
+    again.find(MAIN)
+    again.close()
+    assert holding(omg.folder, b"zanzibarquartz") == []
+
+
+def test_export_holds_every_active_note(graph):
+    curate.new(graph, "fact", "Router", "The router is in the attic.", NOW)
+    assert "The router is in the attic." in curate.export(graph, "md")
+    assert json.loads(curate.export(graph, "json"))[0]["path"] == "nodes/fact/router"
+
+
+def cited(graph, *ids):
+    """Descriptions of the notes that cite these messages."""
+    return [graph.index.entry(p).description for p in graph.index.citing(ids)]
+
+
+def traces(omg, word):
+    """Files that hold *word*, in their bytes or in their names."""
+    named = [str(f.relative_to(omg.folder)) for f in omg.folder.rglob("*") if word in f.name.lower()]
+    return holding(omg.folder, word.encode()) + named
+
+
+def test_a_note_that_has_other_sources_is_derived_from_them_again(omg):
+    say(omg, "I prefer tea in the morning.")
+    say(omg, "My locker combination is zanzibarquartz.")
+    graph = omg.find(MAIN)
+    sources = (Source(MAIN, "e1", 1_771_500_001_000), Source(MAIN, "e2", 1_771_500_002_000))
+    both = Edit("create", title="Morning", description="Tea, and zanzibarquartz.", sources=sources)
+    path = curate.write(graph, [both], NOW, "wrote it")
+    tea = [p for p in graph.index.citing(["e1"]) if p != path]
+    what = curate.selection(graph, matching="zanzibarquartz")
+    assert (path in what.paths, what.messages, what.again) == (True, ("e2",), ("e1",))
+    curate.forget(omg, graph, what)
+    assert graph.vault.bytes(path) is None
+    for gone in tea:  # so that only observing e1 anew can tell of it
+        graph.vault.remove(gone, graph.vault.bytes(gone))
+    graph.index.sync(graph.vault)
+    omg.work(force=True)
+    assert cited(graph, "e1") == ["The user prefers tea in the morning."]
+    assert [m.id for m in graph.index.messages(["e1", "e2"])] == ["e1"]
+    assert traces(omg, "zanzibarquartz") == []
+
+
+def test_before_a_day_means_the_day_where_the_person_is(omg):
+    say(omg, "I prefer tea in the morning.", "My sister Maya lives in Lisbon.")
+    graph = omg.find(MAIN)
+    what = curate.selection(graph, before_ms=1_771_500_001_500)
+    assert what.messages == ("e1",)
+    curate.forget(omg, graph, what)
+    assert cited(graph, "e1") == []
+    assert cited(graph, "e2") == ["The user's sister Maya lives in Lisbon."]
+
+
+def test_a_note_of_ones_own_is_forgotten_under_every_name_it_had(omg):
+    graph = omg.find()
+    path = curate.new(graph, "fact", "Zanzibarquartz locker", "It holds the zanzibarquartz.", NOW).path
+    path = curate.rename(graph, path, "Zanzibarquartz", NOW).path
+    other = curate.new(graph, "fact", "Attic", f"Up there is [[{path}|the thing]], and dust.", NOW).path
+    curate.link(graph, other, path, NOW)
+    what = curate.selection(graph, ids=["zanzibarquartz"])
+    assert what.linking == (other,)
+    curate.forget(omg, graph, what)
+    assert traces(omg, "zanzibarquartz") == []
+    assert "Up there is the thing, and dust." in graph.vault.text(other)
+    assert [link for link in graph.index.dangling() if link[0].startswith("nodes/")] == []
+
+
+def test_what_replaced_and_what_was_replaced_say_nothing_of_a_forgotten_note(omg):
+    graph = omg.find()
+    old = curate.new(graph, "fact", "Zanzibarquartz", "The zanzibarquartz is up there.", NOW).path
+    kept = curate.new(graph, "fact", "Shelf", "The shelf is full.", NOW).path
+    curate.merge(graph, kept, old, NOW)
+    assert "zanzibarquartz" in graph.vault.text(kept)
+    curate.forget(omg, graph, curate.selection(graph, ids=[old]))
+    assert traces(omg, "zanzibarquartz") == []
+    a = curate.new(graph, "fact", "Zanzibarquartz", "The zanzibarquartz is down there.", NOW).path
+    curate.supersede(graph, kept, a, NOW)
+    curate.forget(omg, graph, curate.selection(graph, ids=[a]))
+    assert traces(omg, "zanzibarquartz") == []
+    assert (graph.vault.read(kept).status, graph.vault.read(kept).superseded_by) == ("active", None)
+
+
+def test_a_person_who_deleted_the_note_can_still_have_its_message_and_journal_forgotten(omg):
+    say(omg, "My locker combination is zanzibarquartz.")
+    graph = omg.find(MAIN)
+    [path] = graph.index.citing(["e1"])
+    graph.vault.file(path).unlink()
+    omg.refresh(graph)
+    curate.forget(omg, graph, curate.selection(graph, matching="ZanzibarQuartz"))
+    assert traces(omg, "zanzibarquartz") == []
+
+
+def test_forgetting_reaches_logs_broken_drops_rebuilt_graphs_and_the_inbox(omg):
+    say(omg, "My locker combination is zanzibarquartz.", "My sister Maya lives in Lisbon.")
+    graph = omg.find(MAIN)
+    rebuild.build(graph, omg.observer("main"), omg.config, NOW)
+    rebuild.swap(graph, NOW)
+    rebuild.build(graph, omg.observer("main"), omg.config, NOW)
+    [path] = graph.index.citing(["e1"])
+    log = omg.folder / "omg.log"
+    log.write_text(f"up\ndropped {path}: Zanzibarquartz\ndown\n")
+    with (omg.folder / "events.jsonl").open("a") as events:
+        events.write(json.dumps({"event": "x", "error": "zanzibarquartz"}) + "\n")
+    bad = omg.folder / "spool" / "bad"
+    bad.mkdir()
+    (bad / "1-x.json").write_text('{"torn": "Zanzibarquartz')
+    (graph.vault.root / "inbox" / "mine.md").write_text("Remember: zanzibarquartz opens it.\n")
+    (graph.vault.root / "my-page.md").write_text("About zanzibarquartz.\n")
+    (graph.vault.root / "my-page.sync-conflict-20260301-101112-ABCDEFG.md").write_text(
+        "About zanzibarquartz!\n"
+    )
+    graph.update(lambda state: state.uses.update({"omg/fact/zanzibarquartz": [1, 1]}))
+    omg.refresh(graph)
+    held = graph.vault.file(path).with_name(f".omg-0123abcd-{'0' * 16}-{'1' * 16}~note")
+    held.write_text("")
+    curate.forget(omg, graph, curate.selection(graph, matching="zanzibarquartz"))
+    omg.work(force=True)
+    graph.update(lambda state: state.uses.pop("omg/fact/zanzibarquartz", None))
+    assert traces(omg, "zanzibarquartz") == []
+    assert log.read_text() == "up\ndown\n"
+    assert cited(graph, "e2") == ["The user's sister Maya lives in Lisbon."]
+    [old] = (graph.folder / "replaced").iterdir()
+    assert "Lisbon" in "".join(f.read_text() for f in old.rglob("*.md"))
+
+
+def test_what_a_person_wrote_on_a_map_is_named_and_left_to_them(omg):
+    say(omg, "My locker combination is zanzibarquartz.")
+    graph = omg.find(MAIN)
+    page = graph.vault.file("mocs/moc-facts")
+    page.write_text(page.read_text() + "\nSee zanzibarquartz.\n")
+    omg.refresh(graph)
+    what = curate.selection(graph, matching="zanzibarquartz")
+    assert what.left == ("mocs/moc-facts",)
+    curate.forget(omg, graph, what)
+    assert holding(omg.folder, b"zanzibarquartz") == [str(page.relative_to(omg.folder))]
+
+
+STEPS = ["observe_again", "scrub_pending", "remove_notes", "blank", "remap"]
+
+
+@pytest.mark.parametrize(
+    "step", [f"omg.forget.{s}" for s in STEPS] + ["omg.traces.receipts", "omg.traces.logs"]
+)
+def test_a_forgetting_cut_short_anywhere_is_finished_at_the_next_start(omg, monkeypatch, step):
+    say(omg, "My locker combination is zanzibarquartz.")
+    graph = omg.find(MAIN)
+    monkeypatch.setattr(step, lambda *a: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        curate.forget(omg, graph, curate.selection(graph, matching="zanzibarquartz"))
+    monkeypatch.undo()
+    again = Home(omg.config, clock=lambda: NOW)
+    again.find(MAIN)
+    again.close()
+    assert traces(omg, "zanzibarquartz") == []
+
+
+def test_a_reader_that_was_open_before_sees_nothing_of_it_after(omg):
+    say(omg, "My locker combination is zanzibarquartz.")
+    other = Home(omg.config, clock=lambda: NOW)
+    reader = other.find(MAIN)
+    assert reader.index.search_raw("zanzibarquartz", 3)
+    graph = omg.find(MAIN)
+    curate.forget(omg, graph, curate.selection(graph, matching="zanzibarquartz"))
+    assert reader.index.search_raw("zanzibarquartz", 3) == []
+    assert reader.index.search("zanzibarquartz", 3, now=NOW) == []
+    other.close()
+    assert traces(omg, "zanzibarquartz") == []
+
+
+def test_nothing_is_forgotten_while_the_graph_is_being_rebuilt(omg):
+    say(omg, "My locker combination is zanzibarquartz.")
+    graph = omg.find(MAIN)
+    with flock(graph.folder / "rebuild.lock", "x"), pytest.raises(Locked, match="rebuilding"):
+        curate.forget(omg, graph, curate.selection(graph, matching="zanzibarquartz"))
+    assert not (graph.folder / "forgetting.json").exists()
+
+
+# --- undo, history, refusals
+
+
+def test_every_change_of_a_persons_own_can_be_undone_and_that_undone(graph):
+    a = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    b = curate.new(graph, "fact", "Modem", "The modem is up there.", NOW).path
+    curate.new(graph, "fact", "Attic", f"It holds the [[{a}|router]].", NOW)
+
+    def files():
+        return {p: graph.vault.text(p) for p in graph.vault.paths()}
+
+    def undoing(cycle):
+        return next(r for r in curate.cycles(graph) if r.summary == (f"undid {cycle}",))
+
+    for deed in (
+        lambda: curate.pin(graph, a, NOW),
+        lambda: curate.link(graph, a, b, NOW),
+        lambda: curate.merge(graph, a, b, NOW),
+        lambda: curate.supersede(graph, a, b, NOW),
+        lambda: curate.rename(graph, a, "gadget", NOW),
+        lambda: curate.new(graph, "fact", "Cellar", "It is damp.", NOW),
+    ):
+        before = files()
+        done = deed()
+        after = files()
+        assert after != before
+        _, refused = curate.take_back(graph, done.cycle, NOW)
+        assert (files(), refused) == (before, [])
+        undo = undoing(done.cycle)
+        curate.take_back(graph, undo.id, NOW)
+        assert files() == after
+        curate.take_back(graph, undoing(undo.id).id, NOW)
+        assert files() == before
+
+
+def test_a_rename_undone_leaves_a_persons_note_theirs(graph):
+    path = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    file = graph.vault.file(path)
+    file.write_text(file.read_text() + "\nMine.\n")
+    done = curate.rename(graph, path, "gadget", NOW)
+    assert not curate.untouched(graph, done.path)
+    curate.take_back(graph, done.cycle, NOW)
+    assert not curate.untouched(graph, path)
+
+
+def test_a_rename_follows_links_in_every_form_and_shows_what_they_showed(graph):
+    path = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    text = "See [[router]], [[Nodes/Fact/Router#Name|it]], [[omg/fact/router]]; not `[[router]]`."
+    other = curate.new(graph, "fact", "Attic", text, NOW).path
+    new = curate.rename(graph, path, "gadget", NOW).path
+    said = "See [[nodes/fact/gadget|router]], [[nodes/fact/gadget#Name|it]], [[omg/fact/router]]; not `[[router]]`."
+    assert said in graph.vault.text(other)
+    assert curate.found(graph, "router") == new
+    assert "[[nodes/fact/gadget|Gadget]]" in graph.vault.text("mocs/moc-facts")
+    assert f"wrote {path}" in [r.summary[0] for r in curate.cycles(graph, new)]
+
+
+@pytest.mark.parametrize("name", ["../x", ".hidden", "a|b", "a[b", "x#y", "", "nodes/../../x", "a\\b"])
+def test_a_name_that_cannot_be_linked_to_or_leads_out_is_refused(graph, name):
+    path = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    with pytest.raises(OmgError):
+        curate.rename(graph, path, name, NOW)
+    assert graph.vault.bytes(path) is not None
+
+
+def test_pages_that_are_made_for_the_person_are_no_notes_to_merge_or_rename(graph):
+    path = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    for deed in (
+        lambda: curate.rename(graph, "mocs/moc-facts", "x", NOW),
+        lambda: curate.merge(graph, path, "index", NOW),
+        lambda: curate.supersede(graph, "now", path, NOW),
+        lambda: curate.pin(graph, "index", NOW),
+    ):
+        with pytest.raises(BadInput, match="OMG writes"):
+            deed()
+
+
+def test_a_note_that_begins_like_another_is_not_dropped_in_silence(graph):
+    curate.new(graph, "fact", "Router", "The router is in the attic.", NOW)
+    with pytest.raises(BadInput, match="same sentence"):
+        curate.new(graph, "fact", "Router", "The router is in the attic. Its name is Bob.", NOW)
+
+
+def test_what_is_superseded_replaces_nothing(graph):
+    a = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    b = curate.new(graph, "fact", "Modem", "The modem is up there.", NOW).path
+    curate.supersede(graph, a, b, NOW)
+    with pytest.raises(BadInput, match="itself superseded"):
+        curate.supersede(graph, b, a, NOW)
+    assert curate.supersede(graph, a, b, NOW).cycle is None
+
+
+def test_what_is_forgotten_while_the_model_is_thinking_is_not_written_after(omg, monkeypatch):
+    say(omg, "My sister Maya lives in Lisbon.")
+    graph = omg.find(MAIN)
+    real = observe.answers
+
+    def meanwhile(*args):
+        answers = list(real(*args))
+        curate.forget(omg, graph, curate.selection(graph, matching="zanzibarquartz"))
+        return answers
+
+    monkeypatch.setattr(observe, "answers", meanwhile)
+    say(omg, "My locker combination is zanzibarquartz.")
+    assert traces(omg, "zanzibarquartz") == []
+    assert cited(graph, "e1") == ["The user's sister Maya lives in Lisbon."]

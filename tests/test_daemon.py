@@ -1,0 +1,358 @@
+"""The daemon as a process of its own, over its socket: one per home, quick to answer, quick to go."""
+
+from __future__ import annotations
+
+import json
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai_server import OpenAIServer, Reply
+
+from omg.client import UnixConnection, ask_daemon
+from omg.daemon.gateway import GatewayModel, kind
+from omg.errors import ModelUnavailable, OmgError
+from omg.graph import flock
+from omg.llm import Question
+
+OWNER = "agent:main:main"
+SECRET = "zanzibar marmalade"
+OFFLINE = '[observation]\nmodel = "offline"\nbuffer_tokens = "turn"\n[embedding]\nmodel = "none"\n'
+
+
+class Running:
+    """`omg serve` in a process of its own."""
+
+    def __init__(self, home: Path, config: str = OFFLINE, *, parent: bool = False) -> None:
+        self.home = home
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (home / "omg.toml").write_text(config)
+        args = [sys.executable, "-m", "omg.cli", "serve", *(["--with-parent"] if parent else [])]
+        self.process = subprocess.Popen(
+            args, stdin=subprocess.PIPE if parent else subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+
+    def ready(self) -> Running:
+        eventually(lambda: self.health() is not None, 20)
+        return self
+
+    def health(self) -> dict[str, Any] | None:
+        try:
+            return ask_daemon(self.home, "/health", {}, timeout_s=5)
+        except OmgError:
+            return None
+
+    def ask(self, path: str, timeout_s: float = 30, **body: Any) -> dict[str, Any]:
+        answer = ask_daemon(self.home, path, body, timeout_s)
+        assert answer is not None
+        return answer
+
+    def inject(self, prompt: str, session: str = OWNER, **more: Any) -> dict[str, Any]:
+        return self.ask("/inject", sessionKey=session, prompt=prompt, trigger="user", **more)
+
+    def say(self, text: str, session: str = OWNER, id: str = "") -> None:
+        drop(self.home, text, session, id)
+        self.ask("/wake")
+
+    def remembered(self, text: str, session: str = OWNER) -> None:
+        self.say(text, session)
+        context = {"sessionKey": session}
+        body = {"name": "omg_search", "params": {"query": text}, "context": context}
+        eventually(lambda: self.ask("/tool", **body)["details"].get("hits"), 20)
+
+    def log(self) -> str:
+        return (self.home / "omg.log").read_text()
+
+    def end(self) -> str:
+        """Kill it if it lives; what it said on stderr."""
+        if self.process.poll() is None:
+            self.process.kill()
+        return self.process.communicate(timeout=10)[1]
+
+
+Start = Callable[..., Running]
+
+
+@pytest.fixture
+def start(home: Path) -> Iterator[Start]:
+    began: list[Running] = []
+
+    def run(config: str = OFFLINE, *, parent: bool = False) -> Running:
+        began.append(Running(home, config, parent=parent))
+        return began[-1]
+
+    yield run
+    for one in began:
+        one.end()
+
+
+def drop(home: Path, text: str, session: str = OWNER, id: str = "") -> None:
+    now = time.time_ns()
+    entry = {
+        "entryId": id or f"m{now}",
+        "message": {"role": "user", "content": text, "timestamp": now // 1_000_000},
+    }
+    value = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": [entry]}
+    (home / "spool").mkdir(exist_ok=True)
+    scratch = home / "spool" / f".{now}"
+    scratch.write_text(json.dumps(value))
+    scratch.replace(home / "spool" / f"{now // 1_000_000:015d}-{now}.json")
+
+
+def eventually(truth: Callable[[], Any], within_s: float) -> float:
+    """Seconds until *truth*; fails after *within_s*."""
+    began = time.monotonic()
+    while not truth():
+        assert time.monotonic() - began < within_s, f"not within {within_s} s"
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def test_a_turn_becomes_a_note_that_the_next_prompt_is_given(start: Start) -> None:
+    daemon = start().ready()
+    assert daemon.inject("anything?") == {}  # nobody has spoken yet
+    daemon.remembered("I prefer short checklists.")
+    given = daemon.inject("How do I like my checklists?")
+    assert "short checklists" in given["appendSystemContext"] + given.get("prependContext", "")
+
+
+def test_the_socket_is_for_its_owner_alone(start: Start, home: Path) -> None:
+    daemon = start().ready()
+    assert stat.S_IMODE((home / "omg.sock").stat().st_mode) == 0o600
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert stat.S_IMODE((home / "omg.log").stat().st_mode) == 0o600
+    assert not tcp_ports(daemon.process.pid)
+
+
+def tcp_ports(pid: int) -> set[str]:
+    """Inodes of a process' sockets that are TCP."""
+    fds = Path(f"/proc/{pid}/fd")
+    mine = {name[8:-1] for fd in fds.iterdir() if (name := str(fd.readlink())).startswith("socket:[")}
+    tables = [Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
+    return mine & {line.split()[9] for table in tables for line in table}
+
+
+def test_of_two_that_start_at_once_one_is_up_and_the_other_says_so(start: Start) -> None:
+    both = [start(), start()]
+    eventually(lambda: any(d.process.poll() is not None for d in both), 20)
+    (gone,) = [d for d in both if d.process.poll() is not None]
+    (up,) = [d for d in both if d is not gone]
+    said = gone.end()
+    assert gone.process.returncode == 0
+    assert said.count("\n") == 1
+    assert "a daemon is up" in said
+    assert up.ready().ask("/health")["pid"] == up.process.pid
+
+
+def test_after_a_kill_the_next_one_takes_over_with_nothing_lost(start: Start, home: Path) -> None:
+    first = start().ready()
+    first.process.kill()
+    first.process.wait(10)
+    assert (home / "omg.sock").exists()  # as a crash leaves it
+    drop(home, "I prefer window seats.")
+    second = start().ready()
+    second.remembered("I prefer window seats.")
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "/stop", "stdin"])
+def test_it_goes_when_asked_and_leaves_no_socket(start: Start, home: Path, how: str) -> None:
+    daemon = start(parent=how == "stdin").ready()
+    if how == "/stop":
+        daemon.ask("/stop")
+    elif how == "stdin":
+        assert daemon.process.stdin is not None
+        daemon.process.stdin.close()
+        daemon.process.stdin = None
+    else:
+        daemon.process.send_signal(getattr(signal, how))
+    assert daemon.process.wait(10) == 0
+    assert not (home / "omg.sock").exists()
+
+
+def test_without_a_parent_it_outlives_its_stdin(start: Start) -> None:
+    daemon = start().ready()
+    time.sleep(0.3)
+    assert daemon.process.poll() is None
+
+
+def test_a_stranger_is_told_nothing_and_quickly(start: Start) -> None:
+    daemon = start().ready()
+    daemon.remembered(f"I prefer {SECRET}.")
+    for session in (
+        "agent:main:telegram:direct:999",
+        "agent:main:cron:x:run:y",
+        "agent:other:main",
+        "",
+        "x" * 9000,
+    ):
+        began = time.monotonic()
+        assert daemon.inject(SECRET, session) == {}
+        assert time.monotonic() - began < 0.5
+    assert daemon.ask("/inject", sessionKey=OWNER, prompt=SECRET, trigger="cron") == {}
+    assert daemon.ask("/inject", sessionKey=OWNER, prompt=SECRET) == {}
+
+
+def test_a_model_that_hangs_delays_no_prompt(start: Start, openai_server: OpenAIServer) -> None:
+    openai_server.always(lambda request: Reply("", delay_s=20))
+    config = OFFLINE.replace('"offline"', '"openai/hangs"')
+    config += f'[llm]\napi_base = "{openai_server.base}"\napi_key = "k"\nattempts = 1\n'
+    daemon = start(config).ready()
+    daemon.say("I prefer short checklists.")
+    eventually(lambda: openai_server.history, 30)
+    took = []
+    for _ in range(20):
+        began = time.monotonic()
+        daemon.inject("checklists?")
+        took.append(time.monotonic() - began)
+    assert sorted(took)[10] < 0.1
+    began = time.monotonic()
+    daemon.ask("/stop")
+    assert daemon.process.wait(10) == 0
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.xfail(reason="defect: a locked vault holds up the observing of other identities for up to 30 s")
+def test_a_vault_that_another_process_holds_blocks_no_reader(start: Start, home: Path) -> None:
+    first = start().ready()
+    first.remembered("I prefer short checklists.")
+    first.ask("/stop")
+    first.process.wait(10)
+    (graph,) = (home / "graphs").iterdir()
+    with flock(graph / "lock", "the test"):
+        daemon = start().ready()  # it finds the vault locked from its first moment on
+        began = time.monotonic()
+        given = daemon.inject("checklists?")
+        assert time.monotonic() - began < 5  # the vault is waited for 30 s; what is left is a cold start
+        assert "short checklists" in json.dumps(given)
+        other = "agent:main:telegram:direct:5"
+        daemon.remembered("I prefer long walks.", other)
+
+
+def test_what_a_person_edits_is_found_within_a_second(start: Start, home: Path) -> None:
+    daemon = start().ready()
+    daemon.remembered("I prefer short checklists.")
+    (note,) = (home / "graphs").glob("*/vault/nodes/preference/*.md")
+    body = {"name": "omg_search", "params": {"query": "xylophone"}, "context": {"sessionKey": OWNER}}
+    took = []
+    for word in ("xylophone", "glockenspiel", "vibraphone"):
+        body["params"] = {"query": word}
+        note.write_text(note.read_text() + f"\nAlso the {word}.\n")
+        took.append(eventually(lambda: daemon.ask("/tool", **body)["details"].get("hits"), 10))
+    assert sorted(took)[1] < 1
+    note.unlink()
+    eventually(lambda: not daemon.ask("/tool", **body)["details"].get("hits"), 10)
+
+
+def test_nothing_said_is_in_the_log(start: Start, home: Path) -> None:
+    daemon = start().ready()
+    daemon.remembered(f"I prefer {SECRET} at breakfast.")
+    (home / "spool" / "000000000000001-x.json").write_text(f'{{"v": 1, "sessionKey": "{SECRET}"')
+    (home / "spool" / "000000000000002-x.json").write_text(json.dumps({"v": SECRET, "entries": SECRET}))
+    daemon.ask("/wake")
+    eventually(lambda: len(list((home / "spool" / "bad").glob("*.json"))) == 2, 10)
+    for path in ("/tool", "/inject", "/command", "/corpus"):
+        for body in (
+            {"params": SECRET},
+            {"context": [SECRET]},
+            {"sessionKey": {SECRET: 1}, "trigger": "user"},
+        ):
+            try:
+                ask_daemon(home, path, body)
+            except OmgError as e:
+                assert SECRET not in str(e)
+    assert SECRET not in daemon.log()
+    assert SECRET not in (home / "events.jsonl").read_text()
+
+
+def test_what_is_no_request_is_refused_and_the_next_one_answered(start: Start, home: Path) -> None:
+    daemon = start().ready()
+    for path, data, status in [
+        ("/nowhere", b"{}", 404),
+        ("/inject", b"[1]", 400),
+        ("/inject", b"{", 400),
+        ("/inject", b"[" * 100_000, 400),
+        ("/inject", b"\xff\xfe", 400),
+    ]:
+        connection = UnixConnection(home / "omg.sock", 5)
+        connection.request("POST", path, data)
+        assert connection.getresponse().status == status, data[:20]
+        connection.close()
+    assert daemon.health()
+
+
+def test_the_gateways_model_is_asked_over_the_socket(start: Start, home: Path) -> None:
+    daemon = start(
+        '[observation]\nbuffer_tokens = "turn"\n[embedding]\nmodel = "none"\n', parent=True
+    ).ready()
+    daemon.say("I prefer short checklists.")
+    asked = daemon.ask("/llm/next", timeout_s=40)
+    assert "short checklists" in asked["question"]["user"]
+    failure = f"400: the prompt '{SECRET}' was refused"
+    daemon.ask("/llm/done", id=asked["id"], error=failure, code="LLM_BAD")
+    eventually(lambda: "LLM_BAD" in json.dumps(daemon.ask("/status")), 10)
+    assert SECRET not in json.dumps(daemon.ask("/status")) + daemon.log()
+
+
+def test_a_wait_for_the_gateways_model_ends_when_the_daemon_stops(start: Start) -> None:
+    daemon = start(
+        '[observation]\nbuffer_tokens = "turn"\n[embedding]\nmodel = "none"\n', parent=True
+    ).ready()
+    daemon.say("I prefer short checklists.")
+    assert daemon.ask("/llm/next", timeout_s=40)["id"]  # and is never answered
+    began = time.monotonic()
+    daemon.process.terminate()
+    assert daemon.process.wait(10) == 0
+    assert time.monotonic() - began < 5
+
+
+def test_a_closed_gateway_model_ends_every_wait() -> None:
+    model, ends = GatewayModel(60, poll_s=60), []
+    question = Question("s", "u", None, "observe")
+
+    def ask() -> None:
+        with pytest.raises(ModelUnavailable):
+            model(question)
+        ends.append("ask")
+
+    threads = [threading.Thread(target=ask), threading.Thread(target=lambda: ends.append(model.next({})))]
+    threads[0].start()
+    eventually(lambda: model._waiting, 5)
+    assert model.next({})["question"]["user"] == "u"
+    threads[1].start()
+    time.sleep(0.1)
+    model.close()
+    for thread in threads:
+        thread.join(5)
+    assert len(ends) == 2
+    with pytest.raises(ModelUnavailable):
+        model(question)
+
+
+@given(st.text(max_size=200), st.text(max_size=40))
+def test_of_a_gateways_failure_only_our_own_words_are_told(said: str, code: str) -> None:
+    told = kind({"error": f"{said} {SECRET}", "code": code})
+    assert SECRET not in told
+    assert told
+
+
+def test_idle_it_is_small(start: Start, home: Path) -> None:
+    """With the static embedder, after it has embedded, observed by rules and served a prompt."""
+    daemon = start(
+        '[observation]\nmodel = "offline"\nbuffer_tokens = "turn"\n[embedding]\nmodel = "static"\n'
+    ).ready()
+    daemon.remembered("I prefer short checklists.")
+    daemon.inject("How do I like my checklists?")
+    time.sleep(0.5)
+    status = Path(f"/proc/{daemon.process.pid}/status").read_text()
+    rss_mb = int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) / 1024
+    print(f"RSS {rss_mb:.0f} MB")
+    assert rss_mb <= 220

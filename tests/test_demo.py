@@ -1,0 +1,80 @@
+"""The demo a newcomer runs, and what an independent reader makes of the vault it leaves."""
+
+import re
+import warnings
+
+import pytest
+
+from omg import demo
+from omg.config import Config, Embedding, Observation
+from omg.home import Home
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    import contextlib
+    import io
+
+    folder = tmp_path_factory.mktemp("demo")
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        demo.run(folder)
+    return folder, out.getvalue()
+
+
+def test_it_shows_the_tree_the_now_note_and_three_slices_with_their_tokens(shown):
+    _, text = shown
+    assert "preference/" in text
+    assert "now.md" in text
+    counts = [int(n) for n in re.findall(r"^\((\d+) tokens\)$", text, re.M)]
+    assert len(counts) == 3
+    assert all(0 < n <= 3000 for n in counts)
+    assert "{{title}}" not in text
+
+
+def test_the_pasted_key_is_nowhere(shown):
+    folder, text = shown
+    planted = set(re.findall(r"sk-[\w-]{20,}", "".join(f.read_text() for f in (demo.SAMPLE).glob("*.jsonl"))))
+    assert planted
+    for file in folder.rglob("*"):
+        if file.is_file():
+            data = file.read_bytes()
+            assert not any(key.encode() in data for key in planted), file
+    assert not any(key in text for key in planted)
+
+
+def test_every_nodes_sources_lead_to_archived_messages(shown):
+    folder, _ = shown
+    home = Home(
+        Config(
+            home=folder / "home",
+            vaults={demo.SESSION: folder / "vault"},
+            observation=Observation(model="offline"),
+            embedding=Embedding(model="none"),
+        )
+    )
+    graph = home.find(demo.SESSION)
+    nodes = [e for e in graph.index.entries(status=None) if e.path.startswith("nodes/")]
+    assert len(nodes) > 20
+    for entry in nodes:
+        ids = [s.id for s in graph.index.sources(entry.path)]
+        assert ids
+        assert {m.id for m in graph.index.messages(ids)} == set(ids), entry.path
+    home.close()
+
+
+def test_an_independent_reader_finds_no_isolated_note_and_no_dangling_link(shown):
+    folder, _ = shown
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from obsidiantools.api import Vault
+
+        vault = Vault(folder / "vault").connect(show_nested_tags=False)
+    root = folder / "vault"
+    paths = {p.relative_to(root).with_suffix("").as_posix() for p in root.rglob("*.md")}
+    # obsidiantools knows a note by its shortest unique name; our links are paths.
+    dangling = {n for n in vault.nonexistent_notes if n not in paths and not n.endswith(".base")}
+    assert dangling == set()
+    alone = [n for n in vault.isolated_notes if not n.startswith(("templates/", "inbox/"))]
+    linked = {t for targets in vault.wikilinks_index.values() for t in targets}
+    assert [n for n in alone if (folder / "vault" / f"{n}.md").exists() and n not in linked] == []

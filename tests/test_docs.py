@@ -1,0 +1,167 @@
+"""
+What documents say about the code is what the code does. `UPDATE_DOCS=1 pytest tests/test_docs.py` rewrites
+the generated parts, between their markers; words about a field are kept from what is there.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from omg.config import Config
+from omg.node import LOOPS, ORIGINS, PRIORITIES, STATUSES, TYPES, Node, Source, parse, render
+
+DOCS = Path(__file__).parents[1] / "docs"
+CONFIGURATION = DOCS / "configuration.md"
+FORMAT = Path(__file__).parents[1] / "skills/observational-memory-graph/references/format.md"
+CHOICES = {"type": TYPES, "priority": PRIORITIES, "status": STATUSES, "loop": LOOPS, "origin": ORIGINS}
+
+# A note in which every field holds something.
+FULL = Node(
+    path="nodes/decision/report-in-typst",
+    id="omg/decision/report-in-typst",
+    description="The harbour study's report is written in Typst since 2026-03-02.",
+    type="decision",
+    priority="high",
+    pinned=True,
+    loop="open",
+    created=dt.date(2026, 3, 2),
+    updated=dt.date(2026, 3, 4),
+    event="2026-03-20",
+    scope="dm",
+    identity="agent:main:main",
+    origin="user",
+    generation=1,
+    reflected_in=("reflections/2026-W10",),
+    sources=(Source("agent:main:main", "7c1e09", 1772442000000),),
+    supersedes=("nodes/decision/report-in-latex",),
+    superseded_by="nodes/decision/report-in-word",
+    links=("mocs/moc-decisions", "mocs/moc-open-loops"),
+    tags=("writing",),
+    aliases=("nodes/decision/typst",),
+    body="# Report in Typst\n\n"
+    "Replaces [[nodes/decision/report-in-latex|LaTeX]], whose builds took minutes.\n\n"
+    "## History\n\n- 2026-03-04: the report is due on 2026-03-20; was 2026-03-16.",
+)
+
+
+def fields(text: str) -> str:
+    """The table of fields as the code has them; each one's meaning is taken from *text*."""
+    meanings = dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", text, re.M))
+    rows = [f"| `{name}` | {holds} | {meanings.get(name, '')} |" for name, holds in written()]
+    return "\n".join(["| field | holds | meaning |", "|---|---|---|", *rows])
+
+
+def written() -> Iterator[tuple[str, str]]:
+    """Every field in its order, and its choices, or else the value that FULL has, as written."""
+    properties = render(FULL).split("---\n")[1]
+    for name, value in re.findall(r"^(\w+):(.*(?:\n +.*)?)", properties, re.M):
+        choices = CHOICES.get(name, (value.strip(),))
+        yield name, " ".join(f"`{choice}`" for choice in choices)
+
+
+def generated(text: str) -> str:
+    parts = {"fields": fields(text), "example": f"```markdown\n{render(FULL)}```"}
+    for name, part in parts.items():
+        begin, end = f"<!-- {name}:begin -->\n", f"\n<!-- {name}:end -->"
+        start, stop = text.index(begin) + len(begin), text.index(end)
+        text = text[:start] + part + text[max(start, stop) :]
+    return text
+
+
+def test_the_format_page_lists_the_fields_of_a_node() -> None:
+    text = FORMAT.read_text("utf-8")
+    now = generated(text)
+    if os.environ.get("UPDATE_DOCS"):
+        FORMAT.write_text(now, encoding="utf-8")
+        text = now
+    assert text == now, "the format page is behind omg/node/: run UPDATE_DOCS=1 pytest tests/test_docs.py"
+
+
+def options() -> str:
+    """A table for each section of omg.toml, from the fields and their defaults."""
+    parts = []
+    for name, field in Config.model_fields.items():
+        if name == "home":
+            continue
+        if not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
+            parts.append(f"## `[{name}]`\n\n{field.description}.")
+            continue
+        rows = [
+            f"| `{key}` | {default(option.get_default(call_default_factory=True))} | {option.description} |"
+            for key, option in field.annotation.model_fields.items()
+        ]
+        parts.append("\n".join([f"## `[{name}]`\n", "| key | default | meaning |", "|---|---|---|", *rows]))
+    return "\n\n".join(parts)
+
+
+def default(value: object) -> str:
+    """As one writes it in TOML; nothing where there is none."""
+    return "" if value is None else f"`{json.dumps(value)}`"
+
+
+def test_the_configuration_page_lists_every_option() -> None:
+    text = CONFIGURATION.read_text("utf-8")
+    begin, end = "<!-- options:begin -->\n", "<!-- options:end -->"
+    start, stop = text.index(begin) + len(begin), text.index(end)
+    now = text[:start] + "\n" + options() + "\n\n" + text[stop:]
+    if os.environ.get("UPDATE_DOCS"):
+        CONFIGURATION.write_text(now, encoding="utf-8")
+        text = now
+    assert text == now, (
+        "docs/configuration.md is behind omg/config.py: run UPDATE_DOCS=1 pytest tests/test_docs.py"
+    )
+
+
+def test_every_field_on_the_format_page_has_a_meaning() -> None:
+    for row in re.findall(r"^\| `\w+` \|.*$", FORMAT.read_text("utf-8"), re.M):
+        assert len(row.split(" | ")[-1].rstrip(" |")) > 10, row
+
+
+def test_the_example_with_every_field_leaves_none_out() -> None:
+    assert parse(render(FULL), FULL.path) == FULL
+    plain = Node(path=FULL.path, id=FULL.id, description="", type="note")
+    assert all(getattr(FULL, slot) != getattr(plain, slot) for slot in FULL.__slots__ if slot not in SAME)
+
+
+SAME = (
+    "path",
+    "id",
+    "status",
+    "extra",
+)  # given to both; "active" is what an example should be; no field of ours
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for page in DOCS.glob("*.md"):
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_acceptance_table_names_tests_that_there_are() -> None:
+    here = Path(__file__).parent
+    named = re.findall(
+        r"`(\w+\.py)(?:::(test_\w+)(?:\[\w+\])?)?`", (here / "ACCEPTANCE.md").read_text("utf-8")
+    )
+    assert len(named) > 50
+    for file, test in named:
+        assert (here / file).exists(), file
+        assert not test or f"def {test}(" in (here / file).read_text("utf-8"), f"{file}::{test}"
+
+
+def test_a_number_quoted_for_an_option_is_its_default() -> None:
+    config = Config(home=Path("/nowhere"))
+    quoted = [
+        found
+        for page in DOCS.glob("*.md")
+        for found in re.findall(r"\(`(\w+)\.(\w+)`,\s+([\d,.]+)\)", page.read_text("utf-8"))
+    ]
+    assert len(quoted) >= 3
+    for section, key, number in quoted:
+        assert getattr(getattr(config, section), key) == float(number.replace(",", "")), f"{section}.{key}"

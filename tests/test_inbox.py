@@ -1,0 +1,167 @@
+"""What people leave in inbox/ and the agent in its own files becomes notes, and stays where it was written."""
+
+import os
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from omg import inbox
+from omg.config import Config, Observation
+from omg.home import Home
+from omg.inbox import paragraphs
+from omg.node import parse
+
+MAIN = "agent:main:main"
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def omg(home, tmp_path):
+    config = Config(
+        home=home,
+        vaults={MAIN: tmp_path / "workspace/memory/omg"},
+        observation=Observation(model="offline"),
+    )
+    which = Home(config, clock=lambda: NOW)
+    which.graph(which.identity_of(MAIN))
+    mark = which.find().folder / "identity.json"
+    begun = (NOW - timedelta(days=3)).timestamp()
+    os.utime(mark, (begun, begun))
+    yield which
+    which.close()
+
+
+def leave(omg, name, text, age_s=3600):
+    file = omg.find().vault.root / "inbox" / name
+    file.write_text(text)
+    at = NOW.timestamp() - age_s
+    os.utime(file, (at, at))
+    return file
+
+
+def notes(omg):
+    vault = omg.find().vault
+    return {p: vault.read(p) for p in vault.paths() if p.startswith("nodes/")}
+
+
+def test_a_loose_note_is_filed_and_says_where(omg):
+    file = leave(omg, "thought.md", "I prefer window seats on trains.\n")
+    omg.work()
+    (path, node), *rest = notes(omg).items()
+    assert not rest
+    assert (node.type, node.origin) == ("preference", "human")
+    assert [s.kind for s in node.sources] == ["inbox"]
+    assert node.sources[0].id.startswith("inbox:inbox/thought:")
+    assert file.read_text().startswith("I prefer window seats on trains.\n")
+    assert f"- 2026-03-01: filed as [[{path}" in file.read_text()
+    (said,) = omg.find().index.messages([node.sources[0].id])
+    assert said.text == "I prefer window seats on trains."
+
+
+def test_what_was_read_once_is_not_read_again_and_what_is_added_is(omg):
+    file = leave(omg, "list.md", "I prefer window seats on trains.\n")
+    omg.work(force=True)
+    text = file.read_text()
+    assert omg.work(force=True) == []
+    file.write_text(text.replace("trains.\n", "trains.\n\nMy sister Maya lives in Lisbon.\n", 1))
+    omg.work(force=True)
+    assert len(notes(omg)) == 2
+    assert file.read_text().count("filed as") == 2
+    assert omg.find().vault.read("inbox/list").type == "note"
+
+
+def test_a_note_that_is_renamed_says_nothing_new(omg):
+    file = leave(omg, "a.md", "I prefer window seats on trains.\n")
+    omg.work(force=True)
+    file.rename(file.with_name("b.md"))
+    assert omg.work(force=True) == []
+    assert len(notes(omg)) == 1
+
+
+def test_a_note_that_is_being_written_is_left_alone(omg):
+    leave(omg, "now.md", "I prefer window seats on trains.\n", age_s=5)
+    omg.work()
+    assert notes(omg) == {}
+    assert omg.find().pending() == []
+
+
+def test_our_own_notes_in_the_inbox_are_not_taken_for_a_persons(omg):
+    graph = omg.find()
+    graph.vault.put_inbox(
+        "for answer-style", "This was meant for `nodes/x`, which you changed.\n\nI prefer tea.\n"
+    )
+    assert omg.work(force=True) == []
+    assert [p for p in graph.vault.paths() if p.startswith("inbox/")] == [
+        "inbox/README",
+        "inbox/for-answer-style",
+    ]
+
+
+def test_a_secret_in_a_note_goes_no_further_than_the_note(omg):
+    key = "sk-proj-" + "Ab3" * 16
+    leave(omg, "key.md", f"I prefer the key {key} for the shop.\n")
+    omg.work(force=True)
+    graph = omg.find()
+    theirs = ("receipts", "index.db", "index.db-wal")  # the journal and the index hold the note itself
+    rest = [f for f in omg.folder.rglob("*") if f.is_file() and not {f.name, f.parent.name} & {*theirs}]
+    assert len(rest) > 3
+    assert not any(key.encode() in f.read_bytes() for f in rest)
+    assert key not in "".join(graph.vault.text(p) for p in graph.vault.paths() if not p.startswith("inbox/"))
+
+
+def test_the_agents_own_day_files_are_read_and_not_touched(omg):
+    memory = omg.find().vault.root.parent
+    old, today = memory / "2026-02-01.md", memory / "2026-03-01.md"
+    old.write_text("- Nora prefers aisle seats.\n")
+    today.write_text(
+        "# 2026-03-01\n\n- Nora decided to print the book on glossy paper.\n<!-- importance: 7 -->\n"
+    )
+    before = today.read_bytes()
+    omg.work(force=True)
+    (node,) = notes(omg).values()
+    assert "glossy paper" in node.description
+    assert (node.type, node.origin) == ("fact", "assistant")
+    assert node.sources[0].id.startswith("inbox:memory/2026-03-01:")
+    assert today.read_bytes() == before
+    today.write_text(today.read_text() + "- The printer's name is Katrin Ahlers.\n")
+    omg.work(force=True)
+    assert len(notes(omg)) == 2
+
+
+def test_a_vault_elsewhere_has_no_day_files(home, tmp_path):
+    (tmp_path / "2026-03-01.md").write_text("- Nora prefers aisle seats.\n")
+    which = Home(
+        Config(home=home, vaults={MAIN: tmp_path / "omg"}, observation=Observation(model="offline")),
+        clock=lambda: NOW,
+    )
+    which.graph(which.identity_of(MAIN))
+    which.work(force=True)
+    assert which.find().pending() == []
+    assert notes(which) == {}
+    which.close()
+
+
+def test_a_note_deleted_before_it_is_observed_costs_nothing(omg):
+    file = leave(omg, "gone.md", "I prefer window seats on trains.\n")
+    graph = omg.find()
+    assert inbox.take(graph, NOW, {}) == 1
+    file.unlink()
+    omg.work(force=True)
+    assert len(notes(omg)) == 1
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("one\ntwo\n\nthree", ["one\ntwo", "three"]),
+        ("# Dentist\n\nTuesday at ten", ["# Dentist\nTuesday at ten"]),
+        ("# A\n\n## B\n\nx\n\ny", ["# A\n## B\nx", "y"]),
+        ("x\r\n\r\ny", ["x", "y"]),
+        ("x\n\n## History\n\n- 2026-03-01: filed as [[a]]\n", ["x"]),
+        ("# only a heading", ["# only a heading"]),
+        ("", []),
+    ],
+)
+def test_a_note_is_read_in_paragraphs_each_with_its_heading(text, parts):
+    assert paragraphs(parse(text, "inbox/x")) == parts

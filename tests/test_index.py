@@ -1,0 +1,814 @@
+import itertools
+import logging
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from datetime import UTC, date, datetime
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omg import embed, maps
+from omg.errors import NotFound
+from omg.index import Index
+from omg.index.filing import HOMES
+from omg.index.names import key
+from omg.node import TYPES, Node, Source, parse, render
+from omg.turn import Message, message_to_json
+from omg.vault import Vault
+
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+CAT = "nodes/fact/cat"
+CLOCK = itertools.count()
+
+
+@pytest.fixture
+def vault(tmp_path):
+    (tmp_path / "vault").mkdir()
+    return Vault(tmp_path / "vault", tmp_path / "written.jsonl")
+
+
+@pytest.fixture
+def index(tmp_path):
+    index = Index(tmp_path / "index.db", patience_s=1)
+    yield index
+    index.close()
+
+
+def save(vault, path, text="", **fields):
+    """A note as a person or the Observer would have left it; `text` alone is a file without a head."""
+    file = vault.root / f"{path}.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if fields:
+        fields = {
+            "id": f"omg/{path.removeprefix('nodes/')}",
+            "description": text.strip(),
+            "type": "fact",
+            **fields,
+        }
+        text = render(Node(path=path, body=text, **fields))
+    file.write_text(text, encoding="utf-8")
+    age(file)
+
+
+def age(file):
+    """A person is not as quick as a test: a file saved just now is looked at twice."""
+    os.utime(file, ns=(1, time.time_ns() - 3_600_000_000_000 + next(CLOCK) * 1_000_000))
+
+
+def rename(vault, old, new):
+    target = vault.root / f"{new}.md"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    (vault.root / f"{old}.md").rename(target)
+
+
+def found(index, query, **options):
+    return [hit.entry.path for hit in index.search(query, now=NOW, **options)]
+
+
+def archive(folder, *messages, session="s", name="2026-03.jsonl"):
+    folder.mkdir(exist_ok=True)
+    with (folder / name).open("a", encoding="utf-8") as f:
+        f.writelines(message_to_json(m, session) + "\n" for m in messages)
+    return folder
+
+
+def said(n, text, role="user", **fields):
+    return Message(f"m{n}", role, text, 1_772_000_000_000 + n * 60_000, **fields)
+
+
+class Letters:
+    """An embedder whose vectors a test can read: how often a text has each of the letters a to h."""
+
+    dim = 8
+
+    def __init__(self, id="letters", sign=1.0):
+        self.id, self.sign, self.asked = id, sign, []
+
+    def __call__(self, texts):
+        self.asked += texts
+        counts = [[text.lower().count(letter) for letter in "abcdefgh"] for text in texts]
+        vectors = self.sign * np.array(counts, np.float32)
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+
+
+def everything(index):
+    """All that can be asked of an index, but for mtimes."""
+    entries = [replace(e, mtime=0) for e in index.entries(status=None)]
+    paths = [e.path for e in entries]
+    return (
+        entries,
+        [(index.links(p), index.backlinks(p), index.sources(p)) for p in paths],
+        index.dangling(),
+        index.bad(),
+        index.moc_counts(),
+        [
+            [(h.entry.path, h.score) for h in index.search(q, now=NOW)]
+            for q in ("alpha", "beta gamma", "delta")
+        ],
+    )
+
+
+# --- following the files
+
+
+def test_a_note_is_known_by_its_path_and_by_its_id(vault, index):
+    save(vault, CAT, "The cat is called Cleo.", id="omg/fact/cat", created=date(2026, 3, 1), tags=("pets",))
+    synced = index.sync(vault)
+    assert synced.changed == (CAT,)
+    entry = index.entry(CAT)
+    assert entry == index.entry("omg/fact/cat")
+    assert (entry.title, entry.description, entry.created, entry.tags) == (
+        "Cat",
+        "The cat is called Cleo.",
+        date(2026, 3, 1),
+        ("pets",),
+    )
+    assert entry.tokens > 5
+    assert index.entry("nodes/fact/dog") is None
+
+
+def test_a_second_sync_finds_nothing_to_do(vault, index):
+    for n in range(5):
+        save(vault, f"nodes/fact/n{n}", f"Note {n} links to [[n{n - 1}]].", created=date(2026, 3, 1))
+    index.sync(vault)
+    before = everything(index)
+    assert index.sync(vault) == type(index.sync(vault))()
+    assert everything(index) == before
+
+
+def test_a_file_saved_with_the_same_bytes_has_not_changed(vault, index):
+    save(vault, CAT, "The cat is called Cleo.")
+    index.sync(vault)
+    save(vault, CAT, "The cat is called Cleo.")
+    assert index.sync(vault).changed == ()
+
+
+def test_a_save_within_the_same_tick_and_of_the_same_size_is_seen(vault, index):
+    file = vault.root / "a.md"
+    file.write_text("alpha")
+    stamp = file.stat().st_mtime_ns
+    index.sync(vault)
+    file.write_text("gamma")
+    os.utime(file, ns=(stamp, stamp))
+    assert index.sync(vault).changed == ("a",)
+    assert found(index, "gamma") == ["a"]
+
+
+def test_a_sync_of_some_paths_looks_at_no_others(vault, index):
+    save(vault, "a", "alpha")
+    save(vault, "b", "beta")
+    index.sync(vault)
+    save(vault, "a", "gamma")
+    save(vault, "b", "delta")
+    assert index.sync(vault, ["b", "nowhere", "../outside", ".hidden"]).changed == ("b",)
+    assert (found(index, "gamma"), found(index, "delta")) == ([], ["b"])
+
+
+def test_a_first_sync_takes_in_all_whatever_paths_it_is_given(vault, index):
+    save(vault, "a", "alpha")
+    save(vault, "b", "beta")
+    assert index.sync(vault, ["a"]).changed == ("a", "b")
+
+
+def test_a_copy_left_by_a_sync_service_is_no_note(vault, index):
+    save(vault, "a", "alpha")
+    save(vault, "a.sync-conflict-20260301-120000-ABC", "beta")
+    index.sync(vault)
+    index.sync(vault, ["a.sync-conflict-20260301-120000-ABC"])
+    assert [e.path for e in index.entries()] == ["a"]
+
+
+def test_a_deleted_note_is_reported_with_the_messages_it_came_from(vault, index):
+    save(
+        vault,
+        CAT,
+        "The cat is called Cleo.",
+        id="omg/fact/cat",
+        sources=(Source("s", "m1", 1), Source("s", "m2", 2)),
+    )
+    index.sync(vault)
+    (vault.root / f"{CAT}.md").unlink()
+    (gone,) = index.sync(vault, [CAT]).removed
+    assert (gone.path, gone.id, gone.sources) == (CAT, "omg/fact/cat", ("m1", "m2"))
+    assert index.entry(CAT) is None and found(index, "Cleo") == [] and index.citing(["m1"]) == []
+
+
+def test_a_renamed_note_has_moved_and_is_not_removed(vault, index):
+    save(vault, CAT, "The cat is called Cleo.", id="omg/fact/cat")
+    save(vault, "plain", "A person's note without a head.")
+    index.sync(vault)
+    rename(vault, CAT, "pets/cleo")
+    rename(vault, "plain", "pets/plain")
+    synced = index.sync(vault)
+    assert synced.moved == ((CAT, "pets/cleo"), ("plain", "pets/plain"))
+    assert synced.removed == () and synced.changed == ("pets/cleo", "pets/plain")
+    assert index.entry("omg/fact/cat").path == "pets/cleo" and index.entry(CAT) is None
+
+
+def test_a_note_that_turns_up_before_its_old_file_is_missed_has_moved(vault, index):
+    save(vault, CAT, "The cat is called Cleo.", id="omg/fact/cat")
+    index.sync(vault)
+    rename(vault, CAT, "pets/cleo")
+    assert index.sync(vault, ["pets/cleo"]).moved == ((CAT, "pets/cleo"),)
+    assert index.sync(vault, [CAT]).removed == ()
+
+
+def test_a_copied_note_has_not_moved(vault, index):
+    save(vault, CAT, "The cat is called Cleo.", id="omg/fact/cat")
+    index.sync(vault)
+    shutil.copy(vault.root / f"{CAT}.md", vault.root / "copy.md")
+    assert index.sync(vault).moved == ()
+    assert len(index.entries()) == 2
+
+
+def test_a_file_that_is_no_note_is_reported_and_costs_no_other_anything(vault, index):
+    save(vault, "good", "alpha")
+    save(vault, "broken", "---\nid: [unclosed\n---\nbeta\n")
+    (vault.root / "latin.md").write_bytes("---\nid: x\n---\nchâteau".encode("latin-1"))
+    age(vault.root / "latin.md")
+    synced = index.sync(vault)
+    assert synced.changed == ("good",) and synced.bad.keys() == {"broken", "latin"} == index.bad().keys()
+    assert "UTF-8" in index.bad()["latin"] and found(index, "alpha") == ["good"]
+    assert index.sync(vault).bad == {}  # nothing new
+    save(vault, "broken", "---\nid: x\n---\nbeta\n")
+    (vault.root / "latin.md").unlink()
+    assert index.sync(vault).changed == ("broken",)
+    assert index.bad() == {} and found(index, "beta") == ["broken"]
+
+
+def test_a_note_that_breaks_is_not_taken_for_deleted(vault, index):
+    save(vault, CAT, "The cat is called Cleo.", sources=(Source("s", "m1", 1),))
+    index.sync(vault)
+    save(vault, CAT, "---\nid: [unclosed\n---\n")
+    synced = index.sync(vault)
+    assert synced.removed == () and synced.bad.keys() == {CAT}
+
+
+def test_a_vault_out_of_reach_leaves_the_index_as_it_was(vault, index, tmp_path):
+    vault.write("a", b"alpha\n", None)
+    index.sync(vault)
+    vault.root.rename(tmp_path / "elsewhere")
+    with pytest.raises(NotFound):
+        index.sync(vault)
+    assert found(index, "alpha") == ["a"]
+
+
+PATHS = ("a", "b", "x/a", "x/c", "mocs/moc-facts")
+BODIES = (
+    "alpha [[a]] [[b|beta]]",
+    "# Delta\n\nbeta gamma [[x/a]] [[c]]",
+    "---\nid: same\naliases: [a]\nlinks: ['[[mocs/moc-facts]]']\n---\n\ngamma [[mocs/moc-facts]]",
+    "---\ntype: moc\n---\n\n[[a]] [[b]] [[x/c]]",
+    "---\nid: [broken\n---\nalpha",
+    "---\ntype: fact\nstatus: superseded\nsuperseded_by: '[[b]]'\nsources: [{sessionKey: s, id: m1, timestamp: 1}]\n---\nalpha delta",
+)
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(("save", "delete", "move")), st.sampled_from(PATHS), st.integers(0, len(BODIES) - 1)
+    ),
+    max_size=12,
+)
+
+
+@given(steps=STEPS, cuts=st.sets(st.integers(0, 11)), partial=st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_an_index_that_followed_every_change_equals_one_made_afterwards(
+    tmp_path_factory, steps, cuts, partial
+):
+    home = tmp_path_factory.mktemp("law")
+    (home / "vault").mkdir()
+    vault, index = Vault(home / "vault"), Index(home / "a.db")
+    index.sync(vault)
+    touched = []
+    for n, (what, path, body) in enumerate(steps):
+        file = vault.root / f"{path}.md"
+        other = PATHS[body % len(PATHS)]
+        if what == "save":
+            save(vault, path, BODIES[body])
+        elif what == "delete":
+            file.unlink(missing_ok=True)
+        elif file.exists():
+            rename(vault, path, other)
+        touched += [path, other]
+        if n in cuts:
+            index.sync(vault, touched if partial else None)
+            touched = []
+    index.sync(vault, touched if partial else None)
+    anew = Index(home / "b.db")
+    anew.sync(vault)
+    assert everything(index) == everything(anew)
+    index.close()
+    anew.close()
+    shutil.rmtree(home)
+
+
+# --- links
+
+
+def test_a_link_leads_by_path_id_alias_or_the_end_of_a_path_in_any_case(vault, index):
+    save(
+        vault,
+        "nodes/preference/answer-style",
+        "Short.",
+        id="omg/preference/answer-style",
+        aliases=("inbox/Old Name",),
+    )
+    index.sync(vault)
+    for link in (
+        *(
+            "nodes/preference/answer-style",
+            "omg/preference/answer-style",
+            "inbox/old name",
+            "preference/answer-style",
+        ),
+        *(
+            "Answer-Style",
+            "NODES/Preference/ANSWER-style.md",
+            "/nodes/preference/answer-style",
+            "../preference/answer-style",
+        ),
+    ):
+        assert index.resolve(link) == "nodes/preference/answer-style", link
+    for link in ("style", "nswer-style", "answer-style/x", "", "other/answer-style"):
+        assert index.resolve(link) is None, link
+
+
+def test_a_name_that_fits_two_notes_leads_to_neither_and_says_which(vault, index):
+    save(vault, "x/plan", "alpha")
+    save(vault, "y/plan", "beta")
+    save(vault, "z", "See [[plan]], [[x/plan]] and [[missing]].")
+    index.sync(vault)
+    assert index.resolve("plan") is None
+    assert index.ambiguous("plan") == ["x/plan", "y/plan"] and index.ambiguous("x/plan") == []
+    assert index.dangling() == [("z", "missing"), ("z", "plan")]
+    assert index.links("z") == ["x/plan"]
+
+
+def test_a_path_is_meant_before_an_id_and_an_id_before_an_alias(vault, index):
+    save(vault, "a", "x", id="other/a")
+    save(vault, "b", "x", id="a/b")
+    save(vault, "c", "x", id="c/c", aliases=("a", "a/b", "only"))
+    index.sync(vault)
+    assert [index.resolve(n) for n in ("a", "a/b", "only")] == ["a", "b", "c"]
+
+
+def test_a_dangling_link_finds_its_note_once_that_is_written(vault, index):
+    save(vault, "a", "See [[x/later]].")
+    index.sync(vault)
+    assert index.dangling() == [("a", "x/later")]
+    save(vault, "x/later", "beta")
+    index.sync(vault, ["x/later"])
+    assert index.dangling() == [] and index.backlinks("x/later") == ["a"]
+    (vault.root / "x/later.md").unlink()
+    index.sync(vault, ["x/later"])
+    assert index.dangling() == [("a", "x/later")] and index.links("a") == []
+
+
+def test_links_in_the_head_come_first_and_one_in_code_is_none(vault, index):
+    save(vault, "a", "See [[b]], `[[code]]` and [[c]].", links=("mocs/moc-facts", "c"))
+    for path in ("b", "c", "mocs/moc-facts"):
+        save(vault, path, "x")
+    index.sync(vault)
+    assert index.links("a") == ["mocs/moc-facts", "c", "b"]
+
+
+def test_a_map_lists_what_links_to_it_first_else_what_is_of_its_type(vault, index):
+    save(vault, "mocs/moc-facts", "# Facts", type="moc")
+    save(vault, "mocs/moc-garden", "# Garden", type="moc", links=("mocs/moc-facts",))
+    save(vault, "nodes/fact/rose", "Roses.", links=("mocs/moc-garden", "mocs/moc-facts"))
+    save(vault, "nodes/fact/tax", "Taxes.", links=("mocs/moc-open-loops",), loop="open")
+    save(vault, "nodes/fact/old", "Old.", status="dormant")
+    index.sync(vault)
+    assert [e.path for e in index.entries(moc="mocs/moc-garden")] == ["nodes/fact/rose"]
+    assert [e.path for e in index.entries(moc="mocs/moc-facts")] == ["mocs/moc-garden", "nodes/fact/tax"]
+    assert [e.path for e in index.entries(loop="open")] == ["nodes/fact/tax"]
+    assert [e.path for e in index.entries(type="fact", status="dormant")] == ["nodes/fact/old"]
+
+
+def test_the_index_knows_the_maps_of_the_types_as_the_maps_do():
+    assert {t: HOMES[t] for t in (*TYPES, "reflection")} == {t: maps.home(t) for t in (*TYPES, "reflection")}
+
+
+@given(st.text(max_size=30))
+def test_a_name_compared_twice_is_compared_once(text):
+    assert key(key(text)) == key(text) or ".md" in key(text) or not text.isascii()
+
+
+# --- the archive
+
+
+def test_the_archive_is_read_from_where_it_was_left(index, tmp_path):
+    folder = archive(tmp_path / "archive", said(1, "hello"), said(2, "again"))
+    assert index.archive(folder) == 2
+    assert index.archive(folder) == 0
+    archive(folder, said(3, "later"), said(2, "again"))
+    assert index.archive(folder) == 1
+    assert index.seen(["m1", "m3", "m9", said(2, "again").key]) == {"m1", "m3", said(2, "again").key}
+    assert [m.text for m in index.messages(["m3", "m1"])] == ["hello", "later"]
+
+
+def test_a_line_still_being_written_is_left_for_later_and_a_torn_one_costs_itself(index, tmp_path):
+    folder = archive(tmp_path / "archive", said(1, "hello"))
+    file = folder / "2026-03.jsonl"
+    line = message_to_json(said(2, "a line separator \u2028 inside"), "s")
+    file.write_text(file.read_text() + "{torn\n" + line[:20], encoding="utf-8")
+    assert index.archive(folder) == 1
+    file.write_text(file.read_text() + line[20:] + "\n", encoding="utf-8")
+    assert index.archive(folder) == 1
+    assert index.messages(["m2"])[0].text == "a line separator \u2028 inside"
+
+
+def test_an_archive_that_was_rewritten_is_read_again_and_what_it_lost_is_forgotten(vault, index, tmp_path):
+    folder = archive(tmp_path / "archive", *(said(n, f"secret{n} word") for n in range(5)))
+    index.archive(folder)
+    file = folder / "2026-03.jsonl"
+    file.write_text(
+        "".join(line for line in file.read_text().splitlines(keepends=True) if "secret2" not in line)
+    )
+    archive(folder, said(9, "a line that makes it longer than it ever was, so that size alone says nothing"))
+    index.archive(folder)
+    assert index.seen(["m1", "m2", "m9"]) == {"m1", "m9"}
+    assert index.search_raw("secret2") == []
+    file.unlink()
+    index.archive(folder)
+    assert index.seen(["m1", "m9"]) == set()
+
+
+def test_messages_are_shown_with_what_was_said_around_them(index, tmp_path):
+    folder = archive(tmp_path / "archive", *(said(n, f"text {n}") for n in range(6)))
+    archive(folder, said(7, "elsewhere"), session="other")
+    index.archive(folder)
+    assert [m.id for m in index.around("m3", 1)] == ["m2", "m3", "m4"]
+    assert [m.id for m in index.around("m0")] == ["m0", "m1", "m2"]
+    assert index.around("m99") == []
+
+
+def test_the_archive_is_searched_by_words_and_by_what_was_said_beside(index, tmp_path):
+    talk = [
+        "Did you see the aurora in Tromsø?",
+        "Yes, on the second night!",
+        "Great.",
+        "What about lunch?",
+        "Soup, please.",
+    ]
+    folder = archive(tmp_path / "archive", *(said(n, text, sender="Ines") for n, text in enumerate(talk)))
+    index.archive(folder)
+    hits = index.search_raw("When did they see the aurora?", 3)
+    assert [(m.id, session) for m, session, _ in hits][:2] == [("m0", "s"), ("m1", "s")]
+    assert hits[0][2] > hits[1][2] > 0
+    assert index.search_raw("") == index.search_raw("?!") == []
+
+
+def test_a_note_is_found_by_the_talk_it_came_from_whichever_is_known_first(vault, index, tmp_path):
+    talk = [
+        said(1, "How was the trip to Lisbon?"),
+        said(2, "We ate at Ramiro."),
+        said(3, "The clams, of course!"),
+    ]
+    save(
+        vault,
+        "nodes/fact/dinner",
+        "They had dinner at a restaurant.",
+        sources=(Source("s", "m2", talk[1].timestamp),),
+    )
+    index.sync(vault)
+    assert found(index, "Ramiro") == found(index, "clams") == []
+    folder = archive(tmp_path / "archive", *talk[:2])
+    index.archive(folder)
+    assert (
+        found(index, "Ramiro") == found(index, "Lisbon") == ["nodes/fact/dinner"]
+        and found(index, "clams") == []
+    )
+    archive(folder, talk[2])
+    index.archive(folder)
+    assert found(index, "clams") == ["nodes/fact/dinner"]
+    index.forget_messages(["m1"])
+    assert found(index, "Lisbon") == [] and index.seen(["m1"]) == set()
+    anew = Index(tmp_path / "anew.db")
+    anew.archive(folder)
+    anew.sync(vault)
+    assert found(anew, "Lisbon") == found(anew, "clams") == ["nodes/fact/dinner"]
+    anew.close()
+
+
+def test_what_was_said_half_a_day_later_is_another_talk(vault, index, tmp_path):
+    near, late = said(1, "We ate at Ramiro."), said(2, "The boiler is broken.")
+    late = replace(late, timestamp=near.timestamp + 12 * 3_600_000)
+    save(vault, "a", "A dinner.", type="fact", sources=(Source("s", "m1", near.timestamp),))
+    index.archive(archive(tmp_path / "archive", near, late))
+    index.sync(vault)
+    assert found(index, "Ramiro") == ["a"] and found(index, "boiler") == []
+
+
+# --- vectors
+
+
+def test_vectors_are_made_in_steps_and_words_find_notes_meanwhile(vault, tmp_path):
+    for n in range(7):
+        save(vault, f"n{n}", f"alpha {'x' * n} beta")
+    index = Index(tmp_path / "v.db", Letters())
+    index.sync(vault)
+    assert len(found(index, "alpha")) == 7
+    assert [index.embed(3) for _ in range(4)] == [3, 3, 1, 0]
+    assert len(found(index, "alpha")) == 7
+
+
+def test_a_question_reaches_the_model_only_once_it_is_loaded(vault, tmp_path):
+    save(vault, "a", "alpha")
+    model = Letters()
+    index = Index(tmp_path / "v.db", model)
+    index.sync(vault)
+    found(index, "alpha")
+    assert model.asked == []
+    while index.embed():
+        pass
+    found(index, "alpha", vectors=False)
+    assert "alpha" not in model.asked
+    found(index, "alpha")
+    assert "alpha" in model.asked
+
+
+def test_only_a_note_whose_text_changed_is_embedded_again(vault, tmp_path):
+    save(vault, "a", "alpha", type="fact", created=date(2026, 1, 1))
+    save(vault, "b", "beta")
+    model = Letters()
+    index = Index(tmp_path / "v.db", model)
+    index.sync(vault)
+    assert index.embed() == 2
+    save(vault, "a", "alpha", type="fact", created=date(2026, 2, 2))
+    index.sync(vault)
+    assert index.embed() == 0
+    save(vault, "a", "alpha gamma", type="fact", created=date(2026, 2, 2))
+    index.sync(vault)
+    assert index.embed() == 1 and index.embed() == 0
+
+
+def test_another_model_finds_by_its_own_vectors_alone(vault, tmp_path):
+    for name in ("aaab", "cccd"):
+        save(vault, name, name)
+    first, second = Letters("first"), Letters("second", sign=-1.0)  # as far from the first's as can be
+    index = Index(tmp_path / "v.db", first)
+    index.sync(vault)
+    while index.embed():
+        pass
+    assert found(index, "abba") == ["aaab"]
+    index.close()
+    index = Index(tmp_path / "v.db", second)
+    index.sync(vault)
+    assert found(index, "abba") == found(index, "dcdc") == []
+    index.embed(1)
+    assert sorted(found(index, "abba") + found(index, "dcdc")) in (
+        ["aaab"],
+        ["cccd"],
+    )  # the other is not compared
+    while index.embed():
+        pass
+    assert (found(index, "abba"), found(index, "dcdc")) == (["aaab"], ["cccd"])
+    index.close()
+
+
+def test_a_note_that_changes_while_it_is_embedded_does_not_get_the_old_vector(vault, tmp_path):
+    save(vault, "a", "alpha")
+
+    class Slow(Letters):
+        def __call__(self, texts):
+            if any("alpha" in t for t in texts):
+                save(vault, "a", "beta")
+                index.sync(vault)
+            return super().__call__(texts)
+
+    index = Index(tmp_path / "v.db", Slow())
+    index.sync(vault)
+    index.embed()
+    assert index.embed() == 1 and index.embed() == 0
+
+
+def test_a_deleted_note_is_near_to_nothing(vault, tmp_path):
+    save(vault, "a", "aaab")
+    save(vault, "b", "abcd")
+    index = Index(tmp_path / "v.db", Letters())
+    index.sync(vault)
+    index.embed()
+    assert found(index, "abba") == ["a", "b"]
+    (vault.root / "a.md").unlink()
+    index.sync(vault)
+    assert found(index, "abba") == ["b"]
+
+
+def test_a_model_that_cannot_be_loaded_leaves_words(vault, tmp_path, caplog):
+    def broken():
+        raise RuntimeError("no torch today")
+
+    save(vault, "a", "alpha")
+    index = Index(tmp_path / "v.db", embed.Model("broken", broken))
+    index.sync(vault)
+    assert index.embed() == 0 and "no torch today" in caplog.text
+    assert found(index, "alpha") == ["a"]
+
+
+def test_minilm_finds_what_shares_no_word_with_the_question(vault, tmp_path):
+    pytest.importorskip("sentence_transformers")
+    save(vault, "cat", "Her kitten is called Cleo and sleeps all day.")
+    save(vault, "tax", "The tax return is due at the end of May.")
+    save(vault, "bread", "Sourdough wants two days in the fridge.")
+    model = embed.load("minilm")
+    index = Index(tmp_path / "v.db", model)
+    index.sync(vault)
+    assert found(index, "Does she have a pet?") == []
+    assert index.embed() == 3
+    (first, *_) = index.search("Does she have a pet?", now=NOW)
+    assert first.entry.path == "cat" and "close in meaning" in first.why
+    assert model.dim == 384
+
+
+# --- what may happen to the file
+
+
+def lines_of(caplog):
+    return [r.getMessage() for r in caplog.records if r.name.startswith("omg.index")]
+
+
+def ruin_with_text(file):
+    file.write_text("this is no database, and never was one" * 200)
+
+
+def ruin_the_middle(file):
+    with file.open("r+b") as f:
+        f.seek(8192)
+        f.write(b"\xff" * (file.stat().st_size - 8192))
+
+
+def truncate(file):
+    with file.open("r+b") as f:
+        f.truncate(5000)
+
+
+def empty(file):
+    file.write_bytes(b"")
+
+
+def make_older(file):
+    db = sqlite3.connect(file)
+    db.execute("pragma user_version=0")
+    db.execute("drop table link")
+    db.commit()
+    db.close()
+
+
+@pytest.mark.parametrize("ruin", [ruin_with_text, ruin_the_middle, truncate, empty, make_older, os.unlink])
+@pytest.mark.parametrize("open_meanwhile", [True, False])
+def test_an_index_that_is_of_no_use_is_made_anew_with_one_line(vault, tmp_path, caplog, ruin, open_meanwhile):
+    file = tmp_path / "index.db"
+    for n in range(50):
+        save(vault, f"n{n}", f"alpha number{n} [[n{n - 1}]]", sources=(Source("s", "m1", 1_772_000_060_000),))
+    folder = archive(tmp_path / "archive", said(1, "a word that only the archive has: zanzibar"))
+    index = Index(file, patience_s=1)
+    index.archive(folder)
+    index.sync(vault)
+    before = everything(index)
+    if not open_meanwhile or ruin is not os.unlink:
+        index.close()
+        for suffix in ("-wal", "-shm"):
+            file.with_name(file.name + suffix).unlink(missing_ok=True)
+    ruin(file)
+    caplog.clear()
+    caplog.set_level(logging.INFO)
+    if not open_meanwhile:
+        index = Index(file, patience_s=1)
+        index.archive(folder)
+        index.sync(vault)
+    assert len(found(index, "zanzibar", k=100)) == 50
+    assert everything(index) == before
+    assert [m.id for m, _, _ in index.search_raw("zanzibar")] == ["m1"]
+    if ruin is not os.unlink or open_meanwhile:
+        assert len(lines_of(caplog)) == 1 and str(file) in lines_of(caplog)[0]
+    index.close()
+
+
+def test_an_index_that_somebody_keeps_locked_is_replaced(vault, tmp_path, caplog):
+    save(vault, "a", "alpha")
+    index = Index(tmp_path / "index.db", patience_s=0.2)
+    index.sync(vault)
+    caplog.set_level(logging.INFO)
+    caplog.clear()
+    holder = sqlite3.connect(tmp_path / "index.db", isolation_level=None)
+    holder.execute("begin exclusive")
+    save(vault, "b", "beta")
+    assert found(index, "alpha") == ["a"]  # a reader does not mind
+    index.sync(vault)
+    assert found(index, "beta") == ["b"]
+    assert len(lines_of(caplog)) == 1 and "locked" in lines_of(caplog)[0]
+    holder.close()
+    index.close()
+
+
+def test_a_rebuild_leaves_no_byte_of_what_is_gone(vault, index, tmp_path):
+    save(vault, "a", "The word is xylophone.")
+    folder = archive(tmp_path / "archive", said(1, "glockenspiel"))
+    index.archive(folder)
+    index.sync(vault)
+    save(vault, "a", "The word is gone.")
+    (folder / "2026-03.jsonl").unlink()
+    index.rebuild(vault, folder)
+    index.close()
+    data = b"".join(f.read_bytes() for f in tmp_path.glob("index.db*"))
+    assert b"xylophone" not in data and b"glockenspiel" not in data and b"gone" in data
+
+
+def test_the_index_is_for_its_owner_alone(index):
+    assert index.file.stat().st_mode & 0o077 == 0
+
+
+# --- many at once
+
+
+def test_readers_do_not_wait_for_a_writer(vault, index):
+    for n in range(20):
+        save(vault, f"n{n}", "alpha")
+    index.sync(vault)
+    writer = sqlite3.connect(index.file, isolation_level=None)
+    writer.execute("begin immediate")
+    writer.execute("update note set title = 'changed'")
+    began = time.monotonic()
+    assert len(found(index, "alpha", k=30)) == 20
+    assert index.entry("n1").title == "N1"
+    assert time.monotonic() - began < 0.5
+    writer.execute("rollback")
+    writer.close()
+
+
+def test_threads_may_ask_while_another_syncs(vault, index):
+    for n in range(60):
+        save(vault, f"n{n}", f"alpha beta{n} [[n{(n + 1) % 60}]]")
+    index.sync(vault)
+    stop, wrong = threading.Event(), []
+
+    def ask():
+        while not stop.is_set():
+            try:
+                hits = found(index, "alpha", k=100)
+                if len(hits) != 60 or len(index.entries()) != 60:
+                    wrong.append(len(hits))
+            except Exception as e:
+                wrong.append(e)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for round in range(10):
+        for n in range(0, 60, 7):
+            save(vault, f"n{n}", f"alpha gamma{round} [[n{(n + 1) % 60}]]")
+        index.sync(vault)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_another_process_sees_what_this_one_wrote_and_the_other_way_round(vault, index, tmp_path):
+    save(vault, "a", "alpha")
+    index.sync(vault)
+    code = (
+        "import sys; from datetime import *; from pathlib import Path; from omg.index import Index; from omg.vault import Vault\n"
+        "index, vault = Index(Path(sys.argv[1])), Vault(Path(sys.argv[2]))\n"
+        "print([h.entry.path for h in index.search('alpha', now=datetime.now(UTC))])\n"
+        "(vault.root / 'b.md').write_text('alpha beta'); index.sync(vault); index.close()"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code, index.file, vault.root], capture_output=True, text=True, check=True
+    )
+    assert out.stdout == "['a']\n"
+    assert found(index, "beta") == ["b"]
+
+
+def test_what_another_process_deleted_and_made_anew_is_read_from_the_new_file(vault, index, tmp_path):
+    save(vault, "a", "alpha")
+    index.sync(vault)
+    assert found(index, "alpha") == ["a"]
+    for file in tmp_path.glob("index.db*"):
+        file.unlink()
+    save(vault, "a", "beta")
+    other = Index(index.file)
+    other.sync(vault)
+    assert found(index, "beta") == ["a"] and found(index, "alpha") == []
+    other.close()
+
+
+def test_a_parse_of_what_was_rendered_is_what_the_index_lists(vault, index):
+    node = Node("nodes/decision/db", "omg/decision/db", "Use sqlite.", "decision", priority="high", event="2026-03-05..2026-03-06", loop="done", origin="user", generation=2, superseded_by="nodes/decision/new")  # fmt: skip
+    (vault.root / "nodes/decision").mkdir(parents=True)
+    (vault.root / "nodes/decision/db.md").write_text(render(node))
+    save(vault, "nodes/decision/new", "Use files.", type="decision")
+    index.sync(vault)
+    entry = index.entry("omg/decision/db")
+    read = parse((vault.root / "nodes/decision/db.md").read_text(), node.path)
+    assert (entry.priority, entry.event, entry.loop, entry.origin, entry.generation) == (read.priority, read.event, read.loop, read.origin, read.generation)  # fmt: skip
+    assert entry.superseded_by == "nodes/decision/new"

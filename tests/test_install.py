@@ -1,0 +1,340 @@
+"""
+What `omg install` changes in OpenClaw's configuration, that `omg uninstall` takes it back, and that the doctor
+names each setting that is broken. The same against the real gateway: tests/gateway/test_install.py.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import openclaw_command
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omg import config as configuration
+from omg.doctor import Finding, check_gateway
+from omg.errors import GatewayError, OmgError
+from omg.home import Home
+from omg.install import command, install, leftovers, settings, uninstall
+from omg.openclaw import OpenClaw, reachable_by_others, workspace
+
+Json = dict[str, Any]
+BARE: Json = {"gateway": {"mode": "local", "port": 9}, "agents": {"defaults": {"workspace": "/nowhere/ws"}}}
+ALONE = {"telegram": {"dmPolicy": "allowlist", "allowFrom": ["1"]}}
+OTHERS = {"telegram": {"dmPolicy": "allowlist", "allowFrom": ["1", "2"]}}
+
+
+@pytest.fixture
+def claw(tmp_path: Path) -> OpenClaw:
+    """An OpenClaw with the barest configuration; its gateway is down."""
+    state = tmp_path / "openclaw"
+    state.mkdir()
+    (state / "openclaw.json").write_text(json.dumps(BARE))
+    return OpenClaw(state, state / "openclaw.json", (str(openclaw_command.made(tmp_path / "bin")),))
+
+
+@pytest.fixture
+def examined(claw: OpenClaw, home: Path) -> Iterator[Callable[[], list[Finding]]]:
+    opened: list[Home] = []
+
+    def examine() -> list[Finding]:
+        opened.append(Home(configuration.load(home)))
+        return list(check_gateway(opened[-1], claw))
+
+    yield examine
+    for one in opened:
+        one.close()
+
+
+def change(claw: OpenClaw, over: Json) -> None:
+    claw.file.write_text(json.dumps(openclaw_command.merged(claw.config(), over)))
+
+
+def calls(claw: OpenClaw) -> list[str]:
+    file = claw.state / "calls"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+# --- install
+
+
+def test_installing_gives_the_plugin_what_it_needs_and_no_more(claw: OpenClaw, home: Path) -> None:
+    steps = list(install(claw, home))
+    entry = {
+        "enabled": True,
+        "hooks": {"allowConversationAccess": True},
+        "config": {"home": str(home), "command": command()},
+    }
+    assert claw.config() == {**BARE, "plugins": {"entries": {"omg": entry}}}
+    assert {"index.js", "openclaw.plugin.json"} <= {p.name for p in claw.plugin.iterdir()}
+    assert (claw.plugin / "skills" / "observational-memory-graph" / "SKILL.md").exists()
+    assert configuration.load(home).vaults == {"agent:main:main": Path("/nowhere/ws/memory/omg")}
+    assert any("your crontab" in step.note and "20 4 * * *" in step.note for step in steps)
+    assert any("500,000 tokens a day" in step.what for step in steps)
+
+
+def test_a_dry_run_changes_nothing(claw: OpenClaw, home: Path) -> None:
+    told = [step.what for step in install(claw, home, dry_run=True)]
+    assert len(told) >= 6
+    assert claw.config() == BARE
+    assert not home.exists()
+    assert not calls(claw)
+
+
+def test_installing_again_changes_nothing_and_asks_nothing(claw: OpenClaw, home: Path) -> None:
+    list(install(claw, home))
+    before, asked = tree(claw.state.parent), calls(claw)
+    assert [step.what for step in install(claw, home) if step.changed] == []
+    assert calls(claw) == asked
+    assert tree(claw.state.parent) == before
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_the_self_test_leaves_no_trace(claw: OpenClaw, home: Path, tmp_path: Path) -> None:
+    steps = list(install(claw, home))
+    assert any("a test turn became a note" in step.what for step in steps)
+    assert not any(b"selftest" in data for data in tree(tmp_path).values())
+    assert not (home / "graphs").exists()
+
+
+def test_where_others_can_write_to_the_agent_no_vault_lies_in_its_workspace(
+    claw: OpenClaw, home: Path
+) -> None:
+    change(claw, {"channels": OTHERS})
+    list(install(claw, home))
+    assert configuration.load(home).vaults == {}
+
+
+def test_a_vault_that_is_there_already_stays_where_it_is(claw: OpenClaw, home: Path) -> None:
+    begun = Home(configuration.load(home))
+    begun.graph(begun.identity_of("agent:main:main"))  # type: ignore[arg-type]
+    begun.close()
+    list(install(claw, home))
+    assert configuration.load(home).vaults == {}
+
+
+def test_a_plugin_that_openclaw_did_not_take_is_an_error(claw: OpenClaw, home: Path) -> None:
+    (claw.state / "sulking").touch()
+    with pytest.raises(GatewayError, match="did not install"):
+        list(install(claw, home))
+
+
+def test_a_home_too_deep_for_a_socket_is_refused_before_anything_is_done(
+    claw: OpenClaw, tmp_path: Path
+) -> None:
+    with pytest.raises(OmgError, match="OMG_HOME"):
+        list(install(claw, tmp_path / ("x" * 120)))
+    assert claw.config() == BARE
+
+
+def test_without_a_configuration_the_way_to_one_is_named(claw: OpenClaw, home: Path) -> None:
+    claw.file.unlink()
+    with pytest.raises(GatewayError, match="openclaw onboard"):
+        list(install(claw, home))
+
+
+def test_several_agents_are_each_asked_with_their_own_model() -> None:
+    config = {"agents": {"entries": {"main": {}, "work": {}}}}
+    assert settings(config, Path("/h"))["llm"] == {"allowAgentIdOverride": True}
+
+
+# --- uninstall
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        BARE,
+        {**BARE, "plugins": {}},
+        {**BARE, "plugins": {"entries": {}}},
+        {**BARE, "plugins": {"allow": ["telegram"], "entries": {"telegram": {"enabled": True}}}},
+        {**BARE, "plugins": {"deny": ["omg", "x"]}},
+        {**BARE, "plugins": {"entries": {"omg": {"enabled": False}}}},
+    ],
+    ids=["no plugins", "empty", "no entries", "an allow list", "denied before", "disabled before"],
+)  # fmt: skip
+def test_uninstalling_leaves_the_configuration_as_it_was(claw: OpenClaw, home: Path, before: Json) -> None:
+    claw.file.write_text(json.dumps(before))
+    list(install(claw, home))
+    assert claw.config() != before
+    list(uninstall(claw, home))
+    assert comparable(claw.config()) == comparable(before)
+    assert (home / "openclaw.json.before-omg").exists()
+    assert not claw.plugin.exists()
+
+
+def comparable(config: Json) -> Json:
+    """A list's order is not what a person set."""
+    plugins = {k: sorted(v) if isinstance(v, list) else v for k, v in config.get("plugins", {}).items()}
+    return {**config, "plugins": plugins} if "plugins" in config else config
+
+
+def test_what_the_user_changed_since_stays(claw: OpenClaw, home: Path) -> None:
+    list(install(claw, home))
+    change(claw, {"plugins": {"entries": {"browser": {"enabled": False}}}, "logging": {"level": "debug"}})
+    list(uninstall(claw, home))
+    expected = {
+        **BARE,
+        "plugins": {"entries": {"browser": {"enabled": False}}},
+        "logging": {"level": "debug"},
+    }
+    assert claw.config() == expected
+
+
+def test_the_vault_outlives_the_uninstall_and_a_second_install_finds_it(claw: OpenClaw, home: Path) -> None:
+    change(claw, {"channels": OTHERS})
+    list(install(claw, home))
+    opened = Home(configuration.load(home))
+    graph = opened.graph(opened.identity_of("agent:main:main"))  # type: ignore[arg-type]
+    opened.close()
+    list(uninstall(claw, home))
+    assert (graph.vault.root / "index.md").exists()
+    change(claw, {"channels": None})
+    list(install(claw, home))
+    assert configuration.load(home).vaults == {}  # not a new one in the workspace
+
+
+values = st.none() | st.booleans() | st.text(max_size=3)
+sections = st.dictionaries(
+    st.sampled_from(["omg", "x", "y"]), st.fixed_dictionaries({}, optional={"enabled": st.booleans()})
+)
+lists = st.lists(st.sampled_from(["omg", "x", "y"]), max_size=3, unique=True)
+
+
+@given(st.fixed_dictionaries({}, optional={"plugins": st.fixed_dictionaries({}, optional={"entries": sections, "allow": lists, "deny": lists})}))  # fmt: skip
+def test_what_installing_adds_to_any_configuration_uninstalling_takes_out(before: Json) -> None:
+    from omg.install import admission
+
+    def patched(config: Json, over: Json) -> Json:
+        return openclaw_command.merged(config, over)
+
+    now = patched(before, admission(before))
+    now = patched(now, {"plugins": {"entries": {"omg": settings(now, Path("/h"))}}})
+    assert admission(now) == {}
+    assert settings(now, Path("/h")) == {}
+    assert comparable(patched(now, leftovers(now, before))) == comparable(before)
+
+
+# --- doctor
+
+
+def test_after_installing_the_doctor_finds_nothing_wrong(
+    claw: OpenClaw, home: Path, examined: Callable[[], list[Finding]]
+) -> None:
+    list(install(claw, home))
+    assert {f.level for f in examined()} <= {"ok", "note"}
+
+
+BROKEN: dict[str, tuple[Json, str, str]] = {
+    "conversation access removed": (
+        {"plugins": {"entries": {"omg": {"hooks": {"allowConversationAccess": None}}}}},
+        "fail", "hooks.allowConversationAccess",
+    ),
+    "conversation access refused": (
+        {"plugins": {"entries": {"omg": {"hooks": {"allowConversationAccess": False}}}}},
+        "fail", "hooks.allowConversationAccess",
+    ),
+    "prompt injection refused": (
+        {"plugins": {"entries": {"omg": {"hooks": {"allowPromptInjection": False}}}}},
+        "fail", "hooks.allowPromptInjection",
+    ),
+    "not on the allow list": ({"plugins": {"allow": ["telegram"]}}, "fail", "plugins.allow"),
+    "on the deny list": ({"plugins": {"deny": ["omg"]}}, "fail", "plugins.deny"),
+    "plugins switched off": ({"plugins": {"enabled": False}}, "fail", "plugins.enabled"),
+    "entry disabled": ({"plugins": {"entries": {"omg": {"enabled": False}}}}, "fail", "omg.enabled"),
+    "another home": ({"plugins": {"entries": {"omg": {"config": {"home": "/elsewhere"}}}}}, "fail", "config.home"),
+    "the command gone": (
+        {"plugins": {"entries": {"omg": {"config": {"command": ["/gone/python"]}}}}}, "fail", "config.command",
+    ),
+    "entry gone": ({"plugins": {"entries": {"omg": None}}}, "fail", "plugins.entries.omg"),
+    "a second agent": ({"agents": {"entries": {"main": {}, "work": {}}}}, "warn", "allowAgentIdOverride"),
+    "one session for all": ({"channels": OTHERS}, "warn", "session.dmScope"),
+    "a vault that others' sessions see": (
+        {"channels": OTHERS, "session": {"dmScope": "per-channel-peer"}}, "fail", "/nowhere/ws/memory/omg",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_the_doctor_names_what_is_broken_and_nothing_else(
+    claw: OpenClaw, home: Path, examined: Callable[[], list[Finding]], broken: str
+) -> None:
+    list(install(claw, home))
+    over, level, where = BROKEN[broken]
+    change(claw, over)
+    wrong = {(f.level, f.where): f.mend for f in examined() if f.level in ("fail", "warn")}
+    if broken == "one session for all":
+        assert wrong.pop(("fail", "/nowhere/ws/memory/omg"))
+    assert len(wrong) == 1, wrong
+    (((found, place), mend),) = wrong.items()
+    assert found == level
+    assert where in place
+    assert mend
+
+
+@pytest.mark.parametrize(
+    "broken", [b for b in BROKEN if b not in ("one session for all", "a vault that others' sessions see")]
+)
+def test_installing_again_mends_it(
+    claw: OpenClaw, home: Path, examined: Callable[[], list[Finding]], broken: str
+) -> None:
+    list(install(claw, home))
+    change(claw, BROKEN[broken][0])
+    list(install(claw, home))
+    assert {f.level for f in examined()} <= {"ok", "note"}
+
+
+def test_a_plugin_folder_that_anyone_may_write_to_is_named(
+    claw: OpenClaw, home: Path, examined: Callable[[], list[Finding]]
+) -> None:
+    list(install(claw, home))
+    claw.plugin.chmod(0o777)
+    assert any(f.level == "fail" and f.where == str(claw.plugin) for f in examined())
+    claw.plugin.chmod(0o755)
+    (claw.plugin / "index.js").write_text("// of last year")
+    assert any("another version" in f.what for f in examined())
+
+
+# --- OpenClaw from outside
+
+
+@pytest.mark.parametrize(
+    ("channels", "reached"),
+    [
+        ({}, []),
+        (ALONE, []),
+        (OTHERS, ["telegram"]),
+        ({"telegram": {}}, ["telegram"]),  # it pairs
+        ({"telegram": {**ALONE["telegram"], "dmPolicy": "open"}}, ["telegram"]),
+        ({"telegram": {**ALONE["telegram"], "allowFrom": ["*"]}}, ["telegram"]),
+        ({"telegram": {**ALONE["telegram"], "groupPolicy": "open"}}, ["telegram"]),
+        ({"telegram": {**ALONE["telegram"], "groups": {"-1": {}}}}, ["telegram"]),
+        ({"telegram": {**ALONE["telegram"], "groups": {"-1": {}}, "groupPolicy": "disabled"}}, []),
+        ({"telegram": {**ALONE["telegram"], "accounts": {"a": {}, "b": {"allowFrom": ["2", "3"]}}}}, ["telegram"]),
+        ({"telegram": {"enabled": False}}, []),
+    ],
+)  # fmt: skip
+def test_who_reaches_the_agent_is_read_off_its_channels(channels: Json, reached: list[str]) -> None:
+    assert reachable_by_others({"channels": channels}) == reached
+
+
+def test_a_workspace_is_where_openclaw_puts_it() -> None:
+    state = Path("/s")
+    assert workspace({}, "main", state) == Path("/s/workspace")
+    assert workspace({}, "work", state) == Path("/s/workspace-work")
+    shared = {"agents": {"defaults": {"workspace": "/w"}, "entries": {"main": {}, "work": {}}}}
+    assert [workspace(shared, a, state) for a in ("main", "work")] == [Path("/w"), Path("/w/work")]
+    own = {"agents": {"defaults": {"workspace": "/w"}, "entries": {"work": {"workspace": "/own"}}}}
+    assert workspace(own, "work", state) == Path("/own")
+
+
+def test_the_plugin_starts_the_python_that_installed_it() -> None:
+    assert command()[0] == sys.executable

@@ -1,0 +1,137 @@
+import json
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omg.config import Config
+from omg.errors import OverBudget
+from omg.llm.ledger import Ledger, Reply, Spent
+
+NOON = datetime(2026, 3, 5, 12, tzinfo=UTC)
+SAID = Reply("text that stays out of the ledger", "openai/m", 100, 20, 0.5)
+
+
+@pytest.fixture
+def open_ledger(tmp_path):
+    def opened(observation=None, zone="UTC", **more):
+        config = Config(home=tmp_path, observation=observation or {}, time={"zone": zone}, **more)
+        return Ledger(tmp_path / "state" / "ledger.jsonl", config)
+
+    return opened
+
+
+def test_a_reply_is_one_line_of_numbers(open_ledger):
+    ledger = open_ledger()
+    ledger.spend(SAID, "observe", NOON)
+    assert json.loads(ledger.file.read_text()) == {
+        "at": "2026-03-05T12:00:00.000+00:00",
+        "day": "2026-03-05",
+        "model": "openai/m",
+        "purpose": "observe",
+        "tokens_in": 100,
+        "tokens_out": 20,
+        "usd": 0.5,
+    }
+    assert ledger.file.stat().st_mode & 0o777 == 0o600
+
+
+@given(st.lists(st.tuples(st.integers(-2, 2), st.integers(0, 10**6), st.booleans()), max_size=30))
+def test_the_sums_are_those_of_the_day_whoever_reads_and_whenever(tmp_path_factory, entries):
+    file = tmp_path_factory.mktemp("l") / "ledger.jsonl"
+    config = Config(home=file.parent, time={"zone": "UTC"})
+    one, other = Ledger(file, config), Ledger(file, config)
+    for day, tokens, by_other in entries:
+        (other if by_other else one).spend(Reply("", "m", tokens, 1), "observe", NOON + timedelta(days=day))
+        one.today(NOON)
+    todays = [tokens + 1 for day, tokens, _ in entries if day == 0]
+    assert one.today(NOON) == other.today(NOON) == Spent(sum(todays), 0.0, len(todays))
+
+
+def test_a_call_reads_only_what_was_appended(open_ledger):
+    ledger = open_ledger()
+    for _ in range(3):
+        ledger.spend(SAID, "observe", NOON)
+    assert ledger.today(NOON).calls == 3
+    ledger.file.write_bytes(
+        b"#" * (ledger.file.stat().st_size - 1) + b"\n"
+    )  # what is behind is not looked at again
+    ledger.spend(SAID, "observe", NOON)
+    assert ledger.today(NOON).calls == 4
+
+
+def test_a_day_is_one_of_the_persons_time_zone(open_ledger):
+    ledger = open_ledger(zone="Pacific/Auckland")  # 12:00 UTC is already tomorrow there
+    ledger.spend(SAID, "observe", NOON)
+    assert ledger.today(NOON).calls == 1
+    assert ledger.today(NOON - timedelta(hours=2)).calls == 0
+
+
+@pytest.mark.parametrize("torn", ['{"at": "2026-03-05T1', '{"day": "2026-03-05", "tokens_in": "x"}\n[]\n\n'])
+def test_a_line_torn_by_a_crash_costs_no_other_line(open_ledger, torn):
+    ledger = open_ledger()
+    ledger.spend(SAID, "observe", NOON)
+    with ledger.file.open("a") as file:
+        file.write(torn)
+    ledger.spend(SAID, "observe", NOON)
+    assert ledger.today(NOON) == Spent(240, 1.0, 2)
+
+
+def test_a_ledger_that_was_deleted_starts_again(open_ledger):
+    ledger = open_ledger()
+    ledger.spend(SAID, "observe", NOON)
+    assert ledger.today(NOON).calls == 1
+    ledger.file.unlink()
+    assert ledger.today(NOON) == Spent()
+    ledger.spend(SAID, "observe", NOON)
+    assert ledger.today(NOON).calls == 1
+
+
+def test_lines_of_many_writers_do_not_mix(open_ledger):
+    ledger = open_ledger()
+    writers = [
+        threading.Thread(target=lambda: [ledger.spend(SAID, "observe", NOON) for _ in range(50)])
+        for _ in range(8)
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert ledger.today(NOON).calls == 400
+
+
+def test_the_cap_names_the_option_the_sum_and_the_remedy(open_ledger):
+    ledger = open_ledger({"daily_budget_tokens": 240})
+    ledger.spend(SAID, "observe", NOON)
+    ledger.check(NOON)
+    ledger.spend(SAID, "reflect", NOON)
+    with pytest.raises(
+        OverBudget, match=r"daily_budget_tokens: 240 of 240 tokens used today; .*raise the cap"
+    ):
+        ledger.check(NOON)
+    ledger.check(NOON + timedelta(days=1))
+
+
+def test_money_has_a_cap_of_its_own(open_ledger):
+    ledger = open_ledger({"daily_budget_usd": 0.5, "model": "openai/m"})
+    ledger.spend(SAID, "observe", NOON)
+    with pytest.raises(OverBudget, match=r"daily_budget_usd: \$0.50 of \$0.50"):
+        ledger.check(NOON)
+
+
+@pytest.mark.parametrize(
+    ("observation", "reflection", "cap"),
+    [
+        ({"model": "gateway"}, {}, 500_000),
+        ({}, {}, 500_000),  # an empty model is `gateway` under the plugin
+        ({"model": ["openai/m", "gateway"]}, {}, 500_000),
+        ({"model": "openai/m"}, {"model": "gateway"}, 500_000),
+        ({"model": "openai/m", "agents": {"main": {"model": "gateway"}}}, {}, 500_000),
+        ({"model": "openai/m"}, {}, None),
+        ({"model": "gateway", "daily_budget_tokens": 7}, {}, 7),
+    ],
+)
+def test_only_the_gateways_model_has_a_cap_that_nobody_set(open_ledger, observation, reflection, cap):
+    assert open_ledger(observation, reflection=reflection).cap_tokens == cap

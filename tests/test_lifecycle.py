@@ -1,0 +1,528 @@
+"""When things happen: steps, rests, cuts, failures and caps of the Observer, and activations of the slice."""
+
+import json
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from openai_server import Fail
+
+from omg import curate, events, inject, tools
+from omg.config import Config, Llm, Observation
+from omg.errors import ModelUnavailable
+from omg.graph import State
+from omg.home import Home
+from omg.llm import Child
+from omg.llm.ledger import Reply
+from omg.observe import batches
+from omg.pace import LONGEST_PAUSE_S, again_at, failed
+
+MAIN = "agent:main:main"
+START = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+
+class Clock:
+    def __init__(self):
+        self.now = START
+
+    def __call__(self):
+        return self.now
+
+    def pass_(self, **time):
+        self.now += timedelta(**time)
+
+
+class Model:
+    """A gateway that answers with one note for each message, and counts."""
+
+    def __init__(self):
+        self.asked, self.error, self.during = [], None, lambda: None
+
+    def __call__(self, question):
+        self.asked.append(question)
+        self.during()
+        if self.error:
+            raise self.error
+        lines = [
+            (*line.split(" ", 3), "")[:4]
+            for line in question.user.split("# Messages")[1].splitlines()
+            if line.startswith("m")
+        ]
+        edits = [
+            {
+                "op": "create",
+                "type": "fact",
+                "title": text[-40:],
+                "description": text[:200],
+                "priority": "medium",
+                "sources": [handle],
+            }
+            for handle, _, who, text in lines
+            if who == "user:"
+        ]
+        return Reply(
+            json.dumps({"edits": edits, "now": {"task": "Plan the trip", "next": "Ask for the date"}}),
+            "scripted",
+            100,
+            50,
+        )
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def model():
+    return Model()
+
+
+@pytest.fixture
+def make(home, clock, model):
+    made = []
+
+    def make(**options):
+        options = {"message_tokens": 1_000, "buffer_tokens": 200, **options}
+        made.append(
+            Home(
+                Config(home=home, observation=Observation(**options), llm=Llm(attempts=1, backoff_s=0)),
+                gateway=model,
+                clock=clock,
+            )
+        )
+        return made[-1]
+
+    yield make
+    for which in made:
+        which.close()
+
+
+@pytest.fixture
+def omg(make):
+    return make()
+
+
+def say(omg, *texts, session=MAIN, reason="turn", at=None):
+    """One turn, dropped and taken in, of messages a second apart; a text of N words has about N tokens."""
+    n = getattr(omg, "count", 0)
+    omg.count = n + len(texts)
+    now = at or omg.clock()
+    entries = []
+    for i, text in enumerate(texts):
+        message = {"role": "user", "content": text} if isinstance(text, str) else text
+        entries.append(
+            {
+                "entryId": f"{session}-{n + i}",
+                "message": {"timestamp": int(now.timestamp() * 1000) + i, **message},
+            }
+        )
+    drop = {"v": 1, "reason": reason, "agentId": "main", "sessionKey": session, "entries": entries}
+    (omg.folder / "spool" / f"{int(now.timestamp() * 1000):015d}-{n}.json").write_text(json.dumps(drop))
+    omg.take_in()
+    return omg.find(MAIN)
+
+
+def words(n, what="lamp"):
+    return " ".join([f"The {what} is"] + ["green"] * n) + "."
+
+
+def given(omg, prompt="What about the lamp?", session=MAIN, model=""):
+    return inject.slice_for(omg.find(MAIN), prompt, session, omg.clock(), omg.config, model)
+
+
+def happened(omg, name):
+    return [e for e in events.told(omg.folder) if e["event"] == name]
+
+
+# --- steps
+
+
+def test_nothing_is_asked_below_the_step_and_one_batch_above_it(omg, model):
+    graph = say(omg, words(150))
+    assert omg.work() == []
+    assert model.asked == []
+    say(omg, words(60, "chair"))
+    assert omg.due(graph) == "step"
+    assert len(omg.work()) == 1
+    assert len(model.asked) == 1
+    assert graph.pending() == []
+    assert omg.work() == []
+
+
+def test_the_step_is_halved_near_the_threshold(omg, model, clock):
+    graph = say(omg, words(60))
+    given(omg)
+    for _ in range(4):
+        say(omg, words(190))
+        omg.work()
+        clock.pass_(seconds=5)
+    assert graph.state().sessions[MAIN].window >= 780
+    assert omg.step(graph.state()) == 100
+    say(omg, words(110))
+    assert omg.due(graph) == "step"
+
+
+@pytest.mark.parametrize(("step", "due"), [("turn", "turn"), (False, None), (0.5, None), (5, "step")])
+def test_a_step_is_a_share_a_number_each_turn_or_never(make, step, due):
+    omg = make(buffer_tokens=step)
+    assert omg.due(say(omg, words(150))) == due
+
+
+def test_without_steps_all_waits_for_the_threshold(make):
+    omg = make(buffer_tokens=False)
+    graph = say(omg, words(900))
+    assert omg.due(graph) is None
+    say(omg, words(100))
+    assert omg.due(graph) == "step"
+
+
+def test_one_huge_message_is_observed_at_once_and_in_pieces(make, model):
+    omg = make(max_tokens_per_batch=500)
+    say(omg, words(1_600))
+    omg.work()
+    assert len(model.asked) >= 3
+    assert "[part 2/" in model.asked[1].user
+    assert omg.find(MAIN).pending() == []
+
+
+def test_a_turn_of_tools_with_hardly_a_word_is_observed(omg, model):
+    call = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "a.txt"}}
+    result = {
+        "role": "toolResult",
+        "toolCallId": "c1",
+        "toolName": "read",
+        "content": [{"type": "text", "text": words(300)}],
+    }
+    graph = say(omg, "Look.", {"role": "assistant", "content": [call]}, result)
+    assert omg.due(graph) == "step"
+    omg.work()
+    assert "calls read(" in model.asked[0].user
+    assert "TOOL RESULT of read" in model.asked[0].user
+
+
+def test_a_call_and_its_result_are_in_one_batch_though_a_compaction_came_between(omg, clock):
+    call = {
+        "role": "assistant",
+        "content": [{"type": "toolCall", "id": "c1", "name": "read", "arguments": {}}],
+    }
+    result = {
+        "role": "toolResult",
+        "toolCallId": "c1",
+        "toolName": "read",
+        "content": [{"type": "text", "text": words(30)}],
+    }
+    say(omg, words(30), call)
+    clock.pass_(seconds=1)
+    say(omg, result)
+    clock.pass_(seconds=1)
+    graph = say(omg, words(30))
+    assert [len(b) for b in batches(graph.pending(), 40)] == [2, 1]
+
+
+def test_conversations_are_observed_one_after_the_other_each_in_its_order(omg, model, clock):
+    for n in range(3):
+        say(omg, words(50, f"lamp{n}"))
+        clock.pass_(seconds=5)
+        say(omg, words(50, f"boat{n}"), session=f"{MAIN}:thread:7")
+        clock.pass_(seconds=5)
+    omg.work()
+    order = [
+        w
+        for q in model.asked
+        for line in q.user.split("# Messages")[1].splitlines()
+        for w in line.split()
+        if w[:4] in ("lamp", "boat")
+    ]
+    assert order == ["lamp0", "lamp1", "lamp2", "boat0", "boat1", "boat2"]
+
+
+# --- rest, cuts
+
+
+def test_a_conversation_that_rests_is_observed(omg, clock):
+    graph = say(omg, words(20))
+    clock.pass_(seconds=239)
+    assert omg.due(graph) is None
+    clock.pass_(seconds=1)
+    assert omg.due(graph) == "quiet"
+    omg.work()
+    assert graph.state().quiet_ms == int(clock.now.timestamp() * 1000)
+
+
+def test_a_rest_that_is_switched_off_starts_nothing(make, clock):
+    omg = make(quiet_after=False)
+    graph = say(omg, words(20))
+    clock.pass_(days=3)
+    assert omg.due(graph) is None
+
+
+@pytest.mark.parametrize("cut", ["compaction", "reset"])
+def test_a_cut_is_observed_at_once_by_whatever_process_comes_next(make, cut):
+    graph = say(make(), words(20), reason=cut)
+    assert make().due(graph) == "urgent"
+    make().work()
+    assert graph.state().urgent_ms == 0
+    assert graph.pending() == []
+
+
+def test_a_cut_with_nothing_pending_makes_nothing_urgent_later(omg):
+    graph = say(omg, words(20))
+    omg.work(force=True)
+    say(omg, reason="compaction")
+    assert omg.due(say(omg, words(20, "chair"))) is None
+    assert graph.state().sessions[MAIN].cut == "compaction"
+
+
+def test_what_comes_in_while_the_model_thinks_is_pending_and_still_urgent(omg, model, clock):
+    graph = say(omg, words(20), reason="compaction")
+    clock.pass_(seconds=1)
+
+    def meanwhile():
+        clock.pass_(seconds=5)
+        model.during = lambda: None
+        say(omg, words(20, "chair"), reason="compaction")
+
+    model.during = meanwhile
+    omg.work()
+    assert len(graph.pending()) == 1
+    assert omg.due(graph) == "urgent"
+
+
+def test_what_is_forgotten_while_the_model_thinks_is_not_written(omg, model, clock):
+    graph = say(omg, words(20, "secret"), words(20, "chair"))
+
+    def meanwhile():
+        model.during = lambda: None
+        curate.forget(omg, graph, curate.selection(graph, matching="secret"))
+
+    model.during = meanwhile
+    omg.work(force=True)
+    assert [m.id for p in graph.pending() for m in p.turn().messages] == [f"{MAIN}-1"]
+    omg.work(force=True)
+    assert graph.pending() == []
+    assert not any("secret" in graph.vault.text(p) for p in graph.vault.paths())
+
+
+# --- failures
+
+
+def test_pauses_double_up_to_an_hour():
+    state, pauses = State(), []
+    for _ in range(12):
+        failed(state, "down", 0)
+        pauses.append(again_at(state))
+    assert pauses[:4] == [30, 60, 120, 240]
+    assert pauses[-1] == LONGEST_PAUSE_S
+    state.failures = 10_000
+    assert again_at(state) == LONGEST_PAUSE_S
+
+
+def test_the_next_model_answers_where_the_first_is_down_and_status_is_calm(home, clock, openai_server):
+    openai_server.always(lambda r: Fail(500) if r.model == "first" else json.dumps({"edits": [], "now": {}}))
+    config = Config(
+        home=home,
+        observation=Observation(model=["openai/first", "openai/second"]),
+        llm=Llm(api_base=openai_server.base, api_key="k", attempts=2, backoff_s=0.01, context_window=64_000),
+    )
+    omg, child = Home(config, clock=clock), Child()
+    omg._child = child
+    say(omg, words(20))
+    assert len(omg.work(force=True)) == 1
+    assert [r.model for r in openai_server.history] == ["first", "first", "second"]
+    assert omg.waits(omg.find(MAIN)) == ""
+    omg.close()
+
+
+def test_a_conversation_that_no_model_can_answer_does_not_hold_up_the_others(omg, model, clock):
+    say(omg, words(20, "poison"))
+    clock.pass_(seconds=1)
+    say(omg, words(20, "boat"), session=f"{MAIN}:thread:7")
+    real = model.__call__
+    omg.gateway = lambda q: Reply("{}", "scripted", 1, 1) if "poison" in q.user else real(q)
+    omg.work(force=True)
+    graph = omg.find(MAIN)
+    assert ["poison" in p.turn().messages[0].text for p in graph.pending()] == [True]
+    assert graph.state().failures == 1
+    assert "gateway" in omg.waits(graph)
+    clock.pass_(minutes=10)
+    omg.gateway = real
+    omg._askers.clear()
+    omg.work()
+    assert graph.pending() == []
+
+
+def test_a_poisoned_turn_is_parted_from_the_turns_around_it(omg, model, clock):
+    for what in ("lamp", "poison", "boat"):
+        say(omg, words(20, what))
+        clock.pass_(seconds=1)
+    real = model.__call__
+    omg.gateway = lambda q: Reply("{}", "scripted", 1, 1) if "poison" in q.user else real(q)
+    for _ in range(10):
+        omg.work(force=True)
+    waiting = [p.turn().messages[0].text.split()[1] for p in omg.find(MAIN).pending()]
+    assert waiting == ["poison", "boat"]  # what came later in its conversation is not observed before it
+
+
+def test_at_the_cap_turns_wait_without_counting_as_failures(make, model, clock):
+    omg = make(daily_budget_tokens=150)
+    graph = say(omg, words(210))
+    omg.work()
+    say(omg, words(210, "chair"))
+    for _ in range(5):
+        clock.pass_(minutes=10)
+        assert omg.work() == []
+        omg.work(force=True)
+    assert len(model.asked) == 1
+    assert graph.state().failures == 0
+    assert len(happened(omg, "observation_failed")) == 1
+    assert "daily_budget_tokens" in omg.waits(graph)
+    status = tools.status(omg)
+    assert "daily_budget_tokens" in status["graphs"][0]["waiting_because"]
+    clock.pass_(days=1)
+    assert omg.due(graph) == "step"
+    omg.work()
+    assert graph.pending() == []
+
+
+def test_status_says_what_waits_and_why(omg, model, clock):
+    graph = say(omg, words(100))
+    assert "of 200 tokens have come together" in omg.waits(graph)
+    assert "counts as resting" in omg.waits(graph)
+    model.error = ModelUnavailable("gateway: nobody is there")
+    omg.work(force=True)
+    assert "nobody is there" in omg.waits(graph)
+    assert "2026-03-02T09:00:30" in omg.waits(graph)
+    window = tools.status(omg)["graphs"][0]["windows"]
+    assert window["messages"]["threshold"] == 1_000
+    assert window["pending"]["turns"] == 1
+    assert window["pending"]["threshold"] == 200
+
+
+# --- activation
+
+
+def test_the_slice_stands_still_while_notes_are_written_and_takes_them_in_at_the_threshold(omg, clock):
+    say(omg, words(250))
+    omg.work()
+    first = given(omg)
+    assert first.reason == "new_session"
+    for n in range(4):
+        clock.pass_(seconds=20)
+        say(omg, words(230, f"chair{n}"))
+        omg.work()
+        here = given(omg, f"Where is chair{n}?")
+        if n < 3:
+            assert (here.reason, here.system) == (None, first.system)
+            assert f"chair{n}" in here.prompt
+    assert here.reason is None or here.reason == "threshold"
+    clock.pass_(seconds=20)
+    say(omg, words(230, "table"))
+    omg.work()
+    last = given(omg)
+    assert "threshold" in (here.reason, last.reason)
+    assert last.system != first.system
+    assert omg.find(MAIN).state().sessions[MAIN].window < 1_000
+
+
+def test_a_rest_activates_once_the_cache_is_cold(omg, clock):
+    say(omg, words(20))
+    given(omg)
+    clock.pass_(seconds=241)
+    omg.work()
+    assert given(omg).reason is None  # the provider still has the prefix
+    clock.pass_(seconds=301)
+    assert given(omg).reason in ("quiet", "idle")
+    assert given(omg).reason is None
+
+
+def test_a_cut_activates_as_soon_as_what_was_said_is_observed(omg, clock):
+    say(omg, words(20))
+    given(omg)
+    clock.pass_(seconds=5)
+    say(omg, words(20, "chair"), reason="compaction")
+    assert given(omg).reason is None
+    clock.pass_(seconds=1)
+    omg.work()
+    clock.pass_(seconds=1)
+    assert given(omg).reason == "compaction"
+    assert given(omg).reason is None
+
+
+def test_another_model_has_no_cache_and_gets_a_fresh_slice(omg):
+    say(omg, words(20))
+    given(omg, model="a")
+    assert given(omg, model="a").reason is None
+    assert given(omg, model="b").reason == "model_change"
+
+
+def test_a_persons_edit_activates_every_conversation(omg):
+    graph = say(omg, words(250))
+    omg.work()
+    other = f"{MAIN}:thread:7"
+    given(omg), given(omg, session=other)
+    (path,) = [p for p in graph.vault.paths() if p.startswith("nodes/")]
+    with graph.vault.file(path).open("a") as file:
+        file.write("\nIt is *blue*.\n")
+    omg.refresh(graph)
+    assert (given(omg).reason, given(omg, session=other).reason) == ("edit", "edit")
+    assert given(omg).reason is None
+
+
+def test_hints_survive_an_activation_and_expire(omg, clock):
+    say(omg, words(250))
+    omg.work()
+    graph = omg.find(MAIN)
+    assert "Plan the trip" in given(omg).system
+    clock.pass_(hours=1)
+    again = given(omg)
+    assert again.reason == "idle"
+    assert "Plan the trip" in again.system
+    assert graph.state().sessions[MAIN].task == "Plan the trip"
+    clock.pass_(days=60)
+    late = given(omg)
+    assert late.reason == "idle"
+    assert "Plan the trip" not in late.system
+
+
+# --- events
+
+
+def test_events_tell_what_was_done_what_it_cost_and_nothing_that_was_said(omg, model):
+    say(omg, words(250, "hippogriff"))
+    omg.work()
+    (start,), (end,) = happened(omg, "observation_start"), happened(omg, "observation_end")
+    assert (start["trigger"], start["messages"], start["model"]) == ("step", 1, "gateway")
+    assert start["tokens"] > 200
+    assert (end["calls"], end["model_tokens"], end["notes"]) == (1, 150, 1)
+    assert end["compression"] == pytest.approx(end["tokens"] / end["note_tokens"], abs=0.1)
+    assert end["duration_ms"] >= 0
+    text = (omg.folder / "events.jsonl").read_text()
+    assert "hippogriff" not in text
+    assert "green" not in text
+
+
+def test_events_are_followed_from_now_on_though_the_file_begins_anew(omg):
+    say(omg, words(20))
+    seen = []
+    stream = events.follow(omg.folder, stop=lambda: len(seen) >= 2)
+    (omg.folder / "events.jsonl").write_text("")
+    events.POLL_S, was = 0.01, events.POLL_S
+    try:
+
+        def tell():
+            omg.tell("one", tokens=1)
+            with (omg.folder / "events.jsonl").open("a") as file:
+                file.write('{"event": "torn')
+            omg.tell("two")
+
+        threading.Timer(0.1, tell).start()
+        for event in stream:
+            seen.append(event["event"])
+    finally:
+        events.POLL_S = was
+    assert seen == ["one", "two"]
+    assert (
+        events.text({"at": "2026-03-02T09:00:00.000+00:00", "event": "one", "tokens": 3})
+        == "2026-03-02T09:00:00 one tokens=3"
+    )

@@ -1,0 +1,129 @@
+"""A person works in the vault while it is in use: what they write, move and delete holds, and OMG says what it cannot read."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from omg.config import Config, Llm, Observation
+from omg.doctor import check_graph
+from omg.edit import Edit, Plan
+from omg.home import Home
+from omg.node import Source
+from omg.receipt import Receipt, commit
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MAIN = "agent:main:main"
+
+
+@pytest.fixture
+def omg(home):
+    which = Home(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW)
+    yield which
+    which.close()
+
+
+def say(omg, n, text):
+    at = 1_771_500_000_000 + n * 60_000
+    entry = {"entryId": f"e{n}", "message": {"role": "user", "content": text, "timestamp": at}}
+    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": MAIN, "entries": [entry]}
+    (omg.folder / "spool" / f"{at:015d}-{n}.json").write_text(json.dumps(drop))
+    omg.work(force=True)
+
+
+def test_a_note_without_a_head_is_found_as_it_is_and_gets_one_only_when_something_must_be_written(omg):
+    graph = omg.find()
+    file = graph.vault.file("nodes/fact/router")
+    file.write_text("The router is in the attic.\r\n\r\n  Its name is *Bob*.\r\n", newline="")
+    before = file.read_bytes()
+    omg.refresh(graph)
+    say(omg, 1, "My sister Maya lives in Lisbon.")
+    assert graph.index.search("router attic", 1, now=NOW)[0].entry.path == "nodes/fact/router"
+    assert file.read_bytes() == before
+    with graph.lock():
+        plan = Plan(graph, NOW.date())
+        plan.apply(Edit("update", "Router", "The router is in the cellar.", target="nodes/fact/router"))
+        commit(graph, Receipt("c1", "edit", NOW.isoformat(), tuple(plan.changes())))
+    assert before.rstrip() in file.read_bytes()
+    assert "The router is in the cellar." in file.read_text()
+    assert not graph.vault.ours(file.read_bytes())
+
+
+def test_a_conflict_copy_is_named_by_the_doctor_and_is_no_note(omg):
+    say(omg, 1, "My sister Maya lives in Lisbon.")
+    graph = omg.find(MAIN)
+    [path] = graph.index.citing(["e1"])
+    file = graph.vault.file(path)
+    copy = file.with_name(f"{file.stem}.sync-conflict-20260301-101112-ABCDEFG.md")
+    copy.write_text(file.read_text().replace("Lisbon", "Zanzibar"))
+    omg.refresh(graph)
+    assert graph.index.citing(["e1"]) == [path]
+    assert all("Zanzibar" not in h.entry.description for h in graph.index.search("Zanzibar", 5, now=NOW))
+    assert any(copy.stem in f.line() for f in check_graph(omg, graph))
+
+
+def test_a_deleted_note_does_not_come_back_from_what_was_said_before(omg):
+    say(omg, 1, "My sister Maya lives in Lisbon.")
+    graph = omg.find(MAIN)
+    [path] = graph.index.citing(["e1"])
+    graph.vault.file(path).unlink()
+    omg.refresh(graph)
+    [message] = graph.index.messages(["e1"])
+    with graph.lock():
+        plan = Plan(graph, NOW.date())
+        source = Source(MAIN, message.id, message.timestamp)
+        said = Edit(
+            "create", "Sister", "The user's sister Maya lives in Lisbon.", "identity", sources=(source,)
+        )
+        assert plan.apply(said) is None
+    assert graph.vault.bytes(path) is None
+
+
+def test_a_correction_is_what_the_model_is_shown_and_what_stays(home, openai_server):
+    openai_server.replies(
+        {"edits": [edit("create", "Maya's city", "Maya lives in Lisbon.")]},
+        lambda request: {
+            "edits": [edit("update", "Maya's city", "Maya lives in Lisbon.", handle(request.user))]
+        },
+    )
+    config = Config(
+        home=home,
+        observation=Observation(model="openai/scripted"),
+        llm=Llm(api_base=openai_server.base, api_key="sk-test", context_window=32_000),
+    )
+    omg = Home(config, clock=lambda: NOW)
+    try:
+        say(omg, 1, "My sister Maya lives in Lisbon.")
+        graph = omg.find(MAIN)
+        assert graph.state().error == ""
+        [path] = graph.index.citing(["e1"])
+        file = graph.vault.file(path)
+        file.write_text(file.read_text().replace("Lisbon", "Porto"))
+        omg.refresh(graph)
+        theirs = file.read_text()
+        say(omg, 2, "Maya from Lisbon will visit my sister's city friends.")
+        assert "Maya lives in Porto." in openai_server.history[-1].user
+        assert "Maya lives in Lisbon." not in openai_server.history[-1].user.partition("# Messages")[0]
+        body = theirs.partition("\n---\n")[2].strip()
+        assert body in file.read_text()
+        assert graph.vault.read(path).description == "Maya lives in Porto."
+    finally:
+        omg.close()
+
+
+def edit(op, title, description, target=None):
+    return {
+        "op": op,
+        "title": title,
+        "description": description,
+        "body": description,
+        "type": "fact",
+        "priority": "medium",
+        "sources": ["m1"],
+        **({"node": target} if target else {}),
+    }
+
+
+def handle(shown):
+    """The handle under which the note about Maya is shown."""
+    return next(line.split()[0] for line in shown.splitlines() if "Porto" in line)

@@ -1,0 +1,162 @@
+"""The Reflector as cron and the daemon run it: over all graphs, through the command line and a real model client."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from openai_server import OpenAIServer, Request
+from planted import MONDAY, Scripted, graph_of, home_at, note, plant, put
+from typer.testing import CliRunner
+
+from omg import nightly
+from omg.cli import app
+from omg.graph import Graph
+from omg.home import Home
+
+PEER = "agent:main:telegram:direct:7"
+
+
+def scripted(request: Request) -> object:
+    return Scripted().answer(request.user)
+
+
+def peer_of(home: Home) -> Graph:
+    who = home.identity_of(PEER, channel="telegram", sender="7")
+    assert who is not None
+    return home.graph(who)
+
+
+@pytest.fixture
+def two_graphs(home: Path) -> Path:
+    """$OMG_HOME with an owner's graph and another's, each with something to do."""
+    opened = home_at(home)
+    for graph in (graph_of(opened), peer_of(opened)):
+        plant(graph, pairs=2, targets=0, episodes=9, weeks=1)
+    opened.close()
+    return home
+
+
+def reflected(*args: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["reflect", *args])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_the_command_reflects_on_all_graphs_through_a_real_model_client(
+    two_graphs: Path, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openai_server.always(scripted)
+    monkeypatch.setenv("OMG_REFLECTION_MODEL", "openai/scripted")
+    monkeypatch.setenv("OMG_LLM_API_BASE", openai_server.base)
+    monkeypatch.setenv("OMG_LLM_API_KEY", "sk-test")
+    monkeypatch.setenv("OMG_REFLECTION_INSTRUCTION", "Write in Portuguese.")
+    code, out, _ = reflected("--json", "--all-vaults")
+    graphs = json.loads(out)
+    assert code == 0 and len(graphs) == 2
+    for g in graphs:
+        assert (
+            g["counts"]["superseded"] == 2 and g["counts"]["merged"] == 2 and g["counts"]["reflections"] == 1
+        )
+        assert g["cycle"] and g["calls"] and g["skipped"] == []
+    assert all("# Also\n\nWrite in Portuguese.\n" in r.system for r in openai_server.history)
+    asked = len(openai_server.history)
+    code, out, err = reflected()
+    assert code == 0 and out.count("nothing to do") == 2 and err == ""
+    assert len(openai_server.history) == asked
+    events = [json.loads(line) for line in (two_graphs / "events.jsonl").read_text().splitlines()]
+    ends = [e for e in events if e["event"] == "reflection_end"]
+    assert len(ends) == 4 and {e["graph"] for e in ends} == {g["identity"] for g in graphs}
+    assert ends[0]["calls"] == graphs[0]["calls"] and ends[0]["superseded"] == 2
+    assert "Ines" not in (two_graphs / "events.jsonl").read_text()
+
+
+def test_one_graph_in_trouble_stops_none_of_the_others(two_graphs: Path) -> None:
+    opened = home_at(two_graphs)
+    root = graph_of(opened).vault.root
+    opened.close()
+    shutil.move(root, root.with_name("elsewhere"))
+    code, out, err = reflected()
+    assert code == 1
+    lines = dict(line.split(": ", 1) for line in out.splitlines())
+    assert "vault" in lines["agent:main:main"] and "nothing" not in lines[PEER]
+    assert f"{PEER}: skipped" in err and "no model" in err
+
+
+def test_a_dry_run_prints_what_would_be_done_and_does_not_do_it(two_graphs: Path) -> None:
+    opened = home_at(two_graphs)
+    graph = graph_of(opened)
+    put(graph, [note(f"nodes/fact/twice-{n}", "The tea is in the tin.", MONDAY) for n in range(2)])
+    opened.close()
+    code, out, _ = reflected("--dry-run", "--identity", "agent:main:main")
+    assert code == 0 and "Merged [[nodes/fact/twice-1|" in out and "look alike" in out
+    opened = home_at(two_graphs)
+    assert graph_of(opened).vault.read("nodes/fact/twice-1").status == "active"
+    opened.close()
+
+
+def test_what_is_not_a_day_or_a_graph_is_said_so(two_graphs: Path) -> None:
+    result = CliRunner().invoke(app, ["reflect", "--since", "yesterday-ish"])
+    assert result.exception is not None and "--since" in str(result.exception)
+    result = CliRunner().invoke(app, ["reflect", "--identity", "agent:nobody"])
+    assert "agent:nobody" in str(result.exception)
+
+
+def test_in_the_background_only_graphs_with_enough_change_are_reflected_on(two_graphs: Path) -> None:
+    opened = home_at(two_graphs, observation_tokens=1000, buffer_activation=0.5)
+    owner, peer = graph_of(opened), peer_of(opened)
+    assert nightly.background(opened, idle=True) == []
+    owner.update(lambda state: setattr(state, "changed_tokens", 600))
+    assert nightly.background(opened, idle=False) == []
+    assert [n.identity for n in nightly.background(opened, idle=True)] == [owner.identity.key]
+    peer.update(lambda state: setattr(state, "changed_tokens", 1000))
+    assert [n.identity for n in nightly.background(opened, idle=False)] == [peer.identity.key]
+    assert nightly.background(opened, idle=True) == []
+    opened.close()
+
+
+def test_the_daemons_answer_is_json(two_graphs: Path) -> None:
+    opened = home_at(two_graphs)
+    answer = nightly.answer(opened, {"identity": PEER, "since": None, "dry_run": True})
+    assert json.loads(json.dumps(answer))["graphs"][0]["identity"] == PEER
+    opened.close()
+
+
+def test_a_cycle_that_fails_in_the_background_waits_for_the_night(two_graphs: Path) -> None:
+    opened = home_at(two_graphs, observation_tokens=1000)
+    graph = graph_of(opened)
+    graph.update(lambda state: setattr(state, "changed_tokens", 1000))
+    shutil.move(graph.vault.root, graph.vault.root.with_name("elsewhere"))
+    (failed,) = nightly.background(opened, idle=True)
+    assert failed.error and failed.cycle is None
+    assert nightly.background(opened, idle=True) == []
+    opened.close()
+
+
+def test_notes_that_share_no_word_are_shown_together_where_their_vectors_are_close(home: Path) -> None:
+    from omg import embed
+    from omg.observe import Observer
+    from omg.reflect import reflect
+
+    opened = home_at(home)
+    opened.close()
+    which = Home(opened.config, embed=embed.load("static"), clock=opened.clock)
+    graph = graph_of(which)
+    put(
+        graph,
+        [
+            note("nodes/fact/doctor", "The doctor prescribed pills.", MONDAY),
+            note("nodes/fact/physician", "Her physician recommended medicine.", MONDAY),
+            *(
+                note(f"nodes/fact/{n}", f"{word} grows in the garden.", MONDAY)
+                for n, word in enumerate(("Kale", "Mint", "Dill"))
+            ),
+        ],
+    )
+    which.refresh(graph)
+    model = Scripted()
+    reflect(graph, Observer(model, "scripted", 32_000), which.config, which.clock())
+    assert any("doctor" in q.user and "physician" in q.user for q in model.history)
+    assert graph.index.embed() == 0
+    which.close()

@@ -1,0 +1,156 @@
+"""A memory that changes hands: two accounts become one person, a session key changes; nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from omg import people
+from omg.config import Config, load
+from omg.curate import forget, selection
+from omg.errors import BadInput, NotFound, OmgError
+from omg.home import Home
+
+ALICE, BOB = "agent:main:telegram:direct:111", "agent:main:discord:direct:222"
+PERSON = "agent:main:person:ada"
+CONFIG = '[observation]\nmodel = "offline" # mine\n[embedding]\nmodel = "none"\n'
+Open = Callable[[], Home]
+
+
+@pytest.fixture
+def opened(home: Path) -> Iterator[Open]:
+    home.mkdir()
+    (home / "omg.toml").write_text(CONFIG)
+    homes: list[Home] = []
+
+    def open() -> Home:
+        for one in homes:
+            one.close()
+        homes.append(Home(load(home)))
+        return homes[-1]
+
+    yield open
+    for one in homes:
+        one.close()
+
+
+def say(home: Home, session: str, text: str, id: str, *, observe: bool = True) -> None:
+    at = 1_795_000_000_000 + int(id[1:])
+    entry = {"entryId": id, "message": {"role": "user", "content": text, "timestamp": at}}
+    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": [entry]}
+    (home.folder / "spool" / f"{at:015d}-{id}.json").write_text(json.dumps(drop))
+    if observe:
+        home.work(force=True)
+    else:
+        home.take_in()
+
+
+def texts(home: Home, key: str) -> list[str]:
+    vault = home.find(key).vault
+    return [vault.text(p) for p in vault.paths() if p.startswith("nodes/")]
+
+
+def test_two_accounts_become_one_person_with_all_that_was_theirs(opened: Open) -> None:
+    home = opened()
+    say(home, ALICE, "I prefer short checklists.", "m1")
+    say(home, BOB, "I prefer long walks.", "m2")
+    say(home, BOB, "I prefer green tea.", "m3", observe=False)
+    assert people.join(home, "ada", ["telegram:111", "discord:222"]) == [(BOB, PERSON), (ALICE, PERSON)]
+    home = opened()
+    assert [w.key for w in home.identities()] == [PERSON]
+    graph = home.find(PERSON)
+    assert {"m1", "m2"} <= graph.index.seen(["m1", "m2", "m3"])
+    assert len(graph.pending()) == 1
+    home.work(force=True)
+    for words in ("short checklists", "long walks", "green tea"):
+        assert any(words in text for text in texts(home, PERSON))
+        assert graph.index.search(words, now=home.clock())
+    say(home, BOB, "I prefer rye bread.", "m4")
+    assert any("rye bread" in text for text in texts(home, PERSON))
+    say(home, BOB, "I prefer long walks.", "m2")  # an import of what was taken in under the former key
+    assert not home.find(PERSON).pending()
+    assert (home.folder / "omg.toml").read_text().startswith(CONFIG)
+
+
+def test_notes_that_differ_stand_side_by_side_and_a_persons_words_stay_theirs(opened: Open) -> None:
+    home = opened()
+    for session, id in ((ALICE, "m1"), (BOB, "m2")):
+        say(home, session, "I prefer short checklists.", id)
+    vault = home.find(BOB).vault
+    (note,) = [p for p in vault.paths() if p.startswith("nodes/")]
+    vault.file(note).write_text(vault.text(note) + "\nBob's own words.\n")
+    vault.file("index").write_text(vault.text("index") + "\nOn Bob's index.\n")
+    home.refresh(home.find(BOB))
+    people.move(home, BOB, ALICE)
+    home = opened()
+    found = texts(home, ALICE)
+    assert len(found) == 2
+    assert sum("Bob's own words." in text for text in found) == 1
+    graph = home.find(ALICE)
+    ids = [e.id for e in graph.index.entries() if e.path.startswith("nodes/")]
+    assert len(set(ids)) == 2
+    inbox = [graph.vault.text(p) for p in graph.vault.paths() if p.startswith("inbox/")]
+    assert any("On Bob's index." in text for text in inbox)
+    (kept,) = (home.folder / "joined").iterdir()
+    assert "Bob's own words." in (kept / "vault" / f"{note}.md").read_text()
+
+
+def test_what_was_forgotten_under_either_key_stays_forgotten(opened: Open) -> None:
+    home = opened()
+    for session, id in ((ALICE, "m1"), (BOB, "m2")):
+        say(home, session, "I prefer short checklists.", id)
+        graph = home.find(session)
+        forget(
+            home,
+            graph,
+            selection(graph, ids=[e.path for e in graph.index.entries() if "/preference/" in e.path]),
+        )
+    people.join(home, "ada", ["telegram:111", "discord:222"])
+    home = opened()
+    for session, id in ((ALICE, "m1"), (BOB, "m2")):
+        say(home, session, "I prefer short checklists.", id)
+    assert texts(home, PERSON) == []
+
+
+def test_a_move_to_a_key_without_a_graph_carries_the_folder(opened: Open) -> None:
+    home = opened()
+    say(home, ALICE, "I prefer short checklists.", "m1")
+    new = "agent:main:direct:alice"
+    people.move(home, ALICE, new)
+    home = opened()
+    assert [w.key for w in home.identities()] == [new]
+    assert any("short checklists" in text for text in texts(home, new))
+    assert home.find(new).index.seen(["m1"]) == {"m1"}
+    with pytest.raises(NotFound):
+        people.move(home, ALICE, new)
+
+
+def test_a_vault_outside_the_home_goes_with_its_key(opened: Open, tmp_path: Path) -> None:
+    from omg.config import set_vault
+
+    home = opened()
+    set_vault(home.folder, ALICE, tmp_path / "notes")
+    home = opened()
+    say(home, ALICE, "I prefer short checklists.", "m1")
+    people.move(home, ALICE, BOB)
+    home = opened()
+    assert home.config.vaults == {BOB: tmp_path / "notes"}
+    assert any("short checklists" in text for text in texts(home, BOB))
+
+
+@pytest.mark.parametrize(
+    ("name", "accounts"), [("", ["a:b"]), ("ada", ["telegram"]), ("ada", [":1"]), ("ada", ["telegram:"])]
+)
+def test_what_is_no_account_is_refused(opened: Open, name: str, accounts: list[str]) -> None:
+    with pytest.raises(BadInput):
+        people.join(opened(), name, accounts)
+
+
+def test_links_written_in_another_form_are_left_to_their_owner(opened: Open, home: Path) -> None:
+    (home / "omg.toml").write_text('[identity]\nlinks = { bob = ["telegram:9"] }\n')
+    with pytest.raises(OmgError, match="by hand"):
+        people.join(opened(), "ada", ["telegram:111"])
+    assert isinstance(load(home), Config)

@@ -1,0 +1,94 @@
+"""The graph made again from its archive: what a person did stays, what was forgotten stays forgotten."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from omg import curate, rebuild
+from omg.config import Config, Observation
+from omg.errors import NotFound
+from omg.home import Home
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MAIN = "agent:main:main"
+
+
+@pytest.fixture
+def omg(home):
+    which = Home(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW)
+    texts = ["I prefer short checklists.", "My sister Maya lives in Lisbon.", "I am allergic to peanuts."]
+    entries = [
+        {
+            "entryId": f"e{n}",
+            "message": {"role": "user", "content": t, "timestamp": 1_771_500_000_000 + n * 1000},
+        }
+        for n, t in enumerate(texts)
+    ]
+    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": MAIN, "entries": entries}
+    (home / "spool").mkdir(exist_ok=True, parents=True)
+    (home / "spool" / "001771500000000-a.json").write_text(json.dumps(drop))
+    which.work(force=True)
+    yield which
+    which.close()
+
+
+def built(omg, graph):
+    return rebuild.build(graph, omg.observer("main"), omg.config, NOW)
+
+
+def path_of(graph, word):
+    return next(e.path for e in graph.index.entries() if word in e.description)
+
+
+def test_rebuilding_with_the_same_observer_gives_the_same_notes(omg):
+    graph = omg.find(MAIN)
+    before = {p: graph.vault.bytes(p) for p in graph.vault.paths() if p.startswith(("nodes/", "mocs/"))}
+    made = built(omg, graph)
+    assert (made.before, made.after) == (3, 3)
+    old = rebuild.swap(graph, NOW)
+    assert {
+        p: graph.vault.bytes(p) for p in graph.vault.paths() if p.startswith(("nodes/", "mocs/"))
+    } == before
+    assert (old / "vault" / "index.md").exists()
+    assert graph.index.messages(["e1"])
+
+
+def test_a_persons_note_edit_and_deletion_outlive_it(omg):
+    graph = omg.find(MAIN)
+    mine = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    touched, deleted = path_of(graph, "checklists"), path_of(graph, "peanuts")
+    file = graph.vault.file(touched)
+    file.write_text(file.read_text() + "\nand mine\n")
+    graph.vault.file(deleted).unlink()
+    omg.refresh(graph)
+    built(omg, graph)
+    rebuild.swap(graph, NOW)
+    assert graph.vault.bytes(mine) is not None
+    assert "and mine" in graph.vault.text(touched)
+    assert graph.vault.bytes(deleted) is None
+
+
+def test_a_swap_cut_short_is_finished(omg, monkeypatch):
+    graph = omg.find(MAIN)
+    built(omg, graph)
+    moved, real = [], rebuild.shutil.move
+
+    def once(source, target):
+        if moved:
+            raise KeyboardInterrupt
+        moved.append(source)
+        real(source, target)
+
+    monkeypatch.setattr(rebuild.shutil, "move", once)
+    with pytest.raises(KeyboardInterrupt):
+        rebuild.swap(graph, NOW)
+    monkeypatch.undo()
+    with graph.lock():
+        rebuild.finish(graph)
+    assert path_of(graph, "Lisbon") in set(graph.vault.paths())
+
+
+def test_nothing_built_nothing_swapped(omg):
+    with pytest.raises(NotFound, match="omg rebuild"):
+        rebuild.swap(omg.find(MAIN), NOW)

@@ -1,0 +1,412 @@
+import os
+import time
+from dataclasses import replace
+from datetime import UTC, date, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omg.index import Index
+from omg.index import recall as recall_module
+from omg.index.terms import STOP, fold, terms
+from omg.node import Node, Source, render
+from omg.turn import Message, message_to_json
+from omg.vault import Vault
+
+NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday
+DAY_MS = 86_400_000
+
+
+def ms(day):
+    return int(datetime(day.year, day.month, day.day, 12, tzinfo=UTC).timestamp() * 1000)
+
+
+@pytest.fixture
+def remember(tmp_path):
+    """Write notes, index them, and return a function that searches and gives paths (or hits)."""
+    (tmp_path / "vault").mkdir()
+    vault, index = Vault(tmp_path / "vault"), Index(tmp_path / "index.db")
+
+    def write(notes, archive=None):
+        for path, fields in notes.items():
+            fields = {"text": fields} if isinstance(fields, str) else dict(fields)
+            text = fields.pop("text")
+            node = Node(
+                path=path, id=f"omg/{path}", description=text, body=text, **{"type": "fact", **fields}
+            )
+            file = vault.root / f"{path}.md"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(render(node), encoding="utf-8")
+            os.utime(file, ns=(1, 1))
+        index.sync(vault)
+        return find
+
+    def find(query, hits=False, **options):
+        found = index.search(query, now=NOW, **options)
+        return found if hits else [hit.entry.path for hit in found]
+
+    yield write
+    index.close()
+
+
+# --- what may be asked
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["When's Ines' birthday?", "Ines’s birthday", "birthday NEAR(x", '"birthday', "birthday*", "-birthday", "(birthday", "title:birthday",
+     "{body}: birthday", "birthday AND OR NOT", "^birthday", "birthday + ines", "birthday\x00", "birthday\ud800", "a" * 50_000 + " birthday"],
+)  # fmt: skip
+def test_no_character_of_a_question_is_syntax(remember, query):
+    find = remember({"ines": "Ines has her birthday on 4 May.", "other": "The boiler is broken."})
+    assert find(query[:60_000])[:1] in (["ines"], [])
+    assert find(query)[:1] == ["ines"] or len(query) > 2000
+
+
+@given(st.text(max_size=200))
+@settings(max_examples=150, deadline=None)
+def test_any_text_can_be_asked(shared, text):
+    for hit in shared(text):
+        assert 0 <= hit.score <= 1
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    home = tmp_path_factory.mktemp("shared")
+    (home / "vault").mkdir()
+    for n, text in enumerate(
+        ["The cat", "猫が好き", "C++ and node.js", "كتاب", "to be or not to be", "3.14"]
+    ):
+        (home / "vault" / f"n{n}.md").write_text(text, encoding="utf-8")
+    index = Index(home / "index.db")
+    index.sync(Vault(home / "vault"))
+    yield lambda text: index.search(text, now=NOW)
+    index.close()
+
+
+def test_a_question_without_words_finds_nothing(remember):
+    find = remember({"a": "alpha"})
+    assert find("") == find("   ") == find("?! …") == find("👍") == []
+
+
+def test_a_question_of_stop_words_alone_still_looks_for_them(remember):
+    find = remember({"band": "We saw The Who in London.", "other": "The boiler is broken."})
+    assert find("the who")[0] == "band"
+    assert find("who?") == ["band"]
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("Will moved to Porto.", "Where does Will live?"),
+        ("May is the sister of Tom.", "Who is May?"),
+        ("The error code is E1147.", "what was that error, E1147?"),
+        ("He rents flat 12b.", "Which flat, 12b?"),
+        ("Uses C++ at work.", "Do they write C++?"),
+        ("The site runs on node.js 22.", "which node.js?"),
+        ("Upgraded to v2.3.1 on Monday.", "when did we go to v2.3.1"),
+        ("The to-do list is on the fridge.", "to-do?"),
+        ("Pi is 3.14159.", "3.14159"),
+        ("Her email is ines@example.org.", "ines@example.org"),
+        ("The snake_case_name is kept.", "snake_case_name"),
+        ("She likes crème brûlée.", "creme brulee"),
+        ("Ordered ｆｕｌｌ width.", "full"),
+    ],
+)
+def test_names_numbers_and_rare_words_survive(remember, text, query):
+    others = {
+        f"other{n}": f"Something else about the {w}, which was moved on Monday."
+        for n, w in enumerate("flat site list".split())
+    }
+    assert remember({"this": text, **others})(query)[0] == "this"
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("我昨天在北京吃了烤鸭。", "北京的烤鸭好吃吗？"),
+        ("我喜欢用Python写程序。", "你喜欢Python吗"),
+        ("東京タワーに行きました。", "東京タワーはいつ？"),
+        ("저는 한국어를 공부합니다.", "한국어 공부"),
+        ("ฉันชอบกินส้มตำ", "ส้มตำ"),
+        ("يسكن محمد في القاهرة منذ عام.", "أين يسكن محمد؟ في قاهرة"),
+        ("كِتَابٌ جديد", "الكتاب"),
+        ("هوسکن در تهران", "تهران"),
+        ("Она живёт в Москве с кошкой.", "москва кошка"),
+        ("היא גרה בתל אביב", "תל אביב"),
+        ("वह हिन्दी सीख रही है", "हिन्दी"),
+        ("Ζει στην Αθήνα.", "Αθήνας"),
+        ("Er wohnt in der Königstraße.", "königstraße"),
+    ],
+)
+def test_other_scripts_find_what_they_say(remember, text, query):
+    others = {
+        f"other{n}": t
+        for n, t in enumerate(
+            ("今天天气很好。", "جو لطيف", "Погода хорошая.", "The weather is fine.", "วันนี้อากาศดี")
+        )
+    }
+    assert remember({"this": text, **others})(query)[:1] == ["this"]
+
+
+def test_stop_words_do_not_outweigh_what_is_asked(remember):
+    find = remember(
+        {"chatter": "What did you do when you were there and how was it for you?", "this": "Melanie paints."}
+    )
+    assert find("What is it that Melanie does when she paints?")[0] == "this"
+
+
+@given(st.text(max_size=80))
+def test_folding_twice_is_folding_once(text):
+    assert fold(fold(text)).split() == fold(text).split()
+
+
+def test_a_resolved_date_leaves_no_words_that_say_nothing():
+    assert [t.shown for t in terms("the garden last week", ("last week",))] == ["garden"]
+    assert [t.shown for t in terms("the garden in May 2023", ("in May 2023",))] == ["garden", "May", "2023"]
+    assert {"who", "what", "the"} <= STOP
+
+
+# --- which comes first
+
+
+def test_what_was_replaced_comes_after_what_replaced_it(remember):
+    find = remember(
+        {
+            "old": {
+                "text": "Ines drinks her coffee black, always black coffee.",
+                "status": "superseded",
+                "superseded_by": "mid",
+            },
+            "mid": {"text": "Ines takes oat milk.", "status": "superseded", "superseded_by": "new"},
+            "new": {"text": "Ines has stopped, she drinks tea.", "supersedes": ("mid",)},
+            "other": "Tom likes coffee.",
+        }
+    )
+    assert find("How does Ines take her black coffee?")[:1] == ["new"]
+    found = find("black coffee")
+    assert found.index("new") < found.index("old")
+    assert "replaces" in find("black coffee", hits=True)[0].why
+
+
+def test_a_circle_of_successors_is_no_trap(remember):
+    find = remember(
+        {
+            n: {"text": "alpha", "status": "superseded", "superseded_by": other}
+            for n, other in (("a", "b"), ("b", "a"))
+        }
+    )
+    assert sorted(find("alpha")) == ["a", "b"]
+
+
+def test_a_dormant_note_is_found_after_an_active_one(remember):
+    find = remember({"a": {"text": "alpha beta", "status": "dormant"}, "b": "alpha beta"})
+    assert find("alpha") == ["b", "a"]
+
+
+def test_maps_index_now_and_logs_are_no_answers(remember):
+    types = {f"mocs/{t}": {"text": "alpha", "type": t} for t in ("index", "now", "moc", "log")}
+    find = remember(
+        {
+            **types,
+            "reflections/log/2026-03": "alpha",
+            "note": {"text": "alpha", "type": "note"},
+            "week": {"text": "alpha", "type": "reflection"},
+        }
+    )
+    assert sorted(find("alpha")) == ["note", "week"]
+
+
+def test_only_the_types_asked_for_are_found(remember):
+    find = remember(
+        {
+            "f": "alpha",
+            "p": {"text": "alpha", "type": "preference"},
+            "old": {"text": "alpha beta", "type": "decision", "status": "superseded", "superseded_by": "f"},
+        }
+    )
+    assert find("alpha", types=["preference"]) == ["p"]
+    assert find("beta", types=["decision"]) == ["old"]
+    assert find("alpha", types=[]) == []
+
+
+def test_priority_freshness_and_use_decide_between_equals_and_no_more(remember):
+    day = date(2026, 3, 1)
+    find = remember(
+        {
+            "low": {"text": "alpha beta", "priority": "low", "created": day},
+            "high": {"text": "alpha beta", "priority": "high", "created": day},
+            "better": {"text": "alpha gamma", "priority": "low", "created": date(2020, 1, 1)},
+            "fresh": {"text": "delta", "created": date(2026, 3, 10)},
+            "stale": {"text": "delta", "created": date(2025, 3, 10)},
+            "used": {"text": "epsilon", "created": day},
+            "unused": {"text": "epsilon", "created": day},
+        }
+    )
+    assert find("alpha")[:2] != ["low", "high"] and find("beta") == ["high", "low"]
+    assert find("gamma alpha")[0] == "better"
+    assert find("delta") == ["fresh", "stale"]
+    assert find("epsilon", uses={"omg/used": 9}) == ["used", "unused"]
+    assert find("epsilon", uses={"omg/unused": 9}) == ["unused", "used"]
+
+
+def test_the_days_asked_for_raise_what_happened_or_was_said_then(remember):
+    def on(day, text="Worked on the garden.", **fields):
+        return {"text": text, "sources": (Source("s", str(day), ms(day)),), **fields}
+
+    find = remember(
+        {
+            "march": on(date(2026, 3, 10)),
+            "lastweek": on(date(2026, 3, 4)),
+            "may": on(date(2025, 5, 20)),
+            "planned": on(date(2026, 2, 1), "Will visit the garden show.", event="2026-03-05..2026-03-06"),
+            "elsewhere": on(date(2026, 3, 3), "Bought a boiler."),
+        }
+    )
+    assert find("what about the garden last week?")[0] in ("lastweek", "planned")
+    assert set(find("what about the garden last week?")[:2]) == {"lastweek", "planned"}
+    assert find("the garden in May 2025")[0] == "may"
+    assert set(find("What happened last week?")[:3]) == {"lastweek", "planned", "elsewhere"}
+    assert "last week" in find("What happened last week?", hits=True)[0].why
+
+
+def test_a_date_is_found_in_words_too(remember):
+    find = remember(
+        {
+            "a": {"text": "Moved house.", "event": "2025-09-03"},
+            "b": {"text": "Moved house.", "event": "2024-01-09"},
+        }
+    )
+    assert find("moved in September")[0] == "a"
+    assert find("moved on 9 January 2024")[0] == "b"
+
+
+def test_scores_fall_and_stay_within_one(remember):
+    find = remember({f"n{n}": f"alpha {'beta ' * n} [[n{(n + 3) % 30}]] gamma{n}" for n in range(30)})
+    scores = [hit.score for hit in find("alpha beta gamma7", hits=True, k=30)]
+    assert scores == sorted(scores, reverse=True) and 0 <= scores[-1] <= scores[0] <= 1
+
+
+def test_a_question_that_is_answered_scores_higher_than_one_that_is_hardly_touched(remember):
+    find = remember(
+        {
+            "a": "The boiler in the cellar is broken.",
+            **{f"n{n}": f"Something else, number {n}." for n in range(30)},
+        }
+    )
+    sure = find("Is the boiler in the cellar broken?", hits=True)[0].score
+    vague = find("Is there a boiler that would suit a castle in Transylvania near the lake?", hits=True)[
+        0
+    ].score
+    assert sure > 2 * vague > 0
+
+
+# --- links
+
+
+def test_a_note_that_shares_no_word_is_found_by_its_link(remember):
+    find = remember(
+        {
+            "sister": "Tom's sister is [[bea|Bea]].",
+            "bea": "Bea works at the zoo.",
+            "stranger": "Otto works at the bank.",
+        }
+    )
+    assert find("Who is the sister of Tom?", walk=False) == ["sister"]
+    found = find("Who is the sister of Tom?", hits=True)
+    assert [h.entry.path for h in found] == ["sister", "bea"]
+    assert "linked with “Sister”" in found[1].why
+
+
+def test_links_are_followed_both_ways_and_not_through_a_map_of_everything(remember):
+    many = {f"n{n}": {"text": f"Note number {n}.", "links": ("mocs/all",)} for n in range(60)}
+    listed = "".join(f"- [[n{n}]]\n" for n in range(60))
+    find = remember(
+        {
+            "mocs/all": {"text": listed + "- [[start]]", "type": "moc"},
+            "mocs/small": {"text": "- [[start]]\n- [[shelf]]", "type": "moc"},
+            "start": {"text": "alpha [[forward]]", "links": ("mocs/all", "mocs/small")},
+            "forward": "one",
+            "backward": "two [[start]]",
+            "shelf": {"text": "three", "links": ("mocs/small",)},
+            **many,
+        }
+    )
+    assert find("alpha") == ["start", "backward", "forward", "shelf"] or set(find("alpha")) == {
+        "start",
+        "backward",
+        "forward",
+        "shelf",
+    }
+    assert find("alpha")[-1] == "shelf"
+
+
+def test_a_link_does_not_displace_the_first_answers(remember):
+    notes = {f"good{n}": f"alpha beta {'gamma ' * n}" for n in range(5)}
+    find = remember({**notes, "linked": "something [[good0]] [[good1]] [[good2]] [[good3]] [[good4]] alpha"})
+    direct = find("alpha beta", walk=False)[:5]
+    assert find("alpha beta")[:5] == direct
+
+
+def test_a_note_of_the_same_messages_leaves_its_place_to_one_that_tells_more(remember):
+    source = (Source("s", "m1", 1),)
+    find = remember(
+        {
+            "first": {"text": "alpha beta gamma", "sources": source},
+            "twin": {"text": "alpha beta gamma delta", "sources": source},
+            "third": {"text": "alpha", "sources": (Source("s", "m2", 2),)},
+        }
+    )
+    assert find("alpha beta gamma", walk=False) == ["first", "twin", "third"]
+    assert find("alpha beta gamma") == ["first", "third", "twin"]
+
+
+# --- why, and how long it takes
+
+
+def test_why_says_which_words_and_where(remember, tmp_path):
+    (tmp_path / "archive").mkdir()
+    talk = Message("m1", "user", "We were on the ferry to Procida.", ms(date(2026, 3, 4)))
+    (tmp_path / "archive/a.jsonl").write_text(message_to_json(talk, "s") + "\n", encoding="utf-8")
+    find = remember(
+        {
+            "trip": {"text": "They took a trip by boat.", "sources": (Source("s", "m1", talk.timestamp),)},
+            "other": "Nothing.",
+        }
+    )
+    index = Index(tmp_path / "why.db")
+    index.archive(tmp_path / "archive")
+    index.sync(Vault(tmp_path / "vault"))
+    (hit,) = index.search("the ferry trip", now=NOW)
+    assert hit.why == "says “Trip”; “ferry” in the talk it comes from"
+    assert find("trips by boat", hits=True)[0].why == "says “Trip”, “boat”"
+    index.close()
+
+
+def test_a_common_word_does_not_make_a_search_slow_nor_hide_the_rare_one(remember, monkeypatch):
+    monkeypatch.setattr(recall_module, "POSTINGS", 50)
+    find = remember({**{f"n{n}": "alpha beta gamma" for n in range(100)}, "this": "alpha zebra"})
+    assert find("alpha zebra beta gamma")[0] == "this"
+    assert len(find("alpha beta", k=200)) > 50  # where all words are common, the rarest of them still counts
+
+
+def test_a_long_message_is_searched_in_milliseconds(remember):
+    find = remember(
+        {
+            f"n{n}": f"Note {n} about " + " ".join(f"word{(n * k) % 97}" for k in range(1, 30))
+            for n in range(300)
+        }
+    )
+    message = " ".join(f"word{k}" for k in range(400))
+    find("warm")
+    began = time.process_time()
+    assert find(message)
+    assert time.process_time() - began < 0.5
+
+
+def test_what_is_asked_does_not_change_with_the_hour_of_an_equal_day(remember):
+    find = remember({f"n{n}": {"text": "alpha", "created": date(2026, 1, 1 + n)} for n in range(9)})
+    first = find("alpha")
+    assert first == find("alpha") == sorted(first, reverse=True)
+    assert replace(find("alpha", hits=True)[0], score=0.0).entry.path == "n8"

@@ -1,0 +1,208 @@
+"""The journal: what a crash left is finished, what a person did meanwhile stands, and a cycle can be taken back."""
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from omg import curate
+from omg.config import Config, Observation
+from omg.edit import Edit, Plan
+from omg.errors import NotFound
+from omg.home import Home
+from omg.node import Source, parse
+from omg.receipt import Change, Rebase, Receipt, commit, replay
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+AT = "2026-03-01T12:00:00+00:00"
+PATH = "nodes/preference/lists"
+
+
+@pytest.fixture
+def omg(home):
+    which = Home(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW)
+    yield which
+    which.close()
+
+
+@pytest.fixture
+def graph(omg):
+    return omg.find("agent:main:main") if omg.identities() else omg.find()
+
+
+def edit(**changes):
+    source = Source("agent:main:main", changes.pop("said", "m1"), 1_772_000_000_000)
+    return Edit(
+        **{
+            "op": "create",
+            "title": "Lists",
+            "description": "Prefers short lists.",
+            "type": "preference",
+            "sources": (source,),
+            "origin": "user",
+        }
+        | changes
+    )
+
+
+def write(graph, *edits, id="c1"):
+    with graph.lock():
+        plan = Plan(graph, date(2026, 3, 1))
+        paths = [plan.apply(e) for e in edits]
+        commit(graph, Receipt(id, "observation", AT, tuple(plan.changes())))
+    return paths
+
+
+def person(graph, path, old, new):
+    file = graph.vault.file(path)
+    data = file.read_bytes()
+    assert old.encode() in data
+    file.write_bytes(data.replace(old.encode(), new.encode()))
+
+
+def test_replay_finishes_what_is_promised_and_doing_it_twice_changes_nothing(graph):
+    plan = Plan(graph, date(2026, 3, 1))
+    plan.apply(edit())
+    receipt = Receipt("c1", "observation", AT, tuple(plan.changes()))
+    (graph.folder / "receipts" / "c1.open.json").write_text(receipt.dumps())
+    assert replay(graph) == ["c1"]
+    before = {p: graph.vault.bytes(p) for p in graph.vault.paths()}
+    assert PATH in before
+    assert replay(graph) == []
+    (graph.folder / "receipts" / "c1.open.json").write_text(receipt.dumps())
+    replay(graph)
+    assert {p: graph.vault.bytes(p) for p in graph.vault.paths()} == before
+
+
+def test_a_person_who_edits_between_receipt_and_write_keeps_their_words(graph):
+    write(graph, edit())
+    plan = Plan(graph, date(2026, 3, 2))
+    plan.apply(edit(op="update", description="Prefers long lists.", target=PATH))
+    person(graph, PATH, "Prefers short lists.", "Prefers *tidy* lists.")
+    commit(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
+    text = graph.vault.text(PATH)
+    assert "Prefers *tidy* lists." in text
+    assert "- 2026-03-02: Prefers long lists." in text
+    assert "short" not in text
+
+
+def test_a_file_a_person_made_in_our_place_is_kept_and_ours_goes_to_the_inbox(graph):
+    plan = Plan(graph, date(2026, 3, 1))
+    plan.apply(edit())
+    file = graph.vault.file(PATH)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("my own\n")
+    outcome = commit(graph, Receipt("c1", "observation", AT, tuple(plan.changes())))
+    assert file.read_text() == "my own\n"
+    assert len(outcome.inbox) == 1
+    assert "Prefers short lists." in graph.vault.text(outcome.inbox[0])
+
+
+def test_a_note_deleted_by_a_person_does_not_come_back_from_the_same_message(omg, graph):
+    write(graph, edit())
+    graph.vault.file(PATH).unlink()
+    omg.refresh(graph)
+    assert write(graph, edit(description="Prefers short lists!"), id="c2") == [None]
+    assert graph.vault.bytes(PATH) is None
+    assert write(graph, edit(said="m2"), id="c3") == [PATH]
+
+
+def test_a_note_deleted_while_a_receipt_was_open_stays_deleted(graph):
+    write(graph, edit())
+    plan = Plan(graph, date(2026, 3, 2))
+    plan.apply(edit(op="update", description="Prefers long lists.", target=PATH))
+    graph.vault.file(PATH).unlink()
+    outcome = commit(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
+    assert outcome.gone == [PATH]
+    assert graph.vault.bytes(PATH) is None
+
+
+def test_undo_restores_byte_for_byte(graph):
+    write(graph, edit())
+    before = {p: graph.vault.bytes(p) for p in graph.vault.paths()}
+    write(
+        graph,
+        edit(op="supersede", title="Long lists", description="Wants everything long.", target=PATH),
+        edit(title="Cat", type="fact", description="Has a cat."),
+        id="c2",
+    )
+    assert {p: graph.vault.bytes(p) for p in graph.vault.paths()} != before
+    _, refused = curate.take_back(graph, "c2", NOW)
+    assert refused == []
+    assert {p: graph.vault.bytes(p) for p in graph.vault.paths()} == before
+
+
+def test_undo_refuses_what_was_edited_since_and_restores_the_rest(graph):
+    write(graph, edit(), edit(title="Cat", type="fact", description="Has a cat."))
+    person(graph, PATH, "short", "SHORT")
+    _, refused = curate.take_back(graph, "c1", NOW)
+    assert refused == [PATH]
+    assert "SHORT" in graph.vault.text(PATH)
+    assert graph.vault.bytes("nodes/fact/cat") is None
+    assert "cat" not in graph.vault.text("mocs/moc-facts")
+    assert "[[nodes/preference/lists" in graph.vault.text("mocs/moc-preferences")
+
+
+def test_an_unknown_cycle_is_named(graph):
+    with pytest.raises(NotFound, match="nope"):
+        curate.take_back(graph, "nope", NOW)
+
+
+def test_text_around_a_generated_block_is_the_persons(graph):
+    write(graph, edit())
+    person(
+        graph,
+        "mocs/moc-preferences",
+        "<!-- omg:begin -->",
+        "My own heading, with [[links]].\r\n\n<!-- omg:begin -->",
+    )
+    person(graph, "mocs/moc-preferences", "<!-- omg:end -->", "<!-- omg:end -->\n\nand a last word")
+    write(graph, edit(title="Tea", description="Likes tea.", said="m2"), id="c2")
+    text = graph.vault.file("mocs/moc-preferences").read_bytes().decode()
+    assert "My own heading, with [[links]].\r\n" in text
+    assert text.rstrip().endswith("and a last word")
+    assert "[[nodes/preference/tea" in text
+
+
+def test_a_map_whose_markers_were_taken_out_is_left_alone(graph):
+    write(graph, edit())
+    person(graph, "mocs/moc-preferences", "<!-- omg:begin -->", "")
+    text = graph.vault.text("mocs/moc-preferences")
+    write(graph, edit(title="Tea", description="Likes tea.", said="m2"), id="c2")
+    assert graph.vault.text("mocs/moc-preferences") == text
+
+
+def test_a_change_that_keys_can_express_is_made_on_a_persons_text(graph):
+    write(graph, edit())
+    before = graph.vault.text(PATH)
+    change = Change(PATH, before, before + "x", Rebase(set={"status": "superseded"}))
+    person(graph, PATH, "Prefers short lists.", "Prefers lists.  # mine")
+    commit(graph, Receipt("c2", "edit", AT, (change,)))
+    node = parse(graph.vault.text(PATH), PATH)
+    assert node.status == "superseded"
+    assert "# mine" in graph.vault.text(PATH)
+
+
+def test_a_note_once_edited_stays_the_persons_however_often_it_is_updated(graph):
+    write(graph, edit())
+    with graph.vault.file(PATH).open("a") as file:
+        file.write("\nNever more than *five* lines!\n")
+    for n, said in enumerate(("Prefers long lists.", "Prefers no lists.", "Prefers tables."), 2):
+        write(graph, edit(op="update", description=said, target=PATH, said=f"m{n}"), id=f"c{n}")
+    text = graph.vault.text(PATH)
+    assert "Never more than *five* lines!" in text
+    assert all(said in text for said in ("long lists", "no lists", "tables"))
+
+
+def test_an_empty_vault_is_no_deletion_of_everything(omg, graph):
+    write(graph, edit())
+    away = graph.vault.root.rename(graph.vault.root.with_name("away"))
+    graph.vault.root.mkdir()  # where a drive is mounted, most days
+    again = Home(omg.config, clock=lambda: NOW)
+    with pytest.raises(NotFound, match="the vault is empty"):
+        again.find("agent:main:main")
+    assert list(graph.vault.root.iterdir()) == []
+    graph.vault.root.rmdir()
+    away.rename(graph.vault.root)
+    assert again.find("agent:main:main").index.entry(PATH) is not None
+    assert graph.tombstones.messages(["m1"]) == set()
+    again.close()

@@ -1,0 +1,149 @@
+"""Pull the plug at every write of a night: the next run finishes it, and the vault is what it would have been."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planted import NOW, Scripted, graph_of, home_at, plant, snapshot
+
+from omg import curate
+from omg.observe import Observer
+from omg.receipt import history
+from omg.reflect import reflect, seen
+
+FATAL = ("replace", "rename", "unlink", "link", "fsync", "write")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """What a killed process has handed to the kernel is not lost: only a power cut would tell the difference."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda fd: None)
+        yield
+
+
+def planted_home(folder: Path) -> None:
+    home = home_at(folder)
+    graph = graph_of(home)
+    planted = plant(graph, pairs=1, targets=1, episodes=4, weeks=1)
+    target = graph.vault.file(planted.targets[0])
+    home.refresh(graph)
+    target.rename(target.with_name("moved.md"))
+    home.refresh(graph)
+    home.close()
+
+
+def night(folder: Path) -> int:
+    """One night; returns how often the model was asked."""
+    home = home_at(folder)
+    graph, model = graph_of(home), Scripted()
+    home.refresh(graph)
+    reflect(graph, Observer(model, "scripted", 128_000), home.config, NOW)
+    home.close()
+    return len(model.history)
+
+
+def in_child(folder: Path, die_at: int | None) -> int:
+    """A night in a forked child that dies at its *die_at*-th write; returns how many writes it came to."""
+    count = folder.parent / "count"
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            writes = 0
+
+            def deadly(real: Callable[..., Any]) -> Callable[..., Any]:
+                def call(*args: Any, **kwargs: Any) -> Any:
+                    nonlocal writes
+                    writes += 1
+                    if writes == die_at:
+                        os._exit(137)
+                    return real(*args, **kwargs)
+
+                return call
+
+            for name in FATAL:
+                setattr(os, name, deadly(getattr(os, name)))
+            night(folder)
+            count.write_text(str(writes))
+            code = 0
+        finally:
+            os._exit(code)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert status == (0 if die_at is None else 137)
+    return int(count.read_text()) if die_at is None else die_at
+
+
+def outcome(folder: Path) -> tuple[dict[str, bytes], dict[str, object], int]:
+    """The vault, what was seen, and how many cycles there were."""
+    home = home_at(folder)
+    graph = graph_of(home)
+    known = seen.load(graph)
+    cycles = [r for r in history(graph) if r.kind == "reflection"]
+    assert not list(graph.folder.glob("receipts/*.open.json"))
+    found = snapshot(graph), {"notes": known.notes, "periods": known.periods}, len(cycles)
+    home.close()
+    return found
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A home before its night, and one after."""
+    folder = tmp_path_factory.mktemp("night")
+    before, after = folder / "before" / "omg", folder / "after" / "omg"
+    planted_home(before)
+    shutil.copytree(before, after)
+    assert night(after) > 1
+    return before, after
+
+
+def test_a_night_killed_at_any_write_is_finished_by_the_next_run(
+    undisturbed: tuple[Path, Path], tmp_path: Path
+) -> None:
+    before, after = undisturbed
+    expected = outcome(after)
+    assert any(name.startswith("reflections/2026-W") for name in expected[0])
+    home = tmp_path / "0" / "omg"
+    shutil.copytree(before, home)
+    writes = in_child(home, None)
+    assert writes > 60 and outcome(home) == expected
+    paid: list[int] = []
+    for die_at in range(1, writes + 1):
+        home = tmp_path / str(die_at) / "omg"
+        shutil.copytree(before, home)
+        in_child(home, die_at)
+        asked = night(home)
+        found = outcome(home)
+        assert found[0] == expected[0], die_at
+        assert found[1:] == expected[1:], die_at
+        if die_at % 10 == 0:
+            assert night(home) == 0, die_at
+        paid.append(asked)
+        shutil.rmtree(home.parent)
+    # Once the receipt is there, what a model was paid for is never asked again.
+    assert paid == sorted(paid, reverse=True) and paid.count(0) > writes - 10
+
+
+def test_a_night_can_be_undone_after_it_was_killed_halfway(
+    undisturbed: tuple[Path, Path], tmp_path: Path
+) -> None:
+    before, _ = undisturbed
+    home = tmp_path / "omg"
+    shutil.copytree(before, home)
+    in_child(home, 40)
+    night(home)
+    which = home_at(home)
+    graph = graph_of(which)
+    (cycle,) = [r for r in history(graph) if r.kind == "reflection"]
+    curate.take_back(graph, cycle.id, NOW)
+    found = {name: data for name, data in snapshot(graph).items() if name.startswith("nodes/")}
+    which.close()
+    old = home_at(before)
+    graph = graph_of(old)
+    assert found == {n: d for n, d in snapshot(graph).items() if n.startswith("nodes/")}
+    old.close()

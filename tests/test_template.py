@@ -1,0 +1,225 @@
+"""The vault that `omg init` lays down: valid as it stands, and at home in Obsidian."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from obsidiantools.api import Vault as Reader
+
+from omg import graphpage, maps
+from omg.node import TYPES, Node, block, parse, render, targets, with_block
+from omg.vault import Vault
+
+BEGIN, END = "<!-- omg:begin -->", "<!-- omg:end -->"
+TEMPLATE = Path(__file__).parents[1] / "vault_template"
+SETTINGS = TEMPLATE / ".obsidian"
+PAGES = sorted(f for f in TEMPLATE.rglob("*.md") if f.parent.name != "templates")
+GENERATED = [f for f in PAGES if BEGIN in f.read_text("utf-8") and f.stem != "about-this-vault"]
+FORMS = sorted((TEMPLATE / "templates").glob("*.md"))
+BASES = sorted((TEMPLATE / "views").glob("*.base"))
+ROOTS = ("", "omg", "memory/omg")  # the vault's place below the folder that someone opens in Obsidian
+
+
+def name(file: Path) -> str:
+    return file.relative_to(TEMPLATE).as_posix()
+
+
+def read(file: Path) -> Node:
+    return parse(file.read_text("utf-8"), name(file).removesuffix(".md"))
+
+
+def setting(file: str) -> Any:
+    return json.loads((SETTINGS / file).read_text("utf-8"))
+
+
+def filled(form: Path, title: str) -> str:
+    """What Obsidian's *Insert template* makes of a form, in a note called *title*, on 2026-02-19."""
+    text = form.read_text("utf-8").replace("{{title}}", title)
+    return re.sub(r"\{\{date:YYYY-MM-DD\}\}", "2026-02-19", text)
+
+
+@pytest.mark.parametrize("file", PAGES, ids=name)
+def test_every_page_is_a_node_that_we_would_write_the_same(file: Path) -> None:
+    node = read(file)
+    assert node.type in ("index", "now", "moc", "log")
+    assert node.id.startswith("omg/")
+    assert node.description
+    assert node.extra == {}
+    assert render(node) == file.read_text("utf-8")
+
+
+def test_the_pages_are_those_of_the_design() -> None:
+    maps = (
+        *("identity", "preferences", "projects", "decisions", "facts", "episodes"),
+        *("open-loops", "reflections"),
+    )
+    assert {name(f) for f in GENERATED} == {"index.md", "now.md", *(f"mocs/moc-{m}.md" for m in maps)}
+    for folder in (*(f"nodes/{type}" for type in TYPES), "reflections", "inbox"):
+        assert (TEMPLATE / folder).is_dir()
+    ids = [read(f).id for f in PAGES]
+    assert len(ids) == len(set(ids))
+
+
+def test_a_generated_page_is_what_omg_makes_of_an_empty_memory() -> None:
+    made = {path: maps.page(path, maps.moc(path, [])) for path in maps.STANDARD}
+    made["index"] = maps.page("index", maps.index({}))
+    made["now"] = maps.page("now", maps.now({}, [], dt.date(2026, 2, 19)))
+    assert {name(f).removesuffix(".md"): f.read_text("utf-8") for f in GENERATED} == made
+
+
+@pytest.mark.parametrize("file", GENERATED, ids=name)
+def test_a_generated_page_takes_a_new_block_and_keeps_the_rest(file: Path) -> None:
+    text = file.read_text("utf-8")
+    assert block(text)
+    changed = with_block(text, "- new")
+    assert block(changed) == "- new"
+    assert changed.replace("- new", block(text) or "") == text
+
+
+@pytest.mark.parametrize("below", ROOTS)
+def test_every_link_leads_to_a_file_wherever_the_vault_is_opened(below: str, tmp_path: Path) -> None:
+    shutil.copytree(TEMPLATE, tmp_path / below, dirs_exist_ok=True)
+    files = {f.relative_to(tmp_path).as_posix() for f in tmp_path.rglob("*") if f.is_file()}
+    for file in [*PAGES, *FORMS]:
+        for target in {*targets(file.read_text("utf-8")), *read(file).links}:
+            # Obsidian's rule for a link with a folder in it: the one file whose path ends like that.
+            wanted = target if target.endswith(".base") else f"{target}.md"
+            found = [f for f in files if f == wanted or f.endswith(f"/{wanted}")]
+            assert len(found) == 1, f"{name(file)}: [[{target}]] leads to {found}"
+            assert "/" in target, f"{name(file)}: the bare name [[{target}]] collides in a larger vault"
+
+
+def test_an_independent_reader_finds_no_dangling_link() -> None:
+    reader = Reader(TEMPLATE).connect().gather()
+    # obsidiantools knows a note by its shortest name alone, and no file but notes and media.
+    known = {path.with_suffix("").as_posix() for path in reader.md_file_index.values()}
+    views = {f"views/{base.name}" for base in BASES}
+    assert {link for link in reader.nonexistent_notes if link not in known} == views
+    assert len(reader.md_file_index) == len(PAGES) + len(FORMS)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=name)
+@pytest.mark.parametrize("title", ["Green tea", "Anna's 40th: the plan & more", "日本語", "yes"])
+def test_a_persons_own_note_from_a_form_is_a_valid_node(form: Path, title: str) -> None:
+    node = parse(filled(form, title), f"nodes/{form.stem}/{title}")
+    assert node.type == ("episode" if form.stem == "open-loop" else form.stem)
+    assert node.title == node.description == title
+    assert node.created == node.updated == dt.date(2026, 2, 19)
+    assert node.origin == "human"
+    assert node.extra == {}
+    assert all((TEMPLATE / f"{link}.md").exists() for link in node.links)
+    assert node.loop == ("open" if form.stem == "open-loop" else None)
+    assert parse(render(node), node.path) == node
+
+
+def test_the_forms_themselves_are_no_notes() -> None:
+    assert not any(path.startswith("templates/") for path in Vault(TEMPLATE).paths())
+
+
+def test_there_is_a_form_for_every_type() -> None:
+    assert {f.stem for f in FORMS} == {*TYPES, "open-loop"}
+    assert setting("templates.json")["folder"] == "templates"
+
+
+def statements(filters: Any) -> list[str]:
+    if isinstance(filters, str):
+        return [filters]
+    ((key, parts),) = filters.items()
+    assert key in ("and", "or", "not")
+    return [statement for part in parts for statement in statements(part)]
+
+
+@pytest.mark.parametrize("file", BASES, ids=name)
+def test_a_view_is_a_valid_base_that_works_from_any_root(file: Path) -> None:
+    base = yaml.safe_load(file.read_text("utf-8"))
+    assert set(base) <= {"filters", "formulas", "properties", "summaries", "views"}
+    formulas = {f"formula.{formula}" for formula in base.get("formulas", {})}
+    every = statements(base["filters"])
+    for view in base["views"]:
+        assert set(view) <= {"type", "name", "filters", "groupBy", "order", "sort", "columnSize", "limit"}
+        assert view["type"] == "table"
+        assert view["name"]
+        every += statements(view.get("filters", {"and": []}))
+        columns = [*view["order"], *(key["property"] for key in view["sort"]), *view.get("columnSize", {})]
+        for column in [*columns, *([view["groupBy"]["property"]] if "groupBy" in view else [])]:
+            assert column.startswith(("file.", "note.")) or column in formulas, column
+    # A folder is another one as soon as the workspace is opened; a property is not.
+    assert not any("inFolder" in statement for statement in every)
+    assert '!file.folder.endsWith("templates")' in every
+    for expression in [*every, *base.get("formulas", {}).values()]:
+        assert isinstance(expression, str)
+        assert expression.count("(") == expression.count(")")
+        assert expression.count('"') % 2 == 0
+
+
+def test_the_views_are_those_that_were_promised() -> None:
+    assert {f.stem for f in BASES} == {
+        "by-type",
+        "open-loops",
+        "recently-changed",
+        "superseded",
+        "by-project",
+    }
+
+
+def test_the_graph_has_the_colours_of_the_graph_page() -> None:
+    groups = {
+        group["query"]: f"#{group['color']['rgb']:06x}" for group in setting("graph.json")["colorGroups"]
+    }
+    for type in (*TYPES, "reflection"):
+        assert groups[f"[type:{type}]"] == graphpage.COLOURS[type]
+    assert all(query.startswith("[") for query in groups)  # by property: a path differs from root to root
+
+
+def test_settings_write_links_as_we_do_and_keep_deleted_notes_out_of_the_vault() -> None:
+    app = setting("app.json")
+    assert app["newLinkFormat"] == "absolute"  # the path below the vault root
+    assert app["useMarkdownLinks"] is False
+    assert app["newFileFolderPath"] == "inbox"
+    # "local" would keep them in .trash, below memory/, where OpenClaw's memory_search still finds them.
+    assert app["trashOption"] == "system"
+    plugins = setting("core-plugins.json")
+    assert all(plugins[p] for p in ("bases", "backlink", "outline", "templates", "graph", "bookmarks"))
+
+
+def test_everything_that_settings_point_at_is_there() -> None:
+    def files(value: Any) -> list[str]:
+        if isinstance(value, list):
+            return [found for item in value for found in files(item)]
+        if isinstance(value, dict):
+            own = [value[key] for key in ("file", "path") if isinstance(value.get(key), str)]
+            return own + [found for item in value.values() for found in files(item)]
+        return []
+
+    for file in SETTINGS.glob("*.json"):
+        for path in files(setting(file.name)):
+            assert (TEMPLATE / path).is_file(), f"{file.name}: {path}"
+    for ignored in setting("app.json")["userIgnoreFilters"]:
+        assert (TEMPLATE / ignored).is_dir()
+    for snippet in setting("appearance.json")["enabledCssSnippets"]:
+        assert (SETTINGS / "snippets" / f"{snippet}.css").is_file()
+
+
+def test_the_explanation_names_every_property_a_person_would_change() -> None:
+    text = (TEMPLATE / "about-this-vault.md").read_text("utf-8")
+    for property in (
+        "description",
+        "type",
+        "priority",
+        "status",
+        "pinned",
+        "loop",
+        "event",
+        "origin",
+        "sources",
+    ):
+        assert f"| `{property}` |" in text
+    assert BEGIN in text
+    assert END in text

@@ -1,0 +1,130 @@
+"""Which notes belong together, and which say the same."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omg.reflect.topics import Item, alike, nearest, normal, split, stem, words
+
+SUBJECTS = {
+    "garden": ("tomatoes", "hedge", "soil", "watering"),
+    "boat": ("engine", "mooring", "sail", "varnish"),
+    "piano": ("scales", "tuner", "recital", "pedal"),
+}
+
+
+def items(count: int = 12) -> list[Item]:
+    return [
+        Item(
+            f"nodes/fact/{subject}-{n}",
+            f"{subject.title()} {things[n % 4]}",
+            f"The {subject} and its {things[n % 4]}, {things[(n + 1) % 4]} too, item {n}.",
+            frozenset({f"#{subject}"}),
+            f"2026-{n % 9 + 1:02}",
+        )
+        for subject, things in SUBJECTS.items()
+        for n in range(count)
+    ]
+
+
+def test_a_long_map_falls_into_its_subjects() -> None:
+    found = split(items(), 20)
+    assert {t.name for t in found} == set(SUBJECTS)
+    assert all(f"/{t.name}-" in path for t in found for path in t.paths)
+
+
+lists = st.lists(
+    st.builds(
+        Item,
+        st.from_regex(r"nodes/fact/[a-z]{1,8}", fullmatch=True),
+        st.text(max_size=20),
+        st.lists(st.sampled_from("red green blue apple river stone lamp 7 日本語".split()), max_size=6).map(
+            " ".join
+        ),
+        st.frozensets(st.sampled_from(["#home", "#work", "@m1", "@m2", ">nodes/project/x"]), max_size=2),
+        st.sampled_from(["", "2026-01", "2026-02"]),
+    ),
+    max_size=60,
+    unique_by=lambda i: i.path,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(lists, st.integers(4, 12), st.randoms())
+def test_a_split_is_the_same_in_any_order_and_puts_each_note_on_one_shelf(
+    given_items: list[Item], most: int, random: object
+) -> None:
+    found = split(given_items, most, taken={"home", "red"})
+    shuffled = list(given_items)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert split(shuffled, most, taken={"home", "red"}) == found
+    paths = [p for t in found for p in t.paths]
+    assert len(paths) == len(set(paths)) and set(paths) <= {i.path for i in given_items}
+    names = [t.name for t in found]
+    assert len(names) == len(set(names)) and not {"home", "red"} & set(names)
+    assert all(re.fullmatch(r"[\w-]+", name) for name in names)
+    assert not found or any(len(t.paths) < len(given_items) for t in found)
+
+
+def test_notes_with_nothing_in_common_are_shelved_by_their_time() -> None:
+    alone = [
+        Item(
+            f"nodes/fact/{n}",
+            "",
+            f"{chr(97 + n % 26) * 5}{chr(97 + n // 26) * 5}",
+            month=f"2026-0{n % 3 + 1}",
+        )
+        for n in range(60)
+    ]
+    assert [t.name for t in split(alone, 20)] == ["2026-01", "2026-02", "2026-03"]
+
+
+def test_a_note_joins_the_topic_it_clearly_belongs_to_and_no_other() -> None:
+    topics = {t.name: [i for i in items() if i.path in t.paths] for t in split(items(), 20)}
+    new = [
+        Item("a", "Hedge", "The hedge of the garden wants cutting.", frozenset({"#garden"})),
+        Item("b", "Passport", "The passport runs out in May."),
+        Item("c", "Both", "The garden and the boat.", frozenset({"#garden", "#boat"})),
+    ]
+    assert nearest(new, topics) == {"a": "garden"}
+    assert nearest(new, {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        ("The key hangs behind the door.", "Behind the door hangs the key!", True),
+        ("The rent is 40 euros.", "The rent is 50 euros.", False),
+        ("Ines eats meat.", "Ines does not eat meat.", False),
+        ("Ines isn't at home.", "Ines is at home.", False),
+        ("", "", False),
+        ("猫が好きです", "猫が好きです。", True),
+        ("Gardens need the sun.", "A garden needs the sun.", True),
+    ],
+)
+def test_alike_is_a_matter_of_words_numbers_and_no(a: str, b: str, same: bool) -> None:
+    assert (alike(a, b) >= 0.75) is same
+    assert alike(a, b) == alike(b, a)
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_likeness_is_a_share(a: str, b: str) -> None:
+    assert 0 <= alike(a, b) <= 1
+    assert normal(normal(a)) == normal(a)
+    assert all(words(a))
+
+
+def test_links_case_and_marks_make_no_difference_to_what_is_said() -> None:
+    assert normal("See [[nodes/x|The Plan]], now!") == normal("see the  plan now")
+
+
+@pytest.mark.parametrize(
+    ("word", "root"),
+    [("gardens", "garden"), ("garden's", "garden"), ("berries", "berry"), ("bus", "bus"), ("glass", "glass")],
+)
+def test_plural_and_singular_are_one(word: str, root: str) -> None:
+    assert stem(word) == root

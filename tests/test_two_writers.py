@@ -1,0 +1,114 @@
+"""
+A person edits, renames and deletes while the Observer writes the same notes. Ten seconds here; two minutes with
+OMG_TWO_WRITERS_S=120.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from omg.config import Config, Observation
+from omg.doctor import check_graph
+from omg.home import Home
+from omg.node import block, with_block
+
+MAIN = "agent:main:main"
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECONDS = float(os.environ.get("OMG_TWO_WRITERS_S", "10"))
+THINGS = [
+    "tea",
+    "coffee",
+    "rye bread",
+    "jazz",
+    "the lake",
+    "long walks",
+    "chess",
+    "linen",
+    "early trains",
+    "figs",
+]
+SAYINGS = [
+    "I like {}.",
+    "I prefer {} in the morning.",
+    "Actually I no longer like {}.",
+    "My sister loves {}.",
+    "I decided to buy {} because it is cheap.",
+]
+
+
+def say(omg: Home, n: int, text: str) -> None:
+    at = 1_771_500_000_000 + n * 60_000
+    entry = {"entryId": f"e{n}", "message": {"role": "user", "content": text, "timestamp": at}}
+    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": MAIN, "entries": [entry]}
+    (omg.folder / "spool" / f"{at:015d}-{n}.json").write_text(json.dumps(drop))
+
+
+def kept(file: Path, saved: str, vault: Path) -> bool:
+    """
+    Whether what the person saved stands as they saved it: all outside the generated block of a page; all but the
+    keys of the head that are ours to set, and lines of history that were added, in a note. Else in the inbox, whole.
+    """
+    now = file.read_text(encoding="utf-8") if file.exists() else ""
+    if block(saved) is not None:
+        if block(now) is not None and with_block(now, "") == with_block(saved, ""):
+            return True
+    else:
+        lines = iter(now.splitlines())
+        if all(line in lines for line in theirs(saved)):
+            return True
+    return any(saved == f.read_text(encoding="utf-8") for f in (vault / "inbox").glob("*.md"))
+
+
+def theirs(text: str) -> list[str]:
+    """The lines of a note, less those of its head that OMG may set in a person's note."""
+    if not text.startswith("---\n"):
+        return text.splitlines()
+    head, mark, body = text.partition("\n---\n")
+    ours = ("status:", "superseded_by:", "loop:", "aliases:", "  - ")
+    return [line for line in head.splitlines() if not line.startswith(ours)] + [
+        mark.strip(),
+        *body.splitlines(),
+    ]
+
+
+@pytest.mark.timeout(SECONDS * 4 + 120)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_edit_is_lost_and_no_deleted_note_comes_back(home, tmp_path, seed):
+    omg = Home(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW)
+    say(omg, 0, "I like tea. I like jazz. I prefer rye bread.")
+    omg.work(force=True)
+    graph = omg.find(MAIN)
+    diary = tmp_path / "diary.json"
+    script = Path(__file__).with_name("person.py")
+    call = [sys.executable, str(script), str(graph.vault.root), str(SECONDS), str(seed), str(diary)]
+    n = 0
+    with subprocess.Popen(call) as person:
+        while person.poll() is None:
+            n += 1
+            say(omg, n, SAYINGS[n % len(SAYINGS)].format(THINGS[n % len(THINGS)]))
+            omg.work(force=True)
+            omg.refresh(graph)
+    assert person.returncode == 0
+    time.sleep(2.1)  # what was replaced at the last moment settles
+    omg.refresh(graph)
+    done = json.loads(diary.read_text())
+    assert done["deeds"] > 20
+    everything = "\n".join(p.read_text(encoding="utf-8") for p in graph.vault.root.rglob("*.md"))
+    assert [w for w in done["lines"] if w not in everything] == []
+    changed = [f for f, text in done["saved"].items() if not kept(Path(f), text, graph.vault.root)]
+    assert changed == [], (done["saved"][changed[0]], Path(changed[0]).read_text(encoding="utf-8"))
+    for entry in graph.index.entries(status=None):
+        if entry.id in done["deleted"]:  # the same name may be used again, for what was said again
+            said = [s.id for s in graph.index.sources(entry.path)]
+            assert not graph.tombstones.blocks(entry.id, said, cited=lambda: True), entry.path
+    named = "\n".join(f.line() for f in check_graph(omg, graph))
+    for path, target in graph.index.dangling()[:50]:
+        assert f"[[{target}]]" in named, (path, target)
+    assert graph.pending() == []
+    omg.close()

@@ -1,0 +1,558 @@
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omg.errors import BadNode, NotFound, OutsideVault, Stale
+from omg.vault import Vault
+
+CAT = "nodes/fact/cat"
+OLD, NEW, THEIRS = b"The cat is called Cleo.\n", b"The cat is called Cloe.\n", b"The cat is called Chloe!\n"
+
+
+@pytest.fixture
+def vault(tmp_path):
+    return Vault(tmp_path / "vault", tmp_path / "written.jsonl")
+
+
+def names(vault):
+    """Every file below the vault, dotfiles too."""
+    return sorted(str(f.relative_to(vault.root)) for f in vault.root.rglob("*") if f.is_file())
+
+
+def dotfiles(vault):
+    return [name for name in names(vault) if "/." in f"/{name}"]
+
+
+def fail(*args, **kwargs):
+    raise OSError("disk full")
+
+
+# --- reading and writing
+
+
+def test_what_is_written_is_read(vault):
+    vault.write(CAT, OLD, None)
+    assert vault.bytes(CAT) == OLD
+    assert vault.text(CAT) == OLD.decode()
+    assert vault.read(CAT).description == "The cat is called Cleo."
+    vault.write(CAT, NEW, OLD)
+    assert vault.file(CAT).read_bytes() == NEW
+    vault.remove(CAT, NEW)
+    assert vault.bytes(CAT) is None
+
+
+def test_a_missing_note_is_not_found(vault):
+    assert vault.bytes(CAT) is None
+    assert vault.bytes("nodes/" + "x" * 300) is None
+    with pytest.raises(NotFound, match=f"{CAT}.md"):
+        vault.read(CAT)
+
+
+def test_an_unreadable_note_is_bad_and_says_why(vault):
+    vault.write("a", b"\xff\xfe", None)
+    vault.write("b", b"---\nx: [\n---\n", None)
+    vault.file("folder").mkdir()
+    os.mkfifo(vault.file("pipe"))
+    for path, why in [
+        ("a", "not UTF-8"),
+        ("b", "not YAML"),
+        ("folder", "cannot be read"),
+        ("pipe", "cannot be read"),
+    ]:
+        with pytest.raises(BadNode, match=f"{path}.md: .*{why}"):
+            vault.read(path)
+
+
+@pytest.mark.parametrize("was", [None, OLD])
+def test_a_persons_edit_is_never_overwritten(vault, was):
+    if was:
+        vault.write(CAT, was, None)
+    vault.file(CAT).parent.mkdir(parents=True, exist_ok=True)
+    vault.file(CAT).write_bytes(THEIRS)
+    with pytest.raises(Stale, match=CAT):
+        vault.write(CAT, NEW, was)
+    with pytest.raises(Stale):
+        vault.remove(CAT, OLD)
+    assert vault.bytes(CAT) == THEIRS
+    assert dotfiles(vault) == []
+
+
+def test_a_note_that_a_person_deleted_is_stale(vault):
+    vault.write(CAT, OLD, None)
+    vault.file(CAT).unlink()
+    with pytest.raises(Stale):
+        vault.write(CAT, NEW, OLD)
+    with pytest.raises(Stale):
+        vault.remove(CAT, OLD)
+    assert vault.bytes(CAT) is None
+
+
+@pytest.mark.parametrize(
+    "call, was",
+    [("os.replace", OLD), ("os.fsync", None), ("os.fsync", OLD), ("os.link", None), ("os.link", OLD)],
+)
+def test_a_failed_write_leaves_no_trace(vault, monkeypatch, call, was):
+    if was:
+        vault.write(CAT, was, None)
+    before = names(vault) if was else []
+    with monkeypatch.context() as patch:
+        patch.setattr(call, fail)
+        with pytest.raises(OSError, match="disk full"):
+            vault.write(CAT, NEW, was)
+    assert vault.bytes(CAT) == was
+    assert (names(vault) if was else list(vault.root.parent.glob("vault/**"))) == before
+    assert vault.ours(OLD) is bool(was) and not vault.ours(NEW)
+
+
+def test_permissions_survive_a_write(vault):
+    vault.write(CAT, OLD, None)
+    vault.file(CAT).chmod(0o640)
+    vault.write(CAT, NEW, OLD)
+    assert vault.file(CAT).stat().st_mode & 0o777 == 0o640
+
+
+def test_writing_what_is_there_touches_nothing(vault):
+    vault.write(CAT, OLD, None)
+    before = vault.file(CAT).stat()
+    vault.write(CAT, OLD, OLD)
+    assert vault.file(CAT).stat().st_mtime_ns == before.st_mtime_ns
+    assert vault.file(CAT).stat().st_ino == before.st_ino
+
+
+def test_a_file_system_without_hard_links_will_do(vault, monkeypatch):
+    def unsupported(*args, **kwargs):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", unsupported)
+    vault.write(CAT, OLD, None)
+    vault.write(CAT, NEW, OLD)
+    with pytest.raises(Stale):
+        vault.write(CAT, THEIRS, None)
+    assert names(vault) == [f"{CAT}.md"]
+    assert vault.bytes(CAT) == NEW
+
+
+def test_two_names_that_differ_only_in_case_or_composition_are_not_made(vault):
+    vault.write("nodes/Café", OLD, None)
+    for path in ("nodes/café", "nodes/CAFÉ", "nodes/Cafe\u0301"):
+        with pytest.raises(Stale, match="Café"):
+            vault.write(path, NEW, None)
+    assert list(vault.paths()) == ["nodes/Café"]
+
+
+# --- names
+
+
+OUTSIDE = [
+    *("", "/", "/etc/passwd", "..", "../x", "a/../../x", "a/..", ".", "./a", "a//b", "a/", "/a"),
+    *("a\0b", "..\\x", "C:\\x", ".obsidian/x", ".hidden", "nodes/.x", "\udcff"),
+]
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_no_path_leads_outside(vault, path):
+    for use in (
+        vault.file,
+        vault.bytes,
+        vault.read,
+        lambda p: vault.write(p, NEW, None),
+        lambda p: vault.remove(p, OLD),
+    ):
+        with pytest.raises(OutsideVault):
+            use(path)
+    assert not vault.root.exists()
+
+
+@given(st.text(st.sampled_from("./\\ab\0 ~-é")))
+def test_every_accepted_path_lies_below_the_root(tmp_path_factory, path):
+    vault = Vault(tmp_path_factory.getbasetemp() / "v")
+    try:
+        file = vault.file(path)
+    except OutsideVault:
+        return
+    assert file.resolve().is_relative_to(vault.root.resolve())
+    assert file.relative_to(vault.root).as_posix() == f"{path}.md"
+
+
+def test_no_symbolic_link_is_followed(vault, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.md").write_bytes(OLD)
+    vault.write(CAT, OLD, None)
+    (vault.root / "door").symlink_to(outside)
+    (vault.root / "secret.md").symlink_to(outside / "secret.md")
+    (vault.root / "dangling.md").symlink_to(outside / "new.md")
+    (vault.root / "loop").symlink_to(vault.root)
+    for path in ("door/secret", "secret", "dangling", "loop/" + CAT):
+        with pytest.raises(OutsideVault, match="symbolic link"):
+            vault.bytes(path)
+        with pytest.raises(OutsideVault, match="symbolic link"):
+            vault.write(path, NEW, None)
+    assert list(vault.paths()) == [CAT]
+    assert sorted(f.name for f in outside.iterdir()) == ["secret.md"]
+
+
+def test_the_root_itself_may_be_a_symbolic_link(vault, tmp_path):
+    vault.write(CAT, OLD, None)
+    (tmp_path / "link").symlink_to(vault.root)
+    assert Vault(tmp_path / "link").bytes(CAT) == OLD
+
+
+# --- listing
+
+
+def test_notes_are_listed_and_nothing_else(vault):
+    for path in ("index", CAT, "inbox/buy milk", "a.b/c", "été"):
+        vault.write(path, OLD, None)
+    for name in (
+        ".x.md",
+        "x.txt",
+        "x.MD",
+        ".md",
+        "nodes/.omg-12345678.tmp",
+        ".obsidian/a.md",
+        ".trash/b.md",
+        "a\\b.md",
+    ):
+        file = vault.root / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(NEW)
+    (vault.root / os.fsdecode(b"\xff.md")).touch()  # a name that is no UTF-8
+    (vault.root / "folder.md").mkdir()
+    assert sorted(vault.paths()) == sorted(["index", CAT, "inbox/buy milk", "a.b/c", "été"])
+    for path, mtime_ns, size in vault.scan():
+        found = vault.file(path).stat()
+        assert (mtime_ns, size) == (found.st_mtime_ns, found.st_size)
+
+
+CONFLICTS = [
+    "cat (conflict 2026-03-01)",
+    "cat (conflict)",
+    "cat (Conflicted copy iPhone 202603011200)",
+    "cat (Alice's conflicted copy 2026-03-01)",
+    "cat.sync-conflict-20260301-120000-ABCDEFG",
+]
+
+
+def test_copies_of_sync_services_are_listed_apart(vault):
+    kept = ["cat", "cat 2", "wars (conflict resolution)", "conflict", "sync-conflict"]
+    for name in CONFLICTS + kept:
+        vault.write(f"nodes/{name}", OLD, None)
+    assert vault.conflicts() == sorted(f"nodes/{name}" for name in CONFLICTS)
+    assert sorted(vault.paths()) == sorted(f"nodes/{name}" for name in kept)
+
+
+def test_a_vault_that_is_gone_is_not_an_empty_one(vault):
+    assert list(vault.paths()) == []  # not begun
+    vault.write(CAT, OLD, None)
+    vault.root.rename(vault.root.with_name("unmounted"))
+    for look in (vault.paths, vault.scan, vault.settle, vault.conflicts, lambda: vault.bytes(CAT)):
+        with pytest.raises(NotFound, match="the vault is gone"):
+            list(look() or ())
+    with pytest.raises(NotFound):
+        vault.write(CAT, OLD, None)
+    assert not vault.root.exists()
+
+
+def test_listing_takes_some_microseconds_a_note(vault):
+    folder = vault.root / "nodes"
+    folder.mkdir(parents=True)
+    for n in range(2_000):
+        os.close(os.open(folder / f"note-{n}.md", os.O_CREAT))
+    start = time.process_time()
+    assert sum(1 for _ in vault.scan()) == 2_000
+    assert time.process_time() - start < 0.1  # measured: 0.01
+
+
+# --- late saves
+
+
+class Editor:
+    """A program that has opened a file, in a process of its own, and saves when it is told to."""
+
+    CODE = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+print("open", flush=True)
+for line in sys.stdin:
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, bytes.fromhex(line), 0)
+    os.fsync(fd)
+    print("saved", flush=True)
+"""
+
+    def __init__(self, file):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", self.CODE, str(file)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout.readline() == "open\n"
+
+    def save(self, data):
+        print(data.hex(), file=self.process.stdin, flush=True)
+        assert self.process.stdout.readline() == "saved\n"
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        assert self.process.wait(10) == 0
+
+
+@pytest.fixture
+def editor(vault):
+    vault.write(CAT, OLD, None)
+    editor = Editor(vault.file(CAT))
+    yield editor
+    editor.close()
+
+
+def test_a_save_into_the_file_we_replaced_wins(vault, editor):
+    vault.write(CAT, NEW, OLD)
+    editor.save(THEIRS)
+    assert vault.bytes(CAT) == NEW
+    assert vault.settle(older_than_s=60) == []  # may still be saving
+    assert vault.settle(older_than_s=0) == [CAT]
+    assert vault.bytes(CAT) == THEIRS and not vault.ours(THEIRS)
+    editor.save(THEIRS * 2)  # the same open file is the note again
+    assert vault.bytes(CAT) == THEIRS * 2
+    assert vault.settle(older_than_s=0) == []
+    assert names(vault) == [f"{CAT}.md"]
+
+
+def test_a_late_save_wins_after_several_of_our_writes_and_in_another_process(vault, editor, tmp_path):
+    vault.write(CAT, NEW, OLD)
+    vault.write(CAT, NEW * 2, NEW)
+    editor.save(THEIRS)
+    again = Vault(vault.root, tmp_path / "written.jsonl")
+    assert again.settle(older_than_s=0) == [CAT]
+    assert again.bytes(CAT) == THEIRS
+    assert again.settle(older_than_s=0) == []
+    assert names(vault) == [f"{CAT}.md"]
+
+
+def test_who_saved_twice_finds_both(vault, editor):
+    vault.write(CAT, NEW, OLD)
+    editor.save(THEIRS)
+    vault.file(CAT).write_bytes(b"From the phone.\n")
+    (inbox,) = vault.settle(older_than_s=0)
+    assert inbox.startswith("inbox/cat")
+    assert vault.bytes(inbox) == THEIRS
+    assert vault.bytes(CAT) == b"From the phone.\n"
+    assert dotfiles(vault) == []
+
+
+def test_a_late_save_does_not_undo_a_later_one_that_we_built_on(vault, editor):
+    vault.write(CAT, NEW, OLD)
+    editor.save(THEIRS)
+    vault.file(CAT).write_bytes(b"From the phone.\n")
+    vault.write(CAT, b"From the phone, and ours.\n", b"From the phone.\n")
+    (inbox,) = vault.settle(older_than_s=0)
+    assert vault.bytes(inbox) == THEIRS
+    assert vault.bytes(CAT) == b"From the phone, and ours.\n"
+    assert dotfiles(vault) == []
+
+
+def test_a_late_save_does_not_bring_back_a_note_that_a_person_deleted(vault, editor):
+    vault.write(CAT, NEW, OLD)
+    editor.save(THEIRS)
+    vault.file(CAT).unlink()
+    (inbox,) = vault.settle(older_than_s=0)
+    assert vault.bytes(CAT) is None and vault.bytes(inbox) == THEIRS
+
+
+def test_a_late_save_into_a_removed_note_brings_it_back(vault, editor):
+    vault.remove(CAT, OLD)
+    editor.save(THEIRS)
+    assert vault.settle(older_than_s=0) == [CAT]
+    assert names(vault) == [f"{CAT}.md"]
+    assert vault.bytes(CAT) == THEIRS
+
+
+def test_a_late_save_of_bytes_that_are_no_text_survives(vault, editor):
+    vault.write(CAT, NEW, OLD)
+    editor.save(b"\xff\x00")
+    vault.file(CAT).write_bytes(THEIRS)
+    (inbox,) = vault.settle(older_than_s=0)
+    assert vault.bytes(inbox) == b"\xff\x00"
+
+
+def test_a_save_that_was_cut_off_does_not_empty_the_note(vault, editor):
+    vault.write(CAT, NEW, OLD)
+    editor.save(b"")
+    assert vault.settle(older_than_s=0) == []
+    assert vault.bytes(CAT) == NEW
+
+
+def test_a_late_save_into_a_note_with_a_very_long_name_lands_in_the_inbox(vault):
+    path = "nodes/" + "n" * 240
+    vault.write(path, OLD, None)
+    editor = Editor(vault.file(path))
+    vault.write(path, NEW, OLD)
+    editor.save(THEIRS)
+    editor.close()
+    assert vault.settle(older_than_s=0) == ["inbox/saved-meanwhile"]
+    assert vault.bytes("inbox/saved-meanwhile") == THEIRS
+
+
+def test_settling_without_late_saves_sweeps_and_says_nothing(vault):
+    for old, new in pairwise([None, OLD, NEW, OLD, NEW]):
+        vault.write(CAT, new, old)
+    (vault.root / ".omg-00000000.tmp").write_bytes(b"left by a crash")
+    assert vault.settle() == []
+    assert len(dotfiles(vault)) == 4
+    assert vault.settle(older_than_s=0) == []
+    assert names(vault) == [f"{CAT}.md"]
+
+
+def test_what_only_looks_like_a_held_file_stops_nothing(vault, editor):
+    vault.write(CAT, NEW, OLD)
+    editor.save(THEIRS)
+    strange = vault.root / f".omg-00000000-{'0' * 16}-{'0' * 16}~x"
+    strange.symlink_to("/etc/passwd")
+    assert vault.settle(older_than_s=0) == [CAT]
+    assert strange.is_symlink()
+
+
+def test_no_save_of_a_busy_editor_is_lost(vault, tmp_path):
+    """It saves in place, again and again, while we add to the same note: its last text is somewhere."""
+    vault.write(CAT, OLD, None)
+    code = """
+import sys, time, random
+for n in range(200):
+    with open(sys.argv[1], "wb") as f:
+        f.write(b"save %d" % n)
+    time.sleep(random.random() / 500)
+"""
+    busy = subprocess.Popen([sys.executable, "-c", code, str(vault.file(CAT))])
+    writes = races = 0
+    while busy.poll() is None:
+        was = vault.bytes(CAT)
+        try:
+            vault.write(CAT, was + b"\nours", was)
+            writes += 1
+        except Stale:
+            races += 1
+        time.sleep(random.random() / 500)
+    vault.settle(older_than_s=0)
+    assert busy.returncode == 0 and writes
+    texts = [vault.bytes(path) for path in vault.paths()]
+    assert any(text.startswith(b"save 199") for text in texts), (writes, races)
+    assert dotfiles(vault) == []
+
+
+def test_a_process_killed_while_writing_leaves_the_old_bytes_or_the_new(vault, tmp_path):
+    vault.write(CAT, OLD, None)
+    code = """
+import sys
+from pathlib import Path
+from omg.vault import Vault
+vault = Vault(Path(sys.argv[1]), Path(sys.argv[2]))
+print("go", flush=True)
+while True:
+    was = vault.bytes("nodes/fact/cat")
+    vault.write("nodes/fact/cat", was[::-1], was)
+"""
+    for _ in range(5):
+        arguments = [sys.executable, "-c", code, str(vault.root), str(tmp_path / "written.jsonl")]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE) as writer:
+            assert writer.stdout.readline() == b"go\n"
+            time.sleep(random.random() / 50)
+            writer.kill()
+        assert vault.bytes(CAT) in (OLD, OLD[::-1])
+        assert vault.settle(older_than_s=0) == []
+        assert names(vault) == [f"{CAT}.md"]
+
+
+# --- whose bytes
+
+
+def test_our_bytes_are_ours_wherever_a_person_moves_them(vault):
+    vault.write(CAT, OLD, None)
+    assert vault.ours(OLD) and not vault.ours(THEIRS)
+    vault.file(CAT).rename(vault.file("moved"))
+    assert vault.ours(vault.bytes("moved"))
+
+
+def test_only_what_we_wrote_last_is_ours(vault):
+    vault.write(CAT, OLD, None)
+    vault.write(CAT, NEW, OLD)
+    assert vault.ours(NEW) and not vault.ours(OLD)
+    vault.remember(CAT, THEIRS)
+    assert vault.ours(THEIRS) and not vault.ours(NEW)
+    vault.write("other", NEW, None)
+    vault.remove("other", NEW)
+    assert not vault.ours(NEW)
+
+
+def test_what_is_ours_is_known_after_a_restart_and_to_a_second_process(vault, tmp_path):
+    other = Vault(vault.root, tmp_path / "written.jsonl")
+    assert not other.ours(OLD)
+    vault.write(CAT, OLD, None)
+    assert other.ours(OLD)
+    other.write(CAT, NEW, OLD)
+    assert vault.ours(NEW) and not vault.ours(OLD)
+    assert (tmp_path / "written.jsonl").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("torn", [b'{"path": "nodes/fa', b'{"path": 1}\n', b"\xff\n", b"[]\n", b"7\n"])
+def test_a_torn_line_costs_only_itself(vault, tmp_path, torn):
+    vault.write(CAT, OLD, None)
+    with (tmp_path / "written.jsonl").open("ab") as f:
+        f.write(torn)
+    again = Vault(vault.root, tmp_path / "written.jsonl")
+    assert again.ours(OLD)
+    again.write("other", NEW, None)
+    for line in (tmp_path / "written.jsonl").read_text().splitlines():
+        assert json.loads(line).keys() == {"path", "hash"}
+    third = Vault(vault.root, tmp_path / "written.jsonl")
+    assert third.ours(OLD) and third.ours(NEW)
+
+
+def test_the_list_of_what_we_wrote_does_not_grow_for_ever(vault, tmp_path):
+    for n in range(3_000):
+        vault.remember(CAT, b"%d" % n)
+    lines = (tmp_path / "written.jsonl").read_text().splitlines()
+    assert len(lines) < 1_500
+    assert Vault(vault.root, tmp_path / "written.jsonl").ours(b"2999")
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([None, b"1", b"2", b"3"]))))
+def test_ours_is_what_was_last_remembered_for_each_path(tmp_path_factory, steps):
+    folder = tmp_path_factory.mktemp("v")
+    vault = Vault(folder / "vault", folder / "written.jsonl")
+    vault.root.mkdir()
+    last = {}
+    for path, data in steps:
+        if data is not None:
+            vault.remember(path, data)
+            last[path] = data
+        elif path in last:
+            vault.write(path, last[path], None)
+            vault.remove(path, last.pop(path))
+    for seen in (vault, Vault(folder / "vault", folder / "written.jsonl")):
+        assert {d for d in (b"1", b"2", b"3") if seen.ours(d)} == set(last.values())
+
+
+# --- inbox
+
+
+def test_an_inbox_note_never_overwrites_and_is_put_down_once(vault):
+    assert vault.put_inbox("For: the cat!", "one") == "inbox/for-the-cat"
+    assert vault.put_inbox("For: the cat!", "two") == "inbox/for-the-cat-2"
+    assert vault.put_inbox("For: the cat!", "one") == "inbox/for-the-cat"
+    assert vault.put_inbox("../../x", "three") == "inbox/x"
+    assert vault.text("inbox/for-the-cat") == "one"
+    assert not vault.ours(b"one")  # it is for a person to read and change
+    vault.file("inbox/odd").mkdir()
+    assert vault.put_inbox("odd", "four") == "inbox/odd-2"
+    assert len(list(vault.paths())) == 4
