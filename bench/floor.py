@@ -37,12 +37,17 @@ TABLES = """
 
 def hashed(text: str) -> np.ndarray:
     """A vector that costs nothing to make: 256 numbers from a hash of the text."""
-    numbers = np.random.default_rng(int.from_bytes(hashlib.sha1(text.encode()).digest()[:8])).standard_normal(256)
+    numbers = np.random.default_rng(int.from_bytes(hashlib.sha1(text.encode()).digest()[:8])).standard_normal(
+        256
+    )
     return (numbers / np.linalg.norm(numbers)).astype(np.float32)
 
 
 def sync(db: sqlite3.Connection, vault: Path) -> int:
-    seen = {path: (id, mtime, size) for id, path, mtime, size in db.execute("select id, path, mtime, size from file")}
+    seen = {
+        path: (id, mtime, size)
+        for id, path, mtime, size in db.execute("select id, path, mtime, size from file")
+    }
     changed = 0
     db.execute("begin")
     for file in vault.rglob("*.md"):
@@ -52,13 +57,21 @@ def sync(db: sqlite3.Connection, vault: Path) -> int:
             continue
         text = file.read_text(encoding="utf-8")
         body = text.partition("\n---\n")[2] or text
-        row = (path, stat.st_mtime_ns, stat.st_size, hashlib.sha1(text.encode()).digest(), hashed(body).tobytes())
+        row = (
+            path,
+            stat.st_mtime_ns,
+            stat.st_size,
+            hashlib.sha1(text.encode()).digest(),
+            hashed(body).tobytes(),
+        )
         if id is not None:
             for table, key in (("file", "id"), ("words", "rowid"), ("link", "src")):
                 db.execute(f"delete from {table} where {key} = ?", (id,))
         id = db.execute("insert into file values (?, ?, ?, ?, ?, ?)", (id, *row)).lastrowid
         db.execute("insert into words(rowid, title, body) values (?, ?, ?)", (id, file.stem, body))
-        db.executemany("insert into link values (?, ?)", [(id, target) for target in re.findall(r"\[\[([^\]|#]+)", body)])
+        db.executemany(
+            "insert into link values (?, ?)", [(id, target) for target in re.findall(r"\[\[([^\]|#]+)", body)]
+        )
         changed += 1
     db.execute("commit")
     return changed
@@ -66,7 +79,9 @@ def sync(db: sqlite3.Connection, vault: Path) -> int:
 
 def search(db: sqlite3.Connection, ids: np.ndarray, matrix: np.ndarray, query: str, k: int = 10) -> list[int]:
     match = " OR ".join(f'"{word}"' for word in re.findall(r"\w+", query))
-    rows = db.execute("select rowid from words where words match ? order by bm25(words, 4.0) limit 100", (match,)).fetchall()
+    rows = db.execute(
+        "select rowid from words where words match ? order by bm25(words, 4.0) limit 100", (match,)
+    ).fetchall()
     near = ids[np.argsort(-(matrix @ hashed(query)))[:100]]
     scores: dict[int, float] = {}
     for ranking in ([row[0] for row in rows], near.tolist()):
@@ -82,16 +97,26 @@ def vault(notes: int, folder: Path, seed: int = 11) -> Path:
     """Write *notes* notes below *folder*, and known-item questions; returns the questions' file."""
     pick = random.Random(seed)
     syllables = [a + b for a in "bcdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "ar", "en", "is")]
-    words = list(dict.fromkeys("".join(pick.choices(syllables, k=pick.choice((2, 2, 3, 3, 4)))) for _ in range(24_000)))
+    words = list(
+        dict.fromkeys("".join(pick.choices(syllables, k=pick.choice((2, 2, 3, 3, 4)))) for _ in range(24_000))
+    )
     zipf = list(itertools.accumulate(1 / (rank + 10) for rank in range(len(words))))
-    people = [f"{pick.choice(words).title()} {pick.choice(words).title()}" for _ in range(max(60, notes // 50))]
+    people = [
+        f"{pick.choice(words).title()} {pick.choice(words).title()}" for _ in range(max(60, notes // 50))
+    ]
     topics = [pick.sample(words[600:], 60) for _ in range(40)]
     titles = [f"{pick.choice(topics[n % 40])} {pick.choice(words)} {n:06d}" for n in range(notes)]
     questions, day = [], datetime(2025, 1, 1)
     for n, title in enumerate(titles):
         own, who = topics[n % 40], pick.choice(people)
-        body = [pick.choice(own) if pick.random() < 0.2 else word for word in pick.choices(words, cum_weights=zipf, k=pick.randint(70, 130))]
-        others = [titles[pick.randrange(n % 40, notes, 40) if pick.random() < 0.7 else pick.randrange(notes)] for _ in range(3)]
+        body = [
+            pick.choice(own) if pick.random() < 0.2 else word
+            for word in pick.choices(words, cum_weights=zipf, k=pick.randint(70, 130))
+        ]
+        others = [
+            titles[pick.randrange(n % 40, notes, 40) if pick.random() < 0.7 else pick.randrange(notes)]
+            for _ in range(3)
+        ]
         for at, other in zip(sorted(pick.sample(range(1, len(body)), 3), reverse=True), others, strict=True):
             body.insert(at, f"[[{other}]]")
         body.insert(pick.randrange(len(body)), who)
@@ -105,18 +130,24 @@ def vault(notes: int, folder: Path, seed: int = 11) -> Path:
         file.write_text(text, encoding="utf-8")
         if n % max(1, notes // 200) == 0:
             rare = sorted((w for w in set(body) if "[" not in w and w in words), key=words.index)[-12:]
-            questions.append({"q": " ".join([*pick.sample(rare, 3), who]), "target": str(file.relative_to(folder))})
+            questions.append(
+                {"q": " ".join([*pick.sample(rare, 3), who]), "target": str(file.relative_to(folder))}
+            )
     (folder / "mocs").mkdir(exist_ok=True)
     for topic in range(40):
         lines = "".join(f"- [[{title}]]\n" for title in titles[topic::40][:60])
-        (folder / f"mocs/map {topic}.md").write_text(f"---\ntype: moc\n---\n\n# Map {topic}\n\n{lines}", encoding="utf-8")
+        (folder / f"mocs/map {topic}.md").write_text(
+            f"---\ntype: moc\n---\n\n# Map {topic}\n\n{lines}", encoding="utf-8"
+        )
     file = folder.with_name(f"{folder.name}.queries.json")
     file.write_text(json.dumps(questions))
     return file
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("vault", type=Path)
     parser.add_argument("index", type=Path)
     parser.add_argument("--search", type=Path, metavar="QUERIES.json")
@@ -124,7 +155,10 @@ def main() -> None:
     db = sqlite3.connect(args.index, isolation_level=None)
     db.executescript(f"pragma journal_mode=wal; pragma synchronous=normal; {TABLES}")
     began = time.process_time()
-    out: dict[str, float] = {"changed": sync(db, args.vault), "sync_cpu_s": round(time.process_time() - began, 3)}
+    out: dict[str, float] = {
+        "changed": sync(db, args.vault),
+        "sync_cpu_s": round(time.process_time() - began, 3),
+    }
     if args.search:
         rows = db.execute("select id, vector from file").fetchall()
         ids = np.array([row[0] for row in rows])

@@ -33,7 +33,7 @@ HERE = Path(__file__).resolve().parent
 SHARED = HERE.parent.parent / "shared" / "bench"
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-import floor  # noqa: E402  # beside this script
+import floor  # beside this script
 
 SESSION = "agent:main:main"
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -44,7 +44,9 @@ def generated(notes: int, folder: Path) -> tuple[Path, Path]:
     """A vault of so many notes and its questions."""
     vault = folder / f"vault{notes}"
     if (SHARED / "gen_vault.py").exists():
-        made = subprocess.run([sys.executable, SHARED / "gen_vault.py", str(notes), vault], capture_output=True)
+        made = subprocess.run(
+            [sys.executable, SHARED / "gen_vault.py", str(notes), vault], capture_output=True
+        )
         if made.returncode == 0:
             return vault, vault.with_name(f"{vault.name}.queries.json")
         shutil.rmtree(vault, ignore_errors=True)  # it needs wordfreq and Faker
@@ -56,11 +58,18 @@ def lowest(vault: Path, questions: Path, folder: Path) -> dict[str, Any]:
     for file in folder.glob("floor.db*"):
         file.unlink()
     out = run([script, vault, folder / "floor.db", "--search", questions])
-    return {"script": script.name, "cold_cpu_s": out["sync_cpu_s"], "p50_ms": out["p50_ms"], "p95_ms": out["p95_ms"]}
+    return {
+        "script": script.name,
+        "cold_cpu_s": out["sync_cpu_s"],
+        "p50_ms": out["p50_ms"],
+        "p95_ms": out["p95_ms"],
+    }
 
 
 def run(command: list[Any], **env: str) -> dict[str, Any]:
-    done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, env=os.environ | env)
+    done = subprocess.run(
+        [sys.executable, *map(str, command)], capture_output=True, text=True, env=os.environ | env
+    )
     if done.returncode:
         raise SystemExit(done.stderr)
     return dict(json.loads(done.stdout.splitlines()[-1]))
@@ -81,7 +90,11 @@ def spent(what: Callable[[], Any]) -> dict[str, float]:
 
 
 def peak_mb() -> float:
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10), 1)
+    return round(
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        / (1 << 20 if sys.platform == "darwin" else 1 << 10),
+        1,
+    )
 
 
 def percentiles(times: list[float]) -> dict[str, float]:
@@ -124,12 +137,20 @@ def library(root: Path, questions: Path, file: Path, embedder: str, cold_only: b
 
         out["vectors"] = spent(work_off)
         out["words_and_meaning"] = asked_of(lambda q: index.search(q, now=NOW), asked)
-        out["one_with_vector"] = spent(lambda: (edit(paths[:1], "bilby"), index.sync(vault, paths[:1]), work_off()))
+        out["one_with_vector"] = spent(
+            lambda: (edit(paths[:1], "bilby"), index.sync(vault, paths[:1]), work_off())
+        )
     targets = [q["target"].removesuffix(".md") for q in json.loads(questions.read_text())]
-    found = [t in [h.entry.path for h in index.search(q, now=NOW)] for q, t in zip(asked, targets, strict=True)]
+    found = [
+        t in [h.entry.path for h in index.search(q, now=NOW)] for q, t in zip(asked, targets, strict=True)
+    ]
     index.close()
     size = sum(f.stat().st_size for f in file.parent.glob(f"{file.name}*"))
-    return out | {"known_item@10": sum(found) / len(found), "peak_mb": peak_mb(), "index_mb": round(size / 1e6, 1)}
+    return out | {
+        "known_item@10": sum(found) / len(found),
+        "peak_mb": peak_mb(),
+        "index_mb": round(size / 1e6, 1),
+    }
 
 
 def asked_of(search: Callable[[str], Any], questions: list[str]) -> dict[str, float]:
@@ -152,12 +173,18 @@ def over_the_socket(root: Path, questions: Path, home: Path, embedder: str) -> d
         f'[vaults]\n"{SESSION}" = {json.dumps(str(root))}\n[embedding]\nmodel = "{embedder}"\n[observation]\nmodel = "offline"\n'
     )
     daemon = subprocess.Popen(
-        [sys.executable, "-m", "omg.cli", "serve"], cwd=HERE.parent, env=os.environ | {"OMG_HOME": str(home)}, stdout=subprocess.DEVNULL
+        [sys.executable, "-m", "omg.cli", "serve"],
+        cwd=HERE.parent,
+        env=os.environ | {"OMG_HOME": str(home)},
+        stdout=subprocess.DEVNULL,
     )
     context = {"agentId": "main", "sessionKey": SESSION, "sessionId": "s1", "senderIsOwner": True}
 
     def search(text: str) -> dict[str, Any]:
-        return ask_daemon(home, "/tool", {"name": "omg_search", "params": {"query": text}, "context": context}) or {}
+        return (
+            ask_daemon(home, "/tool", {"name": "omg_search", "params": {"query": text}, "context": context})
+            or {}
+        )
 
     def inject(text: str) -> dict[str, Any]:
         return ask_daemon(home, "/inject", {**context, "trigger": "user", "prompt": text}) or {}
@@ -175,7 +202,10 @@ def over_the_socket(root: Path, questions: Path, home: Path, embedder: str) -> d
         note = next(root.glob("nodes/*/*.md"))
         note.write_text(note.read_text(encoding="utf-8") + "\nwombat\n", encoding="utf-8")
         began = time.perf_counter()
-        while note.stem not in json.dumps(search("wombat"), ensure_ascii=False) and time.perf_counter() - began < 30:
+        while (
+            note.stem not in json.dumps(search("wombat"), ensure_ascii=False)
+            and time.perf_counter() - began < 30
+        ):
             time.sleep(0.01)
         out["visible_s"] = round(time.perf_counter() - began, 3)
         out["rss_mb"] = rss_mb(daemon.pid)
@@ -199,7 +229,9 @@ def idle(pid: int) -> None:
 
 
 def rss_mb(pid: int) -> float:
-    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
+    line = next(
+        line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS")
+    )
     return round(int(line.split()[1]) / 1024, 1)
 
 
@@ -225,7 +257,13 @@ def measure(notes: int, embedder: str, folder: Path) -> dict[str, Any]:
         base = min(floors, key=lambda f: f["cold_cpu_s"])
         out["cold"]["cpu_s"] = min(colds)
         out["socket"] = over_the_socket(root, questions, home, embedder)
-        return {"notes": notes, "embedder": embedder, "floor": base, **out, "cold_ratio": round(min(colds) / base["cold_cpu_s"], 2)}
+        return {
+            "notes": notes,
+            "embedder": embedder,
+            "floor": base,
+            **out,
+            "cold_ratio": round(min(colds) / base["cold_cpu_s"], 2),
+        }
     finally:
         shutil.rmtree(home)
         shutil.rmtree(root)
@@ -235,14 +273,29 @@ def show(m: dict[str, Any]) -> None:
     f, socket = m["floor"], m["socket"]
     meaning = m.get("words_and_meaning", m["words"])
     print(f"{m['notes']:,} notes, embedder {m['embedder']}; floor: {f['script']}")
-    print(f"  cold index         {m['cold']['cpu_s']:8.2f} s of CPU, {m['cold_ratio']} x the floor's {f['cold_cpu_s']:.2f}; peak {m['cold_peak_mb']:.0f} MB")
-    print(f"  no-op, 1, 100 edits {m['no_op']['cpu_s'] * 1e3:7.0f} {m['one']['cpu_s'] * 1e3:7.0f} {m['hundred']['cpu_s'] * 1e3:7.0f} ms of CPU")
+    print(
+        f"  cold index         {m['cold']['cpu_s']:8.2f} s of CPU, {m['cold_ratio']} x the floor's {f['cold_cpu_s']:.2f}; peak {m['cold_peak_mb']:.0f} MB"
+    )
+    print(
+        f"  no-op, 1, 100 edits {m['no_op']['cpu_s'] * 1e3:7.0f} {m['one']['cpu_s'] * 1e3:7.0f} {m['hundred']['cpu_s'] * 1e3:7.0f} ms of CPU"
+    )
     if "vectors" in m:
-        print(f"  vectors            {m['vectors']['cpu_s']:8.2f} s of CPU in the background; 1 edit with its vector {m['one_with_vector']['cpu_s'] * 1e3:.0f} ms")
-    print(f"  search p50, p95    {m['words']['p50_ms']:8.1f} {m['words']['p95_ms']:7.1f} ms by words; with vectors {meaning['p50_ms']:.1f} {meaning['p95_ms']:.1f}; floor {f['p50_ms']} {f['p95_ms']}")
-    print(f"  over the socket    {socket['search']['p50_ms']:8.1f} {socket['search']['p95_ms']:7.1f} ms; inject {socket['inject']['p50_ms']:.1f} {socket['inject']['p95_ms']:.1f} ms")
-    print(f"  an edit is visible {socket['visible_s']:8.2f} s after the save; known item in the first 10: {m['known_item@10']:.3f}")
-    print(f"  peak memory        {m['peak_mb']:8.0f} MB, daemon {socket['rss_mb']:.0f} MB; index {m['index_mb']} MB on disk", flush=True)
+        print(
+            f"  vectors            {m['vectors']['cpu_s']:8.2f} s of CPU in the background; 1 edit with its vector {m['one_with_vector']['cpu_s'] * 1e3:.0f} ms"
+        )
+    print(
+        f"  search p50, p95    {m['words']['p50_ms']:8.1f} {m['words']['p95_ms']:7.1f} ms by words; with vectors {meaning['p50_ms']:.1f} {meaning['p95_ms']:.1f}; floor {f['p50_ms']} {f['p95_ms']}"
+    )
+    print(
+        f"  over the socket    {socket['search']['p50_ms']:8.1f} {socket['search']['p95_ms']:7.1f} ms; inject {socket['inject']['p50_ms']:.1f} {socket['inject']['p95_ms']:.1f} ms"
+    )
+    print(
+        f"  an edit is visible {socket['visible_s']:8.2f} s after the save; known item in the first 10: {m['known_item@10']:.3f}"
+    )
+    print(
+        f"  peak memory        {m['peak_mb']:8.0f} MB, daemon {socket['rss_mb']:.0f} MB; index {m['index_mb']} MB on disk",
+        flush=True,
+    )
 
 
 def plot(measured: list[dict[str, Any]]) -> str:
@@ -264,22 +317,33 @@ def plot(measured: list[dict[str, Any]]) -> str:
     def y(value: float) -> float:
         return 270 - 60 * (log10(max(value, 0.01)) + 1)  # from .1 to 1000
 
-    parts = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 320" font-family="sans-serif" font-size="12">']
+    parts = [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 320" font-family="sans-serif" font-size="12">'
+    ]
     parts.append('<rect width="680" height="320" fill="white"/>')
     for value in (0.1, 1, 10, 100, 1000):
-        parts.append(f'<path d="M70 {y(value):.0f}H470" stroke="#e5e7eb"/><text x="62" y="{y(value) + 4:.0f}" text-anchor="end">{value:g}</text>')
+        parts.append(
+            f'<path d="M70 {y(value):.0f}H470" stroke="#e5e7eb"/><text x="62" y="{y(value) + 4:.0f}" text-anchor="end">{value:g}</text>'
+        )
     parts += [f'<text x="{x(n):.0f}" y="292" text-anchor="middle">{n:,}</text>' for n in sizes]
     parts.append('<text x="270" y="312" text-anchor="middle">notes</text>')
     for name, (values, color) in series.items():
         points = " ".join(f"{x(n):.1f},{y(v):.1f}" for n, v in zip(sizes, values, strict=True))
         parts.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2"/>')
-        parts += [f'<circle cx="{p.split(",")[0]}" cy="{p.split(",")[1]}" r="3" fill="{color}"/>' for p in points.split()]
-        parts.append(f'<text x="482" y="{y(values[-1]) + 4:.0f}" fill="{color}">{name}: {values[-1]:.3g}</text>')
+        parts += [
+            f'<circle cx="{p.split(",")[0]}" cy="{p.split(",")[1]}" r="3" fill="{color}"/>'
+            for p in points.split()
+        ]
+        parts.append(
+            f'<text x="482" y="{y(values[-1]) + 4:.0f}" fill="{color}">{name}: {values[-1]:.3g}</text>'
+        )
     return "\n".join([*parts, "</svg>", ""])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--notes", type=int, nargs="+", default=[1000, 10_000])
     parser.add_argument("--embedder", choices=("none", "static", "minilm"), default="static")
     parser.add_argument("--svg", type=Path, help="draw cost against size")
