@@ -41,6 +41,8 @@ log = logging.getLogger(__name__)
 
 STYLE = ".obsidian/snippets/omg.css"  # laid first: it tells our settings of Obsidian from the person's own
 
+PATIENCE_S = 1.0  # how long the background waits for a vault that is locked: others' turns lie behind it
+
 URGENT = ("compaction", "reset", "remember")  # reasons for which nothing waits
 
 
@@ -200,7 +202,7 @@ class Home:
             return 0
         if owner and who.key != turn.session and turn.session not in self._owners():
             write_private(self.folder / "owners.json", json.dumps(sorted({*self._owners(), turn.session})))
-        graph = self.graph(who, wait_s=1)  # others' drops lie behind this one
+        graph = self.graph(who, wait_s=PATIENCE_S)
         messages = graph.unseen(turn.messages)
         if messages:
             kept = graph.put(name, Turn(**{**fields_of(turn), "messages": tuple(messages)}))
@@ -307,7 +309,9 @@ class Home:
             self.take_in()
             for who in self.identities():
                 try:
-                    done += self._work_on(self.graph(who, wait_s=30 if force else 1), force, progress)
+                    done += self._work_on(
+                        self.graph(who, wait_s=30 if force else PATIENCE_S), force, progress
+                    )
                 except Locked as e:
                     if force:
                         raise
@@ -323,7 +327,7 @@ class Home:
     def _observe_all(self, graph: Graph, reason: str, progress: Callable[[int], None]) -> list[Observed]:
         """Batch by batch. A model that is down ends it; one that answers nonsense costs that conversation alone."""
         done: list[Observed] = []
-        with graph.lock():
+        with graph.lock(30 if reason == "asked" else PATIENCE_S):
             replay(graph)  # of another process that died: what it observed is not pending
         began_ms, failure, state = self.now_ms(), "", graph.state()
         # Where a reply was of no use, smaller batches part the turn that brings it about from the others.

@@ -15,7 +15,7 @@ from typing import Any
 
 from .errors import OmgError
 from .graph import Graph
-from .home import Home
+from .home import PATIENCE_S, Home
 from .reflect import Cycle, Progress, due, reflect
 
 log = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ def background(home: Home, *, idle: bool) -> list[Night]:
     done: list[Night] = []
     for who in home.identities():
         try:
-            graph = home.graph(who)
+            graph = home.graph(who, wait_s=PATIENCE_S)
         except OmgError as e:
             log.debug("%s: not looked at: %s", who.key, e)
             continue

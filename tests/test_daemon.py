@@ -220,7 +220,6 @@ def test_a_model_that_hangs_delays_no_prompt(start: Start, openai_server: OpenAI
     assert time.monotonic() - began < 5
 
 
-@pytest.mark.xfail(reason="defect: a locked vault holds up the observing of other identities for up to 30 s")
 def test_a_vault_that_another_process_holds_blocks_no_reader(start: Start, home: Path) -> None:
     first = start().ready()
     first.remembered("I prefer short checklists.")

@@ -38,7 +38,7 @@ from ..client import SOCKET
 from ..config import Config
 from ..errors import Locked
 from ..graph import Graph
-from ..home import Home
+from ..home import PATIENCE_S, Home
 from ..tokens import count
 from .gateway import GatewayModel
 from .server import Answer, Server
@@ -48,9 +48,6 @@ log = logging.getLogger(__name__)
 TICK_S = 5.0  # how often the threads look for what has become due by itself
 RESCAN_S = (
     60.0  # how often every vault is looked through, for what no event told of: sync services, network drives
-)
-VAULT_S = (
-    1.0  # how long another process' work at a vault is waited for; what was edited there is read after it
 )
 JOIN_S = 10.0  # the gateway gives its service five seconds, and then its plugin kills
 M_ARENA_MAX = -8  # malloc.h
@@ -178,7 +175,7 @@ class Daemon:
         graphs = []
         for who in self.home.identities():
             try:
-                graphs.append(graph := self.home.graph(who, wait_s=VAULT_S))
+                graphs.append(graph := self.home.graph(who, wait_s=PATIENCE_S))
                 self._follow(graph, rescan)
             except Locked as e:
                 log.info("%s; its edits are read then", e)
@@ -209,7 +206,7 @@ class Daemon:
         try:
             # A folder's event says little about what is below it: then every file is looked at, a stat each.
             everything = rescan or "" in dirty
-            self.home.refresh(graph, None if everything else sorted(dirty), wait_s=VAULT_S)
+            self.home.refresh(graph, None if everything else sorted(dirty), wait_s=PATIENCE_S)
         except BaseException:
             with self._guard:
                 self._dirty.setdefault(key, set()).update(dirty or {""})
