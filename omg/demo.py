@@ -7,13 +7,15 @@ Now note, and what three prompts would be given.
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import sys
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from . import config as configuration
 from . import embed, inject
-from .config import Config, Embedding, Observation, Time
 from .home import Home
 from .importer import import_drops, read_all
 
@@ -28,14 +30,8 @@ SESSION = "agent:main:main"
 
 def run(folder: Path | None = None) -> None:
     """Make the demo in *folder*, or in a fresh temporary one that stays for looking at."""
-    folder = folder or Path(tempfile.mkdtemp(prefix="omg-demo-"))
-    config = Config(
-        home=folder / "home",
-        vaults={SESSION: folder / "vault"},
-        time=Time(zone="Europe/Berlin"),
-        observation=Observation(model="offline"),
-        embedding=Embedding(model="static"),
-    )
+    folder = (folder or Path(tempfile.mkdtemp(prefix="omg-demo-"))).expanduser().absolute()
+    config = settled(folder)
     sample = sorted(SAMPLE.glob("*.jsonl"))
     now = datetime.now(UTC)
     home = Home(config, embed=embed.load(config.embedding.model), clock=lambda: now)
@@ -61,10 +57,29 @@ def run(folder: Path | None = None) -> None:
                 sep="\n",
             )
         print(
-            f"Open {graph.vault.root} in Obsidian, or try:\n  OMG_HOME={config.home} omg search 'checklists'"
+            f"Open {graph.vault.root} in Obsidian, or try:\n  {command(config.home, 'search', 'checklists')}"
         )
     finally:
         home.close()
+
+
+def settled(folder: Path) -> configuration.Config:
+    """The configuration of a home in *folder*, written down there: any `omg` command finds the same memory."""
+    home = folder / "home"
+    configuration.set_vault(home, SESSION, folder / "vault")
+    for table, key, value in (
+        ("time", "zone", "Europe/Berlin"),
+        ("observation", "model", "offline"),
+        ("embedding", "model", "static"),
+    ):
+        configuration.enter(home, table, key, value)
+    return configuration.load(home, {})
+
+
+def command(home: Path, *words: str) -> str:
+    """A line for a shell, that works in any folder."""
+    omg = ["omg"] if shutil.which("omg") else [sys.executable, "-m", "omg.cli"]
+    return f"OMG_HOME={shlex.quote(str(home))} {shlex.join([*omg, *words])}"
 
 
 def heading(text: str) -> str:

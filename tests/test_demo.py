@@ -1,7 +1,11 @@
 """The demo a newcomer runs, and what an independent reader makes of the vault it leaves."""
 
+import os
 import re
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -15,10 +19,11 @@ def shown(tmp_path_factory):
     import contextlib
     import io
 
-    folder = tmp_path_factory.mktemp("demo")
+    folder = tmp_path_factory.mktemp("the demo")
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        demo.run(folder)
+        with contextlib.chdir(folder.parent):
+            demo.run(Path(folder.name))
     return folder, out.getvalue()
 
 
@@ -30,6 +35,25 @@ def test_it_shows_the_tree_the_now_note_and_three_slices_with_their_tokens(shown
     assert len(counts) == 3
     assert all(0 < n <= 3000 for n in counts)
     assert "{{title}}" not in text
+
+
+def test_every_command_it_prints_works_as_printed_from_any_folder(shown, tmp_path):
+    folder, text = shown
+    commands = re.findall(r"^  (OMG_HOME=.*)$", text, re.M)
+    assert commands
+    for line in commands:
+        found = subprocess.run(
+            line,
+            shell=True,
+            cwd=tmp_path,
+            env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert found.returncode == 0, found.stderr
+        assert found.stdout.startswith("nodes/")
+    assert f"Open {folder / 'vault'} in Obsidian" in text
 
 
 def test_the_pasted_key_is_nowhere(shown):
