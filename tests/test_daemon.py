@@ -20,6 +20,7 @@ from openai_server import OpenAIServer, Reply
 
 from omg.client import UnixConnection, ask_daemon
 from omg.daemon.gateway import GatewayModel, kind
+from omg.daemon.server import Server
 from omg.errors import ModelUnavailable, OmgError
 from omg.graph import flock
 from omg.llm import Question
@@ -311,6 +312,30 @@ def test_a_wait_for_the_gateways_model_ends_when_the_daemon_stops(start: Start) 
     daemon.process.terminate()
     assert daemon.process.wait(10) == 0
     assert time.monotonic() - began < 5
+
+
+def test_a_question_whose_poll_went_away_is_put_to_the_next_poll(home: Path) -> None:
+    model = GatewayModel(20)
+    home.mkdir(parents=True, exist_ok=True)
+    with Server(
+        home, {"/llm/next": model.next, "/llm/done": model.done}, {"/llm/next": model.again}
+    ) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        gone = UnixConnection(home / "omg.sock", 5)
+        gone.request("POST", "/llm/next", b"{}")
+        eventually(lambda: model.polled, 5)
+        gone.close()  # the plugin's gateway was killed, or reloaded
+        replies: list[str] = []
+        asking = threading.Thread(
+            target=lambda: replies.append(model(Question("s", "u", None, "observe")).text)
+        )
+        asking.start()
+        asked = ask_daemon(home, "/llm/next", {}, timeout_s=10)
+        assert asked is not None
+        ask_daemon(home, "/llm/done", {"id": asked["id"], "text": "noted"})
+        asking.join(10)
+        assert replies == ["noted"]
+        server.shutdown()
 
 
 def test_a_closed_gateway_model_ends_every_wait() -> None:

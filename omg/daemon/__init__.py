@@ -71,7 +71,7 @@ class Daemon:
         self._guard = threading.Lock()
 
     def run(self) -> None:
-        with Server(self.config.home, self.answers()) as server:
+        with Server(self.config.home, self.answers(), {"/llm/next": self.model.again}) as server:
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
             self._watch.schedule(Touched(self._spooled), str(self.config.home / "spool"))
             self._watch.start()

@@ -41,15 +41,15 @@ class GatewayModel:
     def __init__(self, timeout_s: float, *, poll_s: float = LONG_POLL_S) -> None:
         self.timeout_s, self.poll_s = timeout_s, poll_s
         self.polled: float | None = None  # monotonic time at which the plugin last asked for questions
-        self._asked: queue.Queue[tuple[str, Question] | None] = queue.Queue()
-        self._waiting: dict[str, queue.Queue[Mapping[str, Any]]] = {}
+        self._asked: queue.Queue[str | None] = queue.Queue()
+        self._waiting: dict[str, tuple[Question, queue.Queue[Mapping[str, Any]]]] = {}
         self._closed = threading.Event()
 
     def __call__(self, question: Question) -> Reply:
         """Raises ModelUnavailable if no answer comes in time, or when the daemon stops."""
         id, answer = uuid.uuid4().hex, queue.Queue[Mapping[str, Any]](1)
-        self._waiting[id] = answer
-        self._asked.put((id, question))
+        self._waiting[id] = question, answer
+        self._asked.put(id)
         if self._closed.is_set():  # by now, or `close` saw us waiting
             answer.put({})
         try:
@@ -79,28 +79,32 @@ class GatewayModel:
         self.polled = time.monotonic()
         while not self._closed.is_set() and (left := until - time.monotonic()) > 0:
             try:
-                asked = self._asked.get(timeout=left)
+                id = self._asked.get(timeout=left)
             except queue.Empty:
                 break
-            if asked and asked[0] in self._waiting:  # else who asked has given up
-                id, q = asked
+            if id and (waiting := self._waiting.get(id)):  # else who asked has given up
+                q, _ = waiting
                 shown = {"system": q.system, "user": q.user, "purpose": q.purpose, "agent": q.agent}
                 return {"id": id, "question": shown}
         return {}
 
+    def again(self, reply: Mapping[str, Any]) -> None:
+        """Put back the question in a *reply* of `next` whose poll had gone away: the next poll gets it."""
+        if id := reply.get("id"):
+            self._asked.put(str(id))
+
     def done(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        waiting = self._waiting.get(str(body.get("id")))
-        if waiting is not None:
+        if waiting := self._waiting.get(str(body.get("id"))):
             with contextlib.suppress(queue.Full):
-                waiting.put_nowait(dict(body))
+                waiting[1].put_nowait(dict(body))
         return {}
 
     def close(self) -> None:
         """End every wait, those for an answer and those for a question."""
         self._closed.set()
-        for waiting in list(self._waiting.values()):
+        for _, answer in list(self._waiting.values()):
             with contextlib.suppress(queue.Full):
-                waiting.put_nowait({})
+                answer.put_nowait({})
         for _ in range(8):  # more polls than a gateway has open at once
             self._asked.put(None)
 

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ..client import socket_of
@@ -24,22 +25,28 @@ from ..errors import OmgError
 log = logging.getLogger(__name__)
 
 Answer = Callable[[dict[str, Any]], Mapping[str, Any]]
+Lost = Callable[[Mapping[str, Any]], None]
 
 BODY_BYTES = 4_000_000
 SILENT_S = 60  # a client that sends nothing for so long is hung up on; none of ours ever waits before it asks
 
 
 class Server(socketserver.ThreadingUnixStreamServer):
-    """`answers` maps a path to the function that answers it, each request in a thread of its own."""
+    """
+    *answers* maps a path to the function that answers it, each request in a thread of its own; *lost* to the
+    one that is told of an answer whose client had gone away.
+    """
 
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, home: Path, answers: Mapping[str, Answer]) -> None:
+    def __init__(
+        self, home: Path, answers: Mapping[str, Answer], lost: Mapping[str, Lost] = MappingProxyType({})
+    ) -> None:
         socket = socket_of(home)
         # A socket that is there was left by a crash: who opens one holds the home's lock, so nobody listens.
         socket.unlink(missing_ok=True)
-        self.answers = answers
+        self.answers, self.lost = answers, lost
         mask = os.umask(0o177)
         try:
             super().__init__(str(socket), Handler)
@@ -74,14 +81,18 @@ class Handler(BaseHTTPRequestHandler):
         except (ValueError, RecursionError):
             return self.reply(400, {"error": "the body is no JSON object"})
         try:
-            self.reply(200, answer(body))
+            value = answer(body)
         except OmgError as e:
-            self.reply(422, {"error": str(e)})
-        except (BrokenPipeError, ConnectionResetError):
-            raise
+            return self.reply(422, {"error": str(e)})
         except Exception as e:
             log.exception("%s failed", self.path)
-            self.reply(500, {"error": f"{type(e).__name__} in OMG's daemon; see omg.log"})
+            return self.reply(500, {"error": f"{type(e).__name__} in OMG's daemon; see omg.log"})
+        try:
+            self.reply(200, value)
+        except OSError:
+            if lost := self.server.lost.get(self.path):
+                lost(value)
+            raise
 
     do_GET = do_POST
 
