@@ -83,7 +83,7 @@ class GatewayModel:
             except queue.Empty:
                 break
             if id and (waiting := self._waiting.get(id)):  # else who asked has given up
-                q, _ = waiting
+                q = waiting[0]
                 shown = {"system": q.system, "user": q.user, "purpose": q.purpose, "agent": q.agent}
                 return {"id": id, "question": shown}
         return {}
