@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -32,30 +32,45 @@ ASK = "Ask the user. If they agree in their next message, call omg_forget with t
 CODE_LIVES_S = 900  # a forget code; long enough to read what would go, short enough to be forgotten
 
 
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """What a forget code stands for, and where it was given: in whose graph, which run, after which message."""
+
+    key: str
+    run: str
+    message: str  # entry id of the user's newest message then
+    at: float  # monotonic seconds
+    paths: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Codes:
-    """One-use codes that make a forget real, each bound to an identity and to another turn than it came from."""
+    """One-use codes that make a forget real, each for one identity and a later turn of its user."""
 
-    issued: dict[str, tuple[str, str, float, list[str]]] = field(default_factory=dict)
+    issued: dict[str, Issued] = field(default_factory=dict)
 
-    def issue(self, key: str, run: str, paths: list[str]) -> str:
+    def issue(self, key: str, run: str, message: str, paths: Sequence[str]) -> str:
         now = time.monotonic()
-        self.issued = {c: v for c, v in self.issued.items() if now - v[2] < CODE_LIVES_S}
+        self.issued = {c: i for c, i in self.issued.items() if now - i.at < CODE_LIVES_S}
         code = secrets.token_hex(3)
-        self.issued[code] = (key, run, now, paths)
+        self.issued[code] = Issued(key, run, message, now, tuple(paths))
         return code
 
-    def redeem(self, code: str, key: str, run: str) -> list[str]:
-        """The paths *code* stands for. Raises BadInput; a code tried in its own turn stays good for the next."""
-        owner, issued_in, at, paths = self.issued.get(code, ("", "", 0.0, []))
-        if owner != key or time.monotonic() - at >= CODE_LIVES_S:
+    def redeem(self, code: str, key: str, run: str, message: str) -> tuple[str, ...]:
+        """
+        The paths *code* stands for. *run* and *message*: of the user's turn that it is used in, "" where it is none.
+
+        Raises BadInput; a code tried too early stays good for the user's next turn.
+        """
+        known = self.issued.get(code)
+        if known is None or known.key != key or time.monotonic() - known.at >= CODE_LIVES_S:
             raise BadInput("that code is unknown or has expired; ask again without a code for a new one")
-        if not run or run == issued_in:
+        if not run or not message or run == known.run or message == known.message:
             raise BadInput(
                 "the user has to answer first: show them what would go, and use the code in their next turn"
             )
         del self.issued[code]
-        return paths
+        return known.paths
 
 
 def of(home: Home, context: Mapping[str, Any], *, write: bool = False, create: bool = False) -> Graph | None:
@@ -147,8 +162,7 @@ def remember(
     text, title = (redact(" ".join(str(params.get(k) or "").split()))[0] for k in ("text", "title"))
     if not text:
         raise BadInput("omg_remember needs a `text`, one line")
-    provenance = mapping(message, "provenance").get("kind")
-    if not message.get("id") or provenance not in (None, "", "external_user"):
+    if not said_by_user(message):
         raise BadInput("omg_remember needs a message of the user in this turn as its source; there is none")
     at = message.get("timestamp")
     at = int(at) if isinstance(at, int | float) else int(home.clock().timestamp() * 1000)
@@ -167,6 +181,15 @@ def remember(
     return {"text": f"Remembered as [[{path}]].", "details": {"path": path}}
 
 
+def said_by_user(message: Mapping[str, Any]) -> bool:
+    """Whether a person wrote this message of the transcript, and not the gateway in their place."""
+    return bool(message.get("id")) and mapping(message, "provenance").get("kind") in (
+        None,
+        "",
+        "external_user",
+    )
+
+
 def vouched(text: str, said: str) -> bool:
     """Whether *text* shares a third of its words with what was *said*: "remember that" alone vouches for nothing."""
     words, heard = ({t.match for t in terms(x)} for x in (text, said))
@@ -176,30 +199,33 @@ def vouched(text: str, said: str) -> bool:
 def forget(
     home: Home, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any], codes: Codes
 ) -> dict[str, Any]:
-    key, run = graph.identity.key, str(context.get("runId") or "")
+    key, run, message = graph.identity.key, str(context.get("runId") or ""), mapping(context, "userMessage")
+    id = str(message.get("id") or "")
     if code := str(params.get("code") or "").strip():
-        paths = codes.redeem(code, key, run)
+        # A heartbeat, a sub-agent's report: such a turn comes later, too, and nobody has agreed in it.
+        theirs = identity.remembered(context) and said_by_user(message)
+        paths = codes.redeem(code, key, *((run, id) if theirs else ("", "")))
         curate.forget(home, graph, curate.selection(graph, ids=paths))
         return {
             "text": f"Forgotten: {len(paths)} notes and the messages they came from.",
-            "details": {"paths": paths},
+            "details": {"paths": list(paths)},
         }
     what = named(params.get("query") or params.get("id"))
     if not what:
         raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
     path = graph.index.resolve(what)
-    paths = (
+    hits = (
         [path] if path else [h.entry.path for h in graph.index.search(what, 5, now=home.clock(), walk=False)]
     )
-    if not paths:
+    if not hits:
         raise NotFound(f"nothing is remembered about {what!r}")
-    paths = list(curate.selection(graph, ids=paths).paths)  # other notes may cite the same messages
-    lines = [f"- [[{p}]] — {e.description}" for p in paths if (e := graph.index.entry(p))]
-    code = codes.issue(key, run, paths)
+    going = list(curate.selection(graph, ids=hits).paths)  # other notes may cite the same messages
+    lines = [f"- [[{p}]] — {e.description}" for p in going if (e := graph.index.entry(p))]
+    code = codes.issue(key, run, id, going)
     text = "This would be forgotten, with the messages it came from:\n" + "\n".join(lines)
     return {
         "text": f"{text}\n{ASK}{code}",
-        "details": {"code": code, "paths": paths},
+        "details": {"code": code, "paths": going},
     }
 
 
@@ -216,8 +242,9 @@ def command(home: Home, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]
         if verb == "search":
             return {"text": str(search(home, graph, {"query": rest})["text"])}
         if verb == "forget":
-            # A command is always the user's own turn, so each one counts as a turn of its own.
-            context["runId"] = secrets.token_hex(4)
+            # A command is always the user's own turn, so each one counts as a turn and a message of its own.
+            once = secrets.token_hex(4)
+            context |= {"trigger": "user", "runId": once, "userMessage": {"id": once}}
             params = {"code": rest.strip()} if rest.strip() in codes.issued else {"query": rest}
             text = str(forget(home, graph, params, context, codes)["text"])
             return {"text": text.replace(ASK, "To do it, send: /omg forget ")}

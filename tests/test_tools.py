@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,13 @@ class Agent:
         return id
 
     def use(
-        self, name: str, session: str, run: str = "run-1", said: tuple[str, str] | None = None, **params: Any
+        self,
+        name: str,
+        session: str,
+        run: str = "run-1",
+        said: tuple[str, str] | None = None,
+        more: Answer | None = None,
+        **params: Any,
     ) -> Answer:
         channel, sender = session.split(":")[2], session.split(":")[-1]
         context: Answer = {
@@ -48,6 +55,8 @@ class Agent:
             "channel": channel,
             "senderId": sender,
             "runId": run,
+            "trigger": "user",
+            **(more or {}),
         }
         if said:
             context["userMessage"] = {"id": said[0], "text": said[1], "timestamp": 1_795_000_000_000}
@@ -160,26 +169,52 @@ def test_a_secret_is_not_remembered_even_on_request(agent: Agent) -> None:
     assert key not in agent.home.find(ALICE).vault.text(path)
 
 
-def test_forgetting_needs_a_code_and_another_turn_of_the_same_person(agent: Agent) -> None:
-    first = agent.use("omg_forget", ALICE, query=f"{SECRET} tea")
+def test_forgetting_needs_a_code_and_a_later_message_of_the_same_person(agent: Agent) -> None:
+    asked, agreed = ("m7", "forget my tea"), ("m8", "yes")
+    first = agent.use("omg_forget", ALICE, said=asked, query=f"{SECRET} tea")
     code = first["details"]["code"]
     assert first["details"]["paths"] == agent.notes(ALICE)
-    assert "answer first" in agent.use("omg_forget", ALICE, code=code)["text"]  # the same turn
-    assert "answer first" in agent.use("omg_forget", ALICE, run="", code=code)["text"]  # no turn at all
-    assert "unknown" in agent.use("omg_forget", BOB, run="run-2", code=code)["text"]
+
+    def again(session: str = ALICE, run: str = "run-2", said: Any = agreed, **more: Any) -> str:
+        return str(agent.use("omg_forget", session, run, said, more, code=code)["text"])
+
+    assert "answer first" in again(run="run-1")  # the same turn, whose second message steers it
+    assert "answer first" in again(said=asked)  # another run, and nobody has said anything since
+    assert "answer first" in again(run="")
+    assert "answer first" in again(said=None)
+    assert "unknown" in again(BOB)
     assert agent.notes(ALICE)
-    assert "Forgotten" in agent.use("omg_forget", ALICE, run="run-2", code=code)["text"]
+    assert "Forgotten" in again()
     assert agent.notes(ALICE) == []
-    assert "unknown" in agent.use("omg_forget", ALICE, run="run-3", code=code)["text"]  # once is all
+    assert "unknown" in again(run="run-3")  # once is all
     assert len(agent.notes(BOB)) == 1
     left = [p for p in agent.home.folder.rglob("*") if p.is_file() and SECRET.encode() in p.read_bytes()]
     assert left == []
 
 
+@pytest.mark.parametrize(
+    "turn",
+    [
+        {"trigger": "heartbeat"},
+        {"trigger": "cron"},
+        {"trigger": None},
+        {"inputProvenance": {"kind": "inter_session"}},
+        {"userMessage": {"id": "m8", "text": "yes", "provenance": {"kind": "internal_system"}}},
+    ],
+)
+def test_a_turn_that_is_not_the_users_agrees_to_nothing(agent: Agent, turn: Answer) -> None:
+    asked = ("m7", "forget my tea")
+    code = agent.use("omg_forget", ALICE, said=asked, query=SECRET)["details"]["code"]
+    more = {"userMessage": {"id": "m8", "text": "yes"}, **turn}
+    assert "answer first" in agent.use("omg_forget", ALICE, "run-2", more=more, code=code)["text"]
+    assert agent.notes(ALICE)
+    assert "Forgotten" in agent.use("omg_forget", ALICE, "run-3", ("m9", "yes"), code=code)["text"]
+
+
 def test_a_code_is_good_for_a_quarter_of_an_hour(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     code = agent.use("omg_forget", ALICE, query=SECRET)["details"]["code"]
-    key, run, at, paths = agent.codes.issued[code]
-    agent.codes.issued[code] = (key, run, at - CODE_LIVES_S, paths)
+    issued = agent.codes.issued[code]
+    agent.codes.issued[code] = replace(issued, at=issued.at - CODE_LIVES_S)
     assert "expired" in agent.use("omg_forget", ALICE, run="run-2", code=code)["text"]
 
 
