@@ -132,6 +132,16 @@ words = st.sampled_from(
             "x9" * 12,
         ),
         *("secret", "AKIA" + "Z9" * 8, "authorization", "-----BEGIN PRIVATE KEY-----", "1234567890:A"),
+        *(
+            "\u200b",
+            "：",
+            "［redacted: key］",
+            "4111 1111 1111 1111",
+            "cvv 123",
+            "curl -u a:",
+            "horse ",
+            "密码是",
+        ),
     ]
 )
 
@@ -185,6 +195,146 @@ def test_a_value_is_known_by_its_name(text, expected):
     assert redact(text)[0] == expected
 
 
+MASKS = {
+    "zero-width characters": lambda key: "\u200b".join(key),
+    "a soft hyphen and a joiner": lambda key: key[:3] + "\u00ad" + key[3:9] + "\u2060" + key[9:],
+    "full-width letters": lambda key: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in key),
+    "a full-width beginning": lambda key: "".join(chr(ord(c) + 0xFEE0) for c in key[:6]) + key[6:],
+}
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize(
+    "kind, prefix, alphabet, length, suffix", FORMS, ids=[f[1][:12] or f[0] for f in FORMS]
+)
+def test_a_key_that_looks_like_one_is_one(kind, prefix, alphabet, length, suffix, mask):
+    key = MASKS[mask](secret(prefix, alphabet, length, suffix))
+    assert redact(f"Sieh an\u200b: {key} – hübsch 🧑\u200d🍳") == (
+        f"Sieh an\u200b: [redacted: {kind}] – hübsch 🧑\u200d🍳",
+        1,
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            "密码：{}",
+            "密码是{}。",
+            "密碼: {}",
+            "パスワード：{}",
+            "パスワードは{}です",
+            "비밀번호: {}",
+            "mật khẩu: {}",
+        ),
+        *(
+            "contraseña: {}",
+            "La contrasen\u0303a es {}",
+            "mot de passe : {}",
+            "le mot de passe est {}",
+            "senha: {}",
+        ),
+        *(
+            "Passwort: {}",
+            "Das Passwort für das WLAN ist {}.",
+            "Kennwort={}",
+            "hasło: {}",
+            "пароль: {}",
+            "пароль от вайфая={}",
+        ),
+        *(
+            "wachtwoord: {}",
+            "lösenord: {}",
+            "adgangskode: {}",
+            "heslo: {}",
+            "şifre: {}",
+            "La clave es {}",
+            "PASSWORT:\u00a0{}",
+        ),
+    ],
+)
+def test_a_password_is_known_by_its_name_in_other_languages(said):
+    text = said.format("Hunter-2x")
+    clean, count = redact(text)
+    assert count == 1
+    assert not pieces("Hunter-2x", 5) & pieces(clean, 5)
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("password: correct horse battery staple", "password: [redacted: password]"),
+        ("Passwort: „Sonne Mond Sterne“, ja?", "Passwort: „[redacted: password]“, ja?"),
+        ("wifi password = purple monkey dishwasher\nThanks", "wifi password = [redacted: password]\nThanks"),
+        ("The password: blue Tiger 77. Keep it safe.", "The password: [redacted: password]. Keep it safe."),
+        ("the passphrase is: my dog has fleas", "the passphrase is: [redacted: password]"),
+        (
+            "seed phrase: legal winner thank year wave sausage worth useful legal winner thank yellow",
+            "seed phrase: [redacted: password]",
+        ),
+        ("our password is correct horse battery staple", "our password is [redacted: password]"),
+        ("password: hunter2 and user bob", "password: [redacted: password] and user bob"),
+        ("secret=word-word", "secret=[redacted: key]"),
+        ("CLIENT_SECRET='open-sesame'", "CLIENT_SECRET='[redacted: key]'"),
+        ("curl -u user:pass https://x.test", "curl -u user:[redacted: password] https://x.test"),
+        ("curl -sS -X POST -u 'bob:p w:1' x", "curl -sS -X POST -u 'bob:[redacted: password]' x"),
+        ("curl --user=bob:hunter2 x", "curl --user=bob:[redacted: password] x"),
+        ("sshpass -p swordfish ssh box", "sshpass -p [redacted: password] ssh box"),
+        ("git clone https://user:pass@host/x.git", "git clone https://user:[redacted: password]@host/x.git"),
+        ("ftp://me:p@ss@host.test/x", "ftp://me:[redacted: password]@host.test/x"),
+        (
+            "my card is 4111 1111 1111 1111, CVV 123",
+            "my card is [redacted: card number], CVV [redacted: card code]",
+        ),
+        (
+            "5555-5555-5555-4444 exp 12/27 cvc: 737",
+            "[redacted: card number] exp 12/27 cvc: [redacted: card code]",
+        ),
+        ("amex 3782 822463 10005", "amex [redacted: card number]"),
+        ("卡号4222222222222 (visa)", "卡号[redacted: card number] (visa)"),
+        ("6304000000000000000?", "[redacted: card number]?"),
+        ("DE89 3704 0044 0532 0130 00 BIC COBADEFF", "[redacted: IBAN] BIC COBADEFF"),
+        ("IBAN: GB82WEST12345698765432.", "IBAN: [redacted: IBAN]."),
+        ("NO93 8601 1117 947", "[redacted: IBAN]"),
+    ],
+)
+def test_what_stands_for_money_or_a_way_in_is_taken_out(text, expected):
+    assert redact(text)[0] == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I forgot my password: it was long ago",
+        "I forgot my password: sigh, once more",
+        "password: see the vault, under router",
+        "Passwort: steht im Keepass unter Router",
+        "Passwort vergessen: bitte neu setzen lassen",
+        "mot de passe : voir le coffre",
+        "The password is too weak for the new policy",
+        "password: at least twelve characters",
+        "1Password: great for families",
+        "the passphrase: it is the one you know from before",
+        "密码：请稍后告诉你，别着急",
+        "パスワードは8文字以上です",
+        "La clave: dormir bien y comer poco",
+        "curl -u $USER:$TOKEN https://x.test",
+        "docker run -u 1000:1000 image",
+        "secret=lambda x: x",
+        "order 4711-0815-2342-1239, tracking 1Z 999 AA1 01 2345 6784",
+        "EAN 4006381333931, ISBN 9783161484100, id 1730000000000",
+        "snowflake 1187654321098765432, chat -1001234567890, 1763725706123456",
+        "call 0170 1234 5678 9012 or +4915112345678901",
+        "the CV is 2024's, chapter 1234",
+        "4000 1000 2000 3001 steps, 5 10 15 20 25 30 35 40 reps",
+        "flight AB12 CDEF GHIJ KLMN, gate B22",
+        "½ l milk, №5, ＳＡＬＥ today, ‘quoted’ and “so on” – 100 %",
+    ],
+)
+def test_talk_of_passwords_and_plain_numbers_stay(text):
+    assert redact(text) == (text, 0)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -213,7 +363,7 @@ def test_a_value_is_known_by_its_name(text, expected):
         "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a",
         '{"sessionKey": "agent:main:telegram:direct:alice", "id": "8781fa30-fcb4-400b-833c"}',
         "call me on +49 170 1234567 or (555) 010-9999",
-        "IBAN DE89 3704 0044 0532 0130 00",
+        "IBAN DE88 3704 0044 0532 0130 00 is mistyped, GB82 is the start of one",
         "on 2026-03-05 at 10:30, until 2026-03-07T12:00:00Z",
         "pin code: 560001",
         "shopping: milk, eggs and 2kg flour",
@@ -269,6 +419,14 @@ def timed(text):
         "1234567890:A" * 15_000,
         '"' * 200_000,
         "token='" + "x" * 200_000,
+        "password:" * 20_000,
+        "password: a b " * 15_000,
+        "curl " * 40_000,
+        "curl -u a" + ":" * 100_000,
+        "4111 " * 40_000,
+        "AB12" * 50_000,
+        "\u200b" * 200_000,
+        "Ｐ" * 100_000,
     ],
 )
 def test_hostile_text_takes_no_longer_than_it_is_long(text):

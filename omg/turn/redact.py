@@ -2,22 +2,25 @@
 Take the secrets out of a text.
 
 - keys by their form: what detect-secrets knows, and the model providers and services it does not
-- values by their name: `password: …`, `API_KEY=…`, `Authorization: …`; entropy is asked only there
-- credentials in URLs, private key blocks
+- credentials in URLs and commands, private key blocks
+- values by their name, such as `password: …` (named.py), cards and IBANs (numbers.py)
 
-Not a scanner of files, and no judge of prose: UUIDs, hashes, phone numbers and dates stay. Its one rule:
-what was redacted is never changed again, so that redact(redact(x)) == redact(x).
+Not a scanner of files, and no judge of prose: UUIDs, hashes, phone numbers and dates stay. A secret is sought in
+the text as a reader sees it (`unmasked`), and only where it stands is the text changed. Its one rule: what was
+redacted is never changed again, so that redact(redact(x)) == redact(x).
 """
 
 from __future__ import annotations
 
 import importlib
-import math
 import re
-from collections import Counter
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+
+from .named import named
+from .numbers import numbers
 
 Span = tuple[int, int, str]  # start, end, kind
 
@@ -30,6 +33,33 @@ def redact(text: str) -> tuple[str, int]:
         total += found
         if not found:
             return text, total
+
+
+# Letters that a reader sees as others, or not at all: blanks of all widths, full-width and mathematical letters,
+# quotation marks; soft hyphens, zero-width characters, direction marks, variation selectors, tags.
+UNSEEN = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+UNSEEN += "\uffa0\U000e0000-\U000e01ef"
+MASKED = re.compile(
+    rf"(?P<unseen>[{UNSEEN}]+)|[\u00a0\u2000-\u200a\u202f\u205f\u3000‘-‟«»\uff01-\uff5e\U0001d400-\U0001d7ff]"
+)
+QUOTES = dict.fromkeys("‘’‚‛", "'") | dict.fromkeys("“”„‟«»", '"')
+
+
+def unmasked(text: str) -> tuple[str, Sequence[int]]:
+    """*text* in plain letters, and the place in *text* of each of its characters and of its end."""
+    if not MASKED.search(text):
+        return text, range(len(text) + 1)
+    plain: list[str] = []
+    places: list[int] = []
+    at = 0
+    for m in MASKED.finditer(text):
+        plain.append(text[at : m.start()])
+        places += range(at, m.start())
+        if not m["unseen"]:
+            plain.append(QUOTES.get(m[0]) or unicodedata.normalize("NFKC", m[0]))
+            places.append(m.start())
+        at = m.end()
+    return "".join(plain) + text[at:], [*places, *range(at, len(text) + 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +144,14 @@ OURS = (  # the longer prefix first: an Anthropic key would pass for an OpenAI o
     _form("Shopify token", "shp", LEFT + r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
     _form("Vault token", "hvs.,hvb.", LEFT + r"hv[sb]\.[\w-]{24,}"),
     _form("1Password token", "ops_eyJ", LEFT + r"ops_eyJ[\w=-]{40,}"),
-    _form("password", "://", r"(?<=://)[^\s:/@\[\]\"'<>]*:(?P<value>[^\s/@\[\]\"'<>]+)@(?=[\w\[])", back=-3),
+    _form("password", "://", r"(?<=://)[^\s:/@\[\]\"'<>]*:(?P<value>[^\s/\[\]\"'<>]+)@(?=[\w\[])", back=-3),
+    _form(
+        "password",
+        "curl ,wget ",
+        r"(?:curl|wget) (?:[^\n]{0,200}? )?(?:-[a-zA-Z]{0,5}[uU]|--(?:proxy-)?user)[ =]?(?P<q>[\"'])?[^\s:\"'$]{1,80}:"
+        r"(?!\$)(?P<value>(?(q)[^\n\"']|[^\s\"']){2,})",
+    ),
+    _form("password", "sshpass -p", r"sshpass -p ?[\"']?(?P<value>[^\s\"'$]{3,})"),
     _form("token", "earer ", r"(?<=[Bb]earer )(?=[A-Za-z._~+/=-]*\d)[\w.~+/=-]{20,}", back=-6),
 )
 
@@ -152,20 +189,22 @@ MARK = re.compile(r"\[redacted: [A-Za-z0-9 ]+\]")
 
 def _round(text: str) -> tuple[str, int]:
     """Take out what can be seen now, and how many that were."""
-    spans = [span for form in _forms() for span in _formed(form, text)]
-    spans += _named(text)
+    seen, places = unmasked(text)
+    spans = [span for form in _forms() for span in _formed(form, seen)]
+    spans += [*named(seen), *numbers(seen)]
     if not spans:
         return text, 0
-    marks = [m.span() for m in MARK.finditer(text)]
-    parts, at, count = [], 0, 0
+    marks = [m.span() for m in MARK.finditer(seen)]
+    parts, at, kept, count = [], 0, 0, 0  # `at` in what is seen, `kept` in *text*
     for start, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):
         if any(start < closed and opened < end for opened, closed in marks):
             continue
         if start >= at:
-            parts += [text[at:start], f"[redacted: {kind}]"]
+            parts += [text[kept : places[start]], f"[redacted: {kind}]"]
             count += 1
-        at = max(at, end)  # of one that overlaps the one before, the rest goes with it
-    return "".join(parts) + text[at:], count
+        if end > at:  # of one that overlaps the one before, the rest goes with it
+            at, kept = end, places[end - 1] + 1
+    return "".join(parts) + text[kept:], count
 
 
 def _formed(form: Form, text: str) -> Iterator[Span]:
@@ -180,109 +219,3 @@ def _formed(form: Form, text: str) -> Iterator[Span]:
                 start, end = m.span("value") if "value" in form.pattern.groupindex else m.span()
                 yield start, end, form.kind
             at = text.find(hint, max(at + 1, m.end() if m else 0))
-
-
-NAMES = (
-    *(
-        "password",
-        "passwd",
-        "passphrase",
-        "passcode",
-        "passwort",
-        "contraseña",
-        "mot de passe",
-        "pwd",
-        "pw",
-        "pin",
-    ),
-    *("key", "token", "secret", "credential", "credentials", "authorization"),
-)
-PASSWORDS = frozenset(NAMES[:10])
-QUALIFIED = re.compile(
-    r"(?:api|access|secret|private|auth|service|account|client|encryption|signing|master|storage|subscription"
-    r"|webhook|deploy|app|bot|refresh|bearer|license)[ _.-]?$"
-)
-ASSIGNED = re.compile(
-    r"""["'\])]{0,2}(?:[ ](?:for|to|of|on|at)[ ][^\n:=.,;"']{1,40}?)?\s{0,3}"""
-    r"""(?P<sep>:=|=>|={1,2}|:|\b(?:is|was|lautet)\b:?)\s{0,3}(?:(?:bearer|basic)[ ]+)?"""
-    r"""(?:(?P<q>["'`])(?P<quoted>(?:(?!(?P=q))[^\n]){4,400})(?P=q)|(?P<bare>[^\s"'`<>]{4,}))""",
-    re.IGNORECASE,
-)
-
-# What stands where a secret would stand: something in its place, or a word about it.
-STAND_IN = re.compile(
-    r"\$|%\w+%|[{\[<]|\*{3,}|x{4,}$|\.{3}|[…•]|env[.(\[]|process\.env|os\.environ|getenv|your[-_ ]"
-    r"|(?:my|the|some)[-_](?:api|key|token|pass|secret)"
-    r"|(?:example|dummy|placeholder|null|none|nil|true|false|undefined|required|optional|string|text|secret"
-    r"|passwords?|tokens?|keys?|changed|unchanged|updated|reset|protected|expired|incorrect|invalid|wrong|missing"
-    r"|empty|hidden|redacted|stored|saved|correct|needed|here|there|what|that|this|something|nothing|same|still"
-    r"|also|only|just|important|weak|strong|long|short|managers?|field|and|with|from|have|will|when|where|which"
-    r"|they|your)$",
-    re.IGNORECASE,
-)
-CODE = re.compile(
-    r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+$|[\w.]+\(|(?=\w*_)[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD)[A-Z0-9_]*$"
-    r"|[^$]*\$[{(]|https?://|[./~]|[A-Za-z]+/[A-Za-z]+$|\w:\\|\d{4}-\d\d-\d\d|\d{1,2}[:.]\d\d$"
-)
-HYPHENATED = re.compile(r"[A-Za-z]+(?:[-'’][A-Za-z]+)+$")
-
-
-def _named(text: str) -> Iterator[Span]:
-    """Values that stand behind a name such as `password:` and look like what the name says."""
-    lowered = text.replace("İ", "I").lower()  # the one letter whose lower case is longer: places must agree
-    for name in NAMES:
-        at = lowered.find(name)
-        while at >= 0:
-            if (m := ASSIGNED.match(text, at + len(name))) and (span := _value(text, lowered, name, at, m)):
-                yield span
-            at = lowered.find(name, at + 1)
-
-
-def _value(text: str, lowered: str, name: str, at: int, m: re.Match[str]) -> Span | None:
-    """The secret that *m* assigns to *name*, which stands at *at*; None if it is no secret."""
-    if m["quoted"]:
-        start, end = m.span("quoted")
-    else:
-        bare = m["bare"] if name in PASSWORDS else re.split(r"[,;&|]", m["bare"])[0]
-        start = m.start("bare")
-        end = start + len(bare.rstrip(".,;:!?)]}…"))
-    value = text[start:end]
-    if STAND_IN.match(value) or CODE.match(value):
-        return None
-    if name in PASSWORDS:
-        inside = at > 0 and (text[at - 1].isalnum() or text[at - 1] == "-")
-        if inside and len(name) <= 3:  # the "pin" in "shopping: …"
-            return None
-        said = m["sep"][0] in "iIwWlL"  # "is", not ":"
-        alone = bool(m["quoted"]) or not text[end : end + 12].split("\n")[0].strip(" .,;:!)]}\r")
-        return (start, end, "password") if _password(value, name, said=said, alone=alone) else None
-    header = name == "authorization"
-    qualified = header or bool(QUALIFIED.search(lowered[max(0, at - 16) : at]))
-    if name == "key" and not qualified and not text.startswith("_KEY", at - 1):
-        return None
-    if _key(value, qualified) or (header and len(value) >= 12 and not value[1:].islower()):
-        return start, end, "token" if header or name == "token" else "key"
-    return None
-
-
-def _password(value: str, name: str, *, said: bool, alone: bool) -> bool:
-    """Does *value* look like a password? *alone*: in quotes, or the last on its line."""
-    if name == "pin":
-        return value.isdigit() and len(value) <= 8
-    if said:
-        return len(value) >= 5 and not value.isalpha() and not HYPHENATED.match(value)
-    return alone or not value.isalpha()
-
-
-def _key(value: str, qualified: bool) -> bool:
-    """Does *value* look like a key? Less is asked where the name says what for: `api_key`, not `token`."""
-    if " " in value and not value.lower().startswith(("bearer ", "basic ")):
-        return False
-    if any(c.isdigit() for c in value) and any(c.isalpha() for c in value):
-        return len(value) >= (10 if qualified else 16) and entropy(value) >= (2.5 if qualified else 3.0)
-    return len(value) >= 24 and value.isalpha() and not value.islower() and entropy(value) >= 3.5
-
-
-def entropy(text: str) -> float:
-    """Bits a char, after Shannon: English words 2–3, hex below 4, base64 above 4."""
-    return -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())
