@@ -24,10 +24,11 @@ import json
 import os
 import re
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,9 @@ class Graph:
             (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         self.tombstones = Tombstones(folder / "tombstones.jsonl")
         self._keys: dict[str, frozenset[str]] = {}  # pending file -> the keys of its messages
+        self._remembering = threading.RLock()
+        self._state, self._stamp = State(), (-1, -1, -1)  # as last read or written, and the file's look then
+        self._noted: list[Callable[[State], None]] = []  # changes that are in no file yet
 
     def sweep(self) -> None:
         """Remove what writers that died were about to put in place: it may hold what was said."""
@@ -226,20 +230,63 @@ class Graph:
     # --- state
 
     def state(self) -> State:
-        return load_state(self.folder / "state.json")
+        """As it is now. To be looked at: whoever changes it does so by `update` or `note`."""
+        file = self.folder / "state.json"
+        with self._remembering:
+            if self._stamp != (stamp := look(file)):
+                self._state, self._stamp = load_state(file), stamp
+                for change in self._noted:
+                    change(self._state)
+            return self._state
 
     def update(self, change: Callable[[State], None]) -> State:
-        """Read state.json, let *change* alter it, write it back; under its own lock, held for milliseconds."""
+        """Let *change* alter the state and write it to state.json; under its own lock, held for milliseconds."""
+        file = self.folder / "state.json"
         with flock(self.folder / "state.lock", f"the state of {self.identity.key}"):
-            state = self.state()
+            with self._remembering:
+                state, noted = copied(self.state()), len(self._noted)
             change(state)
-            write_private(
-                self.folder / "state.json", json.dumps(state, default=fields_of, ensure_ascii=False)
-            )
+            write_private(file, json.dumps(state, default=fields_of, ensure_ascii=False))
+            with self._remembering:
+                del self._noted[:noted]
+                for later in self._noted:
+                    later(state)
+                self._state, self._stamp = state, look(file)
         return state
 
+    def note(self, change: Callable[[State], None]) -> None:
+        """As `update`, but on disk only with the next one or `flush`: for what a crash may take, and nobody waits for."""
+        with self._remembering:
+            state = copied(self.state())
+            change(state)
+            self._state = state
+            self._noted.append(change)
+
+    def flush(self) -> None:
+        """Write what was noted."""
+        if self._noted:
+            self.update(lambda state: None)
+
     def close(self) -> None:
+        with suppress(OSError, Locked):
+            self.flush()
         self.index.close()
+
+
+def look(file: Path) -> tuple[int, int, int]:
+    """What tells one version of *file*, which is always replaced, from another."""
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return (0, 0, 0)
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def copied(state: State) -> State:
+    """A State that can be changed while others read *state*; what its sessions hold is replaced, never altered."""
+    return replace(
+        state, sessions={key: replace(own) for key, own in state.sessions.items()}, uses=dict(state.uses)
+    )
 
 
 def fields_of(state: State | SessionState) -> dict[str, Any]:

@@ -25,7 +25,7 @@ TABLE = "fb374d419588a4632f3f557e76b4b70aebbca790"
 SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 
 WINDOW = 16_384  # chars encoded at once: 8 MB/s on a run of one letter, which unbounded is quadratic
-REMEMBERED = 2_000  # chars; what is counted again and again is short
+REMEMBERED = 2_000  # chars; of longer texts only slices are counted again and again, a few at a time
 
 _loading = threading.Lock()
 
@@ -78,6 +78,7 @@ def _short(text: str) -> int:
     return _encoded()(text)
 
 
+@lru_cache(maxsize=64)
 def _long(text: str) -> int:
     counted = _encoded()
     # Byte pairs are merged greedily, so a cut may also save a token: one more for each keeps the sum on the high side.

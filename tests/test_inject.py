@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -238,6 +239,35 @@ def test_a_note_that_bears_on_a_prompt_counts_as_recalled_once_a_day(graph: Grap
     for hours in (0, 1, 2, 30):
         ask(graph, question, NOW + timedelta(hours=hours))
     assert graph.state().uses == {"omg/episode/hike": [2, ms(NOW + timedelta(hours=30))]}
+
+
+def test_a_prompt_that_activates_nothing_waits_for_no_disk_and_what_it_noted_is_kept_later(
+    graph: Graph,
+) -> None:
+    file, other = graph.folder / "state.json", Graph(graph.identity, graph.folder, graph.vault, graph.index)
+    ask(graph, STYLE)
+    served = file.read_bytes()
+    assert graph.state().sessions[OWN].system in json.loads(served)["sessions"][OWN]["system"] != ""
+    ask(graph, "How did we hike the Rennsteig with Jonas?", NOW + timedelta(seconds=5))
+    assert file.read_bytes() == served
+    other.update(lambda state: setattr(state, "epoch", 7))  # another process, meanwhile
+    assert (graph.state().epoch, set(graph.state().uses)) == (
+        7,
+        {"omg/preference/answer-style", "omg/episode/hike"},
+    )
+    graph.flush()
+    assert other.state() == graph.state()
+    written = file.read_bytes()
+    graph.flush()
+    assert file.read_bytes() == written
+
+
+def test_a_state_that_was_read_does_not_change_under_its_reader(graph: Graph) -> None:
+    live(graph, OWN)
+    before = graph.state()
+    live(graph, OTHER)
+    ask(graph, "How did we hike the Rennsteig with Jonas?")
+    assert (list(before.sessions), before.uses, before.sessions[OWN].system) == ([OWN], {}, "")
 
 
 def test_the_hook_gets_what_is_not_empty_and_the_activation_is_told(graph: Graph) -> None:

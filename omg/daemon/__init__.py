@@ -177,6 +177,7 @@ class Daemon:
             try:
                 graphs.append(graph := self.home.graph(who, wait_s=PATIENCE_S))
                 self._follow(graph, rescan)
+                graph.flush()
             except Locked as e:
                 log.info("%s; its edits are read then", e)
             except Exception:  # one vault's trouble is not the others'

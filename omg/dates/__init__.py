@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 from datetime import UTC, date, datetime, tzinfo
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -107,6 +107,7 @@ def span(event: str | None) -> tuple[date, date] | None:
     return (start, end) if start <= end else (end, start)
 
 
+@lru_cache(maxsize=2048)  # 0.1 ms each, and a slice counts each line several times
 def annotate(text: str, today: date) -> str:
     """
     Say after each full date in *text* how far off it is: "on 2026-03-05 (3 weeks ago)".

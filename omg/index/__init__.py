@@ -158,19 +158,29 @@ class Index:
         walk: bool = True,
         vectors: bool = True,
         uses: Mapping[str, int] = {},
+        quote: bool = True,
     ) -> list[Hit]:
         """
         The *k* notes that answer *query* best, best first.
 
         *now* is today for "last week", and for how fresh a note is. *walk*: follow links from the best. *uses*:
-        note id → how often it was of use. The model is asked for the query's vector only once `embed` has it
+        note id → how often it was of use. *quote*: let `why` quote the words that were found. The model is asked for the query's vector only once `embed` has it
         loaded: until then words have to do.
         """
         with self._store.read() as db:
             near = functools.partial(self._near, db) if vectors and self._warm else None
             local = now.astimezone(self.zone)
             return recall.search(
-                db, query, k, now=local, rarity=self._rarity, near=near, types=types, walk=walk, uses=uses
+                db,
+                query,
+                k,
+                now=local,
+                rarity=self._rarity,
+                near=near,
+                types=types,
+                walk=walk,
+                uses=uses,
+                quote=quote,
             )
 
     @mended

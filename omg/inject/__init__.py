@@ -157,7 +157,9 @@ def slice_for(
         return Slice()
     made = decide(graph, graph.state(), prompt, session, now, config, model)
     if made.given.reason or made.fell:
-        graph.update(lambda state: made.keep(state, session, model, milliseconds(now)))
+        # What a session is served is on disk before it is served; what was of use may wait, so no prompt waits for it.
+        keep = graph.update if made.given.reason else graph.note
+        keep(lambda state: made.keep(state, session, model, milliseconds(now)))
     return made.given
 
 
@@ -198,7 +200,7 @@ def relevant(
         return []
     # Twice as many as are named: some of them stand in `system` already.
     times = {id: use[0] for id, use in uses.items()}
-    hits = graph.index.search(query, 2 * config.inject.entry_points, now=now, uses=times)
+    hits = graph.index.search(query, 2 * config.inject.entry_points, now=now, uses=times, quote=False)
     return [h for h in hits if (h.why and h.score >= FLOOR) or falls_on(h.entry.event, days)]
 
 
