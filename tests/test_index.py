@@ -1,3 +1,4 @@
+import contextlib
 import itertools
 import logging
 import os
@@ -20,6 +21,7 @@ from omg.errors import NotFound
 from omg.index import Index
 from omg.index.filing import HOMES
 from omg.index.names import key
+from omg.index.store import Store
 from omg.node import TYPES, Node, Source, parse, render
 from omg.turn import Message, message_to_json
 from omg.vault import Vault
@@ -812,3 +814,38 @@ def test_a_parse_of_what_was_rendered_is_what_the_index_lists(vault, index):
     read = parse((vault.root / "nodes/decision/db.md").read_text(), node.path)
     assert (entry.priority, entry.event, entry.loop, entry.origin, entry.generation) == (read.priority, read.event, read.loop, read.origin, read.generation)  # fmt: skip
     assert entry.superseded_by == "nodes/decision/new"
+
+
+def test_many_that_begin_at_once_make_one_index_and_keep_what_each_wrote(tmp_path):
+    for round in range(10):
+        file, gate, wrong = tmp_path / f"{round}.db", threading.Barrier(8), []
+
+        def begin(name, file=file, gate=gate, wrong=wrong):
+            try:
+                gate.wait()
+                store = Store(file)
+                with store.write() as db:
+                    db.execute("insert into meta values (?, 1)", (name,))
+                store.close()
+            except Exception as e:
+                wrong.append(e)
+
+        threads = [threading.Thread(target=begin, args=(f"by {n}",)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert wrong == []
+        with contextlib.closing(sqlite3.connect(file)) as db:
+            assert db.execute("select count(*) from meta where key like 'by %'").fetchone() == (8,)
+
+
+def test_two_that_meet_the_same_damage_replace_it_once(tmp_path):
+    one, two = Store(tmp_path / "index.db"), Store(tmp_path / "index.db")
+    assert one.replace("damaged", one.generation)
+    assert not two.replace("damaged", two.generation)
+    two.look()
+    with two.read() as db, one.read() as other:
+        assert db.execute("select count(*) from meta").fetchone() == other.execute("select 4").fetchone()
+    one.close()
+    two.close()

@@ -10,12 +10,13 @@ Not here: what the tables mean. One rule: nothing is in this file that cannot be
 
 from __future__ import annotations
 
+import fcntl
 import os
 import queue
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -180,58 +181,12 @@ class Store:
 
     def replace(self, why: str, broken: int | None = None) -> bool:
         """Start an empty file. Nothing is done, and False returned, if that of generation *broken* is gone already."""
-        with self._changing:
-            if broken is not None and broken != self.generation:
+        with self._changing, self._alone():
+            if broken is not None and (broken != self.generation or inode_of(self.file) != self._inode):
                 return False
             self._drain()
-            for suffix in ("", "-wal", "-shm", "-journal"):
-                self.file.with_name(self.file.name + suffix).unlink(missing_ok=True)
             self._create(why)
             return True
-
-    def _open(self) -> None:
-        with self._changing:
-            if not self.file.exists():
-                return self._create("new")
-            try:
-                db = self._connect()
-                try:
-                    version = db.execute("pragma user_version").fetchone()[0]
-                    filled = db.execute("select count(*) from meta").fetchone()[0]
-                finally:
-                    db.close()
-            except sqlite3.DatabaseError as e:
-                self.replace(reason(e))
-                return None
-            if version != VERSION or not filled:
-                self.replace(f"it was of version {version}, not {VERSION}")
-            else:
-                self._inode = self.file.stat().st_ino
-            return None
-
-    def _create(self, why: str) -> None:
-        import sqlite_utils  # 0.4 s where pandas is about, which it looks for; only a new index pays
-
-        self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with suppress(FileExistsError):  # another process was quicker: then it is what we need
-            os.close(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        db = self._connect()
-        try:
-            db.execute("pragma journal_mode=wal")
-            db.execute("begin immediate")
-            if not db.execute("pragma user_version").fetchone()[0]:
-                tables = sqlite_utils.Database(db)
-                for name, columns in TABLES.items():
-                    db.execute(tables.create_table_sql(name, columns, pk=KEYS.get(name)))
-                for statement in INDEXES:
-                    db.execute(statement)
-                full_text(db)
-                db.execute("insert into meta values ('rev', 0), ('next', 1), ('hits', 0), ('filled', 0)")
-                db.execute(f"pragma user_version={VERSION}")
-            db.execute("commit")
-        finally:
-            db.close()
-        self.born, self.generation, self._inode = why, self.generation + 1, self.file.stat().st_ino
 
     def look(self) -> int:
         """
@@ -239,17 +194,67 @@ class Store:
 
         Without it we would go on reading and writing a file that nobody else can see.
         """
-        try:
-            inode = self.file.stat().st_ino
-        except FileNotFoundError:
-            self.replace("it was deleted", self.generation)
-            return self.generation
-        if inode != self._inode:
+        if inode_of(self.file) != self._inode:
             with self._changing:
                 self._drain()
-                self.generation += 1
-                self._open()
+                self._open("it was deleted")
         return self.generation
+
+    def _open(self, why: str = "new") -> None:
+        """Take the file that is there, if it is of use; else make one, *why* being said where there is none."""
+        with self._changing:
+            if self._wrong() is not None:
+                with self._alone():
+                    if (
+                        wrong := self._wrong()
+                    ) is not None:  # still: another process may just have been making it
+                        return self._create(wrong or why)
+            self.generation, self._inode = self.generation + 1, inode_of(self.file)
+
+    def _wrong(self) -> str | None:
+        """Why the file that is there is of no use; "" if there is none, None if nothing is wrong."""
+        if not self.file.exists():
+            return ""
+        try:
+            with closing(self._connect()) as db:
+                version = db.execute("pragma user_version").fetchone()[0]
+                filled = db.execute("select count(*) from meta").fetchone()[0]
+        except sqlite3.DatabaseError as e:
+            if not unusable(e):
+                raise
+            return reason(e)
+        return None if version == VERSION and filled else f"it was of version {version}, not {VERSION}"
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Nobody else makes or replaces the file meanwhile: two processes may begin at once."""
+        self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = os.open(self.file.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
+
+    def _create(self, why: str) -> None:
+        import sqlite_utils  # 0.4 s where pandas is about, which it looks for; only a new index pays
+
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            self.file.with_name(self.file.name + suffix).unlink(missing_ok=True)
+        os.close(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        with closing(self._connect()) as db:
+            db.execute("pragma journal_mode=wal")
+            db.execute("begin immediate")
+            tables = sqlite_utils.Database(db)
+            for name, columns in TABLES.items():
+                db.execute(tables.create_table_sql(name, columns, pk=KEYS.get(name)))
+            for statement in INDEXES:
+                db.execute(statement)
+            full_text(db)
+            db.execute("insert into meta values ('rev', 0), ('next', 1), ('hits', 0), ('filled', 0)")
+            db.execute(f"pragma user_version={VERSION}")
+            db.execute("commit")
+        self.born, self.generation, self._inode = why, self.generation + 1, inode_of(self.file)
 
     # --- connections
 
@@ -306,6 +311,14 @@ def rows_of(
         part = listed[at : at + 900]
         found += db.execute(f"{statement} ({','.join('?' * len(part))}) {rest}", part).fetchall()
     return found
+
+
+def inode_of(file: Path) -> int:
+    """0 if there is no such file."""
+    try:
+        return file.stat().st_ino
+    except FileNotFoundError:
+        return 0
 
 
 def reason(e: sqlite3.DatabaseError) -> str:
