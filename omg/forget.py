@@ -14,20 +14,23 @@ Not here: the gateway's own transcripts, which are OpenClaw's to delete; the cal
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 
 from . import inbox, maps, traces
 from .edit import Plan
-from .errors import BadNode
+from .errors import BadNode, NotFound
 from .graph import Graph, SessionState, State, flock, write_private
-from .node import parse
+from .node import parse, slugify
 from .receipt import Outcome, apply
 from .traces import LOG, Trace
 from .turn import Message, Turn, from_json, to_json
 
 JOURNAL = "forgetting.json"
+TO_MAP = re.compile(r"\[\[mocs/[^|\]\n]*")  # where a note is filed is not what it says
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,8 @@ def select(
 ) -> Selection:
     """
     What goes when these notes, and these messages, go: with a note its messages, with a message every note
-    that cites it, with a note every reflection that names it.
+    that cites it, with a note every reflection that was made of it, and of that one; with all that a topic
+    listed the topic, whose name comes of them.
     """
     named = set(paths)
     messages = {s.id for p in named for s in graph.index.sources(p)}
@@ -81,20 +85,19 @@ def select(
         named |= found
     gone = named | {p for p in graph.index.citing(sorted(messages)) if p.startswith("nodes/")}
     gone |= {p for m in messages if (p := inbox.path_of(m)) and graph.vault.bytes(p) is not None}
-    gone |= {
-        p
-        for g in sorted(gone)
-        for p in graph.index.backlinks(g)
-        if p.startswith("reflections/") and not p.startswith(LOG)
-    }
+    former = traces.former(graph, messages)
+    gone |= traces.reflecting(graph, gone | former)
+    gone |= {p for p in topics(graph) if emptied(graph, p, gone) or names_it(p, matching)}
+    former |= {p for p in gone if graph.vault.bytes(p) is None}
+    gone -= former
     again = {s.id for p in gone for s in graph.index.sources(p)} - messages
     return Selection(
         paths=tuple(sorted(gone)),
         messages=tuple(sorted(messages)),
         again=tuple(sorted(again)),
-        linking=tuple(p for p in traces.linking(graph, gone) if not made(graph, p)),
-        left=tuple(left),
-        names=tuple(sorted(traces.names_of(graph, gone) - gone)),
+        linking=tuple(p for p in traces.linking(graph, gone, former) if not made(graph, p)),
+        left=tuple(p for p in left if p not in gone),
+        names=tuple(sorted((traces.names_of(graph, gone) | former) - gone)),
         sessions=tuple(sorted({s for s, m in said if m.id in messages})),
         text=matching or "",
     )
@@ -105,15 +108,36 @@ def holding(graph: Graph, text: str) -> tuple[set[str], list[str]]:
     trace, notes, pages = Trace(frozenset(), frozenset(), text=text.casefold()), set(), []
     for path in (*graph.vault.paths(), *graph.vault.conflicts()):
         data = graph.vault.bytes(path)
-        if data is None or not trace.in_words(data.decode("utf-8", errors="replace")):
+        said = TO_MAP.sub("[[", (data or b"").decode("utf-8", errors="replace"))
+        if data is None or not trace.in_words(said):
             continue
         if not made(graph, path) and (
             path.startswith(("nodes/", "reflections/")) or not graph.vault.ours(data)
         ):
             notes.add(path)
-        elif made(graph, path) and trace.in_words(outside(data.decode("utf-8", errors="replace"))):
+        elif made(graph, path) and trace.in_words(outside(said)):
             pages.append(path)
     return notes, pages
+
+
+def topics(graph: Graph) -> list[str]:
+    """The maps that the Reflector split off, as far as no person has written on them."""
+    found = []
+    for path in (e.path for e in graph.index.entries(type="moc") if e.path not in maps.STANDARD):
+        with suppress(BadNode, NotFound):
+            text = graph.vault.text(path)
+            if not maps.theirs(text, path) and parse(text, path).description == maps.named(path)[1]:
+                found.append(path)
+    return found
+
+
+def emptied(graph: Graph, topic: str, gone: set[str]) -> bool:
+    listed = {e.path for e in graph.index.entries(moc=topic)}
+    return bool(listed) and listed <= gone
+
+
+def names_it(path: str, text: str | None) -> bool:
+    return bool(text) and slugify(text or "") in path
 
 
 def made(graph: Graph, path: str) -> bool:
@@ -153,7 +177,8 @@ def finish(graph: Graph) -> bool:
     traces.receipts(graph.folder / "receipts", trace)
     traces.replaced(graph, trace)
     graph.update(lambda state: blank(state, trace))
-    (graph.folder / "reflected.json").unlink(missing_ok=True)  # it names notes, and costs a few model calls
+    for name in traces.SEEN:  # they name notes, and cost a few model calls
+        (graph.folder / name).unlink(missing_ok=True)
     remap(graph, trace)
     graph.vault.settle(0)
     graph.vault.compact()

@@ -107,7 +107,15 @@ def one(home: Home, graph: Graph, since: dt.date | None, dry_run: bool, progress
 
     now = home.clock()
     cycle = reflect(
-        graph, observer, home.config, now, since=since, dry_run=dry_run, tell=tell, progress=progress
+        graph,
+        observer,
+        home.config,
+        now,
+        since=since,
+        dry_run=dry_run,
+        tell=tell,
+        progress=progress,
+        refresh=lambda: home.refresh(graph),
     )
     log.info("%s: reflected: %s; %d calls", graph.identity.key, cycle.headline, cycle.calls)
     for why in cycle.refused:

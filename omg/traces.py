@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +31,7 @@ from .turn import Message, message_from_json
 ID = re.compile(r"""\bid: *["']?([^"'\n,}]+)""")  # a note's own, and those of its sources
 LINK = re.compile(r"!?\[\[([^\[\]\n]*)\]\]")
 LOG = "reflections/log/"
+SEEN = ("reflected.json", "reflected.open.json")  # what the Reflector has seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,55 @@ class Trace:
         )
 
 
+# --- notes that go as well
+
+
+def reflecting(graph: Graph, gone: Collection[str]) -> set[str]:
+    """
+    Reflections that were made of *gone*, and those made of them: by their links, and by `reflected_in`, for a
+    model may have used what it did not name. Also those that a person has deleted since.
+    """
+    named = {
+        p: led_to(graph, targets(graph.vault.bytes(p).decode("utf-8", errors="replace")))  # type: ignore[union-attr]
+        for p in graph.vault.paths()
+        if p.startswith("reflections/") and not p.startswith(LOG)
+    }
+    found: set[str] = set()
+    front = set(gone)
+    while front:
+        into = {where for p in front for where in led_to(graph, reflected_in(graph, p))}
+        front = (into | {p for p, there in named.items() if there & front}) - found - set(gone)
+        found |= front
+    return found
+
+
+def led_to(graph: Graph, links: Iterable[str]) -> set[str]:
+    return {graph.index.resolve(target) or target for target in links}
+
+
+def reflected_in(graph: Graph, path: str) -> tuple[str, ...]:
+    data = graph.vault.bytes(path)
+    return () if data is None else into(data.decode("utf-8", errors="replace"), path)
+
+
+def former(graph: Graph, messages: Collection[str]) -> set[str]:
+    """Paths of notes that were made of *messages*, as receipts tell, and that are there no more."""
+    found = set()
+    for file in (graph.folder / "receipts").glob("*.json"):
+        for change in Receipt.loads(file.read_text(encoding="utf-8")).changes:
+            said = (change.before or "") + (change.after or "")
+            if not {found.strip() for found in ID.findall(said)}.isdisjoint(messages):
+                found.add(change.path)
+    return {p for p in found if p.startswith("nodes/") and graph.vault.bytes(p) is None}
+
+
 # --- notes that stay
 
 
 def unlink(graph: Graph, gone: Collection[str], trace: Trace) -> None:
     """Take what leads to *gone*, and what History says of it, out of all other notes. Before *gone* goes."""
     outcome = Outcome()
-    for path in linking(graph, gone):
+    for path in linking(graph, gone, trace.names):
         data = graph.vault.bytes(path)
         if data is None:
             continue
@@ -75,9 +118,10 @@ def unlink(graph: Graph, gone: Collection[str], trace: Trace) -> None:
             apply(graph, Change(path, before, after, theirs=not graph.vault.ours(data)), outcome)
 
 
-def linking(graph: Graph, gone: Collection[str]) -> list[str]:
-    """Notes that stay and link to one of *gone*."""
+def linking(graph: Graph, gone: Collection[str], former: Collection[str] = ()) -> list[str]:
+    """Notes that stay and link to one of *gone*, or to where one of *former* was."""
     found = {p for g in gone for p in graph.index.backlinks(g)}
+    found |= {p for p, target in graph.index.dangling() if former and target in former}
     return sorted(p for p in found - set(gone) if not p.startswith(LOG))
 
 
@@ -188,19 +232,47 @@ def replaced(graph: Graph, trace: Trace) -> None:
     """Graphs that `omg rebuild` replaced keep their other notes; one under construction is begun anew."""
     shutil.rmtree(graph.folder / "rebuild", ignore_errors=True)
     for old in sorted((graph.folder / "replaced").glob("*/")):
-        for name in ("state.json", "written.jsonl", "reflected.json"):  # nobody reads them there
+        for name in ("state.json", "written.jsonl", *SEEN):  # nobody reads them there
             (old / name).unlink(missing_ok=True)
-        receipts(old / "receipts", trace)
+        found = told(old / "vault", trace)
+        wider = replace(trace, names=trace.names.union(*found.values()))
+        receipts(old / "receipts", wider)
         for file in sorted((old / "vault").rglob("*.md")):
             text = file.read_text(encoding="utf-8", errors="replace")
-            path = file.relative_to(old / "vault").as_posix().removesuffix(".md")
-            if not trace.in_note(text) and path not in trace.names:
-                continue
-            if path.startswith(("mocs/", LOG)) or path in ("index", "now"):
-                kept = [line for line in text.splitlines(keepends=True) if not trace.in_note(line)]
-                write_private(file, "" if path == "now" else "".join(kept))
-            else:
-                file.unlink()
+            if file not in found and wider.in_note(text):  # a page that we made of others
+                kept = [line for line in text.splitlines(keepends=True) if not wider.in_note(line)]
+                write_private(file, "" if file.stem == "now" else "".join(kept))
+        for file in reversed(found):  # a crash in between leaves what leads to the others
+            file.unlink()
+
+
+def told(vault: Path, trace: Trace) -> dict[Path, set[str]]:
+    """The notes below *vault* that tell of it, and what was made of them in turn: file → its names there."""
+    files = {
+        file: (path, file.read_text(encoding="utf-8", errors="replace"))
+        for file in sorted(vault.rglob("*.md"))
+        if not (path := file.relative_to(vault).as_posix().removesuffix(".md")).startswith(LOG)
+    }
+    found: dict[Path, set[str]] = {}
+    names, more = set(trace.names), True
+    while more:
+        more = False
+        trace = replace(trace, names=frozenset(names))
+        for file, (path, text) in files.items():
+            made = path.startswith("mocs/") or path in ("index", "now")
+            if file not in found and (path in names or (not made and trace.in_note(text))):
+                found[file] = {path, *into(text, path)}
+                names |= found[file]
+                more = True
+    return found
+
+
+def into(text: str, path: str) -> tuple[str, ...]:
+    """The reflections that the note *text* went into."""
+    try:
+        return parse(text, path).reflected_in
+    except BadNode:
+        return ()
 
 
 # --- the home

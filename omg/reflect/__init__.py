@@ -20,6 +20,7 @@ from typing import Literal
 
 from .. import maps
 from ..config import Config
+from ..errors import BadNode, NotFound
 from ..graph import Graph, State, flock
 from ..node import TYPES, Node, render
 from ..node.markdown import block, with_block
@@ -56,9 +57,10 @@ def reflect(
     dry_run: bool = False,
     tell: Tell = lambda *a, **k: None,
     progress: Progress = lambda done, all: None,
+    refresh: Callable[[], object] = lambda: None,
 ) -> Cycle:
     """
-    Run one cycle. The index is up to the files already (`Home.refresh`).
+    Run one cycle. The index is up to the files already; *refresh* brings it up to them again (`Home.refresh`).
 
     *since*: go over all notes of that day or later again, seen or not. *dry_run*: ask and draft as always, and
     write nothing. A model that fails costs what it was to do, which the next cycle does, and nothing else.
@@ -71,11 +73,19 @@ def reflect(
             with graph.lock():
                 replay(graph)
         work = Work(graph, observer, config, now, since, progress)
-        work.draft()
+        broken = False
+        try:
+            work.draft()
+        except (NotFound, BadNode):  # renamed, forgotten or broken while the model thought
+            if dry_run:
+                raise
+            broken = True
         if not dry_run:
+            if broken or stale(work):
+                refresh()
             with graph.lock():
                 replay(graph)
-                if stale(work):
+                if broken or stale(work):
                     work = Work(graph, observer, config, now, since, progress, first=work)
                     work.draft()
                 write(work)

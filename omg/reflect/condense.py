@@ -250,6 +250,11 @@ def shown_as(handle: str, node: Node) -> str:
     return f"{handle} {node.event or node.created} [{node.type}{tool}] {node.title}: {node.description}{more}"
 
 
+def as_shown(nodes: Sequence[Node]) -> tuple[str, ...]:
+    """What a reflection on *nodes* is made of: a reply counts for as long as it is this."""
+    return tuple(shown_as(n.path, n) for n in nodes)
+
+
 def added(node: Node) -> str:
     """What the text of a note says beyond its description, as it is read."""
     main = unlinked(split_history(node.body)[0])

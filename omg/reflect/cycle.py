@@ -77,7 +77,8 @@ class Heard:
     calls: list[tuple[dict[str, str], str]] = field(default_factory=list)  # (handle → path, reply)
     shown: dict[str, str] = field(default_factory=dict)  # path → text of the note as it was shown
     asked: set[str] = field(default_factory=set)  # notes about which the model was heard out
-    periods: dict[str, Reflection | None] = field(default_factory=dict)  # None: there is no use in asking
+    # reflection → what it was made of, as shown, and what came of it; None: there is no use in asking
+    periods: dict[str, tuple[tuple[str, ...], Reflection | None]] = field(default_factory=dict)
 
 
 def counting(ask: Ask, cycle: Cycle) -> Ask:
@@ -198,10 +199,16 @@ class Work:
         self.heard.shown |= {path: self.plan.draft(path).before or "" for path in paths}
 
     def hear_again(self, court: judge.Court) -> None:
-        """Follow the replies there are, as far as their notes are what they were."""
-        same = {path for path, text in self.heard.shown.items() if self.is_still(path, text)}
+        """
+        Follow the replies there are, as far as their notes are what they were.
+
+        Of a note that is not, perhaps because it was forgotten, the words of this reply and of later ones may tell.
+        """
+        same, words = {path for path, text in self.heard.shown.items() if self.is_still(path, text)}, True
         for shown, reply in self.heard.calls:
-            judge.follow(court, {handle: path for handle, path in shown.items() if path in same}, reply)
+            left = {handle: path for handle, path in shown.items() if path in same}
+            words = words and left == shown
+            judge.follow(court, left, reply, words=words)
 
     def is_still(self, path: str, text: str) -> bool:
         try:
@@ -218,7 +225,7 @@ class Work:
         for periods in (condense.weeks, condense.months):
             over = [p for p in periods(self.ground.now(), self.plan.day) if self.waits(p)]
             if self.first is not None:
-                over = [p for p in over if p.path in self.heard.periods]
+                over = [p for p in over if self.told(p)]
             elif self.ask is None:
                 waiting += len(over)
                 continue
@@ -240,6 +247,11 @@ class Work:
         late = self.since is None or period.last >= self.since
         seen_so = self.seen.periods.get(period.path) == period.digest
         return late and not seen_so and period.path not in self.ground.frozen
+
+    def told(self, period: Period) -> bool:
+        """Whether a model was heard about *period*, and what it was shown is so still."""
+        shown, _ = self.heard.periods.get(period.path, (None, None))
+        return shown == condense.as_shown([self.ground.node(path) for path in period.members])
 
     def made_of(self, period: condense.Period) -> list[Node]:
         """What a reflection on *period* would be made of; nothing if there is no need of one."""
@@ -270,14 +282,14 @@ class Work:
     def looked_back(self, period: Period, nodes: list[Node]) -> Reflection | None:
         """What a model makes of *nodes*, or made of them before."""
         if self.ask is None:
-            return self.heard.periods[period.path]
+            return self.heard.periods[period.path][1]
         try:
             room = int(self.window * condense.ROOM)
             system = instructions("reflect-period", self.config)
             found = condense.look_back(period, nodes, self.ask, system, room, self.graph.identity.agent)
         finally:
             self.step()
-        self.heard.periods[period.path] = found
+        self.heard.periods[period.path] = (condense.as_shown(nodes), found)
         return found
 
     def stop(self, what: str, e: ModelError) -> None:

@@ -171,9 +171,14 @@ def verdicts(text: str, court: Court) -> list[Verdict]:
     return found
 
 
-def follow(court: Court, shown: Mapping[str, str], text: str) -> None:
-    """Draft what the reply *text* proposes and may be done. *shown*: handle → path."""
+def follow(court: Court, shown: Mapping[str, str], text: str, *, words: bool = True) -> None:
+    """
+    Draft what the reply *text* proposes and may be done. *shown*: handle → path. Not *words*: the verdicts count,
+    but what the model wrote may tell of a note that is gone.
+    """
     for n, verdict in enumerate(verdicts(text, court), 1):
+        if not words:
+            verdict = verdict.model_copy(update={"description": "", "why": ""})
         try:
             if verdict.node not in shown or (verdict.op != "describe" and verdict.other not in shown):
                 raise Refused("names a note that was not shown")

@@ -1,0 +1,291 @@
+"""What is forgotten is gone from what nights made of it: weeks, months, topics, the log, and a night under way."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from planted import MONDAY, NOW, OWNER, graph_of, home_at, note, put
+
+from omg import curate, maps
+from omg.graph import Graph
+from omg.home import Home
+from omg.llm import Ask, Question
+from omg.llm.ledger import Reply
+from omg.node import parse
+from omg.observe import Observer
+from omg.receipt import history
+from omg.reflect import Cycle, reflect, seen
+from omg.turn import Message, message_to_json
+
+DAY = dt.timedelta(days=1)
+SECRET = "zanzibarquartz"
+TEXTS = (
+    f"Ines told Tomas that the combination of the locker is {SECRET}, and he wrote it on his hand",
+    "Ines signed the lease of the flat at Rua da Bica 7 for 900 euros a month, from February on",
+    "Ines and Tomas carried eleven boxes up to the third floor and the lamp from her mother broke",
+    "Ines had dinner with the neighbours Alma and Bruno, who keep bees on the roof of the house",
+    "Ines found the old map of the tram lines in a drawer and hung it up beside the kitchen window",
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    which = home_at(tmp_path / "omg")
+    yield which
+    which.close()
+
+
+@pytest.fixture
+def graph(home: Home) -> Graph:
+    return graph_of(home)
+
+
+def week(graph: Graph, start: dt.date = MONDAY, n: int = 0, texts: tuple[str, ...] = TEXTS) -> list[str]:
+    """Episodes of one week, the first of which is to be forgotten; their paths."""
+    days = [start + i * DAY for i in range(len(texts))]
+    nodes = [note(f"nodes/episode/{day}-{n}", f"{t}.", day) for day, t in zip(days, texts, strict=True)]
+    put(graph, nodes)
+    return [node.path for node in nodes]
+
+
+def telling(question: Question) -> Reply:
+    """A model that quotes the secret in all it says wherever it was shown it, and claims it of the last note."""
+    knows = SECRET in question.user
+    handles = re.findall(r"^([en]\d+) ", question.user, re.M)
+    if "# Length" in question.user:
+        text = f"The word was {SECRET}." if knows else "A quiet time."
+        text += " They moved, and met the neighbours." * ("# Week" in question.user)
+        said: object = {"description": text, "claims": [{"text": text, "notes": handles[-1:]}]}
+    else:
+        edits = [("supersede", handles[0], h) for h in handles[1:]] if "tea" in question.user else []
+        said = {
+            "edits": [
+                {"op": op, "node": a, "other": b, "description": "", "why": f"not {SECRET}" if knows else "-"}
+                for op, a, b in edits
+            ]
+        }
+    return Reply(json.dumps(said), "scripted", 10, 10)
+
+
+def night(home: Home, ask: Ask | None = telling, now: dt.datetime = NOW) -> Cycle:
+    graph = graph_of(home)
+    home.refresh(graph)
+    observer = Observer(ask, "scripted", 128_000) if ask else Observer()
+    return reflect(graph, observer, home.config, now, refresh=lambda: home.refresh(graph))
+
+
+def forget(home: Home, **what: object) -> None:
+    graph = graph_of(home)
+    home.refresh(graph)
+    curate.forget(home, graph, curate.selection(graph, **what))
+
+
+def traces(home: Home, word: str = SECRET) -> list[str]:
+    """Files that hold *word*, in their bytes or in their names."""
+    files = [f for f in sorted(home.folder.rglob("*")) if f.is_file()]
+    found = [f for f in files if word.encode() in f.read_bytes().lower() or word in f.name.lower()]
+    return [str(f.relative_to(home.folder)) for f in found]
+
+
+def leaf(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def first_week(graph: Graph) -> str:
+    year, number, _ = MONDAY.isocalendar()
+    return f"reflections/{year}-W{number:02}"
+
+
+# --- weeks, and the months that were made of them
+
+
+def test_a_month_made_of_a_week_that_told_of_it_is_forgotten_too_and_both_are_made_anew(
+    home: Home, graph: Graph
+) -> None:
+    gone, *kept = week(graph)
+    week(graph, MONDAY + 7 * DAY, texts=TEXTS[1:])
+    night(home)
+    month = "reflections/2026-01"
+    assert SECRET in graph.vault.text(first_week(graph)) and SECRET in graph.vault.text(month)
+    what = curate.selection(graph, ids=[gone])
+    assert {first_week(graph), month} <= set(what.paths)
+    curate.forget(home, graph, what)
+    assert traces(home) == []
+    assert all(graph.vault.read(p).reflected_in == () for p in kept)
+    night(home, now=NOW + DAY)
+    assert traces(home) == []
+    assert "A quiet time." in graph.vault.text(month)
+    assert graph.vault.read(kept[0]).reflected_in == (first_week(graph),)
+
+
+def test_a_reflection_that_was_made_of_it_without_naming_it_is_forgotten_too(
+    home: Home, graph: Graph
+) -> None:
+    gone, *_ = week(graph)
+    night(home)
+    assert gone not in graph.vault.read(first_week(graph)).wikilinks
+    assert SECRET in graph.vault.text(first_week(graph))
+    forget(home, ids=[gone])
+    assert traces(home) == []
+
+
+def test_a_reflection_on_a_note_that_a_person_deleted_goes_with_its_message(home: Home, graph: Graph) -> None:
+    gone, *_ = week(graph)
+    naming = json.loads(telling(Question("", f"# Length\ne1 {SECRET}", {}, "reflect", "main")).text)
+
+    def by_name(question: Question) -> Reply:
+        return (
+            Reply(json.dumps(naming), "scripted", 10, 10)
+            if "# Length" in question.user
+            else telling(question)
+        )
+
+    night(home, by_name)
+    graph.vault.file(gone).unlink()
+    home.refresh(graph)
+    assert SECRET in graph.vault.text(first_week(graph))
+    archive = graph.folder / "archive" / "2026-01.jsonl"
+    said = Message(f"m-{leaf(gone)}", "user", TEXTS[0], 1)
+    archive.write_text(message_to_json(said, OWNER) + "\n")
+    forget(home, session=OWNER)
+    assert traces(home) == []
+
+
+# --- the log, topics, and what was seen
+
+
+def test_the_log_page_does_not_tell_of_it(home: Home, graph: Graph) -> None:
+    week(graph)
+    put(
+        graph,
+        [
+            note("nodes/preference/tea-a", f"Ines drinks {SECRET} tea.", MONDAY),
+            note("nodes/preference/tea-b", "Ines drinks green tea.", MONDAY + DAY),
+        ],
+    )
+    night(home)
+    (page,) = (p for p in graph.vault.paths() if p.startswith("reflections/log/"))
+    assert SECRET in graph.vault.text(page)
+    forget(home, ids=["nodes/preference/tea-a", "nodes/episode/2026-01-05-0"])
+    assert traces(home) == []
+    assert "cycle" in graph.vault.text(page)
+
+
+@pytest.mark.parametrize("how", ["matching", "ids"])
+def test_a_topic_named_after_it_is_forgotten_and_its_other_notes_go_back_to_their_map(
+    home: Home, graph: Graph, how: str
+) -> None:
+    topic = f"mocs/moc-facts-{SECRET}"
+    whole = replace(parse(maps.page(topic, ""), topic), links=("mocs/moc-facts",))
+    telling = [note(f"nodes/fact/{SECRET}-{n}", f"The {SECRET} has {n} sides.", MONDAY) for n in range(4)]
+    other = note("nodes/fact/drawer", "The drawer is green.", MONDAY)
+    notes = [*telling, other] if how == "matching" else telling
+    put(graph, [whole, *(replace(n, links=(topic,)) for n in notes)])
+    night(home, None)
+    assert SECRET in graph.vault.text("mocs/moc-facts")
+    forget(home, **{how: SECRET if how == "matching" else [n.path for n in telling]})
+    assert traces(home) == []
+    if how == "matching":
+        assert "[[nodes/fact/drawer|" in graph.vault.text("mocs/moc-facts")
+
+
+def test_a_topic_on_which_a_person_wrote_is_left_to_them(home: Home, graph: Graph) -> None:
+    topic = f"mocs/moc-facts-{SECRET}"
+    put(graph, [note(f"nodes/fact/{SECRET}", f"The {SECRET} has sides.", MONDAY, links=())])
+    page = graph.vault.file(topic)
+    page.write_text(maps.page(topic, "") + "\nMy own words.\n")
+    home.refresh(graph)
+    what = curate.selection(graph, matching=SECRET)
+    assert what.left == (topic,)
+    curate.forget(home, graph, what)
+    assert "My own words." in graph.vault.text(topic)
+
+
+def test_what_a_crash_left_of_what_was_seen_names_nothing_of_it(home: Home, graph: Graph) -> None:
+    put(graph, [note(f"nodes/fact/{SECRET}", "It is in the cellar.", MONDAY)])
+    night(home, None)
+    seen.promise(graph, seen.load(graph), "crashed")
+    forget(home, ids=[f"nodes/fact/{SECRET}"])
+    assert traces(home) == []
+
+
+def test_a_rebuilt_graphs_old_reflections_are_searched_as_deep(home: Home, graph: Graph) -> None:
+    gone, *_ = week(graph)
+    night(home)
+    old = graph.folder / "replaced" / "20260301T000000"
+    for path in (gone, first_week(graph), "reflections/2026-01"):
+        if (data := graph.vault.bytes(path)) is not None:
+            # The better model called the note otherwise.
+            file = old / "vault" / f"{path.replace('2026-01-05-0', 'worse-name')}.md"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data.replace(b"2026-01-05-0]]", b"worse-name]]"))
+    (old / "receipts").mkdir()
+    forget(home, ids=[gone])
+    assert traces(home) == []
+
+
+# --- a night under way
+
+
+def meanwhile(do: Callable[[], None], when: Callable[[Question], bool], then: Ask = telling) -> Ask:
+    """A model during whose first answer to such a question *do* happens."""
+    done: list[bool] = []
+
+    def ask(question: Question) -> Reply:
+        reply = then(question)
+        if when(question) and not done:
+            done.append(True)
+            do()
+        return reply
+
+    return ask
+
+
+def test_a_week_under_way_does_not_write_back_what_was_forgotten(home: Home, graph: Graph) -> None:
+    gone, *kept = week(graph)
+    ask = meanwhile(lambda: forget(home, ids=[gone]), lambda q: "# Length" in q.user)
+    night(home, ask)
+    assert traces(home) == []
+    assert graph.vault.bytes(first_week(graph)) is None
+    night(home, now=NOW + DAY)
+    assert "A quiet time." in graph.vault.text(first_week(graph))
+    assert all(first_week(graph) in graph.vault.read(p).reflected_in for p in kept)
+
+
+def test_what_a_model_said_of_others_beside_it_is_followed_without_its_words(
+    home: Home, graph: Graph
+) -> None:
+    put(
+        graph,
+        [
+            note("nodes/preference/tea-a", "Ines drinks black tea.", MONDAY + 2 * DAY),
+            note("nodes/preference/tea-b", "Ines drinks green tea.", MONDAY),
+            note("nodes/preference/tea-c", f"Ines drinks {SECRET} tea.", MONDAY + DAY),
+        ],
+    )
+    night(home, meanwhile(lambda: forget(home, ids=["tea-c"]), lambda q: "tea" in q.user))
+    assert traces(home) == []
+    assert graph.vault.read("nodes/preference/tea-b").superseded_by == "nodes/preference/tea-a"
+
+
+def test_a_note_deleted_while_the_model_thinks_costs_the_night_nothing_else(home: Home, graph: Graph) -> None:
+    put(
+        graph,
+        [
+            note("nodes/preference/tea-a", "Ines drinks black tea.", MONDAY),
+            note("nodes/preference/tea-b", "Ines drinks green tea.", MONDAY + DAY),
+        ],
+    )
+    happened = week(graph)
+    ask = meanwhile(lambda: graph.vault.file(happened[1]).unlink(), lambda q: "tea" in q.user)
+    cycle = night(home, ask)
+    assert cycle.receipt is not None and cycle.counts["superseded"] == 1
+    assert graph.vault.bytes(happened[1]) is None
+    assert history(graph)
+    assert graph.tombstones.blocks("x", [f"m-{leaf(happened[1])}"], cited=lambda: False)
