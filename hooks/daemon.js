@@ -2,64 +2,58 @@
 // A healthy daemon is used, whoever started it; else one is started on a pipe that closes with this
 // process, so that it cannot outlive a gateway that was killed. The daemon's own lock keeps it to one.
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const HEALTH_MS = 5_000; // four times in vain, and a daemon of ours is replaced; loading a model takes less
 const START_MS = 30_000; // a cold Python on a busy machine
-const POLL_MS = 35_000; // the daemon answers a long poll within 25 s
+const POLL_MS = 12_000; // the daemon answers a long poll within 8 s
 const MODEL_MS = 180_000;
 const STOP_MS = 3_000; // the gateway gives a service five
 const PAUSE_MS = { first: 250, longest: 60_000, settled: 60_000 }; // after `settled` of life, `first` again
 
 /** POST to the daemon's socket. Rejects after `deadlineMs`, and for anything but a 200 with JSON. */
-export function ask(home, path, body, deadlineMs, signal) {
+export async function ask(home, path, body, deadlineMs, signal) {
+  const data = JSON.stringify(body);
   const deadline = AbortSignal.timeout(deadlineMs);
-  return new Promise((resolve, reject) => {
+  const either = signal ? AbortSignal.any([signal, deadline]) : deadline;
+  try {
     const options = { socketPath: join(home, "omg.sock"), path, method: "POST", agent: false };
-    const either = signal ? AbortSignal.any([signal, deadline]) : deadline;
-    const req = request({ ...options, signal: either }, (res) => {
-      const chunks = [];
-      res.on("error", reject);
-      res.on("data", (chunk) => chunks.push(chunk));
-      res.on("end", () => {
-        try {
-          const text = Buffer.concat(chunks).toString();
-          if (res.statusCode === 200) return resolve(JSON.parse(text));
-          reject(new Error(`${path}: HTTP ${res.statusCode}: ${text.slice(0, 200)}`));
-        } catch (err) {
-          reject(err);
-        }
-      });
-    });
-    const late = new Error(`${path}: no answer within ${deadlineMs} ms`);
-    req.on("error", (err) => reject(deadline.aborted ? Object.assign(late, { code: "ETIMEDOUT" }) : err));
-    req.end(JSON.stringify(body));
-  });
+    const req = request({ ...options, signal: either }).on("error", () => {}); // `once` rejects with the first
+    req.end(data);
+    const [res] = await once(req, "response");
+    const said = await text(res);
+    if (res.statusCode !== 200) throw new Error(`${path}: HTTP ${res.statusCode}: ${said.slice(0, 200)}`);
+    return JSON.parse(said);
+  } catch (err) {
+    if (!deadline.aborted) throw err;
+    throw Object.assign(new Error(`${path}: no answer within ${deadlineMs} ms`), { code: "ETIMEDOUT" });
+  }
 }
 
 /** The service: `start` returns at once, `stop` when nothing of ours is left. */
-export function keeper({ home, command, complete, logger, healthMs = HEALTH_MS }) {
-  let life, loop, child, poll, doubting;
+export function keeper({ home, command, complete, logger, healthMs = HEALTH_MS, pollMs = POLL_MS }) {
+  let stopping, loop, child;
   let state = "stopped";
 
   function start() {
-    life = new AbortController();
-    loop = run(life.signal).catch((err) => logger.warn(`omg: the daemon's keeper gave up: ${err.message}`));
+    stopping = new AbortController();
+    loop = run(stopping.signal).catch((err) => logger.warn(`omg: the daemon's keeper gave up: ${err.message}`));
   }
 
   async function stop() {
-    life?.abort();
+    stopping?.abort();
     await loop; // it may be about to start one
-    if (child) await end(child);
+    await end(child);
     state = "stopped";
   }
 
   async function run(signal) {
-    let pauseMs = PAUSE_MS.first;
-    while (!signal.aborted) {
+    for (let pauseMs = PAUSE_MS.first; !signal.aborted; ) {
       const since = Date.now();
       try {
         await attach(signal);
@@ -69,7 +63,7 @@ export function keeper({ home, command, complete, logger, healthMs = HEALTH_MS }
         state = `away: ${err.message}`;
         logger.warn(`omg: ${err.message}; trying again in ${pauseMs} ms. Conversations are kept meanwhile.`);
       }
-      await sleep(pauseMs, undefined, { signal }).catch(() => {});
+      await pause(pauseMs, signal);
       const lasted = Date.now() - since > PAUSE_MS.settled;
       pauseMs = lasted ? PAUSE_MS.first : Math.min(pauseMs * 2, PAUSE_MS.longest);
     }
@@ -77,21 +71,20 @@ export function keeper({ home, command, complete, logger, healthMs = HEALTH_MS }
 
   /** Returns once a daemon answers. One of ours that has stopped answering is killed first. */
   async function attach(signal) {
-    if (await healthy(signal)) return void (state = child ? "started" : "attached");
-    if (child) await end(child, "SIGKILL");
-    if (signal.aborted) return;
-    state = "starting";
-    const started = await launch();
-    for (const until = Date.now() + START_MS; Date.now() < until && !signal.aborted; ) {
+    const until = Date.now() + healthMs + START_MS;
+    for (let started; !signal.aborted; await pause(100, signal)) {
       if (await healthy(signal)) return void (state = child ? "started" : "attached");
+      if (signal.aborted) return;
       // Gone already: another gateway's daemon won the lock, or ours cannot start.
-      if (started.gone && !(await healthy(signal))) throw new Error(started.gone);
-      await sleep(100, undefined, { signal }).catch(() => {});
+      if (started?.gone) throw new Error(started.gone);
+      if (Date.now() > until) throw new Error(`the daemon did not answer within ${START_MS / 1000} s`);
+      started ??= await launch();
     }
-    if (!signal.aborted) throw new Error(`the daemon did not answer within ${START_MS / 1000} s`);
   }
 
   async function launch() {
+    await end(child, "SIGKILL");
+    state = "starting";
     await mkdir(home(), { recursive: true, mode: 0o700 });
     const [program, ...args] = command;
     const options = { env: { ...process.env, OMG_HOME: home() }, stdio: ["pipe", "ignore", "pipe"] };
@@ -111,40 +104,23 @@ export function keeper({ home, command, complete, logger, healthMs = HEALTH_MS }
     return started;
   }
 
-  async function healthy(signal) {
-    try {
-      return (await ask(home(), "/health", {}, healthMs, signal)).ok === true;
-    } catch {
-      return false;
-    }
-  }
+  const healthy = (signal) =>
+    ask(home(), "/health", {}, healthMs, signal).then(({ ok }) => ok === true).catch(() => false);
 
-  /** Hand the daemon's questions to the agent's own model, until the daemon is gone. */
+  /** Hand the daemon's questions to the agent's own model, until no poll is answered: then it is gone. */
   async function serveModels(signal) {
     while (!signal.aborted) {
-      poll = new AbortController();
       try {
-        const next = await ask(home(), "/llm/next", {}, POLL_MS, AbortSignal.any([signal, poll.signal]));
-        if (next.id !== undefined) void answer(next, signal); // its own errors are answers
+        const next = await ask(home(), "/llm/next", {}, pollMs, signal);
+        const lost = (err) => logger.warn(`omg: a model's reply was lost: ${err.message}`);
+        if (next.id !== undefined) answer(next, signal).catch(lost);
       } catch (err) {
-        const gone = poll.signal.aborted || !(await alive(signal));
-        if (gone) throw new Error(`the daemon is gone (${err.message})`);
-        await sleep(PAUSE_MS.first, undefined, { signal }).catch(() => {}); // it refuses: not in a tight ring
+        let alive = false;
+        for (let tries = 0; tries < 3 && !alive && !signal.aborted; tries++) alive = await healthy(signal);
+        if (!alive) throw new Error(`the daemon is gone (${err.message})`);
+        await pause(PAUSE_MS.first, signal); // it refuses: not in a tight ring
       }
     }
-  }
-
-  async function alive(signal) {
-    for (let tries = 0; tries < 3 && !signal.aborted; tries++) if (await healthy(signal)) return true;
-    return false;
-  }
-
-  /** A question went unanswered: look now whether it lives, not when the long poll ends. Never rejects. */
-  async function doubt() {
-    if (doubting || !poll) return;
-    doubting = true;
-    if (!(await alive(life.signal))) poll.abort();
-    doubting = false;
   }
 
   async function answer({ id, question }, signal) {
@@ -153,18 +129,18 @@ export function keeper({ home, command, complete, logger, healthMs = HEALTH_MS }
       const reply = await complete(question, AbortSignal.any([signal, AbortSignal.timeout(MODEL_MS)]));
       done = { id, text: reply.text, usage: reply.usage, model: `${reply.provider}/${reply.model}` };
     } catch (err) {
-      done = { id, error: err.message, code: err.code };
+      done = { id, error: String(err?.message ?? err), code: err?.code };
     }
-    const lost = (err) => logger.warn(`omg: a model's reply was lost: ${err.message}`);
-    await ask(home(), "/llm/done", done, 5_000).catch(lost);
+    await ask(home(), "/llm/done", done, 5_000);
   }
 
-  const report = () => ({ state, pid: child?.pid });
-  return { start, stop, doubt, report };
+  return { start, stop, report: () => ({ state, pid: child?.pid }) };
 }
 
+const pause = (ms, signal) => sleep(ms, undefined, { signal }).catch(() => {});
+
 async function end(child, signal = "SIGTERM") {
-  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+  if (!child || child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
   const gone = new Promise((ok) => child.once("exit", ok));
   child.stdin.end();
   child.kill(signal);

@@ -289,6 +289,8 @@ test("the command and memory_search are answered for the session they come from"
   assert.deepEqual(d.of("/corpus")[0], { op: "search", params: { query: "x" }, context: { agentId: "main", sessionKey: "k" } });
 });
 
+const ASKED = { messages: [{ role: "user", content: "U" }], systemPrompt: "S" }; // as the daemon words it (omg/daemon/gateway.py)
+
 /** What the daemon is told when it puts these questions to the agent's model. */
 async function answers(t, gw, questions) {
   const d = await daemon(t, gw.home, { "/health": () => ({ ok: true }), "/llm/next": async () => questions.shift() ?? (await sleep(50), {}), "/llm/done": () => ({}) });
@@ -307,12 +309,11 @@ test("a healthy daemon is used, not another started; its questions go to the age
     return { text: "[]", provider: "mock", model: "m", usage: { inputTokens: 3 } };
   });
   transcript(t);
-  const questions = ["observe", "fail"].map((purpose, i) => ({ id: String(i), question: { system: "S", user: "U", purpose, agent: "main" } }));
+  const questions = ["observe", "fail"].map((purpose, i) => ({ id: String(i), question: { ...ASKED, purpose: `omg.${purpose}`, agentId: "main" } }));
   const [one, two] = await answers(t, gw, questions);
   assert.deepEqual(one, { id: "0", text: "[]", usage: { inputTokens: 3 }, model: "mock/m" });
   assert.equal(two.error, "overloaded");
-  const asked = { messages: [{ role: "user", content: "U" }], systemPrompt: "S", purpose: "omg.observe" };
-  assert.deepEqual(calls.find(({ purpose }) => purpose === "omg.observe"), asked);
+  assert.deepEqual(calls.find(({ purpose }) => purpose === "omg.observe"), { ...ASKED, purpose: "omg.observe" });
 });
 
 test("where there are several agents, one's conversation goes to no other's model", async (t) => {
@@ -323,9 +324,8 @@ test("where there are several agents, one's conversation goes to no other's mode
   });
   transcript(t);
   gw.config.agents = ["main", "b"];
-  const [{ error }] = await answers(t, gw, [{ id: "1", question: { user: "U", purpose: "observe", agent: "b" } }]);
-  assert.deepEqual(asked, ["b"]);
-  assert.match(error, /allowAgentIdOverride/);
+  const [{ error, code }] = await answers(t, gw, [{ id: "1", question: { ...ASKED, agentId: "b" } }]);
+  assert.deepEqual([asked, error, code], [["b"], "Not yours.", "LLM_COMPLETION_NOT_AUTHORIZED"]); // Python has the remedy
 });
 
 // A daemon as a program: it notes that it ran, answers on the socket, and ends with its stdin.
@@ -374,17 +374,16 @@ test("a daemon that was killed is back soon", async (t) => {
   assert.match(gw.warned.join(), /is gone/);
 });
 
-test("a daemon that stopped answering is replaced, once somebody doubts it", async (t) => {
+test("a daemon that stopped answering is replaced", async (t) => {
   const { folder, ran, pid } = await program(t);
   const logger = { warn() {} };
   const command = [process.execPath, join(folder, "daemon.mjs")];
-  const daemon = keeper({ home: () => folder, command, logger, healthMs: 200 });
+  const daemon = keeper({ home: () => folder, command, logger, healthMs: 200, pollMs: 500 });
   daemon.start();
   t.after(() => daemon.stop());
   const started = async (n) => (await ran()).length === n && daemon.report().state === "started";
   await until(() => started(1));
   process.kill(await pid(0), "SIGUSR2");
-  daemon.doubt();
   await until(() => started(2));
   assert.equal(alive(await pid(0)), false);
 });

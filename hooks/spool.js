@@ -13,60 +13,49 @@ const WINDOWS = 4; // transcripts kept in mind for one session; a reset may begi
 // After a `reset` (a steered turn is enough) the transcript is read from its start again. What is older than
 // the newest entry handed over went with it; the hour is for clocks that were set back.
 const OVERLAP_MS = 3_600_000;
+const NO_CURSORS = ["ERR_MODULE_NOT_FOUND", "ERR_PACKAGE_PATH_NOT_EXPORTED"]; // an older gateway
 
 /** `read` is the gateway's readSessionTranscriptVisibleMessageDelta; `home()` the state folder. */
-export function spooler({ home, read, wake, warn, shared }) {
+export function spooler({ home, read, warn, shared }) {
   const { busy, newest } = shared; // one capture of a session at a time, or two would write one cursor
   let installedAt;
   let lastMs = 0;
 
-  /** Hand over what `who`'s session gained. Never rejects; false if something is left for the next time. */
+  /** Hand over what `who`'s session gained; what fails is handed over the next time. Never rejects. */
   function capture(reason, who, messages) {
     const session = nameOf(who);
-    const mine = (busy.get(session) ?? Promise.resolve()).then(async () => {
-      try {
-        await handOver(reason, who, messages);
-        return true;
-      } catch (err) {
-        warn(`nothing lost, but not taken in yet: ${who.sessionKey}: ${err.message}`);
-        return false;
-      } finally {
-        if (busy.get(session) === mine) busy.delete(session);
-      }
-    });
+    const mine = (busy.get(session) ?? Promise.resolve())
+      .then(() => handOver(reason, who, messages))
+      .catch((err) => warn(`nothing lost, but not taken in yet: ${who.sessionKey}: ${err.message}`))
+      .finally(() => busy.get(session) === mine && busy.delete(session));
     busy.set(session, mine);
     return mine;
   }
 
   async function handOver(reason, who, messages) {
-    const state = await cursorsOf(who);
-    const { cursor: last, at = 0 } = state.windows[who.sessionId] ?? {};
+    const windows = await windowsOf(who);
+    const { cursor: last, at = 0 } = windows[who.sessionId] ?? {};
     const since = Math.max(await bornAt(), at - OVERLAP_MS);
-    const urgent = reason === "compaction" || reason === "reset";
-    let dropped = false;
+    let silent = reason === "compaction" || reason === "reset"; // then the reason itself says: observe now
     try {
       for await (const { entries, cursor } of pages(who, last)) {
         const fresh = entries.filter((entry) => !(timeOf(entry) < since));
         if (fresh.length) await drop(reason, who, fresh, cursor);
-        dropped ||= fresh.length > 0;
-        await keep(who, state, { cursor, at: Math.max(at, ...fresh.map((entry) => timeOf(entry) || 0)) });
-        note(who, fresh);
+        silent &&= !fresh.length;
+        await keep(who, windows, { cursor, at: Math.max(at, ...fresh.map((entry) => timeOf(entry) || 0)) });
+        const said = lastUser(fresh);
+        if (said) remember(newest, nameOf(who), said);
       }
     } catch (err) {
-      if (err.code !== "ERR_MODULE_NOT_FOUND" && err.code !== "ERR_PACKAGE_PATH_NOT_EXPORTED") throw err;
-      // A gateway without the cursor API: the event's own messages, all of them each time.
+      if (!NO_CURSORS.includes(err.code)) throw err;
+      silent = false; // the event's own messages, all of them each time
       await drop(reason, who, (messages ?? []).map((message) => ({ message })));
-      dropped = true;
     }
-    if (urgent && !dropped) await drop(reason, who, []); // the reason itself says: observe now
-    if (urgent || dropped) wake();
+    if (silent) await drop(reason, who, []);
   }
 
-  async function* pages(who, cursor) {
-    let maxBytes = PAGE_BYTES;
-    let resets = 0;
-    for (let tries = 0; ; ) {
-      const { agentId, sessionKey, sessionId } = who;
+  async function* pages({ agentId, sessionKey, sessionId }, cursor) {
+    for (let maxBytes = PAGE_BYTES, tries = 0, resets = 0; ; ) {
       const page = await read({ agentId, sessionKey, sessionId, maxBytes, ...(cursor && { cursor }) });
       if (page.kind === "missing") return;
       if (page.kind === "unavailable") {
@@ -96,26 +85,21 @@ export function spooler({ home, read, wake, warn, shared }) {
     await put(join(home(), "spool"), name, { v: 1, reason, ...ids, cursor, entries });
   }
 
-  async function keep(who, state, reached) {
-    delete state.windows[who.sessionId]; // and in again, as the newest
-    state.windows[who.sessionId] = reached;
-    for (const old of Object.keys(state.windows).slice(0, -WINDOWS)) delete state.windows[old];
-    await put(join(home(), "cursors"), `${nameOf(who)}.json`, state);
+  async function keep(who, windows, reached) {
+    delete windows[who.sessionId]; // and in again, as the newest
+    windows[who.sessionId] = reached;
+    for (const old of Object.keys(windows).slice(0, -WINDOWS)) delete windows[old];
+    const { agentId, sessionKey } = who;
+    await put(join(home(), "cursors"), `${nameOf(who)}.json`, { agentId, sessionKey, windows });
   }
 
-  async function cursorsOf(who) {
-    const { agentId, sessionKey } = who;
-    const file = join(home(), "cursors", `${nameOf(who)}.json`);
-    return { agentId, sessionKey, windows: (await json(file))?.windows ?? {} };
-  }
+  const windowsOf = async (who) => (await json(join(home(), "cursors", `${nameOf(who)}.json`)))?.windows ?? {};
 
   /** What was said before OMG came is for `omg import`. The installer writes when that was, else we do. */
   async function bornAt() {
-    if (installedAt) return installedAt;
-    const file = join(home(), "installed.json");
-    const { at } = (await json(file)) ?? {};
-    if (!at) await put(home(), "installed.json", { at: Date.now() });
-    return (installedAt = at ?? Date.now());
+    installedAt ??= (await json(join(home(), "installed.json")))?.at;
+    if (!installedAt) await put(home(), "installed.json", { at: (installedAt = Date.now()) });
+    return installedAt;
   }
 
   /** Every session of the gateway, once, at its start: nothing depends on hooks that a crash swallows. */
@@ -123,30 +107,21 @@ export function spooler({ home, read, wake, warn, shared }) {
     const since = await bornAt();
     for (const { updatedAt, ...who } of sessions) {
       if (updatedAt < since) continue;
-      const { windows } = await cursorsOf(who);
-      const earlier = Object.keys(windows).filter((id) => id !== who.sessionId);
+      const earlier = Object.keys(await windowsOf(who)).filter((id) => id !== who.sessionId);
       for (const sessionId of [...earlier, who.sessionId]) await capture("catchup", { ...who, sessionId });
     }
-    const known = new Set(sessions.map((who) => `${nameOf(who)}.json`));
-    for (const name of await readdir(join(home(), "cursors")).catch(() => [])) {
-      const left = name.endsWith(".json") && !known.has(name);
-      if (left) await rm(join(home(), "cursors", name), { force: true });
-    }
+    const live = new Set(sessions.map((who) => `${nameOf(who)}.json`));
+    const names = await readdir(join(home(), "cursors")).catch(() => []);
+    const gone = names.filter((name) => name.endsWith(".json") && !live.has(name));
+    for (const name of gone) await rm(join(home(), "cursors", name), { force: true });
   }
 
   /** The newest message of a user in this session, in the spool or not yet: a tool call's source. */
   async function userMessage(who) {
-    const { windows } = await cursorsOf(who);
     let last = newest.get(nameOf(who));
-    for await (const { entries } of pages(who, windows[who.sessionId]?.cursor)) {
-      last = lastUser(entries) ?? last;
-    }
+    const { cursor } = (await windowsOf(who))[who.sessionId] ?? {};
+    for await (const { entries } of pages(who, cursor)) last = lastUser(entries) ?? last;
     return last;
-  }
-
-  function note(who, entries) {
-    const last = lastUser(entries);
-    if (last) remember(newest, nameOf(who), last);
   }
 
   return { capture, catchUp, userMessage };
@@ -168,7 +143,7 @@ function lastUser(entries) {
   const entry = entries.findLast(({ message }) => message?.role === "user");
   if (!entry) return;
   const { content, timestamp, provenance, __openclaw: sender = {} } = entry.message;
-  const parts = Array.isArray(content) ? content.map((part) => part.text ?? "") : [content ?? ""];
+  const parts = [content].flat().map((part) => (typeof part === "string" ? part : (part?.text ?? "")));
   const { senderId, senderIsOwner } = sender;
   return { id: entry.entryId, text: parts.join("\n"), timestamp, provenance, senderId, senderIsOwner };
 }
@@ -180,9 +155,8 @@ async function put(folder, name, value) {
   try {
     await writeFile(tmp, JSON.stringify(value), { mode: 0o600, flush: true });
     await rename(tmp, join(folder, name));
-  } catch (err) {
+  } finally {
     await rm(tmp, { force: true }).catch(() => {});
-    throw err;
   }
 }
 

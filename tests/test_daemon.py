@@ -295,7 +295,9 @@ def test_the_gateways_model_is_asked_over_the_socket(start: Start, home: Path) -
     ).ready()
     daemon.say("I prefer short checklists.")
     asked = daemon.ask("/llm/next", timeout_s=40)
-    assert "short checklists" in asked["question"]["user"]
+    question = asked["question"]
+    assert "short checklists" in question["messages"][0]["content"]
+    assert (question["purpose"], question["agentId"]) == ("omg.observe", "main")
     failure = f"400: the prompt '{SECRET}' was refused"
     daemon.ask("/llm/done", id=asked["id"], error=failure, code="LLM_BAD")
     eventually(lambda: "LLM_BAD" in json.dumps(daemon.ask("/status")), 10)
@@ -350,7 +352,7 @@ def test_a_closed_gateway_model_ends_every_wait() -> None:
     threads = [threading.Thread(target=ask), threading.Thread(target=lambda: ends.append(model.next({})))]
     threads[0].start()
     eventually(lambda: model._waiting, 5)
-    assert model.next({})["question"]["user"] == "u"
+    assert model.next({})["question"]["messages"] == [{"role": "user", "content": "u"}]
     threads[1].start()
     time.sleep(0.1)
     model.close()

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from omg.config import Config, Embedding, Observation
+from omg.config import Config, Embedding, Observation, shared
 from omg.home import Home
+from omg.node import TYPES
 from omg.tools import CODE_LIVES_S, Codes, command, corpus, tool
 
 ALICE, BOB = "agent:main:telegram:direct:111", "agent:main:telegram:direct:222"
@@ -80,6 +81,19 @@ def agent(home: Path) -> Iterator[Agent]:
     made.heard(BOB, "I prefer coffee in the morning.")
     yield made
     made.home.close()
+
+
+def test_every_tool_that_the_plugin_offers_is_answered_and_takes_what_it_says(agent: Agent) -> None:
+    offered = json.loads((shared("hooks") / "words.json").read_text())["tools"]
+    assert [tool["name"] for tool in offered] == ["omg_search", "omg_open", "omg_remember", "omg_forget"]
+    for made in offered:
+        shape = made["parameters"]
+        asked = shape["required"] or ["query"]  # omg_forget takes one of three
+        assert set(asked) <= set(shape["properties"])
+        told = agent.use(made["name"], ALICE, said=("m9", "x"), **dict.fromkeys(asked, "morning"))
+        assert "needs" not in told["text"], told
+    kinds = offered[2]["parameters"]["properties"]["type"]["enum"]
+    assert set(kinds) <= set(TYPES)
 
 
 def test_a_search_finds_ones_own_notes_and_no_others(agent: Agent) -> None:

@@ -21,7 +21,7 @@ from ..errors import ModelUnavailable
 from ..llm import Question
 from ..llm.ledger import Reply
 
-LONG_POLL_S = 25.0
+LONG_POLL_S = 8.0  # a daemon that hangs is missed when a poll is not answered (hooks/daemon.js)
 STOPPING = "gateway: not asked any more, OMG is stopping"
 KINDS = (
     ("allowAgentIdOverride|NOT_AUTHORIZED", "the plugin may not ask this agent's model; run `omg install`"),
@@ -83,9 +83,7 @@ class GatewayModel:
             except queue.Empty:
                 break
             if id and (waiting := self._waiting.get(id)):  # else who asked has given up
-                q = waiting[0]
-                shown = {"system": q.system, "user": q.user, "purpose": q.purpose, "agent": q.agent}
-                return {"id": id, "question": shown}
+                return {"id": id, "question": shown(waiting[0])}
         return {}
 
     def again(self, reply: Mapping[str, Any]) -> None:
@@ -107,6 +105,16 @@ class GatewayModel:
                 answer.put_nowait({})
         for _ in range(8):  # more polls than a gateway has open at once
             self._asked.put(None)
+
+
+def shown(question: Question) -> dict[str, Any]:
+    """The *question* as the gateway's own `llm.complete` is asked; the plugin adds nothing but a deadline."""
+    return {
+        "systemPrompt": question.system,
+        "messages": [{"role": "user", "content": question.user}],
+        "purpose": f"omg.{question.purpose}",
+        "agentId": question.agent,
+    }
 
 
 def kind(reply: Mapping[str, Any]) -> str:
