@@ -10,7 +10,8 @@ is what `undo` takes back. For each file the text on disk decides:
     it is `after`     done already
     it is `before`    write
     it is gone        a person deleted it: a tombstone, nothing is written
-    anything else     a person was there: the change is rebased on their text, else put down in inbox/
+    anything else     a person was there: the change is rebased on their text; else what is new in it is put
+                      down in inbox/, and nothing if there is nothing new
 
 Not here: what to write (edit.py). One rule: a receipt is the only way into a vault.
 """
@@ -157,14 +158,14 @@ def apply(graph: Graph, change: Change, outcome: Outcome) -> None:
                 return outcome.written.append(change.path)
             rebased = rebase(now, change)
             if rebased is None:
-                return outcome.inbox.append(put_down(graph, change))
+                return put_down(graph, change, outcome)
             if rebased != now:
                 vault.write(change.path, rebased, now)
                 own(graph, replace(change, theirs=change.rebase.block is None), rebased)
             return outcome.kept.append(change.path)
         except Stale:
             continue
-    outcome.inbox.append(put_down(graph, change))
+    put_down(graph, change, outcome)
 
 
 def own(graph: Graph, change: Change, data: bytes) -> None:
@@ -205,13 +206,19 @@ def bury(graph: Graph, change: Change) -> None:
     graph.tombstones.add([s.id for s in node.sources], node.id)
 
 
-def put_down(graph: Graph, change: Change) -> str:
-    """What could not be written where it belonged, as an inbox note. Its name comes of the text: once is enough."""
-    if change.after is None:
-        return change.path
-    title = f"for {Path(change.path).name}"
-    body = f"This was meant for `{change.path}`, which you changed at the same time.\n\n{change.after}"
-    return graph.vault.put_inbox(title, body)
+def put_down(graph: Graph, change: Change, outcome: Outcome) -> None:
+    """
+    What is new in a change that could not be made, as an inbox note: a whole new note, or a line of history. A
+    map is made anew anyway, and sources, links or an older state are no news.
+    """
+    new = change.rebase.history
+    if change.before is None and change.rebase.block is None:
+        new = change.after
+    if new is None:
+        return outcome.kept.append(change.path)
+    # The note's name comes of its text: once is enough.
+    body = f"This was meant for `{change.path}`, which you changed at the same time.\n\n{new}"
+    outcome.inbox.append(graph.vault.put_inbox(f"for {Path(change.path).name}", body))
 
 
 def encode(text: str | None) -> bytes | None:

@@ -206,3 +206,54 @@ def test_an_empty_vault_is_no_deletion_of_everything(omg, graph):
     assert again.find("agent:main:main").index.entry(PATH) is not None
     assert graph.tombstones.messages(["m1"]) == set()
     again.close()
+
+
+def inbox(graph):
+    return [p for p in graph.vault.paths() if p.startswith("inbox/") and p != "inbox/README"]
+
+
+def test_a_change_that_says_nothing_new_leaves_a_file_saved_meanwhile_alone(graph):
+    write(graph, edit())
+    plan = Plan(graph, date(2026, 3, 2))
+    plan.apply(edit(op="update", target=PATH, said="m2"))  # heard once more: one source more, and no word
+    person(graph, PATH, "Prefers short lists.", "Prefers *tidy* lists.")
+    saved = graph.vault.bytes(PATH)
+    outcome = commit(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
+    assert graph.vault.bytes(PATH) == saved
+    assert (outcome.kept, outcome.inbox, inbox(graph)) == ([PATH], [], [])
+
+
+def test_an_undo_cut_short_leaves_a_file_saved_since_alone(graph):
+    write(graph, edit())
+    write(graph, edit(op="update", description="Prefers long lists.", target=PATH), id="c2")
+    now = graph.vault.text(PATH)
+    back = Change(PATH, now, "what there was before")
+    (graph.folder / "receipts" / "u.open.json").write_text(Receipt("u", "undo", AT, (back,)).dumps())
+    person(graph, PATH, "Prefers long lists.", "Prefers *tidy* lists.")
+    saved = graph.vault.bytes(PATH)
+    replay(graph)
+    assert (graph.vault.bytes(PATH), inbox(graph)) == (saved, [])
+
+
+def test_of_what_cannot_be_added_to_a_file_broken_meanwhile_only_the_news_is_put_down(graph):
+    write(graph, edit())
+    plan = Plan(graph, date(2026, 3, 2))
+    plan.apply(edit(op="update", description="Prefers long lists.", target=PATH))
+    file = graph.vault.file(PATH)
+    file.write_bytes(b"\xff my own")
+    outcome = commit(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
+    assert file.read_bytes() == b"\xff my own"
+    assert outcome.inbox == inbox(graph)
+    (note,) = outcome.inbox
+    said = graph.vault.text(note)
+    assert "- 2026-03-02: Prefers long lists." in said and "sources:" not in said and "short lists" not in said
+
+
+def test_a_map_that_cannot_be_written_is_not_put_down(graph):
+    write(graph, edit())
+    plan = Plan(graph, date(2026, 3, 2))
+    plan.apply(edit(title="Cat", type="preference", description="Has a cat."))
+    moc = graph.vault.file("mocs/moc-preferences")
+    moc.write_bytes(b"\xff my own page <!-- omg:begin --> <!-- omg:end -->")
+    outcome = commit(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
+    assert moc.read_bytes().startswith(b"\xff my own page") and outcome.inbox == []
