@@ -18,14 +18,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from . import forget as forgetting
-from .edit import Edit, Plan, merged, one_line, split_history, with_history
+from .edit import Edit, Plan, one_line
 from .errors import BadInput, BadNode, NotFound
 from .graph import Graph
 from .home import Home
 from .index import Entry
-from .node import TYPES, Node, wikilink
+from .node import TYPES, Node
 from .node.markdown import without_code
-from .receipt import Change, Outcome, Rebase, Receipt, commit, find, history, replay, undo
+from .receipt import Change, Outcome, Receipt, commit, find, history, replay, undo
+from .reflect import revise
 from .reflect.seen import UNDONE
 
 LINK = re.compile(r"\[\[([^\[\]\n]*)\]\]")
@@ -190,30 +191,8 @@ def merge(graph: Graph, keep: str, gone: str, now: datetime) -> Done:
         refuse_retired(plan.draft(keep).node)
         if plan.draft(gone).node.superseded_by == keep:
             return Done(keep, None)
-        merge_into(plan, keep, gone)
+        revise.merge(plan, keep, gone)
         return written(graph, keep, receipt(plan, now, f"merged {gone} into {keep}"))
-
-
-def merge_into(plan: Plan, keep: str, gone: str) -> None:
-    draft, other = plan.draft(keep), plan.draft(gone).node
-    node, line = (
-        draft.node,
-        f"- {other.updated or other.created or plan.day}: {other.description} ({wikilink(gone, other.title)})",
-    )
-    main, lines = split_history(node.body)
-    _, theirs = split_history(other.body)
-    related = (t for t in other.links if t != keep and not t.startswith("mocs/"))
-    merged_node = replace(
-        node,
-        sources=merged(node.sources, other.sources),
-        supersedes=tuple(dict.fromkeys((*node.supersedes, gone))),
-        links=tuple(dict.fromkeys((*node.links, *related))),
-        tags=tuple(dict.fromkeys((*node.tags, *other.tags))),
-        body=with_history(main, tuple(dict.fromkeys((*lines, *theirs, line)))),
-        updated=plan.day,
-    )
-    plan.rewrite(draft, merged_node, Rebase(history=line))
-    plan.retire(gone, keep)
 
 
 def rename(graph: Graph, path: str, new_name: str, now: datetime) -> Done:

@@ -448,3 +448,22 @@ def test_what_is_forgotten_while_the_model_is_thinking_is_not_written_after(omg,
     say(omg, "My locker combination is zanzibarquartz.")
     assert traces(omg, "zanzibarquartz") == []
     assert cited(graph, "e1") == ["The user's sister Maya lives in Lisbon."]
+
+
+def test_a_merge_by_hand_keeps_what_a_night_would_keep(graph):
+    a = curate.new(graph, "project", "Flat", "The flat is being painted.", NOW).path
+    plan = [
+        Edit(
+            "create",
+            title="Paint",
+            description="Paint the flat.",
+            type="project",
+            priority="high",
+            loop="open",
+        )
+    ]
+    b = curate.write(graph, plan, NOW, "wrote it")
+    curate.merge(graph, a, b, NOW)
+    node = graph.vault.read(a)
+    assert (node.priority, node.loop) == ("high", "open")
+    assert f"Paint the flat. ([[{b}|" in graph.vault.text(a)

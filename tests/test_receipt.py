@@ -246,7 +246,9 @@ def test_of_what_cannot_be_added_to_a_file_broken_meanwhile_only_the_news_is_put
     assert outcome.inbox == inbox(graph)
     (note,) = outcome.inbox
     said = graph.vault.text(note)
-    assert "- 2026-03-02: Prefers long lists." in said and "sources:" not in said and "short lists" not in said
+    assert (
+        "- 2026-03-02: Prefers long lists." in said and "sources:" not in said and "short lists" not in said
+    )
 
 
 def test_a_map_that_cannot_be_written_is_not_put_down(graph):
