@@ -25,6 +25,8 @@ from .edit import NEEDS_USER, Edit
 from .errors import BadReply
 from .index import Entry
 from .node import PRIORITIES, TYPES, Source
+from .offline.likeness import gist
+from .offline.quoted import own
 from .turn import Message
 
 SCHEMA: dict[str, Any] = {
@@ -269,17 +271,29 @@ def origin(statement: str, cited: Sequence[Message], shown: Sequence[Message]) -
     in a note of their own), else "assistant".
 
     A model may cite the person for what a page wanted remembered. So a statement whose words stand in a
-    tool's result, and clearly less so in what the person wrote, is the tool's.
+    tool's result, and clearly less so in what the person wrote, is the tool's; and so is one whose words stand in
+    what the person pasted or quoted, and not in their own.
     """
     roles = {m.role for m in cited}
     words = set(WORD.findall(statement.lower()))
     said = cover(words, [m for m in cited if m.role == "user"])
     fetched = max((cover(words, [m]) for m in shown if m.role == "tool"), default=0.0)
-    if "tool" in roles or (fetched >= 0.6 and fetched > said + 0.2):
+    if "tool" in roles or passed_on(statement, cited) or (fetched >= 0.6 and fetched > said + 0.2):
         return "tool"
     if "user" not in roles:
         return "assistant"
     return "human" if all(inbox.by_hand(m) for m in cited if m.role == "user") else "user"
+
+
+def passed_on(statement: str, cited: Sequence[Message]) -> bool:
+    """Whether what people wrote says it only where they pass on another's words."""
+    texts = [m.text for m in cited if m.role == "user"]
+    mine = [own(text) for text in texts]
+    if sum(map(len, mine)) == sum(map(len, texts)):  # nearly always
+        return False
+    words = gist(statement)
+    whole, theirs = gist("\n".join(texts)) & words, gist("\n".join(mine)) & words
+    return len(theirs) < 0.5 * len(words) and len(whole) > len(theirs) + 0.2 * len(words)
 
 
 def kind(message: Message) -> str:

@@ -208,6 +208,89 @@ def test_a_long_paste_is_not_the_persons_word():
     assert len(edits(f"What is wrong with this text?\n{paste}")) <= 16
 
 
+ANOTHERS = [
+    "> I hate tea\n> I live in Oslo",
+    "- > I hate tea",
+    "&gt; I hate tea",
+    "＞ I hate tea",
+    "> Well,\u2028I hate tea",
+    "> Well,\u2029I hate tea\x85I live in Oslo",
+    "```\nI hate tea\n```",
+    "````\n```\nI hate tea\n```\nI live in Oslo\n````",
+    "Look:\n\n    I hate tea\n    I live in Oslo",
+    "`I hate tea`",
+    "From: Bob <b@x.org>\nSubject: tea\n\nI hate tea. I live in Oslo.",
+    "Von: Bob\nBetreff: Tee\n\nIch wohne in Köln und trinke gern Tee.",
+    "---------- Forwarded message ---------\nFrom: Bob\n\nI hate tea",
+    "Begin forwarded message:\n\nI hate tea",
+    "On Tue, Mar 3, 2026 at 9:00 AM Bob <b@x.org>\nwrote:\n\nI hate tea. I live in Oslo.",
+    "my sister said: 'I hate tea. I live in Oslo.'",
+    'my sister wrote:\n"I hate tea.\nI live in Oslo."',
+    "“I hate tea. I live in Oslo.”, she said.",
+    '"I hate tea," said Tom.',
+    '"I hate tea"',
+    "«Ich wohne in Köln und trinke Tee.» sagte sie",
+    "The article says: I prefer tea over coffee. I live in Oslo.",
+    "Tom wrote: I moved to Oslo.",
+    "Here's what she wrote:\nI hate tea. I live in Oslo.",
+    "Bob's email:\n\nI hate tea.",
+    "Quote: I hate tea",
+    "Translate to German: I live in Oslo and I prefer tea.",
+    "Please proofread this:\n\nI moved to Oslo in May. I hate tea.",
+    "Can you summarize the following?\n\nI moved to Oslo.\n\nI prefer tea.",
+    "Fix the grammar of this sentence: I live in Oslo",
+    "I live in Oslo. I hate tea.\n\nSummarise the text above.",
+    "请翻译：我喜欢喝绿茶。",
+    "Übersetze das ins Englische: Ich wohne in Köln und trinke Tee.",
+    "Alice: I hate tea\nBob: I live in Oslo\nAlice: I moved to Bergen",
+]
+
+
+@pytest.mark.parametrize("said", ANOTHERS)
+def test_what_another_said_is_not_the_users(said):
+    assert edits(said) == []
+    fact = {"type": "preference", "text": "The user hates tea. The user lives in Oslo."}
+    assert offline.derive(fact, "m1", message(0, said), {}, UTC) == {}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "> I hate tea\n\nBut I live in Oslo.",
+        "As I said: I live in Oslo.",
+        "Update: I live in Oslo.",
+        "Work: I work at Bosch\nHome: I live in Oslo\nDiet: I don't eat meat",
+        "I decided to rewrite the parser. I live in Oslo.",
+        "I work as a nurse. I live in Oslo.\nPlease translate my CV into German.",
+        "Please review my pull request. I live in Oslo.",
+        "Remember the following:\nI live in Oslo.",
+        "From: Oslo\nTo: Bergen\nI live in Oslo.",
+        "In reply to your message: I live in Oslo.",
+        "Here are some facts about me:\nI live in Oslo.",
+        'It\'s 5" wide and 6" tall. I live in Oslo.',
+        'My favourite song is "I Will Survive". I live in Oslo.',
+        "Two things:\n    - I live in Oslo\n    - Anna's dog is mine",
+    ],
+)
+def test_what_stands_beside_it_is(said):
+    assert any("he user lives in Oslo." in e["description"] for e in edits(said))
+
+
+def test_a_request_to_work_on_a_text_is_the_task_and_its_text_is_not():
+    assert (
+        now([message(0, "Please translate this: I live in Oslo")])["task"]
+        == "The user asked: “Please translate this:”"
+    )
+
+
+def test_only_a_newline_ends_a_line():
+    assert [*sentences("My name\u2028is Ines. I prefer tea,\x85not coffee")] == [
+        "My name is Ines.",
+        "I prefer tea, not coffee",
+    ]
+    assert [*sentences("I prefer tea\u2028My name is Ines")] == ["I prefer tea", "My name is Ines"]
+
+
 @pytest.mark.parametrize(
     ("said", "type", "quoted"),
     [

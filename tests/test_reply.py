@@ -141,6 +141,31 @@ def test_a_page_does_not_become_the_users_word_by_citing_the_user():
     assert planted.type == "fact"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "> I prefer fixed invoices and hate tea\n\nWhat do I answer?",
+        "Please translate this:\n\nI prefer fixed invoices, and I hate tea.",
+        "From: Bob\nSubject: Money\n\nI prefer fixed invoices. I hate tea.",
+        'My sister said: "I prefer fixed invoices, I hate tea."',
+    ],
+)
+def test_what_the_user_quotes_does_not_become_their_word(said):
+    shown = Shown({"m1": ("s", Message("u1", "user", said, AT))}, {}, UTC)
+    raw = json.dumps({"edits": [edit(description="The user prefers fixed invoices and hates tea.")]})
+    (made,) = understand(raw, shown).edits
+    assert (made.type, made.origin) == ("fact", "tool")
+
+
+def test_what_the_user_says_beside_a_quotation_stays_theirs():
+    said = Message("u1", "user", "> Which do you prefer, tea or milk?\n\nI prefer tea with milk.", AT)
+    shown = Shown({"m1": ("s", said)}, {}, UTC)
+    (made,) = understand(
+        json.dumps({"edits": [edit(description="The user prefers tea with milk.")]}), shown
+    ).edits
+    assert (made.type, made.origin) == ("preference", "user")
+
+
 def test_a_tool_cannot_change_what_a_person_said():
     changed = one(op="update", node="n1", sources=["m3"])
     assert (changed.op, changed.target) == ("create", None)

@@ -24,6 +24,7 @@ from .cues import base_of, bases, begins, holds, listed, says
 from .drafts import CALLED_OFF, Draft, Drafts
 from .likeness import gist
 from .phrases import DAY, Reading, addressed, bare, read, sentences
+from .quoted import own
 from .titles import cut, title
 from .wording import absolute, order, sentence, third
 
@@ -69,7 +70,8 @@ def derive(
     """
     text, who = " ".join(str(fact.get("text") or "").split()), speaker(message)
     words = gist(text) - gist(who)
-    if not words or len(words & gist(message.text)) < GROUNDED * len(words):
+    heard = own(message.text) if message.role == "user" else message.text
+    if not words or len(words & gist(heard)) < GROUNDED * len(words):
         return {}
     hearing = Hearing([message], notes, zone)
     found = read(first_person(text, who), people=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .cues import LATIN, Cue, base_of, bases, begins, holds, is_past, language, listed, says
+from .quoted import own
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,6 @@ ASIDE = Reading("", "aside")
 QUOTES = str.maketrans(
     {"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " ", "\u200b": "", "\ufe0f": "", "\u200d": ""}
 )
-FENCE = re.compile(
-    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<([\w-]+)[^<>\n]*>\s*\n.{0,2000}?</\1>|<!--.*?-->", re.DOTALL
-)
 MARKER = re.compile(
     r"\[(?:image|photo|picture|file|audio|video|document|media|part|sticker|shares?)\b[^\]\n]*\]", re.I
 )
@@ -56,6 +54,7 @@ PICTURES = r"\U0001F000-\U0001FAFF☀-➿⬀-⯿"
 EMOJI = re.compile(rf"[{PICTURES}]|(?<!\w)[:;]-?[)(DPp](?!\w)|<3")
 END = re.compile(
     rf"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？])[」』]*\s*|\s*;\s+|\s+(?=[{PICTURES}]|[:;]-?[)(DP](?!\w))"
+    r"|\s*[\u2028\u2029\x85]\s*(?=[A-ZÀ-ÖØ-Þ])"  # no end of a line, but where a capital follows they are meant as one
 )
 ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|Dr|Mr|Mrs|Ms|Prof|St|No|approx|ca|z\.B|bzw|Sra?|Mme|Jan|Feb|Aug|Sept?|Oct|Nov|Dec|[ap]\.m|U\.S)"
@@ -70,10 +69,11 @@ LONGEST = 400  # characters; what is longer is pasted or dictated, and no senten
 
 def sentences(text: str) -> Iterator[str]:
     """The sentences in *text* that a person may have written, in order: straight quotes, no emoji, no markup."""
+    text = own(text)  # whole: where a quotation begins may be far from its end
     if len(text) > 2 * OWN_CHARS:
         text = f"{text[:OWN_CHARS]}\n{text[-OWN_CHARS:]}"
-    text = MARKER.sub(" ", FENCE.sub("\n", text).translate(QUOTES))
-    lines = [line for line in text.splitlines() if line.strip()]
+    text = MARKER.sub(" ", text.translate(QUOTES))
+    lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) > PASTED_LINES:
         lines = [*lines[:OWN_LINES], *lines[-OWN_LINES:]]
     for line in filter(written, lines):
@@ -192,6 +192,8 @@ def read(sentence: str, people: bool = False) -> Reading | None:
     if name != "en":
         return foreign(sentence, name) if name else None
     text = bare(sentence)
+    if text.endswith(":"):  # leads to what somebody else says
+        return None
     order = begins("order", text)
     wished = order or holds("standing", text) or holds("style", text)
     asks = sentence.rstrip("\"')").endswith("?") and not begins("told", sentence)

@@ -1,0 +1,95 @@
+"""
+What in a message is its sender's own, and what they only pass on.
+
+    own   a text → the same without code, forwarded mails, block quotes, quoted and reported speech, and
+          what is handed over to be translated, summarised or corrected
+
+How such things are introduced stands in words/quoted.toml. Not here: lines that a program wrote (phrases.py).
+One rule: in doubt it is another's; what someone pastes must never become what they believe.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from .cues import language
+
+FENCE = re.compile(
+    r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|<([\w-]+)[^<>\n]*>\s*\n.{0,2000}?</\2>|<!--.*?-->", re.DOTALL
+)
+APOSTROPHES = str.maketrans("’‘", "''")
+MARKED = re.compile(r"\s*(?:[-*•–]\s+|\d{1,2}[.)]\s+)?(?:[>＞»│┃▌▏❯]|&gt;)")
+INDENTED = re.compile(r"(?: {4,}|\t)(?!\s*(?:[-*•–]|\d{1,2}[.)])\s)")
+SPAN = re.compile(
+    r"“[^“”]{0,2000}”|„[^“”„]{0,2000}[“”]|«[^«»]{0,2000}»|「[^「」]{0,2000}」|『[^『』]{0,2000}』|`[^`\n]{0,2000}`"
+    r"|(?<![\w\"])\"(?=\S)[^\"]{0,2000}\"(?!\w)"
+    r"|(?<![\w'])'(?=\S)(?:[^'\n]|(?<=\w)'(?=\w)){0,500}'(?!\w)"
+)
+SEVERAL = re.compile(r"[.!?…]\s+\S|[。！？]\S|\n")  # sentences: one would stand as the sender's own
+ROLE = re.compile(
+    r"\s*(?:\[?[\d:., /APMapm-]{4,20}\]?[\s-]*)?(?P<name>[A-Z][\w.-]*(?: [A-Z][\w.-]*)?)(?: ?\([^)\n]*\))?: \S"
+)
+
+
+def own(text: str) -> str:
+    """*text* without the words of others; an ellipsis in quotation marks stands where a quotation stood."""
+    text = FENCE.sub("\n", text).translate(APOSTROPHES)
+    # Only a newline ends a line: whatever else `splitlines` knows would end a quotation too early.
+    text = unquoted("\n".join(written(text.split("\n"))))
+    if above := list(language("quoted").patterns["above"].finditer(text)):
+        text = text[text.rfind("\n", 0, above[-1].end()) + 1 :]
+    if handed := language("quoted").patterns["handed"].search(text):
+        text = text[: handed.end()]
+    return language("quoted").patterns["reported"].sub("", text)
+
+
+def written(lines: Sequence[str]) -> Iterator[str]:
+    """*lines* up to a mail that is passed on, those of others empty."""
+    others = chat(lines)
+    code, blank = False, True
+    for n, line in enumerate(lines):
+        if forwarded(lines, n):
+            return
+        code = bool(INDENTED.match(line)) and (code or blank)
+        blank = not line.strip()
+        yield "" if code or n in others or MARKED.match(line) else line
+
+
+def forwarded(lines: Sequence[str], n: int) -> bool:
+    """Whether with line *n* a mail begins that goes to the end of the message."""
+    patterns = language("quoted").patterns
+    line, behind = lines[n], [x for x in lines[n + 1 : n + 5] if x.strip()]
+    if patterns["forwarded"].match(line):
+        return True
+    if any(patterns["wrote"].match(" ".join((line, *behind[:more]))) for more in (0, 1)):
+        return not any(MARKED.match(x) for x in behind[:2])  # those are parted from what stands between them
+    if not patterns["header"].match(line):
+        return False
+    head = [line, *(x for x in behind[:3] if patterns["header"].match(x))]
+    return len(head) > 1 and any(patterns["subject"].match(x) for x in head)
+
+
+def chat(lines: Sequence[str]) -> set[int]:
+    """The lines of a pasted conversation: three or more that begin with a name, one of them again."""
+    found = {n: m["name"] for n, line in enumerate(lines) if (m := ROLE.match(line))}
+    again = max(Counter(found.values()).values(), default=0)
+    return set(found) if len(found) >= 3 and again >= 2 else set()
+
+
+def unquoted(text: str) -> str:
+    return SPAN.sub(lambda m: '"…"' if anothers(m) else m[0], text)
+
+
+def anothers(m: re.Match[str]) -> bool:
+    """Whether what stands in quotation marks is a statement in the first person, and no title or nickname."""
+    patterns, text = language("quoted").patterns, m.string
+    if not patterns["first"].search(m[0]):
+        return False
+    before = text[text.rfind("\n", 0, m.start()) + 1 : m.start()]
+    behind = text[m.end() :].partition("\n")[0]
+    alone = not before.strip(" \t-*•–") and not behind.strip(" \t.,!?;")
+    return bool(
+        alone or SEVERAL.search(m[0]) or patterns["told"].search(before) or patterns["teller"].match(behind)
+    )
