@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from agent_model import INTERNAL, agent, obeyed
 from gateway import Gateway, eventually
-from openai_server import OpenAIServer
+from openai_server import OpenAIServer, Reply, Request, text_of
 from telegram import ALICE, BOB, GROUP, Telegram
 
 pytestmark = pytest.mark.gateway
@@ -38,7 +39,10 @@ class Speaker:
 
 @pytest.fixture(scope="module")
 def gateway(boot: Any) -> Iterator[Gateway]:
-    yield boot(omg='[observation]\nbuffer_tokens = "turn"\n').start()
+    silent = {
+        "agents": {"defaults": {"heartbeat": {"target": "none"}}}
+    }  # what it says goes into nobody's chat
+    yield boot(omg='[observation]\nbuffer_tokens = "turn"\n', config=silent).start()
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +112,31 @@ def test_the_command_finds_the_speakers_own_secret_alone(speakers: list[Speaker]
             text = who.talk("/omg search locker")
             assert who.secret in text, who.name
             assert not [word for word in others(speakers, who) if word in text], who.name
+
+
+def test_a_heartbeat_does_not_agree_to_forgetting(
+    gateway: Gateway, speakers: list[Speaker], provider: OpenAIServer
+) -> None:
+    """Its run is a later one, with a message of its own; but nobody has said a word."""
+    owner = speakers[0]
+
+    def answers() -> str:
+        said = [text_of(e["message"]["content"]) for e in gateway.transcript(owner.session)]
+        return "\n".join(said)
+
+    owner.talk(FORGET % '{"query":"locker word"}')
+    code = re.findall(r'"code": "([0-9a-f]{6})"', answers())[-1]
+
+    def model(request: Request) -> Reply:
+        last = [m for m in request.body["messages"] if INTERNAL not in text_of(m.get("content"))][-1]
+        poll = last["role"] == "user" and "reply NO_REPLY" in text_of(last["content"])
+        return obeyed(FORGET % f'{{"code":"{code}"}}') if poll else agent(request)
+
+    provider.always(model)
+    gateway.call("wake", mode="now", text="look around")
+    eventually(lambda: "answer first" in answers(), 30, "the heartbeat to be refused", why=answers)
+    provider.always(agent)
+    assert secrets_in(gateway, owner) == {owner.secret}
 
 
 def test_forgetting_takes_two_turns_and_forgets_for_the_speaker_alone(
