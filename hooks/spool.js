@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const PAGE_BYTES = 4_000_000;
 const LARGEST_PAGE = 64 * 1024 * 1024; // the gateway hands out no more at once
-const REBUILDING = { tries: 20, pauseMs: 250 }; // the transcript's projection, after a change of branch
+const TRIES = 20, REBUILDING_MS = 250; // the transcript's projection, after a change of branch
 const WINDOWS = 4; // transcripts kept in mind for one session; a reset may begin another
 // After a `reset` (a steered turn is enough) the transcript is read from its start again. What is older than
 // the newest entry handed over went with it; the hour is for clocks that were set back.
@@ -55,16 +55,15 @@ export function spooler({ home, read, warn, shared }) {
   }
 
   async function* pages({ agentId, sessionKey, sessionId }, cursor) {
-    for (let maxBytes = PAGE_BYTES, tries = 0, resets = 0; ; ) {
+    for (let maxBytes = PAGE_BYTES, tries = 0; ; ) {
       const page = await read({ agentId, sessionKey, sessionId, maxBytes, ...(cursor && { cursor }) });
       if (page.kind === "missing") return;
+      if (page.kind !== "page" && ++tries > TRIES)
+        throw new Error(`its transcript stays ${page.kind} (${page.reason})`);
       if (page.kind === "unavailable") {
-        if (++tries > REBUILDING.tries) throw new Error(`its transcript stays unavailable (${page.reason})`);
-        await sleep(REBUILDING.pauseMs);
+        await sleep(REBUILDING_MS);
       } else if (page.kind === "reset") {
-        // History was rewritten: from the start again. What was seen is known by its id.
-        if (++resets > 2) throw new Error(`its transcript keeps changing (${page.reason})`);
-        cursor = page.cursor;
+        cursor = page.cursor; // history was rewritten: from the start again; what was seen is known by its id
       } else if (page.requiredBytes) {
         if (page.requiredBytes > LARGEST_PAGE) throw new Error(`one entry has ${page.requiredBytes} bytes`);
         maxBytes = page.requiredBytes;
@@ -80,9 +79,7 @@ export function spooler({ home, read, warn, shared }) {
   async function drop(reason, who, entries, cursor) {
     lastMs = Math.max(Date.now(), lastMs + 1); // names sort as they were made, two pages in one ms too
     const name = `${String(lastMs).padStart(15, "0")}-${randomUUID()}.json`;
-    const { agentId, sessionKey, sessionId, workspaceDir, channel, accountId, senderId, trigger } = who;
-    const ids = { agentId, sessionKey, sessionId, workspaceDir, channel, accountId, senderId, trigger };
-    await put(join(home(), "spool"), name, { v: 1, reason, ...ids, cursor, entries });
+    await put(join(home(), "spool"), name, { v: 1, reason, ...who, cursor, entries });
   }
 
   async function keep(who, windows, reached) {
