@@ -13,6 +13,7 @@ import json
 import logging
 import secrets
 import shutil
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +30,7 @@ from .embed import Embedder
 from .errors import BadInput, BadNode, BadReply, Locked, ModelError, NotFound, OverBudget, Stale
 from .graph import Graph, Pending, State, flock, write_private
 from .identity import Identity
-from .index import Index, Synced
+from .index import Index, Synced, barred
 from .llm import Ask, Asker, Child, Ledger, asker, window
 from .observe import Observed, Observer, batches, observe
 from .receipt import Receipt, commit, replay
@@ -112,19 +113,32 @@ class Home:
         with self._settling[who.key]:
             if who.key not in self._settled:
                 with graph.lock(wait_s):
-                    graph.vault.settle()
-                    graph.sweep()
-                    rebuild.finish(graph)
-                    furnish(graph)
-                    replay(graph)
-                    synced = graph.index.sync(graph.vault)
-                    self._keep(graph, synced)
-                    if synced.changed:
-                        graph.update(pace.edited)  # who read before us, read less than there is
-                    graph.index.archive(graph.folder / "archive")
-                    forget.finish(graph)
+                    try:
+                        self._settle(graph)
+                    except (OSError, sqlite3.Error) as e:
+                        if not barred(e) or not graph.index.filled():
+                            raise
+                        log.warning(
+                            "%s: the disk is full, or not to be written to (%s); shown as last read",
+                            who.key,
+                            e,
+                        )
+                        return graph
                 self._settled.add(who.key)
         return graph
+
+    def _settle(self, graph: Graph) -> None:
+        graph.vault.settle()
+        graph.sweep()
+        rebuild.finish(graph)
+        furnish(graph)
+        replay(graph)
+        synced = graph.index.sync(graph.vault)
+        self._keep(graph, synced)
+        if synced.changed:
+            graph.update(pace.edited)  # who read before us, read less than there is
+        graph.index.archive(graph.folder / "archive")
+        forget.finish(graph)
 
     def opened(self, who: Identity) -> Graph:
         """The graph of *who* as it is, for a reader that waits for nobody: its index may be behind."""

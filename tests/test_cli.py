@@ -31,9 +31,14 @@ def commands(command: Any = ROOT, name: tuple[str, ...] = ()) -> Iterator[tuple[
 ALL = dict(commands())
 
 
-def run(*args: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+def run(*args: str, code: int = 0, full: bool = False) -> subprocess.CompletedProcess[str]:
+    """*full*: no file can grow, as on a full disk."""
     done = subprocess.run(
-        [sys.executable, "-m", "omg.cli", *args], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "omg.cli", *args],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        preexec_fn=(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))) if full else None,
     )
     assert done.returncode == code, f"omg {' '.join(args)}: {done.stdout}{done.stderr}"
     return done
@@ -132,3 +137,23 @@ def test_init_fills_in_what_a_vault_made_by_hand_lacks_and_touches_nothing(tmp_p
     (vault / "mocs/moc-decisions.md").unlink()
     run("init", str(vault))
     assert (vault / "mocs/moc-decisions.md").exists()
+
+
+def test_what_is_remembered_can_be_read_where_not_a_byte_can_be_written(home: Path) -> None:
+    run("new", "fact", "The cat", "--text", "The cat is called Misu.")
+    (index,) = home.glob("graphs/*/index.db")
+    before = index.stat().st_ino, index.read_bytes()
+    for args in (
+        ["search", "cat"],
+        ["inject", "-p", "What is the cat called?"],
+        ["show", "the-cat"],
+        ["status"],
+    ):
+        found = run(*args, full=True)
+        assert "Misu" in found.stdout or args == ["status"]
+        assert "the disk is full" in found.stderr and found.stderr.count("\n") == 1
+    refused = run("new", "fact", "The dog", "--text", "The dog is called Rex.", code=1, full=True)
+    assert "Traceback" not in refused.stderr
+    assert (index.stat().st_ino, index.read_bytes()) == before
+    run("new", "fact", "The dog", "--text", "The dog is called Rex.")
+    assert "Rex" in run("search", "dog").stdout

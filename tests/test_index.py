@@ -849,3 +849,27 @@ def test_two_that_meet_the_same_damage_replace_it_once(tmp_path):
         assert db.execute("select count(*) from meta").fetchone() == other.execute("select 4").fetchone()
     one.close()
     two.close()
+
+
+# --- a disk that is full
+
+
+def test_a_write_that_finds_no_room_leaves_the_index_as_it_was(vault, index, monkeypatch):
+    save(vault, "a", "alpha")
+    index.sync(vault)
+    inode, connect = index.file.stat().st_ino, Store._connect
+
+    def no_room(self):
+        db = connect(self)
+        db.execute(f"pragma max_page_count={db.execute('pragma page_count').fetchone()[0]}")
+        return db
+
+    monkeypatch.setattr(Store, "_connect", no_room)
+    save(vault, "b", "beta " * 20_000)
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        index.sync(vault)
+    assert found(index, "alpha") == ["a"]
+    assert index.file.stat().st_ino == inode
+    monkeypatch.undo()
+    index.sync(vault)
+    assert found(index, "beta") == ["b"]

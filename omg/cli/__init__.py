@@ -40,8 +40,14 @@ def main() -> None:
         sys.exit(1)
     except BrokenPipeError:
         sys.exit(0)
-    except (OSError, sqlite3.Error) as e:  # a full disk, a file in the place of a folder: nothing was lost
+    except OSError as e:  # a full disk, a file in the place of a folder: nothing was lost
         print(f"omg: {e}", file=sys.stderr)
+        sys.exit(1)
+    except sqlite3.Error as e:
+        where = configuration.home_of()
+        print(
+            f"omg: the index could not be used ({e}); see that {where} has room and is yours", file=sys.stderr
+        )
         sys.exit(1)
 
 

@@ -28,14 +28,14 @@ from ..vault import Vault
 from . import archived, entries, names, recall, vectors
 from .entries import Entry, Hit
 from .filing import Filing
-from .store import Store, reason, rows_of, unusable
+from .store import Store, barred, reason, rows_of, unusable
 from .sync import Gone, Synced, sync
 from .terms import terms
 
 if TYPE_CHECKING:
     from ..embed import Embedder
 
-__all__ = ["Entry", "Gone", "Hit", "Index", "Synced"]
+__all__ = ["Entry", "Gone", "Hit", "Index", "Synced", "barred"]
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +100,12 @@ class Index:
         if not filled:
             log.info("index %s made from %d notes: %s", self.file, len(synced.changed), self._store.born)
         return synced
+
+    @mended
+    def filled(self) -> bool:
+        """Whether the notes were ever read into this file."""
+        with self._store.read() as db:
+            return bool(self._value(db, "filled"))
 
     @mended
     def archive(self, folder: Path) -> int:

@@ -3,13 +3,14 @@ One sqlite file, derived from files that are kept elsewhere: many readers, one w
 
 Readers never wait for the writer (WAL) and each has a connection of its own, from a pool. A file that is
 damaged, of another version, or held by somebody for too long is not repaired: `replace` starts an empty one,
-and whoever owns the store fills it again (index.py).
+and whoever owns the store fills it again (index.py). On a full disk the file stays, and is read as it is.
 
 Not here: what the tables mean. One rule: nothing is in this file that cannot be read again from elsewhere.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import queue
@@ -23,6 +24,7 @@ from typing import Any
 from .terms import TOKENIZER
 
 VERSION = 1  # of the tables below and of what is in their columns: with another, the file is made anew
+KEPT_NEVER = -1  # the generation of a connection for one use
 CACHE_KIB = 16_000  # of pages, for each reader; the system's cache has the rest
 
 # Columns of the two full-text tables with their weights in bm25; bench/LOG.md has what was tried.
@@ -216,7 +218,7 @@ class Store:
         if not self.file.exists():
             return ""
         try:
-            with closing(self._connect()) as db:
+            with closing(self._connect_to_read()[1]) as db:
                 version = db.execute("pragma user_version").fetchone()[0]
                 filled = db.execute("select count(*) from meta").fetchone()[0]
         except sqlite3.DatabaseError as e:
@@ -239,10 +241,11 @@ class Store:
     def _create(self, why: str) -> None:
         import sqlite_utils  # 0.4 s where pandas is about, which it looks for; only a new index pays
 
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            self.file.with_name(self.file.name + suffix).unlink(missing_ok=True)
-        os.close(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        with closing(self._connect()) as db:
+        fresh = self.file.with_name(f"{self.file.name}.new")  # never two files in turn with one inode number
+        fresh.unlink(missing_ok=True)
+        clear(fresh)
+        os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        with closing(self._connect(fresh)) as db:
             db.execute("pragma journal_mode=wal")
             db.execute("begin immediate")
             tables = sqlite_utils.Database(db)
@@ -254,18 +257,41 @@ class Store:
             db.execute("insert into meta values ('rev', 0), ('next', 1), ('hits', 0), ('filled', 0)")
             db.execute(f"pragma user_version={VERSION}")
             db.execute("commit")
+        clear(self.file)
+        fresh.replace(self.file)
         self.born, self.generation, self._inode = why, self.generation + 1, inode_of(self.file)
 
     # --- connections
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, file: Path | None = None) -> sqlite3.Connection:
         db = sqlite3.connect(
-            self.file, timeout=self.patience_s, isolation_level=None, check_same_thread=False
+            file or self.file, timeout=self.patience_s, isolation_level=None, check_same_thread=False
         )
-        db.execute("pragma synchronous=normal")  # a lost transaction is read again from the files
-        db.execute(f"pragma cache_size=-{CACHE_KIB}")
-        db.execute("pragma temp_store=memory")
+        try:
+            db.execute("pragma synchronous=normal")  # a lost transaction is read again from the files
+            db.execute(f"pragma cache_size=-{CACHE_KIB}")
+            db.execute("pragma temp_store=memory")
+            db.execute("select count(*) from sqlite_master").fetchone()  # only now does sqlite open the file
+        except BaseException:
+            db.close()
+            raise
         return db
+
+    def _connect_to_read(self) -> tuple[int, sqlite3.Connection]:
+        """
+        A connection, and the generation it is kept for.
+
+        Readers too write beside the file, where they meet each other; on a full disk they cannot. Unless it has
+        a log still, the file alone is all there is: then that is read, and looked at anew the next time.
+        """
+        try:
+            return self.generation, self._connect()
+        except sqlite3.DatabaseError as e:
+            log = self.file.with_name(f"{self.file.name}-wal")
+            if not barred(e) or (log.exists() and log.stat().st_size):
+                raise
+        uri = f"{self.file.absolute().as_uri()}?immutable=1"
+        return KEPT_NEVER, sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
     def _take(self) -> tuple[int, sqlite3.Connection]:
         """The connection used last, whose pages are warm; or a new one."""
@@ -273,7 +299,7 @@ class Store:
             try:
                 generation, db = self._pool.get_nowait()
             except queue.Empty:
-                return self.generation, self._connect()
+                return self._connect_to_read()
             if generation == self.generation:
                 return generation, db
             db.close()
@@ -313,6 +339,12 @@ def rows_of(
     return found
 
 
+def clear(file: Path) -> None:
+    """Remove what sqlite keeps beside *file*."""
+    for suffix in ("-wal", "-shm", "-journal"):
+        file.with_name(file.name + suffix).unlink(missing_ok=True)
+
+
 def inode_of(file: Path) -> int:
     """0 if there is no such file."""
     try:
@@ -325,10 +357,20 @@ def reason(e: sqlite3.DatabaseError) -> str:
     return f"it could not be used ({e})"
 
 
-# Primary result codes of sqlite that say the file is of no use, not that we asked it nonsense.
-UNUSABLE = {5, 6, 8, 10, 11, 14, 26}  # busy, locked, read-only, I/O, corrupt, cannot open, not a database
+# Result codes of sqlite that say the file is of no use: busy and locked (for too long), corrupt, not a database;
+# and, of I/O errors, those of reading. A disk that is full, or a file that may not be opened, says nothing of it.
+UNUSABLE, UNREADABLE = {5, 6, 11, 26}, {266, 522}
+BARRED = {8, 10, 13, 14}  # read-only, I/O, full, cannot open
 
 
 def unusable(e: sqlite3.DatabaseError) -> bool:
-    code = getattr(e, "sqlite_errorcode", 0) & 0xFF
-    return code in UNUSABLE or "no such table" in str(e) or isinstance(e, sqlite3.IntegrityError)
+    code = getattr(e, "sqlite_errorcode", 0)
+    told = code & 0xFF in UNUSABLE or code in UNREADABLE or "no such table" in str(e)
+    return told or isinstance(e, sqlite3.IntegrityError)
+
+
+def barred(e: Exception) -> bool:
+    """Whether *e* is about the disk, which is full or not ours to write to: another time it may work."""
+    if isinstance(e, sqlite3.DatabaseError):
+        return not unusable(e) and getattr(e, "sqlite_errorcode", 0) & 0xFF in BARRED
+    return isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
