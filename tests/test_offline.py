@@ -296,6 +296,20 @@ def test_only_a_newline_ends_a_line():
     [
         ("Ich mag kurze Antworten.", "preference", "Ich mag kurze Antworten."),
         ("Wir haben uns für Postgres entschieden.", "decision", "Wir haben uns für Postgres entschieden."),
+        ("Ich bevorzuge Tee.", "preference", "Ich bevorzuge Tee."),
+        ("Ich mag Oliven nicht.", "preference", "Ich mag Oliven nicht."),
+        ("Ich liebe Berge!", "preference", "Ich liebe Berge!"),
+        ("Ich hasse Montage", "preference", "Ich hasse Montage"),
+        ("Bitte antworte mir immer auf Deutsch.", "preference", "Bitte antworte mir immer auf Deutsch."),
+        ("Ich heiße Anna.", "identity", "Ich heiße Anna."),
+        ("Ich wohne in Köln.", "identity", "Ich wohne in Köln."),
+        ("Ich arbeite als Koch.", "identity", "Ich arbeite als Koch."),
+        ("Ich arbeite bei Bosch.", "identity", "Ich arbeite bei Bosch."),
+        ("Ich habe entschieden, Rust zu nehmen.", "decision", "Ich habe entschieden, Rust zu nehmen."),
+        ("J'habite à Lyon.", "identity", "J'habite à Lyon."),
+        ("Me llamo Ana.", "identity", "Me llamo Ana."),
+        ("Vivo en Madrid.", "identity", "Vivo en Madrid."),
+        ("我叫李明。", "identity", "我叫李明。"),
         ("J'habite à Lyon depuis dix ans.", "identity", "J'habite à Lyon depuis dix ans."),
         ("Mañana tengo cita con el dentista.", "episode", "Mañana tengo cita con el dentista."),
         ("私はベルリンに住んでいます。", "identity", "私はベルリンに住んでいます。"),
@@ -307,6 +321,39 @@ def test_other_languages_are_kept_word_for_word(said, type, quoted):
     edit = only(said)
     assert edit["type"] == type
     assert edit["description"] == f"The user: “{quoted}”"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Ich liebe dich!",
+        "Ich mag das.",
+        "Ich habe Hunger.",
+        "Me gusta eso.",
+        "Je déteste ça.",
+        "Was mag ich?",
+    ],
+)
+def test_in_other_languages_too_small_talk_is_left_out(said):
+    assert edits(said) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "description"),
+    [
+        ("I love pizza 🍕", "The user loves pizza."),
+        ("I ❤️ hiking", "The user loves hiking."),
+        ("I <3 Rome", "The user loves Rome."),
+        ("I hate 🍄.", "The user hates mushroom."),
+    ],
+)
+def test_a_picture_can_stand_for_a_word(said, description):
+    assert only(said)["description"] == description
+
+
+def test_the_title_of_a_statement_in_another_language_ends_with_a_word():
+    said = "Wir haben entschieden, Postgres zu nehmen."
+    assert only(said)["title"] == "Wir haben entschieden, Postgres zu"
 
 
 @pytest.mark.parametrize("said", [row[0] for row in KEPT])

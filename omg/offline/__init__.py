@@ -49,6 +49,7 @@ VAGUE = re.compile(r"\w+(?:ing|ed|able|ful|ous)|able", re.I)  # no title, where 
 SAYING_SO = frozenset(
     ("sorry", "mean", "meant", "say", "said", "pm", "am", "clock")
 )  # in a correction, beside the day
+LONGEST_TITLE = 40  # characters, of one that is the statement itself
 GROUNDED = 0.6  # of a small model's words that must stand in the message
 
 
@@ -411,7 +412,12 @@ def planned(found: Reading, event: str | None, said: date, people: bool) -> tupl
 def titled(found: Reading, person: str) -> str:
     """A title; among people, one that says whose home or name it is."""
     if found.language != "en":
-        return " ".join(found.topic.rstrip("。.！!").split()[:6])[:40]
+        words = " ".join(found.topic.rstrip("。.！!").split()[:6])
+        return (
+            words
+            if len(words) <= LONGEST_TITLE
+            else words[: LONGEST_TITLE + 1].rpartition(" ")[0] or words[:LONGEST_TITLE]
+        )
     if found.cue in ("name", "home", "job", "status"):
         name = "Personal status" if found.cue == "status" else found.cue.title()
     elif found.slot and found.cue != "stated":

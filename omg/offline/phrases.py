@@ -11,6 +11,7 @@ The words that tell are in words/. Not here: how a note is worded (wording.py), 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -52,6 +53,11 @@ BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?")
 MARKUP = re.compile(r"\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|`")
 PICTURES = r"\U0001F000-\U0001FAFF☀-➿⬀-⯿"
 EMOJI = re.compile(rf"[{PICTURES}]|(?<!\w)[:;]-?[)(DPp](?!\w)|<3")
+HEART = re.compile(r"(?<=\bI )(?:[❤♥💙-💜🖤🤍🤎🧡]|<3)\s*(?=\w)")
+LIKED = re.compile(  # food, animals, what people do: pictures that stand for a noun
+    r"\b(I (?:\w+ )?(?:love|like|prefer|enjoy|adore|hate)) ([☕⚽\U0001F32D-\U0001F37F\U0001F3A3-\U0001F3FA"
+    r"\U0001F400-\U0001F43E\U0001F950-\U0001F96F\U0001F980-\U0001F9AE])"
+)
 END = re.compile(
     rf"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？])[」』]*\s*|\s*;\s+|\s+(?=[{PICTURES}]|[:;]-?[)(DP](?!\w))"
     r"|\s*[\u2028\u2029\x85]\s*(?=[A-ZÀ-ÖØ-Þ])"  # no end of a line, but where a capital follows they are meant as one
@@ -72,7 +78,7 @@ def sentences(text: str) -> Iterator[str]:
     text = own(text)  # whole: where a quotation begins may be far from its end
     if len(text) > 2 * OWN_CHARS:
         text = f"{text[:OWN_CHARS]}\n{text[-OWN_CHARS:]}"
-    text = MARKER.sub(" ", text.translate(QUOTES))
+    text = pictured(MARKER.sub(" ", text.translate(QUOTES)))
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) > PASTED_LINES:
         lines = [*lines[:OWN_LINES], *lines[-OWN_LINES:]]
@@ -84,6 +90,11 @@ def sentences(text: str) -> Iterator[str]:
                 yield from cleaned(held)
                 held = ""
         yield from cleaned(held)
+
+
+def pictured(text: str) -> str:
+    """*text* with pictures that stand for words in words: "I ❤️ hiking", "I love 🍕"."""
+    return LIKED.sub(lambda m: f"{m[1]} {unicodedata.name(m[2]).lower()}", HEART.sub("love ", text))
 
 
 def written(line: str) -> bool:
@@ -226,6 +237,9 @@ TELLS_ENGLISH = re.compile(
 )
 
 
+ENGLISH_OWN = re.compile(r"\b(?:I|my|we|our)\b", re.I)
+
+
 @lru_cache(maxsize=512)
 def language_of(sentence: str) -> str:
     """ "en" or another that has cues; "" for a script or a language that has none."""
@@ -236,10 +250,8 @@ def language_of(sentence: str) -> str:
     counts = {name: len(language(name).patterns["telling"].findall(sentence)) for name in LATIN}
     best = max(counts, key=lambda name: counts[name])
     english = len(TELLS_ENGLISH.findall(sentence))
-    told = counts[best] > max(english, 1) or (
-        counts[best] > english == 0 and language(best).patterns["own"].search(sentence)
-    )
-    return best if told else "en"
+    first = language(best).patterns["own"].search(sentence) and not ENGLISH_OWN.search(sentence)
+    return best if counts[best] > max(english, 1) or (first and counts[best] >= max(english, 1)) else "en"
 
 
 @lru_cache(maxsize=512)
@@ -386,13 +398,19 @@ def foreign(sentence: str, name: str) -> Reading | None:
     """In a language of few cues: what is in the first person and no question. Near-verbatim is all it can be."""
     known = language(name)
     text = sentence.strip(" \"'()-–—…¡¿「」")
-    short = len(text) < 6 if name == "cjk" else len(text.split()) < 4
-    if short or text.endswith(("?", "？")) or sentence.startswith("¿") or known.patterns["drop"].match(text):
+    length = len(text) // 2 + 1 if name == "cjk" else len(text.split())
+    if (
+        length < 3
+        or text.endswith(("?", "？"))
+        or sentence.startswith("¿")
+        or known.patterns["drop"].match(text)
+    ):
         return None
     mine = known.patterns["own"].search(text)
     for cue in known.cues:
         if any(p.search(text) for p in cue.patterns) and (
             mine or name == "cjk" or cue.type in ("preference", "decision")
         ):
-            return Reading(cue.type, cue.name, text, "", cue.loop, name)
-    return Reading("fact", "stated", text, language=name) if mine else None
+            short = length < 4 and cue.type not in ("preference", "decision", "identity")
+            return None if short else Reading(cue.type, cue.name, text, "", cue.loop, name)
+    return Reading("fact", "stated", text, language=name) if mine and length >= 4 else None
