@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import yaml
 from obsidiantools.api import Vault as Reader
+from planted import NOW, graph_of, home_at, note, put
 
-from omg import graphpage, maps
+from omg import graphpage, maps, nightly
 from omg.node import TYPES, Node, block, parse, render, targets, with_block
 from omg.vault import Vault
 
@@ -121,6 +122,26 @@ def test_a_persons_own_note_from_a_form_is_a_valid_node(form: Path, title: str) 
 
 def test_the_forms_themselves_are_no_notes() -> None:
     assert not any(path.startswith("templates/") for path in Vault(TEMPLATE).paths())
+
+
+def test_the_forms_are_on_no_map_in_no_count_and_no_candidates(home: Path) -> None:
+    which = home_at(home)
+    graph = graph_of(which)
+    form = graph.vault.root / "templates" / "fact.md"
+    assert form.exists()
+    # Filled in, and with links, as a person's own form may be.
+    form.write_text("---\ntype: fact\nlinks: ['[[mocs/moc-facts]]']\n---\nThe marmoset is in the form.\n")
+    put(graph, [note("nodes/fact/pet", "The marmoset is in the kitchen.", dt.date(2026, 1, 5))])
+    which.refresh(graph)
+    nightly.one(which, graph, None, False, lambda done, all: None)
+    pages = {path: graph.vault.text(path) for path in graph.vault.paths()}
+    assert "[[nodes/fact/pet" in pages["mocs/moc-facts"] and "|Facts]] (1)" in pages["index"]
+    assert not [path for path, text in pages.items() if "templates/" in text or "in the form" in text]
+    assert graph.index.moc_counts()["mocs/moc-facts"] == 1
+    hits = graph.index.search("marmoset in the form fact", 10, now=NOW)
+    assert [hit.entry.path for hit in hits] == ["nodes/fact/pet"]
+    assert [e for e in graph.index.entries(status=None) if e.path.startswith("templates")] == []
+    which.close()
 
 
 def test_there_is_a_form_for_every_type() -> None:
