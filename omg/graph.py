@@ -384,13 +384,17 @@ class Tombstones:
             return
         if size == self._size:
             return
-        self._size, self._lines = size, []
+        salt, lines = "", []  # type: str, list[tuple[str, str | None, frozenset[str]]]
         for line in self.file.read_text(encoding="utf-8").split("\n"):
             try:
                 value = json.loads(line)
             except ValueError:
                 continue  # torn by a crash: the line was not yet a promise
             if "salt" in value:
-                self._salt = value["salt"]
+                salt = value["salt"]
             else:
-                self._lines.append((self._salt, value.get("node"), frozenset(value["sources"])))
+                lines.append((salt, value.get("node"), frozenset(value["sources"])))
+        self._lines, self._size = (
+            lines,
+            size,
+        )  # in this order: another thread never takes the half for the whole

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openai_server import OpenAIServer, Reply
+from openai_server import OpenAIServer, Reply, Request
+from planted import Scripted, graph_of, home_at, plant
 
 from omg.client import UnixConnection, ask_daemon
 from omg.daemon.gateway import GatewayModel, kind
@@ -382,3 +383,40 @@ def test_idle_it_is_small(start: Start, home: Path) -> None:
     rss_mb = int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) / 1024
     print(f"RSS {rss_mb:.0f} MB")
     assert rss_mb <= 220
+
+
+def test_enough_change_reflects_once_in_the_background_and_no_turn_waits_for_it(
+    start: Start, home: Path, openai_server: OpenAIServer
+) -> None:
+    opened = home_at(home)
+    graph = graph_of(opened)
+    plant(graph, pairs=2, targets=0, episodes=0)
+    opened.refresh(graph)
+    graph.update(lambda state: setattr(state, "changed_tokens", 600_000))
+    opened.close()
+    thought = threading.Event()
+
+    def slowly(request: Request) -> object:
+        thought.wait(60)
+        return Scripted().answer(request.user)
+
+    openai_server.always(slowly)
+    config = (
+        f'{OFFLINE}[reflection]\nmodel = "openai/scripted"\nobservation_tokens = 1_000_000\nbuffer_activation = 0.5\n'
+        f'[llm]\napi_base = "{openai_server.base}"\napi_key = "sk-test"\n'
+    )
+    daemon = start(config).ready()
+    eventually(lambda: openai_server.history, 60)
+    for session in (OWNER, "agent:main:telegram:direct:7"):  # its own graph's turns and another's
+        daemon.remembered(f"I prefer short checklists in {session.rpartition(':')[2]}.", session)
+    assert not thought.is_set() and len(openai_server.history) == 1
+    thought.set()
+
+    def nights(event: str) -> list[dict[str, Any]]:
+        lines = (home / "events.jsonl").read_text().splitlines()
+        return [e for e in map(json.loads, lines) if e["event"] == event]
+
+    eventually(lambda: nights("reflection_end"), 30)
+    daemon.remembered("I prefer green ink.")  # a turn later
+    assert len(nights("reflection_start")) == len(nights("reflection_end")) == 1
+    assert nights("reflection_end")[0]["superseded"] == 2 and not nights("reflection_failed")

@@ -1,5 +1,7 @@
 """The journal: what a crash left is finished, what a person did meanwhile stands, and a cycle can be taken back."""
 
+import json
+import threading
 from datetime import UTC, date, datetime
 
 import pytest
@@ -8,6 +10,7 @@ from omg import curate
 from omg.config import Config, Observation
 from omg.edit import Edit, Plan
 from omg.errors import NotFound
+from omg.graph import Tombstones
 from omg.home import Home
 from omg.node import Source, parse
 from omg.receipt import Change, Rebase, Receipt, commit, replay
@@ -259,3 +262,25 @@ def test_a_map_that_cannot_be_written_is_not_put_down(graph):
     moc.write_bytes(b"\xff my own page <!-- omg:begin --> <!-- omg:end -->")
     outcome = commit(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
     assert moc.read_bytes().startswith(b"\xff my own page") and outcome.inbox == []
+
+
+def test_a_thread_that_looks_while_another_reads_the_tombstones_sees_all_of_them(graph, monkeypatch):
+    graph.tombstones.add(["m1"])
+    graph.tombstones.messages([])
+    Tombstones(graph.tombstones.file).add(["m2"])  # another process: ours reads the file again
+    seen, lookers = [], []
+    real = json.loads
+
+    def slowly(text):
+        if not lookers:
+            lookers.append(
+                threading.Thread(target=lambda: seen.append(graph.tombstones.messages(["m1", "m2"])))
+            )
+            lookers[0].start()
+            lookers[0].join(0.2)
+        return real(text)
+
+    monkeypatch.setattr("omg.graph.json.loads", slowly)
+    assert graph.tombstones.messages(["m1"]) == {"m1"}
+    lookers[0].join()
+    assert seen == [{"m1", "m2"}]

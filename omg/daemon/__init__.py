@@ -7,7 +7,7 @@ The process that remembers while the gateway answers.
     POST /llm/next /llm/done                  the plugin lends us the agent's own model (gateway.py)
     POST /status /work /reflect /stop /health
 
-One per home. Threads: one per request, two of ours, watchdog's. Its one rule: who asks for memory waits for
+One per home. Threads: one per request, three of ours, watchdog's. Its one rule: who asks for memory waits for
 nobody. A prompt takes no lock that is held while a model is asked, or while another process is at a vault.
 No model library is ever imported here; that is the child's.
 """
@@ -64,6 +64,7 @@ class Daemon:
             config, embed=embed.load(config.embedding.model), gateway=self.model if with_parent else None
         )
         self.stopping, self.awake, self.touched = threading.Event(), threading.Event(), threading.Event()
+        self.rested, self._idle = threading.Event(), True
         self._dirty: dict[str, set[str]] = {}
         self._followed: set[str] = set()
         self._rescanned = 0.0
@@ -78,7 +79,11 @@ class Daemon:
             # Daemon threads: one that waits for a lock, or computes, is not what a gateway's stop waits for.
             threads = [
                 threading.Thread(target=self._repeat, args=(turn, awake), name=turn.__name__, daemon=True)
-                for turn, awake in ((self._keep, self.touched), (self._observe, self.awake))
+                for turn, awake in (
+                    (self._keep, self.touched),
+                    (self._observe, self.awake),
+                    (self._reflect, self.rested),
+                )
             ]
             for thread in (*threads, threading.Thread(target=self._warm, daemon=True)):
                 thread.start()
@@ -91,6 +96,7 @@ class Daemon:
             self.home.hang_up()
             self.touched.set()
             self.awake.set()
+            self.rested.set()
             until = time.monotonic() + JOIN_S
             for thread in threads:
                 thread.join(max(0.0, until - time.monotonic()))
@@ -152,7 +158,7 @@ class Daemon:
         self.stopping.set()
         return {}
 
-    # --- two threads: one keeps up with the files, one observes and may wait for a model
+    # --- three threads: one keeps up with the files, one observes, one reflects; these two may wait for a model
 
     def _repeat(self, turn: Callable[[], None], awake: threading.Event) -> None:
         while not self.stopping.is_set():
@@ -164,8 +170,14 @@ class Daemon:
             awake.wait(TICK_S)
 
     def _observe(self) -> None:
-        """Observe what is due; with nothing to observe, reflect where enough has changed."""
-        nightly.background(self.home, idle=not self.home.work())
+        """Observe what is due."""
+        self._idle = False
+        self._idle = not self.home.work()
+        self.rested.set()
+
+    def _reflect(self) -> None:
+        """Reflect where enough has changed. A night may be long: no graph's turns wait for it."""
+        nightly.background(self.home, idle=self._idle)
 
     def _keep(self) -> None:
         """Take in the spool, bring the index up to the vaults, make missing vectors."""

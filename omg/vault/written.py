@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +21,7 @@ class Written:
     Path → hash. *file* of None keeps them in memory only.
 
     Reading changes nothing. Writing is for whoever holds the vault's lock; others see it when they look next.
+    Threads may share one: none sees it half read.
     """
 
     def __init__(self, file: Path | None) -> None:
@@ -29,36 +31,42 @@ class Written:
         self._seen: tuple[int, int] | None = None  # inode and size of the file as we know it
         self._lines = 0
         self._torn = False
+        self._reading = threading.RLock()
 
     def __contains__(self, hash: str) -> bool:
-        self._refresh()
-        return hash in self._paths
+        with self._reading:
+            self._refresh()
+            return hash in self._paths
 
     def __bool__(self) -> bool:
-        self._refresh()
-        return bool(self._hashes)
+        with self._reading:
+            self._refresh()
+            return bool(self._hashes)
 
     def get(self, path: str) -> str | None:
-        self._refresh()
-        return self._hashes.get(path)
+        with self._reading:
+            self._refresh()
+            return self._hashes.get(path)
 
     def note(self, path: str, hash: str | None) -> None:
         """*path* has *hash* now; None: nothing of ours is there."""
-        if self.get(path) == hash:
-            return
-        self._set(path, hash)
-        if self.file is None:
-            return
-        if self._torn or self._lines > len(self._hashes) + SLACK:
-            self._rewrite(self.file)
-        else:
-            self._append(self.file, line(path, hash))
+        with self._reading:
+            if self.get(path) == hash:
+                return
+            self._set(path, hash)
+            if self.file is None:
+                return
+            if self._torn or self._lines > len(self._hashes) + SLACK:
+                self._rewrite(self.file)
+            else:
+                self._append(self.file, line(path, hash))
 
     def compact(self) -> None:
         """Leave no trace of the paths that are gone."""
-        self._refresh()
-        if self.file is not None and self._lines > len(self._hashes):
-            self._rewrite(self.file)
+        with self._reading:
+            self._refresh()
+            if self.file is not None and self._lines > len(self._hashes):
+                self._rewrite(self.file)
 
     def _refresh(self) -> None:
         """Read the file again if another process has written to it."""
