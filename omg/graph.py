@@ -394,7 +394,5 @@ class Tombstones:
                 salt = value["salt"]
             else:
                 lines.append((salt, value.get("node"), frozenset(value["sources"])))
-        self._lines, self._size = (
-            lines,
-            size,
-        )  # in this order: another thread never takes the half for the whole
+        # In this order: another thread never takes the half for the whole.
+        self._salt, self._lines, self._size = salt, lines, size

@@ -284,3 +284,11 @@ def test_a_thread_that_looks_while_another_reads_the_tombstones_sees_all_of_them
     assert graph.tombstones.messages(["m1"]) == {"m1"}
     lookers[0].join()
     assert seen == [{"m1", "m2"}]
+
+
+def test_what_is_forgotten_later_is_hashed_with_the_salt_there_is(graph):
+    graph.tombstones.add(["m1"])
+    later = Tombstones(graph.tombstones.file)
+    later.add(["m2"])
+    assert graph.tombstones.file.read_text().count("salt") == 1
+    assert graph.tombstones.messages(["m1", "m2", "m3"]) == {"m1", "m2"}
