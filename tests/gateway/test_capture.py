@@ -26,7 +26,8 @@ NOBODYS = (":cron:", ":subagent:", ":internal-session-effects:")
 
 @pytest.fixture(scope="module")
 def gateway(boot: Any) -> Iterator[Gateway]:
-    yield boot(omg='[observation]\nmodel = "offline"\n').start()
+    trimming = {"plugins": {"entries": {"omg": {"config": {"trimToolResults": True}}}}}
+    yield boot(omg='[observation]\nmodel = "offline"\n', config=trimming).start()
 
 
 def exactly(gateway: Gateway, session: str, at_least: int) -> list[str]:
@@ -69,6 +70,16 @@ def test_a_tool_call_keeps_its_arguments_and_its_result(gateway: Gateway) -> Non
     assert "echo from-the-shell" in call["arguments"]
     (result,) = [m for m in messages if m["role"] == "tool"]
     assert (result["call_id"], result["text"]) == (call["id"], "from-the-shell")
+
+
+def test_a_huge_result_of_a_tool_is_kept_by_its_beginning_and_end(gateway: Gateway) -> None:
+    gateway.say("agent:main:huge", 'CALL exec {"command":"seq 100000 104000"}')
+    exactly(gateway, "agent:main:huge", 3)
+    (result,) = [e["message"] for e in gateway.transcript("agent:main:huge") if "toolCallId" in e["message"]]
+    (text,) = [part["text"] for part in result["content"]]
+    assert "characters cut by OMG" in text
+    assert text.startswith("100000")
+    assert text.rstrip().endswith("104000")
 
 
 def test_a_message_that_steers_a_running_turn(gateway: Gateway, telegram: Telegram) -> None:
