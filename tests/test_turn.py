@@ -214,6 +214,20 @@ def test_a_trigger_that_was_asked_for_keeps_its_answer():
     assert clean(entries, asked=("cron",)) == ()
 
 
+def test_our_command_and_its_answer_are_no_conversation():
+    """A web chat keeps both in the transcript; what is found, or is to be forgotten, stands in the answer."""
+    found = agent("[[nodes/fact/tea]] — Ada drinks hydrangea tea.", model="gateway-injected")
+    assert texts(user("/omg search tea"), found) == []
+    assert texts(user("/OMG forget hydrangea"), found, user("Thanks."), agent("Sure.")) == [
+        "Thanks.",
+        "Sure.",
+    ]
+    # An answer under way when the command came, what was aborted, what is no command of ours: all stay.
+    assert texts(user("hi"), user("/omg status"), agent("Hello!"), found) == ["hi", "Hello!"]
+    assert texts(user("hi"), agent("Hel", model="gateway-injected")) == ["hi", "Hel"]
+    assert texts(user("/omgeving van Gent")) == ["/omgeving van Gent"]
+
+
 @pytest.mark.parametrize(
     "silence", ["NO_REPLY", " no_reply\n", "**NO_REPLY**", '{"action": "NO_REPLY"}', "HEARTBEAT_OK"]
 )

@@ -36,6 +36,9 @@ log = logging.getLogger(__name__)
 Role = Literal["user", "assistant", "tool"]
 # After a crash the gateway takes an interrupted turn up again by itself: what comes of it is said to the user.
 RECOVERY = "main_session_restart_recovery"
+# Where a web chat keeps /omg and what the plugin answered: that quotes notes, and is no conversation.
+COMMAND = re.compile(r"\s*/omg(?:\s|$)", re.IGNORECASE)
+INJECTED = "gateway-injected"  # the "model" of what the gateway itself says; of an aborted answer, too
 TOOL_CHARS = 4_000  # of a tool's result; the archive is no place for the rest, and the transcript has it
 ARGUMENT_CHARS = 2_000
 FRAME_TOKENS = 4  # role and separators, for each message
@@ -139,6 +142,7 @@ class Said(Loose):
     call_id: Text = Field("", alias="toolCallId")
     tool: Text = Field("", alias="toolName")
     details: Fields = {}
+    model: Text = ""
     meta: Fields = Field({}, alias="__openclaw")
 
 
@@ -213,13 +217,14 @@ def clean(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[Message,
     What people, the agent and its tools said, each message once and without what is not theirs.
 
     A turn that the gateway began by itself (heartbeat, cron, another session) goes whole, unless its source
-    is *asked* for: then its answer stays. Of a person's turn that the agent left unanswered (NO_REPLY), the
-    person's words stay.
+    is *asked* for: then its answer stays. So does `/omg` with our answer to it. Of a person's turn that the
+    agent left unanswered (NO_REPLY), the person's words stay.
     """
     kept: list[Message] = []
     seen: set[str] = set()
     calls: dict[str, Call] = {}  # by id
     inside = False  # a turn of the gateway's own
+    commanded = False  # the person's last message was for us
     for raw in entries:
         try:
             entry = Entry.model_validate(raw)
@@ -227,12 +232,14 @@ def clean(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[Message,
             log.warning("an entry of the transcript cannot be read and is left out: %s", explain(e))
             continue
         if entry.message.role == "user":
-            provenance = entry.message.provenance
-            own = provenance.get("kind") not in (None, "external_user")
-            own = own or from_gateway(_content(entry.message.content)[0])
+            provenance, text = entry.message.provenance, _content(entry.message.content)[0]
+            own = provenance.get("kind") not in (None, "external_user") or from_gateway(text)
             inside = own and provenance.get("sourceTool") not in (*asked, RECOVERY)
-            if own:
+            commanded = COMMAND.match(text) is not None
+            if own or commanded:
                 continue
+        elif commanded and entry.message.model == INJECTED:
+            continue
         message = None if inside else _message(entry, calls)
         if message and seen.isdisjoint((message.id, message.key)):
             seen |= {message.id, message.key}

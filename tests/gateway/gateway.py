@@ -371,12 +371,16 @@ class Gateway:
         """
         The entry ids that OMG should have of a session: a person's words, and what the agent said to them.
 
-        Worked out from the transcript alone. What the gateway began by itself is not theirs; a turn that it
-        takes up again after a crash is, but for its own prompt.
+        Worked out from the transcript alone. What the gateway began by itself is not theirs, nor is /omg with its
+        answer; a turn that it takes up again after a crash is, but for its own prompt.
         """
-        ids, theirs = [], True
+        ids, theirs, ours = [], True, False
         for entry in self.transcript(session):
             message = entry["message"]
+            if message["role"] == "user":
+                ours = str(message["content"]).startswith("/omg ")
+            if ours and (message["role"] == "user" or message.get("model") == "gateway-injected"):
+                continue
             source = message.get("provenance") or {}
             own = message["role"] == "user" and source.get("kind", "external_user") != "external_user"
             if message["role"] == "user":

@@ -52,7 +52,10 @@ def test_the_command_line_and_the_web_chat(gateway: Gateway) -> None:
     gateway.run("agent", "--session-key", "agent:main:cli", "--message", "hello from the command line")
     gateway.chat("agent:main:web", "hello from the web")
     exactly(gateway, "agent:main:cli", 2)
-    exactly(gateway, "agent:main:web", 2)
+    gateway.chat("agent:main:web", "/omg search hello")
+    gateway.chat("agent:main:web", "hello again")
+    said = exactly(gateway, "agent:main:web", 4)
+    assert len(said) == 6  # a web chat keeps the command and what was found, and that is no conversation
 
 
 def test_direct_messages_and_a_group(gateway: Gateway, telegram: Telegram) -> None:
@@ -174,7 +177,7 @@ def test_every_id_is_taken_in_once(gateway: Gateway) -> None:
     gateway.stop()
     gateway.start()
     gateway.say("agent:main:web", "once more")
-    exactly(gateway, "agent:main:web", 4)
+    exactly(gateway, "agent:main:web", 6)
     after = Counter(m["id"] for m in gateway.memory.taken())
     assert sum((after - before).values()) == 2
     eventually(lambda: not gateway.memory.spooled(), 10, "an empty spool")
