@@ -144,7 +144,7 @@ def test_forgetting_at_the_command_line_leaves_no_byte_of_it(omg, home):
     assert (code, err) == (0, "")
     assert out.startswith("forgotten:")
     assert [f for f in home.rglob("*") if f.is_file() and b"4711" in f.read_bytes()] == []
-    assert omg("import", "chat.jsonl")[1].startswith("1 messages, of them 0 new")
+    assert omg("import", "chat.jsonl")[1].startswith("1 message, of them 0 new")
     omg("rebuild", "--yes")
     assert [f for f in home.rglob("*") if f.is_file() and b"4711" in f.read_bytes()] == []
     [db] = home.glob("graphs/*/index.db")

@@ -1,3 +1,4 @@
+import contextlib
 import json
 import sqlite3
 import subprocess
@@ -10,8 +11,11 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omg.cli import came_in
+from omg.config import Config
 from omg.errors import BadInput, NotFound
-from omg.importer import DROP_TOKENS, chunks, name_of, openclaw, price, read, read_all
+from omg.home import Home
+from omg.importer import DROP_TOKENS, chunks, import_drops, name_of, openclaw, price, read, read_all
 from omg.importer.transcripts import Session, epoch_ms
 from omg.turn import read_drop
 
@@ -461,3 +465,77 @@ def test_a_long_conversation_is_cut_where_a_person_begins_to_speak(tmp_path):
     assert all(d["entries"][0]["message"]["role"] == "user" for d in drops)
     assert len({name_of(d) for d in drops}) == len(drops)
     assert [name_of(d) for d in read(tmp_path / "s.jsonl")] == [name_of(d) for d in drops]
+
+
+# --- files as people have them
+
+
+def plain(*texts):
+    return [{"role": "user", "content": text, "timestamp": NOON + n} for n, text in enumerate(texts)]
+
+
+def test_plain_lines_that_have_a_type_are_plain_lines(tmp_path):
+    path = jsonl(tmp_path / "chat.jsonl", [{"type": "message", **line} for line in plain("a", "b")])
+    drops = read(path)
+    assert words(drops) == ["a", "b"] and drops.reading.skipped == []
+
+
+def test_what_stands_above_a_conversation_is_named_and_the_rest_comes_in(tmp_path):
+    path = jsonl(tmp_path / "chat.jsonl", plain("a"))
+    path.write_text("exported by Chat 3000\n" + '{"exported": "2026-03-05"}\n' + path.read_text())
+    drops = read(path)
+    assert words(drops) == ["a"]
+    assert [s.split(":")[1] for s in drops.reading.skipped] == ["1", "2"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
+def test_a_file_from_windows_is_read_as_it_was_meant(tmp_path, encoding):
+    path = jsonl(tmp_path / "chat.jsonl", [])
+    path.write_bytes(
+        "".join(json.dumps(x, ensure_ascii=False) + "\r\n" for x in plain("Köln", "Łódź")).encode(encoding)
+    )
+    drops = read(path)
+    assert words(drops) == ["Köln", "Łódź"] and drops.reading.skipped == []
+
+
+def test_a_line_that_is_not_utf_8_is_named_with_the_remedy_and_never_guessed_at(tmp_path):
+    lines = [json.dumps(x, ensure_ascii=False) + "\n" for x in plain("Berlin", "Köln", "Bonn")]
+    path = tmp_path / "chat.jsonl"
+    path.write_bytes("".join(lines).encode("cp1252"))
+    drops = read(path)
+    assert words(drops) == ["Berlin", "Bonn"]
+    (skipped,) = drops.reading.skipped
+    assert skipped.startswith(f"{path}:2: is not UTF-8; convert") and "iconv" in skipped
+    path.write_bytes("".join(lines).encode())
+    assert words(read(path)) == ["Berlin", "Köln", "Bonn"]
+
+
+def test_a_file_cut_off_in_the_middle_of_a_character_gives_what_it_has(tmp_path):
+    path = tmp_path / "chat.jsonl"
+    path.write_bytes("".join(json.dumps(x) + "\n" for x in plain("a", "b")).encode("utf-16")[:-3])
+    drops = read(path)
+    assert words(drops)[:1] in ([], ["a"]) and len(drops.reading.skipped) == 1
+
+
+def test_a_session_of_nobodys_memory_is_named(tmp_path):
+    path = jsonl(
+        tmp_path / "chat.jsonl", [{**plain("a")[0], "session": "agent:main:subagent:7"}, *plain("b")]
+    )
+    drops = read(path)
+    assert words(drops) == ["b"] and "nobody" in drops.reading.skipped[0]
+
+
+def test_an_import_counts_what_it_left_out_and_what_it_could_not_read(tmp_path, home):
+    lines = [
+        *plain("I prefer tea.", ""),
+        {**plain("be good")[0], "role": "system"},
+        {"role": "user", "content": "when?"},
+    ]
+    with contextlib.closing(Home(Config(home=home))) as omg:
+        found = import_drops(omg, read(jsonl(tmp_path / "chat.jsonl", lines)))
+    assert (found["messages"], found["new"], found["left_out"], len(found["skipped"])) == (1, 1, 2, 1)
+    assert came_in({**found, "observed": 1}, "came in").splitlines() == [
+        "1 message, of them 1 new, came in; 1 observed",
+        "2 left out: empty, instructions to a model, or the gateway's own",
+        "1 skipped: needs a role, a content and a timestamp (ISO, s, ms)",
+    ]

@@ -12,6 +12,7 @@ import logging
 import shutil
 import sqlite3
 import sys
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,11 +24,14 @@ from ..errors import BadInput, OmgError
 from . import curate as _curate  # noqa: F401  # these three register their commands
 from . import gateway as _gateway  # noqa: F401
 from . import reflect as _reflect  # noqa: F401
-from .base import Json, Who, app, at, bar, opened, say
+from .base import Json, Who, app, at, bar, counted, opened, say
 
 if TYPE_CHECKING:
     from ..home import Home
     from ..identity import Identity
+
+
+PROBLEMS = 20  # of a file named one by one; all of them are counted
 
 
 def main() -> None:
@@ -125,14 +129,18 @@ def import_(
             result = import_drops(home, drops, dry_run=dry_run, progress=advance)
         observed = [] if dry_run or not observe else observe_all(home)
         found = {**result, "observed": sum(o.messages for o in observed)}
-        for problem in result["skipped"]:
+        for problem in result["skipped"][:PROBLEMS]:
             print(f"omg: skipped {problem}", file=sys.stderr)
-        verb = "would come in" if dry_run else "came in"
-        say(
-            found,
-            as_json,
-            f"{result['messages']} messages, of them {result['new']} new, {verb}; {found['observed']} observed",
-        )
+        say(found, as_json, came_in(found, "would come in" if dry_run else "came in"))
+
+
+def came_in(found: dict[str, Any], verb: str) -> str:
+    """What an import came to, for a person: what was not taken as well, and why."""
+    text = f"{counted(found['messages'], 'message')}, of them {found['new']} new, {verb}; {found['observed']} observed"
+    if found["left_out"]:
+        text += f"\n{found['left_out']} left out: empty, instructions to a model, or the gateway's own"
+    why = Counter(problem.rpartition(": ")[2] for problem in found["skipped"])
+    return text + "".join(f"\n{n} skipped: {reason}" for reason, n in why.most_common())
 
 
 def observe_all(home: Home) -> list[Any]:
@@ -143,7 +151,8 @@ def observe_all(home: Home) -> list[Any]:
     failing = [(g, s) for g in home.graphs() if (s := g.state()).failures and g.pending()]
     for graph, state in failing:
         print(
-            f"omg: {len(graph.pending())} turns of {graph.identity.key} wait: {state.error}", file=sys.stderr
+            f"omg: {counted(len(graph.pending()), 'turn')} of {graph.identity.key} not observed: {state.error}",
+            file=sys.stderr,
         )
     return done
 
@@ -158,14 +167,18 @@ def observe(
 
     with opened() as home:
         if (answer := ask_daemon(home.folder, "/work", {"force": now})) is not None:
-            return say(answer, as_json, f"the daemon observed {answer['observed']} batches")
+            return say(
+                answer,
+                as_json,
+                f"the daemon observed {answer['observed']} batch{'' if answer['observed'] == 1 else 'es'}",
+            )
         home.take_in()
         done = observe_all(home) if now else home.work()
         written = sum(len(o.outcome.written) for o in done)
         say(
             {"batches": len(done), "messages": sum(o.messages for o in done), "files": written},
             as_json,
-            f"{sum(o.messages for o in done)} messages observed, {written} files written",
+            f"{counted(sum(o.messages for o in done), 'message')} observed, {counted(written, 'file')} written",
         )
         if any(g.state().failures for g in home.graphs()):
             raise typer.Exit(1)

@@ -59,6 +59,10 @@ def say(value: Any, as_json: bool, text: str) -> None:
     print(json.dumps(value, ensure_ascii=False, default=plain) if as_json else text)
 
 
+def counted(n: int, name: str) -> str:
+    return f"{n} {name}{'' if n == 1 else 's'}"
+
+
 def plain(value: Any) -> Any:
     """What json cannot say by itself."""
     if is_dataclass(value) and not isinstance(value, type):

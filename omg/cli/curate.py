@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import BadInput, NotFound
-from .base import Json, Who, app, at, bar, opened, say
+from .base import Json, Who, app, at, bar, counted, opened, say
 
 if TYPE_CHECKING:
     from ..curate import Done
@@ -167,9 +166,9 @@ def forgetting(what: Selection, edited: set[str], done: bool) -> str:
     """What goes, or has gone, for a person to read."""
     lines = ["forgotten:" if done else "would be forgotten:"]
     lines += [f"  {path}{'  (with what you wrote in it)' if path in edited else ''}" for path in what.paths]
-    lines.append(f"  {counted(what.messages, 'message')}")
+    lines.append(f"  {counted(len(what.messages), 'message')}")
     if what.again:
-        lines.append(f"{counted(what.again, 'other message')} of these notes stay, to be observed anew")
+        lines.append(f"{counted(len(what.again), 'other message')} of these notes stay, to be observed anew")
     if what.linking:
         lines.append("without their links to it: " + ", ".join(what.linking))
     lines += [f"{path} has it too, in what you wrote there: mend it yourself" for path in what.left]
@@ -177,10 +176,6 @@ def forgetting(what: Selection, edited: set[str], done: bool) -> str:
         lines.append("Nothing was changed. It cannot be undone; add --yes to do it.")
     lines.append("OpenClaw's own transcripts and memory files are not touched.")
     return "\n".join(lines)
-
-
-def counted(things: Sequence[str], name: str) -> str:
-    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
 
 
 @app.command()

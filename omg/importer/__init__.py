@@ -180,9 +180,10 @@ def import_drops(
     Take *drops* in; what holds nothing new leaves no trace, and with *dry_run* nothing does.
 
     *progress* is told the bytes behind us since it was last told. Returns the number of `messages`, of those
-    that are `new`, of `sessions`, and what was `skipped`.
+    that are `new`, of `sessions`, what was `skipped`, and how much was `left_out` as nobody's words: instructions
+    to a model, heartbeats, what is empty.
     """
-    messages, new, told = 0, 0, 0
+    messages, new, told, entries = 0, 0, 0, 0
     sessions: set[tuple[str, str]] = set()
     met: set[str] = set()  # a dry run remembers nothing, so this must
     for drop in drops:
@@ -194,12 +195,19 @@ def import_drops(
         elif fresh:
             spool(home.folder / "spool", name_of(drop), data)
             home.take_in()
+        entries += len(drop["entries"])
         messages, new = messages + len(turn.messages), new + len(fresh)
         sessions.add((turn.session, turn.session_id))
         progress(drops.reading.done - told)
         told = drops.reading.done
     progress(drops.total - told)
-    return {"messages": messages, "new": new, "sessions": len(sessions), "skipped": drops.reading.skipped}
+    return {
+        "messages": messages,
+        "new": new,
+        "sessions": len(sessions),
+        "skipped": drops.reading.skipped,
+        "left_out": drops.reading.unsaid + entries - messages,
+    }
 
 
 def unknown(home: Home, turn: Turn) -> set[str]:

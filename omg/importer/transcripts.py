@@ -11,9 +11,11 @@ invented: one without a time is reported. Its one rule: nothing is left out sile
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import io
 import json
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -36,6 +38,8 @@ ROWS = 500  # read at a time: a reader that stays keeps the gateway from folding
 DAY_MS = 86_400_000
 ZSTD = b"\x28\xb5\x2f\xfd"
 SQLITE = b"SQLite format 3\0"
+NOT_TEXT = re.compile("[\udc80-\udcff]")
+CONVERT = "is not UTF-8; convert the file, as with `iconv -f CP1252 -t UTF-8`, and import it again"
 ACCEPTED = (
     "OpenClaw session JSONL (also .zst), an OpenClaw agent database, JSONL of role, content and timestamp"
 )
@@ -58,6 +62,7 @@ class Reading:
     total: int = 0
     done: int = 0
     skipped: list[str] = field(default_factory=list)
+    unsaid: int = 0  # lines that are instructions to a model, and nobody's words
 
 
 Sessions = Iterator[tuple[Session, Iterable[Json]]]  # entries are to be taken before the next session is
@@ -71,21 +76,31 @@ def reader(path: Path) -> Reader:
             if file.read(len(SQLITE)) == SQLITE:
                 check(path)
                 return read_database
-        first = next((loaded(line) for _, line in lines(path) if line.strip()), None)
+        known = next((how for _, line in lines(path) if (how := reader_of(loaded(line) or {}))), None)
     except OSError as e:
         raise BadInput(f"{path}: {e.strerror or e}; what can be imported: {ACCEPTED}") from e
-    if first is not None and isinstance(first.get("type"), str):
-        return read_openclaw
-    if first is not None and "role" in first and "content" in first:
-        return read_plain
+    if known:
+        return known
     raise BadInput(f"{path}: not a conversation; what can be imported: {ACCEPTED}")
 
 
+def reader_of(line: Json) -> Reader | None:
+    """What reads a file that has this line; None if the line does not tell. Plain lines may have a type, too."""
+    if "role" in line and "content" in line:
+        return read_plain
+    return read_openclaw if isinstance(line.get("type"), str) else None
+
+
 def lines(path: Path, reading: Reading | None = None) -> Iterator[tuple[int, str]]:
-    """Numbered lines, out of zstd if need be, while *reading* counts. Raises BadInput for broken zstd."""
+    """
+    Numbered lines, out of zstd if need be, while *reading* counts. Raises BadInput for broken zstd.
+
+    Bytes that are no text come as the lower surrogates that `NOT_TEXT` finds.
+    """
     before = reading.done if reading else 0
     with path.open("rb") as raw:
-        packed = raw.read(len(ZSTD)) == ZSTD
+        start = raw.read(len(ZSTD))
+        packed = start == ZSTD
         raw.seek(0)
         plain: Any = raw
         if packed:
@@ -93,17 +108,28 @@ def lines(path: Path, reading: Reading | None = None) -> Iterator[tuple[int, str
 
             plain = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
         try:
-            with io.TextIOWrapper(plain, "utf-8-sig", "replace") as text:
+            with io.TextIOWrapper(plain, encoding_of(start), "surrogateescape") as text:
                 for number, line in enumerate(text, 1):
                     if reading:
                         reading.done = before + raw.tell()
                     yield number, line
+        except UnicodeDecodeError as e:  # of UTF-16, cut off in the middle of a character
+            raise BadInput(f"{path}: is damaged: {e}") from e
         except Exception as e:
             if type(e).__name__ != "ZstdError":  # zstandard is imported only where it is needed
                 raise
             raise BadInput(f"{path}: broken zstd: {e}") from e
     if reading:
         reading.done = before + path.stat().st_size
+
+
+def encoding_of(start: bytes) -> str:
+    """How a file that begins like this is encoded; Windows writes UTF-16, with its mark or without."""
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if b"\0" in start:
+        return "utf-16-le" if start[1:2] == b"\0" else "utf-16-be"
+    return "utf-8-sig"
 
 
 def loaded(line: str) -> Json | None:
@@ -119,7 +145,9 @@ def objects(path: Path, reading: Reading) -> Iterator[tuple[int, Json]]:
     """The objects of a JSONL file; what is none is reported."""
     try:
         for number, line in lines(path, reading):
-            if value := loaded(line):
+            if NOT_TEXT.search(line):
+                reading.skipped.append(f"{path}:{number}: {CONVERT}")
+            elif value := loaded(line):
                 yield number, value
             elif line.strip():
                 reading.skipped.append(f"{path}:{number}: no JSON object")
@@ -225,7 +253,9 @@ def read_plain(path: Path, since: int, reading: Reading) -> Sessions:
     for number, line in objects(path, reading):
         role, at = ROLES.get(str(line.get("role"))), epoch_ms(line.get("timestamp"))
         if role is None or at is None or not isinstance(line.get("content"), str | list | None):
-            if line.get("role") not in UNSAID:
+            if line.get("role") in UNSAID:
+                reading.unsaid += 1
+            else:
                 reading.skipped.append(
                     f"{path}:{number}: needs a role, a content and a timestamp (ISO, s, ms)"
                 )
@@ -235,6 +265,9 @@ def read_plain(path: Path, since: int, reading: Reading) -> Sessions:
             yield session, entries
             entries = []
         key = label if label.startswith("agent:") else "agent:main:main"
+        if identity.of(key) is None:
+            reading.skipped.append(f"{path}:{number}: a session of nobody's memory")
+            continue
         session = Session(key, label, key.split(":")[1])
         entries.append(plain_entry(line, role, at, path.stem, alike))
     yield session, entries
