@@ -4,7 +4,7 @@ The right note first: words, meaning, days and links, in milliseconds.
     words      bm25 over the columns of store.NOTE, the question's terms joined by OR
     meaning    cosine with the notes' vectors, where there are any; fused convexly, since ranks alone lose the gap
     days       "last week", "in May 2023": notes about those days, or said on them, are raised
-    links      from the best notes, to what they link to and what was said beside them, as far as the question likes it
+    links      from the best notes to what they link to, as far as the question likes it
     order      a note that was replaced comes after its successor; priority, freshness and use decide near ties
 
 No model, no network, and no look at all notes but for one product of matrix and vector. Not here: making the
@@ -44,12 +44,11 @@ RAISED = 0.75  # by how much a note of the days asked for is raised
 UNSURE = 0.05  # how sure an answer is at the least: it was found, if only by a word that every note has
 DATED = 0.2  # what such a note has at least, where its words say nothing
 
-ENTRY_POINTS = 10  # from which links are followed
+ENTRY_POINTS = 5  # from which links are followed; from more, what is linked to is anything
 OWN = 0.5  # share of the hits that are the question's own, whatever is linked
-STEP = 2.0  # what a link from the best note adds to the linked note, as a share of what that has of itself
-UNASKED = 0.02  # of the best: what a linked note has of itself at the least
-BESIDE = 0.5  # of a link's worth has what was said just before or after in the same conversation
-SHELF = 0.25  # and what stands on the same small map
+STEP = 0.4  # what a link from the best note adds to the linked note, as a share of what that has of itself
+UNASKED = 0.05  # of the best: what a linked note has of itself at the least
+SHELF = 0.25  # of a link's worth has what stands on the same small map
 SHELF_SIZE = 40  # above it a map says nothing: everything is on it
 HUB = 50  # links; a note with more is linked to for other reasons than the question's
 FANNED = 60  # links of one note that are followed
@@ -278,8 +277,6 @@ def linked(db: sqlite3.Connection, entry: int) -> dict[int, tuple[float, str]]:
         elif type == "moc":
             for member in shelved(db, other):
                 found.setdefault(member, (SHELF, "on a map with"))
-    for other in beside(db, entry):
-        found.setdefault(other, (BESIDE, "said beside"))
     found.pop(entry, None)
     degrees = dict.fromkeys(found, 0)
     for end in ("src", "dst"):
@@ -298,22 +295,6 @@ def shelved(db: sqlite3.Connection, moc: int) -> list[int]:
         (moc, SHELF_SIZE + 1),
     ).fetchall()
     return [id for (id,) in rows] if len(rows) <= SHELF_SIZE else []
-
-
-def beside(db: sqlite3.Connection, entry: int) -> list[int]:
-    """The notes made from what was said last before, and first after, the messages of *entry*."""
-    found = []
-    sources = db.execute(
-        "select session, timestamp from source where note = ? order by timestamp desc limit 5", (entry,)
-    )
-    for session, at in sources.fetchall():
-        for side in ("<= ? and note <> ? order by timestamp desc", ">= ? and note <> ? order by timestamp"):
-            row = db.execute(
-                f"select note from source where session = ? and timestamp {side} limit 1",
-                (session, at, entry),
-            )
-            found += [id for (id,) in row]
-    return list(dict.fromkeys(found))
 
 
 def heir(db: sqlite3.Connection, id: int) -> int | None:
