@@ -326,8 +326,11 @@ def file_away(plan: Plan, messages: Sequence[Message], graph: Graph) -> None:
     for path, own in ids.items():
         written = [d.node for d in plan.drafts.values() if d.text != d.before]
         links = [wikilink(n.path, n.title) for n in written if any(s.id in own for s in n.sources)]
+        kept = own & {s.id for n in written for s in n.sources}
         day = day_of(messages[-1].timestamp, graph.zone)
         line = f"- {day}: " + (f"filed as {', '.join(links)}" if links else "read; nothing of it was new")
+        if links and kept != own:  # these words are in no other note
+            line += f"; {len(own - kept)} of {len(own)} paragraphs only stay here"
         try:
             draft = plan.draft(path)
         except (NotFound, BadNode):

@@ -58,6 +58,18 @@ def test_a_loose_note_is_filed_and_says_where(omg):
     assert said.text == "I prefer window seats on trains."
 
 
+def test_what_became_no_note_stays_where_it_was_written_is_said_and_is_found(omg):
+    text = "I prefer window seats on trains.\n\nBlue lamp behind the shed.\n\nThe gate squeaks.\n"
+    file = leave(omg, "things.md", text)
+    omg.work(force=True)
+    assert len(notes(omg)) == 1
+    assert file.read_text().startswith(text)
+    assert file.read_text().endswith("; 2 of 3 paragraphs only stay here\n")
+    for words in ("blue lamp shed", "squeaks"):
+        assert omg.find().index.search(words, 1, now=NOW)[0].entry.path == "inbox/things"
+        assert words.split()[-1] in omg.find().index.search_raw(words, 1)[0][0].text
+
+
 def test_what_was_read_once_is_not_read_again_and_what_is_added_is(omg):
     file = leave(omg, "list.md", "I prefer window seats on trains.\n")
     omg.work(force=True)
