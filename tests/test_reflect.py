@@ -565,6 +565,25 @@ def test_a_verdict_that_may_not_be_followed_changes_no_note(
     assert {p: graph.vault.bytes(p) for p in (SEA, AIR)} == before
 
 
+@pytest.mark.parametrize("op", ["merge", "supersede"])
+def test_two_notes_of_one_call_on_different_subjects_are_never_joined(graph: Graph, op: str) -> None:
+    rent, maya = "nodes/fact/rent", "nodes/fact/maya"
+    put(
+        graph,
+        [
+            note(rent, "The rent of the flat is 900 euros a month.", MONDAY),
+            note(
+                "nodes/fact/rent-2", "The rent of the flat in April is to be 950 euros a month.", MONDAY + DAY
+            ),
+            note(maya, "Maya, a sister of Tomas, moved to Porto.", MONDAY + 9 * DAY),
+            note("nodes/fact/maya-2", "Maya, a sister of Tomas, lives in Lisbon.", MONDAY),
+        ],
+    )
+    cycle = night(graph, saying({"op": op, "node": "900", "other": "Porto"}))
+    assert cycle.calls == 1 and "not about the same" in cycle.refused[0]
+    assert active(graph, rent) and active(graph, maya)
+
+
 def test_notes_of_different_types_are_not_merged_unless_one_is_a_plain_fact(graph: Graph) -> None:
     put(
         graph,

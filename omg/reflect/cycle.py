@@ -133,13 +133,14 @@ class Work:
     def draft(self) -> None:
         cycle, ground, options = self.cycle, self.ground, self.config.reflection
         repeated, mended = tidy.repeated(ground), tidy.mend(ground)
-        court = judge.Court(self.plan, self.unasked, ground.frozen)
-        if self.first is not None:
-            self.hear_again(court)
-        else:
-            seeds = (self.changed if self.ask is None else self.unasked) - ground.frozen
+        seeds = (self.changed if self.ask is None else self.unasked) - ground.frozen
+        if self.first is None:
             self.kin = tidy.kin(ground, seeds, self.now)
+        court = judge.Court(self.plan, self.unasked, ground.frozen, self.kin)
+        if self.first is None:
             self.compare(court, seeds)
+        else:
+            self.hear_again(court)
         looked = self.look_back()
         slept, woke = tidy.doze(ground, self.state.uses, self.now, options.dormant_after_days)
         split, filed = tidy.shelve(ground, options.moc_entries)

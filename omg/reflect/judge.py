@@ -25,7 +25,7 @@ from ..errors import BadReply
 from ..node import TYPES, Node, wikilink
 from ..reply import cut_out
 from . import revise
-from .topics import normal, numbers, words
+from .topics import normal, numbers, resembles, words
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -95,6 +95,7 @@ class Court:
     plan: Plan
     changed: Collection[str]  # paths: only these may be described anew
     frozen: Collection[str]  # paths that a person's undo put back: no two of them are joined again
+    kin: Mapping[str, Collection[str]]  # a changed note → those it resembles
     done: list[str] = field(default_factory=list)  # lines for the log page
     refused: list[str] = field(default_factory=list)
     proposed: list[str] = field(default_factory=list)  # what only a person may do
@@ -262,6 +263,10 @@ def check_pair(court: Court, one: str, other: str) -> None:
             raise Refused(f"{path} is not active any more")
     if one in court.frozen and other in court.frozen:
         raise Refused("a person undid that before")
+    # A call holds notes on several subjects, and a weak model takes any two of them, or those of the example.
+    a, b = (f"{found.title} {found.description}" for found in (node(court, one), node(court, other)))
+    if other not in court.kin.get(one, ()) and one not in court.kin.get(other, ()) and not resembles(a, b):
+        raise Refused("they are not about the same")
 
 
 def trust(found: Node) -> int:

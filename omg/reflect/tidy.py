@@ -26,7 +26,7 @@ from ..index import Entry
 from ..node import PRIORITIES, TYPES, Node, parse, render, wikilink
 from ..node.markdown import block
 from . import revise, topics
-from .topics import Item, alike, normal, words
+from .topics import Item, alike, normal, resembles
 
 # Notes shown with each changed one. Of ten contradictions put among the 184 notes of a LoCoMo conversation, eight
 # find each other so with the static table, and all ten with MiniLM.
@@ -121,18 +121,19 @@ def kin(ground: Ground, paths: Iterable[str], now: dt.datetime) -> dict[str, dic
         near = {}
         for hit in index.search(f"{entry.title}. {entry.description}", 3 * KIN, now=now, walk=False):
             other = standing.get(hit.entry.path)
-            if other and other != entry and ("close in meaning" in hit.why or resembles(entry, other)):
+            if (
+                other
+                and other != entry
+                and ("close in meaning" in hit.why or resembles(said(entry), said(other)))
+            ):
                 near[other.path] = hit.score
         if near:
             found[entry.path] = dict(list(near.items())[:KIN])
     return found
 
 
-def resembles(a: Entry, b: Entry) -> bool:
-    """Whether two notes may speak of one thing: enough of the shorter one's words are in the other."""
-    left, right = words(f"{a.title} {a.description}").keys(), words(f"{b.title} {b.description}").keys()
-    shared = left & right
-    return len(shared) >= 2 or len(shared) >= 0.3 * min(len(left), len(right))
+def said(entry: Entry) -> str:
+    return f"{entry.title} {entry.description}"
 
 
 def proposed(ground: Ground, near: Mapping[str, Mapping[str, float]]) -> list[str]:
@@ -143,11 +144,11 @@ def proposed(ground: Ground, near: Mapping[str, Mapping[str, float]]) -> list[st
         for other, score in others.items():
             pair = tuple(sorted((path, other)))
             pairs[pair] = max(score, pairs.get(pair, 0.0))
-    said = []
+    lines = []
     for (a, b), score in sorted(pairs.items()):
         if a in standing and b in standing and repeats(standing[a], standing[b], score):
-            said.append(f"{wikilink(a, standing[a].title)} and {wikilink(b, standing[b].title)} look alike.")
-    return said
+            lines.append(f"{wikilink(a, standing[a].title)} and {wikilink(b, standing[b].title)} look alike.")
+    return lines
 
 
 def repeats(a: Entry, b: Entry, score: float) -> bool:
