@@ -814,6 +814,15 @@ def test_an_empty_unfounded_or_growing_reflection_is_refused_and_not_asked_for_a
     assert len([q for q in calls if "Week 2 of" in q.user]) == 4
 
 
+def test_of_a_model_that_cannot_be_brief_the_first_claims_are_kept(graph: Graph) -> None:
+    week(graph)
+    claims = [(f"Ines carried box {n} " + "up the stairs " * 8, ["e1"]) for n in range(5)]
+    cycle = night(graph, looking_back(*claims))
+    text = graph.vault.text(WEEK)
+    assert cycle.counts["reflections"] == 1
+    assert "box 0" in text and "box 1" in text and "box 4" not in text
+
+
 def test_claims_link_what_they_rest_on_and_those_that_rest_on_nothing_are_dropped(graph: Graph) -> None:
     one, two, *_ = week(graph)
     ask = looking_back(

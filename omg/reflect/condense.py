@@ -16,7 +16,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -210,7 +210,8 @@ def persist(period: Period, nodes: Sequence[Node], ask: Ask, system: str, agent:
     Ask up to four times, each time for less; the first reply below the target wins, else the shortest usable one.
 
     After Mastra's compression ladder, with three differences: the target stands in the question, a retry is
-    shown what was too long, and nothing that grew is ever taken. None: no reply was of use, and the same question
+    shown what was too long, and nothing that grew is ever taken: of a reply that did, the first claims, which matter
+    most, as far as they are shorter than the notes. None: no reply was of use, and the same question
     would hardly get a better one. Raises BadReply if there was no reply at all, which may be different tomorrow.
     """
     shown = {f"e{n}": node for n, node in enumerate(nodes, 1)}
@@ -218,6 +219,7 @@ def persist(period: Period, nodes: Sequence[Node], ask: Ask, system: str, agent:
     whole = substance(nodes)
     target = min(LONGEST, int(whole * SHARE))
     best, before = None, ""  # type: Reflection | None, str
+    grown: list[Reflection] = []
     silent: list[BadReply] = []
     for step in LADDER:
         length = f"Stay below {target} tokens in all, about {target * 3 // 4} words. {step}".strip()
@@ -236,11 +238,20 @@ def persist(period: Period, nodes: Sequence[Node], ask: Ask, system: str, agent:
             return found
         if size < whole and (best is None or size < best.tokens):
             best = found
+        grown += [found] * (size >= whole)
         lines = "\n".join(f"- {c.text}" for c in found.claims)
         before = f"\n\n# Your last answer, which had {size} tokens\n\n{found.description}\n{lines}"
     if len(silent) == len(LADDER):
         raise silent[-1]
-    return best
+    return best or next(filter(None, (cut(g, whole) for g in grown)), None)
+
+
+def cut(found: Reflection, limit: int) -> Reflection | None:
+    """Its first claims, as many as stay below *limit* tokens; None if the first does not."""
+    for n in range(len(found.claims) - 1, 0, -1):
+        if (shorter := replace(found, claims=found.claims[:n])).tokens < limit:
+            return shorter
+    return None
 
 
 def shown_as(handle: str, node: Node) -> str:
