@@ -42,6 +42,7 @@ from .receipt import Change, Rebase
 
 LISTED = (*TYPES, "note", "reflection")  # what stands on a map
 INDEX_LINES = 40  # of the index note; with more maps than that, topics are found on the map above them
+LONGEST_TITLE = 120  # characters; the name of its file holds 60
 NEEDS_USER = ("identity", "preference", "decision", "project")  # only a person's own words become these
 
 
@@ -133,6 +134,7 @@ class Plan:
             supersedes=supersedes,
             links=(home, *links),
             tags=edit.tags,
+            aliases=spelled(edit.title, path),
             body=with_history(body, history),
         )
         self.drafts[path] = Draft(None, node, render(node), ours=True)
@@ -411,6 +413,15 @@ def size(topic: Entry, counts: Mapping[str, int]) -> str:
 
 def one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def spelled(title: str, path: str) -> tuple[str, ...]:
+    """*title* as an alias, where the name of its file cannot spell it: "Maria's iPhone", "GraphQL"."""
+    title, name = one_line(re.sub(r"[\[\]|\\]", " ", title)), path.rpartition("/")[2]
+    number = name.removeprefix(slugify(title)).strip("-")  # of a second note by this title
+    title += f" {number}" if number else ""
+    fits = len(title) <= LONGEST_TITLE and slugify(title) == name
+    return (title,) if fits and Node(path, "", "", "").title != title else ()
 
 
 def merged(old: tuple[Source, ...], new: Iterable[Source]) -> tuple[Source, ...]:

@@ -53,7 +53,8 @@ class Trace:
 
     def in_line(self, line: str) -> bool:
         """Whether a line of a log, or a drop as it is, names it."""
-        ids = self.names | self.messages | self.sessions
+        paths = {name for name in self.names if "/" in name}  # a title such as "API" may stand in any line
+        ids = paths | self.messages | self.sessions
         spelled = self.text and json.dumps(self.text)[1:-1]  # as JSON has what is not ASCII
         return (
             any(i in line for i in ids) or self.in_words(line) or bool(spelled and spelled in line.casefold())

@@ -369,6 +369,15 @@ def test_title_is_the_first_heading_outside_code_or_the_file_name():
     assert replace(NODE, path="reflections/2026-W08", body="").title == "2026-W08"
 
 
+def test_the_alias_that_the_file_is_named_after_spells_the_title():
+    node = replace(NODE, path="nodes/fact/maria-s-iphone", body="")
+    assert node.title == "Maria s iphone"
+    assert (
+        replace(node, aliases=("nodes/fact/her-phone", "Her phone", "Maria's iPhone")).title
+        == "Maria's iPhone"
+    )
+
+
 # --- amend
 
 # Lines as people write them: each value with its comments, quoting and spacing is one chunk of the head.

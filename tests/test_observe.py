@@ -114,6 +114,24 @@ def test_a_statement_becomes_a_note_with_its_source(omg, openai_server):
     assert waiting(omg) == 0
 
 
+def test_a_title_keeps_the_spelling_that_its_file_name_cannot(omg, openai_server):
+    titles = ("Maria's [iPhone]", "Maria's iPhone", "Answer style")
+    openai_server.replies(
+        reply(
+            *(edit(title=t, description=f"Wants it short, {n}.", type="fact") for n, t in enumerate(titles))
+        )
+    )
+    say(omg, "I want it short.")
+    omg.work(force=True)
+    found = {p: (n.title, n.aliases) for p, n in notes(omg).items()}
+    assert found == {
+        "nodes/fact/maria-s-iphone": ("Maria's iPhone", ("Maria's iPhone",)),
+        "nodes/fact/maria-s-iphone-2": ("Maria's iPhone 2", ("Maria's iPhone 2",)),
+        "nodes/fact/answer-style": ("Answer style", ()),
+    }
+    assert "[[nodes/fact/maria-s-iphone|Maria's iPhone]]" in omg.find(MAIN).vault.text("mocs/moc-facts")
+
+
 def test_an_update_keeps_what_was_said_before(omg, openai_server):
     openai_server.replies(
         reply(edit()), reply(edit(op="update", node="n1", description="Prefers long checklists."))

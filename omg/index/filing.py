@@ -267,7 +267,8 @@ def texts(node: Node, zone: tzinfo) -> tuple[str, str, str, str, str]:
     event = span(node.event) or ()
     said = days_of(node, zone)
     dates = " ".join(words(day) for day in dict.fromkeys([*event, *said[:DAYS]]))
-    return title, description, body, fold(" ".join((*node.tags, *node.aliases))), dates
+    names = (*node.tags, *(alias for alias in node.aliases if alias != node.title))
+    return title, description, body, fold(" ".join(names)), dates
 
 
 LABELLED = re.compile(r"\[\[([^\[\]\n]*?)\]\]")

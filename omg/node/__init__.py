@@ -114,14 +114,15 @@ class Node:
 
     @property
     def title(self) -> str:
-        """The first `# heading` of the body, else the file's name made readable."""
+        """The first `# heading` of the body, else the alias that the file is named after, else its name made readable."""
         if "# " in self.body and (found := H1.search(without_code(self.body))):
             return found[1]
         name = self.path.rpartition("/")[2]
         if re.match(r"\d{4}-", name):  # 2026-W08, 2026-03-05
             return name
-        words = re.sub(r"[-_]+", " ", name).strip() or name
-        return words[0].upper() + words[1:]
+        spelled = next((alias for alias in self.aliases if slugify(alias) == name), "")
+        words = spelled or re.sub(r"[-_]+", " ", name).strip() or name
+        return spelled or words[0].upper() + words[1:]
 
 
 def parse(text: str, path: str) -> Node:
