@@ -144,6 +144,20 @@ def test_daemons_started_before_the_gateway_and_all_at_once(gateway: Gateway, te
             daemon.wait(20)
 
 
+def test_a_second_gateway_leaves_the_firsts_daemon_alone(gateway: Gateway, telegram: Telegram) -> None:
+    """By mistake, on the same folder: it finds the place taken, and goes again."""
+    kept = the_daemon(gateway)
+    second = gateway.popen("gateway", "run", log="second.log")
+    try:
+        assert second.wait(90) != 0
+    finally:
+        if second.poll() is None:
+            os.killpg(second.pid, signal.SIGKILL)
+            second.wait(10)
+    assert the_daemon(gateway) == kept
+    assert telegram.talk(ALICE, "SAY undisturbed") == "undisturbed"
+
+
 def test_reloading_the_plugin_replaces_its_daemon(gateway: Gateway, telegram: Telegram) -> None:
     former = the_daemon(gateway)
     gateway.run("plugins", "reload", "omg")
