@@ -1,7 +1,7 @@
 """
 What Observer, Reflector or a person proposes, turned into the changes of one receipt.
 
-    Plan(graph, day)  .apply(edit) / .create(edit) .update(edit) .supersede(edit) .amend(path, …)  ->  .changes()
+    Plan(graph, day)  .apply(edit) .apply_all(edits) / .create(edit) .update(edit) .supersede(edit) .amend(path, …)  ->  .changes()
 
 A Plan is drafts over a vault: nothing is written, later edits see earlier ones, and the maps that list a
 touched node come out regenerated. Files that are ours are rewritten whole; what a person touched is
@@ -58,6 +58,7 @@ class Edit:
     loop: str | None = None
     tags: tuple[str, ...] = ()
     links: tuple[str, ...] = ()  # paths
+    beside: tuple[int, ...] = ()  # places, among the edits of one reply, of others it is about
     sources: tuple[Source, ...] = ()
     origin: str | None = None
     target: str | None = None  # path of the note to update or supersede
@@ -102,6 +103,25 @@ class Plan:
             return self.update(edit) if edit.op == "update" else self.supersede(edit)
         except (NotFound, BadNode):  # a person deleted it meanwhile, or broke it: what is new is still said
             return self.create(replace(edit, op="create", target=None))
+
+    def apply_all(self, edits: Sequence[Edit]) -> None:
+        """Draft the *edits* of one reply, and link those that are about one another."""
+        paths = [self.apply(edit) for edit in edits]
+        for edit, path in zip(edits, paths, strict=True):
+            others = [other for n in edit.beside if (other := paths[n]) is not None and other != path]
+            if path is not None and others:
+                self.relate(path, others)
+
+    def relate(self, path: str, others: Iterable[str]) -> None:
+        """Let the draft of *path* link to *others*; a file that a person touched stays as it is."""
+        draft = self.drafts.get(path)
+        if draft is None or not draft.ours:
+            return
+        main, lines = split_history(draft.node.body)
+        there = {*draft.node.links, *draft.node.wikilinks}
+        links, main = self.weave([other for other in others if other not in there], main)
+        node = replace(draft.node, links=(*draft.node.links, *links), body=with_history(main, lines))
+        self.rewrite(draft, node, Rebase())
 
     def create(
         self, edit: Edit, history: tuple[str, ...] = (), supersedes: tuple[str, ...] = ()

@@ -113,8 +113,7 @@ def observe(
     hints: dict[str, str] = {}
     dropped: list[str] = []
     for understood in answers(graph, plan, session, messages, observer, config, turns[-1].agent):
-        for edit in understood.edits:
-            plan.apply(edit)
+        plan.apply_all(understood.edits)
         hints = understood.hints or hints
         dropped += understood.dropped
     file_away(plan, messages, graph)

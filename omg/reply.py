@@ -24,7 +24,7 @@ from .dates import day_of
 from .edit import NEEDS_USER, Edit
 from .errors import BadReply
 from .index import Entry
-from .node import PRIORITIES, TYPES, Source
+from .node import PRIORITIES, TYPES, Source, slugify
 from .offline.likeness import gist
 from .offline.quoted import own
 from .turn import Message
@@ -164,14 +164,23 @@ def understand_value(raw: Mapping[str, Any], shown: Shown) -> Understood:
     items = raw.get("edits")
     if not isinstance(items, list):
         raise BadReply("the reply has no list of `edits`; nothing was marked observed")
+    linked: list[list[str]] = []  # as the model names what its edits are about
+    places: dict[str, int] = {}  # of edits, by what others may call them
     for n, value in enumerate(items, 1):
         try:
-            edit = to_edit(Item.model_validate(value), shown)
+            item = Item.model_validate(value)
+            edit = to_edit(item, shown)
         except (ValidationError, ValueError) as e:
             reason = e.errors()[0]["msg"] if isinstance(e, ValidationError) else str(e)
             understood.dropped.append(f"edit {n}: {reason}")
             continue
+        for name in (f"new:{n}", slugify(edit.title)):
+            places.setdefault(name, len(understood.edits))
         understood.edits.append(edit)
+        linked.append([link if link.startswith("new:") else slugify(link) for link in item.links])
+    for place, names in enumerate(linked):
+        beside = tuple(dict.fromkeys(places[name] for name in names if places.get(name, place) != place))
+        understood.edits[place] = replace(understood.edits[place], beside=beside)
     now = raw.get("now")
     if isinstance(now, Mapping):
         understood.hints = {

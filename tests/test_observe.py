@@ -114,6 +114,28 @@ def test_a_statement_becomes_a_note_with_its_source(omg, openai_server):
     assert waiting(omg) == 0
 
 
+def test_notes_of_one_reply_link_to_each_other(omg, openai_server):
+    harbor = edit(
+        type="project", title="Harbor", description="Harbor is a booking app.", links=["new:2", "Harbor"]
+    )
+    choice = edit(
+        type="decision",
+        title="Postgres",
+        description="Harbor runs on Postgres.",
+        links=["harbor", "n9", "Nobody"],
+    )
+    driver = edit(
+        type="fact", title="Driver", description="It talks through asyncpg.", links=["new:1", "Postgres"]
+    )
+    openai_server.replies(reply(harbor, choice, driver))
+    say(omg, "Harbor is a booking app. We decided that Harbor runs on Postgres, through asyncpg.")
+    omg.work(force=True)
+    found = notes(omg)
+    assert found["nodes/project/harbor"].links == ("mocs/moc-projects", "nodes/decision/postgres")
+    assert "[[nodes/project/harbor|Harbor]] runs on" in found["nodes/decision/postgres"].body
+    assert found["nodes/fact/driver"].links[1:] == ("nodes/project/harbor", "nodes/decision/postgres")
+
+
 def test_a_title_keeps_the_spelling_that_its_file_name_cannot(omg, openai_server):
     titles = ("Maria's [iPhone]", "Maria's iPhone", "Answer style")
     openai_server.replies(
