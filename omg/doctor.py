@@ -7,6 +7,7 @@ it. Nothing is changed without `--fix`, and `--fix` never touches a word a perso
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,11 +18,12 @@ from typing import Any, Literal
 
 from .client import ask_daemon
 from .edit import Plan
-from .errors import GatewayError, OmgError
+from .errors import BadInput, GatewayError, OmgError
 from .graph import Graph
 from .home import Home
 from .install import JOB_KEY, same_plugin
 from .node import GENERATED, TYPES, block
+from .node.markdown import UNLINKABLE, slugify
 from .openclaw import OpenClaw, agents, at, reachable_by_others, workspace
 from .receipt import Receipt, commit, replay
 
@@ -61,8 +63,11 @@ def examine(home: Home, claw: OpenClaw | None) -> Iterator[Finding]:
     """Every finding, the gateway's first. *claw* None: OpenClaw is not on this machine."""
     yield from check_gateway(home, claw)
     yield from check_home(home)
-    for graph in home.graphs():
-        yield from check_graph(home, graph)
+    for who in home.identities():
+        try:
+            yield from check_graph(home, home.graph(who))
+        except OmgError as e:  # one graph's trouble is not the others'
+            yield Finding("fail", str(e), who.key)
 
 
 # --- the gateway
@@ -235,15 +240,23 @@ def check_home(home: Home) -> Iterator[Finding]:
     if old:
         yield Finding(
             "warn",
-            f"{len(old)} drops wait in the spool; the daemon has not taken them in",
+            f"{len(old)} drop{'s' * (len(old) != 1)} in the spool for too long; nobody has taken them in",
             str(home.folder / "spool"),
             "omg observe",
             lambda: taken_in(home),
         )
+    if torn := [f for f in (home.folder / "spool").glob(".*") if now - f.stat().st_mtime > SPOOL_AGE_S]:
+        yield Finding(
+            "note",
+            f"{len(torn)} drop{'s' * (len(torn) != 1)} whose writer died; the transcript has what was said",
+            str(home.folder / "spool"),
+            "omg doctor --fix removes them; `omg import --openclaw` reads what is missing",
+            lambda: removed(torn),
+        )
     if bad := list((home.folder / "spool" / "bad").glob("*.json")):
         yield Finding(
             "warn",
-            f"{len(bad)} drops could not be read; the reason lies beside each",
+            f"{len(bad)} drop{'s' * (len(bad) != 1)} could not be read; the reason lies beside each",
             str(home.folder / "spool" / "bad"),
             "report them, then delete the folder",
         )
@@ -268,6 +281,11 @@ def check_home(home: Home) -> Iterator[Finding]:
 
 def taken_in(home: Home) -> None:
     home.take_in()
+
+
+def removed(files: list[Path]) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)
 
 
 def check_model(home: Home) -> Iterator[Finding]:
@@ -295,11 +313,11 @@ def check_model(home: Home) -> Iterator[Finding]:
 def check_graph(home: Home, graph: Graph) -> Iterator[Finding]:
     key = graph.identity.key
     yield from check_lifecycle(home, graph)
-    synced = graph.index.sync(graph.vault)
-    if synced.changed or synced.removed:
+    synced = home.refresh(graph)
+    if behind := len(synced.changed) + len(synced.removed):
         yield Finding(
             "note",
-            f"the index was behind by {len(synced.changed) + len(synced.removed)} notes, and is not any more",
+            f"the index was behind by {behind} note{'s' * (behind != 1)}, and is not any more",
             key,
         )
     for path, why in sorted(graph.index.bad().items()):
@@ -307,7 +325,7 @@ def check_graph(home: Home, graph: Graph) -> Iterator[Finding]:
             "warn",
             f"cannot be read: {why}",
             path,
-            "mend the frontmatter in an editor; until then the note is left alone",
+            "mend it in an editor, or its permissions; until then the note is left alone",
         )
     for path in graph.vault.conflicts():
         yield Finding(
@@ -316,20 +334,7 @@ def check_graph(home: Home, graph: Graph) -> Iterator[Finding]:
             path,
             "keep what you want of it in the note itself, then delete the copy",
         )
-    dangling = graph.index.dangling()
-    for path, target in dangling[:50]:
-        several = graph.index.ambiguous(target)
-        if several:
-            yield Finding(
-                "warn", f"[[{target}]] may be any of {', '.join(several)}", path, "write the path in the link"
-            )
-        else:
-            yield Finding(
-                "note",
-                f"[[{target}]] leads nowhere yet",
-                path,
-                "write the note (`omg new`), or correct the link",
-            )
+    yield from check_names(graph)
     ids = Counter(e.id for e in graph.index.entries(status=None))
     for id, n in ids.items():
         if n > 1:
@@ -344,18 +349,51 @@ def check_graph(home: Home, graph: Graph) -> Iterator[Finding]:
     yield from check_maps(home, graph)
 
 
+def check_names(graph: Graph) -> Iterator[Finding]:
+    """Files that are not what they seem, names that cannot be linked to, links that lead nowhere."""
+    files: set[str] = set()
+    for path, why in graph.vault.others():
+        files |= {
+            path.casefold(),
+            path.rpartition("/")[2].casefold(),
+        }  # Obsidian finds a file by its name, too
+        if why:
+            yield Finding("warn", f"{why}; it is left alone", path, "put the file itself there, or rename it")
+    for path in (p for p in graph.vault.paths() if UNLINKABLE.search(p)):
+        what = "no [[link]] can lead there: its name has one of [ ] | # ^"
+        yield Finding(
+            "warn", what, path, f"omg rename {shlex.quote(path)} {slugify(path.rpartition('/')[2])}"
+        )
+    dangling = [(path, target) for path, target in graph.index.dangling() if target.casefold() not in files]
+    for path, target in dangling[:50]:
+        if several := graph.index.ambiguous(target):
+            what = f"[[{target}]] may be any of {', '.join(several)}"
+            yield Finding("warn", what, path, "write the path in the link")
+        else:
+            mend = "write the note (`omg new`), or correct the link"
+            yield Finding("note", f"[[{target}]] leads nowhere yet", path, mend)
+
+
 def check_lifecycle(home: Home, graph: Graph) -> Iterator[Finding]:
     key, state, now = graph.identity.key, graph.state(), home.clock().timestamp()
     pending = graph.pending()
     if state.failures:
         yield Finding(
             "fail",
-            f"the last {state.failures} observations failed: {state.error}",
+            f"the last observation{f's, {state.failures},' * (state.failures != 1)} failed: {state.error}",
             key,
             "mend the model's settings, then `omg observe`",
         )
-    if pending and now - pending[0].at_ms / 1000 > PENDING_AGE_S:
-        yield Finding("warn", f"{len(pending)} turns wait for more than a day", key, "omg observe")
+    for waiting in pending:
+        try:
+            waiting.turn()
+        except FileNotFoundError:
+            continue  # observed meanwhile
+        except BadInput as e:
+            yield Finding("fail", f"a turn that waits cannot be read: {e}", key)
+    old = sum(now - p.at_ms / 1000 > PENDING_AGE_S for p in pending)
+    if old:
+        yield Finding("warn", f"{old} turn{'s' * (old != 1)} waited for more than a day", key, "omg observe")
     if list((graph.folder / "receipts").glob("*.open.json")):
         yield Finding(
             "warn", "a cycle was cut short", key, "the next start finishes it", lambda: finish_open(graph)
@@ -382,7 +420,7 @@ def finish_open(graph: Graph) -> None:
 def check_shape(graph: Graph) -> Iterator[Finding]:
     entries = [e for e in graph.index.entries() if e.type in TYPES]
     orphans = [e.path for e in entries if not graph.index.links(e.path) and not graph.index.backlinks(e.path)]
-    for path in orphans[:20]:
+    for path in [path for path in orphans if not UNLINKABLE.search(path)][:20]:
         yield Finding(
             "note", "linked from nowhere, and leads nowhere", path, "omg reflect attaches it to its map"
         )
@@ -415,15 +453,16 @@ def check_maps(home: Home, graph: Graph) -> Iterator[Finding]:
 
         yield Finding(
             "warn",
-            f"{len(changes)} maps are out of date",
+            f"{len(changes)} map{' is' if len(changes) == 1 else 's are'} out of date",
             ", ".join(c.path for c in changes),
             "omg doctor --fix, or omg reflect",
             regenerate,
         )
     else:
+        notes = sum(e.type not in GENERATED for e in graph.index.entries())
         yield Finding(
             "ok",
-            f"{sum(e.type not in GENERATED for e in graph.index.entries())} notes, maps up to date",
+            f"{notes} note{'s' * (notes != 1)}, maps up to date",
             graph.identity.key,
         )
 

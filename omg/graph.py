@@ -33,7 +33,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
-from .errors import Locked
+from .errors import BadInput, Locked
 from .identity import Identity
 from .index import Index
 from .turn import Message, Turn, from_json, message_to_json, to_json
@@ -102,7 +102,11 @@ class Pending:
         return int(self.file.name.split("-", 1)[0])
 
     def turn(self) -> Turn:
-        return from_json(self.file.read_text(encoding="utf-8"))
+        """Raises BadInput, naming the file, for one that is damaged."""
+        try:
+            return from_json(self.file.read_text(encoding="utf-8"))
+        except (BadInput, UnicodeDecodeError) as e:
+            raise BadInput(f"{self.file}: is damaged ({e}); move it away, and the other turns go on") from e
 
 
 def write_private(file: Path, text: str) -> None:

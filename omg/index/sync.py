@@ -117,6 +117,7 @@ def read(filing: Filing, sight: Sight, paths: Sequence[str]) -> Iterator[File]:
         was, (mtime, size) = sight.known.get(path), sight.found[path]
         if time.time_ns() - mtime < RACY_NS:
             mtime = 0
+        data = None
         try:
             data = sight.vault.bytes(path)
             if data is None:  # gone since we looked: the next sync says so
@@ -130,6 +131,7 @@ def read(filing: Filing, sight: Sight, paths: Sequence[str]) -> Iterator[File]:
             sight.bad[path] = (
                 f"{path}.md: is not UTF-8; save it as UTF-8" if isinstance(e, ValueError) else str(e)
             )
+            mtime = 0 if data is None else mtime  # nobody may read it: permissions come back without a save
             filing.db.execute("replace into bad values (?, ?, ?, ?)", (path, mtime, size, sight.bad[path]))
             if was and was.note is not None:
                 drop(filing, [was.note])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from urllib.parse import quote
 
 from ..errors import BadNode
 from .properties import newline, split, unix
@@ -61,9 +62,18 @@ def brackets(target: str) -> str:
     return f"[[{target}]]"
 
 
+UNLINKABLE = re.compile(r"[\[\]|#^]")  # in a wikilink these end the name
+
+
 def wikilink(path: str, label: str | None = None) -> str:
-    """`[[path|label]]`; what a label cannot hold becomes a space."""
+    """
+    `[[path|label]]`; what a label cannot hold becomes a space.
+
+    With a label, for prose: a path that no wikilink can hold gives `[label](path.md)`, which Obsidian follows.
+    """
     label = " ".join(re.sub(r"[\[\]|\\]", " ", label or "").split())
+    if label and UNLINKABLE.search(path):
+        return f"[{label}]({quote(path)}.md)"
     return f"[[{path}|{label}]]" if label else f"[[{path}]]"
 
 

@@ -60,6 +60,26 @@ class Vault:
         """Copies that a sync service made of a note: for a person to merge, and not notes of their own."""
         return [path for path, _ in self._notes(conflicts=True)]
 
+    def others(self) -> Iterator[tuple[str, str]]:
+        """
+        Path, with its extension, of each file that is no note, and why what could be taken for one is none.
+
+        "" for an attachment.
+        """
+        for folder, entry in self._entries():
+            named = entry.name.endswith(".md")
+            if entry.name.startswith("."):
+                continue
+            if entry.is_symlink():
+                why = "a symbolic link, which is not followed" if named or entry.is_dir() else ""
+            elif named and entry.is_file():
+                if ordinary(entry.name):
+                    continue
+                why = "has a name that not every system can hold"
+            else:
+                why = "no regular file" if named else ""
+            yield folder + entry.name, why
+
     def file(self, path: str) -> Path:
         """Where *path* lies. Raises OutsideVault for whatever is not plainly the name of a note in here."""
         *folders, name = path.split("/")

@@ -1,0 +1,124 @@
+"""What `omg doctor` finds in a home and a vault that crashes and people have been at; each with a remedy."""
+
+import os
+
+import pytest
+
+from omg import doctor
+from omg.config import Config, Observation
+from omg.errors import BadNode
+from omg.home import Home
+
+
+@pytest.fixture
+def omg(home):
+    which = Home(Config(home=home, observation=Observation(model="offline")))
+    which.graph(which.identity_of("agent:main:main"))
+    yield which
+    which.close()
+
+
+def save(omg, name, text):
+    file = omg.find().vault.root / name
+    file.write_text(text)
+    omg.refresh(omg.find())
+    return file
+
+
+def found(omg, where=""):
+    return [f for f in doctor.examine(omg, None) if str(where) in f"{f.where} {f.what}"]
+
+
+def aged(file, text="{torn"):
+    file.write_text(text)
+    os.utime(file, (1, 1))
+    return file
+
+
+def test_a_link_to_a_file_that_is_no_note_is_not_dangling(omg):
+    root = omg.find().vault.root
+    (root / "nodes/plan.png").write_bytes(b"png")
+    save(omg, "nodes/a.md", "![[plan.png]], [[nodes/Plan.png]], [[views/by-type.base|by type]], [[gone.png]]")
+    assert [f.what for f in found(omg) if "leads nowhere" in f.what] == ["[[gone.png]] leads nowhere yet"]
+
+
+def test_what_is_passed_over_in_a_vault_is_named(omg, tmp_path):
+    root = omg.find().vault.root
+    (root / "nodes/there.md").symlink_to("/etc/hostname")
+    (root / "nodes/folder").symlink_to(tmp_path)
+    os.mkfifo(root / "nodes/pipe.md")
+    (root / "nodes/back\\slash.md").write_text("x")
+    for name, why in (
+        ("there.md", "symbolic link"),
+        ("folder", "symbolic link"),
+        ("pipe.md", "no regular file"),
+        ("back\\slash.md", "name that not every system can hold"),
+    ):
+        (finding,) = found(omg, f"nodes/{name}")
+        assert why in finding.what and finding.mend
+
+
+@pytest.mark.parametrize("name", ["a#b", "c|d", "e[f]", "g^h", "[x] i"])
+def test_a_name_that_no_link_can_hold_is_named_with_the_command_that_mends_it(omg, name):
+    save(omg, f"nodes/fact/{name}.md", "---\ntype: fact\ndescription: About it\n---\n\nThe thing.\n")
+    doctor.mend(found(omg))
+    (finding,) = found(omg, f"nodes/fact/{name}")
+    assert finding.mend.startswith("omg rename 'nodes/fact/")
+    page = omg.find().vault.text("mocs/moc-facts")
+    assert "[[nodes/" not in page and "](nodes/fact/" in page and ".md) — About it" in page
+
+
+def test_a_turn_that_waits_and_cannot_be_read_is_named_with_what_to_do(omg):
+    file = omg.find().folder / "pending" / "000001700000000-abc.12345678.10.json"
+    file.write_text("{torn")
+    (finding,) = (f for f in found(omg, file) if f.level == "fail")
+    assert "move it away" in finding.what
+
+
+def test_a_receipt_that_cannot_be_read_is_a_finding_and_not_the_end_of_the_others(omg):
+    file = omg.find().folder / "receipts" / "20260101T000000-x.open.json"
+    file.write_text("{torn")
+    omg.close()
+    with_it = Home(omg.config)
+    (finding,) = found(with_it, file)
+    assert finding.level == "fail" and "move it away" in finding.what
+    assert any("the home takes" in f.what for f in found(with_it))
+    with_it.close()
+
+
+def test_what_a_killed_process_leaves_is_found_and_gone_after_fix(omg):
+    spool, graph = omg.folder / "spool", omg.find()
+    drop, torn = aged(spool / "1700000000000-x.json"), aged(spool / ".1700000000001-y.tmp")
+    state = aged(graph.folder / ".state.json.999999.deadbeef")
+    (graph.vault.root / "index.md").unlink()
+    omg.close()
+    with_it = Home(omg.config)
+    findings = found(with_it)
+    assert all(f.mend for f in findings if f.level in ("warn", "fail"))
+    assert sum("in the spool for too long" in f.what or "whose writer died" in f.what for f in findings) == 2
+    doctor.mend(findings)
+    assert not any(file.exists() for file in (drop, torn, state))
+    assert (graph.vault.root / "index.md").exists()
+    assert [f.what for f in found(with_it) if f.level in ("warn", "fail")] == [
+        "1 drop could not be read; the reason lies beside each"
+    ]
+    with_it.close()
+
+
+def test_a_note_that_may_be_read_again_is_read_without_a_save(omg, monkeypatch):
+    vault = omg.find().vault
+    save(omg, "nodes/a.md", "alpha")
+    real = type(vault).bytes
+
+    def denied(self, path):
+        if path == "nodes/a":
+            raise BadNode("nodes/a.md: cannot be read (Permission denied); mend its permissions")
+        return real(self, path)
+
+    os.utime(vault.root / "nodes/a.md", (2_000, 2_000))
+    with monkeypatch.context() as patch:
+        patch.setattr(type(vault), "bytes", denied)
+        (finding,) = found(omg, "nodes/a")
+        assert "Permission denied" in finding.what
+    found(omg)
+    assert omg.find().index.entry("nodes/a") is not None
