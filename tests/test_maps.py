@@ -40,7 +40,6 @@ def entry(path: str, description: str = "", **over: Any) -> Entry:
         "superseded_by": None,
         "links": (),
         "tags": (),
-        "tokens": 20,
         "mtime": 0,
     }
     return Entry(path=path, **{**fields, **over})

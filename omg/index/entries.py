@@ -39,7 +39,6 @@ class Entry:
     superseded_by: str | None
     links: tuple[str, ...]  # paths of the notes it links to, those in its head first
     tags: tuple[str, ...]
-    tokens: int  # of description and body
     mtime: int  # ns
 
 
@@ -51,7 +50,7 @@ class Hit:
 
 
 COLUMNS = """id, path, node, type, title, description, priority, status, pinned, loop, event, created, updated,
-    origin, generation, superseded_by, tags, tokens, mtime"""
+    origin, generation, superseded_by, tags, mtime"""
 MANY = 500  # notes; above it one pass over all links is quicker than looking up each note's
 
 
@@ -76,7 +75,7 @@ def entry(row: tuple[Any, ...], links: tuple[str, ...]) -> Entry:
     _, path, id, type, title, description, priority, status, pinned, loop, event, created, updated, *rest = (
         row
     )
-    origin, generation, superseded_by, tags, tokens, mtime = rest
+    origin, generation, superseded_by, tags, mtime = rest
     return Entry(
         path=path,
         id=id,
@@ -95,7 +94,6 @@ def entry(row: tuple[Any, ...], links: tuple[str, ...]) -> Entry:
         superseded_by=superseded_by,
         links=links,
         tags=tuple(json.loads(tags)),
-        tokens=tokens,
         mtime=mtime,
     )
 

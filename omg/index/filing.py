@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from datetime import date, tzinfo
 from typing import Any
 
-from .. import tokens
 from ..dates import day_of, span, words
 from ..node import Node, Source
 from . import names, vectors
@@ -243,10 +242,9 @@ def note_row(id: int, file: File, zone: tzinfo) -> tuple[Any, ...]:
         day and day.toordinal() for day in (*(said[:1] + said[-1:] or (None, None)), *(event or (None, None)))
     ]
     dates = [day and day.isoformat() for day in (n.created, n.updated)]
-    cost = tokens.count(f"{n.description} {n.body}")
     return (
         *(id, n.path, n.id, n.type, n.title, n.description, n.priority, n.status, n.pinned, n.loop, n.event),
-        *(*dates, n.origin, n.generation, None, json.dumps(n.tags), cost, None, searched(n)),
+        *(*dates, n.origin, n.generation, None, json.dumps(n.tags), None, searched(n)),
         *(*days, file.mtime, file.size, file.hash),
     )
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from .terms import TOKENIZER
 
-VERSION = 1  # of the tables below and of what is in their columns: with another, the file is made anew
+VERSION = 2  # of the tables below and of what is in their columns: with another, the file is made anew
 KEPT_NEVER = -1  # the generation of a connection for one use
 CACHE_KIB = 16_000  # of pages, for each reader; the system's cache has the rest
 
@@ -62,7 +62,6 @@ TABLES: dict[str, dict[str, type]] = {
         "generation": int,
         "superseded_by": str,
         "tags": str,  # JSON
-        "tokens": int,
         "home": str,  # the MOC that lists it
         "hit": int,  # whether a search may find it
         "said_from": int,
