@@ -492,6 +492,5 @@ def as_entry(node: Node) -> Entry:
         superseded_by=node.superseded_by,
         links=(*node.links, *node.wikilinks),
         tags=node.tags,
-        tokens=0,
         mtime=0,
     )
