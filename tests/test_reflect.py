@@ -614,6 +614,20 @@ def test_a_merged_note_takes_a_new_line_only_if_it_is_made_of_both(graph: Graph)
     assert "Ines swims in the air of Faro." in history(graph, SEA)
 
 
+def test_a_change_that_a_model_takes_for_a_repetition_leaves_the_newer_note(graph: Graph) -> None:
+    tea, coffee = "nodes/preference/tea", "nodes/preference/coffee"
+    put(
+        graph,
+        [
+            note(tea, "Ines prefers green tea in the morning.", MONDAY),
+            note(coffee, "Ines now prefers black coffee in the morning instead of tea.", MONDAY + DAY),
+        ],
+    )
+    night(graph, saying({"op": "merge", "node": "green", "other": "coffee"}))
+    assert (active(graph, tea), active(graph, coffee)) == (False, True)
+    assert "green tea" in history(graph, coffee)
+
+
 def test_what_a_tool_said_gains_no_place_in_a_persons_note(graph: Graph) -> None:
     sea_and_air(graph, one={"origin": "tool"})
     night(graph, saying({"op": "supersede", "node": "the air", "other": "the sea"}))

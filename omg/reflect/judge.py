@@ -199,6 +199,9 @@ def merge(court: Court, keep: str, gone: str, verdict: Verdict) -> str:
     if a.event and b.event and a.event != b.event:
         raise Refused("their days differ, so they are not the same")
     said = verdict.description if may_say(court, a.path, verdict.description, (a, b)) else ""
+    # A weak model takes a change for a repetition. A line made of both holds both; without one the newer holds.
+    if not said and standing(court, a) == standing(court, b) and heard(court, b.path) > heard(court, a.path):
+        a, b = b, a
     revise.merge(court.plan, a.path, b.path, said)
     court.counts["merged"] += 1
     return f"Merged {named(b)} into {named(a)}{reason(verdict)}"
