@@ -87,6 +87,10 @@ def planning(graph: Graph, now: datetime) -> Iterator[Plan]:
 def written(graph: Graph, path: str, receipt: Receipt) -> Done:
     if not receipt.changes:
         return Done(path, None)
+    for locked in (c.path for c in receipt.changes if graph.vault.read_only(c.path)):
+        raise BadInput(
+            f"{locked}.md is read-only; to change it, chmod u+w {graph.vault.file(locked)}; nothing was written"
+        )
     commit(graph, receipt)
     return Done(path, receipt.id)
 

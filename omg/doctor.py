@@ -364,6 +364,8 @@ def check_names(graph: Graph) -> Iterator[Finding]:
         yield Finding(
             "warn", what, path, f"omg rename {shlex.quote(path)} {slugify(path.rpartition('/')[2])}"
         )
+    for path in (p for p in graph.vault.paths() if graph.vault.read_only(p)):
+        yield Finding("note", "is read-only, so nothing is written to it", path, "chmod u+w, if it may be")
     dangling = [(path, target) for path, target in graph.index.dangling() if target.casefold() not in files]
     for path, target in dangling[:50]:
         if several := graph.index.ambiguous(target):

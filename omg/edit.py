@@ -245,7 +245,9 @@ class Plan:
         if path not in self.drafts:
             text = self.graph.vault.text(path)
             node = parse(text, path)
-            self.drafts[path] = Draft(text, node, text, ours=self.graph.vault.ours(text.encode("utf-8")))
+            vault = self.graph.vault
+            ours = vault.ours(text.encode("utf-8")) and not vault.read_only(path)
+            self.drafts[path] = Draft(text, node, text, ours)
         return self.drafts[path]
 
     def rewrite(self, draft: Draft, node: Node, rebase: Rebase) -> str:
@@ -356,7 +358,8 @@ class Plan:
         before = None if now is None else now.decode("utf-8", errors="replace")
         if before is None:
             after = whole
-        elif block(before) is None:  # its owner took the markers out: the page is theirs now
+        elif block(before) is None or self.graph.vault.read_only(path):
+            # Its owner took the markers out, or locked the file: the page is theirs now.
             return None
         else:
             after = with_block(before, inner)

@@ -109,7 +109,10 @@ def replay(graph: Graph) -> list[str]:
 def finish(graph: Graph, file: Path, receipt: Receipt) -> Outcome:
     outcome = Outcome()
     for change in receipt.changes:
-        apply(graph, change, outcome)
+        if graph.vault.read_only(change.path) and graph.vault.bytes(change.path) != encode(change.after):
+            put_down(graph, change, outcome, "is read-only")  # its owner means it
+        else:
+            apply(graph, change, outcome)
     graph.update(lambda state: note(state, receipt))
     graph.archive(receipt.pending)
     graph.index.sync(graph.vault, [c.path for c in receipt.changes] + outcome.inbox)
@@ -206,7 +209,9 @@ def bury(graph: Graph, change: Change) -> None:
     graph.tombstones.add([s.id for s in node.sources], node.id)
 
 
-def put_down(graph: Graph, change: Change, outcome: Outcome) -> None:
+def put_down(
+    graph: Graph, change: Change, outcome: Outcome, why: str = "you changed at the same time"
+) -> None:
     """
     What is new in a change that could not be made, as an inbox note: a whole new note, or a line of history. A
     map is made anew anyway, and sources, links or an older state are no news.
@@ -217,7 +222,7 @@ def put_down(graph: Graph, change: Change, outcome: Outcome) -> None:
     if new is None:
         return outcome.kept.append(change.path)
     # The note's name comes of its text: once is enough.
-    body = f"This was meant for `{change.path}`, which you changed at the same time.\n\n{new}"
+    body = f"This was meant for `{change.path}`, which {why}.\n\n{new}"
     outcome.inbox.append(graph.vault.put_inbox(f"for {Path(change.path).name}", body))
 
 

@@ -5,10 +5,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from omg import curate
 from omg.config import Config, Llm, Observation
 from omg.doctor import check_graph
 from omg.edit import Edit, Plan
+from omg.errors import BadInput
 from omg.home import Home
+from omg.nightly import nights
 from omg.node import Source
 from omg.receipt import Receipt, commit
 
@@ -47,6 +50,28 @@ def test_a_note_without_a_head_is_found_as_it_is_and_gets_one_only_when_somethin
     assert before.rstrip() in file.read_bytes()
     assert "The router is in the cellar." in file.read_text()
     assert not graph.vault.ours(file.read_bytes())
+
+
+def test_a_note_that_its_owner_made_read_only_stays_as_it_is_and_what_was_said_of_it_does_not_get_lost(omg):
+    say(omg, 1, "My sister Maya lives in Lisbon.")
+    graph = omg.find(MAIN)
+    [path] = graph.index.citing(["e1"])
+    pages = [graph.vault.file(p) for p in (path, "index", "now", "mocs/moc-identity")]
+    for file in pages:
+        file.chmod(0o444)
+    before = [(file.read_bytes(), file.stat().st_mode) for file in pages]
+    say(omg, 2, "My sister Maya lives in Porto now.")
+    say(omg, 3, "I like rye bread.")
+    assert [night.error for night in nights(omg)] == [""]
+    assert [(file.read_bytes(), file.stat().st_mode) for file in pages] == before
+    assert "Porto" in "".join(graph.vault.text(p) for p in graph.vault.paths())
+    named = {f.where for f in check_graph(omg, graph) if "read-only" in f.what}
+    assert named == {path, "index", "now", "mocs/moc-identity"}
+    with pytest.raises(BadInput, match=f"{path}.md is read-only.*chmod u\\+w"):
+        curate.pin(graph, path, NOW)
+    pages[0].chmod(0o640)
+    assert curate.pin(graph, path, NOW).cycle
+    assert pages[0].stat().st_mode & 0o777 == 0o640
 
 
 def test_a_conflict_copy_is_named_by_the_doctor_and_is_no_note(omg):

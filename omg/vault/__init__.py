@@ -196,6 +196,13 @@ class Vault:
         """Whether we have a note of our own at *path*, or were about to write it when a crash came."""
         return self._written.get(path) is not None
 
+    def read_only(self, path: str) -> bool:
+        """Whether its owner has locked the note: they mean it, and root's rights are no reason to differ."""
+        try:
+            return not self.file(path).stat().st_mode & 0o200
+        except FileNotFoundError:
+            return False
+
     def remember(self, path: str, data: Bytes) -> None:
         """Take *data*, which is at *path* already, for ours."""
         self._written.note(path, digest(data))
