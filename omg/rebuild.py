@@ -33,7 +33,8 @@ from .vault import Vault
 from .vault.files import digest
 
 TURN_TOKENS = 4_000  # of one pending file
-MADE = ("receipts", "written.jsonl", "state.json")  # what belongs to a vault's notes, besides the index
+# What belongs to a vault's notes, besides the index.
+MADE = ("receipts", "written.jsonl", "state.json", "reflected.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +93,14 @@ def begin(graph: Graph, folder: Path) -> None:
     """Copy the vault less its notes."""
     folder.mkdir(mode=0o700)
     shutil.copytree(graph.vault.root, folder / "vault", symlinks=True)
-    for path in list(Vault(folder / "vault").paths()):
-        if path.startswith(("nodes/", "reflections/")):
-            (folder / "vault" / f"{path}.md").unlink()
     if (graph.folder / "written.jsonl").exists():
         shutil.copyfile(graph.folder / "written.jsonl", folder / "written.jsonl")
+    new = Vault(folder / "vault", folder / "written.jsonl")
+    for path in list(new.paths()):
+        if path.startswith(("nodes/", "reflections/")):
+            new.file(path).unlink()
+        if path.startswith("reflections/"):
+            new.disown(path)  # that it is not there is no person's doing, and the next night makes it again
     (folder / "begun").touch()
 
 

@@ -1,14 +1,16 @@
 """The graph made again from its archive: what a person did stays, what was forgotten stays forgotten."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from planted import MONDAY, Scripted, edit, graph_of, home_at, note, put
 
-from omg import curate, rebuild
+from omg import curate, nightly, rebuild
 from omg.config import Config, Observation
 from omg.errors import NotFound
 from omg.home import Home
+from omg.observe import Observer
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MAIN = "agent:main:main"
@@ -92,3 +94,27 @@ def test_a_swap_cut_short_is_finished(omg, monkeypatch):
 def test_nothing_built_nothing_swapped(omg):
     with pytest.raises(NotFound, match="omg rebuild"):
         rebuild.swap(omg.find(MAIN), NOW)
+
+
+def test_the_next_night_looks_back_again_on_weeks_whose_reflections_were_left_behind(home, monkeypatch):
+    opened = home_at(home)
+    graph, week = graph_of(opened), "reflections/2026-W02"
+    doing = "Ines carried box {} up to the third floor, and the lamp from her mother broke on the way there"
+    days = [MONDAY + timedelta(n) for n in range(5)]
+    put(graph, [note(f"nodes/episode/{d}", doing.format(n), d) for n, d in enumerate(days)])
+    for day in days:
+        edit(graph, f"nodes/episode/{day}", "A person was here.")
+    monkeypatch.setattr(opened, "observer", lambda agent: Observer(Scripted(), "scripted", 32_000))
+
+    def night():
+        nightly.one(opened, graph, None, False, lambda done, all: None)
+        return graph.vault.bytes(week)
+
+    assert night()
+    rebuild.build(graph, Observer(), opened.config, NOW)
+    rebuild.swap(graph, NOW)
+    assert graph.vault.bytes(week) is None and graph.vault.read(f"nodes/episode/{MONDAY}").reflected_in
+    assert night()
+    graph.vault.file(week).unlink()  # but what a person deleted stays so
+    assert night() is None
+    opened.close()

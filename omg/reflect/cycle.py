@@ -257,11 +257,14 @@ class Work:
     def made_of(self, period: condense.Period) -> list[Node]:
         """What a reflection on *period* would be made of; nothing if there is no need of one."""
         nodes = [self.ground.node(path) for path in period.members]
-        if self.graph.vault.bytes(period.path) is None:
-            theirs = any(period.path in n.reflected_in for n in nodes)  # a person deleted the page
+        page = self.graph.vault.bytes(period.path)
+        if page is None:
+            # We wrote it, and a person deleted the page; after a rebuild it only has not been written yet.
+            theirs = self.graph.vault.wrote(period.path) and any(period.path in n.reflected_in for n in nodes)
         else:
             theirs = not self.ground.ours(period.path)
-        if theirs or all(period.path in n.reflected_in for n in nodes) or not condense.enough(nodes):
+        told = page is not None and all(period.path in n.reflected_in for n in nodes)
+        if theirs or told or not condense.enough(nodes):
             self.seen.periods[period.path] = period.digest
             return []
         return nodes
