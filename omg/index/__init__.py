@@ -141,6 +141,8 @@ class Index:
             return 0
         if rows:
             self._put(rows, made)
+        elif not self._warm:
+            self._gather()  # here, or the first search would
         self._warm = True
         return len(rows)
 
@@ -374,6 +376,12 @@ class Index:
         assert self.embedder is not None
         with self._store.write() as db:
             vectors.put(db, self.embedder.id, rows, made)
+
+    @mended
+    def _gather(self) -> None:
+        assert self._matrix is not None
+        with self._store.read() as db:
+            self._matrix.follow(db, self._generation)
 
     def _near(self, db: sqlite3.Connection, text: str) -> vectors.Near | None:
         assert self.embedder is not None and self._matrix is not None

@@ -105,7 +105,7 @@ KEYS = {
 INDEXES = (
     "create unique index note_path on note(path)",
     "create index note_node on note(node)",
-    "create index note_home on note(home)",
+    "create index note_home on note(home, status, type)",
     "create index note_said on note(said_from)",
     "create index note_event on note(event_from)",
     "create index note_successor on note(superseded_by) where superseded_by is not null",

@@ -33,7 +33,7 @@ from . import slices
 
 PROMPT_SHARE = 0.25  # of the budget, kept free of `system` for what bears on the message itself
 URGENT_S = 60  # how long a cut waits for its observation before `system` goes on without
-CANDIDATES = 150  # notes of a map that may be shown; a budget of 3,000 tokens holds about 80
+CANDIDATES = 100  # notes of a map that may be shown; a budget of 3,000 tokens holds about 80
 DAY_MS = 86_400_000
 SYSTEM_KEPT_DAYS = 7  # what was served to a session is dropped when nobody has come back for it
 QUERY_CHARS = 2_000  # of a prompt; what is pasted below that says little about what is meant
