@@ -274,7 +274,7 @@ def check_home(home: Home) -> Iterator[Finding]:
     spent = home.ledger.today(home.clock())
     yield Finding(
         level,
-        f"the home takes {size / 1e6:,.1f} MB; today {spent.calls} model calls, {spent.tokens:,} tokens, ${spent.usd:.2f}",
+        f"the home takes {size / 1e6:,.1f} MB; today {spent.calls} model call{'s' * (spent.calls != 1)}, {spent.tokens:,} tokens, ${spent.usd:.2f}",
         str(home.folder),
     )
 

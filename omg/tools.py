@@ -370,19 +370,19 @@ def status_text(answer: Mapping[str, Any]) -> str:
         f"daemon    {'up, pid ' + str(daemon['pid']) if daemon else 'not running'}",
         f"observer  {answer['observer']}"
         + (" (rules, no model: near-verbatim notes)" if answer["offline"] else ""),
-        f"today     {today['calls']} calls, {today['tokens']:,}{cap} tokens, ${today['usd']:.4f}",
+        f"today     {today['calls']} call{'s' * (today['calls'] != 1)}, {today['tokens']:,}{cap} tokens, ${today['usd']:.4f}",
     ]
     if answer["unreadable_drops"]:
-        lines.append(
-            f"spool     {answer['unreadable_drops']} drops could not be read; see {answer['home']}/spool/bad"
-        )
+        drops = f"{answer['unreadable_drops']} drop{'s' * (answer['unreadable_drops'] != 1)}"
+        lines.append(f"spool     {drops} could not be read; see {answer['home']}/spool/bad")
     for g in answer["graphs"]:
         waiting = g["windows"]["pending"]
+        turns = f"{waiting['turns']} turn{'s' * (waiting['turns'] != 1)}"
         lines += [
             f"\n{g['identity']}",
             f"  vault     {g['vault']}",
             f"  notes     {g['notes']}",
-            f"  waiting   {waiting['turns']} turns, {waiting['tokens']:,} of {waiting['threshold']:,} tokens",
+            f"  waiting   {turns}, {waiting['tokens']:,} of {waiting['threshold']:,} tokens",
         ]
         if g["waiting_because"] and waiting["turns"]:
             lines.append(f"  because   {g['waiting_because']}")

@@ -61,7 +61,7 @@ def test_each_command_says_what_it_did_and_undo_takes_it_back(omg):
     assert omg("show", "modem")[0] == 1
 
 
-def test_scripts_get_json_from_all_of_them(omg):
+def test_scripts_get_json_from_all_of_them(omg, tmp_path):
     path = "nodes/fact/router"
     assert value(omg("pin", "router", "--json"))["path"] == path
     assert value(omg("pin", "router", "--json"))["cycle"] is None
@@ -74,6 +74,9 @@ def test_scripts_get_json_from_all_of_them(omg):
     assert value(omg("undo", "--json"))["refused"] == []
     assert value(omg("supersede", "router", "modem", "--json"))["path"] == path
     assert {n["path"] for n in json.loads(omg("export", "--form", "json")[1])} >= {path}
+    for args in (("export", "--out", f"{tmp_path}/all.md"), ("graph", "--html", f"{tmp_path}/all.html")):
+        assert omg(*args)[0] == 0
+        assert Path(args[-1]).stat().st_mode & 0o777 == 0o600
     assert value(omg("search", "attic", "--json"))[0]["path"]
     dry = value(omg("forget", "--matching", "4711", "--json"))
     assert (dry["done"], len(dry["paths"]), len(dry["messages"])) == (False, 1, 1)

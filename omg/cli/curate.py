@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,8 +26,12 @@ def tell(done: Done, text: str, as_json: bool) -> None:
 
 
 def save(file: Path, text: str) -> None:
+    """For its owner's eyes; a file that is there keeps the permissions it was given."""
     try:
-        file.write_text(text, encoding="utf-8")
+        with os.fdopen(
+            os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
+        ) as f:
+            f.write(text)
     except OSError as e:
         raise BadInput(f"{file} cannot be written ({e.strerror}); name another file") from e
 
@@ -278,7 +283,7 @@ def rebuild(
             made = rebuilding.build(
                 graph, home.observer(graph.identity.agent), home.config, home.clock(), advance
             )
-        text = f"{made.after} notes instead of {made.before}; {made.kept} files of yours kept\n{made.folder}"
+        text = f"{counted(made.after, 'note')} instead of {made.before}; {counted(made.kept, 'file')} of yours kept\n{made.folder}"
         agreed = yes or (
             not as_json and sys.stdin.isatty() and typer.confirm(f"{text}\nPut them in the place of the old?")
         )
