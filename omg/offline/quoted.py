@@ -19,6 +19,8 @@ from .cues import language
 FENCE = re.compile(
     r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|<([\w-]+)[^<>\n]*>\s*\n.{0,2000}?</\2>|<!--.*?-->", re.DOTALL
 )
+LONGEST = 100_000  # characters that are looked through; nobody types as many
+NEAR = 200  # characters around a quotation in which its speaker is named
 APOSTROPHES = str.maketrans("’‘", "''")
 MARKED = re.compile(r"\s*(?:[-*•–]\s+|\d{1,2}[.)]\s+)?(?:[>＞»│┃▌▏❯]|&gt;)")
 INDENTED = re.compile(r"(?: {4,}|\t)(?!\s*(?:[-*•–]|\d{1,2}[.)])\s)")
@@ -35,6 +37,8 @@ ROLE = re.compile(
 
 def own(text: str) -> str:
     """*text* without the words of others; an ellipsis in quotation marks stands where a quotation stood."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
     text = FENCE.sub("\n", text).translate(APOSTROPHES)
     # Only a newline ends a line: whatever else `splitlines` knows would end a quotation too early.
     text = unquoted("\n".join(written(text.split("\n"))))
@@ -87,8 +91,8 @@ def anothers(m: re.Match[str]) -> bool:
     patterns, text = language("quoted").patterns, m.string
     if not patterns["first"].search(m[0]):
         return False
-    before = text[text.rfind("\n", 0, m.start()) + 1 : m.start()]
-    behind = text[m.end() :].partition("\n")[0]
+    before = text[max(0, m.start() - NEAR) : m.start()].rpartition("\n")[2]
+    behind = text[m.end() : m.end() + NEAR].partition("\n")[0]
     alone = not before.strip(" \t-*•–") and not behind.strip(" \t.,!?;")
     return bool(
         alone or SEVERAL.search(m[0]) or patterns["told"].search(before) or patterns["teller"].match(behind)
