@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import OmgError
+from .errors import Locked, OmgError
 from .graph import Graph
 from .home import PATIENCE_S, Home
 from .reflect import Cycle, Progress, due, reflect
@@ -28,6 +28,7 @@ class Night:
     identity: str
     cycle: Cycle | None = None
     error: str = ""
+    busy: bool = False  # another process is at it
 
     def line(self) -> str:
         if self.cycle is None:
@@ -65,6 +66,9 @@ def nights(
         try:
             graph = home.graph(who)
             yield Night(who.key, one(home, graph, since, dry_run, progress(who.key)))
+        except Locked as e:
+            log.info("%s: left to whoever is at it: %s", who.key, e)
+            yield Night(who.key, error=str(e), busy=True)
         except OmgError as e:
             log.warning("%s: not reflected: %s", who.key, e)
             home.tell("reflection_failed", graph=who.key, error=str(e))
@@ -91,7 +95,7 @@ def background(home: Home, *, idle: bool) -> list[Night]:
         wanted = due(graph, home.config)
         if wanted == "now" or (wanted and idle):
             night = next(nights(home, who.key))
-            if night.cycle is None:
+            if night.cycle is None and not night.busy:
                 graph.update(lambda state: setattr(state, "changed_tokens", 0))
             done.append(night)
     return done

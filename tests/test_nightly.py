@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from omg import nightly
 from omg.cli import app
-from omg.graph import Graph
+from omg.graph import Graph, flock
 from omg.home import Home
 
 PEER = "agent:main:telegram:direct:7"
@@ -160,3 +160,17 @@ def test_notes_that_share_no_word_are_shown_together_where_their_vectors_are_clo
     assert any("doctor" in q.user and "physician" in q.user for q in model.history)
     assert graph.index.embed() == 0
     which.close()
+
+
+def test_a_graph_that_another_night_is_at_is_left_to_it_and_keeps_its_count(two_graphs: Path) -> None:
+    opened = home_at(two_graphs, observation_tokens=1000)
+    graph = graph_of(opened)
+    graph.update(lambda state: setattr(state, "changed_tokens", 1000))
+    with flock(graph.folder / "reflect.lock", "the Reflector"):
+        (night,) = nightly.background(opened, idle=True)
+        assert night.cycle is None and "locked" in night.error
+    assert graph.state().changed_tokens == 1000
+    assert not list(two_graphs.glob("events*"))  # nothing failed
+    (night,) = nightly.background(opened, idle=True)
+    assert night.cycle is not None
+    opened.close()
