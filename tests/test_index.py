@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from omg import embed, maps
@@ -280,6 +280,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, cuts=st.sets(st.integers(0, 11)), partial=st.booleans())
+@example(steps=[("save", "a", 0), ("save", "b", 3), ("save", "b", 0)], cuts={1}, partial=False)
 @settings(max_examples=40, deadline=None)
 def test_an_index_that_followed_every_change_equals_one_made_afterwards(
     tmp_path_factory, steps, cuts, partial

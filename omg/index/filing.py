@@ -116,8 +116,14 @@ class Filing:
         vectors.expect(
             self.db, [id for id, *text in rows["text"] if id not in was or was[id].text != tuple(text[:3])]
         )
+        found = {row[0] for row in rows["text"]}
         for id, *row in rows["note"]:
-            if id in was and (was[id].path, was[id].title) != (row[0], row[3]):
+            # What others show of it: where it is, and its title if a search may find it.
+            if id in was and (was[id].path, was[id].title, was[id].text is not None) != (
+                row[0],
+                row[3],
+                id in found,
+            ):
                 self.restless.update(
                     src for (src,) in self.db.execute("select src from link where dst = ?", (id,))
                 )
