@@ -64,8 +64,12 @@ def examine(home: Home, claw: OpenClaw | None) -> Iterator[Finding]:
     yield from check_gateway(home, claw)
     yield from check_home(home)
     for who in home.identities():
+        cut = list((home.folder / "graphs" / who.folder / "receipts").glob("*.open.json"))
         try:
-            yield from check_graph(home, home.graph(who))
+            graph = home.graph(who)
+            if cut and not any(file.exists() for file in cut):
+                yield Finding("note", "a cycle that a crash cut short was finished just now", who.key)
+            yield from check_graph(home, graph)
         except OmgError as e:  # one graph's trouble is not the others'
             yield Finding("fail", str(e), who.key)
 

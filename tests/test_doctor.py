@@ -8,6 +8,7 @@ from omg import doctor
 from omg.config import Config, Observation
 from omg.errors import BadNode
 from omg.home import Home
+from omg.receipt import Receipt
 
 
 @pytest.fixture
@@ -83,6 +84,18 @@ def test_a_receipt_that_cannot_be_read_is_a_finding_and_not_the_end_of_the_other
     (finding,) = found(with_it, file)
     assert finding.level == "fail" and "move it away" in finding.what
     assert any("the home takes" in f.what for f in found(with_it))
+    with_it.close()
+
+
+def test_a_cycle_that_a_crash_cut_short_is_finished_and_that_is_said(omg):
+    graph = omg.find()
+    (graph.folder / "receipts" / "20260101T000000-x.open.json").write_text(
+        Receipt("x", "edit", "2026").dumps()
+    )
+    omg.close()
+    with_it = Home(omg.config)
+    assert [f.level for f in found(with_it) if "cut short was finished" in f.what] == ["note"]
+    assert not [f for f in found(with_it) if "cut short" in f.what]
     with_it.close()
 
 
