@@ -37,7 +37,6 @@ import floor  # beside this script
 
 SESSION = "agent:main:main"
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-ROUNDS = 3  # of the cold sync, floor and library by turns; the least of each is what it costs
 
 
 def generated(notes: int, folder: Path) -> tuple[Path, Path]:
@@ -238,7 +237,7 @@ def rss_mb(pid: int) -> float:
 # --- the report
 
 
-def measure(notes: int, embedder: str, folder: Path) -> dict[str, Any]:
+def measure(notes: int, embedder: str, folder: Path, rounds: int) -> dict[str, Any]:
     root, questions = generated(notes, folder)
     home = Path(tempfile.mkdtemp(prefix="omg-", dir="/tmp"))  # a socket's path must be short
     from omg.identity import Identity
@@ -248,7 +247,7 @@ def measure(notes: int, embedder: str, folder: Path) -> dict[str, Any]:
     try:
         floors, colds = [], []
         child = [__file__, "--library", root, questions, file, embedder]
-        for last in (*[False] * (ROUNDS - 1), True):
+        for last in (*[False] * (rounds - 1), True):
             floors.append(lowest(root, questions, folder))
             for old in file.parent.glob("index.db*"):
                 old.unlink()
@@ -346,6 +345,9 @@ def main() -> None:
     )
     parser.add_argument("--notes", type=int, nargs="+", default=[1000, 10_000])
     parser.add_argument("--embedder", choices=("none", "static", "minilm"), default="static")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="cold syncs, by turns with the floor's; the least counts"
+    )
     parser.add_argument("--svg", type=Path, help="draw cost against size")
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
     parser.add_argument("--library", nargs=4, help=argparse.SUPPRESS)
@@ -358,7 +360,7 @@ def main() -> None:
     measured = []
     with tempfile.TemporaryDirectory(prefix="vaults-") as folder:
         for notes in args.notes:
-            measured.append(measure(notes, args.embedder, Path(folder)))
+            measured.append(measure(notes, args.embedder, Path(folder), args.rounds))
             show(measured[-1])
     if args.svg:
         args.svg.write_text(plot(measured), encoding="utf-8")
