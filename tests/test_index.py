@@ -281,6 +281,7 @@ STEPS = st.lists(
 
 @given(steps=STEPS, cuts=st.sets(st.integers(0, 11)), partial=st.booleans())
 @example(steps=[("save", "a", 0), ("save", "b", 3), ("save", "b", 0)], cuts={1}, partial=False)
+@example(steps=[("save", "b", 1), ("save", "x/a", 0), ("save", "a", 1)], cuts={1}, partial=True)
 @settings(max_examples=40, deadline=None)
 def test_an_index_that_followed_every_change_equals_one_made_afterwards(
     tmp_path_factory, steps, cuts, partial

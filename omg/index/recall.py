@@ -63,7 +63,7 @@ USED = 0.02
 class Candidate:
     score: float = 0.0  # of 1, the best
     status: str = "active"
-    path: str = "\x7f"  # the last resort between equals; of a note that only a link led to, after all others
+    path: str = ""  # the last resort between equals
     why: list[str] = field(default_factory=list)
 
 
@@ -231,8 +231,10 @@ def walked(db: sqlite3.Connection, pool: Pool, k: int) -> list[int]:
         sure = (pool[entry].score / top) ** 2
         for other, (worth, how) in linked(db, entry).items():
             steps.setdefault(other, []).append((sure * worth, f"{how} “{titles[entry]}”"))
+    led_to = rows_of(db, "select id, path, status from note where id in", steps.keys() - pool.keys())
+    pool |= {id: Candidate(path=path, status=status) for id, path, status in led_to}
     for id in steps.keys() - set(own):
-        candidate = pool.setdefault(id, Candidate())
+        candidate = pool[id]
         if candidate.status != "superseded":
             candidate.score += STEP * sum(worth for worth, _ in steps[id]) * (candidate.score + UNASKED * top)
             candidate.why.append(max(steps[id])[1])
