@@ -203,7 +203,7 @@ class Home:
                 continue
             try:
                 fresh += self._take(file.stem, turn)
-            except Locked as e:
+            except (Locked, NotFound) as e:  # NotFound: a vault on a drive that is not mounted
                 log.info("%s; its drop waits meanwhile", e)
                 continue
             file.unlink(missing_ok=True)
@@ -326,7 +326,7 @@ class Home:
                     done += self._work_on(
                         self.graph(who, wait_s=30 if force else PATIENCE_S), force, progress
                     )
-                except Locked as e:
+                except (Locked, NotFound) as e:
                     if force:
                         raise
                     log.info("%s; its turns wait meanwhile", e)

@@ -1,12 +1,13 @@
 """Old conversations through the real spool into real graphs."""
 
+import contextlib
 import json
 from pathlib import Path
 
 import pytest
 
 import omg
-from omg.config import Config
+from omg.config import Config, Observation
 from omg.home import Home
 from omg.importer import import_drops, read, read_all
 from omg.turn import read_drop
@@ -84,3 +85,33 @@ def test_no_secret_reaches_the_disk(home):
     files = [p for p in home.folder.rglob("*") if p.is_file()]
     assert files
     assert not any(key[i : i + 16].encode() in p.read_bytes() for p in files for i in range(0, 64, 8))
+
+
+def test_a_vault_on_a_drive_that_is_not_mounted_keeps_nobody_else_waiting(tmp_path):
+    config = Config(home=tmp_path / "home", observation=Observation(model="offline"))
+    people = [f"agent:main:telegram:direct:{id}" for id in ("111", "222")]
+
+    def say(home, text):
+        for n, session in enumerate(people):  # Alice's drop lies before Bob's
+            entry = {"entryId": f"{text}{n}", "message": {"role": "user", "content": text, "timestamp": NOON}}
+            drop = {"v": 1, "reason": "turn", "sessionKey": session, "entries": [entry]}
+            (home.folder / "spool" / f"{NOON + n:015d}-{n}.json").write_text(json.dumps(drop))
+
+    def opened():
+        return contextlib.closing(Home(config))
+
+    with opened() as home:
+        say(home, "I prefer tea.")
+        assert len(home.work(force=True)) == 2
+        vault = home.find(people[0]).vault.root
+    vault.rename(tmp_path / "drive")
+    vault.mkdir()
+    with opened() as home:
+        say(home, "I prefer short answers.")
+        assert len(home.work()) == 1  # Bob's
+        assert [file.stem[-1] for file in (home.folder / "spool").glob("*.json")] == ["0"]
+    vault.rmdir()
+    (tmp_path / "drive").rename(vault)
+    with opened() as home:
+        assert len(home.work()) == 1  # and Alice's, when it is back
+        assert not list((home.folder / "spool").glob("*.json"))
