@@ -44,6 +44,8 @@ STYLE = ".obsidian/snippets/omg.css"  # laid first: it tells our settings of Obs
 
 PATIENCE_S = 1.0  # how long the background waits for a vault that is locked: others' turns lie behind it
 
+# Of one graph, which costs the others nothing: locked, on a drive that is not mounted, a turn damaged on disk.
+OTHERS_TROUBLE = (Locked, NotFound, BadInput)
 URGENT = ("compaction", "reset", "remember")  # reasons for which nothing waits
 
 
@@ -203,7 +205,7 @@ class Home:
                 continue
             try:
                 fresh += self._take(file.stem, turn)
-            except (Locked, NotFound) as e:  # NotFound: a vault on a drive that is not mounted
+            except OTHERS_TROUBLE as e:
                 log.info("%s; its drop waits meanwhile", e)
                 continue
             file.unlink(missing_ok=True)
@@ -326,7 +328,7 @@ class Home:
                     done += self._work_on(
                         self.graph(who, wait_s=30 if force else PATIENCE_S), force, progress
                     )
-                except (Locked, NotFound) as e:
+                except OTHERS_TROUBLE as e:
                     if force:
                         raise
                     log.info("%s; its turns wait meanwhile", e)

@@ -87,15 +87,38 @@ def test_no_secret_reaches_the_disk(home):
     assert not any(key[i : i + 16].encode() in p.read_bytes() for p in files for i in range(0, 64, 8))
 
 
+PEOPLE = [f"agent:main:telegram:direct:{id}" for id in ("111", "222")]
+
+
+def say(home, text):
+    """Alice and Bob say *text*; her drop lies before his."""
+    for n, session in enumerate(PEOPLE):
+        entry = {"entryId": f"{text}{n}", "message": {"role": "user", "content": text, "timestamp": NOON}}
+        drop = {"v": 1, "reason": "turn", "sessionKey": session, "entries": [entry]}
+        (home.folder / "spool" / f"{NOON + n:015d}-{n}.json").write_text(json.dumps(drop))
+
+
+def test_a_turn_that_the_disk_damaged_keeps_nobody_else_waiting(tmp_path):
+    with contextlib.closing(
+        Home(Config(home=tmp_path / "home", observation=Observation(model="offline")))
+    ) as home:
+        say(home, "I prefer tea.")
+        home.take_in()
+        (damaged,) = [p.file for p in home.find(PEOPLE[0]).pending()]
+        whole = damaged.read_bytes()
+        damaged.write_bytes(whole[:50])
+    with contextlib.closing(
+        Home(Config(home=tmp_path / "home", observation=Observation(model="offline", buffer_tokens="turn")))
+    ) as home:
+        say(home, "I prefer short answers.")
+        assert len(home.work()) == 1  # Bob's
+        damaged.write_bytes(whole)
+        assert len(home.work()) == 1
+        assert not list((home.folder / "spool").glob("*.json"))
+
+
 def test_a_vault_on_a_drive_that_is_not_mounted_keeps_nobody_else_waiting(tmp_path):
     config = Config(home=tmp_path / "home", observation=Observation(model="offline"))
-    people = [f"agent:main:telegram:direct:{id}" for id in ("111", "222")]
-
-    def say(home, text):
-        for n, session in enumerate(people):  # Alice's drop lies before Bob's
-            entry = {"entryId": f"{text}{n}", "message": {"role": "user", "content": text, "timestamp": NOON}}
-            drop = {"v": 1, "reason": "turn", "sessionKey": session, "entries": [entry]}
-            (home.folder / "spool" / f"{NOON + n:015d}-{n}.json").write_text(json.dumps(drop))
 
     def opened():
         return contextlib.closing(Home(config))
@@ -103,7 +126,7 @@ def test_a_vault_on_a_drive_that_is_not_mounted_keeps_nobody_else_waiting(tmp_pa
     with opened() as home:
         say(home, "I prefer tea.")
         assert len(home.work(force=True)) == 2
-        vault = home.find(people[0]).vault.root
+        vault = home.find(PEOPLE[0]).vault.root
     vault.rename(tmp_path / "drive")
     vault.mkdir()
     with opened() as home:
