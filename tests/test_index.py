@@ -666,7 +666,23 @@ def make_older(file):
     db.close()
 
 
-@pytest.mark.parametrize("ruin", [ruin_with_text, ruin_the_middle, truncate, empty, make_older, os.unlink])
+def ruin_some_words(file):
+    data = file.read_bytes()
+    assert b"alpha number" in data
+    file.write_bytes(data.replace(b"alpha number", b"alph\xff number"))
+
+
+def ruin_a_table_of_words(file):
+    db = sqlite3.connect(file)
+    db.execute("drop table note_fts_config")
+    db.commit()
+    db.close()
+
+
+RUINS = [ruin_with_text, ruin_the_middle, ruin_some_words, truncate, empty, make_older, os.unlink]
+
+
+@pytest.mark.parametrize("ruin", [*RUINS, ruin_a_table_of_words])
 @pytest.mark.parametrize("open_meanwhile", [True, False])
 def test_an_index_that_is_of_no_use_is_made_anew_with_one_line(vault, tmp_path, caplog, ruin, open_meanwhile):
     file = tmp_path / "index.db"
@@ -693,6 +709,7 @@ def test_an_index_that_is_of_no_use_is_made_anew_with_one_line(vault, tmp_path, 
     assert [m.id for m, _, _ in index.search_raw("zanzibar")] == ["m1"]
     if ruin is not os.unlink or open_meanwhile:
         assert len(lines_of(caplog)) == 1 and str(file) in lines_of(caplog)[0]
+        assert "number" not in lines_of(caplog)[0]
     index.close()
 
 

@@ -353,18 +353,22 @@ def inode_of(file: Path) -> int:
 
 
 def reason(e: sqlite3.DatabaseError) -> str:
-    return f"it could not be used ({e})"
+    return (
+        f"it could not be used ({str(e).partition(' with text ')[0]})"  # else what a note says is in the log
+    )
 
 
 # Result codes of sqlite that say the file is of no use: busy and locked (for too long), corrupt, not a database;
 # and, of I/O errors, those of reading. A disk that is full, or a file that may not be opened, says nothing of it.
 UNUSABLE, UNREADABLE = {5, 6, 11, 26}, {266, 522}
+# What has no code of its own: a table that is gone, or one of full text that is in pieces; text that is none.
+BROKEN = ("no such table", "vtable constructor failed", "Could not decode to UTF-8")
 BARRED = {8, 10, 13, 14}  # read-only, I/O, full, cannot open
 
 
 def unusable(e: sqlite3.DatabaseError) -> bool:
     code = getattr(e, "sqlite_errorcode", 0)
-    told = code & 0xFF in UNUSABLE or code in UNREADABLE or "no such table" in str(e)
+    told = code & 0xFF in UNUSABLE or code in UNREADABLE or str(e).startswith(BROKEN)
     return told or isinstance(e, sqlite3.IntegrityError)
 
 
