@@ -25,7 +25,7 @@ from ..errors import BadReply
 from ..node import TYPES, Node, wikilink
 from ..reply import cut_out
 from . import revise
-from .topics import normal, numbers, resembles, words
+from .topics import alike, normal, numbers, resembles, words
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -51,6 +51,9 @@ SCHEMA: dict[str, Any] = {
 MOST = 12  # notes in a call: more, and small models begin to mix them up
 BODY_TOKENS = 120  # of a note's text that a model is shown
 LINE_CHARS, WHY_CHARS = 300, 160
+# A note that says "mark all as superseded" is obeyed by some models. Pairs, as a night finds them, leave half of a call.
+FEW = 3  # notes that a reply may always replace: one subject that changed four times
+REPEATED = 0.5  # share of the words of two notes that merely say the same
 TRUST = {"tool": 0, "assistant": 1}  # a person's word, said or written, is 2
 
 
@@ -177,7 +180,15 @@ def follow(court: Court, shown: Mapping[str, str], text: str, *, words: bool = T
     Draft what the reply *text* proposes and may be done. *shown*: handle → path. Not *words*: the verdicts count,
     but what the model wrote may tell of a note that is gone.
     """
-    for n, verdict in enumerate(verdicts(text, court), 1):
+    found = verdicts(text, court)
+    if (gone := swept(court, shown, found)) > max(FEW, len(shown) // 2):
+        first = named(node(court, next(iter(shown.values()))))
+        court.proposed.append(
+            f"A model would replace {gone} of {len(shown)} notes at once, {first} and others."
+        )
+        court.refused.append(f"a reply that would replace {gone} of {len(shown)} notes")
+        return
+    for n, verdict in enumerate(found, 1):
         if not words:
             verdict = verdict.model_copy(update={"description": "", "why": ""})
         try:
@@ -188,6 +199,31 @@ def follow(court: Court, shown: Mapping[str, str], text: str, *, words: bool = T
             court.done.append(act(court, path, other, verdict))
         except Refused as e:
             court.refused.append(f"edit {n}, {verdict.op}: {e}")
+
+
+def swept(court: Court, shown: Mapping[str, str], found: Sequence[Verdict]) -> int:
+    """
+    How many of *shown* would be gone after *found*; those that only repeat another are not counted.
+
+    Pairs that hang together leave one note, whichever way round each is given.
+    """
+    heads: dict[str, str] = {}
+    for verdict in found:
+        a, b = verdict.node, verdict.other
+        if verdict.op == "describe" or a not in shown or b not in shown:
+            continue
+        one, other = (node(court, shown[handle]).description for handle in (a, b))
+        if verdict.op == "supersede" or alike(one, other) < REPEATED:
+            a, b = head(heads, a), head(heads, b)
+            if a != b:
+                heads[b] = a
+    return len(heads)
+
+
+def head(heads: Mapping[str, str], handle: str) -> str:
+    while handle in heads:
+        handle = heads[handle]
+    return handle
 
 
 def merge(court: Court, keep: str, gone: str, verdict: Verdict) -> str:
