@@ -18,13 +18,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from . import forget as forgetting
-from .edit import Edit, Plan, one_line
+from .edit import Edit, Plan, one_line, spelled
 from .errors import BadInput, BadNode, NotFound
 from .graph import Graph
 from .home import Home
 from .index import Entry
 from .node import TYPES, Node
-from .node.markdown import without_code
+from .node.markdown import slugify, without_code
 from .receipt import Change, Outcome, Receipt, commit, find, history, replay, undo
 from .reflect import revise
 from .reflect.seen import UNDONE
@@ -210,8 +210,10 @@ def rename(graph: Graph, path: str, new_name: str, now: datetime) -> Done:
             raise BadInput(f"{target} exists already; merge the two, or take another name")
         before = graph.vault.text(path)
         node = graph.vault.read(path)
-        former = tuple(a for a in dict.fromkeys((*node.aliases, path)) if a != target)
-        plan.amend(path, aliases=former)
+        name = leaf(target)
+        title = spelled(name, target) if name != slugify(name) else ()  # "iPhone", and not "IPhone"
+        names = dict.fromkeys((*title, *node.aliases, path))
+        plan.amend(path, aliases=tuple(alias for alias in names if alias != target))
         draft = plan.drafts[path]
         # For the maps: the note stands at its new place, and no longer at the old.
         there = replace(draft.node, path=target)
@@ -224,9 +226,11 @@ def rename(graph: Graph, path: str, new_name: str, now: datetime) -> Done:
             was = graph.vault.text(other)
             change = changes.get(other) or Change(other, was, was, theirs=not untouched(graph, other))
             changes[other] = replace(change, after=relinked(graph, change.after or "", path, target))
+        # Kept on both sides: it is theirs, and as private, again if this is undone.
+        kept: dict[str, Any] = {"theirs": not draft.ours, "mode": graph.vault.mode(path)}
         moved = [
-            Change(target, None, relinked(graph, draft.text, path, target), theirs=not draft.ours),
-            Change(path, before, None, theirs=not draft.ours),  # and theirs again if this is undone
+            Change(target, None, relinked(graph, draft.text, path, target), **kept),
+            Change(path, before, None, **kept),
         ]
         moved += [c for c in changes.values() if c.after != c.before and c.path != path]
         return written(graph, target, receipt(plan, now, f"renamed {path} to {target}", moved))

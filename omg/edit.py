@@ -386,7 +386,8 @@ class Plan:
 
     def counts(self) -> dict[str, int]:
         """MOC path → active notes it lists, before the drafts."""
-        return self.graph.index.moc_counts()
+        loops = [e for e in self.indexed(maps.OPEN_LOOPS) if e.type in LISTED]  # at home on other maps
+        return {**self.graph.index.moc_counts(), maps.OPEN_LOOPS: len(loops)}
 
     def entries(self) -> list[Entry]:
         """The active drafts, in the order they were begun."""
@@ -441,9 +442,9 @@ def one_line(text: str) -> str:
 def spelled(title: str, path: str) -> tuple[str, ...]:
     """*title* as an alias, where the name of its file cannot spell it: "Maria's iPhone", "GraphQL"."""
     title, name = one_line(re.sub(r"[\[\]|\\]", " ", title)), path.rpartition("/")[2]
-    number = name.removeprefix(slugify(title)).strip("-")  # of a second note by this title
-    title += f" {number}" if number else ""
-    fits = len(title) <= LONGEST_TITLE and slugify(title) == name
+    if number := re.fullmatch(re.escape(slugify(title)) + r"-(\d+)", name):  # a second note by this title
+        title += f" {number[1]}"
+    fits = len(title) <= LONGEST_TITLE and name in (title, slugify(title))
     return (title,) if fits and Node(path, "", "", "").title != title else ()
 
 

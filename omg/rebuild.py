@@ -120,7 +120,8 @@ def carry(graph: Graph, folder: Path) -> None:
         if before.get(path) != now[path]:
             target = folder / "vault" / f"{path}.md"
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(graph.vault.file(path), target)
+            target.unlink(missing_ok=True)  # it may be read-only, which a copy would not get past
+            shutil.copy(graph.vault.file(path), target)  # with its mode
     write_private(log, json.dumps(now))
     drop_deleted(graph, Vault(folder / "vault"), now)
 
@@ -134,14 +135,14 @@ def drop_deleted(graph: Graph, new: Vault, kept: Collection[str]) -> None:
 
 
 def theirs(graph: Graph) -> Iterator[str]:
-    """Notes that a person made or touched, and whatever we cannot read."""
+    """Notes that a person made, touched or made read-only, and whatever we cannot read."""
     for path in graph.vault.paths():
         data = graph.vault.bytes(path) or b""
         try:
             made_by_hand = parse(data.decode("utf-8"), path).origin == "human"
         except (BadNode, UnicodeDecodeError):
             made_by_hand = True
-        if made_by_hand or not graph.vault.ours(data):
+        if made_by_hand or graph.vault.read_only(path) or not graph.vault.ours(data):
             yield path
 
 

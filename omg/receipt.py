@@ -44,6 +44,7 @@ class Change:
     after: str | None  # None: the file goes
     rebase: Rebase = Rebase()
     theirs: bool = False  # a person's note, amended: it stays theirs, and is never rendered anew
+    mode: int | None = None  # who may read the file, if the change makes one; None: as new files are
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ def apply(graph: Graph, change: Change, outcome: Outcome) -> None:
                     assert before is not None
                     vault.remove(change.path, before)
                 else:
-                    vault.write(change.path, after, before)
+                    vault.write(change.path, after, before, change.mode)
                     own(graph, change, after)
                 return outcome.written.append(change.path)
             if now is None and not generated(change):

@@ -8,6 +8,7 @@ import pytest
 
 from omg import curate, observe, rebuild
 from omg.config import Config, Observation
+from omg.doctor import check_graph
 from omg.edit import Edit
 from omg.errors import BadInput, Locked, NotFound, OmgError
 from omg.graph import flock
@@ -56,6 +57,15 @@ def test_a_new_note_is_on_its_map_and_is_the_persons(graph):
     node = graph.vault.read(path)
     assert (node.origin, node.description) == ("human", "The router is in the attic.")
     assert "[[nodes/fact/router" in graph.vault.text("mocs/moc-facts")
+
+
+def test_the_index_goes_on_counting_the_open_loops_when_another_note_is_written(omg, graph):
+    say(omg, "I have a dentist appointment on 2026-12-24.")
+    line = "[[mocs/moc-open-loops|Open loops]] (1)"
+    assert line in graph.vault.text("index")
+    curate.new(graph, "fact", "Router", "The router is in the attic.", NOW)
+    assert line in graph.vault.text("index")
+    assert not [f for f in check_graph(omg, graph) if "out of date" in f.what]
 
 
 def test_an_unknown_type_is_answered_with_the_nearest(graph):
@@ -397,6 +407,35 @@ def test_a_rename_follows_links_in_every_form_and_shows_what_they_showed(graph):
     assert curate.found(graph, "router") == new
     assert "[[nodes/fact/gadget|Gadget]]" in graph.vault.text("mocs/moc-facts")
     assert f"wrote {path}" in [r.summary[0] for r in curate.cycles(graph, new)]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_a_rename_and_its_undoing_leave_a_note_as_private_as_it_was(graph, mode):
+    path = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    graph.vault.file(path).chmod(mode)
+    done = curate.rename(graph, path, "gadget", NOW)
+    assert graph.vault.mode(done.path) == mode
+    curate.take_back(graph, done.cycle, NOW)
+    assert graph.vault.mode(path) == mode
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "alias"),
+    [
+        ("iPhone", "iPhone", True),
+        ("Maria's e-bike", "Maria's e-bike", True),
+        ("Maria's bike", "Maria's bike", False),
+        ("e-bike", "E bike", False),
+        ("nodes/project/macOS", "macOS", True),
+    ],
+)
+def test_a_new_name_is_the_title_as_it_was_typed(graph, name, title, alias):
+    path = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    new = curate.rename(graph, path, name, NOW).path
+    node = graph.vault.read(new)
+    assert (node.title, node.aliases) == (title, (title, path) if alias else (path,))
+    assert graph.index.entry(new).title == title
+    assert f"[[{new}|{title}]]" in graph.vault.text("mocs/moc-facts")
 
 
 @pytest.mark.parametrize("name", ["../x", ".hidden", "a|b", "a[b", "x#y", "", "nodes/../../x", "a\\b"])

@@ -71,6 +71,22 @@ def test_a_persons_note_edit_and_deletion_outlive_it(omg):
     assert graph.vault.bytes(deleted) is None
 
 
+def test_a_read_only_note_counts_as_touched_and_stays_as_it_is_mode_and_all(omg):
+    graph = omg.find(MAIN)
+    locked, private = path_of(graph, "checklists"), path_of(graph, "peanuts")
+    file = graph.vault.file(private)
+    file.write_text(file.read_text() + "\nand mine\n")
+    file.chmod(0o600)
+    graph.vault.file(locked).chmod(0o444)
+    before = {path: (graph.vault.bytes(path), graph.vault.mode(path)) for path in (locked, private)}
+    assert set(rebuild.theirs(graph)) >= {locked, private}
+    built(omg, graph)
+    file.write_text(file.read_text() + "\nand more\n")  # it is brought once more
+    before[private] = (file.read_bytes(), 0o600)
+    rebuild.swap(graph, NOW)
+    assert {path: (graph.vault.bytes(path), graph.vault.mode(path)) for path in before} == before
+
+
 def test_a_swap_cut_short_is_finished(omg, monkeypatch):
     graph = omg.find(MAIN)
     built(omg, graph)

@@ -255,7 +255,8 @@ def show(
             return say({"node": node, "backlinks": back, "messages": messages}, True, "")
         print(graph.vault.text(path).rstrip())
         print("\nLinked from:", ", ".join(back) or "nothing")
-        print("\nIt was said:")
+        if messages:
+            print("\nIt was said:")
         for m in messages:
             print(f"  {day(m.timestamp)} {m.role}: {m.text[:300]}")
 

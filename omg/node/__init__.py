@@ -120,7 +120,7 @@ class Node:
         name = self.path.rpartition("/")[2]
         if re.match(r"\d{4}-", name):  # 2026-W08, 2026-03-05
             return name
-        spelled = next((alias for alias in self.aliases if slugify(alias) == name), "")
+        spelled = next((alias for alias in self.aliases if name in (alias, slugify(alias))), "")
         words = spelled or re.sub(r"[-_]+", " ", name).strip() or name
         return spelled or words[0].upper() + words[1:]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -120,9 +121,18 @@ class Vault:
 
     # --- writing
 
-    def write(self, path: str, data: Bytes, was: Bytes | None) -> None:
+    def mode(self, path: str) -> int:
+        """The permission bits of a note. Raises NotFound."""
+        try:
+            return stat.S_IMODE(self.file(path).stat().st_mode)
+        except FileNotFoundError as e:
+            raise NotFound(f"{path}.md: no such note in {self.root}") from e
+
+    def write(self, path: str, data: Bytes, was: Bytes | None, mode: int | None = None) -> None:
         """
         Put *data* in the place of *was*, the bytes as the caller read them (None: there was no file).
+
+        A file keeps its permissions; a new one gets *mode*, or what the system gives new files.
 
         Raises Stale, and nothing is written, if the file is not *was* any more, or if it would be a new one
         whose name differs from another's only in case: on most desktops these two are one file.
@@ -137,7 +147,7 @@ class Vault:
         # In the other order our own bytes would pass for a person's.
         self._written.note(path, digest(data))
         try:
-            put(file, data, was)
+            put(file, data, was, mode)
         except BaseException:
             self._written.note(path, before)
             raise

@@ -63,8 +63,12 @@ def digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def put(file: Path, data: bytes, was: bytes | None) -> None:
-    """Make *data* the content of *file*: a reader, or a crash, sees what was or what is. Raises Stale."""
+def put(file: Path, data: bytes, was: bytes | None, mode: int | None = None) -> None:
+    """
+    Make *data* the content of *file*: a reader, or a crash, sees what was or what is. Raises Stale.
+
+    A file that is there keeps its mode; *mode* is for a new one.
+    """
     missing = list(takewhile(lambda folder: not folder.exists(), file.parents))
     tmp = file.with_name(f".omg-{secrets.token_hex(4)}.tmp")
     try:
@@ -72,7 +76,9 @@ def put(file: Path, data: bytes, was: bytes | None) -> None:
             folder.mkdir(exist_ok=True)
         with os.fdopen(os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as f:
             with suppress(FileNotFoundError):
-                os.fchmod(f.fileno(), stat.S_IMODE(file.stat().st_mode))
+                mode = stat.S_IMODE(file.stat().st_mode)
+            if mode is not None:
+                os.fchmod(f.fileno(), mode)
             f.write(data)
             f.flush()
             os.fsync(f.fileno())
