@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import json
 import logging
-import secrets
-import shutil
 import sqlite3
 import threading
 import time
@@ -24,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from . import dates, events, forget, identity, inbox, pace, rebuild
-from .config import Config, shared
+from .config import Config
 from .edit import Plan
 from .embed import Embedder
 from .errors import BadInput, BadNode, BadReply, Locked, ModelError, NotFound, OverBudget, Stale
+from .furnish import furnish
 from .graph import Graph, Pending, State, flock, write_private
 from .identity import Identity
 from .index import Index, Synced, barred
@@ -36,11 +35,9 @@ from .observe import Observed, Observer, batches, observe
 from .receipt import Receipt, commit, replay
 from .turn import Turn, read_drop
 from .turn.redact import redact
-from .vault import FORMS, Vault
+from .vault import Vault
 
 log = logging.getLogger(__name__)
-
-STYLE = ".obsidian/snippets/omg.css"  # laid first: it tells our settings of Obsidian from the person's own
 
 PATIENCE_S = 1.0  # how long the background waits for a vault that is locked: others' turns lie behind it
 
@@ -451,45 +448,6 @@ class Home:
 
 def fields_of(turn: Turn) -> dict[str, Any]:
     return {name: getattr(turn, name) for name in turn.__slots__}
-
-
-def furnish(graph: Graph, *, again: bool = False) -> None:
-    """
-    Lay the template into a vault that OMG has not written to; with *again* into any. It is for what is missing:
-    what is there already is never touched, and an `.obsidian/` of the person's own is not added to.
-
-    The index note comes last: where a crash stopped this, the next opening goes on.
-    """
-    root, template = graph.vault.root, shared("vault_template")
-    known = (graph.folder / "written.jsonl").exists()
-    if known and graph.vault.wrote("index") and next(graph.vault.paths(), None) is None:
-        # A drive that is not mounted, a sync that has not begun: not a person who deleted all there is.
-        raise NotFound(
-            f"{root}: the vault is empty, and it had notes; bring them back, or to begin anew "
-            f"delete {graph.folder / 'written.jsonl'}"
-        )
-    if known and (root / "index.md").exists() and not again:
-        return
-    theirs = (root / ".obsidian").exists() and not (root / STYLE).exists()
-    for source in sorted(
-        template.rglob("*"), key=lambda p: (p == template / "index.md", p != template / STYLE, p)
-    ):
-        below = source.relative_to(template)
-        target = root / below
-        if theirs and below.parts[0] == ".obsidian":
-            continue
-        if source.is_dir():
-            target.mkdir(parents=True, exist_ok=True)
-        elif not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            path = below.with_suffix("").as_posix()
-            if source.suffix == ".md" and not path.startswith((".", FORMS)):
-                graph.vault.write(path, source.read_bytes(), None)
-                graph.vault.remember(path, source.read_bytes())
-            else:
-                whole = root / f".omg-{secrets.token_hex(4)}.tmp"  # where `settle` finds what a crash leaves
-                shutil.copyfile(source, whole)
-                whole.replace(target)
 
 
 def moves(graph: Graph, synced: Synced, now: datetime) -> Receipt:

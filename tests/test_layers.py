@@ -16,7 +16,7 @@ LAYERS = [
     {"llm", "vault"},  # files | the outside world
     {"index"},  # derived
     {"graph", "offline"},
-    {"events", "graphpage", "inbox", "maps", "pace", "receipt"},
+    {"events", "furnish", "graphpage", "inbox", "maps", "pace", "receipt"},
     {"edit", "inject", "traces"},
     {"forget", "reply"},
     {"observe", "reflect"},  # the verbs; inject is the third

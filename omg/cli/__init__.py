@@ -64,7 +64,7 @@ def init(
 ) -> None:
     """Make a home and a vault from the template; what is there already stays as it is."""
     from .. import identity as identities
-    from ..home import furnish
+    from ..furnish import furnish
 
     config = configuration.load()
     who = identities.of(identity, links=config.identity.links)
