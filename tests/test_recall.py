@@ -138,6 +138,11 @@ def test_names_numbers_and_rare_words_survive(remember, text, query):
         ("वह हिन्दी सीख रही है", "हिन्दी"),
         ("Ζει στην Αθήνα.", "Αθήνας"),
         ("Er wohnt in der Königstraße.", "königstraße"),
+        ("Er wohnt in der Königstraße.", "konigstrasse"),
+        ("Łukasz Żółć hat angerufen.", "Lukasz Zolc"),
+        ("Zadzwonił Lukasz.", "Łukasz"),
+        ("Søren bor i Ærøskøbing.", "soren aeroskobing"),
+        ("Hún heitir Þóra Guðmundsdóttir.", "Thora Gudmundsdottir"),
     ],
 )
 def test_other_scripts_find_what_they_say(remember, text, query):
@@ -148,6 +153,15 @@ def test_other_scripts_find_what_they_say(remember, text, query):
         )
     }
     assert remember({"this": text, **others})(query)[:1] == ["this"]
+
+
+@pytest.mark.parametrize(
+    "text, query, quoted",
+    [("我妹妹住在柏林。", "柏林", "“柏林”"), ("コーヒーを飲みます。", "コーヒー", "“コーヒー”"), ("ฉันชอบกินส้มตำ", "ส้มตำ", "“ส้มต"),
+     ("저는 한국어를 공부합니다.", "한국어", "“한국어”")],
+)  # fmt: skip
+def test_why_quotes_words_of_any_script_in_one_piece(remember, text, query, quoted):
+    assert quoted in remember({"this": text})(query, hits=True)[0].why
 
 
 def test_stop_words_do_not_outweigh_what_is_asked(remember):

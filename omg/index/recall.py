@@ -27,7 +27,7 @@ from . import entries
 from .entries import Hit
 from .names import LINK, PROSE
 from .store import NOTE, rows_of
-from .terms import Term, terms
+from .terms import Term, legible, terms
 
 if TYPE_CHECKING:
     from .vectors import Near
@@ -354,7 +354,8 @@ def matching(db: sqlite3.Connection, ids: Sequence[int], question: Question) -> 
                         known.add(word.lower())
                         seen.setdefault(PLACES[column], {})[word.lower()] = word
             found[id] = [
-                place.format(", ".join(f"“{w}”" for w in words.values())) for place, words in seen.items()
+                place.format(", ".join(f"“{legible(w)}”" for w in words.values()))
+                for place, words in seen.items()
             ]
     return found
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from .terms import TOKENIZER
 
-VERSION = 2  # of the tables below and of what is in their columns: with another, the file is made anew
+VERSION = 3  # of the tables below and of what is in their columns: with another, the file is made anew
 KEPT_NEVER = -1  # the generation of a connection for one use
 CACHE_KIB = 16_000  # of pages, for each reader; the system's cache has the rest
 

@@ -44,6 +44,7 @@ CHUNK = re.compile(r"\S+")
 UNSPACED = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 UNSPACED += "\u1100-\u11ff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 RUN = re.compile(f"[{UNSPACED}]+")
+SPACED = re.compile(f"(?<=[{UNSPACED}]) (?=[{UNSPACED}])")
 # Letters and digits, as the tokenizer sees them; Python's \w leaves out the marks that Indic words are full of.
 LETTER = rf"[^\W_{UNSPACED}]|[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0dff]"
 WORD = re.compile(f"(?:{LETTER})+")
@@ -57,19 +58,31 @@ ARTICLE = re.compile(
 MARKS = re.compile(
     "[\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]"
 )  # vowel points of Hebrew and Arabic
+# Letters that Unicode does not take apart into one of a keyboard's and a mark: Łukasz, Straße, Þórshöfn.
+LATIN = dict(zip("łŁøØđĐðÐħĦıŧŦ", "lLoOdDdDhHitT", strict=True))
+LATIN |= {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "Th"}
+KEYBOARD = str.maketrans(LATIN)
 # Scripts whose words end in cases that Porter, which is for English, does not know.
 INFLECTED = re.compile("[\u0370-\u03ff\u0400-\u052f\u0531-\u058f\u0590-\u06ff\u0900-\u0dff\u10a0-\u10ff]")
 
 
 def fold(text: str) -> str:
-    """*text* in one form: compatible characters made equal, Arabic without points and article, Han and the like spaced."""
+    """
+    *text* in one form: compatible characters made equal, Latin letters a keyboard has, Arabic without points and
+    article, Han and the like spaced.
+    """
     if text.isascii():
         return text
-    text = unicodedata.normalize("NFKC", text).replace("’", "'")
+    text = unicodedata.normalize("NFKC", text).replace("’", "'").translate(KEYBOARD)
     text = ARABIC.sub(
         lambda word: ARTICLE.sub("", MARKS.sub("", word[0]).translate(ARABIC_FORMS)), MARKS.sub("", text)
     )
     return RUN.sub(lambda run: f" {' '.join(run[0])} ", text)
+
+
+def legible(folded: str) -> str:
+    """*folded* as a person reads it: what `fold` took apart in one piece again."""
+    return SPACED.sub("", folded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +123,7 @@ def of_chunk(chunk: str, first: bool) -> list[Term]:
         elif not dropped(part, chunk, first):
             found.append(Term(matched(fold(part)), part))
     if len(parts) > 1 and "/" not in chunk and not RUN.search(chunk):  # node.js, 3.5, to-do: also as one
-        found.append(Term(quoted(" ".join(parts)), chunk.strip(".,;:!?()\"'")))
+        found.append(Term(quoted(fold(" ".join(parts))), chunk.strip(".,;:!?()\"'")))
     return found
 
 
