@@ -218,7 +218,7 @@ def message_by_message(shown: Shown, ask: Ask, config: Config, agent: str) -> It
         reply = ask(Question(prompt("observe-turnwise", config, agent), line, schema, "observe", agent))
         try:
             facts = json.loads(reply.text[reply.text.index("{") : reply.text.rindex("}") + 1])["facts"]
-        except (ValueError, KeyError, TypeError) as e:
+        except (ValueError, KeyError, TypeError, RecursionError) as e:
             failed = e
             continue
         read += 1

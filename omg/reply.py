@@ -195,6 +195,13 @@ def cut_out(text: str, key: str = "edits", mark: str = "op") -> dict[str, Any]:
 
     *mark* is a key that every item of the list under *key* has.
     """
+    try:
+        return found_in(text, key, mark)
+    except RecursionError as e:
+        raise BadReply("the reply nests brackets without end; it was not used") from e
+
+
+def found_in(text: str, key: str, mark: str) -> dict[str, Any]:
     decoder = json.JSONDecoder(strict=False)
     for start in (m.start() for m in re.finditer(r"\{", text)):
         try:

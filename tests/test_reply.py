@@ -59,6 +59,12 @@ def test_json_is_found_whatever_stands_around_it(around):
     assert understand(text, SHOWN).edits[0].description == "Prefers short checklists."
 
 
+@pytest.mark.parametrize("start", ["[", '{"a":', '{"edits": [[', '{"edits": [{"op":'])
+def test_a_reply_that_nests_without_end_is_a_bad_reply_like_any_other(start):
+    with pytest.raises(BadReply, match="without end"):
+        cut_out(start + start[-1].replace(":", '{"a":') * 100_000)
+
+
 def test_of_a_truncated_reply_the_whole_edits_are_kept():
     text = json.dumps({"edits": [edit(), edit(title="Second", description='Likes {braces} and "quotes".')]})
     whole = len(json.dumps({"edits": [edit()]})) - 2
