@@ -1015,6 +1015,23 @@ def test_a_long_map_of_a_persons_own_notes_stays_long(graph: Graph) -> None:
     assert notes == []
 
 
+def test_a_few_notes_among_a_persons_many_are_given_no_topics_of_their_own(graph: Graph) -> None:
+    for n in range(12):
+        path = f"nodes/fact/garden-{n}"
+        file = graph.vault.file(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(render(note(path, f"The garden and its tomatoes, item {n}.", MONDAY)))
+    said = ["Xylophones are made in Prague.", "Maya lives in Lisbon.", "The rent is 900 euros."]
+    said += ["Tea comes from Assam.", "Ines swims at Faro.", "The lamp was mended."]
+    ours = [
+        note(f"nodes/fact/own-{n}", line, MONDAY + (40 * DAY if n > 3 else 0 * DAY))
+        for n, line in enumerate(said)
+    ]
+    put(graph, ours)
+    assert night(graph, moc_entries=12).counts["split"] == 0
+    assert all(graph.vault.read(n.path).links[0] == "mocs/moc-facts" for n in ours)
+
+
 def test_a_new_note_is_filed_under_the_topic_it_belongs_to_and_the_log_says_so(graph: Graph) -> None:
     put(
         graph,
