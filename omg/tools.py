@@ -113,7 +113,7 @@ def mapping(body: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def limit(value: object, default: int) -> int:
-    return max(1, min(int(value), 20)) if isinstance(value, int | float) else default
+    return int(max(1, min(value, 20))) if isinstance(value, int | float) and value == value else default
 
 
 def search(home: Home, graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:

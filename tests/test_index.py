@@ -632,6 +632,21 @@ def test_minilm_finds_what_shares_no_word_with_the_question(vault, tmp_path):
     assert model.dim == 384
 
 
+def test_a_question_about_days_alone_is_answered_by_those_days_and_not_by_what_sounds_like_it(
+    vault, tmp_path
+):
+    save(vault, "then", "Bought a boiler.", event="2026-03-09")
+    save(vault, "sounds", "What did you do, and what did I not do? Yesterday, a song.")
+    index = Index(tmp_path / "v.db", Letters())
+    index.sync(vault)
+    while index.embed():
+        pass
+    for question in ("yesterday", "What did I do yesterday?"):
+        assert found(index, question) == ["then"]
+    assert found(index, "What about the song yesterday?")[0] == "sounds"
+    index.close()
+
+
 # --- what may happen to the file
 
 

@@ -273,6 +273,8 @@ def test_the_corpus_is_the_sessions_own(agent: Agent) -> None:
         {"query": 3, "limit": "x"},
         {"id": ["a"]},
         {"query": "\"' OR *", "limit": -1},
+        {"query": "alpha", "limit": float("nan")},
+        {"query": "alpha", "limit": float("inf")},
         {"code": "zzz"},
     ],
 )

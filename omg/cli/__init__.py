@@ -187,7 +187,7 @@ def observe(
 @app.command()
 def search(
     query: Annotated[str, typer.Argument(help="What to look for, in plain words.")],
-    k: Annotated[int, typer.Option("-k", help="How many.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 10,
     raw: Annotated[
         bool, typer.Option("--raw", help="Search the archived messages instead of the notes.")
     ] = False,
@@ -227,7 +227,10 @@ def search(
                 for h in hits
             ],
             as_json,
-            "\n".join(f"{h.entry.path}\n    {h.entry.description}\n    {h.why}" for h in hits)
+            "\n".join(
+                f"{h.entry.path}\n    {h.entry.description}\n    {h.why or 'a little alike in meaning'}"
+                for h in hits
+            )
             or "nothing found",
         )
 

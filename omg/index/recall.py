@@ -381,7 +381,9 @@ def search(
     chosen, whole = rarity.choose(db, question.terms)
     question = replace(question, terms=chosen)
     words = by_words(db, question.match, types) if chosen else {}
-    pool, sure = fused(words, near(question.text) if near and question.text.strip() else None, whole)
+    only_days = question.days and not question.terms  # then "yesterday" is a day, not a word with a meaning
+    close = near(question.text) if near and question.text.strip() and not only_days else None
+    pool, sure = fused(words, close, whole)
     for id in by_days(db, question.days):
         pool.setdefault(id, Candidate())
     weighed(db, pool, question, now, uses)

@@ -96,7 +96,7 @@ def terms(question: str, dates: tuple[str, ...] = ()) -> tuple[Term, ...]:
     What to look for, in the order asked; *dates* are phrases in it whose days are known.
 
     A stop word is kept where it is written as a name ("Will") or stands in a compound ("to-do"); where there
-    are none but stop words, all are kept.
+    are none but stop words, all are kept, unless the question is about days.
     """
     text = unicodedata.normalize("NFKC", question).replace("’", "'")
     found: dict[str, Term] = {}
@@ -105,8 +105,8 @@ def terms(question: str, dates: tuple[str, ...] = ()) -> tuple[Term, ...]:
             found.setdefault(term.match.lower(), term)
     said = {word.lower() for phrase in dates for word in WORD.findall(phrase)} & CALENDAR
     kept = [t for t in found.values() if t.shown.lower() not in said]
-    if not kept:
-        kept = [Term(quoted(w), w) for w in dict.fromkeys(WORD.findall(text)) if w.lower() not in said]
+    if not kept and not dates:
+        kept = [Term(quoted(w), w) for w in dict.fromkeys(WORD.findall(text))]
     return tuple(kept)
 
 
