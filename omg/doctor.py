@@ -25,7 +25,7 @@ from .install import JOB_KEY, same_plugin
 from .node import GENERATED, TYPES, block
 from .node.markdown import UNLINKABLE, slugify
 from .openclaw import OpenClaw, agents, at, reachable_by_others, workspace
-from .receipt import Receipt, commit, replay
+from .receipt import Receipt, commit, read, replay
 
 SPOOL_AGE_S = 300  # a drop lives for moments
 PENDING_AGE_S = 86_400
@@ -400,6 +400,11 @@ def check_lifecycle(home: Home, graph: Graph) -> Iterator[Finding]:
     old = sum(now - p.at_ms / 1000 > PENDING_AGE_S for p in pending)
     if old:
         yield Finding("warn", f"{old} turn{'s' * (old != 1)} waited for more than a day", key, "omg observe")
+    for file in sorted((graph.folder / "receipts").glob("*.json")):
+        try:
+            read(file)
+        except BadInput as e:
+            yield Finding("fail", str(e), key)
     if list((graph.folder / "receipts").glob("*.open.json")):
         yield Finding(
             "warn", "a cycle was cut short", key, "the next start finishes it", lambda: finish_open(graph)

@@ -25,7 +25,7 @@ from .errors import BadInput, BadNode, NotFound
 from .graph import Graph, write_private
 from .node import amend, head, parse, targets
 from .node.markdown import bare
-from .receipt import Change, Outcome, Receipt, apply
+from .receipt import Change, Outcome, apply, read
 from .turn import Message, message_from_json
 
 ID = re.compile(r"""\bid: *["']?([^"'\n,}]+)""")  # a note's own, and those of its sources
@@ -93,10 +93,13 @@ def reflected_in(graph: Graph, path: str) -> tuple[str, ...]:
 
 
 def former(graph: Graph, messages: Collection[str]) -> set[str]:
-    """Paths of notes that were made of *messages*, as receipts tell, and that are there no more."""
+    """
+    Paths of notes that were made of *messages*, as receipts tell, and that are there no more. Raises BadInput for
+    a damaged receipt: nobody can say what is to be forgotten of it.
+    """
     found = set()
     for file in (graph.folder / "receipts").glob("*.json"):
-        for change in Receipt.loads(file.read_text(encoding="utf-8")).changes:
+        for change in read(file).changes:
             said = (change.before or "") + (change.after or "")
             if not {found.strip() for found in ID.findall(said)}.isdisjoint(messages):
                 found.add(change.path)
@@ -177,7 +180,7 @@ def log_pages(graph: Graph, trace: Trace) -> None:
 def receipts(folder: Path, trace: Trace) -> None:
     """Drop from every receipt in *folder* the changes, hints and words that tell of it."""
     for file in sorted(folder.glob("*.json")):
-        receipt = Receipt.loads(file.read_text(encoding="utf-8"))
+        receipt = read(file)
         kept = tuple(c for c in receipt.changes if not tells(c, trace))
         if trace.sessions:  # Now quotes their tasks
             kept = tuple(c for c in kept if c.path != "now")

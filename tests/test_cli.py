@@ -157,3 +157,11 @@ def test_what_is_remembered_can_be_read_where_not_a_byte_can_be_written(home: Pa
     assert (index.stat().st_ino, index.read_bytes()) == before
     run("new", "fact", "The dog", "--text", "The dog is called Rex.")
     assert "Rex" in run("search", "dog").stdout
+
+
+def test_a_file_that_cannot_be_used_is_named_with_the_remedy(home):
+    home.mkdir(exist_ok=True, parents=True)
+    (home / "omg.toml").mkdir()
+    said = run("search", "x", code=1).stderr
+    assert f"{home / 'omg.toml'}: Is a directory; see that it may be used by you" in said
+    assert len(said.splitlines()) == 1

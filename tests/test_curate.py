@@ -68,6 +68,16 @@ def test_the_index_goes_on_counting_the_open_loops_when_another_note_is_written(
     assert not [f for f in check_graph(omg, graph) if "out of date" in f.what]
 
 
+def test_a_damaged_receipt_is_named_by_the_doctor_and_before_anything_is_forgotten(omg):
+    say(omg, "My sister Maya lives in Lisbon.")
+    graph = omg.find(MAIN)
+    file = graph.folder / "receipts" / "20260101T000000-x.json"
+    file.write_text("garbage")
+    with pytest.raises(BadInput, match=f"{file.name}: is damaged .* move it away"):
+        curate.selection(graph, matching="Lisbon")
+    assert [f.what for f in check_graph(omg, graph) if f.level == "fail" and str(file) in f.what]
+
+
 def test_an_unknown_type_is_answered_with_the_nearest(graph):
     with pytest.raises(BadInput, match="did you mean fact"):
         curate.new(graph, "facts", "x", "y", NOW)

@@ -45,7 +45,8 @@ def main() -> None:
     except BrokenPipeError:
         sys.exit(0)
     except OSError as e:  # a full disk, a file in the place of a folder: nothing was lost
-        print(f"omg: {e}", file=sys.stderr)
+        mend = f"; see that it may be used by you, or set OMG_HOME (now {configuration.home_of()})"
+        print(f"omg: {e.filename}: {e.strerror}{mend}" if e.filename else f"omg: {e}", file=sys.stderr)
         sys.exit(1)
     except sqlite3.Error as e:
         where = configuration.home_of()
