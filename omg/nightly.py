@@ -11,6 +11,7 @@ import datetime as dt
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from .errors import Locked, OmgError
@@ -73,6 +74,12 @@ def nights(
             log.warning("%s: not reflected: %s", who.key, e)
             home.tell("reflection_failed", graph=who.key, error=str(e))
             yield Night(who.key, error=str(e))
+        except OSError as e:  # a folder that cannot be written, a full disk
+            where = Path(e.filename).parent if isinstance(e.filename, str) else who.key
+            why = f"{where}: {e.strerror or type(e).__name__}; mend that, then `omg reflect`"
+            log.warning("%s: not reflected: %s", who.key, why)
+            home.tell("reflection_failed", graph=who.key, error=why)
+            yield Night(who.key, error=why)
         except Exception as e:  # one vault's trouble, whatever it is, is not the others'
             log.exception("%s: not reflected", who.key)
             home.tell("reflection_failed", graph=who.key, error=type(e).__name__)

@@ -72,6 +72,18 @@ def test_the_command_reflects_on_all_graphs_through_a_real_model_client(
     assert "Ines" not in (two_graphs / "events.jsonl").read_text()
 
 
+def test_a_vault_that_cannot_be_written_is_named_with_what_to_do(
+    two_graphs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "/vault/mocs/.omg-1.tmp")
+
+    monkeypatch.setattr("omg.reflect.commit", refuse)
+    code, out, _ = reflected()
+    assert code == 1
+    assert "/vault/mocs: Permission denied" in out and "`omg reflect`" in out
+
+
 def test_one_graph_in_trouble_stops_none_of_the_others(two_graphs: Path) -> None:
     opened = home_at(two_graphs)
     root = graph_of(opened).vault.root
