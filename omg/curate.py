@@ -285,7 +285,7 @@ def undoable(graph: Graph, cycle: str | None) -> Receipt:
     closed = history(graph)
     undone = {line.removeprefix(UNDONE) for r in closed for line in r.summary if line.startswith(UNDONE)}
     for r in closed:
-        if r.kind == "edit" and r.person and r.id not in undone:
+        if r.kind == "edit" and r.person and r.summary and r.id not in undone:  # none: it was forgotten
             return r
     raise NotFound(
         "you have changed nothing yet; `omg history` lists all cycles, `omg undo CYCLE` takes one back"

@@ -78,6 +78,13 @@ def test_a_damaged_receipt_is_named_by_the_doctor_and_before_anything_is_forgott
     assert [f.what for f in check_graph(omg, graph) if f.level == "fail" and str(file) in f.what]
 
 
+def test_the_last_change_to_take_back_is_none_that_was_forgotten(omg, graph):
+    kept = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW)
+    curate.new(graph, "fact", "Code", "The code is 4711.", NOW)
+    curate.forget(omg, graph, curate.selection(graph, matching="4711"))
+    assert curate.undoable(graph, None).id == kept.cycle
+
+
 def test_an_unknown_type_is_answered_with_the_nearest(graph):
     with pytest.raises(BadInput, match="did you mean fact"):
         curate.new(graph, "facts", "x", "y", NOW)
