@@ -67,7 +67,7 @@ def test_what_became_no_note_stays_where_it_was_written_is_said_and_is_found(omg
     assert file.read_text().endswith("; 2 of 3 paragraphs only stay here\n")
     for words in ("blue lamp shed", "squeaks"):
         assert omg.find().index.search(words, 1, now=NOW)[0].entry.path == "inbox/things"
-        assert words.split()[-1] in omg.find().index.search_raw(words, 1)[0][0].text
+        assert words.split()[-1] in omg.find().index.search_raw(words, 1, now=NOW)[0][0].text
 
 
 def test_what_was_read_once_is_not_read_again_and_what_is_added_is(omg):

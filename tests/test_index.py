@@ -439,7 +439,7 @@ def test_an_archive_that_was_rewritten_is_read_again_and_what_it_lost_is_forgott
     archive(folder, said(9, "a line that makes it longer than it ever was, so that size alone says nothing"))
     index.archive(folder)
     assert index.seen(["m1", "m2", "m9"]) == {"m1", "m9"}
-    assert index.search_raw("secret2") == []
+    assert index.search_raw("secret2", now=NOW) == []
     file.unlink()
     index.archive(folder)
     assert index.seen(["m1", "m9"]) == set()
@@ -454,6 +454,28 @@ def test_messages_are_shown_with_what_was_said_around_them(index, tmp_path):
     assert index.around("m99") == []
 
 
+def test_what_was_said_on_the_days_asked_for_comes_first(index, tmp_path):
+    days = {"m1": date(2026, 1, 5), "m2": date(2026, 3, 4), "m3": date(2026, 3, 5)}
+    texts = {"m1": "The soup, soup, soup.", "m2": "We had soup.", "m3": "It rained."}
+    talk = [
+        Message(
+            id,
+            "user",
+            texts[id],
+            round(datetime(day.year, day.month, day.day, 12, tzinfo=UTC).timestamp() * 1000),
+        )
+        for id, day in days.items()
+    ]
+    index.archive(archive(tmp_path / "archive", *talk))
+
+    def ids(query):
+        return [m.id for m, _, _ in index.search_raw(query, now=NOW)]
+
+    assert ids("the soup")[:2] == ["m1", "m2"]
+    assert ids("the soup last week")[:2] == ["m2", "m1"]
+    assert ids("what was last week?") == ["m3", "m2"]
+
+
 def test_the_archive_is_searched_by_words_and_by_what_was_said_beside(index, tmp_path):
     talk = [
         "Did you see the aurora in Tromsø?",
@@ -464,10 +486,10 @@ def test_the_archive_is_searched_by_words_and_by_what_was_said_beside(index, tmp
     ]
     folder = archive(tmp_path / "archive", *(said(n, text, sender="Ines") for n, text in enumerate(talk)))
     index.archive(folder)
-    hits = index.search_raw("When did they see the aurora?", 3)
+    hits = index.search_raw("When did they see the aurora?", 3, now=NOW)
     assert [(m.id, session) for m, session, _ in hits][:2] == [("m0", "s"), ("m1", "s")]
     assert hits[0][2] > hits[1][2] > 0
-    assert index.search_raw("") == index.search_raw("?!") == []
+    assert index.search_raw("", now=NOW) == index.search_raw("?!", now=NOW) == []
 
 
 def test_a_note_is_found_by_the_talk_it_came_from_whichever_is_known_first(vault, index, tmp_path):
@@ -721,7 +743,7 @@ def test_an_index_that_is_of_no_use_is_made_anew_with_one_line(vault, tmp_path, 
         index.sync(vault)
     assert len(found(index, "zanzibar", k=100)) == 50
     assert everything(index) == before
-    assert [m.id for m, _, _ in index.search_raw("zanzibar")] == ["m1"]
+    assert [m.id for m, _, _ in index.search_raw("zanzibar", now=NOW)] == ["m1"]
     if ruin is not os.unlink or open_meanwhile:
         assert len(lines_of(caplog)) == 1 and str(file) in lines_of(caplog)[0]
         assert "number" not in lines_of(caplog)[0]

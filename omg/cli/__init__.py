@@ -29,6 +29,7 @@ from .base import Json, Who, app, at, bar, counted, opened, say
 if TYPE_CHECKING:
     from ..home import Home
     from ..identity import Identity
+    from ..turn import Message
 
 
 PROBLEMS = 20  # of a file named one by one; all of them are counted
@@ -199,23 +200,14 @@ def search(
     with opened() as home:
         graph = home.find(identity)
         if raw:
-            found = [
-                {
-                    "id": m.id,
-                    "session": s,
-                    "role": m.role,
-                    "at": day(m.timestamp),
-                    "text": m.text,
-                    "score": round(score, 3),
-                }
-                for m, s, score in graph.index.search_raw(query, k)
+            found = graph.index.search_raw(query, k, now=home.clock())
+            beside = {m.id: graph.index.around(m.id, 1) for m, _, _ in found}
+            values = [
+                {**shown(m), "session": s, "score": round(score, 3), "around": [*map(shown, beside[m.id])]}
+                for m, s, score in found
             ]
-            return say(
-                found,
-                as_json,
-                "\n".join(f"{f['at']} {f['role']}: {f['text']}  ({f['id']})" for f in found)
-                or "nothing found",
-            )
+            pieces = ["\n".join(line(near, near.id == m.id) for near in beside[m.id]) for m, _, _ in found]
+            return say(values, as_json, "\n\n".join(pieces) or "nothing found")
         hits = graph.index.search(query, k, now=home.clock())
         say(
             [
@@ -234,6 +226,16 @@ def search(
             )
             or "nothing found",
         )
+
+
+def shown(message: Message) -> dict[str, str]:
+    return {"id": message.id, "role": message.role, "at": day(message.timestamp), "text": message.text}
+
+
+def line(message: Message, found: bool) -> str:
+    """A message as it is printed: marked and with its id if it was *found*, else as what was said beside it."""
+    text = f"{day(message.timestamp)} {message.role}: {message.text}"
+    return f"> {text}  ({message.id})" if found else f"  {text}"
 
 
 def day(ms: int) -> str:

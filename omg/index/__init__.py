@@ -17,7 +17,7 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
@@ -30,7 +30,6 @@ from .entries import Entry, Hit
 from .filing import Filing
 from .store import Store, barred, reason, rows_of, unusable
 from .sync import Gone, Synced, sync
-from .terms import terms
 
 if TYPE_CHECKING:
     from ..embed import Embedder
@@ -61,6 +60,10 @@ def mended(method: Callable[Concatenate[Index, P], T]) -> Callable[Concatenate[I
         return method(self, *args, **kwargs)
 
     return call
+
+
+def start_ms(day: date, zone: tzinfo) -> int:
+    return round(datetime.combine(day, time(), zone).timestamp() * 1000)
 
 
 class Index:
@@ -192,11 +195,16 @@ class Index:
             )
 
     @mended
-    def search_raw(self, query: str, k: int = 10) -> list[tuple[Message, str, float]]:
-        """Messages of the archive, with their session and a score that orders them."""
-        found = terms(query[: recall.ASKED_CHARS])[:RAW_TERMS]
+    def search_raw(self, query: str, k: int = 10, *, now: datetime) -> list[tuple[Message, str, float]]:
+        """Messages of the archive, with their session and a score that orders them. *now*: today for "last week"."""
+        question = recall.asked(query, now.astimezone(self.zone).date())
+        match = " OR ".join(term.match for term in question.terms[:RAW_TERMS])
+        between = [
+            (start_ms(when.start, self.zone), start_ms(when.end + timedelta(1), self.zone))
+            for when in question.days
+        ]
         with self._store.read() as db:
-            return archived.search(db, " OR ".join(t.match for t in found), k) if found else []
+            return archived.search(db, match, k, between) if match or between else []
 
     # --- looking up
 

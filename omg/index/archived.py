@@ -28,6 +28,7 @@ BODY_CHARS = 8_000  # of a message that is looked for itself
 NEAR_CHARS = 500  # of its neighbours: enough to say what the talk is about
 SOURCES = 12  # of a note's, the latest; one that is updated for years has hundreds
 APART_MS = 6 * 3_600_000  # a session may go on for years: what was said half a day ago is another talk
+RAISED = 1.75  # as recall.py raises notes of the days asked for
 TAIL = 64  # bytes before the offset by which a file is known again
 
 SPOKEN = "trim(coalesce(json_extract(line, '$.sender'), '') || ' ' || json_extract(line, '$.text'))"
@@ -175,19 +176,33 @@ def window(db: sqlite3.Connection, sources: Sequence[Source], body: str) -> tupl
 # --- asking
 
 
-def search(db: sqlite3.Connection, match: str, k: int) -> list[tuple[Message, str, float]]:
-    """The messages that fit *match* best, with their session and bm25 score."""
+def search(
+    db: sqlite3.Connection, match: str, k: int, between: Sequence[tuple[int, int]] = ()
+) -> list[tuple[Message, str, float]]:
+    """
+    The messages that fit *match* best, with their session and score: bm25, raised for what was said *between* two
+    times in ms. Without words to match, the latest of those.
+    """
+    if not match:
+        select = "select line from message where talk = 1 and timestamp >= ? and timestamp < ? order by timestamp desc limit ?"
+        lines = [line for since, until in between for (line,) in db.execute(select, (since, until, k))]
+        return [(*message_from_json(line), 0.0) for line in lines[:k]]
     weights = ", ".join(map(str, MESSAGE.values()))
     rows = db.execute(
         f"""
-        select line, score from message join (
+        select line, timestamp, score from message join (
             select rowid as row, -bm25(message_fts, {weights}) as score from message_fts
             where message_fts match ? order by score desc limit ?
         ) on message.id = row order by score desc, id
         """,
-        (match, k),
-    )
-    return [(*message_from_json(line), score) for line, score in rows]
+        (match, 20 * k if between else k),
+    ).fetchall()
+    found = [
+        (line, score * RAISED if any(since <= at < until for since, until in between) else score)
+        for line, at, score in rows
+    ]
+    found.sort(key=lambda row: -row[1])
+    return [(*message_from_json(line), score) for line, score in found[:k]]
 
 
 def messages(db: sqlite3.Connection, ids: Iterable[str]) -> list[Message]:

@@ -123,6 +123,7 @@ INDEXES = (
     "create index message_key on message(key)",
     "create index message_when on message(session, talk, timestamp, id)",
     "create index message_file on message(file)",
+    "create index message_at on message(timestamp)",
 )
 
 

@@ -212,11 +212,13 @@ def swept(court: Court, shown: Mapping[str, str], found: Sequence[Verdict]) -> i
         a, b = verdict.node, verdict.other
         if verdict.op == "describe" or a not in shown or b not in shown:
             continue
-        one, other = (node(court, shown[handle]).description for handle in (a, b))
-        if verdict.op == "supersede" or alike(one, other) < REPEATED:
-            a, b = head(heads, a), head(heads, b)
-            if a != b:
-                heads[b] = a
+        with suppress(Refused):  # what is not followed takes nothing away
+            check_pair(court, shown[a], shown[b])
+            one, other = (node(court, shown[handle]).description for handle in (a, b))
+            if verdict.op == "supersede" or alike(one, other) < REPEATED:
+                a, b = head(heads, a), head(heads, b)
+                if a != b:
+                    heads[b] = a
     return len(heads)
 
 
