@@ -5,7 +5,7 @@ Installing: plugin (a copy, with the skill), the permissions it needs, where vau
 sessions are remembered, a nightly job, a turn to prove it. Uninstalling takes back exactly what installing
 put into the configuration; the vaults and the home stay, because they are the user's.
 
-Not here: what is wrong with an installation (doctor.py). Its one rule: a step that finds all as it should be
+Not here: what is wrong with an installation (doctor). Its one rule: a step that finds all as it should be
 changes nothing, and asks OpenClaw's slow command line nothing.
 """
 
