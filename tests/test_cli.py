@@ -165,3 +165,29 @@ def test_a_file_that_cannot_be_used_is_named_with_the_remedy(home):
     said = run("search", "x", code=1).stderr
     assert f"{home / 'omg.toml'}: Is a directory; see that it may be used by you" in said
     assert len(said.splitlines()) == 1
+
+
+def test_what_no_note_has_is_found_as_it_was_said_with_what_was_said_beside(
+    home: Path, tmp_path: Path
+) -> None:
+    chat = tmp_path / "chat.jsonl"
+    said = ["What shall I water?", "Only the zinnias, they wilt first.", "Thanks!", "Any time."]
+    chat.write_text(
+        "".join(
+            json.dumps(
+                {
+                    "role": ("user", "assistant")[n % 2],
+                    "content": text,
+                    "timestamp": f"2026-03-02T09:0{n}:00Z",
+                }
+            )
+            + "\n"
+            for n, text in enumerate(said)
+        )
+    )
+    run("import", str(chat))
+    printed = run("search", "--raw", "zinnias").stdout.splitlines()
+    assert [line[:2] for line in printed[:4]] == ["  ", "> ", "  ", ""]
+    assert "What shall I water?" in printed[0] and "zinnias" in printed[1] and "Thanks!" in printed[2]
+    found, *_ = json.loads(run("search", "--raw", "zinnias", "--json").stdout)
+    assert [near["text"] for near in found["around"]] == said[:3]

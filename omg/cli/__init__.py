@@ -200,13 +200,16 @@ def search(
     with opened() as home:
         graph = home.find(identity)
         if raw:
-            found = graph.index.search_raw(query, k, now=home.clock())
-            beside = {m.id: graph.index.around(m.id, 1) for m, _, _ in found}
-            values = [
-                {**shown(m), "session": s, "score": round(score, 3), "around": [*map(shown, beside[m.id])]}
-                for m, s, score in found
-            ]
-            pieces = ["\n".join(line(near, near.id == m.id) for near in beside[m.id]) for m, _, _ in found]
+            values, pieces = [], []
+            told: set[str] = set()
+            for m, at_session, score in graph.index.search_raw(query, k, now=home.clock()):
+                if m.id in told:
+                    continue  # beside a better one
+                beside = graph.index.around(m.id, 1)
+                told |= {near.id for near in beside}
+                around = [*map(shown, beside)]
+                values.append({**shown(m), "session": at_session, "score": round(score, 3), "around": around})
+                pieces.append("\n".join(line(near, near.id == m.id) for near in beside))
             return say(values, as_json, "\n\n".join(pieces) or "nothing found")
         hits = graph.index.search(query, k, now=home.clock())
         say(
