@@ -135,3 +135,19 @@ def test_a_note_that_may_be_read_again_is_read_without_a_save(omg, monkeypatch):
         assert "Permission denied" in finding.what
     found(omg)
     assert omg.find().index.entry("nodes/a") is not None
+
+
+def test_what_is_mistyped_in_a_head_is_named_with_what_is_understood(omg):
+    save(
+        omg,
+        "nodes/fact/cat.md",
+        "---\ntype: facts\npriority: hihg\ncreated: last week\nmood: good\n---\n\nThe cat is Misu.",
+    )
+    told = {
+        f.what.partition(":")[0]: f.mend for f in found(omg, "nodes/fact/cat") if "not understood" in f.what
+    }
+    assert told == {
+        "`type": "write identity or preference or project or decision or fact or episode",
+        "`priority": "write high or medium or low",
+        "`created": "write a day, such as 2026-02-19",
+    }

@@ -7,19 +7,29 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from ..edit import Plan
-from ..errors import BadInput
+from ..errors import BadInput, BadNode
 from ..graph import Graph
 from ..home import Home
-from ..node import GENERATED, TYPES, block
+from ..node import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES, block, parse
 from ..node.markdown import UNLINKABLE, slugify
 from ..receipt import Receipt, commit, read, replay
 from .finding import Finding
 
 PENDING_AGE_S = 86_400
 NIGHT_S = 2 * 86_400
+UNDERSTOOD = {
+    **{
+        key: " or ".join(names)
+        for key, names in (("type", TYPES), ("priority", PRIORITIES), ("status", STATUSES), ("loop", LOOPS))
+    },
+    **dict.fromkeys(("created", "updated"), "a day, such as 2026-02-19"),
+    "event": "a day, such as 2026-02-19, or several: 2026-02-19..2026-02-21",
+    "pinned": "true or false",
+}
 HUB = 200  # links into one note, beyond which the graph view is a hairball
 
 
@@ -58,8 +68,22 @@ def check_graph(home: Home, graph: Graph) -> Iterator[Finding]:
                 ", ".join(paths),
                 "give all but one another `id`, or delete the copy",
             )
+    yield from check_heads(graph)
     yield from check_shape(graph)
     yield from check_maps(home, graph)
+
+
+def check_heads(graph: Graph) -> Iterator[Finding]:
+    """What a person wrote in a note's head that says nothing to us: it stays, and counts for nothing."""
+    for path in graph.vault.paths():
+        with suppress(BadNode, UnicodeDecodeError):
+            data = graph.vault.bytes(path)
+            if data is None or graph.vault.ours(data):
+                continue
+            for key, value in parse(data.decode("utf-8"), path).extra.items():
+                if key in UNDERSTOOD:
+                    what = f"`{key}: {value}` is not understood, and counts for nothing"
+                    yield Finding("note", what, path, f"write {UNDERSTOOD[key]}")
 
 
 def check_names(graph: Graph) -> Iterator[Finding]:
