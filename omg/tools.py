@@ -24,6 +24,7 @@ from .edit import Edit
 from .errors import BadInput, NotFound, OmgError
 from .graph import Graph
 from .home import Home
+from .index import Hit
 from .index.terms import terms
 from .node import TYPES, Source
 from .turn.redact import redact
@@ -125,11 +126,23 @@ def search(home: Home, graph: Graph, params: Mapping[str, Any]) -> dict[str, Any
         f"[[{h.entry.path}]] — {h.entry.description}" + (f" ({h.entry.event})" if h.entry.event else "")
         for h in hits
     ]
-    details = [
-        {"path": h.entry.path, "description": h.entry.description, "score": round(h.score, 3), "why": h.why}
-        for h in hits
-    ]
-    return {"text": "\n".join(lines) or "Nothing found.", "details": {"hits": details}}
+    return {"text": "\n".join(lines) or "Nothing found.", "details": {"hits": [*map(told, hits)]}}
+
+
+def told(hit: Hit) -> dict[str, Any]:
+    entry = hit.entry
+    return {
+        "path": entry.path,
+        "description": entry.description,
+        "score": round(hit.score, 3),
+        "why": hit.why,
+    }
+
+
+def found(home: Home, body: Mapping[str, Any]) -> dict[str, Any]:
+    """What `omg search` prints. *body*: query, k, and identity, None for the owner's."""
+    graph = home.find(body.get("identity"))
+    return {"hits": [*map(told, graph.index.search(str(body["query"]), int(body["k"]), now=home.clock()))]}
 
 
 def open_note(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:

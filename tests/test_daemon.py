@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import stat
 import subprocess
@@ -251,6 +252,24 @@ def test_what_a_person_edits_is_found_within_a_second(start: Start, home: Path) 
     assert sorted(took)[1] < 1
     note.unlink()
     eventually(lambda: not daemon.ask("/tool", **body)["details"].get("hits"), 10)
+
+
+def test_the_command_line_searches_with_the_daemons_vectors(start: Start, home: Path) -> None:
+    daemon = start(OFFLINE.replace('"none"', '"static"')).ready()
+    daemon.remembered("I prefer short checklists.")
+    command = [sys.executable, "-m", "omg.cli", "search", "brief enumerations", "--json"]
+
+    def found() -> Any:
+        done = subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, "OMG_HOME": str(home)}
+        )
+        return json.loads(done.stdout)
+
+    eventually(found, 20)
+    assert "short checklists" in found()[0]["description"]  # no word is shared
+    daemon.ask("/stop")
+    daemon.process.wait(10)
+    assert found() == []
 
 
 def test_nothing_said_is_in_the_log(start: Start, home: Path) -> None:

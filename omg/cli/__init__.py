@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import sys
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -197,9 +198,12 @@ def search(
     as_json: Json = False,
 ) -> None:
     """Find notes, or with --raw the messages they came from."""
+    from .. import tools
+    from ..client import ask_daemon
+
     with opened() as home:
-        graph = home.find(identity)
         if raw:
+            graph = home.find(identity)
             values, pieces = [], []
             told: set[str] = set()
             for m, at_session, score in graph.index.search_raw(query, k, now=home.clock()):
@@ -211,24 +215,17 @@ def search(
                 values.append({**shown(m), "session": at_session, "score": round(score, 3), "around": around})
                 pieces.append("\n".join(line(near, near.id == m.id) for near in beside))
             return say(values, as_json, "\n\n".join(pieces) or "nothing found")
-        hits = graph.index.search(query, k, now=home.clock())
-        say(
-            [
-                {
-                    "path": h.entry.path,
-                    "description": h.entry.description,
-                    "score": round(h.score, 3),
-                    "why": h.why,
-                }
-                for h in hits
-            ],
-            as_json,
-            "\n".join(
-                f"{h.entry.path}\n    {h.entry.description}\n    {h.why or 'a little alike in meaning'}"
-                for h in hits
-            )
-            or "nothing found",
-        )
+        asked = {"query": query, "k": k, "identity": identity}
+        # The daemon has the vectors at hand; a process of its own would load a model for one question.
+        answer = None
+        with suppress(OmgError):  # one that hangs, or is of an older version
+            answer = ask_daemon(home.folder, "/search", asked, timeout_s=10)
+        hits = (answer if answer is not None else tools.found(home, asked))["hits"]
+        lines = [
+            f"{h['path']}\n    {h['description']}\n    {h['why'] or 'a little alike in meaning'}"
+            for h in hits
+        ]
+        say(hits, as_json, "\n".join(lines) or "nothing found")
 
 
 def shown(message: Message) -> dict[str, str]:

@@ -5,7 +5,7 @@ The process that remembers while the gateway answers.
     POST /wake      something is in the spool
     POST /tool /command /corpus               -> what the agent's tools and commands answer (tools.py)
     POST /llm/next /llm/done                  the plugin lends us the agent's own model (gateway.py)
-    POST /status /work /reflect /stop /health
+    POST /status /search /work /reflect /stop /health
 
 One per home. Threads: one per request, three of ours, watchdog's. Its one rule: who asks for memory waits for
 nobody. A prompt takes no lock that is held while a model is asked, or while another process is at a vault.
@@ -118,6 +118,7 @@ class Daemon:
             "/tool": lambda body: tools.tool(self.home, body, self.codes),
             "/command": lambda body: tools.command(self.home, body, self.codes),
             "/corpus": lambda body: tools.corpus(self.home, body),
+            "/search": lambda body: tools.found(self.home, body),
             "/llm/next": self.lend,
             "/llm/done": self.model.done,
             "/status": lambda _: {**tools.status(self.home), "daemon": self.health({})},
