@@ -303,11 +303,13 @@ class Shelves:
         if children:
             new = [e for e in self.members[moc] if long or e.path in self.ground.changed]
             self.join(moc, [e for e in new if self.movable(e)], children)
+        if len(self.members[moc]) + len(children) <= self.most or not self.news(moc):
+            return []  # before any note is read
         movable = [e for e in self.members[moc] if self.movable(e)]
         # However many notes a person has there, half of the map is for ours: in topics they would be lost among them.
         theirs = min(len(self.members[moc]) - len(movable), self.most // 2)
         room = self.most - len(children) - theirs
-        if len(movable) <= room or not self.news(moc):
+        if len(movable) <= room:
             return []
         found = topics.split(
             [self.item(e) for e in movable],
