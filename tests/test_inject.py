@@ -250,8 +250,8 @@ def test_a_prompt_that_activates_nothing_waits_for_no_disk_and_what_it_noted_is_
     assert graph.state().sessions[OWN].system in json.loads(served)["sessions"][OWN]["system"] != ""
     ask(graph, "How did we hike the Rennsteig with Jonas?", NOW + timedelta(seconds=5))
     assert file.read_bytes() == served
-    other.update(lambda state: setattr(state, "epoch", 7))  # another process, meanwhile
-    assert (graph.state().epoch, set(graph.state().uses)) == (
+    other.update(lambda state: setattr(state, "observed_ms", 7))  # another process, meanwhile
+    assert (graph.state().observed_ms, set(graph.state().uses)) == (
         7,
         {"omg/preference/answer-style", "omg/episode/hike"},
     )
@@ -463,6 +463,28 @@ def test_an_edit_that_comes_while_system_is_rendered_is_not_missed(graph: Graph)
     graph.update(lambda state: setattr(state, "epoch", 1))
     graph.update(lambda state: made.keep(state, OWN, "", ms(NOW)))
     assert ask(graph, WIFI).reason == "edit"
+
+
+def test_what_is_forgotten_by_another_process_does_not_come_back_with_what_was_noted(graph: Graph) -> None:
+    other = Graph(graph.identity, graph.folder, graph.vault, graph.index)
+
+    def forgotten(state: State) -> None:
+        state.epoch += 1
+        state.uses.clear()
+        for own in state.sessions.values():
+            own.system = ""
+
+    ask(graph, STYLE)
+    ask(
+        graph, "How did we hike the Rennsteig with Jonas?", NOW + timedelta(seconds=5)
+    )  # noted, on no disk yet
+    served = inject.decide(graph, graph.state(), WIFI, OTHER, NOW, config())  # and one that is being served
+    other.update(forgotten)
+    graph.flush()
+    graph.update(lambda state: served.keep(state, OTHER, "", ms(NOW)))
+    written = (graph.folder / "state.json").read_text()
+    assert served.given.reason and "Fritzbox" in served.given.system + served.given.prompt
+    assert not any(word in written for word in ("hike", "answer-style", "wifi", "Fritzbox"))
 
 
 def test_an_activation_begins_a_new_window_and_remembers_the_model(graph: Graph) -> None:

@@ -73,13 +73,17 @@ class Decision:
 
     def keep(self, state: State, session: str, model: str, at_ms: int) -> None:
         own = state.sessions.setdefault(session, SessionState())
-        own.falls = dict(Counter(own.falls) + Counter(self.fell))
-        for id in self.recalled:
+        # Since it was decided something was edited or forgotten: nothing that it names goes to the disk any more.
+        whole = self.epoch == state.epoch
+        if whole:
+            own.falls = dict(Counter(own.falls) + Counter(self.fell))
+        for id in self.recalled if whole else ():
             times, last_ms = state.uses.get(id, (0, 0))
             if at_ms - last_ms >= DAY_MS:  # a talk about one thing is one use of it
                 state.uses[id] = [times + 1, at_ms]
         if self.given.reason:
-            own.system, own.mocs, own.epoch = self.given.system, list(self.mocs), self.epoch
+            own.system, own.mocs = (self.given.system, list(self.mocs)) if whole else ("", [])
+            own.epoch = self.epoch
             own.reason, own.model = self.given.reason, model or own.model
             own.activated_ms, own.falls, own.window = at_ms, {}, 0
             for other in state.sessions.values():
