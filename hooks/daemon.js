@@ -127,7 +127,8 @@ export function keeper({ home, command, complete, logger, healthMs = HEALTH_MS, 
     let done;
     try {
       const reply = await complete(question, AbortSignal.any([signal, AbortSignal.timeout(MODEL_MS)]));
-      done = { id, text: reply.text, usage: reply.usage, model: `${reply.provider}/${reply.model}` };
+      const { text, usage, stopReason } = reply;
+      done = { id, text, usage, stopReason, model: `${reply.provider}/${reply.model}` };
     } catch (err) {
       done = { id, error: String(err?.message ?? err), code: err?.code };
     }

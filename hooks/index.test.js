@@ -306,14 +306,14 @@ test("a healthy daemon is used, not another started; its questions go to the age
   const gw = await gateway(t, { command: ["false"] }, async ({ signal, ...asked }) => {
     calls.push(asked);
     if (asked.purpose === "omg.fail") throw new Error("overloaded");
-    return { text: "[]", provider: "mock", model: "m", usage: { inputTokens: 3 } };
+    return { text: "[", provider: "mock", model: "m", usage: { inputTokens: 3 }, stopReason: "length" };
   });
   transcript(t);
-  const questions = ["observe", "fail"].map((purpose, i) => ({ id: String(i), question: { ...ASKED, purpose: `omg.${purpose}`, agentId: "main" } }));
+  const questions = ["observe", "fail"].map((purpose, i) => ({ id: String(i), question: { ...ASKED, maxTokens: 9, purpose: `omg.${purpose}`, agentId: "main" } }));
   const [one, two] = await answers(t, gw, questions);
-  assert.deepEqual(one, { id: "0", text: "[]", usage: { inputTokens: 3 }, model: "mock/m" });
+  assert.deepEqual(one, { id: "0", text: "[", usage: { inputTokens: 3 }, stopReason: "length", model: "mock/m" });
   assert.equal(two.error, "overloaded");
-  assert.deepEqual(calls.find(({ purpose }) => purpose === "omg.observe"), { ...ASKED, purpose: "omg.observe" });
+  assert.deepEqual(calls.find(({ purpose }) => purpose === "omg.observe"), { ...ASKED, maxTokens: 9, purpose: "omg.observe" });
 });
 
 test("where there are several agents, one's conversation goes to no other's model", async (t) => {

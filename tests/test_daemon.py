@@ -324,6 +324,19 @@ def test_the_gateways_model_is_asked_over_the_socket(start: Start, home: Path) -
     assert SECRET not in json.dumps(daemon.ask("/status")) + daemon.log()
 
 
+def test_the_gateways_model_is_told_its_limit_and_says_when_a_reply_reached_it() -> None:
+    model, replies = GatewayModel(20, 4_000), []
+    question = Question("s", "u", None, "observe")
+    for reason in ("length", "stop", None):
+        asking = threading.Thread(target=lambda: replies.append(model(question)))
+        asking.start()
+        asked = model.next({})
+        assert asked["question"]["maxTokens"] == 4_000
+        model.done({"id": asked["id"], "text": "{", "stopReason": reason})
+        asking.join(10)
+    assert [reply.cut for reply in replies] == [True, False, False]
+
+
 def test_a_wait_for_the_gateways_model_ends_when_the_daemon_stops(start: Start) -> None:
     daemon = start(
         '[observation]\nbuffer_tokens = "turn"\n[embedding]\nmodel = "none"\n', parent=True
@@ -337,7 +350,7 @@ def test_a_wait_for_the_gateways_model_ends_when_the_daemon_stops(start: Start) 
 
 
 def test_a_question_whose_poll_went_away_is_put_to_the_next_poll(home: Path) -> None:
-    model = GatewayModel(20)
+    model = GatewayModel(20, 4_000)
     home.mkdir(parents=True, exist_ok=True)
     with Server(
         home, {"/llm/next": model.next, "/llm/done": model.done}, {"/llm/next": model.again}
@@ -361,7 +374,7 @@ def test_a_question_whose_poll_went_away_is_put_to_the_next_poll(home: Path) -> 
 
 
 def test_a_closed_gateway_model_ends_every_wait() -> None:
-    model, ends = GatewayModel(60, poll_s=60), []
+    model, ends = GatewayModel(60, 4_000, poll_s=60), []
     question = Question("s", "u", None, "observe")
 
     def ask() -> None:

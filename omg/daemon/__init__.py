@@ -59,7 +59,8 @@ class Daemon:
 
     def __init__(self, config: Config, *, with_parent: bool = False) -> None:
         self.config, self.with_parent = config, with_parent
-        self.model, self.codes = GatewayModel(config.llm.timeout_s), tools.Codes()
+        self.model = GatewayModel(config.llm.timeout_s, config.llm.max_output_tokens)
+        self.codes = tools.Codes()
         self.home = Home(
             config, embed=embed.load(config.embedding.model), gateway=self.model if with_parent else None
         )

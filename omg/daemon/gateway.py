@@ -36,10 +36,10 @@ KINDS = (
 
 
 class GatewayModel:
-    """An Ask that the plugin answers."""
+    """An Ask that the plugin answers, each time in at most *max_tokens*."""
 
-    def __init__(self, timeout_s: float, *, poll_s: float = LONG_POLL_S) -> None:
-        self.timeout_s, self.poll_s = timeout_s, poll_s
+    def __init__(self, timeout_s: float, max_tokens: int, *, poll_s: float = LONG_POLL_S) -> None:
+        self.timeout_s, self.max_tokens, self.poll_s = timeout_s, max_tokens, poll_s
         self.polled: float | None = None  # monotonic time at which the plugin last asked for questions
         self._asked: queue.Queue[str | None] = queue.Queue()
         self._waiting: dict[str, tuple[Question, queue.Queue[Mapping[str, Any]]]] = {}
@@ -71,6 +71,7 @@ class GatewayModel:
             model=str(reply.get("model") or "gateway"),
             tokens_in=whole(usage.get("input") or usage.get("inputTokens")),
             tokens_out=whole(usage.get("output") or usage.get("outputTokens")),
+            cut=reply.get("stopReason") == "length",
         )
 
     def next(self, _: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +84,7 @@ class GatewayModel:
             except queue.Empty:
                 break
             if id and (waiting := self._waiting.get(id)):  # else who asked has given up
-                return {"id": id, "question": shown(waiting[0])}
+                return {"id": id, "question": shown(waiting[0], self.max_tokens)}
         return {}
 
     def again(self, reply: Mapping[str, Any]) -> None:
@@ -107,11 +108,12 @@ class GatewayModel:
             self._asked.put(None)
 
 
-def shown(question: Question) -> dict[str, Any]:
+def shown(question: Question, max_tokens: int) -> dict[str, Any]:
     """The *question* as the gateway's own `llm.complete` is asked; the plugin adds nothing but a deadline."""
     return {
         "systemPrompt": question.system,
         "messages": [{"role": "user", "content": question.user}],
+        "maxTokens": max_tokens,
         "purpose": f"omg.{question.purpose}",
         "agentId": question.agent,
     }
