@@ -79,26 +79,46 @@ class Home:
     # --- graphs
 
     def identity_of(
-        self, session: str, *, channel: str = "", sender: str = "", owner: bool = False
+        self, session: str, *, channel: str = "", sender: str = "", owner: bool | None = None
     ) -> Identity | None:
-        """Whose session this is; None: nobody's, it is neither remembered nor served."""
-        if not owner and channel.lower() in identity.INSIDE:
-            owner = session in self._owners()
+        """
+        Whose session this is; None: nobody's, it is neither remembered nor served.
+
+        *owner*: whether the owner alone speaks; None where nobody says, and who spoke there before decides.
+        """
+        if channel.lower() in identity.INSIDE:
+            known = self._owners().get(session)
+            owner = known if owner is None else owner and known is not False
         return identity.of(
             session,
             links=self.config.identity.links,
             channel=channel,
             sender=sender,
-            owner=owner,
+            owner=owner is True,
             asked=self.config.identity.members,
         )
 
-    def _owners(self) -> set[str]:
-        """Sessions of no known form that the owner was seen to speak in (`senderIsOwner`, no outside channel)."""
+    def whose(self, turn: Turn) -> Identity | None:
+        """Whose memory *turn* goes into."""
+        return self.identity_of(turn.session, channel=turn.channel, sender=turn.sender, owner=turn.owned)
+
+    def _owners(self) -> dict[str, bool]:
+        """Sessions of no known form, inside: whether only the owner was seen to speak there, or another as well."""
         try:
-            return set(json.loads((self.folder / "owners.json").read_text(encoding="utf-8")))
+            kept = json.loads((self.folder / "owners.json").read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
-            return set()
+            return {}
+        sessions = kept if isinstance(kept, dict) else dict.fromkeys(kept, True)  # older: a list of the owner's
+        return {session: alone is True for session, alone in sessions.items()}
+
+    def _note_speakers(self, turn: Turn) -> None:
+        """Keep who speaks in a session whose form does not say. Once another was seen there, it stays a room."""
+        owners = self._owners()
+        alone = turn.owned and owners.get(turn.session, True)
+        inside = turn.channel.lower() in identity.INSIDE
+        told = inside and (turn.owned or turn.shared) and owners.get(turn.session) is not alone
+        if told and identity.of(turn.session, owner=True) != identity.of(turn.session):
+            write_private(self.folder / "owners.json", json.dumps({**owners, turn.session: bool(alone)}))
 
     def graph(self, who: Identity, *, wait_s: float = 30.0) -> Graph:
         """
@@ -209,12 +229,10 @@ class Home:
         return fresh
 
     def _take(self, name: str, turn: Turn) -> int:
-        owner = turn.channel.lower() in identity.INSIDE and any(m.owner for m in turn.messages)
-        who = self.identity_of(turn.session, channel=turn.channel, sender=turn.sender, owner=owner)
+        who = self.whose(turn)
         if who is None:
             return 0
-        if owner and who.key != turn.session and turn.session not in self._owners():
-            write_private(self.folder / "owners.json", json.dumps(sorted({*self._owners(), turn.session})))
+        self._note_speakers(turn)
         graph = self.graph(who, wait_s=PATIENCE_S)
         messages = graph.unseen(turn.messages)
         if messages:

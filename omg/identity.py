@@ -67,15 +67,16 @@ def of(
     as known. *agent*: for keys that name none (`global`). *asked*: triggers remembered on request; sessions
     of `cron` and `heartbeat` are the owner's then.
     """
-    key = session_key.strip()
-    m = AGENT.match(key)
-    agent, rest = (m[1], m[2]) if m else (agent or "main", key)
+    m = AGENT.match(session_key)
+    agent, rest = (m[1], m[2]) if m else (agent or "main", session_key)
     main = Identity(f"agent:{agent}:main", "dm", agent)
-    if not rest:
+    if not rest.strip():
         return None
-    if nobody := NOBODY.search(rest.lower()):
+    if nobody := NOBODY.search(rest.strip().lower()):
         trigger = nobody["trigger"] or nobody["beat"]
         return main if trigger in ("cron", "heartbeat") and trigger in asked else None
+    if rest != rest.strip():  # it looks like another's key, and is not that key
+        return Identity(f"agent:{agent}:{rest}", "dm", agent)
     base = LANE.sub("", rest)
     if base.lower() == "main":
         return main
@@ -93,6 +94,11 @@ def of(
             return Identity(f"agent:{agent}:person:{name}", "dm", agent)
         return main if name else Identity(f"agent:{agent}:{base}", "dm", agent)
     return main if owner and channel.lower() in INSIDE else Identity(f"agent:{agent}:{base}", "dm", agent)
+
+
+def says_owner(value: object) -> bool | None:
+    """What a gateway's `senderIsOwner` says: only the boolean true is yes; None if it says nothing."""
+    return None if value is None else value is True
 
 
 def remembered(ctx: Mapping[str, Any], triggers: Collection[str] = ("user",)) -> bool:

@@ -76,12 +76,11 @@ class Codes:
 
 def of(home: Home, context: Mapping[str, Any], *, write: bool = False, create: bool = False) -> Graph | None:
     """The graph the asking session may see; None if it has none. A reader waits for nobody who is at the vault."""
-    channel = str(context.get("channel") or "")
     who = home.identity_of(
         str(context.get("sessionKey") or ""),
-        channel=channel,
+        channel=str(context.get("channel") or ""),
         sender=str(context.get("senderId") or ""),
-        owner=bool(context.get("senderIsOwner")) and channel.lower() in identity.INSIDE,
+        owner=identity.says_owner(context.get("senderIsOwner")),
     )
     if who is None or not (create or (home.folder / "graphs" / who.folder).is_dir()):
         return None

@@ -138,3 +138,69 @@ def test_a_vault_on_a_drive_that_is_not_mounted_keeps_nobody_else_waiting(tmp_pa
     with opened() as home:
         assert len(home.work()) == 1  # and Alice's, when it is back
         assert not list((home.folder / "spool").glob("*.json"))
+
+
+OWN, THEIRS = {"senderIsOwner": True, "senderId": "cli"}, {"senderIsOwner": False, "senderId": "7"}
+ROOM, MAIN = "agent:main:lounge", "agent:main:main"
+
+
+def said_in(home, *people, session=ROOM, at=NOON):
+    """A drop without a channel, a line for each of *people*; returns who has what was said."""
+    entries = [
+        {
+            "entryId": f"{session}{at}{n}",
+            "message": {"role": "user", "content": f"line {n}", "timestamp": at + n, "__openclaw": meta},
+        }
+        for n, meta in enumerate(people)
+    ]
+    drop = {"v": 1, "sessionKey": session, "sessionId": "s", "entries": entries}
+    (home.folder / "spool" / f"{at:015d}-x.json").write_text(json.dumps(drop))
+    home.take_in()
+    files = {who.key: home.graph(who).pending() for who in home.identities()}
+    return {key for key, pending in files.items() if any(p.at_ms == at for p in pending)}
+
+
+@pytest.mark.parametrize(
+    "people, whose",
+    [
+        ([OWN, OWN], MAIN),
+        ([OWN, THEIRS], ROOM),
+        ([THEIRS, OWN], ROOM),
+        ([OWN, {}], ROOM),
+        ([{}], ROOM),
+        ([{"senderIsOwner": "false"}], ROOM),
+        ([{"senderIsOwner": "true"}], ROOM),
+        ([{"senderIsOwner": 1}], ROOM),
+    ],
+)
+def test_a_room_is_the_owners_only_where_the_gateway_says_so_of_every_line(home, people, whose):
+    assert said_in(home, *people) == {whose}
+
+
+def test_a_room_in_which_another_was_heard_is_never_the_owners_again(home):
+    assert said_in(home, OWN) == {MAIN}
+    assert home.identity_of(ROOM).key == MAIN
+    assert said_in(home, OWN, THEIRS, at=NOON + 10) == {ROOM}
+    assert home.identity_of(ROOM).key == ROOM
+    assert said_in(home, OWN, at=NOON + 20) == {ROOM}
+    assert home.identity_of(ROOM, owner=True).key == ROOM
+
+
+def test_who_is_said_not_to_be_the_owner_is_not_served_the_owners_memory(home):
+    said_in(home, OWN)
+    assert home.identity_of(ROOM, owner=False).key == ROOM
+    assert home.identity_of("agent:main:main", owner=False).key == MAIN  # its form says whose it is
+
+
+def test_the_rooms_that_an_earlier_version_knew_as_the_owners_still_are(home):
+    (home.folder / "owners.json").write_text(json.dumps([ROOM]))
+    assert home.identity_of(ROOM).key == MAIN
+    said_in(home, THEIRS)
+    assert home.identity_of(ROOM).key == ROOM
+
+
+@pytest.mark.parametrize("key", [f"{MAIN} ", f" {MAIN}", f"{MAIN}\n", "agent:main:telegram:direct:7 "])
+def test_a_key_that_only_looks_like_anothers_shares_nobodys_memory(home, key):
+    said_in(home, OWN, session=key.strip())
+    (mine,) = said_in(home, OWN, session=key, at=NOON + 10)
+    assert mine not in (MAIN, key.strip())

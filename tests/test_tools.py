@@ -102,6 +102,16 @@ def test_a_search_finds_ones_own_notes_and_no_others(agent: Agent) -> None:
     assert "coffee" in agent.use("omg_search", BOB, query="morning")["text"]
 
 
+@pytest.mark.parametrize("says, finds", [(True, True), ("true", False), ("false", False), (1, False)])
+def test_only_the_gateways_own_yes_opens_the_owners_memory_to_a_tool(
+    agent: Agent, says: object, finds: bool
+) -> None:
+    agent.heard("agent:main:main", "I prefer cardamom in the morning.")
+    more = {"channel": "", "senderId": "", "senderIsOwner": says}
+    told = agent.use("omg_search", "agent:main:lounge", more=more, query="morning")["text"]
+    assert ("cardamom" in told) is finds
+
+
 def test_an_opened_note_says_what_it_came_from(agent: Agent) -> None:
     (path,) = agent.notes(ALICE)
     for name in (path, f"[[{path}]]", f"[[{path}|tea]]", path.replace("nodes/", "omg/")):

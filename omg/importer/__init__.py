@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import identity, tokens
+from .. import tokens
 from ..config import home_of
 from ..errors import BadInput, NotFound
 from ..turn import ARGUMENT_CHARS, TOOL_CHARS, Turn, milliseconds, read_drop
@@ -212,8 +212,7 @@ def import_drops(
 
 def unknown(home: Home, turn: Turn) -> set[str]:
     """Ids of a turn's messages that its graph does not hold; none if it is nobody's."""
-    owner = turn.channel.lower() in identity.INSIDE and any(m.owner for m in turn.messages)
-    who = home.identity_of(turn.session, channel=turn.channel, sender=turn.sender, owner=owner)
+    who = home.whose(turn)
     if who is None:
         return set()
     if who not in home.identities():

@@ -212,7 +212,7 @@ def session_of(path: Path) -> Session | None:
         return None
     key = key or stored_key(path.parent / "sessions.json", id)
     if not key:
-        ours = all(meta.get("senderIsOwner") or not meta.get("senderId") for meta in people)
+        ours = all(meta.get("senderIsOwner") is True or not meta.get("senderId") for meta in people)
         key = f"agent:{agent}:main" if ours else f"agent:{agent}:session:{id}"
     return Session(key, id, agent, workspace) if people and identity.of(key) else None
 

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from .. import tokens
+from .. import identity, tokens
 from ..errors import BadInput
 from .envelope import answered, cut, from_gateway, legible, strip, unwrapped, wrap
 from .redact import redact
@@ -89,6 +89,18 @@ class Turn:
     sender: str
     workspace: str
     messages: tuple[Message, ...] = field(default=())
+
+    @property
+    def owned(self) -> bool | None:
+        """Whether all that people say in it is said to be the owner's; None where no person speaks."""
+        heard = [m.owner is True for m in self.messages if m.role == "user"]
+        return all(heard) if heard else None
+
+    @property
+    def shared(self) -> bool:
+        """Whether somebody who is not known to be the owner is named in it."""
+        heard = [m for m in self.messages if m.role == "user"]
+        return any(m.owner is False or (m.owner is None and m.sender_id) for m in heard)
 
 
 # Results of tools that read memory: what they bring is known, and would be remembered as if it were new.
@@ -177,8 +189,8 @@ def read_drop(data: bytes, asked: Collection[str] = ()) -> Turn:
     except (ValueError, RecursionError) as e:
         reason = explain(e) if isinstance(e, ValidationError) else str(e)
         raise BadInput(f"not a drop: {reason}; a drop is JSON with v, sessionKey and entries") from e
-    session = drop.session.strip()
-    if not session:
+    session = drop.session
+    if not session.strip():
         raise BadInput("a drop without a sessionKey: whose it is cannot be told")
     sender, channel = _person(drop.entries)
     return Turn(
@@ -273,7 +285,6 @@ def _message(entry: Entry, calls: dict[str, Call]) -> Message | None:
 
 def _heard(said: Said) -> Message:
     text, redacted = redact(unwrapped(strip(_content(said.content)[0])).strip())
-    owner = said.meta.get("senderIsOwner")
     return Message(
         id="",
         role="user",
@@ -281,7 +292,7 @@ def _heard(said: Said) -> Message:
         timestamp=0,
         sender=redact(_text(said.meta.get("senderName")))[0],
         sender_id=_text(said.meta.get("senderId")),
-        owner=owner if isinstance(owner, bool) else None,
+        owner=identity.says_owner(said.meta.get("senderIsOwner")),
         redacted=redacted,
     )
 
