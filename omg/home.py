@@ -108,7 +108,8 @@ class Home:
             kept = json.loads((self.folder / "owners.json").read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             return {}
-        sessions = kept if isinstance(kept, dict) else dict.fromkeys(kept, True)  # older: a list of the owner's
+        # An earlier version kept a list of the owner's.
+        sessions = kept if isinstance(kept, dict) else dict.fromkeys(kept, True)
         return {session: alone is True for session, alone in sessions.items()}
 
     def _note_speakers(self, turn: Turn) -> None:
