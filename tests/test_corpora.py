@@ -1,0 +1,55 @@
+"""The corpora are what they say: many, whole, and without a secret that a scanner would take for one."""
+
+import re
+
+from corpora import messages, stalls
+
+from omg import turn
+
+
+def test_two_hundred_messages_hold_a_secret_each_where_a_reader_would_find_it() -> None:
+    tellings = messages.tellings()
+    assert len(tellings) >= 200
+    assert len({telling.kind for telling in tellings}) >= 90
+    for telling in tellings:
+        assert telling.secrets
+        for secret in telling.secrets:
+            assert any(secret in text for text in texts(telling.message["content"])), telling.kind
+
+
+def texts(content: object) -> list[str]:
+    if isinstance(content, str):
+        return list(messages.leaves(content))
+    if isinstance(content, dict):
+        return [text for value in content.values() for text in texts(value)]
+    return [text for value in content for text in texts(value)] if isinstance(content, list) else []
+
+
+def test_a_secret_that_is_left_is_seen_to_be_left_and_one_that_is_gone_is_not() -> None:
+    def telling(text: str) -> messages.Telling:
+        return messages.Telling("x", {"role": "user", "content": text}, ("blue-horse-42",))
+
+    assert messages.survivors(telling("the horse is called blue-horse-42")) == ["blue-horse-42"]
+    assert messages.survivors(telling("the horse is called blue-ho … and 42")) == ["blue-horse-42"]
+    assert messages.survivors(telling("the horse is called blue … 42")) == []
+
+
+def test_the_file_itself_holds_no_token_that_a_scanner_would_stop_at() -> None:
+    text = (messages.HERE / "secrets.jsonl").read_text("utf-8")
+    assert not re.search(
+        r"gh[pso]_\w{8}|sk_live_\w{8}|xox[bp]-\d|AKIA\w{12}|AIza\w{12}|-----BEGIN [A-Z ]*PRIVATE", text
+    )
+    assert not re.search(r"hooks\.slack\.com/services/T\w{8}/B\w{10}/\w{20}", text)
+
+
+def test_two_thousand_lines_hold_no_secret_and_each_is_a_line_of_its_own() -> None:
+    lines = messages.clean_lines()
+    assert len(lines) >= 2000
+    assert len(set(lines)) > 0.9 * len(lines)
+    assert all(turn.clean([{"message": {"role": "user", "content": f"a {line}"}}]) for line in lines[:50])
+
+
+def test_a_shape_is_as_long_as_was_asked() -> None:
+    names = [name for name, text in stalls.shapes(4000) if not 3000 <= len(text) <= 5000]
+    assert names == []
+    assert sum(1 for _ in stalls.shapes(100)) > 250
