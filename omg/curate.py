@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from . import forget as forgetting
+from . import maps
 from .edit import Edit, Plan, one_line, spelled
 from .errors import BadInput, BadNode, NotFound
 from .graph import Graph
@@ -270,11 +271,11 @@ def take_back(graph: Graph, cycle: str, now: datetime) -> tuple[Outcome, list[st
         id = f"{stamp:%Y%m%dT%H%M%S}-undo-{time.time_ns() // 1000 % 10**6:06d}"
         outcome, refused = undo(graph, cycle, id, stamp.isoformat(timespec="seconds"))
         plan = Plan(graph, stamp.astimezone(graph.zone).date())
-        for path in (*outcome.written, *outcome.kept, *refused):
-            if path.startswith("nodes/") and graph.vault.bytes(path) is not None:
-                plan.touch(graph.vault.read(path))
-        if changes := plan.map_changes():
-            commit(graph, Receipt(f"{id}-maps", "edit", stamp.isoformat(timespec="seconds"), tuple(changes)))
+        plan.maps |= {e.path for e in graph.index.entries(type="moc")}
+        inner = maps.now(graph.state().sessions, plan.listed(maps.OPEN_LOOPS), plan.day, graph.zone)
+        pages = [*plan.map_changes(), plan.page("now", inner, maps.page("now", inner))]
+        if changes := tuple(page for page in pages if page is not None):
+            commit(graph, Receipt(f"{id}-maps", "edit", stamp.isoformat(timespec="seconds"), changes))
     return outcome, refused
 
 

@@ -13,12 +13,17 @@ is what `undo` takes back. For each file the text on disk decides:
     anything else     a person was there: the change is rebased on their text; else what is new in it is put
                       down in inbox/, and nothing if there is nothing new
 
+Once it is done, maps, index and Now are left out of it: they are made anew whenever notes change, by an undo as
+well. What is done is kept for KEPT_DAYS.
+
 Not here: what to write (edit.py). One rule: a receipt is the only way into a vault.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +31,9 @@ from typing import Any
 from .errors import BadInput, BadNode, NotFound, Stale
 from .graph import Graph, SessionState, State, write_private
 from .node import GENERATED, amend, parse, with_block
+
+KEPT_DAYS = 30  # how far `omg undo` and `omg history` reach back
+KEPT = 50  # the last cycles are kept however old they are: somebody may come back after a year
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +125,46 @@ def finish(graph: Graph, file: Path, receipt: Receipt) -> Outcome:
     graph.update(lambda state: note(state, receipt))
     graph.archive(receipt.pending)
     graph.index.sync(graph.vault, [c.path for c in receipt.changes] + outcome.inbox)
-    file.replace(file.with_name(f"{receipt.id}.json"))
+    close(file, receipt)
     return outcome
+
+
+def close(file: Path, receipt: Receipt) -> None:
+    """The receipt is done: keep of it what an undo needs, and of the others those that are not too old."""
+    kept = tuple(c for c in receipt.changes if not remade(c))
+    if len(kept) < len(receipt.changes):
+        write_private(file, replace(receipt, changes=kept).dumps())
+    file.replace(file.with_name(f"{receipt.id}.json"))
+    expire(file.parent)
+
+
+def remade(change: Change) -> bool:
+    """Whether a map, the index or Now was written anew; one that came or went is a change like any other."""
+    page = change.path in ("index", "now") or change.path.startswith("mocs/")
+    return page and change.rebase.block is not None and None not in (change.before, change.after)
+
+
+def expire(folder: Path) -> None:
+    """
+    Remove closed receipts that nobody reaches back to. By the file's age: an old talk that is imported is dated
+    by when it was had. An undo stays, for the Reflector does not do again what a person took back (seen.py).
+    """
+    with os.scandir(folder) as entries:
+        closed = [e for e in entries if closed_name(e.name) and not undoing(e.name)]
+    if len(closed) <= KEPT:
+        return
+    newest_first = sorted(((e.stat().st_mtime, e.path) for e in closed), reverse=True)
+    for written, path in newest_first[KEPT:]:
+        if written < time.time() - KEPT_DAYS * 86_400:
+            Path(path).unlink()
+
+
+def undoing(name: str) -> bool:
+    return "-undo-" in name and not name.endswith("-maps.json")
+
+
+def closed_name(name: str) -> bool:
+    return name.endswith(".json") and not name.endswith(".open.json") and not name.startswith(".")
 
 
 def note(state: State, receipt: Receipt) -> None:
@@ -245,7 +291,9 @@ def find(graph: Graph, id: str) -> Receipt:
         n for n in names if n.endswith(id) and not n.endswith(".open")
     ]
     if not fitting:
-        raise NotFound(f"no cycle {id!r} in the graph of {graph.identity.key}; `omg history` lists them")
+        raise NotFound(
+            f"no cycle {id!r} in the graph of {graph.identity.key}; `omg history` lists those of {KEPT_DAYS} days"
+        )
     if len(fitting) > 1:
         raise BadInput(f"{id!r} fits {len(fitting)} cycles; give more of the id")
     return read(graph.folder / "receipts" / f"{fitting[0]}.json")

@@ -1,7 +1,9 @@
 """The journal: what a crash left is finished, what a person did meanwhile stands, and a cycle can be taken back."""
 
 import json
+import os
 import threading
+import time
 from datetime import UTC, date, datetime
 
 import pytest
@@ -13,7 +15,7 @@ from omg.errors import NotFound
 from omg.graph import Tombstones
 from omg.home import Home
 from omg.node import Source, parse
-from omg.receipt import Change, Rebase, Receipt, commit, replay
+from omg.receipt import KEPT, KEPT_DAYS, Change, Rebase, Receipt, commit, replay
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 AT = "2026-03-01T12:00:00+00:00"
@@ -292,3 +294,41 @@ def test_what_is_forgotten_later_is_hashed_with_the_salt_there_is(graph):
     later.add(["m2"])
     assert graph.tombstones.file.read_text().count("salt") == 1
     assert graph.tombstones.messages(["m1", "m2", "m3"]) == {"m1", "m2"}
+
+
+def test_what_is_kept_for_an_undo_does_not_grow_with_the_maps(graph):
+    for n in range(40):
+        write(
+            graph, edit(title=f"Note {n}", description=f"Likes the number {n}.", said=f"m{n}"), id=f"c{n:02d}"
+        )
+    sizes = [f.stat().st_size for f in sorted((graph.folder / "receipts").glob("c*.json"))]
+    assert sizes[-1] < sizes[1] * 1.2
+    assert "Likes the number 39" in graph.vault.text("mocs/moc-preferences")
+
+
+def test_an_undo_leaves_no_line_on_any_map_for_a_note_that_was_written_long_before(graph):
+    write(graph, edit(title="First", said="m1", loop="open"), id="c1")
+    write(graph, edit(title="Second", description="Prefers long lists.", said="m2"), id="c2")
+    curate.take_back(graph, "c1", NOW)
+    pages = [
+        graph.vault.text(p) for p in graph.vault.paths() if p.startswith("mocs/") or p in ("index", "now")
+    ]
+    assert not any("nodes/preference/first" in page for page in pages)
+    assert "nodes/preference/second" in graph.vault.text("mocs/moc-preferences")
+
+
+def test_cycles_are_kept_for_a_month_and_the_last_of_them_for_ever(graph):
+    folder, old = graph.folder / "receipts", time.time() - (KEPT_DAYS + 1) * 86_400
+    for n in range(KEPT + 10):
+        file = folder / f"a{n:03d}.json"
+        file.write_text(Receipt(file.stem, "observation", AT).dumps())
+        os.utime(file, (old + n, old + n))
+    undone = folder / "20260101T000000-undo-1.json"
+    undone.write_text(Receipt(undone.stem, "undo", AT).dumps())
+    os.utime(undone, (old - 9, old - 9))
+    write(graph, edit(), id="c1")
+    left = sorted(f.stem for f in folder.glob("*.json"))
+    assert left == [undone.stem, *(f"a{n:03d}" for n in range(11, KEPT + 10)), "c1"]
+    curate.take_back(graph, "c1", NOW)  # the young are there
+    with pytest.raises(NotFound, match="30 days"):
+        curate.take_back(graph, "a000", NOW)

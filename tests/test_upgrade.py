@@ -75,7 +75,14 @@ def everything(root: Path) -> str:
 def test_nothing_of_an_earlier_release_is_lost_by_its_first_day(former):
     before, heard, tombs = notes(former), said(former), tombstones(former)
     assert len(heard) > 20 and len(before) > 15
-    for command in (["status"], ["observe"], ["doctor", "--fix"], ["observe"], ["reflect"], ["search", "Maya"]):
+    for command in (
+        ["status"],
+        ["observe"],
+        ["doctor", "--fix"],
+        ["observe"],
+        ["reflect"],
+        ["search", "Maya"],
+    ):
         if command[0] == "doctor":
             CliRunner().invoke(app, command)  # OpenClaw is not here, which it says
         else:
@@ -96,13 +103,17 @@ def test_nothing_of_an_earlier_release_is_lost_by_its_first_day(former):
 
 
 def tombstones(root: Path) -> set[str]:
-    return {line for file in root.glob("omg/graphs/*/tombstones.jsonl") for line in file.read_text().splitlines()}
+    return {
+        line for file in root.glob("omg/graphs/*/tombstones.jsonl") for line in file.read_text().splitlines()
+    }
 
 
 def test_what_an_earlier_release_left_half_done_is_finished(former):
     omg("observe")
     with_aquarium = [path for path, text in notes(former).items() if "aquarium" in text]
-    assert len(with_aquarium) == 1 and "telegram-direct-77" in with_aquarium[0]  # of the receipt that was open
+    assert (
+        len(with_aquarium) == 1 and "telegram-direct-77" in with_aquarium[0]
+    )  # of the receipt that was open
     text = everything(former)
     assert "bicycle" in text  # of the drop in the spool
     assert "kayak" in text  # of the turns that were pending

@@ -215,7 +215,7 @@ def history(
     identity: Who = None,
     as_json: Json = False,
 ) -> None:
-    """What was written, when, and in which cycle."""
+    """What was written in the last 30 days, and the last 50 cycles: when, and in which cycle."""
     from .. import curate
 
     with opened(vectors=False) as home:

@@ -82,7 +82,9 @@ def make(root: Path, source: Path, base: str) -> None:
     drop(home, GROUP, "g1", "We decided to meet at the north gate because the south gate floods.", 11)
     omg("observe")
     omg("new", "preference", "Tea over coffee", "--text", "I prefer green tea over coffee in the morning.")
-    cycle = json.loads(omg("new", "fact", "The wrong fact", "--text", "This was a mistake.", "--json"))["cycle"]
+    cycle = json.loads(omg("new", "fact", "The wrong fact", "--text", "This was a mistake.", "--json"))[
+        "cycle"
+    ]
     omg("undo", cycle)
     omg("pin", "nodes/preference/tea-over-coffee")
     person(vault)
@@ -117,7 +119,9 @@ def person(vault: Path) -> None:
     moc.write_text(moc.read_text() + "\nPERSON: words beside the block.\n")
     own = vault / "nodes" / "fact" / "my-own-note.md"
     own.parent.mkdir(parents=True, exist_ok=True)
-    own.write_text("---\ntype: fact\ndescription: PERSON wrote this one whole.\ncolour: green\n---\n\nWhole.\n")
+    own.write_text(
+        "---\ntype: fact\ndescription: PERSON wrote this one whole.\ncolour: green\n---\n\nWhole.\n"
+    )
 
 
 def conversations(root: Path) -> list[Path]:
