@@ -144,6 +144,10 @@ def amended(graph: Graph, path: str, now: datetime, summary: str, **changes: Any
 
 def pin(graph: Graph, path: str, now: datetime, *, pinned: bool = True) -> Done:
     refuse_pages(graph, path)
+    if path.startswith("inbox/"):
+        raise BadInput(
+            f"{path} lies in the inbox, where nothing counts as pinned; move it below nodes/ first"
+        )
     return amended(graph, path, now, f"{'pinned' if pinned else 'unpinned'} {path}", pinned=pinned)
 
 

@@ -76,6 +76,9 @@ class State:
     error: str = ""
     reflected_ms: int = 0
     changed_tokens: int = 0  # of nodes written since the last reflection
+    by_hand: dict[str, int] = field(
+        default_factory=dict
+    )  # inbox note that a person wrote -> its mtime then, ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,10 @@ from .index import Index, Synced, barred
 from .llm import Ask, Asker, Child, Ledger, asker, window
 from .observe import Observed, Observer, batches, observe
 from .receipt import Receipt, commit, replay
+from .runs import Runs
 from .turn import Turn, read_drop
 from .turn.redact import redact
+from .turn.writes import writes
 from .vault import Vault
 
 log = logging.getLogger(__name__)
@@ -43,6 +45,7 @@ PATIENCE_S = 1.0  # how long the background waits for a vault that is locked: ot
 
 # Of one graph, which costs the others nothing: locked, on a drive that is not mounted, a turn damaged on disk.
 OTHERS_TROUBLE = (Locked, NotFound, BadInput)
+ENDED = ("turn", "catchup")  # reasons of a drop that comes when its run is over
 URGENT = ("compaction", "reset", "remember")  # reasons for which nothing waits
 
 
@@ -68,7 +71,8 @@ class Home:
         self._opening = threading.Lock()
         self._settling: dict[str, threading.Lock] = {}
         self._settled: set[str] = set()
-        self._loose: dict[Path, tuple[int, int]] = {}  # notes of inboxes, as they were when last read
+        self._loose: dict[Path, tuple[int, ...]] = {}  # notes of inboxes, as they were when last read
+        self.runs = Runs(self.folder)
         self._working, self._taking = threading.Lock(), threading.Lock()
         self._child = Child()
         self._askers: dict[tuple[str, ...], Asker] = {}
@@ -215,18 +219,22 @@ class Home:
         fresh = 0
         for file in sorted((self.folder / "spool").glob("[0-9]*.json")):
             try:
-                turn = read_drop(file.read_bytes(), self.config.identity.members)
+                data = file.read_bytes()
+                turn = read_drop(data, self.config.identity.members)
             except FileNotFoundError:
                 continue  # another process was quicker
             except BadInput as e:
                 self._set_aside(file, str(e))
                 continue
+            shown = writes(json.loads(data)["entries"])
+            self.runs.took(turn.session, file.name, shown, self.now_ms(), over=turn.reason in ENDED)
             try:
                 fresh += self._take(file.stem, turn)
             except OTHERS_TROUBLE as e:
                 log.info("%s; its drop waits meanwhile", e)
                 continue
             file.unlink(missing_ok=True)
+        self.runs.settle(self.now_ms())
         return fresh
 
     def _take(self, name: str, turn: Turn) -> int:
@@ -351,7 +359,7 @@ class Home:
         return done
 
     def _work_on(self, graph: Graph, force: bool, progress: Callable[[int], None]) -> list[Observed]:
-        if loose := inbox.take(graph, self.clock(), self._loose, force=force):
+        if loose := inbox.take(graph, self.clock(), self._loose, self.runs.wrote, force=force):
             self.tell("taken_in", graph=graph.identity.key, session=inbox.SESSION, messages=loose)
         reason = "asked" if force and graph.pending() else self.due(graph)
         return self._observe_all(graph, reason, progress) if reason else []

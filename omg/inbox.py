@@ -1,7 +1,8 @@
 """
 Loose notes as messages: what people leave in inbox/, and what the agent writes to its own memory files.
 
-    <vault>/inbox/*.md                    a message for each paragraph, a person's
+    <vault>/inbox/*.md                    a message for each paragraph: a person's, or the agent's where a run of it
+                                          may have written the file (runs.py)
     <workspace>/memory/YYYY-MM-DD.md      a message for each line, the agent's; only where the owner's vault lies in
                                           <workspace>/memory/omg, and no older than the graph
 
@@ -14,14 +15,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime, time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .dates import day_of
 from .errors import OmgError
-from .graph import Graph
+from .graph import Graph, State
 from .node import HISTORY, Node, parse
 from .turn import Message, Turn, clean
 
@@ -33,29 +35,49 @@ DAY_FILE = re.compile(r"\d{4}-\d\d-\d\d\.md")
 SAYS_NOTHING = re.compile(r"#{1,6}(\s|$)|<!--|---+$|```|\|[\s:|-]+\|$")
 
 
-def take(graph: Graph, now: datetime, known: dict[Path, tuple[int, int]], *, force: bool = False) -> int:
+Wrote = Callable[[str, Iterable[int]], bool | None]  # as Runs.wrote
+
+
+def take(
+    graph: Graph,
+    now: datetime,
+    known: dict[Path, tuple[int, ...]],
+    wrote: Wrote = lambda name, at_ms: False,
+    *,
+    force: bool = False,
+) -> int:
     """
     Put what is new in loose notes with what is pending; returns how many messages that were.
 
-    *known*: the files looked at before, as they were then; it is kept up. With *force* a note that was saved just
-    now is taken, too.
+    *known*: the files looked at before, as they were then; it is kept up. *wrote*: whether an agent may have
+    written a file; what cannot be told yet waits. With *force* a note that was saved just now is taken, too.
     """
-    taken = 0
-    for file, name in [*notes(graph), *flushed(graph)]:
+    files, taken = [*notes(graph), *flushed(graph)], 0
+    there = {name for _, name in files} if (graph.vault.root / "inbox").is_dir() else graph.state().by_hand
+    by_hand = {name: ns for name, ns in graph.state().by_hand.items() if name in there}
+    for file, name in files:
         try:
             found = file.stat()
         except FileNotFoundError:
             continue
-        mark = (found.st_mtime_ns, found.st_size)
+        mark = (found.st_mtime_ns, found.st_ctime_ns, found.st_size)
         if known.get(file) == mark or (not force and now.timestamp() - found.st_mtime < SETTLED_S):
             continue
         said_ms = round(found.st_mtime * 1000)
+        loose = name.startswith("inbox/")
+        agents = loose and wrote(file.name, (said_ms, round(found.st_ctime * 1000)))
+        if agents is None:
+            continue  # of a run that is not over
         try:
-            messages = (
-                of_note(graph, name, said_ms) if name.startswith("inbox/") else of_day(graph, file, name)
-            )
+            node = read(graph, name) if loose else None
+            if node is None:
+                messages = () if loose else of_day(graph, file, name)
+            else:
+                messages = of_note(node, said_ms, agents=bool(agents))
         except (OmgError, OSError, UnicodeDecodeError):
             continue  # the index says what is wrong with it
+        if node and not agents and (placed(node) or node.links or node.loop):
+            by_hand[name] = found.st_mtime_ns
         if fresh := graph.unseen(messages):
             what = hashlib.sha256("".join(m.id for m in fresh).encode()).hexdigest()[:16]
             who = graph.identity
@@ -63,7 +85,13 @@ def take(graph: Graph, now: datetime, known: dict[Path, tuple[int, int]], *, for
             graph.put(f"{fresh[0].timestamp:015d}-{what}", turn)
             taken += len(fresh)
         known[file] = mark
+    if by_hand != graph.state().by_hand:
+        graph.update(partial(vouch, by_hand=by_hand))
     return taken
+
+
+def vouch(state: State, by_hand: dict[str, int]) -> None:
+    state.by_hand, state.epoch = by_hand, state.epoch + 1
 
 
 def notes(graph: Graph) -> Iterator[tuple[Path, str]]:
@@ -101,15 +129,26 @@ def day_named(file: Path) -> date | None:
         return None
 
 
-def of_note(graph: Graph, path: str, said_ms: int) -> tuple[Message, ...]:
-    """The paragraphs of a person's note; none if it is one of ours, or has a place in the graph already."""
+def read(graph: Graph, path: str) -> Node | None:
+    """A loose note; None if it is one of ours."""
     data = graph.vault.bytes(path)
-    if data is None or graph.vault.ours(data):
+    return None if data is None or graph.vault.ours(data) else parse(data.decode("utf-8"), path)
+
+
+def placed(node: Node) -> bool:
+    """Whether its head gives it a place in the graph: then it is a note already, and not something to be filed."""
+    return node.type != "note" or bool(node.sources)
+
+
+def of_note(node: Node, said_ms: int, *, agents: bool) -> tuple[Message, ...]:
+    """
+    The paragraphs of a loose note; none of one that has a place in the graph already.
+
+    *agents*: an agent may have written it. Then it has none, whatever its head says.
+    """
+    if (placed(node) and not agents) or node.body.lstrip().startswith(MEANT):
         return ()
-    node = parse(data.decode("utf-8"), path)
-    if node.type != "note" or node.sources or node.body.lstrip().startswith(MEANT):
-        return ()
-    return messages("user", path, paragraphs(node), said_ms)
+    return messages("assistant" if agents else "user", node.path, paragraphs(node), said_ms)
 
 
 def paragraphs(node: Node) -> list[str]:

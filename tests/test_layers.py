@@ -16,7 +16,7 @@ LAYERS = [
     {"llm", "vault"},  # files | the outside world
     {"index"},  # derived
     {"graph", "offline"},
-    {"events", "furnish", "graphpage", "inbox", "maps", "pace", "receipt"},
+    {"events", "furnish", "graphpage", "inbox", "maps", "pace", "receipt", "runs"},
     {"edit", "inject", "traces"},
     {"forget", "reply"},
     {"observe", "reflect"},  # the verbs; inject is the third

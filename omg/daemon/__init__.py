@@ -141,6 +141,10 @@ class Daemon:
 
     def inject(self, body: dict[str, Any]) -> Mapping[str, Any]:
         """The hook's result for this prompt; empty for whoever is not served, or has no memory yet."""
+        # A heartbeat with nothing to do leaves no transcript, so none would ever tell that its run is over.
+        if (session := str(body.get("sessionKey") or "")) and body.get("trigger") != "heartbeat":
+            with contextlib.suppress(OSError):
+                self.home.runs.began(session, self.home.now_ms())
         graph = served(self.home, body)
         if graph is None:
             return {}

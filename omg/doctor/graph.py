@@ -80,7 +80,11 @@ def check_heads(graph: Graph) -> Iterator[Finding]:
             data = graph.vault.bytes(path)
             if data is None or graph.vault.ours(data):
                 continue
-            for key, value in parse(data.decode("utf-8"), path).extra.items():
+            node = parse(data.decode("utf-8"), path)
+            if node.pinned and path.startswith("inbox/"):
+                what = "`pinned` counts for nothing in the inbox, where an agent may write, too"
+                yield Finding("note", what, path, "move the note below nodes/")
+            for key, value in node.extra.items():
                 if key in UNDERSTOOD:
                     what = f"`{key}: {value}` is not understood, and counts for nothing"
                     yield Finding("note", what, path, f"write {UNDERSTOOD[key]}")

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -25,7 +25,7 @@ from ..config import Config
 from ..dates import When, pause, resolve, span
 from ..errors import OmgError
 from ..graph import Graph, SessionState, State
-from ..index import Hit
+from ..index import Entry, Hit
 from ..index.terms import STOP, terms
 from ..tokens import clip, count
 from ..turn.envelope import legible, strip, unwrapped
@@ -241,7 +241,7 @@ def render(graph: Graph, state: State, session: str, mocs: Sequence[str], today:
     ]
     pages = {path: by_hand(graph, path, budget // 8) for path in ("index", "now", *mocs)}
     return slices.system(
-        entries=entries,
+        entries=vouched(entries, state.by_hand),
         counts=index.moc_counts() | {maps.OPEN_LOOPS: len(loops)},
         sessions=state.sessions,
         own=session,
@@ -251,6 +251,15 @@ def render(graph: Graph, state: State, session: str, mocs: Sequence[str], today:
         zone=graph.zone,
         budget=budget,
     )
+
+
+def vouched(entries: Iterable[Entry], by_hand: Mapping[str, int]) -> Iterator[Entry]:
+    """Those of the inbox only as a person was seen to leave them there, and never pinned: an agent writes there, too."""
+    for entry in entries:
+        if not entry.path.startswith("inbox/"):
+            yield entry
+        elif by_hand.get(entry.path) == entry.mtime:
+            yield replace(entry, pinned=False)
 
 
 def by_hand(graph: Graph, path: str, budget: int) -> str:

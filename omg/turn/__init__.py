@@ -244,7 +244,7 @@ def clean(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[Message,
             log.warning("an entry of the transcript cannot be read and is left out: %s", explain(e))
             continue
         if entry.message.role == "user":
-            provenance, text = entry.message.provenance, _content(entry.message.content)[0]
+            provenance, text = entry.message.provenance, content_of(entry.message.content)[0]
             own = provenance.get("kind") not in (None, "external_user") or from_gateway(text)
             inside = own and provenance.get("sourceTool") not in (*asked, RECOVERY)
             commanded = COMMAND.match(text) is not None
@@ -284,7 +284,7 @@ def _message(entry: Entry, calls: dict[str, Call]) -> Message | None:
 
 
 def _heard(said: Said) -> Message:
-    text, redacted = redact(unwrapped(strip(_content(said.content)[0])).strip())
+    text, redacted = redact(unwrapped(strip(content_of(said.content)[0])).strip())
     return Message(
         id="",
         role="user",
@@ -298,7 +298,7 @@ def _heard(said: Said) -> Message:
 
 
 def _answer(said: Said) -> Message:
-    text, made = _content(said.content)
+    text, made = content_of(said.content)
     text, redacted = redact(answered(strip(text)).strip())
     calls = []
     for call in made:
@@ -325,13 +325,13 @@ def _result(said: Said, calls: Mapping[str, Call]) -> Message:
         tool = _text(_mapping(said.details.get("tool")).get("name")) or tool
         inner = _mapping(said.details.get("result")).get("content")
         content = inner if isinstance(inner, str | list) else content
-    text, redacted = redact(strip(_content(content)[0]).strip())
+    text, redacted = redact(strip(content_of(content)[0]).strip())
     if RECALL.match(tool) or (call and VAULT.search(call.arguments)):
         text = RECALLED
     return Message("", "tool", cut(text, TOOL_CHARS), 0, call_id=said.call_id, tool=tool, redacted=redacted)
 
 
-def _content(content: str | list[Any] | None) -> tuple[str, list[Call]]:
+def content_of(content: str | list[Any] | None) -> tuple[str, list[Call]]:
     """Text, with placeholders for what is none, and the tool calls. Thoughts are nobody's words: left out."""
     texts: list[str] = []
     made: list[Call] = []
