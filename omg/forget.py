@@ -177,6 +177,7 @@ def finish(graph: Graph) -> bool:
     traces.receipts(graph.folder / "receipts", trace)
     traces.replaced(graph, trace)
     graph.update(lambda state: blank(state, trace))
+    graph.uses.drop(lambda id: id in trace.names)
     for name in traces.SEEN:  # they name notes, and cost a few model calls
         (graph.folder / name).unlink(missing_ok=True)
     remap(graph, trace)
@@ -255,7 +256,6 @@ def blank(state: State, trace: Trace) -> None:
         s.system = ""
         if key in trace.sessions or any(trace.in_words(t) for t in (s.task, s.state, s.next)):
             state.sessions[key] = SessionState(last_ms=s.last_ms, window=s.window)
-    state.uses = {id: uses for id, uses in state.uses.items() if id not in trace.names}
     state.error = "" if trace.in_words(state.error) else state.error
     state.epoch += 1
 

@@ -9,7 +9,8 @@ All that belongs to one identity: its vault, its index, and what cannot be deriv
         receipts/          the journal (receipt.py)
         tombstones.jsonl   what was forgotten, as salted hashes
         written.jsonl      hashes of the bytes we wrote (vault.py)
-        state.json         session hints, activation snapshots, use counts
+        state.json         session hints, activation snapshots: of the SESSIONS_KEPT that were last live
+        uses.jsonl         how often notes were of use (uses.py)
         index.db           derived; may be deleted at any moment
 
 Not here: deciding anything. One rule: whoever changes the vault holds `lock()`, and nobody holds it
@@ -37,8 +38,10 @@ from .errors import BadInput, Locked
 from .identity import Identity
 from .index import Index
 from .turn import Message, Turn, from_json, message_to_json, to_json
+from .uses import Uses
 from .vault import Vault
 
+SESSIONS_KEPT = 100  # of one identity; one that comes back later is activated anew, and has lost nothing else
 TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}")  # of write_private: whose it is, and a token
 
 
@@ -70,7 +73,6 @@ class State:
     observed_ms: int = 0  # when an observation was last completed
     quiet_ms: int = 0  # when one was that ran because the conversation rested
     urgent_ms: int = 0  # when a compaction or reset last asked for everything to be taken in
-    uses: dict[str, list[int]] = field(default_factory=dict)  # node id -> [times recalled, last ms]
     failures: int = 0  # in a row
     failed_ms: int = 0
     error: str = ""
@@ -165,6 +167,9 @@ class Graph:
         for name in ("pending", "archive", "receipts"):
             (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         self.tombstones = Tombstones(folder / "tombstones.jsonl")
+        self.uses = Uses(folder / "uses.jsonl")
+        if not self.uses.file.exists():
+            self.uses.adopt(former_uses(folder / "state.json"))
         self._keys: dict[str, frozenset[str]] = {}  # pending file -> the keys of its messages
         self._remembering = threading.RLock()
         self._state, self._stamp = State(), (-1, -1, -1)  # as last read or written, and the file's look then
@@ -253,6 +258,7 @@ class Graph:
             with self._remembering:
                 state, noted = copied(self.state()), len(self._noted)
             change(state)
+            bound(state)
             write_private(file, json.dumps(state, default=fields_of, ensure_ascii=False))
             with self._remembering:
                 del self._noted[:noted]
@@ -266,6 +272,7 @@ class Graph:
         with self._remembering:
             state = copied(self.state())
             change(state)
+            bound(state)
             self._state = state
             self._noted.append(change)
 
@@ -291,9 +298,28 @@ def look(file: Path) -> tuple[int, int, int]:
 
 def copied(state: State) -> State:
     """A State that can be changed while others read *state*; what its sessions hold is replaced, never altered."""
-    return replace(
-        state, sessions={key: replace(own) for key, own in state.sessions.items()}, uses=dict(state.uses)
-    )
+    return replace(state, sessions={key: replace(own) for key, own in state.sessions.items()})
+
+
+def bound(state: State) -> None:
+    """Keep the sessions that were last live: a state is copied, read and written whole."""
+    if len(state.sessions) > SESSIONS_KEPT:
+        latest = sorted(state.sessions, key=lambda key: live_ms(state.sessions[key]), reverse=True)
+        for key in latest[SESSIONS_KEPT:]:
+            del state.sessions[key]
+
+
+def live_ms(session: SessionState) -> int:
+    return max(session.last_ms, session.at_ms, session.activated_ms, session.cut_ms)
+
+
+def former_uses(file: Path) -> dict[str, tuple[int, int]]:
+    """The counts that state.json held before they had a file of their own."""
+    try:
+        uses = json.loads(file.read_text(encoding="utf-8"))["uses"]
+        return {str(id): (int(times), int(last_ms)) for id, (times, last_ms) in uses.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
 
 
 def fields_of(state: State | SessionState) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from .errors import OmgError
 from .graph import Graph, State
 from .node import HISTORY, Node, parse
 from .turn import Message, Turn, clean
+from .vault import copy_of_another
 
 PREFIX = "inbox:"
 SESSION = "inbox"  # what such a note's source has in the place of a conversation
@@ -96,14 +97,11 @@ def vouch(state: State, by_hand: dict[str, int]) -> None:
 
 def notes(graph: Graph) -> Iterator[tuple[Path, str]]:
     """File and path of each note in the inbox, less its own README."""
-    conflicts = None
     for file in sorted((graph.vault.root / "inbox").glob("*.md")):
-        path = f"inbox/{file.stem}"
         if file.stem.startswith(".") or file.stem == "README" or file.is_symlink():
             continue
-        conflicts = set(graph.vault.conflicts()) if conflicts is None else conflicts
-        if path not in conflicts:
-            yield file, path
+        if not copy_of_another(file.stem):
+            yield file, f"inbox/{file.stem}"
 
 
 def flushed(graph: Graph) -> Iterator[tuple[Path, str]]:

@@ -128,6 +128,8 @@ def one(home: Home, graph: Graph, since: dt.date | None, dry_run: bool, progress
         progress=progress,
         refresh=lambda: home.refresh(graph),
     )
+    if not dry_run:
+        graph.uses.keep({entry.id for entry in graph.index.entries(status=None)})
     log.info("%s: reflected: %s; %d calls", graph.identity.key, cycle.headline, cycle.calls)
     for why in cycle.refused:
         log.info("%s: refused %s", graph.identity.key, why)

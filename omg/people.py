@@ -126,10 +126,10 @@ def merge(home: Home, source: Graph, into: Graph) -> None:
 
     def both(state: State) -> None:
         state.sessions = {**theirs.sessions, **state.sessions}
-        state.uses = {**theirs.uses, **state.uses}
         state.epoch += 1
 
     into.update(both)
+    into.uses.adopt(source.uses.all())
 
 
 def notes(source: Graph, into: Graph) -> Iterator[Change]:

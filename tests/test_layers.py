@@ -11,7 +11,7 @@ import pytest
 # A room is a module or a package of omg/. Inside a package nothing is prescribed, except that its modules
 # import no room that lies above.
 LAYERS = [
-    {"dates", "errors", "identity", "tokens"},
+    {"dates", "errors", "identity", "tokens", "uses"},
     {"client", "config", "embed", "node", "openclaw", "turn"},  # values
     {"llm", "vault"},  # files | the outside world
     {"index"},  # derived

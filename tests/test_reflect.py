@@ -417,7 +417,7 @@ def test_low_notes_that_nobody_needed_for_long_sleep_off_the_maps_and_wake_when_
     )
     saved = edit(graph, "nodes/fact/theirs", "I saw it too.")
     recalled = int((NOW - 5 * DAY).timestamp() * 1000)
-    graph.update(lambda state: state.uses.update({"omg/fact/used": [1, recalled]}))
+    graph.uses.add(["omg/fact/used"], recalled)
     cycle = night(graph)
     asleep = [p for p in graph.vault.paths() if p.startswith("nodes/fact/") and not active(graph, p)]
     assert asleep == ["nodes/fact/asleep"] and cycle.counts["dormant"] == 1
@@ -426,7 +426,7 @@ def test_low_notes_that_nobody_needed_for_long_sleep_off_the_maps_and_wake_when_
     assert graph.index.search("marmot", now=NOW)[0].entry.path == "nodes/fact/asleep"
 
     later = int((NOW + DAY).timestamp() * 1000)
-    graph.update(lambda state: state.uses.update({"omg/fact/asleep": [1, later]}))
+    graph.uses.add(["omg/fact/asleep"], later)
     assert night(graph, now=NOW + 2 * DAY).counts["woken"] == 1
     assert "[[nodes/fact/asleep|" in map_of(graph, "mocs/moc-facts")
 

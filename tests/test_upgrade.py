@@ -131,7 +131,7 @@ def test_what_was_of_use_before_an_upgrade_still_counts(former):
 
 def used(root: Path) -> dict[str, int]:
     home = Home(load())
-    found = {id: use[0] for id, use in home.find(OWNER).state().uses.items()}
+    found = dict(home.find(OWNER).uses.times())
     home.close()
     return found
 

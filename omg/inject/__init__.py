@@ -77,10 +77,6 @@ class Decision:
         whole = self.epoch == state.epoch
         if whole:
             own.falls = dict(Counter(own.falls) + Counter(self.fell))
-        for id in self.recalled if whole else ():
-            times, last_ms = state.uses.get(id, (0, 0))
-            if at_ms - last_ms >= DAY_MS:  # a talk about one thing is one use of it
-                state.uses[id] = [times + 1, at_ms]
         if self.given.reason:
             own.system, own.mocs = (self.given.system, list(self.mocs)) if whole else ("", [])
             own.epoch = self.epoch
@@ -164,6 +160,8 @@ def slice_for(
         # What a session is served is on disk before it is served; what was of use may wait, so no prompt waits for it.
         keep = graph.update if made.given.reason else graph.note
         keep(lambda state: made.keep(state, session, model, milliseconds(now)))
+        if made.epoch == graph.state().epoch:
+            graph.uses.add(made.recalled, milliseconds(now))
     return made.given
 
 
@@ -174,7 +172,7 @@ def decide(
     budget, today = config.inject.budget_tokens, now.astimezone(graph.zone).date()
     own = state.sessions.get(session) or SessionState()
     query = strip(unwrapped(legible(prompt))).strip()[:QUERY_CHARS]
-    hits = relevant(graph, query, now, config, state.uses)
+    hits = relevant(graph, query, now, config)
     fell = Counter([*(maps.home_of(h.entry) for h in hits), *called(query)])
     pending = sum(p.tokens for p in graph.pending()) if own.cut_ms > own.activated_ms else 0
     reason = activation(state, session, now=now, pending_tokens=pending, config=config, model=model)
@@ -195,16 +193,14 @@ def milliseconds(at: datetime) -> int:
     return round(at.timestamp() * 1000)
 
 
-def relevant(
-    graph: Graph, query: str, now: datetime, config: Config, uses: Mapping[str, Sequence[int]]
-) -> list[Hit]:
+def relevant(graph: Graph, query: str, now: datetime, config: Config) -> list[Hit]:
     """The notes that bear on *query*, best first; none for a message that asks nothing of memory."""
     days = resolve(query, now.astimezone(graph.zone).date())
     if not config.inject.entry_points or not (days or asks(query)):
         return []
     # Twice as many as are named: some of them stand in `system` already.
-    times = {id: use[0] for id, use in uses.items()}
-    hits = graph.index.search(query, 2 * config.inject.entry_points, now=now, uses=times, quote=False)
+    uses = graph.uses.times()
+    hits = graph.index.search(query, 2 * config.inject.entry_points, now=now, uses=uses, quote=False)
     return [h for h in hits if (h.why and h.score >= FLOOR) or falls_on(h.entry.event, days)]
 
 

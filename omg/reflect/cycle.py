@@ -142,7 +142,7 @@ class Work:
         else:
             self.hear_again(court)
         looked = self.look_back()
-        slept, woke = tidy.doze(ground, self.state.uses, self.now, options.dormant_after_days)
+        slept, woke = tidy.doze(ground, ground.plan.graph.uses, self.now, options.dormant_after_days)
         split, filed = tidy.shelve(ground, options.moc_entries)
         cycle.summary = [*repeated, *court.done, *mended, *looked, *split, *tidy.filing(filed)]
         cycle.summary += [f"{n} went to sleep." for n in slept] + [f"{n} woke up." for n in woke]

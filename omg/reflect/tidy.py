@@ -25,6 +25,7 @@ from ..graph import Graph
 from ..index import Entry
 from ..node import PRIORITIES, TYPES, Node, parse, render, wikilink
 from ..node.markdown import block
+from ..uses import Uses
 from . import revise, topics
 from .topics import Item, alike, normal, resembles
 
@@ -194,9 +195,7 @@ def led_by_name(graph: Graph) -> list[tuple[str, str, str]]:
 # --- sleep
 
 
-def doze(
-    ground: Ground, uses: Mapping[str, Sequence[int]], now: dt.datetime, days: int
-) -> tuple[list[str], list[str]]:
+def doze(ground: Ground, uses: Uses, now: dt.datetime, days: int) -> tuple[list[str], list[str]]:
     """Lines for notes that went dormant, and for those that woke."""
     since = (now - dt.timedelta(days=days)).timestamp() * 1000
     today = ground.plan.day
@@ -217,12 +216,9 @@ def doze(
     return slept, woke
 
 
-def recent(
-    entry: Entry, uses: Mapping[str, Sequence[int]], since_ms: float, today: dt.date, days: int
-) -> bool:
+def recent(entry: Entry, uses: Uses, since_ms: float, today: dt.date, days: int) -> bool:
     """Whether the note was said, recalled or due within *days*; a day to come counts."""
-    recalled = uses.get(entry.id)
-    if recalled and recalled[1] >= since_ms:
+    if uses.last_ms(entry.id) >= since_ms:
         return True
     ends = span(entry.event)
     latest = max((d for d in (entry.created, entry.updated, ends and ends[1]) if d), default=dt.date.min)

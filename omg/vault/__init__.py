@@ -250,7 +250,7 @@ class Vault:
             name = entry.name.removesuffix(".md")
             if name == entry.name or not ordinary(name) or not entry.is_file(follow_symlinks=False):
                 continue
-            if bool(CONFLICT.search(name)) is conflicts:
+            if copy_of_another(name) is conflicts:
                 yield folder + name, entry
 
     def _check_root(self) -> None:
@@ -287,6 +287,11 @@ class Vault:
                     return path
             n += 1
             path = f"{first}-{n}"
+
+
+def copy_of_another(name: str) -> bool:
+    """Whether a note of that file name is a sync service's copy."""
+    return bool(CONFLICT.search(name))
 
 
 def reached(steps: Mapping[tuple[str, str], str], path: str, start: str) -> set[str]:

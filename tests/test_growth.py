@@ -1,0 +1,99 @@
+"""What is kept, and what a prompt or a tick does, follows archive and notes: not how long it has been going on."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from omg import inject
+from omg.config import Config, Observation
+from omg.graph import SESSIONS_KEPT, Graph, SessionState, State
+from omg.home import Home
+from omg.nightly import nights
+from omg.uses import DAY_MS, SLACK, Uses
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+NOW_MS = int(NOW.timestamp() * 1000)
+
+
+@pytest.fixture
+def omg(home: Path):
+    which = Home(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW)
+    yield which
+    which.close()
+
+
+def many(state: State) -> None:
+    for n in range(3_000):
+        own = SessionState(task=f"Task {n}", last_ms=NOW_MS - n * 60_000, system="served", activated_ms=1)
+        state.sessions[f"agent:main:main:thread:{n}"] = own
+
+
+def test_conversations_that_ended_long_ago_are_no_part_of_what_a_prompt_reads_and_writes(omg: Home) -> None:
+    graph = omg.find()
+    graph.update(many)
+    kept = set(json.loads((graph.folder / "state.json").read_text())["sessions"])
+    assert kept == {f"agent:main:main:thread:{n}" for n in range(SESSIONS_KEPT)}
+    graph.note(many)
+    assert len(graph.state().sessions) == SESSIONS_KEPT
+
+
+def test_a_conversation_that_comes_back_after_many_others_is_activated_anew(omg: Home) -> None:
+    graph = omg.find()
+    old = "agent:main:main:thread:2999"
+    graph.update(many)
+    given = inject.slice_for(graph, "What is next?", old, NOW, omg.config)
+    assert given.reason == "new_session" and old in graph.state().sessions
+
+
+def test_a_prompt_writes_a_line_for_a_note_of_use_however_many_were_before(omg: Home) -> None:
+    graph = omg.find()
+    graph.uses.adopt({f"omg/fact/n{n}": (3, NOW_MS - 9 * DAY_MS) for n in range(5_000)})
+    before = graph.uses.file.stat().st_size
+    graph.uses.add(["omg/fact/n7"], NOW_MS)
+    graph.uses.add(["omg/fact/n7"], NOW_MS + 1_000)  # the same talk
+    assert graph.uses.file.stat().st_size - before < 60
+    again = Graph(graph.identity, graph.folder, graph.vault, graph.index)
+    assert again.uses.times()["omg/fact/n7"] == 4 and again.uses.last_ms("omg/fact/n7") == NOW_MS
+    assert (
+        "uses" not in (graph.folder / "state.json").read_text()
+        if (graph.folder / "state.json").exists()
+        else 1
+    )
+
+
+def test_use_counts_are_bounded_by_the_notes_and_survive_a_torn_line(tmp_path: Path) -> None:
+    uses = Uses(tmp_path / "uses.jsonl")
+    for day in range(SLACK + 50):
+        uses.add(["omg/fact/a", "omg/fact/b"], NOW_MS + day * DAY_MS)
+    assert len(uses.file.read_bytes().split()) // 3 < SLACK + 10
+    with uses.file.open("ab") as f:
+        f.write(b'["omg/fact/c", 1')  # a crash
+    other = Uses(tmp_path / "uses.jsonl")
+    other.add(["omg/fact/d"], NOW_MS)
+    assert dict(other.times()) == {"omg/fact/a": SLACK + 50, "omg/fact/b": SLACK + 50, "omg/fact/d": 1}
+    uses.keep({"omg/fact/a"})
+    assert list(other.times()) == ["omg/fact/a"]
+
+
+def test_a_tick_does_not_list_the_vault_because_of_a_loose_note(omg: Home, monkeypatch) -> None:
+    graph = omg.find()
+    (graph.vault.root / "inbox" / "a.md").write_text("I like the market on Saturdays.\n")
+    (graph.vault.root / "inbox" / "a (conflicted copy 2026-03-01).md").write_text("I like nothing.\n")
+    assert [m for p in omg.work(force=True) for m in [p.messages]] == [1]
+    listed: list[Path] = []
+    scan = os.scandir
+    monkeypatch.setattr("os.scandir", lambda where=".": (listed.append(Path(where)), scan(where))[1])
+    omg.work()
+    assert [where for where in listed if where.is_relative_to(graph.vault.root / "nodes")] == []
+
+
+def test_what_was_of_use_is_forgotten_with_a_note_that_is_gone(omg: Home) -> None:
+    graph = omg.find()
+    graph.uses.add(["omg/fact/gone"], NOW_MS)
+    list(nights(omg))
+    assert dict(graph.uses.times()) == {}
