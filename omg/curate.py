@@ -232,6 +232,8 @@ def rename(graph: Graph, path: str, new_name: str, now: datetime) -> Done:
             change = changes.get(other) or Change(other, was, was, theirs=not untouched(graph, other))
             changes[other] = replace(change, after=relinked(graph, change.after or "", path, target))
         # Kept on both sides: it is theirs, and as private, again if this is undone.
+        if draft.theirs:
+            graph.vault.keep_in_mind(path, before.encode())
         kept: dict[str, Any] = {"theirs": not draft.ours, "mode": graph.vault.mode(path)}
         moved = [
             Change(target, None, relinked(graph, draft.text, path, target), **kept),

@@ -39,10 +39,12 @@ from .node import (
     with_block,
 )
 from .receipt import Change, Rebase
+from .vault.parts import BODY
 
 LISTED = (*TYPES, "note", "reflection")  # what stands on a map
 INDEX_LINES = 40  # of the index note; with more maps than that, topics are found on the map above them
 LONGEST_TITLE = 120  # characters; the name of its file holds 60
+FROM_ABOVE = re.compile(r"(?<=\[\[)[^\[\]|#\n\\]+/(?:nodes|mocs|reflections|inbox)/[^\[\]|#\n\\]+")
 NEEDS_USER = ("identity", "preference", "decision", "project")  # only a person's own words become these
 
 
@@ -76,8 +78,13 @@ class Draft:
     before: str | None
     node: Node
     text: str  # what the file will be
-    ours: bool  # nobody but us has written it: it may be rendered anew
+    ours: bool  # nobody but us has written its words: it may be rendered anew
     rebase: Rebase = field(default_factory=Rebase)
+    theirs: frozenset[str] = frozenset()  # properties of a note of ours that a person has set
+
+    @property
+    def touched(self) -> bool:
+        return not self.ours or bool(self.theirs)
 
 
 class Plan:
@@ -173,8 +180,11 @@ class Plan:
             return self.rewrite(draft, replace(old, sources=sources), Rebase())
         if edit.said_ms and edit.said_ms < max((s.timestamp for s in old.sources), default=0):
             return self.recall_earlier(draft, edit)
-        if not draft.ours and said != old.description and self.said_since(edit, old.path):
+        stated = not draft.ours or "description" in draft.theirs  # by a person, in their own words
+        if stated and said != old.description and self.said_since(edit, old.path):
             return self.supersede(edit)
+        if stated and draft.ours and said != old.description:
+            return self.recall_earlier(draft, edit)
         line = self.history_line(old) if said != old.description else None
         links, body = self.weave(edit.links, edit.body.strip() or edit.description)
         main, lines = split_history(old.body)
@@ -243,22 +253,32 @@ class Plan:
     def draft(self, path: str) -> Draft:
         """The draft of *path*, begun from the file if there is none yet. Raises NotFound, BadNode."""
         if path not in self.drafts:
-            text = self.graph.vault.text(path)
-            node = parse(text, path)
             vault = self.graph.vault
-            ours = vault.ours(text.encode("utf-8")) and not vault.read_only(path)
-            self.drafts[path] = Draft(text, node, text, ours)
+            text = vault.text(path)
+            node = parse(self.as_linked_here(text), path)
+            theirs = vault.theirs(text.encode("utf-8"))
+            ours = BODY not in theirs and not vault.read_only(path)
+            self.drafts[path] = Draft(text, node, text, ours, theirs=theirs if ours else frozenset())
         return self.drafts[path]
+
+    def as_linked_here(self, text: str) -> str:
+        """*text* with links from the vault's root down, where Obsidian wrote them from a folder above it."""
+
+        def from_here(link: re.Match[str]) -> str:
+            return self.graph.index.resolve(link[0]) or link[0]
+
+        return FROM_ABOVE.sub(from_here, text)
 
     def rewrite(self, draft: Draft, node: Node, rebase: Rebase) -> str:
         if draft.ours:
-            text = render(node)
+            node = with_properties(node, draft.node, draft.theirs - rebase.set.keys())
+            text = draft.text if node == draft.node else render(node)
         else:
             history = None if rebase.history and rebase.history in draft.text else rebase.history
             text = amend(draft.text, set=rebase.set, history=history)
             node = parse(text, node.path)
         both = Rebase(set={**draft.rebase.set, **rebase.set}, history=rebase.history or draft.rebase.history)
-        self.drafts[node.path] = Draft(draft.before, node, text, draft.ours, both)
+        self.drafts[node.path] = replace(draft, node=node, text=text, rebase=both)
         self.touch(draft.node)
         self.touch(node)
         return node.path
@@ -421,6 +441,12 @@ class Plan:
 
 
 # --- small things
+
+
+def with_properties(node: Node, of: Node, properties: Iterable[str]) -> Node:
+    """*node* with those *properties*, as a head names them, that *of* has."""
+    names = [n for p in properties for n in (("scope", "identity") if p == "appliesTo" else (p,))]
+    return replace(node, **{name: getattr(of, name) for name in names if name in Node.__slots__})
 
 
 def home_of(entry: Entry) -> str:

@@ -283,7 +283,9 @@ class Home:
 
     def _keep(self, graph: Graph, synced: Synced) -> None:
         """A person's move becomes an alias, their deletion a tombstone, their edit a fresh `system` slice."""
-        theirs = [p for p in synced.changed if (data := graph.vault.bytes(p)) and not graph.vault.ours(data)]
+        theirs = [
+            p for p in synced.changed if (data := graph.vault.bytes(p)) and not graph.vault.unchanged(data)
+        ]
         moved = {old for old, _ in synced.moved}
         for gone in synced.removed:
             if gone.path not in moved and gone.sources:

@@ -156,7 +156,7 @@ def notes(source: Graph, into: Graph) -> Iterator[Change]:
         if target != path:
             renamed[path] = target
             text = amend(text, set={"id": f"omg/{target.removeprefix('nodes/')}"})
-        found[target] = (text, not source.vault.ours(data))
+        found[target] = (text, bool(source.vault.theirs(data)))
     for target, (text, by_hand) in found.items():
         for old, new in renamed.items():
             text = curate.relinked(source, text, old, new)

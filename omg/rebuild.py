@@ -142,7 +142,7 @@ def theirs(graph: Graph) -> Iterator[str]:
             made_by_hand = parse(data.decode("utf-8"), path).origin == "human"
         except (BadNode, UnicodeDecodeError):
             made_by_hand = True
-        if made_by_hand or graph.vault.read_only(path) or not graph.vault.ours(data):
+        if made_by_hand or graph.vault.read_only(path) or graph.vault.theirs(data):
             yield path
 
 
@@ -188,5 +188,6 @@ def finish(graph: Graph) -> None:
             shutil.move(source, target)
     shutil.rmtree(graph.folder / "rebuild", ignore_errors=True)
     graph.vault = Vault(graph.vault.root, graph.folder / "written.jsonl")
+    graph.vault.names = graph.index.names
     graph.index.rebuild(graph.vault, graph.folder / "archive")
     journal.unlink()

@@ -210,8 +210,9 @@ def apply(graph: Graph, change: Change, outcome: Outcome) -> None:
             if rebased is None:
                 return put_down(graph, change, outcome)
             if rebased != now:
+                words = change.rebase.block is None and not vault.ours(now)
                 vault.write(change.path, rebased, now)
-                own(graph, replace(change, theirs=change.rebase.block is None), rebased)
+                own(graph, replace(change, theirs=words), rebased)
             return outcome.kept.append(change.path)
         except Stale:
             continue

@@ -78,7 +78,7 @@ def check_heads(graph: Graph) -> Iterator[Finding]:
     for path in graph.vault.paths():
         with suppress(BadNode, UnicodeDecodeError):
             data = graph.vault.bytes(path)
-            if data is None or graph.vault.ours(data):
+            if data is None or not graph.vault.theirs(data):
                 continue
             node = parse(data.decode("utf-8"), path)
             if node.pinned and path.startswith("inbox/"):

@@ -260,6 +260,13 @@ class Index:
         return path and str(path[0])
 
     @mended
+    def names(self, link: str) -> list[str]:
+        """All that the note answers to which *link* leads to: its path, its id, its aliases; as they are compared."""
+        with self._store.read() as db:
+            note = names.resolve(db, link)
+            return [full for (full,) in db.execute("select full from name where note = ?", (note,))]
+
+    @mended
     def ambiguous(self, link: str) -> list[str]:
         """The paths that *link* fits equally well, where they are several."""
         with self._store.read() as db:

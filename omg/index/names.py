@@ -5,6 +5,7 @@ Over the tables `name` and `link` of the store. Not here: what a link looks like
 One rule: the first of these that fits decides, and where two notes fit equally well, neither is meant.
 
     0 path    1 id    2 alias    3 the end of a path, from a "/" on: a file's name, mostly
+    4 the link ends with a path, an id or a former path: Obsidian writes what lies above the vault, if that is open
 """
 
 from __future__ import annotations
@@ -63,7 +64,21 @@ def fitting(db: sqlite3.Connection, target: str) -> list[tuple[int, str, int]]:
         """,
         (full, leaf(full)),
     ).fetchall()
+    if not rows and "/" in full:
+        rows = from_above(db, full)
     return [row for row in rows if row[2] == rows[0][2]]
+
+
+def from_above(db: sqlite3.Connection, full: str) -> list[tuple[int, str, int]]:
+    """The note whose path, id or former path is the longest that *full* ends with; a bare name may be anybody's."""
+    return db.execute(
+        """
+        select note, path, 4 from name join note on note.id = note
+        where leaf = ?2 and full like '%/%' and substr(?1, -length(full) - 1) = '/' || full
+        order by length(full) desc, rank, path limit 1
+        """,
+        (full, leaf(full)),
+    ).fetchall()
 
 
 def resolve(db: sqlite3.Connection, target: str) -> int | None:

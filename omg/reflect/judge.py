@@ -261,7 +261,7 @@ def kept_first(court: Court, a: Node, b: Node) -> tuple[Node, Node]:
 
 def standing(court: Court, found: Node) -> tuple[int, int, bool]:
     """What decides which of two notes stays, the first difference first."""
-    touched = not court.plan.draft(found.path).ours
+    touched = court.plan.draft(found.path).touched
     return 2 * found.pinned + touched, trust(found), found.type != "fact"
 
 
@@ -321,7 +321,8 @@ def may_say(court: Court, path: str, description: str, of: Sequence[Node]) -> bo
     Not where a person has written, nor where what a person said would be mixed with what others did; and
     it must be made of the notes' own words, and have no number that they have not.
     """
-    if not description or len(description) > LINE_CHARS or not court.plan.draft(path).ours:
+    draft = court.plan.draft(path)
+    if not description or len(description) > LINE_CHARS or not draft.ours or "description" in draft.theirs:
         return False
     if len({trust(n) for n in of}) > 1:
         return False
@@ -336,7 +337,8 @@ def heard(court: Court, path: str) -> int:
     """When the note was last said, in ms; a person's own hand counts as saying it."""
     found = node(court, path)
     latest = max((s.timestamp for s in found.sources), default=0)
-    if not court.plan.draft(path).ours:
+    draft = court.plan.draft(path)
+    if not draft.ours or "description" in draft.theirs:
         with suppress(OSError):
             latest = max(latest, court.plan.graph.vault.file(path).stat().st_mtime_ns // 10**6)
     if not latest and (day := found.updated or found.created):

@@ -102,7 +102,7 @@ def relink(plan: Plan, path: str, moved: Mapping[str, str]) -> bool:
         text = relinked(text, old, new)
     if not draft.ours or text == draft.text:
         return False
-    plan.drafts[path] = Draft(draft.before, parse(text, path), text, True, draft.rebase)
+    plan.drafts[path] = replace(draft, node=parse(text, path), text=text)
     plan.touch(plan.drafts[path].node)
     return True
 

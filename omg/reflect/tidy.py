@@ -51,8 +51,10 @@ class Ground:
     def node(self, path: str) -> Node:
         return self.plan.draft(path).node
 
-    def ours(self, path: str) -> bool:
-        return self.plan.draft(path).ours
+    def ours(self, path: str, *properties: str) -> bool:
+        """Whether the words of *path* are ours, and these *properties* of its head."""
+        draft = self.plan.draft(path)
+        return draft.ours and draft.theirs.isdisjoint(properties)
 
     def now(self) -> list[Entry]:
         """The active notes as the drafts leave them, by path."""
@@ -87,7 +89,7 @@ def one_of(ground: Ground, paths: Sequence[str]) -> list[str]:
 
     def standing(path: str) -> tuple[bool, int, dt.date, str]:
         node = ground.node(path)
-        mine = node.pinned or not ground.ours(path)
+        mine = node.pinned or ground.plan.draft(path).touched
         return not mine, -TRUST.index(node.origin), node.created or dt.date.max, path
 
     keep, *rest = sorted(paths, key=standing)
@@ -206,7 +208,7 @@ def doze(ground: Ground, uses: Uses, now: dt.datetime, days: int) -> tuple[list[
             continue
         idle = not entry.pinned and entry.loop != "open" and not recent(entry, uses, since, today, days)
         idle = idle and not linked(ground, entry.path)
-        if idle == (entry.status == "dormant") or not ground.ours(entry.path):
+        if idle == (entry.status == "dormant") or not ground.ours(entry.path, "status"):
             continue
         node = ground.node(entry.path)
         if node.status != entry.status:  # merged or replaced in this very cycle
@@ -284,7 +286,7 @@ class Shelves:
     def attach(self, path: str) -> None:
         """Enter its map into a changed note that names none."""
         entry = self.ground.entries.get(path)
-        if entry and entry.type in TYPES and self.ground.ours(path):
+        if entry and entry.type in TYPES and self.ground.ours(path, "links"):
             node = self.ground.node(path)
             if not any(target.startswith("mocs/") for target in (*node.links, *node.wikilinks)):
                 self.ground.plan.amend(path, links=(maps.home(entry.type), *node.links))
@@ -370,7 +372,7 @@ class Shelves:
         return sorted(topic for topic, parent in self.parents.items() if parent == moc)
 
     def movable(self, entry: Entry) -> bool:
-        return entry.path not in self.ground.frozen and self.ground.ours(entry.path)
+        return entry.path not in self.ground.frozen and self.ground.ours(entry.path, "links")
 
     def taken(self, moc: str) -> set[str]:
         """Names that a topic of *moc* cannot have, because there is a page of that name."""

@@ -3,7 +3,8 @@ A folder of notes. The only module that writes a .md file.
 
     write, remove   the bytes are compared with those the caller read, then replaced in one step
     settle          somebody saved into a file that we had just replaced: their bytes win
-    ours            bytes that we wrote and nobody has changed, wherever the file has gone
+    ours            whether its words are those that we wrote, wherever the file has gone and however its head is laid
+    theirs          what of it is a person's: properties of the head, or all
 
 Not here: what a note says (node.py), what belongs in it (edit.py), and who may write when: whoever
 changes a vault holds its lock (graph.py). One rule: no person's bytes are lost, not even to a race.
@@ -22,8 +23,10 @@ from pathlib import Path
 from ..errors import BadNode, NotFound, OutsideVault, Stale
 from ..node import Node, parse
 from ..node.markdown import slugify
+from . import parts
 from .files import LEFT, contents, digest, flush, held_name, ordinary, place, put, short, swap, twin
-from .written import Written
+from .parts import BODY
+from .written import Record, Written, joined
 
 # Copies that Syncthing, Dropbox, Nextcloud and Obsidian Sync leave where two devices changed one note.
 CONFLICT = re.compile(
@@ -38,10 +41,12 @@ class Vault:
     The notes below *root*. A path is relative to it, has "/" and no ".md"; symbolic links are not followed.
 
     *written* is a file outside the vault for the hashes of what we wrote; without one they are forgotten.
+    `names` says what a note answers to that a link leads to; the vault itself does not know where links lead.
     """
 
     def __init__(self, root: Path, written: Path | None = None) -> None:
         self.root = root
+        self.names: parts.Names = lambda target: ()
         self._written = Written(written)
 
     # --- looking
@@ -143,9 +148,10 @@ class Vault:
         if was is None and (other := twin(file)):
             raise Stale(f"{path}.md: {other} is there, which many systems take for the same name")
         before = self._written.get(path)
+        record = self._record(data, was)
         # Ahead of the file: a crash in between leaves a hash too many, which the journal's replay makes true.
         # In the other order our own bytes would pass for a person's.
-        self._written.note(path, digest(data))
+        self._written.note(path, record)
         try:
             put(file, data, was, mode)
         except BaseException:
@@ -199,8 +205,21 @@ class Vault:
     # --- whose bytes
 
     def ours(self, data: Bytes) -> bool:
-        """Whether *data* is what we last wrote to a note, this one or another: people move files."""
-        return digest(data) in self._written
+        """
+        Whether the words of *data* are those that we last wrote to a note, this one or another: people move files.
+
+        Properties of its head may be a person's all the same; `theirs` names them.
+        """
+        return BODY not in self.theirs(data)
+
+    def theirs(self, data: Bytes) -> frozenset[str]:
+        """The parts of *data* that a person wrote: names of properties, "own" for what they added, "body"."""
+        record, parts_changed = self._compare(data)
+        return parts_changed | record.theirs if record else parts_changed
+
+    def unchanged(self, data: Bytes) -> bool:
+        """Whether *data* says just what we last wrote, however it is laid out."""
+        return not self._compare(data)[1]
 
     def wrote(self, path: str) -> bool:
         """Whether we have a note of our own at *path*, or were about to write it when a crash came."""
@@ -215,7 +234,13 @@ class Vault:
 
     def remember(self, path: str, data: Bytes) -> None:
         """Take *data*, which is at *path* already, for ours."""
-        self._written.note(path, digest(data))
+        known = self._written.get(path)
+        if known is None or known.hash != digest(data) or not known.parts:
+            self._written.note(path, self._record(data, None))
+
+    def keep_in_mind(self, path: str, data: Bytes) -> None:
+        """What of *data*, which is at *path* and of which the words are ours, is a person's: before it moves."""
+        self._written.note(path, self._record(data, data))
 
     def disown(self, path: str) -> None:
         """What is at *path* is a person's, though we wrote it there: their words, and a line of ours."""
@@ -226,6 +251,30 @@ class Vault:
         self._written.compact()
 
     # --- inside
+
+    def _compare(self, data: Bytes) -> tuple[Record | None, frozenset[str]]:
+        """What we wrote to the note that *data* is, and the parts that are not so any more."""
+        if record := self._written.find(digest(data)):
+            return record, frozenset()
+        node = parts.read(data)
+        if node and (record := self._written.find(parts.mark_of_id(node))):
+            return record, parts.changed(node, record.marks, self.names)
+        # A line from before there were marks knows a note only as we would write it.
+        if node and (record := self._written.find(digest(parts.canonical(node)))):
+            return record, frozenset()
+        return None, frozenset({BODY})
+
+    def _record(self, data: Bytes, was: Bytes | None) -> Record:
+        """What is to be known of *data*, which takes the place of *was*: a person's properties stay theirs."""
+        node = parts.read(data)
+        if node is None:
+            return Record(digest(data))
+        if was is None:  # a new place, perhaps of a note that is elsewhere now
+            known = self._written.find(parts.mark_of_id(node))
+            theirs = known.theirs if known else frozenset()
+        else:
+            theirs = self.theirs(was)
+        return Record(digest(data), joined(parts.marks(node)), frozenset() if BODY in theirs else theirs)
 
     def _entries(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
         """All but folders, with the path of their folder ("" or "nodes/fact/"); not those in hidden ones."""

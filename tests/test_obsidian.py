@@ -1,0 +1,231 @@
+"""A person edits the vault in Obsidian, as its documentation says that it writes files; it cannot run here."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from obsidian import relinked, saved
+from planted import NOW, graph_of, home_at, note, put
+
+from omg import curate, demo, nightly
+from omg.edit import Edit, Plan
+from omg.graph import Graph
+from omg.home import Home
+from omg.node import Source
+from omg.receipt import Receipt, commit
+from omg.vault import Vault
+
+DAY = dt.date(2026, 4, 20)
+TEA = "nodes/preference/tea"
+POT = "nodes/fact/pot"
+
+
+@pytest.fixture(scope="module")
+def demo_notes(tmp_path_factory: pytest.TempPathFactory) -> Vault:
+    """The demo's vault, as OMG wrote it."""
+    folder = tmp_path_factory.mktemp("demo")
+    demo.run(folder)
+    (written,) = (folder / "home" / "graphs").glob("*/written.jsonl")
+    return Vault(folder / "vault", written)
+
+
+@pytest.fixture
+def which(home: Path) -> Iterator[Home]:
+    with_home = home_at(home)
+    yield with_home
+    with_home.close()
+
+
+@pytest.fixture
+def graph(which: Home) -> Graph:
+    graph = graph_of(which)
+    body = f"Ada drinks green tea from [[{POT}|the pot]]."
+    put(
+        graph,
+        [
+            note(
+                TEA, "Ada drinks green tea.", dt.date(2026, 1, 5), body=body, tags=("drinks",), links=(POT,)
+            ),
+            note(POT, "The pot is blue.", dt.date(2026, 1, 5)),
+        ],
+    )
+    which.refresh(graph)
+    return graph
+
+
+def save(graph: Graph, path: str, text: str) -> None:
+    graph.vault.file(path).write_bytes(text.encode())
+
+
+def said(description: str, target: str | None = TEA, **more: object) -> Edit:
+    source = Source("agent:main:main", f"m-{description[:20]}", int(NOW.timestamp() * 1000) + 10**9)
+    op = "update" if target else "create"
+    edit = Edit(op, title="Tea", description=description, type="preference", target=target, sources=(source,))
+    return replace(edit, **more)  # type: ignore[arg-type]
+
+
+def observe(graph: Graph, *edits: Edit) -> None:
+    """What the Observer does with *edits*."""
+    with graph.lock():
+        plan = Plan(graph, DAY)
+        plan.apply_all(edits)
+        stamp = str(len(list((graph.folder / "receipts").iterdir())))
+        commit(graph, Receipt(f"20260420T041000-{stamp}", "observation", "2026-04-20", tuple(plan.changes())))
+
+
+# --- whose note it is
+
+
+def test_every_note_of_the_demo_stays_ours_when_obsidian_lays_out_its_head_anew(demo_notes: Vault) -> None:
+    anew = 0
+    for path in demo_notes.paths():
+        text = demo_notes.text(path)
+        if not demo_notes.ours(text.encode()):
+            continue
+        for eol in ("\n", "\r\n"):
+            laid = saved(text, eol=eol).encode()
+            anew += laid != text.encode()
+            assert demo_notes.ours(laid) and demo_notes.unchanged(laid) and not demo_notes.theirs(laid), path
+    assert anew > 40
+
+
+def test_a_home_from_before_there_were_marks_knows_its_notes_however_their_heads_are_laid_out(
+    demo_notes: Vault, tmp_path: Path
+) -> None:
+    source = next(f for f in demo_notes.root.parent.glob("home/graphs/*/written.jsonl"))
+    lines = [json.loads(line) for line in source.read_text().splitlines()]
+    old = tmp_path / "written.jsonl"
+    old.write_text("".join(json.dumps({"path": e["path"], "hash": e["hash"]}) + "\n" for e in lines))
+    vault = Vault(demo_notes.root, old)
+    notes = [path for path in vault.paths() if path.startswith("nodes/")]
+    assert notes
+    for path in notes:
+        assert vault.ours(saved(vault.text(path)).encode()), path
+        assert not vault.ours(saved(vault.text(path), {"priority": "low"}).encode()), path
+
+
+@pytest.mark.parametrize(
+    ("edit", "property"),
+    [
+        ({"priority": "high"}, "priority"),
+        ({"tags": ["drinks", "mornings"]}, "tags"),
+        ({"tags": None}, "tags"),
+        ({"pinned": True}, "pinned"),
+        ({"mood": "calm"}, "own"),
+        ({"description": "Ada loves green tea."}, "description"),
+    ],
+)
+def test_a_property_that_a_person_edits_is_theirs_and_the_rest_of_the_note_stays_ours(
+    graph: Graph, edit: dict[str, object], property: str
+) -> None:
+    data = saved(graph.vault.text(TEA), edit).encode()
+    assert graph.vault.theirs(data) == {property}
+    assert graph.vault.ours(data) and not graph.vault.unchanged(data)
+
+
+def test_words_that_a_person_writes_make_the_note_theirs(graph: Graph) -> None:
+    data = (saved(graph.vault.text(TEA)) + "From Kyoto.\n").encode()
+    assert not graph.vault.ours(data)
+
+
+def test_the_observer_goes_on_with_a_note_whose_priority_and_tags_a_person_set_and_leaves_these(
+    which: Home, graph: Graph
+) -> None:
+    save(graph, TEA, saved(graph.vault.text(TEA), {"priority": "low", "tags": ["mornings"], "mood": "calm"}))
+    which.refresh(graph)
+    for n, now in enumerate(("Ada drinks black tea.", "Ada drinks white tea.")):
+        observe(graph, said(now, priority="high", tags=(f"tag-{n}",)))
+        node = graph.vault.read(TEA)
+        assert node.description == now and node.body.startswith(now)
+        assert (node.priority, node.tags, node.extra) == ("low", ("mornings",), {"mood": "calm"})
+        data = graph.vault.bytes(TEA) or b""
+        assert graph.vault.ours(data) and {"priority", "tags", "own"} <= graph.vault.theirs(data)
+
+
+def test_a_description_that_a_person_wrote_is_superseded_by_news_and_never_replaced(
+    which: Home, graph: Graph
+) -> None:
+    save(graph, TEA, saved(graph.vault.text(TEA), {"description": "Ada loves green tea."}))
+    which.refresh(graph)
+    # Said before they wrote it: a line of the history; said later: a note of its own.
+    observe(graph, said("Ada drinks coffee.", sources=(Source("s", "m-old", 1_700_000_000_000),)))
+    assert graph.vault.read(TEA).description == "Ada loves green tea."
+    late = Source("s", "m-late", 10**13)
+    observe(graph, said("Ada drinks maté.", sources=(late,)))
+    old = graph.vault.read(TEA)
+    assert old.description == "Ada loves green tea." and old.status == "superseded"
+    assert old.superseded_by and graph.vault.read(old.superseded_by).description == "Ada drinks maté."
+
+
+def test_what_a_person_set_survives_a_rename_and_a_night(which: Home, graph: Graph) -> None:
+    save(graph, TEA, saved(graph.vault.text(TEA), {"priority": "high"}))
+    which.refresh(graph)
+    done = curate.rename(graph, TEA, "green-tea", NOW)
+    assert "priority" in graph.vault.theirs(graph.vault.bytes(done.path) or b"")
+    nightly.one(which, graph, None, False, lambda done, all: None)
+    observe(graph, said("Ada drinks black tea.", target=done.path, priority="low"))
+    assert graph.vault.read(done.path).priority == "high"
+
+
+def test_an_edit_in_obsidian_between_plan_and_write_freezes_nothing(graph: Graph) -> None:
+    with graph.lock():
+        plan = Plan(graph, DAY)
+        plan.apply(said("Ada drinks black tea."))
+        changes = tuple(plan.changes())
+        save(graph, TEA, saved(graph.vault.text(TEA), {"priority": "low"}))
+        commit(graph, Receipt("20260420T041000-1", "observation", "2026-04-20", changes))
+    data = graph.vault.bytes(TEA) or b""
+    assert "Ada drinks black tea." in data.decode() and b"priority: low" in data
+    assert graph.vault.ours(data) and graph.vault.theirs(data) == {"priority"}
+
+
+def test_a_head_laid_out_anew_is_no_edit_and_costs_no_prompt_its_cache(which: Home, graph: Graph) -> None:
+    epoch = graph.state().epoch
+    save(graph, TEA, saved(graph.vault.text(TEA)))
+    assert which.refresh(graph).changed == (TEA,)
+    assert graph.state().epoch == epoch
+    save(graph, TEA, saved(graph.vault.text(TEA), {"pinned": True}))
+    which.refresh(graph)
+    assert graph.state().epoch == epoch + 1
+
+
+# --- links
+
+
+@pytest.mark.parametrize("above", ["omg", "memory/omg", "My vaults/omg"])
+def test_links_that_obsidian_writes_from_a_folder_above_lead_to_the_note(
+    which: Home, graph: Graph, above: str
+) -> None:
+    text = f"See [[{above}/{POT}|the pot]], [[{above}/mocs/moc-facts]] and [[{above}/index]].\n"
+    save(graph, "nodes/fact/kettle", text)
+    which.refresh(graph)
+    assert set(graph.index.links("nodes/fact/kettle")) >= {POT, "mocs/moc-facts"}
+    assert graph.index.resolve("docs/index") is None  # a page of the workspace, and not our index
+
+
+def test_a_note_renamed_in_obsidian_freezes_none_that_link_to_it(which: Home, graph: Graph) -> None:
+    graph.vault.file(POT).rename(graph.vault.file("nodes/fact/tea-pot"))
+    for new in ("nodes/fact/tea-pot", "memory/omg/nodes/fact/tea-pot", "tea-pot"):
+        save(graph, TEA, saved(relinked(graph.vault.text(TEA), POT, new)))
+        which.refresh(graph)
+        data = graph.vault.bytes(TEA) or b""
+        assert graph.vault.unchanged(data) and not graph.vault.theirs(data), new
+        save(graph, TEA, relinked(graph.vault.text(TEA), new, POT))
+    save(graph, TEA, saved(relinked(graph.vault.text(TEA), POT, "memory/omg/nodes/fact/tea-pot")))
+    which.refresh(graph)
+    observe(graph, said("Ada drinks black tea.", body="Ada drinks black tea."))
+    node = graph.vault.read(TEA)
+    assert node.body.startswith("Ada drinks black tea.")
+    assert "nodes/fact/tea-pot" in node.links and "memory" not in graph.vault.text(TEA)
+
+
+def test_a_link_that_a_person_leads_elsewhere_is_theirs(which: Home, graph: Graph) -> None:
+    put(graph, [note("nodes/fact/cup", "The cup is white.", DAY)])
+    which.refresh(graph)
+    text = graph.vault.text(TEA).replace(f"[[{POT}|", "[[nodes/fact/cup|")
+    assert not graph.vault.ours(text.encode())
