@@ -200,10 +200,21 @@ async function sessionsOf(api) {
 
 /** The agent's own model, and no other's: with several agents, naming one needs the owner's leave. */
 function completer(api) {
-  return async ({ agentId, ...question }, signal) => {
+  return (asked, signal) => outside(async () => {
+    const { agentId, ...question } = asked;
     const several = agentId && (await agentsOf(api)).length > 1;
     return api.runtime.llm.complete({ ...question, ...(several && { agentId }), signal });
-  };
+  });
+}
+
+/**
+ * A service runs in the async context of the plugin operation that started it: an install, a reload, the gateway's
+ * own start. With the next one its inventory retires, and no model is lent to it any more. The gateway keeps a
+ * context that belongs to none, for work of its own that goes on; an older one without it asks for a restart.
+ */
+function outside(run) {
+  const detached = globalThis[Symbol.for("openclaw.detachedAsyncContext")];
+  return detached ? detached.runInAsyncScope(run) : run();
 }
 
 /** A tool result's long texts by their beginning and end: the same text in, the same text out. */

@@ -97,7 +97,7 @@ class AgentObservation(Section):
 class Observation(Section):
     model: str | list[str] = Field(
         "",
-        description="a LiteLLM model, a list of them (the first, then its fallbacks), `gateway` (the agent's own model) or `offline` (rules, no model); empty: `gateway` under the plugin, else `offline`",
+        description="a LiteLLM model, a list of them (the first, then its fallbacks), `gateway` (the agent's own model) or `offline` (rules, no model); empty: `gateway` in a home that OpenClaw's plugin uses, else `offline`. `omg install` enters `gateway` where nothing is set",
     )
     instruction: str = Field("", description="appended to the Observer's prompt")
     style: Literal["auto", "full", "turnwise"] = Field(
@@ -379,13 +379,14 @@ def shared(name: Literal["hooks", "skills", "vault_template"]) -> Path:
     return inside if inside.is_dir() else package.parent / name
 
 
-def enter(home: Path, table: str, key: str, value: str | list[str]) -> None:
+def enter(home: Path, table: str, key: str, value: str | list[str] | None) -> None:
     """
-    Enter `<key> = <value>` under `[<table>]` of omg.toml; every other line stays as it is.
+    Enter `<key> = <value>` under `[<table>]` of omg.toml, or with None take it out; every other line stays as it is.
 
     Raises ConfigError, with the line to add by hand, where the file is written in a way we cannot add to.
     """
-    file, line = home / "omg.toml", f"{json.dumps(key)} = {json.dumps(value, ensure_ascii=False)}"
+    bare = key if re.fullmatch(r"[\w-]+", key, re.ASCII) else json.dumps(key)
+    file, line = home / "omg.toml", f"{bare} = {json.dumps(value, ensure_ascii=False)}"
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     at = next((n for n, text in enumerate(lines, 1) if text.partition("#")[0].strip() == f"[{table}]"), 0)
     if at:
@@ -393,8 +394,9 @@ def enter(home: Path, table: str, key: str, value: str | list[str]) -> None:
         names = (json.dumps(key), f"'{key}'", key)
         same = [n for n in range(at, end) if lines[n].partition("=")[0].strip() in names]
         lines = [text for n, text in enumerate(lines) if n not in same]
-        lines.insert(at, line)
-    else:
+        if value is not None:
+            lines.insert(at, line)
+    elif value is not None:
         lines += ([""] if lines else []) + [f"[{table}]", line]
     text = "\n".join(lines) + "\n"
     try:

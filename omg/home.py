@@ -15,7 +15,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -46,12 +46,16 @@ PATIENCE_S = 1.0  # how long the background waits for a vault that is locked: ot
 # Of one graph, which costs the others nothing: locked, on a drive that is not mounted, a turn damaged on disk.
 OTHERS_TROUBLE = (Locked, NotFound, BadInput)
 ENDED = ("turn", "catchup")  # reasons of a drop that comes when its run is over
+AWAY = (
+    "the Observer is the agent's own model, and no gateway lends it now; what was said waits. Start the gateway, "
+    "or name another model in omg.toml, or once, as in `OMG_OBSERVATION_MODEL=offline omg observe` for the rules"
+)
 URGENT = ("compaction", "reset", "remember")  # reasons for which nothing waits
 
 
 class Home:
     """
-    *gateway* asks the agent's own model through the plugin; without it `model = ""` means offline.
+    *gateway* asks the agent's own model through the plugin; None: nobody does at the moment.
     *clock* gives the time of day, for what is due and for events; what is written is dated by the messages.
     """
 
@@ -75,7 +79,7 @@ class Home:
         self.runs = Runs(self.folder)
         self._working, self._taking = threading.Lock(), threading.Lock()
         self._child = Child()
-        self._askers: dict[tuple[str, ...], Asker] = {}
+        self._askers: dict[tuple[bool, tuple[str, ...]], Asker] = {}
         for name in ("spool", "graphs", "cursors"):
             (self.folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder.chmod(0o700)
@@ -297,39 +301,59 @@ class Home:
 
     # --- observing
 
-    def observer(self, agent: str) -> Observer:
-        """Who observes for *agent*: its own model, else the shared one, else the gateway's, else the rules."""
-        own = self.config.observation.agents.get(agent)
-        return self.answering((own and own.model) or self.config.observation.model)
+    def models(self, agent: str = "") -> list[str]:
+        """
+        Who observes for *agent*, the first and then its fallbacks: its own model, else the shared one.
 
-    def answering(self, model: str | list[str] | None) -> Observer:
-        models = [model] if isinstance(model, str) else list(model or ())
-        models = [m for m in models if m] or (["gateway"] if self.gateway else ["offline"])
+        Unset, it is the gateway's in a home that a gateway's plugin uses, whether or not one is up; else `offline`.
+        """
+        own = self.config.observation.agents.get(agent)
+        return self._named((own and own.model) or self.config.observation.model)
+
+    def _named(self, model: str | list[str]) -> list[str]:
+        models = [m for m in ([model] if isinstance(model, str) else model) if m]
+        used = self.gateway is not None or (self.folder / "installed.json").exists()
+        return models or (["gateway"] if used else ["offline"])
+
+    def observer(self, agent: str) -> Observer:
+        return self.answering(self.models(agent))
+
+    def answering(self, model: str | list[str]) -> Observer:
+        models = self._named(model)
         if models[0] == "offline":
             return Observer()
-        key = tuple(m for m in models if m != "offline")
+        named = tuple(m for m in models if m != "offline")
+        key = (self.gateway is not None, named)  # a plugin may come later than the first question
         if key not in self._askers:
             self._askers[key] = asker(
-                self.config, key, self.ledger, gateway=self.gateway, child=self._child, now=self.clock
+                self.config, named, self.ledger, gateway=self.gateway, child=self._child, now=self.clock
             )
-        return Observer(self._askers[key], key[0], min(window(m, self.config) for m in key))
+        return Observer(self._askers[key], named[0], min(window(m, self.config) for m in named))
+
+    def away(self, agent: str) -> str:
+        """Why no model can be asked for *agent* from here, for a person; "" where one can, or none is needed."""
+        if self.gateway is not None or set(self.models(agent)) != {"gateway"}:
+            return ""
+        return AWAY
 
     def due(self, graph: Graph) -> str | None:
         """Why what is pending should be observed now, or None."""
         options = self.config.observation
-        return pace.due(graph.state(), graph.pending(), options, self.clock(), self.cap(graph))
+        return pace.due(graph.state(), graph.pending(), options, self.clock(), self.hindered(graph))
 
     def waits(self, graph: Graph) -> str:
         """Why what is pending is not observed yet, for a person; "" if nothing is."""
         options = self.config.observation
-        return pace.waits(graph.state(), graph.pending(), options, self.clock(), self.cap(graph))
+        return pace.waits(graph.state(), graph.pending(), options, self.clock(), self.hindered(graph))
 
     def step(self, state: State) -> float:
         """Tokens that make a background step just now."""
         return pace.step(state, self.config.observation)
 
-    def cap(self, graph: Graph) -> str:
-        """What the ledger says where today's cap is reached; "" where it is not, or no model is asked."""
+    def hindered(self, graph: Graph) -> str:
+        """Why the model of *graph* is not asked at all: it is away, or today's cap is reached; "" where it is."""
+        if away := self.away(graph.identity.agent):
+            return away
         try:
             if self.observer(graph.identity.agent).ask is not None:
                 self.ledger.check(self.clock())
@@ -347,7 +371,7 @@ class Home:
         is tried again. One worker at a time.
         """
         done: list[Observed] = []
-        with self._working, flock(self.folder / "work.lock", "the worker"):
+        with self.resting():
             self.take_in()
             for who in self.identities():
                 try:
@@ -360,9 +384,17 @@ class Home:
                     log.info("%s; its turns wait meanwhile", e)
         return done
 
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """While nobody observes for this home, here or in another process."""
+        with self._working, flock(self.folder / "work.lock", "the worker"):
+            yield
+
     def _work_on(self, graph: Graph, force: bool, progress: Callable[[int], None]) -> list[Observed]:
         if loose := inbox.take(graph, self.clock(), self._loose, self.runs.wrote, force=force):
             self.tell("taken_in", graph=graph.identity.key, session=inbox.SESSION, messages=loose)
+        if self.away(graph.identity.agent):
+            return []  # not the model's failure, so none is counted
         reason = "asked" if force and graph.pending() else self.due(graph)
         return self._observe_all(graph, reason, progress) if reason else []
 

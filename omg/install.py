@@ -2,7 +2,7 @@
 `omg install` and `omg uninstall`: into OpenClaw and out again, each step said, each repeatable.
 
 Installing: plugin (a copy, with the skill), the permissions it needs, where vaults lie, from when on
-sessions are remembered, a nightly job, a turn to prove it. Uninstalling takes back exactly what installing
+sessions are remembered, which model observes, a nightly job, a turn to prove it. Uninstalling takes back exactly what installing
 put into the configuration; the vaults and the home stay, because they are the user's.
 
 Not here: what is wrong with an installation (doctor). Its one rule: a step that finds all as it should be
@@ -86,7 +86,7 @@ def install(claw: OpenClaw, home: Path, *, dry_run: bool = False, nightly: bool 
         do(lambda: claw.patch({"plugins": {"entries": {"omg": wanted}}}))
     given = "it sees conversations (hooks.allowConversationAccess), and knows its home and its command"
     yield Step("give the plugin what it needs", given, changed=bool(wanted))
-    yield model_step(home)
+    yield model_step(config, home, do)
     up = claw.up(config)
     if nightly:
         yield nightly_step(claw, home, up, do)
@@ -187,23 +187,34 @@ def settings(config: dict[str, Any], home: Path) -> dict[str, Any]:
     return wanted
 
 
-def model_step(home: Path) -> Step:
-    """Say which model observes and what it may cost a day."""
+def model_step(config: dict[str, Any], home: Path, do: Callable[[Callable[[], object]], None]) -> Step:
+    """Enter which model observes, where nobody has, and say what it may cost a day."""
     from .llm.ledger import GATEWAY_TOKENS_PER_DAY
 
-    options = configuration.load(home).observation
+    options = configuration.load(
+        home, {}
+    ).observation  # as the gateway's daemon reads it, whatever we were told
+    unset = not options.model
+    if unset:
+        do(lambda: configuration.enter(home, "observation", "model", "gateway"))
     model = options.model or "gateway"
-    cap = options.daily_budget_tokens or (GATEWAY_TOKENS_PER_DAY if model == "gateway" else None)
-    named = "the agent's own model, asked through the gateway" if model == "gateway" else str(model)
+    models = [model] if isinstance(model, str) else model
+    cap = options.daily_budget_tokens or (GATEWAY_TOKENS_PER_DAY if "gateway" in models else None)
+    named = ", else ".join(models)
+    if models[0] == "gateway":
+        theirs = at(config, "agents.defaults.model")
+        theirs = theirs if isinstance(theirs, str) else at(theirs, "primary", "") if theirs else ""
+        own = f"the agent's own model{f' ({theirs})' if theirs else ''}, asked through the gateway"
+        named = ", else ".join([own, *models[1:]])
     if cap:
         limit = f"at most {cap:,} tokens a day"
     elif options.daily_budget_usd is not None:
         limit = f"at most ${options.daily_budget_usd:g} a day"
-    elif model == "offline":
+    elif models[0] == "offline":
         limit = "no model, no cost"
     else:
         limit = "no daily cap; set [observation] daily_budget_tokens or daily_budget_usd"
-    return Step(f"the Observer is {named}; {limit}", f"change it in {home / 'omg.toml'}", changed=False)
+    return Step(f"the Observer is {named}; {limit}", f"change it in {home / 'omg.toml'}", changed=unset)
 
 
 def nightly_command(home: Path) -> list[str]:
@@ -296,6 +307,10 @@ def uninstall(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Iterator[
     if changes:
         do(lambda: claw.patch(changes))
         yield Step("take our settings out of the configuration", f"as it was before: {home / BACKUP}")
+    if configuration.load(home, {}).observation.model == "gateway":
+        do(lambda: configuration.enter(home, "observation", "model", None))
+        note = "what you import from now on is observed by rules; name a model in omg.toml for a better one"
+        yield Step("no gateway lends the agent's model any more", note)
     # Last: until the plugin is gone, the gateway would start another one.
     do(lambda: ask_daemon(home, "/stop", {}, timeout_s=10))
     yield Step("stop the daemon")

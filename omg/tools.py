@@ -324,11 +324,11 @@ def corpus(home: Home, body: Mapping[str, Any]) -> dict[str, Any]:
 def status(home: Home) -> dict[str, Any]:
     """What is up, what waits and why, and what it cost today. Shapes: see the keys; tokens and usd are of today."""
     spent = home.ledger.today(home.clock())
-    observer = home.config.observation.model or ("gateway" if home.gateway else "offline")
+    observer = home.models()
     return {
         "home": str(home.folder),
-        "observer": observer,
-        "offline": observer == "offline",
+        "observer": ", else ".join(observer),
+        "offline": observer[0] == "offline",
         "spool": len(list((home.folder / "spool").glob("[0-9]*.json"))),
         "unreadable_drops": len(list((home.folder / "spool" / "bad").glob("*.json"))),
         "today": {
@@ -374,14 +374,30 @@ def graph_status(home: Home, graph: Graph) -> dict[str, Any]:
     }
 
 
+def observer_text(answer: Mapping[str, Any]) -> str:
+    """Which model observes, and what keeps it from it, for a person."""
+    daemon, name = answer.get("daemon") or {}, str(answer["observer"])
+    if answer["offline"]:
+        return f"{name} (rules, no model: near-verbatim notes)"
+    if not name.startswith("gateway"):
+        return name
+    text = name.replace("gateway", "the agent's own model, asked through the gateway", 1)
+    if daemon.get("lent"):
+        text += f" ({daemon['lent']} answered last)"
+    if trouble := daemon.get("trouble"):
+        return f"{text}\n          not now: {trouble}"
+    if daemon.get("polled_s") is None:
+        return f"{text}\n          not now: no gateway lends it; what is said waits until one is up"
+    return text
+
+
 def status_text(answer: Mapping[str, Any]) -> str:
     daemon, today = answer.get("daemon"), answer["today"]
     cap = f" of {today['cap_tokens']:,}" if today["cap_tokens"] else ""
     lines = [
         f"home      {answer['home']}",
-        f"daemon    {'up, pid ' + str(daemon['pid']) if daemon else 'not running'}",
-        f"observer  {answer['observer']}"
-        + (" (rules, no model: near-verbatim notes)" if answer["offline"] else ""),
+        f"daemon    {'up, pid ' + str(daemon['pid']) if daemon else answer.get('away') or 'not running'}",
+        f"observer  {observer_text(answer)}",
         f"today     {today['calls']} call{'s' * (today['calls'] != 1)}, {today['tokens']:,}{cap} tokens, ${today['usd']:.4f}",
     ]
     if answer["unreadable_drops"]:

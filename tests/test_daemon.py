@@ -41,7 +41,11 @@ class Running:
         (home / "omg.toml").write_text(config)
         args = [sys.executable, "-m", "omg.cli", "serve", *(["--with-parent"] if parent else [])]
         self.process = subprocess.Popen(
-            args, stdin=subprocess.PIPE if parent else subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            args,
+            env={**os.environ, "OMG_HOME": str(home)},
+            stdin=subprocess.PIPE if parent else subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
     def ready(self) -> Running:

@@ -22,8 +22,9 @@ LAYERS = [
     {"observe", "reflect"},  # the verbs; inject is the third
     {"rebuild"},
     {"home"},
-    {"curate", "importer", "install", "nightly"},
-    {"demo", "doctor", "people", "tools"},
+    {"curate", "importer", "install", "nightly", "work"},
+    {"demo", "people", "tools"},
+    {"doctor"},
     {"daemon"},
     {"cli"},
 ]

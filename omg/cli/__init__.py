@@ -25,7 +25,7 @@ from ..errors import BadInput, OmgError
 from . import curate as _curate  # noqa: F401  # these three register their commands
 from . import gateway as _gateway  # noqa: F401
 from . import reflect as _reflect  # noqa: F401
-from .base import Json, Who, app, at, bar, counted, opened, say
+from .base import Json, Who, app, at, bar, counted, following, opened, say
 
 if TYPE_CHECKING:
     from ..home import Home
@@ -128,10 +128,14 @@ def import_(
     with opened() as home:
         start = at(since, "--since")
         drops = openclaw_drops(home.config, agent, start) if openclaw else read_all(files or [], start)
+        waiting = messages_waiting(home)
         with bar("importing", drops.total) as advance:
             result = import_drops(home, drops, dry_run=dry_run, progress=advance)
-        observed = [] if dry_run or not observe else observe_all(home)
-        found = {**result, "observed": sum(o.messages for o in observed)}
+        observed = 0
+        if observe and not dry_run:
+            observe_all(home)  # what a daemon had begun by itself counts as well
+            observed = max(0, waiting + result["new"] - messages_waiting(home))
+        found = {**result, "observed": observed}
         for problem in result["skipped"][:PROBLEMS]:
             print(f"omg: skipped {problem}", file=sys.stderr)
         say(found, as_json, came_in(found, "would come in" if dry_run else "came in"))
@@ -146,18 +150,28 @@ def came_in(found: dict[str, Any], verb: str) -> str:
     return text + "".join(f"\n{n} skipped: {reason}" for reason, n in why.most_common())
 
 
-def observe_all(home: Home) -> list[Any]:
-    """Everything pending, with a bar; a failing model becomes an error that says what waits."""
-    waiting = sum(p.tokens for g in home.graphs() for p in g.pending())
-    with bar("observing", waiting) as advance:
-        done = home.work(force=True, progress=advance)
-    failing = [(g, s) for g in home.graphs() if (s := g.state()).failures and g.pending()]
-    for graph, state in failing:
-        print(
-            f"omg: {counted(len(graph.pending()), 'turn')} of {graph.identity.key} not observed: {state.error}",
-            file=sys.stderr,
-        )
-    return done
+def messages_waiting(home: Home) -> int:
+    return sum(len(p.turn().messages) for g in home.graphs() for p in g.pending())
+
+
+def observe_all(home: Home, *, force: bool = True) -> dict[str, Any]:
+    """Everything pending, by the daemon where one is up, with a bar; says what goes on waiting, and why."""
+    from .. import work
+
+    home.take_in()
+
+    def waiting() -> int:
+        return sum(p.tokens for g in home.graphs() for p in g.pending())
+
+    with bar("observing", waiting()) as advance:
+        with following(waiting, advance):
+            answer = work.handed(home, "/work", {"force": force})
+        if answer is None:
+            answer = work.observe(home, {"force": force}, advance)
+    for left in answer["waiting"]:
+        turns = counted(left["turns"], "turn")
+        print(f"omg: {turns} of {left['identity']} not observed: {left['why']}", file=sys.stderr)
+    return answer
 
 
 @app.command()
@@ -166,25 +180,12 @@ def observe(
     as_json: Json = False,
 ) -> None:
     """Turn what is pending into notes."""
-    from ..client import ask_daemon
-
     with opened() as home:
-        if (answer := ask_daemon(home.folder, "/work", {"force": now})) is not None:
-            return say(
-                answer,
-                as_json,
-                f"the daemon observed {answer['observed']} batch{'' if answer['observed'] == 1 else 'es'}",
-            )
-        home.take_in()
-        done = observe_all(home) if now else home.work()
-        written = sum(len(o.outcome.written) for o in done)
-        say(
-            {"batches": len(done), "messages": sum(o.messages for o in done), "files": written},
-            as_json,
-            f"{counted(sum(o.messages for o in done), 'message')} observed, {counted(written, 'file')} written",
-        )
-        if any(g.state().failures for g in home.graphs()):
-            raise typer.Exit(1)
+        done = observe_all(home, force=now)
+    text = f"{counted(done['messages'], 'message')} observed, {counted(done['files'], 'file')} written"
+    say(done, as_json, text)
+    if done["waiting"]:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -292,8 +293,12 @@ def status(as_json: Json = False) -> None:
     from ..tools import status_text
 
     with opened(vectors=False) as home:
-        answer = state_of(home)
-        answer["daemon"] = ask_daemon(home.folder, "/health", {})
+        answer, away = None, ""
+        try:
+            answer = ask_daemon(home.folder, "/status", {}, timeout_s=10)
+        except OmgError as e:  # it hangs; the files say the rest
+            away = str(e)
+        answer = answer or {**state_of(home), "daemon": None, "away": away}
         say(answer, as_json, status_text(answer))
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, date, datetime, tzinfo
@@ -85,6 +86,27 @@ def bar(title: str, total: int) -> Iterator[Any]:
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task(title, total=total or None)
         yield lambda n: progress.advance(task, n)
+
+
+@contextmanager
+def following(waiting: Callable[[], int], advance: Callable[[int], None]) -> Iterator[None]:
+    """While another process works: move the bar as what is *waiting* grows less. Nothing where nobody looks."""
+    done = threading.Event()
+
+    def follow() -> None:
+        before = waiting()
+        while not done.wait(0.5):
+            now = waiting()
+            advance(max(0, before - now))
+            before = now
+
+    looking = threading.Thread(target=follow, daemon=True)
+    if sys.stderr.isatty():
+        looking.start()
+    try:
+        yield
+    finally:
+        done.set()
 
 
 def at(text: str | None, what: str, zone: tzinfo = UTC) -> datetime | None:

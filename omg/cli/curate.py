@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from .base import Json, Who, app, at, bar, counted, opened, say
 if TYPE_CHECKING:
     from ..curate import Done
     from ..forget import Selection
+    from ..home import Home
 
 Note = Annotated[str, typer.Argument(help="A note: its path, id, alias or file name.")]
 
@@ -273,22 +274,24 @@ def rebuild(
     as_json: Json = False,
 ) -> None:
     """Make the notes again from the archive, as with a better model. What you wrote or touched stays."""
-    from .. import daemon
-    from .. import rebuild as rebuilding
+    with opened() as home:
+        done = rebuilt(home, identity, swap=yes)
+        text = f"{counted(done['after'], 'note')} instead of {done['before']}; {counted(done['kept'], 'file')} of yours kept\n{done['folder']}"
+        asked = not yes and not as_json and sys.stdin.isatty()
+        if asked and typer.confirm(f"{text}\nPut them in the place of the old?"):
+            done = rebuilt(home, identity, swap=True)
+        old = done["replaced"]
+        told = f"the old notes are in {old}" if old else "look at it, then `omg rebuild --yes`"
+        say(done, as_json, f"{text}\n{told}")
 
-    with opened() as home, daemon.lock(home.folder):
-        graph = home.find(identity)
-        home.take_in()
-        with bar("rebuilding", 0) as advance:
-            made = rebuilding.build(
-                graph, home.observer(graph.identity.agent), home.config, home.clock(), advance
-            )
-        text = f"{counted(made.after, 'note')} instead of {made.before}; {counted(made.kept, 'file')} of yours kept\n{made.folder}"
-        agreed = yes or (
-            not as_json and sys.stdin.isatty() and typer.confirm(f"{text}\nPut them in the place of the old?")
-        )
-        old = rebuilding.swap(graph, home.clock()) if agreed else None
-        done = (
-            f"{text}\nthe old notes are in {old}" if old else f"{text}\nlook at it, then `omg rebuild --yes`"
-        )
-        say({"before": made.before, "after": made.after, "kept": made.kept, "replaced": old}, as_json, done)
+
+def rebuilt(home: Home, identity: str | None, *, swap: bool) -> dict[str, Any]:
+    """By the daemon where one is up; else here, and none is started meanwhile."""
+    from .. import daemon, work
+
+    body = {"identity": identity, "swap": swap}
+    with bar("rebuilding", 0) as advance:
+        if (answer := work.handed(home, "/rebuild", body)) is not None:
+            return answer
+        with daemon.lock(home.folder):
+            return work.rebuild(home, body, advance)

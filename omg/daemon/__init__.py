@@ -5,7 +5,7 @@ The process that remembers while the gateway answers.
     POST /wake      something is in the spool
     POST /tool /command /corpus               -> what the agent's tools and commands answer (tools.py)
     POST /llm/next /llm/done                  the plugin lends us the agent's own model (gateway.py)
-    POST /status /search /work /reflect /stop /health
+    POST /status /search /work /rebuild /reflect /stop /health
 
 One per home. Threads: one per request, three of ours, watchdog's. Its one rule: who asks for memory waits for
 nobody. A prompt takes no lock that is held while a model is asked, or while another process is at a vault.
@@ -33,7 +33,7 @@ from typing import Any
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer as Watch
 
-from .. import embed, identity, inject, nightly, tools
+from .. import embed, identity, inject, nightly, tools, work
 from ..client import SOCKET
 from ..config import Config
 from ..errors import Locked
@@ -67,7 +67,7 @@ class Daemon:
         self.stopping, self.awake, self.touched = threading.Event(), threading.Event(), threading.Event()
         self.rested, self._idle = threading.Event(), True
         self._dirty: dict[str, set[str]] = {}
-        self._followed: set[str] = set()
+        self._followed: dict[str, Any] = {}  # identity → watchdog's watch; None: its vault cannot be watched
         self._rescanned = 0.0
         self._watch = Watch()
         self._guard = threading.Lock()
@@ -123,13 +123,18 @@ class Daemon:
             "/llm/next": self.lend,
             "/llm/done": self.model.done,
             "/status": lambda _: {**tools.status(self.home), "daemon": self.health({})},
-            "/work": lambda body: {"observed": len(self.home.work(force=bool(body.get("force"))))},
+            "/work": lambda body: work.observe(self.home, body),
+            "/rebuild": self.rebuild,
             "/reflect": lambda body: nightly.answer(self.home, body),
             "/stop": self.stop,
         }
 
     def health(self, _: Mapping[str, Any]) -> dict[str, Any]:
-        """That we are up; `polled_s`: how long ago the gateway's plugin last asked for questions, null for never."""
+        """
+        That we are up, and which model observes: its name, and of the agent's own what it was and why it failed.
+
+        `polled_s`: how long ago the gateway's plugin last asked for questions, null for never.
+        """
         polled = self.model.polled
         return {
             "ok": True,
@@ -137,6 +142,9 @@ class Daemon:
             "home": str(self.config.home),
             "plugin": self.with_parent,
             "polled_s": None if polled is None else round(time.monotonic() - polled, 1),
+            "observer": self.home.models(),
+            "lent": self.model.answered,
+            "trouble": self.model.trouble,
         }
 
     def inject(self, body: dict[str, Any]) -> Mapping[str, Any]:
@@ -155,6 +163,12 @@ class Daemon:
         """A question for the plugin. Whoever started us: from the first time it asks, there is a gateway to ask."""
         self.home.gateway = self.model
         return self.model.next(body)
+
+    def rebuild(self, body: dict[str, Any]) -> dict[str, Any]:
+        answer = work.rebuild(self.home, body)
+        if answer["replaced"]:
+            self._unfollow(self.home.find(body.get("identity")).identity.key)
+        return answer
 
     def wake(self, _: Mapping[str, Any]) -> dict[str, Any]:
         self.touched.set()
@@ -212,11 +226,12 @@ class Daemon:
         """Read what was edited in a vault since the last time."""
         key, root = graph.identity.key, graph.vault.root
         if key not in self._followed and root.is_dir():
+            self._followed[key] = None
             try:
-                self._watch.schedule(Touched(self._edited(graph)), str(root), recursive=True)
+                seen = self._watch.schedule(Touched(self._edited(graph)), str(root), recursive=True)
+                self._followed[key] = seen
             except OSError as e:  # inotify's watches are used up
                 log.warning("%s is only looked through every %d s: %s", root, RESCAN_S, e.strerror)
-            self._followed.add(key)
             rescan = True
         with self._guard:
             dirty = self._dirty.pop(key, set())
@@ -230,6 +245,12 @@ class Daemon:
             with self._guard:
                 self._dirty.setdefault(key, set()).update(dirty or {""})
             raise
+
+    def _unfollow(self, key: str) -> None:
+        """Another folder is at the vault's place: the watch is still on the old one."""
+        if watch := self._followed.pop(key, None):
+            self._watch.unschedule(watch)
+        self.touched.set()
 
     def _spooled(self, path: Path) -> None:
         if path.suffix == ".json" and not path.name.startswith("."):

@@ -24,6 +24,11 @@ from ..llm.ledger import Reply
 LONG_POLL_S = 8.0  # a daemon that hangs is missed when a poll is not answered (hooks/daemon.js)
 STOPPING = "gateway: not asked any more, OMG is stopping"
 KINDS = (
+    # The plugin completes outside of every such operation (hooks/index.js); an OpenClaw of another version may not.
+    (
+        "inventory has retired|async work scope is closed",
+        "OpenClaw has reloaded its plugins, and lends no model to what ran before; start the gateway again",
+    ),
     ("allowAgentIdOverride|NOT_AUTHORIZED", "the plugin may not ask this agent's model; run `omg install`"),
     (r"\b40[13]\b|unauthori[sz]ed|api.?key", "its key was refused; see that the agent itself can answer"),
     (
@@ -41,12 +46,23 @@ class GatewayModel:
     def __init__(self, timeout_s: float, max_tokens: int, *, poll_s: float = LONG_POLL_S) -> None:
         self.timeout_s, self.max_tokens, self.poll_s = timeout_s, max_tokens, poll_s
         self.polled: float | None = None  # monotonic time at which the plugin last asked for questions
+        self.answered = ""  # the model that last answered, as the gateway names it
+        self.trouble = ""  # why the last question was not answered; "" if it was
         self._asked: queue.Queue[str | None] = queue.Queue()
         self._waiting: dict[str, tuple[Question, queue.Queue[Mapping[str, Any]]]] = {}
         self._closed = threading.Event()
 
     def __call__(self, question: Question) -> Reply:
         """Raises ModelUnavailable if no answer comes in time, or when the daemon stops."""
+        try:
+            reply = self._ask(question)
+        except ModelUnavailable as e:
+            self.trouble = str(e)
+            raise
+        self.answered, self.trouble = reply.model, ""
+        return reply
+
+    def _ask(self, question: Question) -> Reply:
         id, answer = uuid.uuid4().hex, queue.Queue[Mapping[str, Any]](1)
         self._waiting[id] = question, answer
         self._asked.put(id)

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ..client import ask_daemon
 from ..home import Home
+from ..tools import observer_text
 from .finding import Finding
 
 SPOOL_AGE_S = 300  # a drop lives for moments
@@ -66,7 +67,7 @@ def check_home(home: Home) -> Iterator[Finding]:
             f"chmod 700 {home.folder}",
             lambda: home.folder.chmod(0o700),
         )
-    yield from check_model(home)
+    yield from check_model(home, up)
     size = sum(f.stat().st_size for f in home.folder.rglob("*") if f.is_file())
     level: Literal["ok", "warn"] = "warn" if size > DRIVE_BYTES else "ok"
     spent = home.ledger.today(home.clock())
@@ -86,17 +87,30 @@ def removed(files: list[Path]) -> None:
         file.unlink(missing_ok=True)
 
 
-def check_model(home: Home) -> Iterator[Finding]:
-    if not home.config.observation.model and not home.gateway:
+def check_model(home: Home, up: dict[str, Any] | None) -> Iterator[Finding]:
+    """Which model observes, as the daemon has it where one is up, and whether it can be asked."""
+    ours = home.models()
+    models = list((up or {}).get("observer") or ours)
+    if models != ours:
         yield Finding(
-            "note", "the Observer is the gateway's model when the plugin runs, and the offline rules here"
+            "warn",
+            f"the daemon observes with {', else '.join(models)}; omg.toml and this environment say {', else '.join(ours)}",
+            str(home.folder / "omg.toml"),
+            "`omg down`, and what starts the daemon starts it with the new one",
         )
-    elif home.config.observation.model == "offline":
+    if models[0] == "offline":
         yield Finding(
             "note",
             "the Observer is the offline rules: near-verbatim notes, no model",
             mend="set [observation] model in omg.toml for a better one",
         )
+    else:
+        told = observer_text({"observer": ", else ".join(models), "offline": False, "daemon": up})
+        what, _, trouble = told.partition("\n")
+        level: Literal["ok", "note", "fail"] = "ok"
+        if trouble:
+            level = "fail" if (up or {}).get("trouble") else "note"
+        yield Finding(level, f"the Observer is {what}", mend=trouble.strip().removeprefix("not now: "))
     from ..errors import OverBudget
 
     try:

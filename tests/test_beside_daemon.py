@@ -1,0 +1,264 @@
+"""
+Each command as most people meet it: `omg install` was run, nothing is configured, and a daemon is up whose model is
+the gateway's. Here the plugin is a thread that polls for questions and answers them by a script.
+
+What the rules would write, nobody may find here; and every command says the same as the daemon.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_cli import ALL
+from test_daemon import Running, eventually
+
+from omg.client import ask_daemon
+from omg.errors import OmgError
+
+OWNER = "agent:main:main"
+BARE = '[embedding]\nmodel = "none"\n'
+SAID = re.compile(r"(?m)^(m\d+) \d\d:\d\d user[^:\n]*: ([^\n]+)")
+
+
+class Plugin:
+    """The gateway's side of model lending: it polls, and answers as its agent's model would. `error`: it fails so."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.error, self.stopping = home, "", threading.Event()
+        self.asked: list[str] = []
+        self.thread = threading.Thread(target=self._poll, daemon=True)
+        self.thread.start()
+
+    def _poll(self) -> None:
+        while not self.stopping.is_set():
+            try:
+                question = ask_daemon(self.home, "/llm/next", {}, timeout_s=20)
+                if question and "id" in question:
+                    ask_daemon(
+                        self.home, "/llm/done", {"id": question["id"], **self._answer(question["question"])}
+                    )
+            except OmgError:
+                return  # the daemon has gone
+
+    def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append(question["purpose"])
+        if self.error:
+            return {"error": self.error}
+        edits = [
+            {
+                "op": "create", "type": "fact", "title": text.strip(". ")[:60], "priority": "high",
+                "description": f"By the gateway's model: {text}", "sources": [handle],
+            }
+            for handle, text in SAID.findall(question["messages"][0]["content"])
+        ]  # fmt: skip
+        return {"text": json.dumps({"edits": edits}), "provider": "acme", "model": "acme/large"}
+
+
+class Installed:
+    """A home as `omg install` leaves it, its daemon, and the plugin that lends it a model."""
+
+    def __init__(self, folder: Path, omg: str = BARE, *, daemon: bool = True) -> None:
+        self.folder, self.home = folder, folder / "omg"
+        self.home.mkdir(parents=True, mode=0o700)
+        (self.home / "installed.json").write_text('{"at": 1}')
+        (self.home / "omg.toml").write_text(omg)
+        self.daemon = Running(self.home, omg, parent=True).ready() if daemon else None
+        self.plugin = Plugin(self.home) if daemon else None
+        if self.plugin:
+            eventually(lambda: self.health()["polled_s"] is not None, 10)
+
+    def health(self) -> dict[str, Any]:
+        assert self.daemon
+        return self.daemon.health() or {}
+
+    def omg(self, *args: str, code: int = 0, **env: str) -> str:
+        """What a command prints, errors too."""
+        done = subprocess.run(
+            [sys.executable, "-m", "omg.cli", *args],
+            env={**os.environ, "OMG_HOME": str(self.home), "OPENCLAW_STATE_DIR": str(self.folder / "none"), **env},
+            cwd=self.folder, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert done.returncode == code, f"omg {' '.join(args)}: {done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    def said(self, *texts: str) -> Path:
+        """A file to import."""
+        file = self.folder / f"chat{len(list(self.folder.glob('chat*')))}.jsonl"
+        lines = [
+            {"role": "user", "content": t, "timestamp": f"2026-03-02T08:{n:02}:00Z"}
+            for n, t in enumerate(texts)
+        ]
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return file
+
+    def noted(self) -> list[str]:
+        """The descriptions of all notes."""
+        files = sorted(self.home.glob("graphs/*/vault/nodes/*/*.md"))
+        return [re.search(r"(?m)^description: (.*)$", f.read_text())[1] for f in files]  # type: ignore[index]
+
+    def observers(self) -> set[str]:
+        file = self.home / "events.jsonl"
+        events = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        return {e["model"] for e in events if e["event"] == "observation_end"}
+
+    def end(self) -> None:
+        if self.plugin and self.daemon:
+            self.plugin.stopping.set()
+            self.daemon.end()
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    """With three notes, all by the gateway's model."""
+    made = Installed(tmp_path_factory.mktemp("i"))
+    told = made.omg("import", str(made.said("I prefer short checklists.", "My sister Maya lives in Lisbon.", "The door code is 4711.")))  # fmt: skip
+    assert "3 messages, of them 3 new, came in; 3 observed" in told
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Installed]:
+    """The same home with nothing up."""
+    yield Installed(tmp_path / "i", daemon=False)
+
+
+# A command → its arguments and what it then says. They run in this order, in one home.
+COMMANDS: dict[str, tuple[list[str], str]] = {
+    "status": ([], r"the agent's own model, asked through the gateway \(acme/large answered last\)"),
+    "doctor": ([], r"✓ the Observer is the agent's own model, asked through the gateway \(acme/large"),
+    "observe": ([], "0 messages observed"),
+    "search": (["checklists"], "By the gateway's model: I prefer short checklists"),
+    "show": (["my-sister-maya-lives-in-lisbon"], "By the gateway's model: My sister Maya"),
+    "inject": (["-p", "where does my sister live?"], "By the gateway's model: My sister Maya"),
+    "history": ([], "observation"),
+    "export": ([], "By the gateway's model: I prefer short checklists"),
+    "graph": (["--html", "graph.html"], "graph.html"),
+    "events": ([], "observation_end .*model=gateway"),
+    "identity list": ([], "agent:main:main"),
+    "init": ([], "vault"),
+    "new": (["fact", "Studio", "--text", "The studio is on the third floor."], "wrote nodes/fact/studio"),
+    "link": (["studio", "my-sister-maya-lives-in-lisbon"], "links to"),
+    "pin": (["studio"], "is pinned"),
+    "rename": (["studio", "atelier"], "is now nodes/fact/atelier"),
+    "undo": ([], "undone: renamed"),
+    "supersede": (["i-prefer-short-checklists", "studio"], "is replaced by"),
+    "merge": (["studio", "my-sister-maya-lives-in-lisbon"], "has taken over"),
+    "forget": (["--matching", "4711", "--yes"], "forgotten:"),
+    "reflect": ([], "agent:main:main: "),
+    "rebuild": (["--yes"], "the old notes are in "),
+}
+COMMANDS["demo"] = (["--folder", "demo"], "no model, no network")
+ELSEWHERE = {
+    "import": "the fixture's, and below",
+    "serve": "test_daemon.py", "up": "test_daemon.py", "down": "test_daemon.py",
+    "install": "test_install.py", "uninstall": "test_install.py",
+    "identity join": "refused while a daemon is up: test_people.py", "identity move": "the same",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_beside_a_daemon_a_command_leaves_the_observing_to_the_gateways_model(
+    installed: Installed, command: str
+) -> None:
+    args, says = COMMANDS[command]
+    assert re.search(says, installed.omg(*command.split(), *args))
+    assert installed.observers() == {"gateway"}
+    theirs = [d for d in installed.noted() if "studio" not in d]
+    assert theirs
+    assert all(d.strip("'\"").startswith("By the gateway") for d in theirs)
+
+
+def test_no_command_is_left_out() -> None:
+    assert ALL.keys() - ELSEWHERE.keys() == COMMANDS.keys()
+
+
+def test_a_rebuild_beside_a_daemon_is_followed_by_it(installed: Installed) -> None:
+    """Its watch is on the new folder: an edit is found at once, not at the next look at everything."""
+    installed.omg("rebuild", "--yes")
+    (note,) = installed.home.glob("graphs/*/vault/nodes/*/my-sister*.md")
+    note.write_text(note.read_text().replace("Lisbon", "Porto"))
+
+    def found() -> bool:
+        answer = ask_daemon(installed.home, "/search", {"query": "sister", "k": 3}, timeout_s=10)
+        return "Porto" in json.dumps(answer)
+
+    assert eventually(found, 20) < 15
+
+
+def test_a_model_that_the_gateway_cannot_lend_is_named_everywhere_and_nothing_is_observed_by_rules(
+    installed: Installed,
+) -> None:
+    assert installed.plugin
+    before = installed.noted()
+    installed.plugin.error = "Plugin inventory has retired; begin a new plugin operation."
+    told = installed.omg("import", str(installed.said("I prefer window seats.")))
+    assert "0 observed" in told
+    for text in (
+        told,
+        installed.omg("status"),
+        installed.omg("doctor", code=1),
+        installed.omg("observe", code=1),
+    ):
+        assert "OpenClaw has reloaded its plugins" in text
+        assert "start the gateway again" in text
+    assert installed.noted() == before
+    installed.plugin.error = ""
+    assert "1 message observed" in installed.omg("observe")
+    assert "not now" not in installed.omg("status")
+
+
+def test_a_command_that_was_told_another_model_does_it_itself_and_says_so(installed: Installed) -> None:
+    told = installed.omg(
+        "import", str(installed.said("I prefer aisle seats.")), OMG_OBSERVATION_MODEL="offline"
+    )
+    assert "the daemon observes with ['gateway']" in told
+    assert "1 observed" in told
+    assert installed.observers() == {"gateway", "offline"}
+
+
+# --- with nothing up
+
+
+def test_with_the_gateway_down_what_is_said_waits_and_the_commands_say_so(alone: Installed) -> None:
+    told = alone.omg("import", str(alone.said("I prefer short checklists.")))
+    assert "1 new, came in; 0 observed" in told
+    for text in (told, alone.omg("observe", code=1)):
+        assert "1 turn of agent:main:main not observed: the Observer is the agent's own model" in text
+        assert "OMG_OBSERVATION_MODEL=offline omg observe" in text
+    assert alone.noted() == []
+    assert "not now: no gateway lends it" in alone.omg("status")
+    assert "no gateway lends it" in alone.omg("doctor")
+    assert "1 message observed" in alone.omg("observe", OMG_OBSERVATION_MODEL="offline")
+    assert len(alone.noted()) == 1
+
+
+def test_with_the_gateway_down_a_rebuild_is_refused_and_changes_nothing(alone: Installed) -> None:
+    alone.omg("import", str(alone.said("I prefer short checklists.")), OMG_OBSERVATION_MODEL="offline")
+    before = alone.noted()
+    told = alone.omg("rebuild", "--yes", code=1)
+    assert "nothing was rebuilt: the Observer is the agent's own model" in told
+    assert alone.noted() == before
+
+
+def test_a_gateway_that_comes_later_is_asked_what_waits(alone: Installed) -> None:
+    alone.omg("import", str(alone.said("I prefer short checklists.")))
+    alone.daemon = Running(alone.home, BARE).ready()  # as `omg up` starts it
+    alone.omg("observe", code=1)
+    alone.plugin = Plugin(alone.home)
+    try:
+        eventually(lambda: alone.health()["polled_s"] is not None, 10)
+        assert "observed" in alone.omg("observe")
+        eventually(alone.noted, 10)
+        assert alone.observers() == {"gateway"}
+    finally:
+        alone.end()
