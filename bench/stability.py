@@ -29,6 +29,7 @@ from omg import embed, events, inject
 from omg.config import Config, Observation, Time
 from omg.home import Home
 from omg.importer import read_all, spool
+from omg.node import TYPES
 from omg.tokens import count
 from omg.turn import clean
 
@@ -53,11 +54,11 @@ def at(entry: Any) -> datetime:
     return datetime.fromtimestamp(entry["message"]["timestamp"] / 1000, UTC)
 
 
-def replay(home: Home, clock: list[datetime], options: Observation) -> dict[str, Any]:
+def replay(home: Home, clock: list[datetime], options: Observation, most: int) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     before: dict[str, tuple[str, datetime]] = {}
     raw = 0
-    for n, (session, prompt, entries) in enumerate(turns()):
+    for n, (session, prompt, entries) in enumerate(turns()[:most]):
         rest = clock[0] + timedelta(seconds=float(options.quiet_after or 0) + 1)
         if n and at(entries[0]) > rest:
             clock[0] = rest
@@ -89,7 +90,8 @@ def replay(home: Home, clock: list[datetime], options: Observation) -> dict[str,
 def figures(rows: list[dict[str, Any]], home: Home, raw: int) -> dict[str, Any]:
     first, warm = rows[0], [r for r in rows[1:] if r["warm"]]
     graph = home.find()
-    notes = [e for e in graph.index.entries(status=None) if e.path.startswith("nodes/")]
+    notes = [graph.vault.read(e.path) for e in graph.index.entries(status=None) if e.type in TYPES]
+    note_tokens = sum(count(f"{n.description} {n.body}") for n in notes)
     ends = [e for e in events.told(home.folder) if e["event"] == "observation_end"]
     times = sorted(r["ms"] for r in rows)
     tokens = [r["tokens"] for r in rows if r is not first]
@@ -103,8 +105,8 @@ def figures(rows: list[dict[str, Any]], home: Home, raw: int) -> dict[str, Any]:
         "raw_tokens": raw,
         "last_slice_to_raw": round(raw / max(1, rows[-1]["tokens"]), 1),
         "notes": len(notes),
-        "note_tokens": sum(e.tokens for e in notes),
-        "compression": round(raw / max(1, sum(e.tokens for e in notes)), 1),
+        "note_tokens": note_tokens,
+        "compression": round(raw / max(1, note_tokens), 1),
         "observations": len(ends),
         "activations": 1 + sum(not r["same"] for r in rows[1:]),
         "hook_ms_p50": round(times[len(times) // 2], 1),
@@ -117,6 +119,7 @@ def main() -> None:
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("--observer", default="offline")
     args.add_argument("--embedder", default="static")
+    args.add_argument("--turns", type=int, default=10_000, help="how many of the sample's at the most")
     args.add_argument("--json", action="store_true")
     given = args.parse_args()
     options = Observation(model=given.observer)
@@ -125,7 +128,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         config = Config(home=Path(folder), observation=options, time=Time(zone="Europe/Berlin"))
         home = Home(config, embed=embed.load(given.embedder), clock=lambda: clock[0])
-        found = replay(home, clock, options)
+        found = replay(home, clock, options, given.turns)
         home.close()
     print(json.dumps(found) if given.json else "\n".join(f"{k:18} {v}" for k, v in found.items()))
 

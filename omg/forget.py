@@ -177,7 +177,7 @@ def finish(graph: Graph) -> bool:
     traces.receipts(graph.folder / "receipts", trace)
     traces.replaced(graph, trace)
     graph.update(lambda state: blank(state, trace))
-    graph.uses.drop(lambda id: id in trace.names)
+    graph.uses.drop(lambda id: id in trace.names or trace.in_words(id))
     for name in traces.SEEN:  # they name notes, and cost a few model calls
         (graph.folder / name).unlink(missing_ok=True)
     remap(graph, trace)

@@ -156,9 +156,9 @@ class Home:
         return graph
 
     def _settle(self, graph: Graph) -> None:
+        rebuild.finish(graph)  # first: a cut may have left no vault where it belongs
         graph.vault.settle()
         graph.sweep()
-        rebuild.finish(graph)
         furnish(graph)
         replay(graph)
         synced = graph.index.sync(graph.vault)

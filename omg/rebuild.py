@@ -11,7 +11,9 @@ Not here: what to observe (observe.py). One rule: the old vault is not touched b
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ from pathlib import Path
 
 from .config import Config
 from .edit import Plan
-from .errors import BadNode, NotFound
+from .errors import BadInput, BadNode, NotFound
 from .graph import Graph, flock, write_private
 from .index import Index
 from .node import TYPES, parse
@@ -30,7 +32,7 @@ from .receipt import Receipt, commit, replay
 from .traces import archived
 from .turn import Turn, pieces
 from .vault import Vault
-from .vault.files import digest
+from .vault.files import digest, flush
 
 TURN_TOKENS = 4_000  # of one pending file
 # What belongs to a vault's notes, besides the index.
@@ -165,6 +167,10 @@ def swap(graph: Graph, now: datetime) -> Path:
     new = graph.folder / "rebuild"
     if not (new / "filled").exists():
         raise NotFound(f"nothing was rebuilt for {graph.identity.key}; run `omg rebuild` first")
+    if os.path.ismount(graph.vault.root):
+        raise BadInput(
+            f"{graph.vault.root} is a mount point, which nothing can take the place of; mount its parent"
+        )
     stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%S")
     old = graph.folder / "replaced" / stamp
     moves = [(graph.vault.root, old / "vault"), (new / "vault", graph.vault.root)]
@@ -172,9 +178,56 @@ def swap(graph: Graph, now: datetime) -> Path:
         moves += [(graph.folder / name, old / name), (new / name, graph.folder / name)]
     with graph.lock():
         carry(graph, new)
-        write_private(graph.folder / "swap.json", json.dumps([[str(a), str(b)] for a, b in moves]))
+        promise(graph, [[str(source), str(target)] for source, target in moves])
         finish(graph)
     return old
+
+
+def promise(graph: Graph, moves: list[list[str]]) -> None:
+    """Write down which moves are left."""
+    write_private(graph.folder / "swap.json", json.dumps({"left": moves}))
+
+
+def move(source: Path, target: Path) -> None:
+    """
+    Move a file or folder, also to another file system; what a cut left half done is done. *source* is whole until
+    *target* is, and goes in one step.
+    """
+    gone = source.with_name(f".{source.name}.moved")
+    if os.path.lexists(source):
+        if target.is_dir() and not any(target.iterdir()):
+            target.rmdir()  # made by whoever opened the graph after a cut
+        if not os.path.lexists(target):
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            try:
+                source.rename(target)
+                return
+            except OSError as e:
+                if e.errno != errno.EXDEV:
+                    raise
+            copy = target.with_name(f".{target.name}.moving")
+            remove(copy)
+            if source.is_dir():
+                shutil.copytree(source, copy, symlinks=True, copy_function=copy_durably)
+            else:
+                copy_durably(source, copy)
+            copy.rename(target)
+            flush(target.parent)
+        source.rename(gone)
+    remove(gone)
+
+
+def copy_durably(source: str | Path, target: str | Path) -> None:
+    shutil.copy2(source, target)
+    with Path(target).open("rb") as f:
+        os.fsync(f.fileno())
+
+
+def remove(file: Path) -> None:
+    if file.is_dir() and not file.is_symlink():
+        shutil.rmtree(file)
+    else:
+        file.unlink(missing_ok=True)
 
 
 def finish(graph: Graph) -> None:
@@ -182,10 +235,13 @@ def finish(graph: Graph) -> None:
     journal = graph.folder / "swap.json"
     if not journal.exists():
         return
-    for source, target in json.loads(journal.read_text(encoding="utf-8")):
-        if Path(source).exists() and not Path(target).exists():
-            Path(target).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            shutil.move(source, target)
+    raw = json.loads(journal.read_text(encoding="utf-8"))
+    # A list is of an earlier release, which did not say how far it had come: what has a target is done.
+    moves = raw["left"] if isinstance(raw, dict) else [m for m in raw if not Path(m[1]).exists()]
+    while moves:
+        move(*map(Path, moves[0]))
+        moves = moves[1:]
+        promise(graph, moves)
     shutil.rmtree(graph.folder / "rebuild", ignore_errors=True)
     graph.vault = Vault(graph.vault.root, graph.folder / "written.jsonl")
     graph.vault.names = graph.index.names

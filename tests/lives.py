@@ -15,6 +15,7 @@ import re
 import shutil
 import traceback
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -364,8 +365,8 @@ class Life:
         self.close()
 
 
-def die_at(write: int) -> None:
-    """End this process at its *write*-th durable write from now on."""
+def die_at(write: int, also: tuple[str, ...] = ()) -> Callable[[], int]:
+    """End this process at its *write*-th durable write from now on (0: never); returns what counts them."""
     count = 0
 
     def deadly(real: Any) -> Any:
@@ -378,8 +379,9 @@ def die_at(write: int) -> None:
 
         return call
 
-    for name in FATAL:
+    for name in (*FATAL, *also):
         setattr(os, name, deadly(getattr(os, name)))
+    return lambda: count
 
 
 def ids_in(folder: Path, pattern: str, read: Any) -> set[str]:

@@ -1,9 +1,15 @@
 """The graph made again from its archive: what a person did stays, what was forgotten stays forgotten."""
 
 import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from lives import die_at
 from planted import MONDAY, Scripted, edit, graph_of, home_at, note, put
 
 from omg import curate, nightly, rebuild
@@ -90,7 +96,7 @@ def test_a_read_only_note_counts_as_touched_and_stays_as_it_is_mode_and_all(omg)
 def test_a_swap_cut_short_is_finished(omg, monkeypatch):
     graph = omg.find(MAIN)
     built(omg, graph)
-    moved, real = [], rebuild.shutil.move
+    moved, real = [], rebuild.move
 
     def once(source, target):
         if moved:
@@ -98,7 +104,7 @@ def test_a_swap_cut_short_is_finished(omg, monkeypatch):
         moved.append(source)
         real(source, target)
 
-    monkeypatch.setattr(rebuild.shutil, "move", once)
+    monkeypatch.setattr(rebuild, "move", once)
     with pytest.raises(KeyboardInterrupt):
         rebuild.swap(graph, NOW)
     monkeypatch.undo()
@@ -134,3 +140,68 @@ def test_the_next_night_looks_back_again_on_weeks_whose_reflections_were_left_be
     graph.vault.file(week).unlink()  # but what a person deleted stays so
     assert night() is None
     opened.close()
+
+
+SHM = Path("/dev/shm")
+
+
+@pytest.fixture
+def elsewhere(tmp_path) -> Iterator[Path]:
+    """A folder on another file system, as a workspace that is mounted into a container."""
+    if not SHM.is_dir() or SHM.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is one file system only")
+    folder = Path(tempfile.mkdtemp(dir=SHM))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def texts(root: Path) -> dict[str, str]:
+    return {f.relative_to(root).as_posix(): f.read_text() for f in root.rglob("*.md")}
+
+
+def swapping(home: Home, at: int | None, count: Path) -> int:
+    """Swap in a child that dies at its *at*-th change of a file; returns how many there were, or -1."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            made = die_at(at or 0, also=("rmdir",))
+            rebuild.swap(home.find(MAIN), NOW)
+            count.write_text(str(made()))
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    return int(count.read_text()) if at is None else -1
+
+
+def test_a_cut_anywhere_in_a_swap_across_file_systems_loses_no_note(home, elsewhere, tmp_path):
+    config = Config(home=home, observation=Observation(model="offline"), vaults={MAIN: elsewhere / "omg"})
+    with_graph = Home(config, clock=lambda: NOW)
+    graph = with_graph.find()
+    shutil.rmtree(graph.vault.root / ".obsidian")  # fewer files, fewer cuts
+    mine = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    graph.vault.file(mine).write_text(graph.vault.text(mine) + "\nand mine\n")
+    with_graph.refresh(graph)
+    built(with_graph, graph)
+    with_graph.close()
+    old = texts(elsewhere / "omg")
+    shutil.copytree(home, tmp_path / "home-before")
+    shutil.copytree(elsewhere, tmp_path / "vault-before")
+
+    def again() -> Home:
+        for folder, before in ((home, "home-before"), (elsewhere, "vault-before")):
+            shutil.rmtree(folder)
+            shutil.copytree(tmp_path / before, folder)
+        return Home(config, clock=lambda: NOW)
+
+    changes = swapping(again(), None, tmp_path / "count")
+    new = texts(elsewhere / "omg")
+    assert "and mine" in new[f"{mine}.md"] and changes > 100
+    for at in range(1, changes, changes // 20):
+        swapping(again(), at, tmp_path / "count")
+        after = Home(config, clock=lambda: NOW)
+        after.find(MAIN)
+        after.close()
+        [replaced] = (home / "graphs").glob("*/replaced/*/vault") if at > 3 else [elsewhere / "omg"]
+        assert texts(replaced) == old, f"cut at {at}"
+        assert texts(elsewhere / "omg").items() >= new.items(), f"cut at {at}"
+        assert not [*elsewhere.glob(".*"), *home.glob("graphs/*/.*.mov*"), *home.glob("graphs/*/swap.json")]
