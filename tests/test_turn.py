@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from omg import tokens
+from omg.config import shared
 from omg.errors import BadInput
 from omg.turn import (
     Call,
@@ -124,24 +125,91 @@ def test_memory_does_not_observe_itself():
     assert texts(*entries) == ["feed the cat", "feed the dog", "Done.", "page\nend"]
 
 
+def use(name, arguments, text, tool=None):
+    """What is kept of a call and of its result."""
+    call = {"type": "toolCall", "id": "c1", "name": name, "arguments": arguments}
+    result = said("toolResult", [{"type": "text", "text": text}], toolName=tool or name, toolCallId="c1")
+    asked, message = clean([said("assistant", [call]), result])
+    return asked.calls[0].arguments, message.text
+
+
+NOTE = "memory/omg/nodes/fact/cat.md"
+READ, WRITTEN = "[memory was read here]", "[memory was written here]"
+FORGOTTEN, MANUAL = "[something was forgotten here]", "[how memory works was looked up here]"
+
+
+@pytest.mark.parametrize(
+    "name, arguments, left",
+    [
+        ("omg_search", {"query": "cat"}, READ),
+        ("memory_search", {"query": "cat"}, READ),
+        ("tool_call", {"id": "omg_open", "args": {"id": "cat"}}, READ),
+        ("tool_call", {"id": "openclaw:memory-core:memory_get", "args": {}}, READ),
+        ("read", {"path": NOTE}, READ),
+        ("exec", {"command": "cat ~/.openclaw/omg/graphs/main-1f/vault/now.md"}, READ),
+        ("exec", {"command": "cd /tmp\nomg search cat"}, READ),
+        ("omg_remember", {"text": "The cat is called Cleo."}, WRITTEN),
+        ("write", {"path": NOTE, "content": "The cat is called Cleo."}, WRITTEN),
+        ("exec", {"command": "uv run omg new fact Cleo"}, WRITTEN),
+        ("omg_forget", {"query": "Cleo"}, FORGOTTEN),
+        ("tool_call", {"id": "omg:omg_forget", "args": {"query": "Cleo"}}, FORGOTTEN),
+        ("exec", {"command": "ls; ~/.local/bin/omg forget --matching Cleo --yes"}, FORGOTTEN),
+        ("read", {"path": "/s/skills/observational-memory-graph/SKILL.md"}, MANUAL),
+        ("read", {"path": "/s/skills/observational-memory-graph/notes/safety.md"}, MANUAL),
+        ("tool_describe", {"id": "openclaw:omg:omg_search"}, MANUAL),
+    ],
+)
+def test_what_is_said_to_memory_and_by_it_is_not_remembered_again(name, arguments, left):
+    _, text = use(name, arguments, "The cat is called Cleo.")
+    assert text == left
+
+
+@pytest.mark.parametrize("page", ["SKILL.md", "notes/safety.md", "references/format.md", "mocs/moc-care.md"])
+def test_the_skills_own_pages_are_known_by_their_heads_however_they_were_read(page):
+    text = (shared("skills") / "observational-memory-graph" / page).read_text()
+    assert use("exec", {"command": "cat $(find / -name '*.md' | head -1)"}, text)[1] == MANUAL
+
+
+def test_a_search_for_tools_that_finds_ours_says_nothing_to_remember():
+    assert use("tool_search", {"query": "memory"}, "omg_search: Search the notes of earlier …")[1] == MANUAL
+    assert use("tool_search", {"query": "mail"}, "send_mail: Send a mail.")[1] == "send_mail: Send a mail."
+
+
 @pytest.mark.parametrize(
     "name, arguments",
     [
-        ("omg_search", {"query": "cat"}),
-        ("memory_search", {"query": "cat"}),
-        ("tool_call", {"id": "omg_open", "args": {"id": "cat"}}),
-        ("tool_call", {"id": "openclaw:memory-core:memory_get", "args": {}}),
-        ("read", {"path": "memory/omg/nodes/fact/cat.md"}),
-        ("exec", {"command": "cat ~/.openclaw/omg/graphs/main-1f/vault/now.md"}),
+        ("omg_forget", {"query": "Cleo the cat"}),
+        ("tool_call", {"id": "omg:omg_forget", "args": {"id": "Cleo"}}),
+        ("exec", {"command": "omg forget --matching 'Cleo'"}),
+        ("exec", {"command": "cd x && omg forget Cleo"}),
+        ("omg_remember", {"text": "The cat is called Cleo."}),
+        ("omg_search", {"query": "Cleo"}),
     ],
 )
-def test_what_a_tool_read_from_memory_is_not_remembered_again(name, arguments):
-    call = {"type": "toolCall", "id": "c1", "name": name, "arguments": arguments}
-    result = said(
-        "toolResult", [{"type": "text", "text": "The cat is called Cleo."}], toolName=name, toolCallId="c1"
-    )
-    _, message = clean([said("assistant", [call]), result])
-    assert message.text == "[memory was read here]"
+def test_the_words_that_our_tools_were_given_are_not_kept(name, arguments):
+    kept, text = use(name, arguments, "This would be forgotten:\n- [[nodes/fact/cleo]] — Cleo is the cat.")
+    assert "Cleo" not in kept + text
+
+
+@pytest.mark.parametrize(
+    "name, arguments",
+    [
+        ("exec", {"command": "grep -rn 'omg forgets' src"}),
+        ("exec", {"command": "git log --grep omg; echo omg that is new"}),
+        ("write", {"path": "notes/todo.md", "content": "run `omg forget Cleo` tonight"}),
+        ("read", {"path": "omg_forget.md"}),
+    ],
+)
+def test_of_other_calls_nothing_is_lost(name, arguments):
+    kept, text = use(name, arguments, "The cat is called Cleo, omg_search says.")
+    assert json.loads(kept) == arguments
+    assert text == "The cat is called Cleo, omg_search says."
+
+
+def test_a_call_that_writes_a_note_keeps_which_note():
+    kept, _ = use("write", {"content": "long " * 900, "path": NOTE}, "ok")
+    assert json.loads(kept)["path"] == NOTE
+    assert len(kept) < 400
 
 
 # --- wrappers and system turns

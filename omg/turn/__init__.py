@@ -25,6 +25,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from .. import identity, tokens
 from ..errors import BadInput
+from . import machinery
 from .envelope import answered, cut, from_gateway, legible, strip, unwrapped, wrap
 from .redact import redact
 
@@ -101,12 +102,6 @@ class Turn:
         """Whether somebody who is not known to be the owner is named in it."""
         heard = [m for m in self.messages if m.role == "user"]
         return any(m.owner is False or (m.owner is None and m.sender_id) for m in heard)
-
-
-# Results of tools that read memory: what they bring is known, and would be remembered as if it were new.
-RECALL = re.compile(r"(?:omg_\w+|memory_search|memory_get)$")
-VAULT = re.compile(r"memory/omg/|/omg/graphs/")  # in the arguments of a tool that reads or writes notes
-RECALLED = "[memory was read here]"
 
 
 # --- drops
@@ -303,8 +298,8 @@ def _answer(said: Said) -> Message:
     calls = []
     for call in made:
         arguments, more = redact(legible(call.arguments))
-        room = 200 if VAULT.search(arguments) else ARGUMENT_CHARS  # a note it writes, the vault has
-        calls.append(replace(call, arguments=cut(arguments, room)))
+        arguments = cut(machinery.call(call.name, arguments), ARGUMENT_CHARS)
+        calls.append(replace(call, arguments=arguments))
         redacted += more
     return Message(
         "",
@@ -326,8 +321,7 @@ def _result(said: Said, calls: Mapping[str, Call]) -> Message:
         inner = _mapping(said.details.get("result")).get("content")
         content = inner if isinstance(inner, str | list) else content
     text, redacted = redact(strip(content_of(content)[0]).strip())
-    if RECALL.match(tool) or (call and VAULT.search(call.arguments)):
-        text = RECALLED
+    text = machinery.result(tool, call.arguments if call else "", text)
     return Message("", "tool", cut(text, TOOL_CHARS), 0, call_id=said.call_id, tool=tool, redacted=redacted)
 
 
