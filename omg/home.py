@@ -32,6 +32,7 @@ from .identity import Identity
 from .index import Index, Synced, barred
 from .llm import Ask, Asker, Child, Ledger, asker, window
 from .observe import Observed, Observer, batches, observe
+from .openclaw import own_memory
 from .receipt import Receipt, commit, replay
 from .runs import Runs
 from .turn import Turn, read_drop
@@ -391,7 +392,8 @@ class Home:
             yield
 
     def _work_on(self, graph: Graph, force: bool, progress: Callable[[int], None]) -> list[Observed]:
-        if loose := inbox.take(graph, self.clock(), self._loose, self.runs.wrote, force=force):
+        memory = own_memory(self.folder, graph.identity.agent)
+        if loose := inbox.take(graph, self.clock(), self._loose, self.runs.wrote, memory, force=force):
             self.tell("taken_in", graph=graph.identity.key, session=inbox.SESSION, messages=loose)
         if self.away(graph.identity.agent):
             return []  # not the model's failure, so none is counted

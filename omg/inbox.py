@@ -3,8 +3,8 @@ Loose notes as messages: what people leave in inbox/, and what the agent writes 
 
     <vault>/inbox/*.md                    a message for each paragraph: a person's, or the agent's where a run of it
                                           may have written the file (runs.py)
-    <workspace>/memory/YYYY-MM-DD.md      a message for each line, the agent's; only where the owner's vault lies in
-                                          <workspace>/memory/omg, and no older than the graph
+    <workspace>/memory/YYYY-MM-DD.md      a message for each line, the agent's; into the owner's graph, where only the
+                                          owner reaches the agent, and no older than the graph
 
 A message's id is `inbox:<path>:<hash of the text>`, so that what is added to a note is new and the rest is not, and
 its key is of the text alone: a note that is renamed says nothing new. Not here: observing them (observe.py). One
@@ -44,6 +44,7 @@ def take(
     now: datetime,
     known: dict[Path, tuple[int, ...]],
     wrote: Wrote = lambda name, at_ms: False,
+    memory: Path | None = None,
     *,
     force: bool = False,
 ) -> int:
@@ -51,9 +52,9 @@ def take(
     Put what is new in loose notes with what is pending; returns how many messages that were.
 
     *known*: the files looked at before, as they were then; it is kept up. *wrote*: whether an agent may have
-    written a file; what cannot be told yet waits. With *force* a note that was saved just now is taken, too.
+    written a file; what cannot be told yet waits. *memory*: where the agent's own files lie, if not above the vault. With *force* a note that was saved just now is taken, too.
     """
-    files, taken = [*notes(graph), *flushed(graph)], 0
+    files, taken = [*notes(graph), *flushed(graph, memory)], 0
     there = {name for _, name in files} if (graph.vault.root / "inbox").is_dir() else graph.state().by_hand
     by_hand = {name: ns for name, ns in graph.state().by_hand.items() if name in there}
     for file, name in files:
@@ -104,13 +105,15 @@ def notes(graph: Graph) -> Iterator[tuple[Path, str]]:
             yield file, f"inbox/{file.stem}"
 
 
-def flushed(graph: Graph) -> Iterator[tuple[Path, str]]:
-    """OpenClaw's own notes of the days since the graph was made, where the vault lies beside them."""
+def flushed(graph: Graph, memory: Path | None) -> Iterator[tuple[Path, str]]:
+    """OpenClaw's own notes of the days since the graph was made, beside the vault or in *memory*."""
     root, who = graph.vault.root, graph.identity
-    if (root.parent.name, root.name) != ("memory", "omg") or who.key != f"agent:{who.agent}:main":
+    if (root.parent.name, root.name) == ("memory", "omg"):
+        memory = root.parent
+    if memory is None or who.key != f"agent:{who.agent}:main":
         return
     begun = day_of(round((graph.folder / "identity.json").stat().st_mtime * 1000), graph.zone)
-    for file in sorted(root.parent.glob("????-??-??.md")):
+    for file in sorted(memory.glob("????-??-??.md")):
         if (
             DAY_FILE.fullmatch(file.name)
             and (day := day_named(file))

@@ -6,6 +6,7 @@ We read its configuration and never write it: changes go through `openclaw confi
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -95,6 +96,35 @@ class OpenClaw:
             json.dump(changes, f)
             f.flush()
             self.run("config", "patch", "--file", f.name)
+
+
+def configured(home: Path, env: Mapping[str, str] = os.environ) -> tuple[dict[str, Any], Path] | None:
+    """The configuration of the OpenClaw that *home* belongs to, and its state folder; None if there is none to read."""
+    state = Path(env.get("OPENCLAW_STATE_DIR") or home.parent).expanduser().absolute()
+    file = Path(env.get("OPENCLAW_CONFIG_PATH") or state / "openclaw.json").expanduser()
+    try:
+        found = file.stat()
+        return read(file, found.st_mtime_ns, found.st_size), state
+    except (OSError, ValueError):
+        return None
+
+
+@functools.lru_cache(maxsize=8)
+def read(file: Path, mtime_ns: int, size: int) -> dict[str, Any]:
+    """A configuration as it was then; json5 is slow, and this is asked at each tick."""
+    value = json5.loads(file.read_text(encoding="utf-8"))
+    return value if isinstance(value, dict) else {}
+
+
+def own_memory(home: Path, agent: str, env: Mapping[str, str] = os.environ) -> Path | None:
+    """
+    The `memory/` of *agent*'s workspace; None where others than its owner reach the agent.
+
+    OpenClaw's flush writes there, whose session it may be: what others said would become the owner's.
+    """
+    if (found := configured(home, env)) is None or reachable_by_others(found[0]):
+        return None
+    return workspace(found[0], agent, found[1]) / "memory" if agent in agents(found[0]) else None
 
 
 def locate(env: Mapping[str, str] = os.environ) -> OpenClaw:

@@ -161,7 +161,7 @@ COMMANDS["demo"] = (["--folder", "demo"], "no model, no network")
 ELSEWHERE = {
     "import": "the fixture's, and below",
     "serve": "test_daemon.py", "up": "test_daemon.py", "down": "test_daemon.py",
-    "install": "test_install.py", "uninstall": "test_install.py",
+    "skill install": "test_skill.py", "install": "test_install.py", "uninstall": "test_install.py",
     "identity join": "refused while a daemon is up: test_people.py", "identity move": "the same",
 }  # fmt: skip
 

@@ -1,5 +1,6 @@
 """What people leave in inbox/ and the agent in its own files becomes notes, and stays where it was written."""
 
+import json
 import os
 from datetime import UTC, datetime, timedelta
 
@@ -177,3 +178,26 @@ def test_a_note_deleted_before_it_is_observed_costs_nothing(omg):
 )
 def test_a_note_is_read_in_paragraphs_each_with_its_heading(text, parts):
     assert paragraphs(parse(text, "inbox/x")) == parts
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_openclaws_flush_is_filed_wherever_the_vault_lies_unless_others_are_flushed_there_too(
+    home, tmp_path, others
+):
+    people = ["1", "2"] if others else ["1"]
+    settings = {
+        "agents": {"defaults": {"workspace": str(tmp_path / "ws")}},
+        "channels": {"telegram": {"dmPolicy": "allowlist", "allowFrom": people}},
+    }
+    (tmp_path / "openclaw.json").write_text(json.dumps(settings))
+    which = Home(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW)
+    graph = which.graph(which.identity_of(MAIN))
+    assert graph.vault.root.is_relative_to(home)
+    begun = (NOW - timedelta(days=3)).timestamp()
+    os.utime(graph.folder / "identity.json", (begun, begun))
+    (tmp_path / "ws/memory").mkdir(parents=True)
+    (tmp_path / "ws/memory/2026-02-28.md").write_text("- The studio is on the third floor.\n")
+    which.work(force=True)
+    said = [m.text for m, _, _ in graph.index.search_raw("studio floor", 3, now=NOW)]
+    assert said == ([] if others else ["The studio is on the third floor."])
+    which.close()

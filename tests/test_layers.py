@@ -22,7 +22,7 @@ LAYERS = [
     {"observe", "reflect"},  # the verbs; inject is the third
     {"rebuild"},
     {"home"},
-    {"curate", "importer", "install", "nightly", "work"},
+    {"curate", "importer", "install", "nightly", "skill", "work"},
     {"demo", "people", "tools"},
     {"doctor"},
     {"daemon"},

@@ -22,9 +22,10 @@ import typer
 
 from .. import config as configuration
 from ..errors import BadInput, OmgError
-from . import curate as _curate  # noqa: F401  # these three register their commands
+from . import curate as _curate  # noqa: F401  # these four register their commands
 from . import gateway as _gateway  # noqa: F401
 from . import reflect as _reflect  # noqa: F401
+from . import skill as _skill  # noqa: F401
 from .base import Json, Who, app, at, bar, counted, following, opened, say
 
 if TYPE_CHECKING:
@@ -66,6 +67,15 @@ def init(
     identity: Annotated[str, typer.Option(help="Whose vault it is.")] = "agent:main:main",
 ) -> None:
     """Make a home and a vault from the template; what is there already stays as it is."""
+    root = lay(vault.expanduser().absolute() if vault else None, identity)
+    print(
+        f"home    {configuration.home_of()}\nvault   {root}\n"
+        "Open the vault in Obsidian, or begin with `omg import FILE`."
+    )
+
+
+def lay(vault: Path | None, identity: str) -> Path:
+    """Lay the template into the vault of *identity*, which from now on is *vault*; returns where it is."""
     from .. import identity as identities
     from ..furnish import furnish
 
@@ -74,15 +84,13 @@ def init(
     if who is None:
         raise BadInput(f"{identity!r} belongs to nobody; give a session key such as agent:main:main")
     if vault is not None:
-        settle_vault(config, who, vault.expanduser().absolute())
+        settle_vault(config, who, vault)
     with opened(vectors=False) as home:
         graph = home.graph(who)
         with graph.lock():
             furnish(graph, again=True)
         home.refresh(graph)
-        print(
-            f"home    {home.folder}\nvault   {graph.vault.root}\nOpen the vault in Obsidian, or begin with `omg import FILE`."
-        )
+        return graph.vault.root
 
 
 def settle_vault(config: configuration.Config, who: Identity, vault: Path) -> None:
