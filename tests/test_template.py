@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from obsidiantools.api import Vault as Reader
 from planted import NOW, graph_of, home_at, note, put
 
 from omg import graphpage, maps, nightly
-from omg.node import TYPES, Node, block, parse, render, targets, with_block
+from omg.node import TYPES, Node, Source, block, head, parse, render, targets, with_block
 from omg.vault import Vault
 
 BEGIN, END = "<!-- omg:begin -->", "<!-- omg:end -->"
@@ -187,7 +188,118 @@ def test_the_views_are_those_that_were_promised() -> None:
         "recently-changed",
         "superseded",
         "by-project",
+        "about-the-note-in-front",
     }
+
+
+JAVASCRIPT = """
+const wholly = String.prototype.replace
+String.prototype.replace = function (a, b) { return typeof a === "string" ? this.split(a).join(b) : wholly.call(this, a, b) }
+String.prototype.contains = Array.prototype.contains = function (x) { return this.includes(x) }
+String.prototype.title = function () { return wholly.call(this, /\\b\\w/g, c => c.toUpperCase()) }
+RegExp.prototype.matches = function (x) { return this.test(x) }
+const list = x => (Array.isArray(x) ? x : [x])
+const date = x => ({ toJSON: () => x, relative: () => `on ${x}` })
+const { path, aliases, event } = JSON.parse(process.argv[1])
+const basename = path.split("/").pop()
+const file = { basename, asLink: shown => ({ path, shown }) }
+const formula = {}
+"""
+
+
+def with_choices(text: str) -> str:
+    """`if(a, b, c)` as JavaScript's `a ? b : c`, of which only one side is looked at."""
+    found = re.search(r"\bif\(", text)
+    if found is None:
+        return text
+    parts, depth, end = [""], 1, found.end()
+    while depth:
+        char = text[end]
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth == 1:
+            parts.append("")
+        elif depth:
+            parts[-1] += char
+        end += 1
+    condition, yes, no = parts
+    return with_choices(f"{text[: found.start()]}(({condition}) ? ({yes}) : ({no})){text[end:]}")
+
+
+def shown(file: Path, **note: Any) -> dict[str, Any]:
+    """The formulas of a base for *note*, as Bases' documentation says what their functions give."""
+    formulas = yaml.safe_load(file.read_text("utf-8"))["formulas"]
+    code = JAVASCRIPT
+    for key, text in formulas.items():
+        if not re.search(r"\bfile\.(?:links|mtime)", text):
+            text = with_choices(text).replace(".filter(", ".filter(value => ")
+            code += f"Object.defineProperty(formula, {key!r}, {{ enumerable: true, get: () => {text} }})\n"
+    code += "console.log(JSON.stringify(formula))"
+    found = subprocess.run(
+        ["node", "-e", code, "--", json.dumps({"aliases": None, "event": None, **note})],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert found.returncode == 0, found.stderr
+    values: dict[str, Any] = json.loads(found.stdout)
+    return values
+
+
+@pytest.mark.parametrize("file", BASES, ids=name)
+def test_a_table_shows_a_notes_title_and_not_the_name_of_its_file(file: Path) -> None:
+    path = "nodes/fact/maria-s-iphone"
+    for one in (
+        Node(path, "", "", "fact", aliases=("nodes/fact/phone", "Maria's iPhone")),
+        Node("nodes/fact/green-tea", "", "", "fact", aliases=("nodes/fact/tea",)),
+        Node("nodes/fact/tea", "", "", "fact"),
+        Node("reflections/2026-W08", "", "", "reflection"),
+    ):
+        aliases = list(one.aliases) or None
+        assert shown(file, path=one.path, aliases=aliases)["note"] == {
+            "path": one.path,
+            "shown": one.title,
+        }
+    for view in yaml.safe_load(file.read_text("utf-8"))["views"]:
+        assert "formula.note" in view["order"] and "file.name" not in view["order"]
+
+
+def test_a_plan_of_several_days_is_due_on_the_last_and_plans_without_a_day_come_last() -> None:
+    file = TEMPLATE / "views" / "open-loops.base"
+    days = ["2026-03-05..2026-03-08", "2026-03-06", None]
+    found = [shown(file, path="nodes/episode/x", event=event) for event in days]
+    assert [f["due"] for f in found] == ["2026-03-08", "2026-03-06", ""]
+    assert [f["when"] for f in found] == ["on 2026-03-08", "on 2026-03-06", "no date"]
+    first = yaml.safe_load(file.read_text("utf-8"))["views"][0]["sort"][0]
+    by = first["property"].removeprefix("formula.")
+    assert first["direction"] == "ASC"
+    assert [f["due"] for f in sorted(found, key=lambda f: f[by])] == ["2026-03-06", "2026-03-08", ""]
+
+
+def test_nested_properties_are_hidden_by_the_name_that_obsidian_gives_them() -> None:
+    rules = (SETTINGS / "snippets" / "omg.css").read_text("utf-8")
+    hidden = re.findall(r'\[data-property-key="([^"]+)" i\]', rules)
+    written = head(
+        Node("x", "x", "", "fact", scope="dm", identity="agent:main:main", sources=(Source("s", "m", 1),))
+    )
+    nested = {
+        key
+        for key, value in written.items()
+        if isinstance(value, dict) or (isinstance(value, list) and isinstance(value[0], dict))
+    }
+    assert {key.casefold() for key in nested} == set(hidden)
+
+
+def test_what_links_to_the_note_in_front_stands_beside_it() -> None:
+    base = "views/about-the-note-in-front.base"
+    shown = [leaf["state"] for leaf in setting("workspace.json")["right"]["children"][0]["children"]]
+    assert [s["state"]["file"] for s in shown if s["type"] == "bases"] == [base]
+    using = [name(f) for f in BASES if "this" in re.findall(r"\w+", " ".join(every_statement(f)))]
+    assert using == [base]  # in a tab of its own, `this` is the table itself
+
+
+def every_statement(file: Path) -> list[str]:
+    base = yaml.safe_load(file.read_text("utf-8"))
+    return [s for part in (base, *base["views"]) for s in statements(part.get("filters", {"and": []}))]
 
 
 def test_the_graph_has_the_colours_of_the_graph_page() -> None:
