@@ -18,6 +18,8 @@ What can go wrong, as a tree. A message names the thing, says what is wrong with
 
 from __future__ import annotations
 
+import sqlite3
+
 
 class OmgError(Exception):
     """The root of the tree above."""
@@ -69,3 +71,14 @@ class BadReply(ModelError):
 
 class OverBudget(ModelError):
     """Today's cap on tokens or money is reached."""
+
+
+def in_words(error: Exception) -> str:
+    """*error* as one line for status and logs. What an unknown exception says may quote a note: its type alone."""
+    if isinstance(error, OmgError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}"
+    if isinstance(error, sqlite3.Error):
+        return f"the index could not be used ({str(error).partition(' with text ')[0]})"
+    return f"{type(error).__name__}, see omg.log"

@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from .graph import append
+from .graph import append, flock
 
 BYTES = 5_000_000  # the file is begun anew beyond this; one old file is kept
 POLL_S = 0.3
@@ -28,10 +28,19 @@ POLL_S = 0.3
 
 def tell(home: Path, event: str, now: datetime, fields: Mapping[str, Any]) -> None:
     file = home / "events.jsonl"
-    if file.exists() and file.stat().st_size > BYTES:
-        file.replace(file.with_suffix(".1.jsonl"))
+    if full(file):
+        with flock(home / "events.lock", "events.jsonl"):
+            if full(file):  # still: another process, or thread, may have begun it anew
+                file.replace(file.with_suffix(".1.jsonl"))
     line = {"at": now.isoformat(timespec="milliseconds"), "event": event, **fields}
     append(file, [json.dumps(line, ensure_ascii=False)])
+
+
+def full(file: Path) -> bool:
+    try:
+        return file.stat().st_size > BYTES
+    except FileNotFoundError:
+        return False
 
 
 def told(home: Path, last: int | None = None) -> list[dict[str, Any]]:

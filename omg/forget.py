@@ -21,13 +21,14 @@ from dataclasses import asdict, dataclass, replace
 from datetime import date
 
 from . import inbox, maps, traces
+from .damaged import FOLDER as DAMAGED
 from .edit import Plan
 from .errors import BadNode, NotFound
 from .graph import Graph, SessionState, State, flock, write_private
 from .node import parse, slugify
 from .receipt import Outcome, apply
 from .traces import LOG, Trace
-from .turn import Message, Turn, from_json, to_json
+from .turn import Message, Turn, to_json
 
 JOURNAL = "forgetting.json"
 TO_MAP = re.compile(r"\[\[mocs/[^|\]\n]*")  # where a note is filed is not what it says
@@ -176,6 +177,7 @@ def finish(graph: Graph) -> bool:
     remove_notes(graph, what.paths, messages)
     traces.receipts(graph.folder / "receipts", trace)
     traces.replaced(graph, trace)
+    traces.damaged(graph.folder / DAMAGED, trace)
     graph.update(lambda state: blank(state, trace))
     graph.uses.drop(lambda id: id in trace.names or trace.in_words(id))
     for name in traces.SEEN:  # they name notes, and cost a few model calls
@@ -194,7 +196,7 @@ def finish(graph: Graph) -> bool:
 def every_message(graph: Graph) -> list[tuple[str, Message]]:
     """`(session, message)` of the archive and of what is pending."""
     found = list(traces.archived(graph.folder / "archive"))
-    for p in graph.pending():
+    for p in graph.intact():
         turn = p.turn()
         found += [(turn.session, m) for m in turn.messages]
     return found
@@ -225,8 +227,8 @@ def observe_again(graph: Graph, ids: set[str]) -> None:
 
 
 def scrub_pending(graph: Graph, ids: set[str]) -> None:
-    for p in graph.pending():
-        turn = from_json(p.file.read_text(encoding="utf-8"))
+    for p in graph.intact():
+        turn = p.turn()
         kept = tuple(m for m in turn.messages if m.id not in ids)
         if not kept:
             p.file.unlink()

@@ -11,6 +11,7 @@ All that belongs to one identity: its vault, its index, and what cannot be deriv
         written.jsonl      hashes of the bytes we wrote (vault.py)
         state.json         session hints, activation snapshots: of the SESSIONS_KEPT that were last live
         uses.jsonl         how often notes were of use (uses.py)
+        damaged/           what of these could not be read (damaged.py)
         index.db           derived; may be deleted at any moment
 
 Not here: deciding anything. One rule: whoever changes the vault holds `lock()`, and nobody holds it
@@ -34,6 +35,8 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
+from . import damaged
+from .dates import LAST_MS
 from .errors import BadInput, Locked
 from .identity import Identity
 from .index import Index
@@ -42,6 +45,10 @@ from .uses import Uses
 from .vault import Vault
 
 SESSIONS_KEPT = 100  # of one identity; one that comes back later is activated anew, and has lost nothing else
+# Of a pending file, and of the drop it comes from.
+PENDING = re.compile(r"\d{1,15}-[\w-]{1,120}\.[0-9a-f]{8}\.\d{1,12}\.json", re.ASCII)
+NAMED = re.compile(r"(\d{1,15})-[\w-]{1,120}", re.ASCII)
+
 TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}")  # of write_private: whose it is, and a token
 
 
@@ -175,6 +182,7 @@ class Graph:
         self._remembering = threading.RLock()
         self._state, self._stamp = State(), (-1, -1, -1)  # as last read or written, and the file's look then
         self._noted: list[Callable[[State], None]] = []  # changes that are in no file yet
+        self._fault = ""  # what is wrong with state.json
 
     def sweep(self) -> None:
         """Remove what writers that died were about to put in place: it may hold what was said."""
@@ -182,6 +190,30 @@ class Graph:
             for file in folder.glob(".*"):
                 if (named := TEMPORARY.fullmatch(file.name)) and not alive(int(named[1])):
                     file.unlink(missing_ok=True)
+
+    def mend(self) -> None:
+        """
+        Set aside what cannot be read of what no other file can bring back. The caller holds the lock.
+
+        A turn under a name that is none of ours, as earlier versions could leave one, gets its own.
+        """
+        for file in sorted((self.folder / "pending").glob("[!.]*.json")):
+            if not PENDING.fullmatch(file.name) and (turn := self.readable(Pending(file))) is not None:
+                self.put(file.stem, turn)
+                file.unlink()
+        if bad := self.tombstones.mend():
+            why = f"{len(bad)} line{'s' * (len(bad) != 1)} cannot be read"
+            lines = b"".join(line + b"\n" for line in bad)
+            damaged.keep(
+                self.folder,
+                self.tombstones.file,
+                lines,
+                why,
+                "what they forgot may come back by an import: forget it again",
+            )
+        self.state()
+        if self._fault:
+            self.update(lambda state: None)
 
     def lock(self, timeout_s: float = 30.0) -> Any:
         """Hold the vault: receipt → write → sync. Never across a model call."""
@@ -191,12 +223,33 @@ class Graph:
 
     def pending(self) -> list[Pending]:
         """Oldest first."""
-        return [Pending(p) for p in sorted((self.folder / "pending").glob("[0-9]*-*.*.[0-9]*.json"))]
+        found = sorted((self.folder / "pending").glob("[0-9]*-*.json"))
+        return [Pending(p) for p in found if PENDING.fullmatch(p.name)]
+
+    def intact(self) -> list[Pending]:
+        """`pending`, less what cannot be read: that is set aside."""
+        return [p for p in self.pending() if self.readable(p) is not None]
+
+    def readable(self, pending: Pending) -> Turn | None:
+        """Its turn; None if it is observed meanwhile, or damaged: then it is set aside."""
+        try:
+            return pending.turn()
+        except FileNotFoundError:
+            return None
+        except BadInput as e:
+            mend = "`omg import --openclaw` brings back what was said there"
+            damaged.set_aside(self.folder, pending.file, str(e.__cause__ or e), mend)
+            return None
 
     def put(self, name: str, turn: Turn) -> Pending:
         """
-        Keep *turn* until it is observed. *name* (`<ms>-<uuid>`) decides the file, so a repeat changes nothing.
+        Keep *turn* until it is observed. *name* (`<ms>-<uuid>`, else one is made of it) decides the file, so a
+        repeat changes nothing.
         """
+        found = NAMED.fullmatch(name)
+        if not found or int(found[1]) >= LAST_MS:
+            said_ms = max((m.timestamp for m in turn.messages), default=0)
+            name = f"{said_ms:015d}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:16]}"
         tokens = sum(m.tokens for m in turn.messages)
         session = hashlib.sha256(turn.session.encode()).hexdigest()[:8]
         file = self.folder / "pending" / f"{name}.{session}.{tokens}.json"
@@ -216,8 +269,14 @@ class Graph:
         return fresh
 
     def _pending_keys(self) -> set[str]:
-        self._keys = {p.name: self._keys.get(p.name) or keys_of(p) for p in self.pending()}
-        return set().union(*self._keys.values())
+        keys: dict[str, frozenset[str]] = {}
+        for p in self.pending():
+            if p.name in self._keys:
+                keys[p.name] = self._keys[p.name]
+            elif turn := self.readable(p):
+                keys[p.name] = frozenset(k for m in turn.messages for k in (m.id, m.key))
+        self._keys = keys
+        return set().union(*keys.values())
 
     # --- archive
 
@@ -247,7 +306,8 @@ class Graph:
         file = self.folder / "state.json"
         with self._remembering:
             if self._stamp != (stamp := look(file)):
-                self._state, self._stamp = load_state(file), stamp
+                self._state, self._fault = load_state(file)
+                self._stamp = stamp
                 for change in self._noted:
                     change(self._state)
             return self._state
@@ -257,7 +317,11 @@ class Graph:
         file = self.folder / "state.json"
         with flock(self.folder / "state.lock", f"the state of {self.identity.key}"):
             with self._remembering:
-                state, noted = copied(self.state()), len(self._noted)
+                state, noted, fault = copied(self.state()), len(self._noted), self._fault
+            if fault:
+                mend = "what could be read of it is kept; the rest comes back with the next conversations"
+                damaged.set_aside(self.folder, file, fault, mend)
+                self._fault = ""
             change(state)
             bound(state)
             write_private(file, json.dumps(state, default=fields_of, ensure_ascii=False))
@@ -286,6 +350,11 @@ class Graph:
         with suppress(OSError, Locked):
             self.flush()
         self.index.close()
+
+    def __del__(self) -> None:
+        # Whoever used it last closes it: a home lets go of what it has not used for long, and others may be at it still.
+        with suppress(Exception):
+            self.close()
 
 
 def look(file: Path) -> tuple[int, int, int]:
@@ -319,17 +388,13 @@ def former_uses(file: Path) -> dict[str, tuple[int, int]]:
     try:
         uses = json.loads(file.read_text(encoding="utf-8"))["uses"]
         return {str(id): (int(times), int(last_ms)) for id, (times, last_ms) in uses.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return {}
 
 
 def fields_of(state: State | SessionState) -> dict[str, Any]:
     """For json; `dataclasses.asdict` copies every value and takes ten times as long."""
     return {name: getattr(state, name) for name in state.__slots__}
-
-
-def keys_of(pending: Pending) -> frozenset[str]:
-    return frozenset(k for m in pending.turn().messages for k in (m.id, m.key))
 
 
 def append(file: Path, lines: list[str]) -> None:
@@ -345,20 +410,51 @@ def append(file: Path, lines: list[str]) -> None:
         os.fsync(f.fileno())
 
 
-def load_state(file: Path) -> State:
-    """An unreadable or partly unknown state is read as far as it makes sense: it only costs an activation."""
+def load_state(file: Path) -> tuple[State, str]:
+    """The state as far as it makes sense, and what does not, "" if all does. The rest only costs an activation."""
     try:
         raw = json.loads(file.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return State()
-    if not isinstance(raw, dict):
-        return State()
-    known = {f.name for f in fields(SessionState)}
-    sessions = {
-        key: SessionState(**{k: v for k, v in value.items() if k in known})
-        for key, value in raw.pop("sessions", {}).items()
+    except FileNotFoundError:
+        return State(), ""
+    except (ValueError, RecursionError):
+        return State(), "is no JSON"
+    odd: list[str] = []
+    given = sound(State, raw, "the whole", odd)
+    of_each = given.get("sessions", {}).items()
+    given["sessions"] = {
+        key: SessionState(**sound(SessionState, own, "a session", odd)) for key, own in of_each
     }
-    return State(sessions=sessions, **{k: v for k, v in raw.items() if k in {f.name for f in fields(State)}})
+    return State(**given), f"makes no sense in {', '.join(sorted(set(odd)))}" if odd else ""
+
+
+KINDS: dict[str, Callable[[Any], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "int": lambda value: whole(value),
+    "list[str]": lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
+    "dict[str, int]": lambda value: (
+        isinstance(value, dict) and all(isinstance(v, int) for v in value.values())
+    ),
+    "dict": lambda value: isinstance(value, dict),
+}
+
+
+def sound(form: type[State] | type[SessionState], raw: object, what: str, odd: list[str]) -> dict[str, Any]:
+    """Those fields of *raw* that *form* has and that are of its kind; what is not goes to *odd*, by name."""
+    if not isinstance(raw, dict):
+        odd.append(what)
+        return {}
+    found = {}
+    for of in (f for f in fields(form) if f.name in raw):
+        fits = KINDS.get(str(of.type), KINDS["dict"])
+        if fits(raw[of.name]):
+            found[of.name] = raw[of.name]
+        else:
+            odd.append(f"`{of.name}`")
+    return found
+
+
+def whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < LAST_MS
 
 
 class Tombstones:
@@ -408,6 +504,15 @@ class Tombstones:
                 return True
         return False
 
+    def mend(self) -> list[bytes]:
+        """Take out the lines that cannot be read; returns them. The caller holds the vault's lock."""
+        lines = self.file.read_bytes().split(b"\n") if self.file.exists() else []
+        bad = [line for line in lines if line and entry(line) is None]
+        if bad:
+            kept = [line.decode() for line in lines if line and line not in bad]
+            write_private(self.file, "".join(line + "\n" for line in kept))
+        return bad
+
     def _hash(self, text: str, salt: str | None = None) -> str:
         return hashlib.sha256(f"{self._salt if salt is None else salt}:{text}".encode()).hexdigest()[:24]
 
@@ -419,10 +524,9 @@ class Tombstones:
         if size == self._size:
             return
         salt, lines = "", []  # type: str, list[tuple[str, str | None, frozenset[str]]]
-        for line in self.file.read_text(encoding="utf-8").split("\n"):
-            try:
-                value = json.loads(line)
-            except ValueError:
+        for line in self.file.read_bytes().split(b"\n"):
+            value = entry(line)
+            if value is None:
                 continue  # torn by a crash: the line was not yet a promise
             if "salt" in value:
                 salt = value["salt"]
@@ -430,3 +534,18 @@ class Tombstones:
                 lines.append((salt, value.get("node"), frozenset(value["sources"])))
         # In this order: another thread never takes the half for the whole.
         self._salt, self._lines, self._size = salt, lines, size
+
+
+def entry(line: bytes) -> dict[str, Any] | None:
+    """A line of tombstones.jsonl; None if it is none."""
+    try:
+        value = json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    if "salt" in value:
+        return value if isinstance(value["salt"], str) else None
+    sources, node = value.get("sources"), value.get("node")
+    fits = isinstance(sources, list) and all(isinstance(s, str) for s in sources)
+    return value if fits and (node is None or isinstance(node, str)) else None

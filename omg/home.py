@@ -12,20 +12,24 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
+import stat
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet, WeakValueDictionary
 
 from . import dates, events, forget, identity, inbox, pace, rebuild
 from .config import Config
 from .edit import Plan
 from .embed import Embedder
-from .errors import BadInput, BadNode, BadReply, Locked, ModelError, NotFound, OverBudget, Stale
+from .errors import BadInput, BadNode, BadReply, Locked, NotFound, OmgError, OverBudget, Stale, in_words
 from .furnish import furnish
 from .graph import Graph, Pending, State, flock, write_private
 from .identity import Identity
@@ -43,9 +47,8 @@ from .vault import Vault
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 1.0  # how long the background waits for a vault that is locked: others' turns lie behind it
+KEPT = 16  # graphs that stay open, some five descriptors each: a process may have no more than 256
 
-# Of one graph, which costs the others nothing: locked, on a drive that is not mounted, a turn damaged on disk.
-OTHERS_TROUBLE = (Locked, NotFound, BadInput)
 ENDED = ("turn", "catchup")  # reasons of a drop that comes when its run is over
 AWAY = (
     "the Observer is the agent's own model, and no gateway lends it now; what was said waits. Start the gateway, "
@@ -72,10 +75,16 @@ class Home:
         self.zone = dates.zone(config.time.zone)
         self.ledger = Ledger(self.folder / "ledger.jsonl", config)
         self._embed, self.gateway = embed, gateway
-        self._graphs: dict[str, Graph] = {}
+        # A graph is open as long as somebody uses it; those used last stay open for the next one.
+        self._open: WeakValueDictionary[str, Graph] = WeakValueDictionary()
+        self._kept: OrderedDict[str, Graph] = OrderedDict()
         self._opening = threading.Lock()
         self._settling: dict[str, threading.Lock] = {}
-        self._settled: set[str] = set()
+        self._settled: WeakSet[Graph] = WeakSet()
+        self._finished: set[str] = set()  # graphs in which no crash before our time has left a cycle open
+        self._trouble: dict[
+            str, State
+        ] = {}  # failures by key, also in the state wherever that can be written
         self._loose: dict[Path, tuple[int, ...]] = {}  # notes of inboxes, as they were when last read
         self.runs = Runs(self.folder)
         self._working, self._taking = threading.Lock(), threading.Lock()
@@ -117,9 +126,9 @@ class Home:
             kept = json.loads((self.folder / "owners.json").read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             return {}
-        # An earlier version kept a list of the owner's.
-        sessions = kept if isinstance(kept, dict) else dict.fromkeys(kept, True)
-        return {session: alone is True for session, alone in sessions.items()}
+        if isinstance(kept, list):  # as an earlier version kept the owner's
+            kept = {session: True for session in kept if isinstance(session, str)}
+        return {session: alone is True for session, alone in kept.items()} if isinstance(kept, dict) else {}
 
     def _note_speakers(self, turn: Turn) -> None:
         """Keep who speaks in a session whose form does not say. Once another was seen there, it stays a room."""
@@ -130,17 +139,18 @@ class Home:
         if told and identity.of(turn.session, owner=True) != identity.of(turn.session):
             write_private(self.folder / "owners.json", json.dumps({**owners, turn.session: bool(alone)}))
 
-    def graph(self, who: Identity, *, wait_s: float = 30.0) -> Graph:
+    def graph(self, who: Identity, *, wait_s: float = 30.0, keep: bool = True) -> Graph:
         """
-        The graph of *who*, with what a crash left undone done; the vault's template is laid when it is new.
+        The graph of *who*, up to its files and with what a crash left undone done; the vault's template is laid
+        when it is new. *keep* as in `opened`.
 
         Raises Locked if another process is at the vault for longer than *wait_s*.
         """
-        graph = self.opened(who)
-        if who.key in self._settled:
+        graph = self.opened(who, keep=keep)
+        if graph in self._settled:
             return graph
         with self._settling[who.key]:
-            if who.key not in self._settled:
+            if graph not in self._settled:
                 with graph.lock(wait_s):
                     try:
                         self._settle(graph)
@@ -153,13 +163,14 @@ class Home:
                             e,
                         )
                         return graph
-                self._settled.add(who.key)
+                self._settled.add(graph)
         return graph
 
     def _settle(self, graph: Graph) -> None:
         rebuild.finish(graph)  # first: a cut may have left no vault where it belongs
         graph.vault.settle()
         graph.sweep()
+        graph.mend()
         furnish(graph)
         replay(graph)
         synced = graph.index.sync(graph.vault)
@@ -169,34 +180,59 @@ class Home:
         graph.index.archive(graph.folder / "archive")
         forget.finish(graph)
 
-    def opened(self, who: Identity) -> Graph:
-        """The graph of *who* as it is, for a reader that waits for nobody: its index may be behind."""
+    def opened(self, who: Identity, *, keep: bool = True) -> Graph:
+        """
+        The graph of *who* as it is, for a reader that waits for nobody: its index may be behind.
+
+        It stays open while it is used, and then if it is among the KEPT used last. Without *keep*, only where
+        there is room: who goes through all graphs drives out none that is in use.
+        """
         with self._opening:
-            if who.key not in self._graphs:
-                folder = self.folder / "graphs" / who.folder
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                mark = folder / "identity.json"
-                if not mark.exists():
-                    write_private(mark, json.dumps({"key": who.key, "scope": who.scope, "agent": who.agent}))
-                vault = Vault(self.config.vaults.get(who.key, folder / "vault"), folder / "written.jsonl")
-                index = Index(folder / "index.db", self._embed, self.zone)
-                self._settling[who.key] = threading.Lock()
-                self._graphs[who.key] = Graph(who, folder, vault, index, self.zone)
-            return self._graphs[who.key]
+            graph = self._open.get(who.key)
+            if graph is None:
+                graph = self._open[who.key] = self._made(who)
+            longest = None
+            if keep or len(self._kept) < KEPT:
+                self._kept[who.key] = graph
+                self._kept.move_to_end(who.key)
+                longest = self._kept.popitem(last=False) if len(self._kept) > KEPT else None
+        del longest  # here it is closed, if nobody else has it: not while others wait for `_opening`
+        return graph
+
+    def _made(self, who: Identity) -> Graph:
+        folder = self.folder / "graphs" / who.folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        mark = folder / "identity.json"
+        if not mark.exists():
+            write_private(mark, json.dumps({"key": who.key, "scope": who.scope, "agent": who.agent}))
+        vault = Vault(self.config.vaults.get(who.key, folder / "vault"), folder / "written.jsonl")
+        self._settling.setdefault(who.key, threading.Lock())
+        return Graph(who, folder, vault, Index(folder / "index.db", self._embed, self.zone), self.zone)
+
+    def kept(self) -> list[Graph]:
+        """The graphs that are held open."""
+        with self._opening:
+            return list(self._kept.values())
 
     def identities(self) -> list[Identity]:
         """Every identity that has a graph, by key."""
         found = []
         for mark in sorted((self.folder / "graphs").glob("*/identity.json")):
             try:
-                found.append(Identity(**json.loads(mark.read_text(encoding="utf-8"))))
-            except (ValueError, TypeError) as e:
+                found.append(marked(mark))
+            except (OSError, ValueError) as e:
                 log.warning("%s cannot be read (%s); that graph is left alone", mark, e)
         return sorted(found, key=lambda i: i.key)
 
     def graphs(self) -> Iterator[Graph]:
+        """Every graph that can be reached; of the others it is said why not."""
         for who in self.identities():
-            yield self.graph(who)
+            try:
+                graph = self.graph(who, keep=False)
+            except (OmgError, OSError, sqlite3.Error) as e:
+                log.warning("%s: %s", who.key, in_words(e))
+            else:
+                yield graph
 
     def find(self, key: str | None = None) -> Graph:
         """The graph of *key*, or of the only or first owner. Raises NotFound, naming those there are."""
@@ -222,25 +258,35 @@ class Home:
 
     def _take_in(self) -> int:
         fresh = 0
-        for file in sorted((self.folder / "spool").glob("[0-9]*.json")):
+        for file in self.drops():
             try:
-                data = file.read_bytes()
-                turn = read_drop(data, self.config.identity.members)
+                if (read := self._read_drop(file)) is not None:
+                    turn, shown = read
+                    self.runs.took(turn.session, file.name, shown, self.now_ms(), over=turn.reason in ENDED)
+                    fresh += self._take(file.stem, turn)
+                    file.unlink(missing_ok=True)
             except FileNotFoundError:
                 continue  # another process was quicker
-            except BadInput as e:
-                self._set_aside(file, str(e))
-                continue
-            shown = writes(json.loads(data)["entries"])
-            self.runs.took(turn.session, file.name, shown, self.now_ms(), over=turn.reason in ENDED)
-            try:
-                fresh += self._take(file.stem, turn)
-            except OTHERS_TROUBLE as e:
-                log.info("%s; its drop waits meanwhile", e)
-                continue
-            file.unlink(missing_ok=True)
+            except Exception as e:  # a graph that is locked, or cannot be written: no other drop waits for it
+                log.info("%s: waits in the spool: %s", file.name, in_words(e))
         self.runs.settle(self.now_ms())
         return fresh
+
+    def _read_drop(self, file: Path) -> tuple[Turn, Any] | None:
+        """The turn in *file*, and what it shows of files written; None for one of no use, which is set aside."""
+        try:
+            if not stat.S_ISREG(file.stat().st_mode):
+                raise BadInput("not a regular file")
+            data = file.read_bytes()
+            turn = read_drop(data, self.config.identity.members)
+            return turn, writes(json.loads(data)["entries"])
+        except BadInput as e:
+            self._set_aside(file, str(e))
+            return None
+
+    def drops(self) -> list[Path]:
+        """What is in the spool, oldest first; a dotfile is still being written."""
+        return sorted((self.folder / "spool").glob("[!.]*.json"))
 
     def _take(self, name: str, turn: Turn) -> int:
         who = self.whose(turn)
@@ -270,11 +316,18 @@ class Home:
     def _set_aside(self, file: Path, why: str) -> None:
         """A drop that cannot be read is kept, with the reason beside it, where it stops nothing."""
         bad = self.folder / "spool" / "bad"
-        bad.mkdir(exist_ok=True, mode=0o700)
-        write_private(bad / f"{file.stem}.txt", why)
-        write_private(bad / file.name, redact(file.read_bytes().decode("utf-8", "replace"))[0])
-        file.unlink()
-        log.warning("%s: %s; moved to spool/bad", file.name, why)
+        try:
+            bad.mkdir(exist_ok=True, mode=0o700)
+            write_private(bad / f"{file.stem}.txt", why)
+            if stat.S_ISREG(file.stat().st_mode):
+                write_private(bad / file.name, redact(file.read_bytes().decode("utf-8", "replace"))[0])
+                file.unlink()
+            else:
+                file.rename(bad / file.name)
+        except OSError as e:
+            log.warning("%s: %s; left in the spool: %s", file.name, why, in_words(e))
+        else:
+            log.warning("%s: %s; moved to spool/bad", file.name, why)
 
     # --- the vault as people leave it
 
@@ -345,7 +398,14 @@ class Home:
     def waits(self, graph: Graph) -> str:
         """Why what is pending is not observed yet, for a person; "" if nothing is."""
         options = self.config.observation
-        return pace.waits(graph.state(), graph.pending(), options, self.clock(), self.hindered(graph))
+        return pace.waits(self.standing(graph), graph.pending(), options, self.clock(), self.hindered(graph))
+
+    def standing(self, graph: Graph) -> State:
+        """The state with the last failure in it: a disk that failed it may have refused to keep that."""
+        state, trouble = graph.state(), self._trouble.get(graph.identity.key)
+        if trouble is None or trouble.failed_ms <= state.failed_ms:
+            return state
+        return replace(state, failures=trouble.failures, failed_ms=trouble.failed_ms, error=trouble.error)
 
     def step(self, state: State) -> float:
         """Tokens that make a background step just now."""
@@ -368,21 +428,32 @@ class Home:
         """
         Take in the spool and observe what is due, or with *force* all that is pending.
 
-        A model that fails costs its graph a pause and nobody else anything; what failed is in the state, and
-        is tried again. One worker at a time.
+        A model that fails, or whatever else goes wrong, costs its graph a pause and nobody else anything; what
+        failed is in the state, and is tried again. With *force* the first trouble that no state could keep is
+        raised in the end. One worker at a time.
         """
         done: list[Observed] = []
+        troubles: list[Exception] = []
         with self.resting():
-            self.take_in()
+            try:
+                self.take_in()
+            except (OSError, Locked) as e:  # what is pending already is not what is wrong with the spool
+                log.warning("the spool waits: %s", in_words(e))
+                troubles.append(e)
             for who in self.identities():
+                if not force and self.rests(who):
+                    continue
                 try:
-                    done += self._work_on(
-                        self.graph(who, wait_s=30 if force else PATIENCE_S), force, progress
-                    )
-                except OTHERS_TROUBLE as e:
-                    if force:
-                        raise
+                    done += self._work_on(who, force, progress)
+                    self._trouble.pop(who.key, None)
+                except Locked as e:  # who is at it is done soon
                     log.info("%s; its turns wait meanwhile", e)
+                    troubles.append(e)
+                except Exception as e:
+                    self.stumbled(who, e)
+                    troubles.append(e)
+        if force and troubles:
+            raise troubles[0]
         return done
 
     @contextmanager
@@ -391,14 +462,43 @@ class Home:
         with self._working, flock(self.folder / "work.lock", "the worker"):
             yield
 
-    def _work_on(self, graph: Graph, force: bool, progress: Callable[[int], None]) -> list[Observed]:
-        memory = own_memory(self.folder, graph.identity.agent)
+    def _work_on(self, who: Identity, force: bool, progress: Callable[[int], None]) -> list[Observed]:
+        graph = self.opened(who, keep=False)  # most have nothing to do, and need not be read for that
+        memory = own_memory(self.folder, who.agent)
         if loose := inbox.take(graph, self.clock(), self._loose, self.runs.wrote, memory, force=force):
-            self.tell("taken_in", graph=graph.identity.key, session=inbox.SESSION, messages=loose)
-        if self.away(graph.identity.agent):
+            self.tell("taken_in", graph=who.key, session=inbox.SESSION, messages=loose)
+        if who.key not in self._finished:
+            if any((graph.folder / "receipts").glob("*.open.json")):
+                graph = self.graph(who, wait_s=30 if force else PATIENCE_S)
+            self._finished.add(who.key)
+        if not graph.pending():
+            if who.key in self._trouble:
+                graph.update(pace.recovered)
+            return []
+        if self.away(who.agent):
             return []  # not the model's failure, so none is counted
-        reason = "asked" if force and graph.pending() else self.due(graph)
-        return self._observe_all(graph, reason, progress) if reason else []
+        reason = "asked" if force else self.due(graph)
+        if not reason:
+            return []
+        graph = self.graph(who, wait_s=30 if force else PATIENCE_S)
+        return self._observe_all(graph, reason, progress)
+
+    def rests(self, who: Identity) -> bool:
+        """Whether something went wrong with that graph, and it is not time yet to try again."""
+        trouble = self._trouble.get(who.key)
+        return trouble is not None and self.clock().timestamp() < pace.again_at(trouble)
+
+    def stumbled(self, who: Identity, error: Exception) -> None:
+        """What goes wrong with one graph is told and counted, and it waits as after a model's failure."""
+        why = in_words(error)
+        if isinstance(error, OmgError | OSError | sqlite3.Error):
+            log.warning("%s: its turns wait: %s", who.key, why)
+        else:
+            log.exception("%s: its turns wait", who.key)
+        pace.failed(self._trouble.setdefault(who.key, State()), why, self.now_ms())
+        self.tell("observation_failed", graph=who.key, error=why)
+        with suppress(Exception):  # the disk that failed it may refuse this as well
+            self.opened(who, keep=False).update(partial(pace.failed, error=why, at_ms=self.now_ms()))
 
     def _observe_all(self, graph: Graph, reason: str, progress: Callable[[int], None]) -> list[Observed]:
         """Batch by batch. A model that is down ends it; one that answers nonsense costs that conversation alone."""
@@ -409,7 +509,7 @@ class Home:
         # Where a reply was of no use, smaller batches part the turn that brings it about from the others.
         limit = max(1, self.config.observation.max_tokens_per_batch >> min(state.failures, 8))
         stuck: set[str] = set()  # conversations that failed: what came later is not observed before
-        for batch in batches(graph.pending(), limit):
+        for batch in batches(graph.intact(), limit):
             if batch[0].session in stuck:
                 continue
             started = time.monotonic()
@@ -418,17 +518,17 @@ class Home:
             except Stale as e:
                 log.info("%s: %s", graph.identity.key, e)
                 return done  # what is pending is looked at anew in the next round
-            except ModelError as e:
-                over = isinstance(e, OverBudget)
-                if not over or str(e) != state.error:
+            except OverBudget as e:
+                if str(e) != state.error:
                     self._failed(graph, batch, reason, e, started)
-                if over:
-                    graph.update(partial(pace.capped, error=str(e)))
-                    return done
-                failure = str(e)
+                graph.update(partial(pace.capped, error=str(e)))
+                return done
+            except Exception as e:
+                self._failed(graph, batch, reason, e, started)
+                failure = in_words(e)
                 stuck.add(batch[0].session)
-                if not isinstance(e, BadReply):
-                    break
+                if isinstance(e, OmgError | OSError | sqlite3.Error) and not isinstance(e, BadReply):
+                    break  # the model, the disk or the vault: it would fail the next conversation as well
                 continue
             progress(sum(p.tokens for p in batch))
         if failure:
@@ -438,14 +538,16 @@ class Home:
         return done
 
     def _failed(
-        self, graph: Graph, batch: list[Pending], reason: str, error: ModelError, started: float
+        self, graph: Graph, batch: list[Pending], reason: str, error: Exception, started: float
     ) -> None:
-        log.warning("%s: not observed: %s", graph.identity.key, error)
+        foreseen = isinstance(error, OmgError | OSError | sqlite3.Error)
+        why = in_words(error)
+        log.warning("%s: not observed: %s", graph.identity.key, why, exc_info=None if foreseen else error)
         self.tell(
             "observation_failed",
             graph=graph.identity.key,
             trigger=reason,
-            error=str(error)[:2_000],
+            error=why[:2_000],
             tokens=sum(p.tokens for p in batch),
             duration_ms=round((time.monotonic() - started) * 1000),
         )
@@ -486,13 +588,18 @@ class Home:
 
     def tell(self, event: str, **fields: Any) -> None:
         """One line in events.jsonl: numbers, names and reasons, never conversation text."""
-        events.tell(self.folder, event, self.clock(), fields)
+        try:
+            events.tell(self.folder, event, self.clock(), fields)
+        except (OSError, Locked) as e:  # what is told of is done, whether or not it can be told
+            log.warning("%s is in no events.jsonl: %s", event, in_words(e))
 
     def forget_open(self, key: str) -> None:
         """Close a graph whose folder is about to move."""
-        if graph := self._graphs.pop(key, None):
+        with self._opening:
+            self._kept.pop(key, None)
+            graph = self._open.pop(key, None)
+        if graph is not None:
             graph.close()
-            self._settled.discard(key)
 
     def now_ms(self) -> int:
         return int(self.clock().timestamp() * 1000)
@@ -505,8 +612,17 @@ class Home:
 
     def close(self) -> None:
         self.hang_up()
-        for graph in self._graphs.values():
+        for graph in list(self._open.values()):
             graph.close()
+
+
+def marked(mark: Path) -> Identity:
+    """Whose graph it is that *mark*, an identity.json, lies in. Raises OSError, ValueError."""
+    value = json.loads(mark.read_text(encoding="utf-8"))
+    fields = [value.get(f) for f in ("key", "scope", "agent")] if isinstance(value, dict) else [None]
+    if not all(isinstance(field, str) for field in fields):
+        raise ValueError("it needs a key, a scope and an agent")
+    return Identity(*fields)
 
 
 def fields_of(turn: Turn) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .errors import Locked, OmgError
+from .errors import Locked, OmgError, in_words
 from .graph import Graph
-from .home import PATIENCE_S, Home
+from .home import Home
 from .reflect import Cycle, Progress, due, reflect
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ def nights(
     """A cycle for each graph, or for that of *identity* alone, each told as it is done."""
     for who in [home.find(identity).identity] if identity else home.identities():
         try:
-            graph = home.graph(who)
+            graph = home.graph(who, keep=False)
             yield Night(who.key, one(home, graph, since, dry_run, progress(who.key)))
         except Locked as e:
             log.info("%s: left to whoever is at it: %s", who.key, e)
@@ -94,16 +94,24 @@ def background(home: Home, *, idle: bool) -> list[Night]:
     """
     done: list[Night] = []
     for who in home.identities():
-        try:
-            graph = home.graph(who, wait_s=PATIENCE_S)
-        except OmgError as e:
-            log.debug("%s: not looked at: %s", who.key, e)
+        if home.rests(who):
             continue
-        wanted = due(graph, home.config)
+        try:
+            graph = home.opened(who, keep=False)  # its state will do
+            wanted = due(graph, home.config)
+        except (OmgError, OSError) as e:
+            log.debug("%s: not looked at: %s", who.key, in_words(e))
+            continue
         if wanted == "now" or (wanted and idle):
             night = next(nights(home, who.key))
             if night.cycle is None and not night.busy:
-                graph.update(lambda state: setattr(state, "changed_tokens", 0))
+                try:
+                    graph.update(lambda state: setattr(state, "changed_tokens", 0))
+                except (
+                    OSError,
+                    Locked,
+                ) as e:  # a full disk: without a pause the model is asked at every tick
+                    home.stumbled(who, e)
             done.append(night)
     return done
 

@@ -26,7 +26,7 @@ from .config import Config
 from .dates import day_of
 from .edit import Plan
 from .errors import BadNode, BadReply, NotFound, Stale
-from .graph import Graph, Pending, SessionState
+from .graph import Graph, Pending, SessionState, copied
 from .index import Entry
 from .llm import Ask, Question
 from .node import wikilink
@@ -385,7 +385,9 @@ def write(
 
 def now_change(graph: Graph, plan: Plan, session: str, live: Mapping[str, Any]) -> Change | None:
     """The Now node as it will be with this session's hints and the drafted loops."""
-    sessions = graph.state().sessions
+    sessions = copied(
+        graph.state()
+    ).sessions  # what is served meanwhile is not to show what is not written yet
     own = sessions.setdefault(session, SessionState())
     if live.get("at_ms", 0) >= own.at_ms:
         for key, value in live.items():

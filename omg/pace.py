@@ -114,6 +114,10 @@ def failed(state: State, error: str, at_ms: int) -> None:
     state.failed_ms, state.error = at_ms, error
 
 
+def recovered(state: State) -> None:
+    state.failures, state.error = 0, ""
+
+
 def capped(state: State, error: str) -> None:
     """Today's cap is reached: no failure of any model, so nothing is counted and no pause grows."""
     state.error = error

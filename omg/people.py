@@ -113,7 +113,7 @@ def merge(home: Home, source: Graph, into: Graph) -> None:
         if fresh := [lines[id] for id in lines if id not in into.index.seen(lines)]:
             append(into.folder / "archive" / file.name, fresh)
     into.index.archive(into.folder / "archive")
-    for pending in source.pending():
+    for pending in source.intact():
         into.put(pending.name.split(".")[0], pending.turn())
     tombstones = source.folder / "tombstones.jsonl"
     if tombstones.exists():

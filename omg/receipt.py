@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from . import damaged
 from .errors import BadInput, BadNode, NotFound, Stale
 from .graph import Graph, SessionState, State, write_private
 from .node import GENERATED, amend, parse, with_block
@@ -92,10 +93,21 @@ def read(file: Path) -> Receipt:
     """Raises BadInput, naming the file, for one that is damaged."""
     try:
         return Receipt.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, KeyError, TypeError) as e:
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise BadInput(
             f"{file}: is damaged ({e}); move it away, and `omg doctor` looks after the rest"
         ) from e
+
+
+def readable(graph: Graph, file: Path) -> Receipt | None:
+    """The receipt in *file*; None for one that is damaged, which is set aside."""
+    try:
+        return read(file)
+    except BadInput as e:
+        cut = file.name.endswith(".open.json")
+        mend = "its turns are observed again" if cut else "that cycle cannot be undone any more"
+        damaged.set_aside(graph.folder, file, f"is damaged ({e.__cause__})", mend)
+        return None
 
 
 def commit(graph: Graph, receipt: Receipt) -> Outcome:
@@ -109,9 +121,9 @@ def replay(graph: Graph) -> list[str]:
     """Finish what a crash left open; returns the receipts' ids. The caller holds `graph.lock()`."""
     done = []
     for file in sorted((graph.folder / "receipts").glob("*.open.json")):
-        receipt = read(file)
-        finish(graph, file, receipt)
-        done.append(receipt.id)
+        if (receipt := readable(graph, file)) is not None:
+            finish(graph, file, receipt)
+            done.append(receipt.id)
     return done
 
 
@@ -282,7 +294,7 @@ def history(graph: Graph, limit: int | None = None) -> list[Receipt]:
     """Closed receipts, newest first."""
     files = sorted((graph.folder / "receipts").glob("*.json"), reverse=True)
     files = [f for f in files if not f.name.endswith(".open.json")][:limit]
-    return [read(f) for f in files]
+    return [receipt for f in files if (receipt := readable(graph, f)) is not None]
 
 
 def find(graph: Graph, id: str) -> Receipt:

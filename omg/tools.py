@@ -13,6 +13,7 @@ as one that never was. Not here: finding, writing, forgetting; this only carries
 from __future__ import annotations
 
 import secrets
+import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,12 +22,13 @@ from typing import Any
 
 from . import curate, dates, identity
 from .edit import Edit
-from .errors import BadInput, NotFound, OmgError
+from .errors import BadInput, NotFound, OmgError, in_words
 from .graph import Graph
 from .home import Home
 from .index import Hit
 from .index.terms import terms
 from .node import TYPES, Source
+from .turn import milliseconds
 from .turn.redact import redact
 
 ASK = "Ask the user. If they agree in their next message, call omg_forget with this code alone: "
@@ -176,8 +178,7 @@ def remember(
         raise BadInput("omg_remember needs a `text`, one line")
     if not said_by_user(message):
         raise BadInput("omg_remember needs a message of the user in this turn as its source; there is none")
-    at = message.get("timestamp")
-    at = int(at) if isinstance(at, int | float) else int(home.clock().timestamp() * 1000)
+    at = milliseconds(message.get("timestamp")) or home.now_ms()
     said = vouched(text, str(message.get("text") or ""))
     kind = str(params.get("type") or "fact")
     edit = Edit(
@@ -329,7 +330,7 @@ def status(home: Home) -> dict[str, Any]:
         "home": str(home.folder),
         "observer": ", else ".join(observer),
         "offline": observer[0] == "offline",
-        "spool": len(list((home.folder / "spool").glob("[0-9]*.json"))),
+        "spool": len(home.drops()),
         "unreadable_drops": len(list((home.folder / "spool" / "bad").glob("*.json"))),
         "today": {
             "calls": spent.calls,
@@ -338,12 +339,23 @@ def status(home: Home) -> dict[str, Any]:
             "cap_tokens": home.ledger.cap_tokens,
             "cap_usd": home.ledger.cap_usd,
         },
-        "graphs": [graph_status(home, graph) for graph in home.graphs()],
+        "graphs": [status_of(home, who) for who in home.identities()],
     }
 
 
+def status_of(home: Home, who: identity.Identity) -> dict[str, Any]:
+    try:
+        return graph_status(home, home.graph(who, keep=False))
+    except (
+        OmgError,
+        OSError,
+        sqlite3.Error,
+    ) as e:  # one vault that is out of reach is not the others' trouble
+        return {"identity": who.key, "error": in_words(e)}
+
+
 def graph_status(home: Home, graph: Graph) -> dict[str, Any]:
-    state, pending, options = graph.state(), graph.pending(), home.config.observation
+    state, pending, options = home.standing(graph), graph.pending(), home.config.observation
     waiting = sum(p.tokens for p in pending)
     return {
         "identity": graph.identity.key,
@@ -404,6 +416,9 @@ def status_text(answer: Mapping[str, Any]) -> str:
         drops = f"{answer['unreadable_drops']} drop{'s' * (answer['unreadable_drops'] != 1)}"
         lines.append(f"spool     {drops} could not be read; see {answer['home']}/spool/bad")
     for g in answer["graphs"]:
+        if "error" in g:
+            lines += [f"\n{g['identity']}", f"  out of reach: {g['error']}"]
+            continue
         waiting = g["windows"]["pending"]
         turns = f"{waiting['turns']} turn{'s' * (waiting['turns'] != 1)}"
         lines += [

@@ -25,7 +25,7 @@ from .errors import BadInput, BadNode, NotFound
 from .graph import Graph, write_private
 from .node import amend, head, parse, targets
 from .node.markdown import bare
-from .receipt import Change, Outcome, apply, read
+from .receipt import Change, Outcome, apply, read, readable
 from .turn import Message, message_from_json
 
 ID = re.compile(r"""\bid: *["']?([^"'\n,}]+)""")  # a note's own, and those of its sources
@@ -94,12 +94,12 @@ def reflected_in(graph: Graph, path: str) -> tuple[str, ...]:
 
 def former(graph: Graph, messages: Collection[str]) -> set[str]:
     """
-    Paths of notes that were made of *messages*, as receipts tell, and that are there no more. Raises BadInput for
-    a damaged receipt: nobody can say what is to be forgotten of it.
+    Paths of notes that were made of *messages*, as receipts tell, and that are there no more.
     """
     found = set()
     for file in (graph.folder / "receipts").glob("*.json"):
-        for change in read(file).changes:
+        receipt = readable(graph, file)
+        for change in receipt.changes if receipt else ():
             said = (change.before or "") + (change.after or "")
             if not {found.strip() for found in ID.findall(said)}.isdisjoint(messages):
                 found.add(change.path)
@@ -277,6 +277,14 @@ def into(text: str, path: str) -> tuple[str, ...]:
         return parse(text, path).reflected_in
     except BadNode:
         return ()
+
+
+def damaged(folder: Path, trace: Trace) -> None:
+    """What could not be read goes whole if it may tell of it: nobody can say which part does."""
+    for file in sorted(f for f in folder.glob("*") if f.suffix != ".txt"):
+        if trace.in_line(file.read_text(encoding="utf-8", errors="replace")):
+            file.unlink()
+            file.with_name(f"{file.name}.txt").unlink(missing_ok=True)
 
 
 # --- the home

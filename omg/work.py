@@ -56,7 +56,7 @@ def observe(home: Home, body: Mapping[str, Any], progress: Progress = lambda tok
 def waiting(home: Home) -> Iterator[dict[str, Any]]:
     """Whose turns were not observed, and why, where that is nothing that time alone mends."""
     for graph in home.graphs():
-        state, pending = graph.state(), graph.pending()
+        state, pending = home.standing(graph), graph.pending()
         if pending and (why := home.hindered(graph) or (state.error if state.failures else "")):
             yield {"identity": graph.identity.key, "turns": len(pending), "why": why}
 

@@ -68,14 +68,18 @@ def test_the_index_goes_on_counting_the_open_loops_when_another_note_is_written(
     assert not [f for f in check_graph(omg, graph) if "out of date" in f.what]
 
 
-def test_a_damaged_receipt_is_named_by_the_doctor_and_before_anything_is_forgotten(omg):
+def test_a_damaged_receipt_is_named_by_the_doctor_and_goes_with_what_is_forgotten(omg):
     say(omg, "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)
     file = graph.folder / "receipts" / "20260101T000000-x.json"
-    file.write_text("garbage")
-    with pytest.raises(BadInput, match=f"{file.name}: is damaged .* move it away"):
-        curate.selection(graph, matching="Lisbon")
-    assert [f.what for f in check_graph(omg, graph) if f.level == "fail" and str(file) in f.what]
+    file.write_text('{"id": "x", "after": "Maya lives in Lisb')
+    other = file.with_name("20260102T000000-x.json")
+    other.write_text("{garbage about Lisbon")
+    selection = curate.selection(graph, matching="Lisbon")
+    named = [f.where for f in check_graph(omg, graph) if "cannot be undone any more" in f.what]
+    assert named == [str(graph.folder / "damaged" / f.name) for f in (file, other)]
+    curate.forget(omg, graph, selection)
+    assert sorted(f.name for f in (graph.folder / "damaged").iterdir()) == [file.name, f"{file.name}.txt"]
 
 
 def test_the_last_change_to_take_back_is_none_that_was_forgotten(omg, graph):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,14 @@ OFFLINE = '[observation]\nmodel = "offline"\nbuffer_tokens = "turn"\n[embedding]
 class Running:
     """`omg serve` in a process of its own."""
 
-    def __init__(self, home: Path, config: str = OFFLINE, *, parent: bool = False) -> None:
+    def __init__(
+        self, home: Path, config: str = OFFLINE, *, parent: bool = False, under: Sequence[str] = ()
+    ) -> None:
         self.home = home
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         (home / "omg.toml").write_text(config)
-        args = [sys.executable, "-m", "omg.cli", "serve", *(["--with-parent"] if parent else [])]
+        serve = under or (sys.executable, "-m", "omg.cli", "serve")
+        args = [*serve, *(["--with-parent"] if parent else [])]
         self.process = subprocess.Popen(
             args,
             env={**os.environ, "OMG_HOME": str(home)},
@@ -93,8 +96,8 @@ Start = Callable[..., Running]
 def start(home: Path) -> Iterator[Start]:
     began: list[Running] = []
 
-    def run(config: str = OFFLINE, *, parent: bool = False) -> Running:
-        began.append(Running(home, config, parent=parent))
+    def run(config: str = OFFLINE, **how: Any) -> Running:
+        began.append(Running(home, config, **how))
         return began[-1]
 
     yield run
@@ -375,6 +378,57 @@ def test_a_question_whose_poll_went_away_is_put_to_the_next_poll(home: Path) -> 
         asking.join(10)
         assert replies == ["noted"]
         server.shutdown()
+
+
+def test_a_reply_that_comes_when_nobody_waits_any_more_is_in_the_ledger(start: Start, home: Path) -> None:
+    config = '[observation]\nbuffer_tokens = "turn"\n[embedding]\nmodel = "none"\n[llm]\ntimeout_s = 0.5\n'
+    daemon = start(config, parent=True).ready()
+    daemon.say("I prefer short checklists.")
+    asked = daemon.ask("/llm/next", timeout_s=40)
+    eventually(lambda: "no answer within" in json.dumps(daemon.ask("/status")), 20)
+    assert daemon.ask("/status")["today"]["tokens"] == 0
+    late = {"id": asked["id"], "text": '{"edits": []}', "usage": {"input": 700, "output": 30}, "model": "a/b"}
+    daemon.ask("/llm/done", **late)
+    daemon.ask("/llm/done", **late)
+    today = daemon.ask("/status")["today"]
+    assert (today["calls"], today["tokens"]) == (1, 730)
+
+
+# A system whose watches are used up says so where one is asked for.
+NO_WATCH = """
+import errno, sys
+from watchdog.observers import inotify_c as c
+def refused(*_):
+    raise OSError(errno.EMFILE, "inotify instance limit reached")
+for name in ("Inotify", "InotifyFD"):
+    if hasattr(c, name):
+        getattr(c, name).__init__ = refused
+sys.argv = ["omg", "serve"]
+from omg.cli import main
+main()
+"""
+
+
+def test_without_a_watch_left_in_the_system_it_is_up_and_looks_by_itself(start: Start, home: Path) -> None:
+    daemon = start(under=(sys.executable, "-c", NO_WATCH)).ready()
+    assert "no folder can be watched" in daemon.log()
+    drop(home, "I prefer short checklists.")  # and nobody wakes it
+    body = {"name": "omg_search", "params": {"query": "checklists"}, "context": {"sessionKey": OWNER}}
+    eventually(lambda: daemon.ask("/tool", **body)["details"].get("hits"), 30)
+
+
+def test_with_256_descriptors_the_owner_is_served_however_many_others_write(start: Start, home: Path) -> None:
+    daemon = start(under=("sh", "-c", f"ulimit -n 256; exec {sys.executable} -m omg.cli serve")).ready()
+    daemon.remembered("I prefer short checklists.")
+    for n in range(70):
+        drop(home, "I prefer tea.", f"agent:main:telegram:direct:{n}")
+    daemon.ask("/wake")
+    eventually(lambda: not list((home / "spool").glob("*.json")), 60)
+    eventually(lambda: not list((home / "graphs").glob("*/pending/*.json")), 60)
+    for n in range(0, 70, 3):
+        daemon.inject("tea?", f"agent:main:telegram:direct:{n}")
+    assert "short checklists" in json.dumps(daemon.inject("How do I like my checklists?"))
+    assert sum(1 for _ in Path(f"/proc/{daemon.process.pid}/fd").iterdir()) < 150
 
 
 def test_a_closed_gateway_model_ends_every_wait() -> None:

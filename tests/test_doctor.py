@@ -1,6 +1,7 @@
 """What `omg doctor` finds in a home and a vault that crashes and people have been at; each with a remedy."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -72,8 +73,9 @@ def test_a_name_that_no_link_can_hold_is_named_with_the_command_that_mends_it(om
 def test_a_turn_that_waits_and_cannot_be_read_is_named_with_what_to_do(omg):
     file = omg.find().folder / "pending" / "000001700000000-abc.12345678.10.json"
     file.write_text("{torn")
-    (finding,) = (f for f in found(omg, file) if f.level == "fail")
-    assert "move it away" in finding.what
+    (finding,) = found(omg, file)
+    assert finding.level == "warn" and "`omg import --openclaw` brings back" in finding.what
+    assert not file.exists() and Path(finding.where).read_text() == "{torn"
 
 
 def test_a_receipt_that_cannot_be_read_is_a_finding_and_not_the_end_of_the_others(omg):
@@ -82,7 +84,8 @@ def test_a_receipt_that_cannot_be_read_is_a_finding_and_not_the_end_of_the_other
     omg.close()
     with_it = Home(omg.config)
     (finding,) = found(with_it, file)
-    assert finding.level == "fail" and "move it away" in finding.what
+    assert finding.level == "warn" and "its turns are observed again" in finding.what
+    assert not file.exists() and Path(finding.where).read_text() == "{torn"
     assert any("the home takes" in f.what for f in found(with_it))
     with_it.close()
 

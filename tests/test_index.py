@@ -781,6 +781,7 @@ def test_a_rebuild_leaves_no_byte_of_what_is_gone(vault, index, tmp_path):
 
 
 def test_the_index_is_for_its_owner_alone(index):
+    assert not index.filled()
     assert index.file.stat().st_mode & 0o077 == 0
 
 
@@ -879,6 +880,7 @@ def test_many_that_begin_at_once_make_one_index_and_keep_what_each_wrote(tmp_pat
             try:
                 gate.wait()
                 store = Store(file)
+                store.look()
                 with store.write() as db:
                     db.execute("insert into meta values (?, 1)", (name,))
                 store.close()
@@ -897,6 +899,7 @@ def test_many_that_begin_at_once_make_one_index_and_keep_what_each_wrote(tmp_pat
 
 def test_two_that_meet_the_same_damage_replace_it_once(tmp_path):
     one, two = Store(tmp_path / "index.db"), Store(tmp_path / "index.db")
+    assert one.look() == two.look() == 1
     assert one.replace("damaged", one.generation)
     assert not two.replace("damaged", two.generation)
     two.look()

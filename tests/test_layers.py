@@ -12,7 +12,7 @@ import pytest
 # import no room that lies above.
 LAYERS = [
     {"dates", "errors", "identity", "tokens", "uses"},
-    {"client", "config", "embed", "node", "openclaw", "turn"},  # values
+    {"client", "config", "damaged", "embed", "node", "openclaw", "turn"},  # values
     {"llm", "vault"},  # files | the outside world
     {"index"},  # derived
     {"graph", "offline"},

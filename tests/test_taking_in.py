@@ -111,7 +111,8 @@ def test_a_turn_that_the_disk_damaged_keeps_nobody_else_waiting(tmp_path):
         Home(Config(home=tmp_path / "home", observation=Observation(model="offline", buffer_tokens="turn")))
     ) as home:
         say(home, "I prefer short answers.")
-        assert len(home.work()) == 1  # Bob's
+        assert len(home.work()) == 2  # Bob's, and what else Ada said
+        assert (damaged.parents[1] / "damaged" / damaged.name).read_bytes() == whole[:50]
         damaged.write_bytes(whole)
         assert len(home.work()) == 1
         assert not list((home.folder / "spool").glob("*.json"))

@@ -24,6 +24,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from logging.handlers import RotatingFileHandler
@@ -32,13 +33,16 @@ from typing import Any
 
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer as Watch
+from watchdog.observers.api import ObservedWatch
 
 from .. import embed, identity, inject, nightly, tools, work
 from ..client import SOCKET
 from ..config import Config
-from ..errors import Locked
+from ..errors import Locked, OmgError, in_words
 from ..graph import Graph
 from ..home import PATIENCE_S, Home
+from ..llm import Question, counted
+from ..llm.ledger import Reply
 from ..tokens import count
 from .gateway import GatewayModel
 from .server import Answer, Server
@@ -51,6 +55,7 @@ RESCAN_S = (
 )
 JOIN_S = 10.0  # the gateway gives its service five seconds, and then its plugin kills
 M_ARENA_MAX = -8  # malloc.h
+LOOKED_THROUGH = 50  # graphs a tick, of those not held open: with more, a round takes several ticks
 VECTORS_AT_ONCE = 32  # while they are made an edit waits
 
 
@@ -59,7 +64,7 @@ class Daemon:
 
     def __init__(self, config: Config, *, with_parent: bool = False) -> None:
         self.config, self.with_parent = config, with_parent
-        self.model = GatewayModel(config.llm.timeout_s, config.llm.max_output_tokens)
+        self.model = GatewayModel(config.llm.timeout_s, config.llm.max_output_tokens, late=self.came_late)
         self.codes = tools.Codes()
         self.home = Home(
             config, embed=embed.load(config.embedding.model), gateway=self.model if with_parent else None
@@ -67,16 +72,18 @@ class Daemon:
         self.stopping, self.awake, self.touched = threading.Event(), threading.Event(), threading.Event()
         self.rested, self._idle = threading.Event(), True
         self._dirty: dict[str, set[str]] = {}
-        self._followed: dict[str, Any] = {}  # identity → watchdog's watch; None: its vault cannot be watched
+        self._followed: dict[str, ObservedWatch | None] = {}  # None: it cannot be watched
         self._rescanned = 0.0
-        self._watch = Watch()
+        self._unlooked: deque[identity.Identity] = deque()  # whose vaults are still to be looked through
+        self._told: dict[str, str] = {}  # why a vault could not be read: once each
+        self._watch: Any = None  # watchdog's observer, where the system lets us have one
         self._guard = threading.Lock()
 
     def run(self) -> None:
         with Server(self.config.home, self.answers(), {"/llm/next": self.model.again}) as server:
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
-            self._watch.schedule(Touched(self._spooled), str(self.config.home / "spool"))
-            self._watch.start()
+            self._watch = watching()
+            self._watched(Touched(self._spooled), self.config.home / "spool", TICK_S)
             # Daemon threads: one that waits for a lock, or computes, is not what a gateway's stop waits for.
             threads = [
                 threading.Thread(target=self._repeat, args=(turn, awake), name=turn.__name__, daemon=True)
@@ -101,7 +108,8 @@ class Daemon:
             until = time.monotonic() + JOIN_S
             for thread in threads:
                 thread.join(max(0.0, until - time.monotonic()))
-            self._watch.stop()
+            if self._watch is not None:
+                self._watch.stop()
             if not any(thread.is_alive() for thread in threads):
                 self.home.close()
             log.info("down")
@@ -167,8 +175,15 @@ class Daemon:
     def rebuild(self, body: dict[str, Any]) -> dict[str, Any]:
         answer = work.rebuild(self.home, body)
         if answer["replaced"]:
-            self._unfollow(self.home.find(body.get("identity")).identity.key)
+            self._unfollow(
+                self.home.find(body.get("identity")).identity.key
+            )  # its watch is on the old folder
+            self.touched.set()
         return answer
+
+    def came_late(self, question: Question, reply: Reply) -> None:
+        """The gateway's model answered when nobody waited any more: it is of no use, and was paid for."""
+        self.home.ledger.spend(counted(reply, question), question.purpose, self.home.clock())
 
     def wake(self, _: Mapping[str, Any]) -> dict[str, Any]:
         self.touched.set()
@@ -201,37 +216,79 @@ class Daemon:
 
     def _keep(self) -> None:
         """Take in the spool, bring the index up to the vaults, make missing vectors."""
-        if self.home.take_in():
-            self.awake.set()
+        try:
+            if self.home.take_in():
+                self.awake.set()
+        except (OSError, Locked) as e:
+            self._tell("the spool", e)
         rescan = time.monotonic() - self._rescanned > RESCAN_S
-        graphs = []
-        for who in self.home.identities():
-            try:
-                graphs.append(graph := self.home.graph(who, wait_s=PATIENCE_S))
-                self._follow(graph, rescan)
-                graph.flush()
-            except Locked as e:
-                log.info("%s; its edits are read then", e)
-            except Exception:  # one vault's trouble is not the others'
-                log.exception("%s cannot be followed", who.key)
         if rescan:
             self._rescanned = time.monotonic()
+            if not self._unlooked:
+                self._unlooked.extend(self.home.identities())
+        self._look_through()
+        graphs = self.home.kept()
+        for key in self._followed.keys() - {graph.identity.key for graph in graphs}:
+            self._unfollow(key)  # watches are as scarce as descriptors
         for graph in graphs:
-            while graph.index.embed(VECTORS_AT_ONCE) and not (
-                self.touched.is_set() or self.stopping.is_set()
-            ):
-                pass
+            self._attempt(graph.identity, partial(self._follow, rescan=rescan))
+        for graph in graphs:
+            self._embed(graph)
+
+    def _look_through(self) -> None:
+        """Bring some of the graphs that are not held open up to their vaults: to open one is to read its vault."""
+        kept = {graph.identity.key for graph in self.home.kept()}
+        for _ in range(min(LOOKED_THROUGH, len(self._unlooked))):
+            who = self._unlooked.popleft()
+            if who.key not in kept:
+                self._attempt(who, self._embed)
+            if self.touched.is_set() or self.stopping.is_set():
+                break  # somebody wrote just now, and waits
+
+    def _attempt(self, who: identity.Identity, what: Callable[[Graph], None]) -> None:
+        """*what* with the graph of *who*, whose trouble is not the others'."""
+        try:
+            what(self.home.graph(who, wait_s=PATIENCE_S, keep=False))
+            self._told.pop(who.key, None)
+        except Locked as e:
+            log.info("%s; its edits are read then", e)
+        except Exception as e:
+            self._tell(who.key, e)
+
+    def _tell(self, what: str, error: Exception) -> None:
+        """Log that *what* cannot be read; once for each reason, however often it is tried."""
+        if self._told.get(what) != in_words(error):
+            self._told[what] = in_words(error)
+            foreseen = isinstance(error, OmgError | OSError)
+            log.warning(
+                "%s cannot be followed: %s", what, in_words(error), exc_info=None if foreseen else error
+            )
+
+    def _embed(self, graph: Graph) -> None:
+        while graph.index.embed(VECTORS_AT_ONCE) and not (self.touched.is_set() or self.stopping.is_set()):
+            pass
+
+    def _watched(self, handler: Touched, folder: Path, otherwise_s: float) -> ObservedWatch | None:
+        """Have *handler* told of what happens in *folder*; None if the system has no watch left: a look will do."""
+        try:
+            return self._watch and self._watch.schedule(handler, str(folder), recursive=True)
+        except OSError as e:
+            log.warning("%s is only looked through every %d s: %s", folder, otherwise_s, in_words(e))
+            return None
+
+    def _unfollow(self, key: str) -> None:
+        """Watch the vault of *key* no more; when it is followed again, all of it is looked through."""
+        with self._guard:
+            self._dirty.pop(key, None)
+        if watch := self._followed.pop(key, None):
+            self._watch.unschedule(watch)
 
     def _follow(self, graph: Graph, rescan: bool) -> None:
-        """Read what was edited in a vault since the last time."""
+        """Read what was edited in a vault since the last time, and write what was noted of its prompts."""
+        graph.flush()
         key, root = graph.identity.key, graph.vault.root
         if key not in self._followed and root.is_dir():
-            self._followed[key] = None
-            try:
-                seen = self._watch.schedule(Touched(self._edited(graph)), str(root), recursive=True)
-                self._followed[key] = seen
-            except OSError as e:  # inotify's watches are used up
-                log.warning("%s is only looked through every %d s: %s", root, RESCAN_S, e.strerror)
+            self._followed[key] = self._watched(Touched(self._edited(key, root)), root, RESCAN_S)
             rescan = True
         with self._guard:
             dirty = self._dirty.pop(key, set())
@@ -246,22 +303,16 @@ class Daemon:
                 self._dirty.setdefault(key, set()).update(dirty or {""})
             raise
 
-    def _unfollow(self, key: str) -> None:
-        """Another folder is at the vault's place: the watch is still on the old one."""
-        if watch := self._followed.pop(key, None):
-            self._watch.unschedule(watch)
-        self.touched.set()
-
     def _spooled(self, path: Path) -> None:
         if path.suffix == ".json" and not path.name.startswith("."):
             self.touched.set()
 
-    def _edited(self, graph: Graph) -> Callable[[Path], None]:
+    def _edited(self, key: str, root: Path) -> Callable[[Path], None]:
         def edited(path: Path) -> None:
             if path.name.startswith("."):
                 return
             try:
-                below = path.relative_to(graph.vault.root)
+                below = path.relative_to(root)
             except ValueError:
                 return
             if any(part.startswith(".") for part in below.parts):
@@ -269,7 +320,7 @@ class Daemon:
             name = below.with_suffix("").as_posix() if below.suffix == ".md" else ""
             if name or not below.suffix:
                 with self._guard:
-                    self._dirty.setdefault(graph.identity.key, set()).add(name)
+                    self._dirty.setdefault(key, set()).add(name)
                 self.touched.set()
 
         return edited
@@ -289,6 +340,17 @@ class Touched(FileSystemEventHandler):  # type: ignore[misc]  # watchdog has no 
         for path in (event.src_path, event.dest_path):
             if path:
                 self.touched(Path(os.fsdecode(path)))
+
+
+def watching() -> Any:
+    """Watchdog's observer; None if inotify has no instance left: then all is looked through, every so often."""
+    try:
+        watch = Watch()
+        watch.start()
+    except OSError as e:
+        log.warning("edits are seen within a minute only: no folder can be watched: %s", in_words(e))
+        return None
+    return watch
 
 
 def served(home: Home, body: Mapping[str, Any]) -> Graph | None:

@@ -14,7 +14,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import ModelUnavailable
@@ -22,6 +22,7 @@ from ..llm import Question
 from ..llm.ledger import Reply
 
 LONG_POLL_S = 8.0  # a daemon that hangs is missed when a poll is not answered (hooks/daemon.js)
+REMEMBERED = 64  # questions that were given up; the plugin itself gives up after three minutes
 STOPPING = "gateway: not asked any more, OMG is stopping"
 KINDS = (
     # The plugin completes outside of every such operation (hooks/index.js); an OpenClaw of another version may not.
@@ -41,15 +42,27 @@ KINDS = (
 
 
 class GatewayModel:
-    """An Ask that the plugin answers, each time in at most *max_tokens*."""
+    """
+    An Ask that the plugin answers, each time in at most *max_tokens*.
 
-    def __init__(self, timeout_s: float, max_tokens: int, *, poll_s: float = LONG_POLL_S) -> None:
-        self.timeout_s, self.max_tokens, self.poll_s = timeout_s, max_tokens, poll_s
+    *late* is told of a reply that came when nobody waited for it any more: it was paid for.
+    """
+
+    def __init__(
+        self,
+        timeout_s: float,
+        max_tokens: int,
+        *,
+        poll_s: float = LONG_POLL_S,
+        late: Callable[[Question, Reply], None] = lambda question, reply: None,
+    ) -> None:
+        self.timeout_s, self.max_tokens, self.poll_s, self.late = timeout_s, max_tokens, poll_s, late
         self.polled: float | None = None  # monotonic time at which the plugin last asked for questions
         self.answered = ""  # the model that last answered, as the gateway names it
         self.trouble = ""  # why the last question was not answered; "" if it was
         self._asked: queue.Queue[str | None] = queue.Queue()
         self._waiting: dict[str, tuple[Question, queue.Queue[Mapping[str, Any]]]] = {}
+        self._given_up: dict[str, Question] = {}  # the last ones: the plugin may still bring a reply
         self._closed = threading.Event()
 
     def __call__(self, question: Question) -> Reply:
@@ -71,6 +84,9 @@ class GatewayModel:
         try:
             reply = answer.get(timeout=self.timeout_s)
         except queue.Empty:
+            while len(self._given_up) >= REMEMBERED:
+                self._given_up.pop(next(iter(self._given_up)))
+            self._given_up[id] = question
             raise ModelUnavailable(
                 f"gateway: no answer within {self.timeout_s:g} s; is the gateway up, and does its model answer?"
             ) from None
@@ -80,15 +96,7 @@ class GatewayModel:
             raise ModelUnavailable(STOPPING)
         if "error" in reply:
             raise ModelUnavailable(f"gateway: {kind(reply)}")
-        usage = reply.get("usage")
-        usage = usage if isinstance(usage, Mapping) else {}
-        return Reply(
-            text=str(reply.get("text") or ""),
-            model=str(reply.get("model") or "gateway"),
-            tokens_in=whole(usage.get("input") or usage.get("inputTokens")),
-            tokens_out=whole(usage.get("output") or usage.get("outputTokens")),
-            cut=reply.get("stopReason") == "length",
-        )
+        return heard(reply)
 
     def next(self, _: Mapping[str, Any]) -> dict[str, Any]:
         """A question for the plugin; empty when none came for a while, so that it knows we live."""
@@ -112,6 +120,8 @@ class GatewayModel:
         if waiting := self._waiting.get(str(body.get("id"))):
             with contextlib.suppress(queue.Full):
                 waiting[1].put_nowait(dict(body))
+        elif (question := self._given_up.pop(str(body.get("id")), None)) and "error" not in body:
+            self.late(question, heard(body))
         return {}
 
     def close(self) -> None:
@@ -135,6 +145,18 @@ def shown(question: Question, max_tokens: int) -> dict[str, Any]:
     }
 
 
+def heard(body: Mapping[str, Any]) -> Reply:
+    usage = body.get("usage")
+    usage = usage if isinstance(usage, Mapping) else {}
+    return Reply(
+        text=str(body.get("text") or ""),
+        model=str(body.get("model") or "gateway"),
+        tokens_in=whole(usage.get("input") or usage.get("inputTokens")),
+        tokens_out=whole(usage.get("output") or usage.get("outputTokens")),
+        cut=body.get("stopReason") == "length",
+    )
+
+
 def kind(reply: Mapping[str, Any]) -> str:
     """What went wrong with the gateway's model, in our own words."""
     said, code = str(reply.get("error") or ""), str(reply.get("code") or "")
@@ -146,4 +168,4 @@ def kind(reply: Mapping[str, Any]) -> str:
 
 
 def whole(value: object) -> int:
-    return int(value) if isinstance(value, int | float) and value > 0 else 0
+    return int(value) if isinstance(value, int | float) and 0 < value < 1e12 else 0

@@ -154,6 +154,11 @@ def words(day: date) -> str:
     return f"{day} {day.day} {MONTHS[day.month - 1]} {day.year} {WEEKDAYS[day.weekday()]}"
 
 
+LAST_MS = (
+    250_000_000_000_000  # a time beyond it, or as far before 1970, is taken for none: calendars end in 9999
+)
+
+
 def day_of(ms: int, zone: tzinfo) -> date:
     """The day, in *zone*, of a time in milliseconds since the epoch."""
     return datetime.fromtimestamp(ms / 1000, zone).date()

@@ -7,9 +7,10 @@ it. Nothing is changed without `--fix`, and `--fix` never touches a word a perso
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 
-from ..errors import OmgError
+from ..errors import OmgError, in_words
 from ..home import Home
 from ..openclaw import OpenClaw
 from .finding import Finding
@@ -31,8 +32,8 @@ def examine(home: Home, claw: OpenClaw | None) -> Iterator[Finding]:
             if cut and not any(file.exists() for file in cut):
                 yield Finding("note", "a cycle that a crash cut short was finished just now", who.key)
             yield from check_graph(home, graph)
-        except OmgError as e:  # one graph's trouble is not the others'
-            yield Finding("fail", str(e), who.key)
+        except (OmgError, OSError, sqlite3.Error) as e:  # one graph's trouble is not the others'
+            yield Finding("fail", in_words(e), who.key, "mend that, then `omg doctor` again")
 
 
 def mend(findings: list[Finding]) -> list[str]:

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 
+from .. import damaged
 from ..edit import Plan
-from ..errors import BadInput, BadNode
+from ..errors import BadNode
 from ..graph import Graph
 from ..home import Home
 from ..node import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES, block, parse
 from ..node.markdown import UNLINKABLE, slugify
-from ..receipt import Receipt, commit, read, replay
+from ..receipt import Receipt, commit, readable, replay
 from .finding import Finding
 
 PENDING_AGE_S = 86_400
@@ -128,20 +129,14 @@ def check_lifecycle(home: Home, graph: Graph) -> Iterator[Finding]:
             "mend the model's settings, then `omg observe`",
         )
     for waiting in pending:
-        try:
-            waiting.turn()
-        except FileNotFoundError:
-            continue  # observed meanwhile
-        except BadInput as e:
-            yield Finding("fail", f"a turn that waits cannot be read: {e}", key)
+        graph.readable(waiting)
     old = sum(now - p.at_ms / 1000 > PENDING_AGE_S for p in pending)
     if old:
         yield Finding("warn", f"{old} turn{'s' * (old != 1)} waited for more than a day", key, "omg observe")
     for file in sorted((graph.folder / "receipts").glob("*.json")):
-        try:
-            read(file)
-        except BadInput as e:
-            yield Finding("fail", str(e), key)
+        readable(graph, file)
+    for file, line in damaged.told(graph.folder):
+        yield Finding("warn", line, str(file), "delete it and its .txt once it is of no use to you")
     if list((graph.folder / "receipts").glob("*.open.json")):
         yield Finding(
             "warn", "a cycle was cut short", key, "the next start finishes it", lambda: finish_open(graph)

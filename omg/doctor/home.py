@@ -34,7 +34,7 @@ def check_home(home: Home) -> Iterator[Finding]:
             lambda: sock.unlink(missing_ok=True),
         )
     now = home.clock().timestamp()
-    drops = list((home.folder / "spool").glob("[0-9]*.json"))
+    drops = home.drops()
     old = [d for d in drops if now - d.stat().st_mtime > SPOOL_AGE_S]
     if old:
         yield Finding(

@@ -101,14 +101,17 @@ class Rarity:
         notes = int(db.execute("select value from meta where key = 'hits'").fetchone()[0])
         if abs(notes - self._notes) > 0.05 * notes or len(self._fits) > 20_000:
             self._notes, self._fits = notes, {}
+        known = (
+            self._fits
+        )  # another prompt's thread may begin anew meanwhile, and this question keeps what it counted
         for term in found:
-            if not self._fits.get(term.match):  # what no note had a moment ago, one may have by now
+            if not known.get(term.match):  # what no note had a moment ago, one may have by now
                 count = db.execute("select count(*) from note_fts where note_fts match ?", (term.match,))
-                self._fits[term.match] = int(count.fetchone()[0])
+                known[term.match] = int(count.fetchone()[0])
         kept: list[Term] = []
         rows, whole = 0, 0.0
-        for term in sorted(found, key=lambda t: self._fits[t.match]):
-            fits = self._fits[term.match]
+        for term in sorted(found, key=lambda t: known[t.match]):
+            fits = known[term.match]
             rows += fits
             if kept and (rows > POSTINGS or fits > max(1_000, notes / 2)):
                 break  # fts5 weighs a word that more than half of the notes have as good as nothing

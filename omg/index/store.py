@@ -25,6 +25,10 @@ from .terms import TOKENIZER
 
 VERSION = 3  # of the tables below and of what is in their columns: with another, the file is made anew
 KEPT_NEVER = -1  # the generation of a connection for one use
+NOT_OPEN = -1  # the inode before the file is first looked at
+POOLED = (
+    2  # connections that wait for the next reader, two descriptors each; more at once are closed after use
+)
 CACHE_KIB = 16_000  # of pages, for each reader; the system's cache has the rest
 
 # Columns of the two full-text tables with their weights in bm25; bench/LOG.md has what was tried.
@@ -128,7 +132,7 @@ INDEXES = (
 
 
 class Store:
-    """*patience_s*: how long a lock of somebody else's is waited for."""
+    """*patience_s*: how long a lock of somebody else's is waited for. Nothing is opened before `look`."""
 
     def __init__(self, file: Path, patience_s: float = 10.0) -> None:
         self.file, self.patience_s = file, patience_s
@@ -136,10 +140,9 @@ class Store:
         self.generation = (
             0  # grows with every new file, so that what is kept in memory is dropped with the old
         )
-        self._inode = 0
-        self._pool: queue.LifoQueue[tuple[int, sqlite3.Connection]] = queue.LifoQueue()
+        self._inode = NOT_OPEN
+        self._pool: queue.LifoQueue[tuple[int, sqlite3.Connection]] = queue.LifoQueue(POOLED)
         self._changing, self._writing = threading.RLock(), threading.RLock()
-        self._open()
 
     # --- using it
 
@@ -157,7 +160,10 @@ class Store:
             with suppress(sqlite3.ProgrammingError):  # closed
                 if db.in_transaction:
                     db.execute("rollback")
-                self._pool.put((generation, db))
+                try:
+                    self._pool.put_nowait((generation, db))
+                except queue.Full:
+                    db.close()
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
@@ -192,14 +198,16 @@ class Store:
 
     def look(self) -> int:
         """
-        The generation of the file that is there: notices that ours was deleted, or replaced by another process.
+        The generation of the file that is there, which is opened now if it is not open yet: notices that ours was
+        deleted, or replaced by another process.
 
         Without it we would go on reading and writing a file that nobody else can see.
         """
         if inode_of(self.file) != self._inode:
             with self._changing:
-                self._drain()
-                self._open("it was deleted")
+                if inode_of(self.file) != self._inode:  # still: another thread may have opened it
+                    self._drain()
+                    self._open("new" if self._inode == NOT_OPEN else "it was deleted")
         return self.generation
 
     def _open(self, why: str = "new") -> None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..dates import LAST_MS
 from ..errors import BadNode
 from .markdown import (
     H1,
@@ -318,8 +319,10 @@ def source(value: Any) -> Source:
     """Keys of others would be lost with the value, so their presence leaves all of it to `extra`."""
     if not isinstance(value, dict) or value.keys() - set(SOURCE) or set(SOURCE) - value.keys() - {"kind"}:
         raise ValueError(value)
-    kind = words(value.get("kind", "message"))
-    return Source(words(value["sessionKey"]), words(value["id"]), count(value["timestamp"]), kind)
+    kind, at = words(value.get("kind", "message")), count(value["timestamp"])
+    if at >= LAST_MS:
+        raise ValueError(value)
+    return Source(words(value["sessionKey"]), words(value["id"]), at, kind)
 
 
 READERS: dict[str, Callable[[Any], Any]] = {

@@ -24,6 +24,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from .. import identity, tokens
+from ..dates import LAST_MS
 from ..errors import BadInput
 from . import machinery
 from .envelope import answered, cut, from_gateway, legible, strip, unwrapped, wrap
@@ -124,8 +125,8 @@ def milliseconds(value: object) -> int | None:
             number = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000
         except (ValueError, OverflowError):
             number = int(value) if value.isdecimal() and len(value) < 16 else None
-    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < 2.5e14:
-        return None  # a calendar ends in the year 9999
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < LAST_MS:
+        return None
     return round(number)
 
 

@@ -1,0 +1,428 @@
+"""One graph's trouble is its own: whatever goes wrong with it, it waits, says so, and keeps nobody else waiting."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from omg import doctor, inject, tools
+from omg.config import Config, Llm, Observation
+from omg.errors import Locked
+from omg.graph import Graph
+from omg.home import KEPT, Home
+from omg.index import Index
+from omg.index.recall import Rarity
+from omg.index.terms import terms
+from omg.llm import Question
+from omg.llm.ledger import Reply
+
+OWNER, PEER = "agent:main:main", "agent:main:telegram:direct:7"
+
+
+class World:
+    """A home with a clock that stands, and a model that notes who asks it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now, self.asked, self.said = datetime(2026, 3, 2, 9, tzinfo=UTC), list[str](), 0
+        config = Config(
+            home=folder,
+            observation=Observation(buffer_tokens="turn"),
+            llm=Llm(attempts=1, backoff_s=0),
+            time={"zone": "UTC"},
+        )
+        self.home = Home(config, gateway=self.answer, clock=lambda: self.now)
+
+    def answer(self, question: Question) -> Reply:
+        self.asked.append("peer" if "peer" in question.user else "owner")
+        edit = {"op": "create", "type": "fact", "title": f"Lamp {len(self.asked)}", "priority": "medium"}
+        edit |= {"description": f"The lamp is green, said {len(self.asked)}.", "sources": ["m1"]}
+        return Reply(json.dumps({"edits": [edit]}), "scripted", 10, 10)
+
+    def say(self, session: str, text: str, name: str = "") -> Path:
+        self.said += 1
+        at = int(self.now.timestamp() * 1000) + self.said
+        message = {"role": "user", "content": text, "timestamp": at}
+        entries = [{"entryId": f"e{self.said}", "message": message}]
+        drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": entries}
+        file = self.home.folder / "spool" / (name or f"{at:015d}-{self.said}.json")
+        file.write_text(json.dumps(drop))
+        return file
+
+    def both(self) -> None:
+        self.say(OWNER, "I bought a lamp.")
+        self.say(PEER, "I am a peer with a lamp.")
+        self.home.take_in()
+
+    def graph(self, session: str = OWNER) -> Graph:
+        who = self.home.identity_of(session)
+        assert who is not None
+        return self.home.opened(who)
+
+    def restart(self) -> None:
+        config = self.home.config
+        self.home.close()
+        self.home = Home(config, gateway=self.answer, clock=lambda: self.now)
+
+
+@pytest.fixture
+def world(home: Path) -> Iterator[World]:
+    world = World(home)
+    world.both()
+    world.home.work()
+    world.asked.clear()
+    yield world
+    world.home.close()
+
+
+def symlinked(world: World) -> None:
+    page = world.graph().vault.root / "mocs" / "moc-facts.md"
+    page.rename(page.with_suffix(".kept"))
+    page.symlink_to(page.with_suffix(".kept"))
+
+
+def unreadable(world: World) -> None:
+    page = world.graph().vault.root / "mocs" / "moc-facts.md"
+    page.unlink()
+    page.mkdir()
+
+
+def no_receipts(world: World) -> None:
+    shutil.rmtree(world.graph().folder / "receipts")
+    (world.graph().folder / "receipts").write_text("in the way")
+
+
+def no_state(world: World) -> None:
+    (world.graph().folder / "state.json").unlink()
+    (world.graph().folder / "state.json").mkdir()
+
+
+def no_index(world: World) -> None:
+    for file in world.graph().folder.glob("index.db*"):
+        file.unlink()
+    (world.graph().folder / "index.db").mkdir()
+
+
+def no_vault(world: World) -> None:
+    world.graph().vault.root.rename(world.graph().folder / "unmounted")
+
+
+@pytest.mark.parametrize("break_", [symlinked, unreadable, no_receipts, no_state, no_index, no_vault])
+def test_what_breaks_one_graph_is_told_and_waits_while_the_others_go_on(
+    world: World, break_: Callable[[World], None]
+) -> None:
+    world.both()
+    pending = [p.name for p in world.graph().pending()]
+    break_(world)
+    for _ in range(5):  # ticks
+        world.home.work()
+        world.say(PEER, "I am a peer with yet another lamp.")
+    assert world.asked.count("owner") <= 1
+    assert world.asked.count("peer") >= 4
+    assert [p.name for p in world.graph().pending()] == pending
+    failed = [e for e in events(world) if e["event"] == "observation_failed"]
+    assert len(failed) == 1 and failed[0]["graph"] == OWNER
+    (mine,) = [g for g in tools.status(world.home)["graphs"] if g["identity"] == OWNER]
+    assert mine.get("error") or (mine["failures"] and mine["waiting_because"])
+    world.now += timedelta(seconds=31)
+    world.home.work()
+    assert len([e for e in events(world) if e["event"] == "observation_failed"]) == 2
+    world.now += timedelta(seconds=31)  # the second pause is longer
+    world.home.work()
+    assert len([e for e in events(world) if e["event"] == "observation_failed"]) == 2
+
+
+def events(world: World) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (world.home.folder / "events.jsonl").read_text().splitlines()]
+
+
+def test_what_waited_is_observed_once_the_page_is_mended(world: World) -> None:
+    world.both()
+    symlinked(world)
+    world.home.work()
+    (world.graph().vault.root / "mocs" / "moc-facts.md").unlink()
+    world.now += timedelta(seconds=31)
+    world.home.work()
+    assert world.graph().pending() == []
+    assert world.graph().state().failures == 0
+
+
+def test_one_vault_out_of_reach_does_not_hide_the_others_from_status(world: World) -> None:
+    no_vault(world)
+    world.restart()
+    status = tools.status(world.home)
+    (mine,) = [g for g in status["graphs"] if g["identity"] == OWNER]
+    (other,) = [g for g in status["graphs"] if g["identity"] == PEER]
+    assert "the vault is gone" in mine["error"]
+    assert other["notes"] == 1
+    text = tools.status_text(status)
+    assert "the vault is gone" in text and PEER in text
+
+
+# --- the spool
+
+
+@pytest.mark.parametrize(
+    "name", ["5.json", "000001772442000000-a.b.json", "notes.json", f"{10**20}-x.json", "ä.json"]
+)
+def test_a_drop_of_any_name_is_remembered(world: World, name: str) -> None:
+    file = world.say(OWNER, "I bought a second lamp.", name)
+    world.say(PEER, "I am a peer.")
+    world.home.work()
+    assert not file.exists()
+    assert sorted(world.asked) == ["owner", "peer"]
+    assert len(world.graph().index.messages([f"e{n}" for n in range(9)])) == 2
+
+
+def test_what_is_no_drop_is_set_aside_and_stops_nothing(world: World) -> None:
+    spool = world.home.folder / "spool"
+    (spool / "5.json").mkdir()
+    (spool / "nowhere.json").symlink_to(spool / "gone")
+    (spool / "6.json").write_bytes(b"\xff\xfe")
+    world.say(PEER, "I am a peer.")
+    world.home.work()
+    assert world.asked == ["peer"]
+    assert sorted(p.name for p in (spool / "bad").glob("*.json")) == ["5.json", "6.json"]
+
+
+def test_a_turn_that_an_earlier_version_put_under_a_name_it_could_not_read_is_observed(world: World) -> None:
+    world.say(OWNER, "I bought a third lamp.")
+    world.home.take_in()
+    (waiting,) = world.graph().pending()
+    waiting.file.rename(waiting.file.with_name("5." + waiting.name.split(".", 1)[1]))
+    world.restart()
+    world.home.graph(world.graph().identity)
+    world.home.work()
+    assert world.asked == ["owner"]
+
+
+# --- searching
+
+
+def test_a_prompt_is_answered_though_another_one_forgets_how_rare_words_are(tmp_path: Path) -> None:
+    rarity = Rarity()
+    small, large = (Index(tmp_path / name) for name in ("small.db", "large.db"))
+    for index, notes in ((small, 100), (large, 900)):
+        index.filled()
+        with contextlib.closing(sqlite3.connect(index.file)) as db, db:
+            db.execute("update meta set value = ? where key = 'hits'", (notes,))
+    asked = terms("green lamps and paper boats")
+    with (
+        contextlib.closing(sqlite3.connect(small.file)) as one,
+        contextlib.closing(sqlite3.connect(large.file)) as two,
+    ):
+        meanwhile = True
+
+        def traced(statement: str) -> None:
+            nonlocal meanwhile
+            if "note_fts" in statement and meanwhile:
+                meanwhile = False
+                rarity.choose(two, asked[:1])
+
+        one.set_trace_callback(traced)
+        rarity.choose(one, asked)
+    assert not meanwhile
+    small.close(), large.close()
+
+
+# --- descriptors
+
+
+def descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def test_however_many_people_write_only_a_few_graphs_stay_open(world: World) -> None:
+    counts = []
+    for n in range(3 * KEPT):
+        world.say(f"agent:main:telegram:direct:{100 + n}", "I like tea.")
+        world.home.take_in()
+        counts.append(descriptors())
+    assert max(counts[2 * KEPT :]) <= max(counts[KEPT : 2 * KEPT]) + 2
+    assert len(world.home.kept()) == KEPT
+    world.home.work()
+    assert descriptors() <= max(counts) + 2
+    assert all(g["windows"]["pending"]["turns"] == 0 for g in tools.status(world.home)["graphs"])
+
+
+def test_a_graph_in_use_stays_open_however_many_are_opened_after_it(world: World) -> None:
+    graph = world.graph()
+    graph.note(lambda state: setattr(state, "epoch", 99))
+    for n in range(2 * KEPT):
+        world.graph(f"agent:main:telegram:direct:{100 + n}")
+    assert graph not in world.home.kept()
+    assert world.graph() is graph
+    assert inject.preview(graph, "lamp?", OWNER, world.now, world.home.config).tokens
+    for n in range(2 * KEPT):
+        world.graph(f"agent:main:telegram:direct:{100 + n}")
+    del graph  # and what was noted of it is on disk once nobody has it any more
+    assert world.graph().state().epoch == 99
+
+
+def test_a_locked_graph_is_tried_again_at_the_next_tick(world: World) -> None:
+    world.both()
+    with world.graph().lock():
+        world.home.work()
+        with pytest.raises(Locked):
+            (
+                world.home.graph(world.graph(PEER).identity),
+                Home(world.home.config).graph(world.graph().identity, wait_s=0),
+            )
+    world.home.work()
+    assert world.graph().pending() == [] and world.graph().state().failures == 0
+
+
+# --- damage
+
+
+def settled(world: World) -> Graph:
+    world.restart()
+    return world.home.graph(world.graph().identity)
+
+
+def told(world: World) -> str:
+    return "\n".join(f.line() for f in doctor.check_graph(world.home, world.graph()))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "[]",
+        "5",
+        '"x"',
+        "{",
+        '{"sessions": []}',
+        '{"sessions": {"a": 5}}',
+        '{"sessions": {"a": {"falls": []}}}',
+        '{"uses": {"a": 5}, "failures": "x"}',
+        '{"failures": 1e308, "failed_ms": NaN}',
+        '{"observed_ms": 99999999999999999999}',
+    ],
+)
+def test_a_state_of_a_wrong_shape_is_set_aside_and_told(world: World, damage: str) -> None:
+    (world.graph().folder / "state.json").write_text(damage)
+    graph = settled(world)
+    world.both()
+    world.home.work()
+    assert world.asked.count("owner") == 1
+    if damage != '{"uses": {"a": 5}, "failures": "x"}':
+        assert (graph.folder / "damaged" / "state.json").read_text() == damage
+    assert "state.json" in told(world) and "set aside as" in told(world)
+    tools.status(world.home)
+
+
+def test_a_damaged_tombstone_is_set_aside_and_the_others_hold(world: World) -> None:
+    world.graph().tombstones.add(["e77"])
+    file = world.graph().folder / "tombstones.jsonl"
+    whole = file.read_bytes()
+    file.write_bytes(b"[]\n\xff\xfe\n" + whole + b'{"node": 5, "sources": []}\n{"sources": 3}\n')
+    graph = settled(world)
+    assert graph.tombstones.messages(["e77", "e78"]) == {"e77"}
+    assert file.read_bytes() == whole
+    assert (graph.folder / "damaged" / "tombstones.jsonl").read_bytes().startswith(b"[]\n\xff\xfe\n")
+    assert "4 lines cannot be read" in told(world)
+
+
+def test_a_halved_receipt_is_set_aside_and_its_turns_are_observed_again(world: World) -> None:
+    world.both()
+    receipts = world.graph().folder / "receipts"
+    closed = next(receipts.glob("*.json"))
+    closed.write_bytes(closed.read_bytes()[:100])
+    (receipts / "20260302T090000-x.open.json").write_text('{"id": "2026')
+    world.home.work()
+    assert world.graph().pending() == []
+    assert sorted(world.asked) == ["owner", "peer"]
+    said = told(world)
+    assert "its turns are observed again" in said and "cannot be undone" in said
+
+
+def test_a_cut_turn_is_set_aside_and_the_others_are_observed(world: World) -> None:
+    world.both()
+    world.say(OWNER, "I bought one more lamp.")
+    world.home.take_in()
+    first = world.graph().pending()[0].file
+    first.write_bytes(first.read_bytes()[:50])
+    world.home.work()
+    assert world.asked.count("owner") == 1
+    assert world.graph().pending() == []
+    assert (world.graph().folder / "damaged" / first.name).stat().st_size == 50
+    assert first.name in told(world)
+
+
+def test_what_is_served_shows_nothing_that_is_not_written_yet(world: World) -> None:
+    state = world.graph().state()
+    before = {key: own.last_ms for key, own in state.sessions.items()}
+    world.both()
+    symlinked(world)
+    held = world.graph().state()
+    at = held.sessions[OWNER].at_ms
+    world.home.work()  # it fails at the commit
+    assert held.sessions[OWNER].at_ms == at
+    assert before.keys() <= held.sessions.keys()
+
+
+def test_two_that_begin_the_events_anew_lose_none(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from omg import events
+
+    home.mkdir(parents=True)
+    (home / "events.jsonl").write_text("".join(f'{{"event": "old{n}"}}\n' for n in range(300_000)))
+    now = datetime(2026, 3, 2, tzinfo=UTC)
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda n: events.tell(home, f"new{n}", now, {}), range(64)))
+    names = {e["event"] for e in events.told(home)}
+    assert {"old0", "old299999", *(f"new{n}" for n in range(64))} <= names
+
+
+# --- times that are none
+
+
+TIMES = [
+    "1e308",
+    "NaN",
+    "Infinity",
+    "-5",
+    "253402300800000",
+    '"9999-12-31T23:59:59Z"',
+    "true",
+    "[]",
+    "1" * 30,
+]
+
+
+@pytest.mark.parametrize("at", TIMES)
+def test_a_message_of_no_possible_time_is_remembered_and_delays_nobody(world: World, at: str) -> None:
+    file = world.say(OWNER, "I bought a second lamp.")
+    file.write_text(re.sub(r'"timestamp": \d+', f'"timestamp": {at}', file.read_text()))
+    world.home.work()
+    assert world.asked == ["owner"]
+    assert world.graph().pending() == []
+    context = {
+        "sessionKey": OWNER,
+        "userMessage": {"id": "u1", "text": "the lamp is red", "timestamp": json.loads(at)},
+    }
+    body = {"name": "omg_remember", "params": {"text": "The lamp is red."}, "context": context}
+    assert "Remembered as" in tools.tool(world.home, body, tools.Codes())["text"]
+
+
+@pytest.mark.parametrize(
+    "at", ["1.0e+308", ".nan", ".inf", "253402300800000", "-99999999999999999", "9999-12-31"]
+)
+def test_a_note_with_an_impossible_time_is_found_and_keeps_its_words(world: World, at: str) -> None:
+    graph = world.graph()
+    source = f"sources: [{{sessionKey: a, kind: message, id: e1, timestamp: {at}}}]"
+    text = f"---\ntype: fact\ndescription: A weird boat\nevent: 9999-12-31\n{source}\n---\n\nA boat.\n"
+    (graph.vault.root / "nodes/fact/weird.md").write_text(text)
+    world.home.refresh(graph)
+    for query in ("boat", "what is on 31 December 9999?", "the boat in year 1"):
+        inject.slice_for(graph, query, OWNER, world.now, world.home.config)
+    assert next(h.entry.path for h in graph.index.search("boat", now=world.now)) == "nodes/fact/weird"
+    assert (graph.vault.root / "nodes/fact/weird.md").read_text() == text
