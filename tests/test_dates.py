@@ -343,3 +343,31 @@ def test_any_text_said_on_any_day_is_read_without_an_error(text: str, said: date
         at = text.index(w.phrase, at) + len(w.phrase)
         places.append(at)
     assert places == sorted(places)
+
+
+# --- which year
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *((f"{said} submitted on May 28", "2026-05-28") for said in ("I", "The paper was", "Application")),
+        ("The paper was submitted on May 28 and is waiting for review.", "2026-05-28"),
+        ("The paper was submitted on March 3 and is waiting for review.", "2026-03-03"),
+        ("I need to tell you that the paper was submitted on March 3", "2026-03-03"),
+        ("I'm applying to Oslo, submitted on May 28", "2026-05-28"),
+        ("I plan to sell the house we bought on March 3", "2026-03-03"),
+        *(("It is due on May 28", "2026-05-28"), ("the deadline is May 28", "2026-05-28")),
+        *(("It is due on March 3", "2027-03-03"), ("The grant is due June 10", "2026-06-10")),
+        *(("We will present on May 28", "2027-05-28"), ("Remind me on May 28 to renew", "2027-05-28")),
+        ("The report will be submitted on June 10", "2026-06-10"),
+        *(("I want it finished by June 10", "2026-06-10"), ("I booked a flight for June 10", "2026-06-10")),
+        *(("The meeting moved to June 10", "2026-06-10"), ("We went to Rome on June 10", "2025-06-10")),
+        *(("what did I submit on May 28?", "2026-05-28"), ("anything about May 28?", "2026-05-28")),
+        *(("what is due on May 28?", "2026-05-28"), ("what did we do on June 10?", "2025-06-10")),
+    ],
+)
+def test_of_a_day_without_a_year_the_nearest_verb_and_the_nearest_day_decide(
+    text: str, expected: str
+) -> None:
+    assert meant(text, date(2026, 6, 1)) == [expected]

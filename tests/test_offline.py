@@ -798,3 +798,17 @@ def test_the_same_talk_gives_the_same_reply(said):
 def test_no_fact_of_a_small_model_breaks_it(text, said):
     edit = derived(text, said, known=[COFFEE, DENTIST])
     assert edit == {} or (edit["sources"] == ["m7"] and edit["description"])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I submitted the application to Oslo on February 28",
+        "We must wait, the application was submitted on February 28",
+        "My application was submitted on February 28 and is waiting for review",
+    ],
+)
+def test_a_day_that_has_just_passed_is_not_next_years(said):
+    for edit in edits(said + "."):
+        assert "2027" not in edit["description"] and "2027" not in (edit["event"] or "")
+        assert "2026-02-28" in edit["description"] + (edit["event"] or "")

@@ -18,6 +18,8 @@ MONTHS = (
 )
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}  # first month; northern
 
+NEAR_DAYS = 60  # a day so near needs no verb
+
 Days = tuple[date, date]  # the first and the last
 
 
@@ -51,15 +53,25 @@ def shift(day: date, unit: str, n: int) -> date:
     return day + n * {"week": 7, "weekend": 7, "fortnight": 14}.get(unit, 1) * DAY
 
 
-def pick(candidates: Sequence[Days], said: date, tense: str) -> Days | None:
-    """Of the same days in several years, those meant: the last begun, the next to end, or the nearest."""
+def pick(candidates: Sequence[Days], said: date, tense: str, doubt: bool = False) -> Days | None:
+    """
+    Of the same days in several years, those meant: the last begun, the next to end, or the nearest.
+
+    *doubt*: a day within two months is meant all the same, rather than one of another year that the tense tells.
+    """
     if len(candidates) == 1:  # the year was said
         return candidates[0]
+
+    def off(days: Days) -> int:
+        return max((days[0] - said).days, (said - days[1]).days, 0)
+
+    told = candidates
     if tense == "behind":
-        return max((s for s in candidates if s[0] <= said), default=None)
-    if tense == "ahead":
-        return min((s for s in candidates if s[1] >= said), default=None)
-    return min(candidates, key=lambda s: max((s[0] - said).days, (said - s[1]).days, 0), default=None)
+        told = [s for s in candidates if s[0] <= said][-1:]
+    elif tense == "ahead":
+        told = [s for s in candidates if s[1] >= said][:1]
+    nearest = min(candidates, key=off, default=None)
+    return nearest if doubt and nearest and off(nearest) <= NEAR_DAYS else min(told, key=off, default=None)
 
 
 def choose(which: str, candidates: Sequence[Days], said: date, tense: str) -> Days | None:

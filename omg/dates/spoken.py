@@ -43,16 +43,20 @@ class When(NamedTuple):
     phrase: str
 
 
-def resolve(text: str, said: date) -> list[When]:
+def resolve(text: str, said: date, ahead: bool = False) -> list[When]:
     """
     The days that *text*, said on *said*, speaks of; in reading order, never overlapping.
 
     Weeks begin on Monday. "next Friday" is that of next week, "last Friday" the latest before *said*. A bare
     weekday and a date without a year lie before or after *said* as the verbs of the sentence tell; where
-    nothing tells, the weekday lies ahead, and the date in the nearest year. Recurring days ("every Friday",
+    nothing tells, the weekday lies ahead, and the date in the nearest year; so does a date within two months whose
+    verb leaves room for it ("the deadline is May 28", said in June). *ahead*: no verb tells, it lies ahead. Recurring days ("every Friday",
     "on Mondays") are none.
     """
-    return [When(*days, text[start:end].rstrip(".")) for start, end, days in _found(text, said, RULES)]
+    return [
+        When(*days, text[start:end].rstrip("."))
+        for start, end, days in _found(text, said, RULES, ahead=ahead)
+    ]
 
 
 def full_dates(text: str) -> list[tuple[int, int, Days]]:
@@ -66,7 +70,7 @@ def looks_ahead(text: str, start: int, end: int) -> bool:
 
 
 def _found(
-    text: str, said: date, rules: Iterable[Rule], with_year: bool = False
+    text: str, said: date, rules: Iterable[Rule], with_year: bool = False, ahead: bool = False
 ) -> list[tuple[int, int, Days]]:
     """Every match that means something; what an earlier rule matched, no later one touches."""
     found: list[tuple[int, int, Days]] = []
@@ -77,7 +81,7 @@ def _found(
             if any(taken[start:end]) or (with_year and not m.groupdict("")["year"]):
                 continue
             try:
-                days = meaning(m, said, _tense(text, start, end))
+                days = meaning(m, said, "ahead" if ahead else _tense(text, start, end))
             except (ValueError, OverflowError):  # 31 February, the year 10000
                 continue
             if days:
@@ -106,6 +110,13 @@ BEHIND = re.compile(
     r"|(?!hundred)[a-z]{2,}[^\We]ed)\b",
     re.I,
 )
+FINITE = re.compile(r"was|were|did|didn['’]t|went|came|saw|took|gave|ate|wrote|knew|drove|flew", re.I)
+CLAUSE = re.compile(
+    r"[,;:—–(]|\b(?:and|but|so|because|which|after|when|as)\b|\b(?:i|we|he|she|they|who|has|have)\s+(?:\w+ly\s+)?\Z",
+    re.I,
+)
+# What looks ahead and can mean no day that is past: a deadline can, and so can what somebody waits for.
+FUTURE = re.compile(r"\b(?:(?-i:will)|shall|going to|gonna|remind|plan(?:s|ning)? to)\b|['’]ll\b", re.I)
 _NEAR = 200  # chars
 _STOPS = (". ", "! ", "? ", "\n")
 
@@ -119,9 +130,21 @@ def _sentence(text: str, start: int, end: int) -> tuple[str, str]:
 
 
 def _tense(text: str, start: int, end: int) -> str:
-    """Whether the sentence looks "ahead", "behind", or neither: ""."""
-    sentence = " ".join(_sentence(text, start, end))
-    return "ahead" if AHEAD.search(sentence) else "behind" if BEHIND.search(sentence) else ""
+    """Whether the sentence looks "ahead", "behind", or neither: "". Where it does both, the nearest verb decides."""
+    before, after = _sentence(text, start, end)
+    sentence, at = f"{before} {after}", len(before)
+    ahead = [m.span() for m in AHEAD.finditer(sentence)]
+    behind = [m.span() for m in BEHIND.finditer(sentence) if _is_past(sentence, m, ahead)]
+    if not ahead or not behind:
+        return "ahead" if ahead else "behind" if behind else ""
+    far = [min(max(at - b, a - at, 0) for a, b in spans) for spans in (ahead, behind)]
+    return "ahead" if far[0] <= far[1] else "behind"
+
+
+def _is_past(sentence: str, m: re.Match[str], ahead: list[tuple[int, int]]) -> bool:
+    """Not the participle in "will be submitted", "want it finished": what looks ahead reaches to the next clause."""
+    since = max((b for _, b in ahead if b <= m.start()), default=-1)
+    return since < 0 or bool(FINITE.fullmatch(m[0]) or CLAUSE.search(sentence, since, m.start()))
 
 
 _LED = re.compile(r"\b(in|during|over|since|until|till|by|before|after|around|through)(?:\s+the)?\s+$", re.I)
@@ -188,7 +211,18 @@ def _dated(m: re.Match[str], said: date, tense: str) -> Days | None:
                 (first.replace(year=year - 1), last) if m["year"] else (first, last.replace(year=year + 1))
             )
         found.append((first, last))
-    return pick(found, said, tense)
+    word = _word_before(m)
+    if word in ("by", "until", "till"):
+        return pick(found, said, "ahead", doubt=True)
+    return pick(found, said, tense, doubt=_in_doubt(m, tense, word))
+
+
+def _in_doubt(m: re.Match[str], tense: str, word: str) -> bool:
+    """Whether the tense is not all that tells: "moved to June 10", "the deadline was May 28 and they still wait"."""
+    if tense == "behind":
+        return word in ("for", "to")
+    sentence = " ".join(_sentence(m.string, *m.span()))
+    return bool(BEHIND.search(sentence)) or not FUTURE.search(sentence)
 
 
 def _month_range(m: re.Match[str], said: date, tense: str) -> Days | None:

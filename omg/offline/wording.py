@@ -56,9 +56,10 @@ def absolute(text: str, said: date, ahead: bool = False) -> tuple[str, str | Non
     """
     if not TELLS_DAY.search(text):
         return text, None
-    ahead = ahead or bool(TO_A_DAY.search(text))
+    moved = bool(TO_A_DAY.search(text))
+    ahead = ahead or moved
     out, at, days = "", 0, []
-    for when in resolve(f"will {text}" if ahead else text, said):
+    for when in resolve(f"will {text}" if ahead else text, said, ahead=moved):
         start = text.find(when.phrase, at)
         if start < 0 or (YEARLY.search(text) and BIRTHDAY.fullmatch(when.phrase)):
             continue
