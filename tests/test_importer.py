@@ -1,5 +1,6 @@
 import contextlib
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -11,16 +12,19 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omg import identity
 from omg.cli import came_in
 from omg.config import Config
 from omg.errors import BadInput, NotFound
 from omg.home import Home
 from omg.importer import DROP_TOKENS, chunks, import_drops, name_of, openclaw, price, read, read_all
 from omg.importer.transcripts import Session, epoch_ms
+from omg.llm import Reply
 from omg.turn import read_drop
 
 NOON = 1_772_712_000_000  # 2026-03-05 12:00 UTC
 OWNER = {"senderIsOwner": True}
+OWNERS = "agent:main:main:thread:import-s-1"  # a session of its own, in the owner's memory
 BOB = {"senderIsOwner": False, "senderId": "222", "transport": {"channel": "telegram"}}
 
 
@@ -65,7 +69,7 @@ def test_a_transcript_keeps_its_entry_ids_and_its_session(tmp_path, packed):
     drops = read(jsonl(tmp_path / "s-1.jsonl", TALK, packed))
     (turn,) = turns(drops)
     assert (turn.session, turn.session_id, turn.agent, turn.workspace) == (
-        "agent:main:main",
+        "agent:main:main:thread:import-s-1",
         "s-1",
         "main",
         "/w",
@@ -85,7 +89,7 @@ def test_an_archive_is_known_by_its_content_and_its_agent_by_its_folder(tmp_path
         tmp_path / "agents" / "work" / "sessions" / "s-1.jsonl.deleted.2026-03-06T00-00-00.000Z.71105537.zst"
     )
     (turn,) = turns(read(jsonl(path, TALK, packed=True)))
-    assert (turn.session, turn.agent) == ("agent:work:main", "work")
+    assert (turn.session, turn.agent) == ("agent:work:main:thread:import-s-1", "work")
 
 
 def test_the_store_beside_a_transcript_knows_its_session_key(tmp_path):
@@ -98,9 +102,9 @@ def test_the_store_beside_a_transcript_knows_its_session_key(tmp_path):
 @pytest.mark.parametrize(
     "people, key",
     [
-        ([OWNER, OWNER], "agent:main:main"),
-        ([None, None], "agent:main:main"),  # older than sender data
-        ([OWNER | {"senderId": "9", "transport": {"channel": "telegram"}}], "agent:main:main"),
+        ([OWNER, OWNER], OWNERS),
+        ([None, None], OWNERS),  # older than sender data
+        ([OWNER | {"senderId": "9", "transport": {"channel": "telegram"}}], OWNERS),
         (
             [BOB],
             "agent:main:session:s-1",
@@ -111,6 +115,7 @@ def test_the_store_beside_a_transcript_knows_its_session_key(tmp_path):
 def test_a_transcript_without_a_key_is_the_owners_only_if_nobody_else_speaks(tmp_path, people, key):
     events = [TALK[0], *(event(f"m{i}", "user", f"hi {i}", meta) for i, meta in enumerate(people))]
     assert {t.session for t in turns(read(jsonl(tmp_path / "s-1.jsonl", events)))} == {key}
+    assert (identity.of(key).key == "agent:main:main") == (key == OWNERS)
 
 
 @pytest.mark.parametrize(
@@ -173,8 +178,8 @@ def test_plain_lines_become_turns_of_the_owner_by_session(tmp_path):
         (t.session, t.session_id, [(m.role, m.text, m.sender) for m in t.messages]) for t in turns(drops)
     ]
     assert found == [
-        ("agent:main:main", "one", [("user", "a", "Ann"), ("assistant", "b", "")]),
-        ("agent:main:main", "two", [("user", "c", "")]),
+        ("agent:main:main:thread:import-one", "one", [("user", "a", "Ann"), ("assistant", "b", "")]),
+        ("agent:main:main:thread:import-two", "two", [("user", "c", "")]),
         ("agent:work:telegram:direct:9", "agent:work:telegram:direct:9", [("user", "d", "")]),
     ]
     assert drops.reading.skipped == []
@@ -330,7 +335,7 @@ def test_every_session_of_people_is_read_beside_a_running_gateway(state):
     assert found == [
         ("agent:main:main", "s0", ["m1", "m2", "m3"]),
         ("agent:main:telegram:direct:222", "s1", ["b1", "b2"]),
-        ("agent:main:main", "old", ["o1"]),
+        ("agent:main:main:thread:import-old", "old", ["o1"]),
     ]
     (skipped,) = drops.reading.skipped
     assert "session s1, row 2" in skipped
@@ -515,6 +520,35 @@ def test_a_file_cut_off_in_the_middle_of_a_character_gives_what_it_has(tmp_path)
     path.write_bytes("".join(json.dumps(x) + "\n" for x in plain("a", "b")).encode("utf-16")[:-3])
     drops = read(path)
     assert words(drops)[:1] in ([], ["a"]) and len(drops.reading.skipped) == 1
+
+
+def test_each_imported_file_is_a_session_with_calls_sources_and_a_task_of_its_own(home, tmp_path):
+    asked = []
+
+    def model(question):
+        asked.append(question.user)
+        note = {"op": "create", "type": "fact", "title": f"Note {len(asked)}", "priority": "low"}
+        note |= {"description": f"The user said something, {len(asked)}.", "sources": ["m1"]}
+        return Reply(json.dumps({"edits": [note], "now": {"task": f"Task {len(asked)}"}}), "m", 1, 1)
+
+    files = [jsonl(tmp_path / f / "chat.jsonl", plain(f"I keep a {f}.")) for f in ("heron", "goat")]
+    files.append(jsonl(tmp_path / "heartbeat.jsonl", plain("I keep a carp.")))
+    omg = Home(Config(home=home), gateway=model)
+    import_drops(omg, read_all(files))
+    omg.work(force=True)
+    graph = omg.find("agent:main:main")
+    assert omg.identities() == [graph.identity]
+    said = [re.findall(r"I keep a (\w+)\.", user.partition("# Messages")[2]) for user in asked]
+    assert sorted(said) == [["carp"], ["goat"], ["heron"]]
+    entries = graph.index.entries(type="fact")
+    sessions = {s.session for e in entries for s in graph.vault.read(e.path).sources}
+    assert len(sessions) == 3 and "agent:main:main:thread:import-heartbeat" in {s[:39] for s in sessions}
+    now = graph.vault.text("now")
+    assert now.count("### imported chat-") == 2 and now.count("Task:") == 3
+
+    import_drops(omg, read_all(files))
+    assert graph.pending() == []
+    graph.close()
 
 
 def test_a_session_of_nobodys_memory_is_named(tmp_path):

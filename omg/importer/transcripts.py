@@ -194,8 +194,8 @@ def session_of(path: Path) -> Session | None:
     """
     Whose transcript a file holds; None if no person speaks in it.
 
-    A transcript does not name its session key; the store beside it may (`sessions.json`). Else, where all who
-    speak are the owner, it is the main session; where not, a key of its own, that nobody else's memory has.
+    A transcript does not name its session key; the store beside it may (`sessions.json`). Else it
+    has one of its own: where all who speak are the owner, in their memory; where not, in one that nobody else has.
     """
     id, key, workspace = path.name.split(".")[0], "", ""
     agent = path.parent.parent.name if path.parent.parent.parent.name == "agents" else "main"
@@ -213,8 +213,13 @@ def session_of(path: Path) -> Session | None:
     key = key or stored_key(path.parent / "sessions.json", id)
     if not key:
         ours = all(meta.get("senderIsOwner") is True or not meta.get("senderId") for meta in people)
-        key = f"agent:{agent}:main" if ours else f"agent:{agent}:session:{id}"
+        key = key_of(id, agent) if ours else f"agent:{agent}:session:{id}"
     return Session(key, id, agent, workspace) if people and identity.of(key) else None
+
+
+def key_of(session: str, agent: str = "main") -> str:
+    """The key of an imported *session* of the owner's: a lane of the main session, so that theirs is its memory."""
+    return f"agent:{agent}:main:thread:import-{session.replace('%', '%25').replace(':', '%3A')}"
 
 
 def person(message: Json) -> list[Json]:
@@ -247,8 +252,13 @@ UNSAID = ("system", "developer")
 
 
 def read_plain(path: Path, since: int, reading: Reading) -> Sessions:
-    """Lines of role, content, timestamp; also of speaker or name, session, id, tool_calls, tool_call_id."""
+    """
+    Lines of role, content, timestamp; also of speaker or name, session, id, tool_calls, tool_call_id.
+
+    Lines that name no session are one of their file's own; two files may have the same name.
+    """
     alike: Counter[str] = Counter()
+    place = hashlib.blake2b(str(path.resolve()).encode("utf-8", "replace"), digest_size=2).hexdigest()
     session, entries = Session("", "", ""), list[Json]()
     for number, line in objects(path, reading):
         role, at = ROLES.get(str(line.get("role"))), epoch_ms(line.get("timestamp"))
@@ -264,7 +274,8 @@ def read_plain(path: Path, since: int, reading: Reading) -> Sessions:
         if entries and label != session.id:
             yield session, entries
             entries = []
-        key = label if label.startswith("agent:") else "agent:main:main"
+        own = label if line.get("session") else f"{label}-{place}"
+        key = label if label.startswith("agent:") else key_of(own)
         if identity.of(key) is None:
             reading.skipped.append(f"{path}:{number}: a session of nobody's memory")
             continue
