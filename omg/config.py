@@ -240,7 +240,11 @@ class Llm(Section):
     context_window: int | None = Field(
         None, gt=0, description="the model's window in tokens, where LiteLLM does not know it"
     )
-    max_output_tokens: int = Field(4_000, gt=0, description="tokens a reply may have")
+    max_output_tokens: int = Field(
+        8_000,
+        gt=0,
+        description="tokens a reply may have, as far as the model gives as many; one that reaches them is asked again, in halves",
+    )
 
 
 class Embedding(Section):

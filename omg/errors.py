@@ -13,6 +13,7 @@ What can go wrong, as a tree. A message names the thing, says what is wrong with
     └── ModelError              no usable answer from a model; nothing was marked observed
         ├── ModelUnavailable    down, timed out, refused, or out of retries
         ├── BadReply            empty, looping, or not what was asked for
+        │   └── CutShort        ended at its limit before a word was said
         └── OverBudget          today's cap is reached; turns wait
 """
 
@@ -67,6 +68,10 @@ class ModelUnavailable(ModelError):
 
 class BadReply(ModelError):
     """The model answered, but with nothing that can be used."""
+
+
+class CutShort(BadReply):
+    """Its limit was reached before anything was said: asked about less, the model may have something to say."""
 
 
 class OverBudget(ModelError):

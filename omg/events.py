@@ -3,7 +3,7 @@ What happened, a JSON line each, in events.jsonl: for scripts, and for whoever w
 
     taken_in            messages, tokens, and how far the windows are
     observation_start   trigger, tokens, messages, model
-    observation_end     the same and notes, their tokens, the compression, calls, cost
+    observation_end     the same and notes, their tokens, the compression, calls, cost, replies left without their end
     observation_failed  error, tokens, duration
     activation          session, reason, tokens of the slice
     reflection_…        nightly.py

@@ -56,6 +56,9 @@ what it depends on, its sources to the words it was made from. Of two notes that
 KEEP_DAYS = 7  # a task nobody has come back to in a week is no longer what a conversation is about
 NEXT_DAYS = 1  # a reply that was planned before yesterday would only steer a new talk back
 LOOPS_SHOWN = 20  # on Now; all of them are on their own map
+OVERDUE_DAYS = (
+    14  # a plan this long past is met or moot (dates.due): on its map still, and shown nowhere else
+)
 
 
 # --- which map
@@ -141,6 +144,11 @@ def in_due_order(entries: Iterable[Entry]) -> list[Entry]:
     return sorted(entries, key=lambda e: due_day(e) or date.max)
 
 
+def standing_loops(loops: Iterable[Entry], today: date) -> list[Entry]:
+    """Those still to be done: by due day, then without one; what is long past is left out."""
+    return [e for e in in_due_order(loops) if (today - (due_day(e) or today)).days <= OVERDUE_DAYS]
+
+
 def due_day(entry: Entry) -> date | None:
     days = dates.span(entry.event)
     return days[1] if days else None
@@ -189,13 +197,15 @@ def now(
     """
     The block of the Now note: open loops, then each conversation that has a task, the latest first.
 
-    What was said of a task more than *keep_days* before *today* is left out.
+    What was said of a task more than *keep_days* before *today* is left out, and so are plans long past.
     """
-    loops, parts = in_due_order(loops), []
-    if loops:
-        lines = [listing(loops[:LOOPS_SHOWN], day=due_day)]
-        if len(loops) > LOOPS_SHOWN:
-            lines.append(f"- and {len(loops) - LOOPS_SHOWN} more in {wikilink(OPEN_LOOPS, 'Open loops')}")
+    every, parts = in_due_order(loops), []
+    shown = standing_loops(every, today)[:LOOPS_SHOWN]
+    if every:
+        lines = [listing(shown, day=due_day)] * bool(shown)
+        if left := len(every) - len(shown):
+            said = f"and {left} more in" if shown else f"{left} long past, in"
+            lines.append(f"- {said} {wikilink(OPEN_LOOPS, 'Open loops')}")
         parts.append("### Open loops\n\n" + "\n".join(lines))
     for key, session in latest_first(sessions):
         if hints := standing(session, today, zone, keep_days):
@@ -227,7 +237,7 @@ def standing(
 
 def title_of(session: str) -> str:
     """A session key as a person reads it: "agent:main:telegram:direct:111" → "telegram direct 111"."""
-    parts = session.split(":")
+    parts = session.replace(":main:thread:import-", ":imported:").split(":")
     return " ".join(parts[2:] if parts[0] == "agent" and len(parts) > 2 else parts)
 
 

@@ -11,7 +11,7 @@ Nothing is marked observed unless an answer could be understood, and a lock is h
 from __future__ import annotations
 
 import hashlib
-import json
+import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from . import inbox, maps, offline, tokens
 from .config import Config
@@ -28,12 +28,14 @@ from .edit import Plan
 from .errors import BadNode, BadReply, NotFound, Stale
 from .graph import Graph, Pending, SessionState, copied
 from .index import Entry
-from .llm import Ask, Question
+from .llm import Ask, Question, Reply, reply_to
 from .node import wikilink
 from .offline.conversation import speaker
 from .receipt import Change, Outcome, Rebase, Receipt, commit, replay
-from .reply import SCHEMA, Shown, Understood, understand, understand_value
-from .turn import Message, pieces
+from .reply import HINTS, SCHEMA, Shown, Understood, cut_out, understand, understand_value
+from .turn import Message, halves, pieces
+
+log = logging.getLogger(__name__)
 
 Tell = Callable[..., None]  # (event, **fields): to events.jsonl
 
@@ -110,12 +112,17 @@ def observe(
     started = time.monotonic()
     tell("observation_start", session=session, tokens=tokens_in, messages=len(messages), model=observer.model)
     plan = Plan(graph, day_of(messages[-1].timestamp, graph.zone) if messages else datetime.now(UTC).date())
+    own = graph.state().sessions.get(session) or SessionState()
+    stood = {key: getattr(own, key) for key in HINTS}
     hints: dict[str, str] = {}
     dropped: list[str] = []
-    for understood in answers(graph, plan, session, messages, observer, config, turns[-1].agent):
+    cut = 0
+    for understood in answers(graph, plan, session, stood, messages, observer, config, turns[-1].agent):
         plan.apply_all(understood.edits)
-        hints = understood.hints or hints
+        hints |= understood.hints
+        stood |= understood.hints
         dropped += understood.dropped
+        cut += understood.cut
     file_away(plan, messages, graph)
     observed = write(graph, plan, batch, session, messages, hints)
     observed.tokens_in, observed.dropped = tokens_in, dropped + plan.dropped
@@ -131,6 +138,7 @@ def observe(
         note_tokens=observed.tokens_out,
         compression=round(tokens_in / observed.tokens_out, 1) if observed.tokens_out else None,
         dropped=len(observed.dropped),
+        cut=cut,
         duration_ms=round((time.monotonic() - started) * 1000),
     )
     return observed
@@ -140,15 +148,22 @@ def answers(
     graph: Graph,
     plan: Plan,
     session: str,
+    stood: Mapping[str, str],
     messages: Sequence[Message],
     observer: Observer,
     config: Config,
     agent: str,
 ) -> Iterator[Understood]:
-    """One understood reply for each piece of *messages* that fits the model's window. Edits are applied in between."""
+    """
+    One understood reply for each piece of *messages* that fits the model's window. Edits are applied in between.
+
+    *stood*: how the conversation did, brought up to date by the caller after each reply. A piece about which a reply was cut short is asked about again, in halves, down to a single message.
+    """
     room = int(min(config.observation.max_tokens_per_batch, observer.window * WINDOW_SHARE))
-    for piece in pieces(messages, room):
-        shown = show(graph, plan, session, piece, config)
+    waiting = pieces(messages, room)
+    while waiting:
+        piece = waiting.pop(0)
+        shown = show(graph, plan, session, stood, piece, config)
         if observer.ask is None:
             entries = list(shown.notes.values())
             yield understand_value(offline.observe(piece, entries, graph.zone), shown)
@@ -157,7 +172,12 @@ def answers(
             yield from message_by_message(shown, observer.ask, config, agent)
         else:
             question = Question(prompt("observe", config, agent), render(shown), SCHEMA, "observe", agent)
-            yield named(observer, understand, observer.ask(question).text, shown)
+            reply = reply_to(observer.ask, question)
+            if reply.cut and len(parts := halves(piece)) > 1:
+                log.info("%s: a reply about %d messages was cut short", observer.model, len(piece))
+                waiting[:0] = parts
+                continue
+            yield understood_of(reply, observer, shown)
 
 
 def told(shown: Shown) -> list[Any]:
@@ -170,14 +190,19 @@ def told(shown: Shown) -> list[Any]:
     ]
 
 
-def named(
-    observer: Observer, read: Callable[[str, Shown], Understood], text: str, shown: Shown
-) -> Understood:
-    """*read* of a reply, its failure told with the model's name."""
+def understood_of(reply: Reply, observer: Observer, shown: Shown) -> Understood:
+    """What *reply* says, its failure told with the model's name; of one that was cut, what is whole."""
     try:
-        return read(text, shown)
+        understood = understand(reply.text, shown)
     except BadReply as e:
-        raise BadReply(f"{observer.model}: {e}") from e
+        why = "ended before its first note was whole; raise [llm] max_output_tokens" if reply.cut else e
+        raise BadReply(f"{observer.model}: {why}") from e
+    if reply.cut:
+        understood.cut, understood.hints = 1, {}  # how the conversation stands, it would have said at its end
+        understood.dropped.append(
+            "the end of a reply that was cut short; [llm] max_output_tokens allows more"
+        )
+    return understood
 
 
 def turnwise(config: Config, observer: Observer) -> bool:
@@ -217,22 +242,19 @@ def message_by_message(shown: Shown, ask: Ask, config: Config, agent: str) -> It
         line = f"{speaker(message)}: {message.text}"
         reply = ask(Question(prompt("observe-turnwise", config, agent), line, schema, "observe", agent))
         try:
-            facts = json.loads(reply.text[reply.text.index("{") : reply.text.rindex("}") + 1])["facts"]
-        except (ValueError, KeyError, TypeError, RecursionError) as e:
+            facts = cut_out(reply.text, "facts", "text")["facts"]
+        except BadReply as e:
             failed = e
             continue
         read += 1
-        yield understand_value(
-            {
-                "edits": [
-                    edit
-                    for f in facts
-                    if isinstance(f, dict)
-                    and (edit := offline.derive(f, handle, message, shown.notes, shown.zone))
-                ]
-            },
-            shown,
-        )
+        edits = [
+            edit
+            for f in (facts if isinstance(facts, list) else ())
+            if isinstance(f, dict) and (edit := offline.derive(f, handle, message, shown.notes, shown.zone))
+        ]
+        understood = understand_value({"edits": edits}, shown)
+        understood.cut = int(reply.cut)
+        yield understood
     if failed and not read:
         raise BadReply("the model's replies hold no `facts`; nothing was marked observed") from failed
 
@@ -240,21 +262,34 @@ def message_by_message(shown: Shown, ask: Ask, config: Config, agent: str) -> It
 # --- what is shown
 
 
-def show(graph: Graph, plan: Plan, session: str, messages: Sequence[Message], config: Config) -> Shown:
-    notes = known(graph, plan, messages, config)
+def show(
+    graph: Graph,
+    plan: Plan,
+    session: str,
+    stood: Mapping[str, str],
+    messages: Sequence[Message],
+    config: Config,
+) -> Shown:
+    """What the Observer is shown of *messages* and, within `previous_observer_tokens`, of what is known."""
+    budget = config.observation.previous_observer_tokens
+    now = "\n".join(f"{key}: {stood[key]}" for key in HINTS if stood.get(key))
+    if budget is not False:
+        now = tokens.clip(now, budget)
+        budget -= tokens.count(now)
+    notes = known(graph, plan, messages, budget)
     return Shown(
         {f"m{n}": (session, m) for n, m in enumerate(messages, 1)},
         {f"n{n}": e for n, e in enumerate(notes, 1)},
         graph.zone,
+        now,
     )
 
 
-def known(graph: Graph, plan: Plan, messages: Sequence[Message], config: Config) -> list[Entry]:
+def known(graph: Graph, plan: Plan, messages: Sequence[Message], budget: int | Literal[False]) -> list[Entry]:
     """
-    The notes these messages may be about, best first, within `previous_observer_tokens`: what this batch has
-    drafted, then what the index finds for each message.
+    The notes these messages may be about, best first, within *budget* tokens: what this batch has drafted,
+    then what the index finds for each message.
     """
-    budget = config.observation.previous_observer_tokens
     now = datetime.fromtimestamp(messages[-1].timestamp / 1000, UTC)
     best: dict[str, tuple[float, Entry]] = {}
     for m in messages:
@@ -283,7 +318,7 @@ def line_of(handle: str, entry: Entry) -> str:
 
 
 def render(shown: Shown) -> str:
-    """The user part of the question: known notes, then the messages, by handle."""
+    """The user part of the question: known notes, how the conversation stood, then the messages, by handle."""
     notes = "\n".join(line_of(h, e) for h, e in shown.notes.items()) or "(none yet)"
     lines, day = [], None
     for handle, (_, m) in shown.messages.items():
@@ -293,7 +328,8 @@ def render(shown: Shown) -> str:
             lines.append(f"\n--- {at:%A %Y-%m-%d} ---")
         lines.append(f"{handle} {at:%H:%M} {label(m)}: {m.text}".rstrip())
         lines += [f"    calls {c.name}({c.arguments[:2000]})" for c in m.calls]
-    return f"# Notes that exist\n\n{notes}\n\n# Messages\n" + "\n".join(lines)
+    now = f"# Now, before these messages\n\n{shown.now}\n\n" if shown.now else ""
+    return f"# Notes that exist\n\n{notes}\n\n{now}# Messages\n" + "\n".join(lines)
 
 
 def label(m: Message) -> str:
@@ -357,7 +393,7 @@ def write(
         if graph.tombstones.messages(m.id for m in messages):  # forgotten while the model was thinking
             hints = {}
         live = {
-            **({k: hints.get(k, "") for k in ("task", "state", "next")} if hints else {}),
+            **hints,
             "last_ms": said,
         }
         if hints:

@@ -60,6 +60,7 @@ SCHEMA: dict[str, Any] = {
 
 EVENT = re.compile(r"\d{4}-\d\d-\d\d(\.\.\d{4}-\d\d-\d\d)?")
 WORD = re.compile(r"[^\W_]{4,}")
+HINTS = ("task", "state", "next")  # how a conversation stands
 LONGEST = 600  # characters of a description; beyond it is no line any more but a model running on
 
 
@@ -70,12 +71,16 @@ class Shown:
     messages: Mapping[str, tuple[str, Message]]
     notes: Mapping[str, Entry]
     zone: tzinfo
+    now: str = ""  # how the conversation stood before them
 
 
 @dataclass(slots=True)
 class Understood:
     edits: list[Edit] = field(default_factory=list)
-    hints: dict[str, str] = field(default_factory=dict)  # task, state, next
+    hints: dict[str, str] = field(
+        default_factory=dict
+    )  # of HINTS; "" clears one, and what is not there stays
+    cut: int = 0  # replies whose end is missing
     dropped: list[str] = field(default_factory=list)  # why, one line per item; no conversation text
 
 
@@ -184,7 +189,7 @@ def understand_value(raw: Mapping[str, Any], shown: Shown) -> Understood:
     now = raw.get("now")
     if isinstance(now, Mapping):
         understood.hints = {
-            k: " ".join(str(now[k]).split())[:LONGEST] for k in ("task", "state", "next") if now.get(k)
+            k: " ".join(str(now[k]).split())[:LONGEST] for k in HINTS if now.get(k) is not None
         }
     return understood
 

@@ -8,8 +8,9 @@ A model that says what it is told to: an OpenAI-compatible server on loopback, f
         assert server.history[0].user == "hello"
 
 A reply is text, a value (sent as its JSON), one of the classes below, or a function from Request to any of
-these. With nothing left to say it answers 404, which nobody retries, so that a call a test did not expect is
-seen. It is a real server on a real socket; what it is not is a judge of what a client should send.
+these; like any server's, it ends at the `max_tokens` of the request. With nothing left to say it answers 404,
+which nobody retries, so that a call a test did not expect is seen. It is a real server on a real socket; what
+it is not is a judge of what a client should send.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -255,11 +256,20 @@ def rendered(reply: Reply, request: Request) -> tuple[int, bytes, dict[str, str]
             say = Say(reply)
         case _:
             say = Say(json.dumps(reply, ensure_ascii=False))
+    say = cut(say, request)
     if request.body.get("stream"):
         return 200, streamed(say, request), {"content-type": "text/event-stream"}
     message = {"role": "assistant", "content": say.text, **say.extra}
     choice = {"index": 0, "message": message, "finish_reason": say.finish}
     return 200, json.dumps(envelope(request, "chat.completion", choice) | usage(say)).encode(), {}
+
+
+def cut(say: Say, request: Request) -> Say:
+    """*say*, ended at the tokens that the request allows, of four characters each."""
+    limit = request.body.get("max_tokens") or request.body.get("max_completion_tokens")
+    if not limit or not say.text or len(say.text) <= 4 * limit:
+        return say
+    return replace(say, text=say.text[: 4 * limit], finish="length", tokens_out=limit)
 
 
 def streamed(say: Say, request: Request) -> bytes:

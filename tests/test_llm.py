@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from openai_server import Drop, Fail, Hang, OpenAIServer, Raw, Say, Slow
 
 from omg.config import Config, Llm
-from omg.errors import BadReply, ConfigError, ModelUnavailable, OverBudget
+from omg.errors import BadReply, ConfigError, CutShort, ModelUnavailable, OverBudget
 from omg.llm import Failure, Ledger, Question, Reply, asker, degenerate, rest, window
 from omg.llm.child import Child, is_strict, quotes
 
@@ -85,7 +86,7 @@ def test_a_reply_comes_back_with_its_cost_and_is_entered(ask, server, tmp_path):
     [request] = server.history
     assert (request.model, request.system, request.user) == ("m", ASKED.system, ASKED.user)
     assert request.key == "sk-of-alice"
-    assert request.body["max_tokens"] == 4000
+    assert request.body["max_tokens"] == 8000
     [line] = lines(tmp_path)
     assert (line["purpose"], line["tokens_in"]) == ("observe", 50)
 
@@ -283,9 +284,41 @@ def test_a_useless_reply_gets_one_more_chance_and_both_are_paid_for(ask, server,
 
 
 def test_a_model_that_only_thought_names_the_option_to_raise(ask, server):
-    server.always(Say("", finish="length"))
-    with pytest.raises(BadReply, match=r"said nothing in 4000 tokens .*max_output_tokens"):
+    server.always(Say("", finish="length", tokens_out=8_000))
+    with pytest.raises(CutShort, match=r"said nothing in 8,000 tokens .*max_output_tokens"):
         ask()(ASKED)
+    assert len(server.history) == 1  # the same again would be paid for the same again
+    with pytest.raises(CutShort, match=r"openai/a: .*; openai/b: "):
+        ask(["openai/a", "openai/b"])(ASKED)
+
+
+def test_no_more_is_asked_for_than_a_model_gives_and_its_window_has_left(ask, server):
+    server.always("x")
+    long = replace(ASKED, user="word " * 3_000)
+    for models, question, settings in (
+        ("openai/gpt-4-turbo", ASKED, {}),  # the table knows that it gives 4,096
+        ("openai/m", long, {"context_window": 8_000}),
+        ("openai/m", long, {"context_window": 5_000}),
+        ("openai/m", ASKED, {"max_output_tokens": 300}),
+    ):
+        ask(models, **settings)(question)
+    asked = [request.body["max_tokens"] for request in server.history]
+    assert asked[0] == 4_096
+    assert 4_900 < asked[1] < 5_000
+    assert asked[2:] == [4_000, 300]
+
+
+def test_a_server_that_refuses_a_long_reply_is_asked_for_a_short_one(ask, server):
+    server.always(lambda request: Fail(400, "max_tokens") if request.body["max_tokens"] > 4_096 else "x")
+    assert ask()(ASKED).text == "x"
+    assert [r.body["max_tokens"] for r in server.history] == [8_000, 4_000]
+
+
+def test_the_ledger_says_which_replies_were_cut(ask, server, tmp_path):
+    server.replies("x " * 100, "whole")
+    one = ask(max_output_tokens=10)
+    assert [one(ASKED).cut, one(ASKED).cut] == [True, False]
+    assert ["cut" in line for line in lines(tmp_path)] == [True, False]
 
 
 def test_the_next_model_is_asked_when_one_fails(ask, server, caplog):

@@ -240,6 +240,16 @@ def test_now_does_not_grow_with_the_loops() -> None:
     assert text.endswith("- and 180 more in [[mocs/moc-open-loops|Open loops]]")
 
 
+def test_plans_long_past_are_on_their_map_and_not_on_now() -> None:
+    days = [TODAY - timedelta(days) for days in (400, 30, 15, 14, 1, -3)]
+    loops = [entry(f"nodes/fact/n{n}", loop="open", event=str(day)) for n, day in enumerate(days)]
+    text = maps.now({}, [*loops, entry("nodes/fact/some-day", loop="open")], TODAY, UTC)
+    assert re.findall(r"nodes/fact/([\w-]+)", text) == ["n3", "n4", "n5", "some-day"]
+    assert "- and 3 more in [[mocs/moc-open-loops|Open loops]]" in text
+    assert "- 3 long past, in [[mocs/moc-open-loops|" in maps.now({}, loops[:3], TODAY, UTC)
+    assert maps.moc(maps.OPEN_LOOPS, loops).count("nodes/fact/n") == 6
+
+
 # --- pages
 
 

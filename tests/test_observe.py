@@ -1,11 +1,13 @@
 """The Observer with a scripted model, through the real litellm: whatever the model says, no turn is lost."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from openai_server import Drop, Fail, Hang
+from openai_server import Drop, Fail, Hang, Say
 
+from omg import events
 from omg.config import Config, Llm, Observation
 from omg.home import Home
 from omg.llm import Child
@@ -112,6 +114,54 @@ def test_a_statement_becomes_a_note_with_its_source(omg, openai_server):
     assert "[[nodes/preference/answer-style" in graph.vault.text("mocs/moc-preferences")
     assert "Deploy the shop" in graph.vault.text("now")
     assert waiting(omg) == 0
+
+
+def test_a_task_that_is_done_is_cleared_and_one_that_is_not_spoken_of_stays(omg, openai_server):
+    def stands():
+        own = omg.find(MAIN).state().sessions[MAIN]
+        return own.task, own.state, own.next
+
+    def hear(said, now):
+        openai_server.replies(json.dumps({"edits": [], "now": now}))
+        say(omg, said)
+        omg.work(force=True)
+
+    hear("Remind Ben of the stand fee.", {"task": "Ask Ben for the fee", "state": "not asked", "next": "Ask"})
+    hear("Nice weather.", {"task": None, "state": "asked"})
+    assert stands() == ("Ask Ben for the fee", "asked", "Ask")
+    hear("More weather.", {})
+    assert stands() == ("Ask Ben for the fee", "asked", "Ask")
+    assert "Ask Ben for the fee" in omg.find(MAIN).vault.text("now")
+    hear("The fee came.", {"task": "", "state": "", "next": ""})
+    assert stands() == ("", "", "")
+    assert "fee" not in omg.find(MAIN).vault.text("now")
+
+
+def test_the_observer_is_shown_how_this_conversation_stood_and_no_other(omg, openai_server):
+    openai_server.replies(reply(task="Book the ferry"), reply(task="Feed the goats"))
+    say(omg, "Book the ferry.")
+    say(omg, "Feed the goats.", session=MAIN + ":thread:goats")
+    omg.work(force=True)
+    openai_server.always(reply())
+    say(omg, "And now?")
+    omg.work(force=True)
+    shown = openai_server.history[-1].user
+    assert "# Now, before these messages\n\ntask: Book the ferry\n" in shown
+    assert "goats" not in shown
+    allowing(omg, 4_000, previous_observer_tokens=0)
+    say(omg, "And tomorrow?")
+    omg.work(force=True)
+    assert "Book the ferry" not in openai_server.history[-1].user
+
+
+def test_the_second_half_of_a_batch_is_shown_how_the_first_one_ended(omg, openai_server):
+    allowing(omg, 8_000, max_tokens_per_batch=500)
+    openai_server.replies(reply(task="Book the ferry"), reply())
+    say(omg, {"role": "user", "content": "The ferry, please. " + "It is a long way. " * 200})
+    omg.work(force=True)
+    first, second = (request.user for request in openai_server.history[:2])
+    assert "Book the ferry" not in first
+    assert "task: Book the ferry" in second
 
 
 def test_notes_of_one_reply_link_to_each_other(omg, openai_server):
@@ -293,6 +343,87 @@ def test_a_fenced_reply_and_a_truncated_one_are_read(omg, openai_server):
     say(omg, "I prefer short checklists and work in Lisbon.")
     omg.work(force=True)
     assert set(notes(omg)) == {"nodes/preference/first", "nodes/preference/answer-style"}
+
+
+def allowing(omg, tokens, **more):
+    """The same home, whose model may say that many tokens at once."""
+    llm = omg.config.llm.model_copy(update={"max_output_tokens": tokens})
+    seen = omg.config.observation.model_copy(update=more)
+    omg.config = omg.config.model_copy(update={"llm": llm, "observation": seen})
+    omg._askers.clear()
+
+
+def each_message(request):
+    """A note for each message that was shown."""
+    said = re.findall(r"(?m)^(m\d+) \d\d:\d\d user: (.*)", request.user)
+    return reply(*(edit(title=text, description=text, sources=[handle]) for handle, text in said))
+
+
+ANIMALS = ("an otter", "a heron", "two goats", "a donkey", "six hens", "one carp", "a parrot", "a snail")
+
+
+def test_a_reply_that_is_cut_short_is_asked_for_again_in_halves_and_loses_no_note(omg, openai_server):
+    allowing(omg, 100)  # two notes
+    openai_server.always(each_message)
+    say(omg, *(f"I keep {animal}." for animal in ANIMALS))
+    (done,) = omg.work(force=True)
+    assert {n.description for n in notes(omg).values()} == {f"I keep {animal}." for animal in ANIMALS}
+    assert [n.sources[0].id for n in notes(omg).values()].count("e1") == 1
+    assert (done.dropped, waiting(omg)) == ([], 0)
+    assert len(openai_server.history) < 10  # all eight; four, two and two; four, two and two
+
+
+def test_of_one_message_whose_reply_is_cut_short_what_is_whole_is_kept_and_it_is_said_so(omg, openai_server):
+    allowing(omg, 100)
+    openai_server.always(reply(*(edit(title=a, description=f"Keeps {a}.") for a in ANIMALS)))
+    say(omg, "I keep a small farm.")
+    (done,) = omg.work(force=True)
+    assert len(notes(omg)) == 2
+    assert done.dropped == ["the end of a reply that was cut short; [llm] max_output_tokens allows more"]
+    end = events.told(omg.folder, 1)[0]
+    assert (end["event"], end["cut"], end["dropped"]) == ("observation_end", 1, 1)
+    assert json.loads((omg.folder / "ledger.jsonl").read_text())["cut"] is True
+
+
+def test_a_model_that_thinks_until_it_is_cut_is_asked_about_less(omg, openai_server):
+    openai_server.always(
+        lambda r: Say("<think>Let me see", finish="length") if "\nm2" in r.user else each_message(r)
+    )
+    say(omg, *(f"I keep {animal}." for animal in ANIMALS[:2]))
+    omg.work(force=True)
+    assert len(notes(omg)) == 2
+    assert len(openai_server.history) == 3
+
+
+def test_a_long_message_whose_reply_is_cut_short_is_read_in_parts(omg, openai_server):
+    allowing(omg, 100)
+    page = "\n".join(
+        f"Box {n} in the cellar holds the winter things of family number {n}." for n in range(120)
+    )
+    seen = set()
+
+    def boxes(request):
+        here = [n for n in range(120) if f"Box {n} " in request.user.partition("# Messages")[2]]
+        if len(here) <= 80:
+            seen.update(here)
+            return reply(edit(type="fact", title=f"Box {here[0]}", description=f"Box {here[0]} and others."))
+        return "{" + " " * 500
+
+    openai_server.always(boxes)
+    say(omg, page)
+    omg.work(force=True)
+    assert len(seen) >= 117  # a part may begin in the middle of a line
+    assert len(notes(omg)) >= 2 and waiting(omg) == 0
+
+
+def test_message_by_message_what_is_whole_of_a_cut_reply_is_kept(omg, openai_server):
+    allowing(omg, 40, style="turnwise")
+    facts = [{"type": "fact", "text": f"The user keeps {a}."} for a in ANIMALS]
+    openai_server.always({"facts": facts})
+    say(omg, "I keep an otter, a heron, two goats, a donkey, six hens, one carp, a parrot and a snail.")
+    omg.work(force=True)
+    assert 0 < len(notes(omg)) < 4
+    assert events.told(omg.folder, 1)[0]["cut"] == 1
 
 
 def test_after_429_the_same_turn_is_asked_again_and_observed_once(omg, openai_server):

@@ -38,6 +38,14 @@ def test_replies_come_in_order_and_then_the_standing_one(openai_server):
     assert [text(ask(openai_server)) for _ in range(4)] == ["one", '{"two": 2}', "olleh", "olleh"]
 
 
+def test_a_reply_ends_at_the_tokens_that_the_request_allows(openai_server):
+    openai_server.always("four" * 10)
+    whole, short = (json.loads(ask(openai_server, max_tokens=n))["choices"][0] for n in (10, 9))
+    assert (whole["message"]["content"], whole["finish_reason"]) == ("four" * 10, "stop")
+    assert (short["message"]["content"], short["finish_reason"]) == ("four" * 9, "length")
+    assert b'"length"' in ask(openai_server, max_completion_tokens=1, stream=True)
+
+
 def test_history_says_what_was_asked(openai_server):
     openai_server.replies("x")
     schema = {"type": "object"}

@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -701,6 +702,38 @@ def test_a_reply_in_fences_or_cut_short_is_followed_as_far_as_it_goes(graph: Gra
     assert not active(graph, SEA)
 
 
+def test_a_night_whose_reply_is_cut_short_asks_again_about_fewer_notes_and_misses_no_pair(
+    graph: Graph,
+) -> None:
+    places = ("sea", "air", "bay", "sun")
+    put(graph, [note(f"nodes/fact/{p}", f"Ines swims in the {p} of Faro.", MONDAY) for p in places])
+    asked: list[list[str]] = []
+
+    def ask(question: Question) -> Reply:
+        shown = re.findall(r"Ines swims in the (\w+) of", question.user)
+        asked.append(shown)
+        if len(shown) > 2:
+            return Reply('{"edits": [', "scripted", 1, 1, cut=True)
+        if set(shown) == {"sea", "sun"}:
+            return saying({"op": "merge", "node": "the sea", "other": "the sun", "why": "x"})(question)
+        return Reply('{"edits": []}', "scripted", 1, 1)
+
+    cycle = night(graph, ask)
+    assert cycle.counts["merged"] == 1 and not cycle.skipped
+    pairs = {frozenset(pair) for pair in asked if len(pair) == 2}
+    assert frozenset(("sea", "sun")) in pairs and len(pairs) >= 4
+    assert active(graph, "nodes/fact/sea") != active(graph, "nodes/fact/sun")
+
+
+@given(st.integers(2, 12))
+def test_smaller_calls_show_every_two_notes_together(size: int) -> None:
+    paths = [str(n) for n in range(size)]
+    fewer = judge.smaller(paths)
+    assert all(len(some) < size for some in fewer)
+    shown = {frozenset(pair) for some in fewer for pair in combinations(some, 2)}
+    assert shown == ({frozenset(pair) for pair in combinations(paths, 2)} if size > 2 else set())
+
+
 @pytest.mark.parametrize("trouble", [ModelUnavailable("it is down"), OverBudget("the cap is reached")])
 def test_a_model_that_goes_away_leaves_its_part_to_the_next_night(graph: Graph, trouble: Exception) -> None:
     plant(graph, pairs=20, targets=0, episodes=20, weeks=2)
@@ -845,6 +878,23 @@ def test_an_empty_unfounded_or_growing_reflection_is_refused_and_not_asked_for_a
     assert len(weekly) == 4
     night(graph, ask, NOW + DAY)
     assert len([q for q in calls if "Week 2 of" in q.user]) == 4
+
+
+def test_a_reflection_that_was_cut_short_is_asked_for_again_and_kept_only_where_none_came_to_its_end(
+    graph: Graph,
+) -> None:
+    week(graph)
+    asked: list[str] = []
+
+    def ask(question: Question) -> Reply:
+        if "# Length" not in question.user:
+            return Reply('{"edits": []}', "scripted", 1, 1)
+        asked.append(question.user)
+        return Reply(long(5 + len(asked)), "scripted", 1, 1, cut=len(asked) == 1)
+
+    assert night(graph, ask).counts["reflections"] == 1
+    assert len(asked) == 2 and "was cut short" in asked[1]
+    assert graph.vault.text(WEEK).count("moved ") >= 7
 
 
 def test_of_a_model_that_cannot_be_brief_the_first_claims_are_kept(graph: Graph) -> None:

@@ -24,15 +24,27 @@ from pathlib import Path
 from typing import Any
 
 from ..config import Config, Llm
-from ..errors import BadReply, ConfigError, ModelError, ModelUnavailable
+from ..errors import BadReply, ConfigError, CutShort, ModelError, ModelUnavailable
 from ..tokens import count
 from .child import Child, spelled
 from .ledger import Ledger, Reply
 
-__all__ = ["Ask", "Asker", "Child", "Ledger", "Question", "Reply", "asker", "degenerate", "window"]
+__all__ = [
+    "Ask",
+    "Asker",
+    "Child",
+    "Ledger",
+    "Question",
+    "Reply",
+    "asker",
+    "degenerate",
+    "reply_to",
+    "window",
+]
 
 log = logging.getLogger(__name__)
 
+SHORT_REPLY = 4_000  # tokens that every model allows
 LONGEST_PAUSE_S = 60.0  # who asks us to wait longer than this is not waited for
 
 
@@ -63,8 +75,8 @@ class Asker:
     """
     An Ask: each of *models* in turn, each as often as `[llm] attempts` says.
 
-    Raises OverBudget before a call that today's cap forbids, BadReply if all that came was empty or looping,
-    else ModelUnavailable. One thread at a time is served; `close` from another one ends its waiting.
+    Raises OverBudget before a call that today's cap forbids, CutShort if every reply reached its limit unsaid,
+    BadReply if all that came was empty or looping, else ModelUnavailable. One thread at a time is served; `close` from another one ends its waiting.
     """
 
     def __init__(
@@ -78,7 +90,7 @@ class Asker:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.models = tuple(models)
-        self._llm = config.llm
+        self._config, self._llm = config, config.llm
         self._ledger = ledger
         self._gateway = gateway
         self._child = child or Child()
@@ -98,7 +110,8 @@ class Asker:
                 failed.append(e)
         if len(failed) == 1:
             raise failed[0]
-        kind = BadReply if all(isinstance(e, BadReply) for e in failed) else ModelUnavailable
+        kinds = (CutShort, BadReply, ModelUnavailable)
+        kind = next((k for k in kinds if all(isinstance(e, k) for e in failed)), ModelUnavailable)
         raise kind("; ".join(map(str, failed))) from failed[-1]
 
     def close(self) -> None:
@@ -121,7 +134,12 @@ class Asker:
             self._ledger.check(self._now())
             came = self._try(model, question)
             if isinstance(came, Reply):
-                if (fault := faulty(came, self._llm)) is None:
+                if not came.text and came.cut:  # asked the same again, it would hardly think less
+                    raise CutShort(
+                        f"{model}: said nothing in {came.tokens_out:,} tokens (models that reason at length do "
+                        "that); raise [llm] max_output_tokens"
+                    )
+                if (fault := faulty(came)) is None:
                     return came
                 useless += 1
                 if useless > 1 or tries >= self._llm.attempts:
@@ -141,7 +159,7 @@ class Asker:
             plain = model in self._plain
             came = self._ask_child(model, question, plain)
             if isinstance(came, Failure) and came.status in (400, 422) and not plain:
-                # Some servers refuse a schema, some a temperature, and not all say which.
+                # Some servers refuse a schema, some a temperature, some a long reply, and not all say which.
                 came = self._ask_child(model, question, plain=True)
                 if isinstance(came, Reply):
                     self._plain.add(model)
@@ -161,6 +179,7 @@ class Asker:
 
     def _ask_child(self, model: str, question: Question, plain: bool) -> Reply | Failure:
         llm = self._llm
+        room = reply_tokens(model, question, self._config)
         # Without an api_base the key is the first model's: another provider must not be shown it.
         key = llm.api_key if llm.api_base or model == self.models[0] else ""
         answer = self._child.call(
@@ -172,7 +191,7 @@ class Asker:
                 "schema": question.schema,
                 "json_schema": False if plain else llm.json_schema,
                 "plain": plain,
-                "max_tokens": llm.max_output_tokens,
+                "max_tokens": min(room, SHORT_REPLY) if plain else room,
                 "timeout_s": llm.timeout_s,
                 "api_base": llm.api_base,
                 "api_key": key,
@@ -201,6 +220,14 @@ def asker(
     if not models or "offline" in models or not all(models):
         raise ConfigError(f"model = {models}: name a LiteLLM model or `gateway`; `offline` is never asked")
     return Asker(config, models, ledger, gateway=gateway, child=child, now=now)
+
+
+def reply_to(ask: Ask, question: Question) -> Reply:
+    """What *ask* says, for one who asks about less where a reply was cut: empty, where it was cut before its first word."""
+    try:
+        return ask(question)
+    except CutShort:
+        return Reply("", "", 0, 0, cut=True)
 
 
 def rest(failure: Failure, tries: int, llm: Llm) -> float | None:
@@ -234,13 +261,8 @@ def told(failure: Failure, tries: int, llm: Llm) -> str:
     return f"{happened}{after} ({code}{failure.why}); {remedy}"
 
 
-def faulty(reply: Reply, llm: Llm) -> str | None:
+def faulty(reply: Reply) -> str | None:
     """Why *reply* is of no use to anyone; None if it may be."""
-    if not reply.text and reply.cut:
-        return (
-            f"said nothing in {llm.max_output_tokens} tokens (models that reason at length do that); "
-            "raise [llm] max_output_tokens"
-        )
     if not reply.text:
         return "sent an empty reply; if it goes on, name another model"
     if degenerate(reply.text):
@@ -307,24 +329,36 @@ def window(model: str, config: Config) -> int:
     From the configuration, else from the table that LiteLLM carries (read as a file: no import). Unknown:
     8,192 for a server of one's own, a common default there, and 32,000 for any other, less than most have.
     """
-    known = config.llm.context_window or window_in_table(model)
+    known = config.llm.context_window or in_table(model)[0]
     return known or (8_192 if config.llm.api_base else 32_000)
 
 
+def reply_tokens(model: str, question: Question, config: Config) -> int:
+    """Tokens that a reply of *model* may have: as many as it gives, and as its window leaves beside *question*."""
+    wanted = config.llm.max_output_tokens
+    left = window(model, config) - count(question.system + question.user)
+    # A window that is not known is guessed low: below what every model allows, only the table and the user go.
+    return min(wanted, in_table(model)[1] or wanted, max(left, SHORT_REPLY))
+
+
 @functools.lru_cache(maxsize=64)
-def window_in_table(model: str) -> int | None:
+def in_table(model: str) -> tuple[int | None, int | None]:
+    """Tokens that *model* takes in, and that it gives; None where the table does not know."""
     spec = importlib.util.find_spec("litellm")
     if spec is None or not spec.submodule_search_locations:
-        return None
+        return None, None
     file = Path(spec.submodule_search_locations[0]) / "model_prices_and_context_window_backup.json"
     try:
         table = json.loads(file.read_bytes())
     except (OSError, ValueError):
-        return None
+        return None, None
     name = model
     while name:  # `openrouter/anthropic/x` is there as itself, or as `anthropic/x`, or as `x`
         if entry := table.get(name):
-            tokens = entry.get("max_input_tokens") or entry.get("max_tokens")
-            return int(tokens) if tokens else None
+            takes, gives = (
+                entry.get("max_input_tokens") or entry.get("max_tokens"),
+                entry.get("max_output_tokens"),
+            )
+            return int(takes) if takes else None, int(gives) if gives else None
         name = name.partition("/")[2]
-    return None
+    return None, None

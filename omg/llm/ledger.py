@@ -33,7 +33,7 @@ class Reply:
     tokens_in: int
     tokens_out: int
     usd: float = 0.0
-    cut: bool = False  # it ended because it had reached [llm] max_output_tokens
+    cut: bool = False  # it ended because it had reached the tokens it may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,7 @@ class Ledger:
             "tokens_in": reply.tokens_in,
             "tokens_out": reply.tokens_out,
             "usd": round(reply.usd, 6),
+            **({"cut": True} if reply.cut else {}),
         }
         self.file.parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)

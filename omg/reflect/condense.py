@@ -212,7 +212,8 @@ def persist(period: Period, nodes: Sequence[Node], ask: Ask, system: str, agent:
     After Mastra's compression ladder, with three differences: the target stands in the question, a retry is
     shown what was too long, and nothing that grew is ever taken: of a reply that did, the first claims, which matter
     most, as far as they are shorter than the notes. None: no reply was of use, and the same question
-    would hardly get a better one. Raises BadReply if there was no reply at all, which may be different tomorrow.
+    would hardly get a better one. A reply that was cut short was too long; what is whole of it counts where none
+    came to its end. Raises BadReply if there was no reply at all, which may be different tomorrow.
     """
     shown = {f"e{n}": node for n, node in enumerate(nodes, 1)}
     text = "\n".join(shown_as(handle, node) for handle, node in shown.items())
@@ -220,6 +221,7 @@ def persist(period: Period, nodes: Sequence[Node], ask: Ask, system: str, agent:
     target = min(LONGEST, int(whole * SHARE))
     best, before = None, ""  # type: Reflection | None, str
     grown: list[Reflection] = []
+    unended: list[Reflection] = []
     silent: list[BadReply] = []
     for step in LADDER:
         length = f"Stay below {target} tokens in all, about {target * 3 // 4} words. {step}".strip()
@@ -231,9 +233,14 @@ def persist(period: Period, nodes: Sequence[Node], ask: Ask, system: str, agent:
             continue
         try:
             found = understand(reply.text, shown)
-        except BadReply:
+        except BadReply as e:
+            silent += [e] * reply.cut
             continue
         size = found.tokens
+        if reply.cut:
+            unended.append(found)
+            before = "\n\nYour last answer was far too long: it was cut short."
+            continue
         if size < target:
             return found
         if size < whole and (best is None or size < best.tokens):
@@ -243,7 +250,8 @@ def persist(period: Period, nodes: Sequence[Node], ask: Ask, system: str, agent:
         before = f"\n\n# Your last answer, which had {size} tokens\n\n{found.description}\n{lines}"
     if len(silent) == len(LADDER):
         raise silent[-1]
-    return best or next(filter(None, (cut(g, whole) for g in grown)), None)
+    unended = [found for found in unended if found.tokens < whole]
+    return best or next((s for s in (*(cut(g, whole) for g in grown), *unended) if s), None)
 
 
 def cut(found: Reflection, limit: int) -> Reflection | None:

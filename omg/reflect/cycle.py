@@ -24,7 +24,7 @@ from ..edit import Plan
 from ..errors import BadReply, ModelError, OmgError
 from ..graph import Graph
 from ..index import Entry
-from ..llm import Ask, Question
+from ..llm import Ask, Question, reply_to
 from ..llm.ledger import Reply
 from ..node import TYPES, Node
 from ..receipt import Outcome, Receipt
@@ -175,12 +175,10 @@ class Work:
         calls = judge.calls({path: list(near) for path, near in self.kin.items()})
         self.all += len(calls)
         for n, paths in enumerate(calls):
-            active = [p for p in paths if self.ground.node(p).status == "active"]
             try:
-                if len(active) > 1:
-                    self.compare_some(court, active)
+                self.compare_some(court, paths)
             except BadReply as e:
-                self.cycle.skipped.append(f"{len(active)} notes that resemble each other: {e}")
+                self.cycle.skipped.append(f"{len(paths)} notes that resemble each other: {e}")
                 continue
             except ModelError as e:
                 self.stop(f"{len(calls) - n} groups of notes that resemble each other", e)
@@ -190,11 +188,21 @@ class Work:
             self.heard.asked |= {p for p in paths if p in self.kin}
 
     def compare_some(self, court: judge.Court, paths: list[str]) -> None:
+        """Ask about those of *paths* that are active; fewer at a time, where the reply was cut short."""
         assert self.ask is not None
+        paths = [p for p in paths if self.ground.node(p).status == "active"]
+        if len(paths) < 2:
+            return
         shown = {f"n{n}": path for n, path in enumerate(paths, 1)}
         user = judge.question({handle: self.ground.node(path) for handle, path in shown.items()})
         system = instructions("reflect-notes", self.config)
-        reply = self.ask(Question(system, user, judge.SCHEMA, "reflect", self.graph.identity.agent))
+        reply = reply_to(self.ask, Question(system, user, judge.SCHEMA, "reflect", self.graph.identity.agent))
+        if reply.cut and (fewer := judge.smaller(paths)):
+            for some in fewer:
+                self.compare_some(court, some)
+            return
+        if reply.cut:
+            self.cycle.skipped.append("the end of a reply about two notes, which was cut short")
         judge.follow(court, shown, reply.text)
         self.heard.calls.append((shown, reply.text))
         self.heard.shown |= {path: self.plan.draft(path).before or "" for path in paths}

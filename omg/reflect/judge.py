@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import combinations
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
@@ -130,6 +131,12 @@ def calls(kin: Mapping[str, Sequence[str]]) -> list[list[str]]:
                 found[n].append(w)
                 places.setdefault(w, []).append(n)
     return found
+
+
+def smaller(paths: Sequence[str]) -> list[list[str]]:
+    """Calls that together show each two of *paths*, and two thirds of them each; none for a pair."""
+    thirds = [paths[n::3] for n in range(3)]
+    return [[*a, *b] for a, b in combinations(thirds, 2)] if len(paths) > 2 else []
 
 
 def question(shown: Mapping[str, Node]) -> str:

@@ -3,7 +3,7 @@ What was said between two ends of the agent, cleaned.
 
 - `read_drop` a spool file (of hooks/index.js or importer.py) → a Turn: the one place that parses drops
 - `clean`     the gateway's entries → Messages: no injection, no wrappers, no turns of its own, no secrets
-- `pieces`    safe cuts: a tool call stays with its result
+- `pieces`    safe cuts: a tool call stays with its result; `halves` where a piece was too much
 - `to_json/from_json` for a pending turn, `message_to_json/message_from_json` for a line of the archive
 
 No I/O and no opinion about what is worth remembering. Its one rule: a secret is out of a text before anything
@@ -43,6 +43,7 @@ COMMAND = re.compile(r"\s*/omg(?:\s|$)", re.IGNORECASE)
 INJECTED = "gateway-injected"  # the "model" of what the gateway itself says; of an aborted answer, too
 TOOL_CHARS = 4_000  # of a tool's result; the archive is no place for the rest, and the transcript has it
 ARGUMENT_CHARS = 2_000
+SMALLEST = 1_000  # tokens: what a model cannot answer of these, it cannot of fewer
 FRAME_TOKENS = 4  # role and separators, for each message
 
 
@@ -387,6 +388,18 @@ def pieces(messages: Sequence[Message], budget_tokens: int) -> list[tuple[Messag
             current += part
             used += cost
     return [*done, tuple(current)] if current else done
+
+
+def halves(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
+    """
+    *messages* in two or three pieces of half their tokens; in one, if they cannot be cut.
+
+    A message, or a call and its result, is not cut where it fits into SMALLEST tokens.
+    """
+    units = [sum(m.tokens for m in unit) for unit in _units(messages)]
+    found = pieces(messages, max(-(-sum(units) // 2), min(max(units, default=0), SMALLEST)))
+    # A long call stands before each part of its result: where that leaves nothing smaller, it is one piece.
+    return found if all(sum(m.tokens for m in part) < sum(units) for part in found) else [tuple(messages)]
 
 
 def _answers(messages: Sequence[Message]) -> dict[int, tuple[int, Call]]:
