@@ -8,7 +8,7 @@ All that belongs to one identity: its vault, its index, and what cannot be deriv
         archive/YYYY-MM.jsonl   messages observed, kept
         receipts/          the journal (receipt.py)
         tombstones.jsonl   what was forgotten, as salted hashes
-        written.jsonl      hashes of the bytes we wrote (vault.py)
+        written.jsonl      hashes of what we wrote, whole and in parts (vault.py)
         state.json         session hints, activation snapshots: of the SESSIONS_KEPT that were last live
         uses.jsonl         how often notes were of use (uses.py)
         damaged/           what of these could not be read (damaged.py)

@@ -137,6 +137,8 @@ def one(home: Home, graph: Graph, since: dt.date | None, dry_run: bool, progress
         refresh=lambda: home.refresh(graph),
     )
     if not dry_run:
+        with graph.lock():
+            graph.vault.mark()
         graph.uses.keep({entry.id for entry in graph.index.entries(status=None)})
     log.info("%s: reflected: %s; %d calls", graph.identity.key, cycle.headline, cycle.calls)
     for why in cycle.refused:

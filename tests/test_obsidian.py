@@ -109,6 +109,18 @@ def test_a_home_from_before_there_were_marks_knows_its_notes_however_their_heads
         assert not vault.ours(saved(vault.text(path), {"priority": "low"}).encode()), path
 
 
+def test_after_a_night_an_older_homes_notes_have_properties_of_a_person_too(
+    which: Home, graph: Graph
+) -> None:
+    lines = [json.loads(line) for line in (graph.folder / "written.jsonl").read_text().splitlines()]
+    old = "".join(json.dumps({"path": e["path"], "hash": e["hash"]}) + "\n" for e in lines)
+    (graph.folder / "written.jsonl").write_text(old)
+    data = saved(graph.vault.text(TEA), {"priority": "high"}).encode()
+    assert not graph.vault.ours(data)
+    nightly.one(which, graph, None, False, lambda done, all: None)
+    assert graph.vault.ours(data) and graph.vault.theirs(data) == {"priority"}
+
+
 @pytest.mark.parametrize(
     ("edit", "property"),
     [

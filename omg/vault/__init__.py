@@ -246,6 +246,14 @@ class Vault:
         """What is at *path* is a person's, though we wrote it there: their words, and a line of ours."""
         self._written.note(path, None)
 
+    def mark(self) -> None:
+        """Note the parts of what an older version wrote, where it stands untouched. The caller holds the lock."""
+        for path, hash in self._written.unmarked():
+            with suppress(BadNode, OutsideVault):
+                data = self.bytes(path)
+                if data is not None and digest(data) == hash:
+                    self._written.note(path, self._record(data, None))
+
     def compact(self) -> None:
         """Forget the names of notes that are gone."""
         self._written.compact()

@@ -74,6 +74,12 @@ class Written:
             self._refresh()
             return self._records.get(path)
 
+    def unmarked(self) -> list[tuple[str, str]]:
+        """Path and hash of what is known by its bytes alone."""
+        with self._reading:
+            self._refresh()
+            return [(path, record.hash) for path, record in self._records.items() if not record.parts]
+
     def find(self, key: str) -> Record | None:
         """What we wrote of that hash, or last to the note whose id has that mark."""
         with self._reading:
