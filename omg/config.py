@@ -409,7 +409,10 @@ def enter(home: Path, table: str, key: str, value: str | list[str] | None) -> No
         raise ConfigError(f"{file}: enter this by hand, under [{table}]: {line}") from None
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     whole = file.with_name(f".omg.toml.{os.getpid()}")
-    whole.write_text(text, encoding="utf-8")
+    mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
+    with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as f:
+        os.fchmod(f.fileno(), mode)
+        f.write(text)
     whole.replace(file)
 
 

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 LONGEST = 4_000  # chars of a text that are looked at. MiniLM reads 256 tokens; the table pads to the longest
-BATCH = 32  # texts; MiniLM's peak memory stays near 730 MB (PEERS.md §5)
+BATCH = 8  # texts at once. Of 32 long ones MiniLM's working memory is 160 MB, of 8 40 MB, and no slower
+QUESTION_S = (
+    0.1  # how long a single text waits for its turn: a prompt has 150 ms, and words find notes as well
+)
 
 
 class Embedder(Protocol):
@@ -49,7 +52,10 @@ class Model:
     """
     An Embedder that loads itself at the first text; several threads may call it at once.
 
-    *load* gives a function from texts to raw vectors. If it fails, every call raises ModelUnavailable.
+    At most two encode: one a question, which is a single text, one a batch, for which no question waits. More at once
+    are no faster, and each has working memory of its own: 64 of them took 500 MB. *load* gives a function from
+    texts to raw vectors. If it fails, every call raises ModelUnavailable; so does a question that had to wait
+    for QUESTION_S.
     """
 
     def __init__(self, id: str, load: Callable[[], Callable[[list[str]], Any]]) -> None:
@@ -57,7 +63,7 @@ class Model:
         self._load = load
         self._encode: Callable[[list[str]], Any] | None = None
         self._broken: Exception | None = None
-        self._loading = threading.Lock()
+        self._loading, self._one, self._many = threading.Lock(), threading.Lock(), threading.Lock()
 
     @functools.cached_property
     def dim(self) -> int:
@@ -71,7 +77,13 @@ class Model:
             return np.empty((0, self.dim), dtype=np.float32)
         # A lone surrogate, half of an emoji that someone cut, is more than the tokenizers bear.
         clean = [text[:LONGEST].encode("utf-8", "replace").decode() for text in texts]
-        vectors = np.asarray(encode(clean), dtype=np.float32)
+        turn, patience_s = (self._one, QUESTION_S) if len(clean) == 1 else (self._many, -1)
+        if not turn.acquire(timeout=patience_s):
+            raise ModelUnavailable(f"{self.id} is busy with other questions; ask again")
+        try:
+            vectors = np.asarray(encode(clean), dtype=np.float32)
+        finally:
+            turn.release()
         length = np.linalg.norm(vectors, axis=1, keepdims=True)
         return (vectors / np.where(length > 0, length, 1)).astype(np.float32)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -22,7 +24,7 @@ from planted import Scripted, graph_of, home_at, plant
 
 from omg.client import UnixConnection, ask_daemon
 from omg.daemon.gateway import GatewayModel, kind
-from omg.daemon.server import Server
+from omg.daemon.server import AT_ONCE, Server
 from omg.errors import ModelUnavailable, OmgError
 from omg.graph import flock
 from omg.llm import Question
@@ -510,3 +512,57 @@ def test_enough_change_reflects_once_in_the_background_and_no_turn_waits_for_it(
     daemon.remembered("I prefer green ink.")  # a turn later
     assert len(nights("reflection_start")) == len(nights("reflection_end")) == 1
     assert nights("reflection_end")[0]["superseded"] == 2 and not nights("reflection_failed")
+
+
+def test_of_five_hundred_connections_at_once_each_is_answered_or_refused_and_the_next_is_answered(
+    home: Path,
+) -> None:
+    home.mkdir(parents=True, exist_ok=True)
+    inside, most = [0], [0]
+    guard, go = threading.Lock(), threading.Event()
+
+    def slow(_: Any) -> dict[str, Any]:
+        with guard:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+        go.wait(30)
+        with guard:
+            inside[0] -= 1
+        return {}
+
+    with Server(home, {"/slow": slow, "/quick": lambda _: {"ok": True}}) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        lines = [socket.socket(socket.AF_UNIX) for _ in range(500)]
+        ends: list[int] = []
+        for line in lines:
+            line.settimeout(20)
+            while True:
+                try:
+                    line.connect(str(home / "omg.sock"))
+                    break
+                except BlockingIOError:  # as many wait to be let in as may
+                    time.sleep(0.005)
+            with contextlib.suppress(BrokenPipeError):  # refused already
+                line.sendall(
+                    b"POST /slow HTTP/1.1\r\nhost: omg\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}"
+                )
+        eventually(lambda: inside[0] == AT_ONCE, 20)
+        with pytest.raises(OmgError, match="busy: 128 connections are open already; ask again"):
+            ask_daemon(home, "/quick", {}, timeout_s=10)
+        go.set()
+        for line in lines:
+            with contextlib.suppress(ConnectionResetError):
+                ends.append(int((line.recv(4096) or b"HTTP/1.1 503").split()[1]))
+            line.close()
+        assert most[0] == AT_ONCE == ends.count(200)
+        assert set(ends) == {200, 503}
+        eventually(lambda: inside[0] == 0, 10)
+        eventually(lambda: answered(home), 10)
+        server.shutdown()
+
+
+def answered(home: Path) -> bool:
+    try:
+        return ask_daemon(home, "/quick", {}, timeout_s=10) == {"ok": True}
+    except OmgError:
+        return False

@@ -167,6 +167,40 @@ def test_a_model_that_cannot_be_loaded_says_so_each_time_and_tries_once():
     assert tried == [1]
 
 
+def test_however_many_ask_at_once_one_question_and_one_batch_are_read_and_the_rest_does_without():
+    """Each that encodes has working memory of its own: 64 questions at once took 500 MB more."""
+    inside, most, guard, go = [0], [0], threading.Lock(), threading.Event()
+
+    def encode(texts):
+        with guard:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+        go.wait(10)
+        with guard:
+            inside[0] -= 1
+        return np.ones((len(texts), 4))
+
+    model = embed.Model("test/slow", lambda: encode)
+    ends = []
+
+    def ask(texts):
+        try:
+            ends.append(len(model(texts)))
+        except ModelUnavailable as e:
+            ends.append(str(e))
+
+    threads = [threading.Thread(target=ask, args=(["q"] if n % 8 else ["a", "b"],)) for n in range(32)]
+    for thread in threads:
+        thread.start()
+    while sum("busy" in str(end) for end in list(ends)) < 27:  # all questions but the one that is being read
+        go.wait(0.01)
+    assert most[0] == 2
+    go.set()
+    for thread in threads:
+        thread.join(10)
+    assert sorted(end for end in ends if end in (1, 2)) == [1, 2, 2, 2, 2]
+
+
 def test_having_an_embedder_loads_nothing():
     code = """if True:
         import sys, omg.embed

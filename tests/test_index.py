@@ -21,7 +21,7 @@ from omg.errors import NotFound
 from omg.index import Index
 from omg.index.filing import HOMES
 from omg.index.names import key
-from omg.index.store import Store
+from omg.index.store import POOLED, Store
 from omg.node import TYPES, Node, Source, parse, render
 from omg.turn import Message, message_to_json
 from omg.vault import Vault
@@ -895,6 +895,16 @@ def test_many_that_begin_at_once_make_one_index_and_keep_what_each_wrote(tmp_pat
         assert wrong == []
         with contextlib.closing(sqlite3.connect(file)) as db:
             assert db.execute("select count(*) from meta where key like 'by %'").fetchone() == (8,)
+
+
+def test_after_a_rush_of_readers_few_stay_open(tmp_path):
+    store = Store(tmp_path / "index.db")
+    with contextlib.ExitStack() as rush:
+        for _ in range(40):
+            rush.enter_context(store.read())
+        assert store._pool.qsize() == 0
+    assert store._pool.qsize() == POOLED
+    store.close()
 
 
 def test_two_that_meet_the_same_damage_replace_it_once(tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 import sqlite3
 import sys
@@ -39,6 +40,9 @@ PROBLEMS = 20  # of a file named one by one; all of them are counted
 
 def main() -> None:
     """The entry point: an OmgError becomes one line and exit code 1."""
+    os.umask(
+        0o077
+    )  # keys and a person's words: what is made from here on is theirs alone, whatever the shell says
     logging.basicConfig(level=logging.WARNING, format="omg: %(message)s")
     try:
         app()

@@ -13,6 +13,7 @@ import logging
 import os
 import socketserver
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -28,7 +29,17 @@ Answer = Callable[[dict[str, Any]], Mapping[str, Any]]
 Lost = Callable[[Mapping[str, Any]], None]
 
 BODY_BYTES = 4_000_000
+AT_ONCE = 128  # connections that are listened to; the gateway has few, and each is a thread and its memory
 SILENT_S = 60  # a client that sends nothing for so long is hung up on; none of ours ever waits before it asks
+
+BUSY = json.dumps({"error": f"busy: {AT_ONCE} connections are open already; ask again"}).encode()
+REFUSED = (
+    b"HTTP/1.1 503 Busy\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s"
+    % (
+        len(BUSY),
+        BUSY,
+    )
+)
 
 
 class Server(socketserver.ThreadingUnixStreamServer):
@@ -47,11 +58,29 @@ class Server(socketserver.ThreadingUnixStreamServer):
         # A socket that is there was left by a crash: who opens one holds the home's lock, so nobody listens.
         socket.unlink(missing_ok=True)
         self.answers, self.lost = answers, lost
+        self._room = threading.BoundedSemaphore(AT_ONCE)
         mask = os.umask(0o177)
         try:
             super().__init__(str(socket), Handler)
         finally:
             os.umask(mask)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A thread for the connection; one too many is told so at once."""
+        if self._room.acquire(blocking=False):
+            return super().process_request(request, client_address)
+        try:
+            request.setblocking(False)
+            request.send(REFUSED)
+        except OSError as e:
+            log.debug("a client went away: %s", type(e).__name__)
+        self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         log.debug("a client went away: %s", type(sys.exc_info()[1]).__name__)

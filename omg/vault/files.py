@@ -67,14 +67,14 @@ def put(file: Path, data: bytes, was: bytes | None, mode: int | None = None) -> 
     """
     Make *data* the content of *file*: a reader, or a crash, sees what was or what is. Raises Stale.
 
-    A file that is there keeps its mode; *mode* is for a new one.
+    A file that is there keeps its mode; *mode* is for a new one, which is its owner's alone otherwise.
     """
     missing = list(takewhile(lambda folder: not folder.exists(), file.parents))
     tmp = file.with_name(f".omg-{secrets.token_hex(4)}.tmp")
     try:
         for folder in reversed(missing):
             folder.mkdir(exist_ok=True)
-        with os.fdopen(os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as f:
+        with os.fdopen(os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
             with suppress(FileNotFoundError):
                 mode = stat.S_IMODE(file.stat().st_mode)
             if mode is not None:
