@@ -1,5 +1,6 @@
 # make demo   set everything up, then remember the sample conversation: no key, no network beyond the installs
 # make test   set everything up, then run the tests
+# make trust  many people at once, stalls, secrets: the long forms, with their figures (up to 8 minutes)
 # make check  style, types, generated docs
 PYTHON ?= python3
 VENV   ?= .venv
@@ -7,7 +8,7 @@ BIN    := $(VENV)/bin
 CACHE  ?= $(CURDIR)/.openclaw
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-hooks test-gateway check docs clean
+.PHONY: demo test trust test-hooks test-gateway check docs clean
 
 $(VENV)/.core: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +52,10 @@ test-hooks: $(VENV)/.dev
 test-gateway: $(VENV)/.dev $(CACHE)/.ready
 	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest -n 2 --dist loadfile tests/gateway -m gateway --deselect tests/gateway/test_main_scenario.py \
 		|| OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests/gateway -m gateway $(AGAIN)
+
+trust: $(VENV)/.dev
+	OMG_TRUST=full $(BIN)/python -m pytest -s -p no:cacheprovider tests/test_trust.py $(wildcard tests/test_stalls.py) tests/test_redact.py tests/test_security_page.py \
+		tests/test_daemon.py::test_of_five_hundred_connections_at_once_each_is_answered_or_refused_and_the_next_is_answered
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
