@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""
+A long time in a short one: many people's turns through the real path, and what is left that grows with them.
+
+    python bench/soak.py [--turns 5000] [--identities 50] [--in-turn 0] [--json]
+
+Each identity has a turn a day: its prompt is given its slice, what was said is dropped, taken in and observed by the
+rules when the conversation rests. At each tenth of the way: bytes by what they are (the index is made of
+archive and notes; `written` is a line a write and a use, made short beyond a thousand more than there are notes, and logs are
+begun anew beyond 5 MB: both are bounded, and small beside), descriptors, and what a prompt costs. A day passes for the files as well.
+`--in-turn N`: then N identities are served a prompt each, one after the other, as after a day of strangers.
+
+One JSON object on the last line with --json. `kept`: receipts and the rest at the end, to half way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from omg import embed, inject
+from omg.config import Config, Observation, Time
+from omg.home import Home
+from omg.importer import spool
+
+START = datetime(2026, 3, 1, 9, tzinfo=UTC)
+DAY_S = 86_400
+THINGS = "lamp kayak garden invoice train piano recipe bicycle garage novel".split()
+WAYS = (
+    "I prefer the {} in the morning, number {}.",
+    "We decided to move the {} because of shelf {}.",
+    "I bought a {} for {} euros.",
+    "My sister likes the {} of house {}.",
+    "I will repair the {} with part {}.",
+)
+
+
+def key(n: int) -> str:
+    return f"agent:main:telegram:direct:{n}"
+
+
+def said(person: int, day: int) -> str:
+    return WAYS[(person + day) % len(WAYS)].format(
+        THINGS[(person * 3 + day) % len(THINGS)], person * 100 + day
+    )
+
+
+def live(home: Home, clock: list[datetime], turns: int, identities: int) -> list[dict[str, Any]]:
+    """A row for each tenth."""
+    rows: list[dict[str, Any]] = []
+    days, waits = max(1, turns // identities), list[float]()
+    for day in range(days):
+        clock[0] = START + timedelta(days=day)
+        for person in range(identities):
+            waits.append(prompt(home, person, f"What of the {THINGS[day % len(THINGS)]}?", clock[0]))
+            drop(home, person, day, clock[0])
+        home.take_in()
+        clock[0] += timedelta(hours=1)  # the conversations rest
+        home.work()
+        for graph in home.graphs():
+            home.refresh(graph)  # as the daemon's tick
+        pass_a_day(home.folder)
+        if (day + 1) * 10 // days > day * 10 // days:
+            rows.append(row(home, (day + 1) * identities, waits))
+            waits = []
+    return rows
+
+
+def prompt(home: Home, person: int, text: str, now: datetime) -> float:
+    """CPU milliseconds until it has its memory: those of the clock depend on what else the machine does."""
+    who = home.identity_of(key(person), channel="telegram", sender=str(person))
+    assert who is not None
+    graph = home.graph(who)
+    started = time.thread_time()
+    inject.slice_for(graph, text, key(person), now, home.config)
+    return (time.thread_time() - started) * 1000
+
+
+def drop(home: Home, person: int, day: int, now: datetime) -> None:
+    at = round(now.timestamp() * 1000)
+    messages = [("user", said(person, day)), ("assistant", "Noted.")]
+    entries = [
+        {"entryId": f"{person}-{day}-{n}", "message": {"role": role, "content": text, "timestamp": at + n}}
+        for n, (role, text) in enumerate(messages)
+    ]
+    body = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": key(person), "entries": entries}
+    body |= {"channel": "telegram", "senderId": str(person)}
+    spool(home.folder / "spool", f"{at:015d}-{person}", json.dumps(body).encode())
+
+
+def pass_a_day(home: Path) -> None:
+    for file in home.glob("graphs/*/receipts/*.json"):
+        then = file.stat().st_mtime - DAY_S
+        os.utime(file, (then, then))
+
+
+def row(home: Home, turns: int, waits: list[float]) -> dict[str, Any]:
+    sizes = dict.fromkeys(("archive", "notes", "index", "receipts", "written", "logs", "rest"), 0)
+    for file in home.folder.rglob("*"):
+        if file.is_file():
+            sizes[kind(file.relative_to(home.folder))] += file.stat().st_size
+    waits = sorted(waits)
+    return {
+        "turns": turns,
+        **{f"{name}_kb": round(size / 1000) for name, size in sizes.items()},
+        "descriptors": descriptors(),
+        "prompt_cpu_ms_p50": round(median(waits), 2),
+        "prompt_cpu_ms_p95": round(waits[int(len(waits) * 0.95)], 2),
+    }
+
+
+def kind(file: Path) -> str:
+    below = file.parts[2:]  # graphs/<graph>/…
+    if below[:1] in (("archive",), ("vault",)):
+        return "archive" if below[0] == "archive" else "notes"
+    if below[:1] == ("receipts",):
+        return "receipts"
+    names = {"index.db": "index", "written.": "written", "uses.": "written", "events": "logs"}
+    return next((kind for name, kind in names.items() if file.name.startswith(name)), "rest")
+
+
+def in_turn(home: Home, identities: int) -> list[dict[str, Any]]:
+    """Strangers, one after the other: descriptors at each tenth."""
+    rows, waits = [], list[float]()
+    for n in range(identities):
+        waits.append(prompt(home, 1_000_000 + n, "What do you know of me?", home.clock()))
+        if (n + 1) * 10 // identities > n * 10 // identities:
+            wait = round(median(waits), 2)
+            rows.append({"identities": n + 1, "descriptors": descriptors(), "prompt_cpu_ms_p50": wait})
+            waits = []
+    return rows
+
+
+def descriptors() -> int | None:
+    """Open files of this process; None where nobody can say."""
+    here = Path("/proc/self/fd")
+    return sum(1 for _ in here.iterdir()) if here.is_dir() else None
+
+
+def beyond(row: dict[str, Any]) -> int:
+    return int(row["receipts_kb"] + row["rest_kb"])
+
+
+def main() -> None:
+    args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    args.add_argument("--turns", type=int, default=5_000)
+    args.add_argument("--identities", type=int, default=50)
+    args.add_argument("--in-turn", type=int, default=0, metavar="N")
+    args.add_argument("--json", action="store_true", help="one JSON object on the last line")
+    given = args.parse_args()
+    logging.disable(logging.INFO)
+    clock = [START]
+    with tempfile.TemporaryDirectory() as folder:
+        options = Observation(model="offline")
+        config = Config(home=Path(folder), observation=options, time=Time(zone="UTC"))
+        home = Home(config, embed=embed.load("none"), clock=lambda: clock[0])
+        rows = live(home, clock, given.turns, given.identities)
+        strangers = in_turn(home, given.in_turn)
+        home.close()
+    for found in (*rows, *strangers):
+        print("  ".join(f"{name} {value}" for name, value in found.items()))
+    half, last = rows[(len(rows) - 1) // 2], rows[-1]
+    if given.json:
+        kept = round(beyond(last) / max(1, beyond(half)), 2)
+        print(json.dumps({"rows": rows, "strangers": strangers, "kept": kept}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Every script of bench/ runs, on a tiny input: a figure that nobody can measure again is worth nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai_server import OpenAIServer
+
+BENCH = Path(__file__).parents[1] / "bench"
+LOCOMO = [
+    {
+        "sample_id": "conv-1",
+        "conversation": {
+            "session_1_date_time": "1:56 pm on 8 May, 2023",
+            "session_1": [
+                {"speaker": "Ann", "dia_id": "D1:1", "text": "I decided to adopt a grey cat called Miso."},
+                {"speaker": "Ben", "dia_id": "D1:2", "text": "My brother lives in Oslo and paints boats."},
+            ],
+        },
+        "observation": {
+            "session_1_observation": {
+                "Ann": [["Ann adopted a grey cat called Miso.", "D1:1"]],
+                "Ben": [["Ben's brother lives in Oslo.", "D1:2"]],
+            }
+        },
+        "qa": [
+            {"question": "What is the cat of Ann called?", "evidence": ["D1:1"], "category": 4},
+            {"question": "Where does the brother of Ben live?", "evidence": ["D1:2"], "category": 1},
+        ],
+    }
+]
+FACTS = {"facts": [{"type": "fact", "text": "Ann adopted a grey cat called Miso."}]}
+# Arguments of the smallest run, and what it has to print.
+TINY: dict[str, tuple[str, str]] = {
+    "floor": ("{tmp}/vault {tmp}/floor.db", ""),
+    "fuzz": ("--steps 3 --life 3", "0 broken"),
+    "inject": ("--notes 30 --prompts 12 --embedder none --json", "{"),
+    "locomo": ("--data {data} --json", "{"),
+    "offline": ("--data {data}", ""),
+    "reflect": ("--notes 30 --json", "notes"),
+    "soak": ("--turns 20 --identities 2 --in-turn 3 --json", '"descriptors"'),
+    "stability": ("--turns 4 --embedder none --json", '"hook_ms_p50"'),
+    "turnwise": ("--data {data} --base {base} --sessions session_1", '"made"'),
+    "vaults": ("--notes 30 --embedder none --json", "{"),
+}
+
+
+def test_every_script_is_run_here() -> None:
+    assert sorted(TINY) == sorted(file.stem for file in BENCH.glob("*.py"))
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_script_of_bench_runs_on_a_tiny_input(
+    name: str, tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault" / "a.md").write_text("---\ntype: fact\n---\n\nA cat.\n")
+    data = tmp_path / "locomo.json"
+    data.write_text(json.dumps(LOCOMO))
+    openai_server.always(FACTS)
+    words, shown = TINY[name]
+    args = words.format(tmp=tmp_path, data=data, base=openai_server.base).split()
+    env: dict[str, Any] = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, str(BENCH / f"{name}.py"), *args],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env=env,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    last = done.stdout.strip().splitlines()[-1]
+    assert shown in done.stdout
+    if last.startswith("{"):
+        assert json.loads(last)
