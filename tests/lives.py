@@ -1,6 +1,6 @@
 """
 A life of one memory, drawn from a seed: two processes' worth of Homes on one folder, a person at the files, a
-model that is often useless, and a plug that is pulled. After each step what must always hold is looked up in
+model that is often useless, a disk that refuses any operation, and a plug that is pulled. After each step what must always hold is looked up in
 the files alone.
 
 Used by test_fuzz.py, some hundred short lives, and by bench/fuzz.py, long ones.
@@ -8,15 +8,18 @@ Used by test_fuzz.py, some hundred short lives, and by bench/fuzz.py, long ones.
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import random
 import re
 import shutil
+import sqlite3
 import traceback
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,9 @@ from omg.receipt import Receipt
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 MAIN = "agent:main:main"
 SESSIONS = (MAIN, "agent:main:main:thread:9")  # two conversations of one memory
+PEER = "agent:main:telegram:direct:7"  # somebody else, who is kept waiting by none of it
+REFUSED = ("open", "replace", "rename", "unlink", "link", "fsync", "scandir", "mkdir")
+TOLD = (OmgError, OSError, sqlite3.Error)  # what a command prints, and a daemon logs
 FATAL = ("replace", "rename", "unlink", "link", "fsync")
 TOPICS = ("tea", "trains", "lamps", "paper", "maps", "boats")
 GARBAGE = ("", "I have nothing to say.", '{"edits": [{"op": "crea', '{"edits": 3}', "[]")
@@ -52,6 +58,8 @@ STEPS = {
     "restart": 1,
     "again": 1,
     "kill": 1,
+    "refuse": 2,
+    "spoil": 1,
     "no_index": 0.3,
 }
 
@@ -174,8 +182,8 @@ class Life:
         except Exception as e:
             raise self.broken(f"{name} raised {traceback.format_exc()}") from e
 
-    def _say(self, _: Home) -> None:
-        session, entries = self.rng.choice(SESSIONS), []
+    def _say(self, _: Home, session: str = "", reason: str = "") -> None:
+        session, entries = session or self.rng.choice(SESSIONS), []
         for _n in range(self.rng.randint(1, 3)):
             n = len(self.said)
             said_at = self.now - timedelta(days=self.rng.choice((0, 0, 0, 3)), seconds=-n)  # some come late
@@ -183,7 +191,7 @@ class Life:
             message = {"role": "user", "content": text, "timestamp": int(said_at.timestamp() * 1000)}
             entries.append({"entryId": f"e{n}", "message": message})
             self.said[f"e{n}"] = session
-        reason = self.rng.choices(("turn", "compaction", "reset"), (8, 1, 1))[0]
+        reason = reason or self.rng.choices(("turn", "compaction", "reset"), (8, 1, 1))[0]
         drop = {"v": 1, "reason": reason, "agentId": "main", "sessionKey": session, "entries": entries}
         name = f"{int(self.now.timestamp() * 1000):015d}-{len(self.drops)}"
         self.drops.append((name, json.dumps(drop)))
@@ -291,6 +299,38 @@ class Life:
             os._exit(0)
         os.waitpid(pid, 0)
 
+    # --- the disk
+
+    def _refuse(self, home: Home) -> None:
+        """A few file operations in a row fail, wherever they are, and whoever asks for them is told or waits."""
+        what = self.rng.choice(("take", "work", "force", "look", "reflect", "inject"))
+        error = self.rng.choice((errno.ENOSPC, errno.EIO, errno.EACCES))
+        self.steps.append(what)
+        self.meanwhile = False
+        with refusing(self.rng.randint(1, 150), self.rng.randint(1, 5), error), suppress(*TOLD):
+            getattr(self, f"_{what}")(home)
+        self.meanwhile = True
+
+    def _spoil(self, home: Home) -> None:
+        """A page of the one graph cannot be read or written; the other's turns are observed all the same."""
+        page = self.vault / "mocs" / "moc-facts.md"
+        kept = page.with_suffix(".kept")
+        page.rename(kept)
+        if self.rng.random() < 0.5:
+            page.symlink_to(kept)
+        else:
+            page.mkdir()
+        self.now += timedelta(hours=2)  # past any pause
+        self._say(home, MAIN, "compaction")
+        self._say(home, PEER, "compaction")
+        self.mood, self.meanwhile = "good", False
+        home.work()
+        self.meanwhile = True
+        page.unlink() if page.is_symlink() else page.rmdir()
+        kept.rename(page)
+        if waiting := list(self.folder.glob("graphs/main-telegram-*/pending/*.json")):
+            raise self.broken(f"somebody else waits: {[f.name for f in waiting]}")
+
     # --- what must always hold
 
     def broken(self, what: str) -> Broken:
@@ -299,10 +339,9 @@ class Life:
     def check(self) -> None:
         graph = self.vault.parent
         spool = ids_in(self.folder / "spool", "*.json", lambda d: [e["entryId"] for e in d["entries"]])
-        pending = ids_in(graph / "pending", "[0-9]*.json", lambda d: [m["id"] for m in d["messages"]])
-        lines = [
-            json.loads(x) for f in (graph / "archive").glob("*.jsonl") for x in f.read_text().splitlines()
-        ]
+        graphs = self.folder / "graphs"
+        pending = ids_in(graphs, "*/pending/[0-9]*.json", lambda d: [m["id"] for m in d["messages"]])
+        lines = [json.loads(x) for f in graphs.glob("*/archive/*.jsonl") for x in f.read_text().splitlines()]
         archived = Counter(line["id"] for line in lines)
         lost = set(self.said) - spool - pending - set(archived)
         if lost:
@@ -347,22 +386,57 @@ class Life:
         home.work(force=True)
         self.steps.append("finish")
         self.check()
-        graph = self.vault.parent
         left = [
             *(self.folder / "spool").glob("*.json"),
-            *(graph / "pending").glob("*"),
-            *(graph / "receipts").glob("*.open.json"),
+            *self.folder.glob("graphs/*/pending/*"),
+            *self.folder.glob("graphs/*/receipts/*.open.json"),
+            *self.folder.glob("graphs/*/damaged/*"),
         ]
         if left:
             raise self.broken(f"left over: {[f.name for f in left]}")
         archived = {
             json.loads(x)["id"]
-            for f in (graph / "archive").glob("*.jsonl")
+            for f in self.folder.glob("graphs/*/archive/*.jsonl")
             for x in f.read_text().splitlines()
         }
         if missing := set(self.said) - archived:
             raise self.broken(f"never observed: {sorted(missing)}")
         self.close()
+
+
+@contextmanager
+def refusing(first: int, times: int, error: int) -> Iterator[None]:
+    """From the *first* file operation on, *times* of them fail with *error*; of sqlite, that it opens a file."""
+    count = 0
+
+    def refused(real: Any, raised: Callable[[], Exception]) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal count
+            count += 1
+            if first <= count < first + times:
+                raise raised()
+            return real(*args, **kwargs)
+
+        return call
+
+    def disk() -> Exception:
+        return OSError(error, os.strerror(error))
+
+    def index() -> Exception:
+        told = sqlite3.OperationalError("disk I/O error")
+        told.sqlite_errorcode = sqlite3.SQLITE_IOERR
+        return told
+
+    places: list[tuple[Any, str, Callable[[], Exception]]] = [(os, name, disk) for name in REFUSED]
+    places += [(io, "open", disk), (sqlite3, "connect", index)]
+    before = [getattr(module, name) for module, name, _ in places]
+    for (module, name, raised), real in zip(places, before, strict=True):
+        setattr(module, name, refused(real, raised))
+    try:
+        yield
+    finally:
+        for (module, name, _), real in zip(places, before, strict=True):
+            setattr(module, name, real)
 
 
 def die_at(write: int, also: tuple[str, ...] = ()) -> Callable[[], int]:
