@@ -251,7 +251,7 @@ test("at its start every session is caught up; cursors of sessions that are gone
 
 test("a tool call carries who asks, in which run, and the user's message it began with", async (t) => {
   const gw = await gateway(t), who = someone(), said = transcript(t);
-  const d = await daemon(t, gw.home, { "/tool": () => ({ text: "found", details: { n: 1 } }), "/inject": () => ({}), "/wake": () => ({}) });
+  const d = await daemon(t, gw.home, { "/tool": () => ({ text: "found", details: { n: 1 } }), "/inject": () => ({}) });
   said.say("u1");
   await gw.hooks.agent_end({}, who);
   const tool = gw.tools.omg_remember({ agentId: "main", sessionKey: who.sessionKey, sessionId: "s1", messageChannel: "telegram", agentAccountId: "default", requesterSenderId: "111", senderIsOwner: false });

@@ -364,7 +364,7 @@ def explain(error: dict[str, Any]) -> str:
             if not isinstance(annotation, type) or not issubclass(annotation, BaseModel):
                 break
             model, fields = annotation, list(annotation.model_fields)
-        near = difflib.get_close_matches(path[-1], fields, n=1, cutoff=0.3)
+        near = difflib.get_close_matches(path[-1], {*fields} - {path[-1]}, n=1, cutoff=0.3)
         return f"unknown key `{key}`" + (
             f"; did you mean `{'.'.join([*path[:-1], near[0]])}`?" if near else ""
         )

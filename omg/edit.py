@@ -219,7 +219,8 @@ class Plan:
         if one_line(edit.description) == old.description or earlier:
             return self.update(edit)
         line = f"{self.history_line(old)} ({wikilink(old.path, old.title)})"
-        path = self.create(replace(edit, op="create"), history=(line,), supersedes=(old.path,))
+        heir = replace(edit, op="create", generation=max(edit.generation, old.generation))
+        path = self.create(heir, history=(line,), supersedes=(old.path,))
         if path is not None and path != old.path:
             self.retire(old.path, path)
         return path

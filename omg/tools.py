@@ -27,7 +27,7 @@ from .graph import Graph
 from .home import Home
 from .index import Hit
 from .index.terms import terms
-from .node import TYPES, Source
+from .node import GENERATED, TYPES, Source
 from .turn import milliseconds
 from .turn.redact import redact
 
@@ -151,7 +151,12 @@ def open_note(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
     node = graph.vault.read(path)
     messages = graph.index.messages([s.id for s in node.sources])[:10]
     said = "\n".join(f"- {dates.day_of(m.timestamp, graph.zone)} {m.role}: {m.text[:400]}" for m in messages)
-    waiting = "it is not taken in yet" if node.sources else "a person wrote this note"
+    made = (
+        "OMG makes this page from the notes"
+        if node.type in GENERATED
+        else "no message is named as its source"
+    )
+    waiting = "it is not taken in yet" if node.sources else made
     return {
         "text": f"{graph.vault.text(path).strip()}\n\nIt was said:\n{said or f'- ({waiting})'}",
         "details": {"path": path},

@@ -15,7 +15,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from omg.cli import app
+from omg.cli import app, passage
 
 ROOT: Any = typer.main.get_command(app)
 
@@ -191,3 +191,14 @@ def test_what_no_note_has_is_found_as_it_was_said_with_what_was_said_beside(
     assert "What shall I water?" in printed[0] and "zinnias" in printed[1] and "Thanks!" in printed[2]
     found, *_ = json.loads(run("search", "--raw", "zinnias", "--json").stdout)
     assert [near["text"] for near in found["around"]] == said[:3]
+
+
+def test_a_raw_hit_prints_the_passage_that_matched_and_not_two_pages():
+    page = " ".join(f"word{n}" for n in range(2_000))
+    text = f"{page} the zinnias grow behind the shed {page}"
+    shown = passage(text, "where do the zinnias grow?")
+    assert "the zinnias grow behind the shed" in shown
+    assert len(shown) < 450
+    assert shown.startswith("… ") and shown.endswith(" …")
+    assert passage("short", "zinnias") == "short"
+    assert passage(page, "zinnias").startswith("word0 word1")

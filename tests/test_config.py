@@ -112,6 +112,9 @@ def test_a_pause_is_seconds_or_a_length_of_time_in_words(home, value, seconds):
 def test_an_unknown_key_is_told_with_its_nearest_neighbour(home):
     with pytest.raises(ConfigError, match=r"did you mean `observation\.message_tokens`"):
         observation(home, "message_token = 3")
+    with pytest.raises(ConfigError) as raised:  # a key is not mistaken for itself
+        read(home, "[observation.agents.main]\nquiet_after = 5")
+    assert "did you mean `observation.agents.main.quiet_after`" not in str(raised.value)
     with pytest.raises(ConfigError, match="did you mean `observation`"):
         read(home, "[observations]\nstyle = 'full'")
 

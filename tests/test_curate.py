@@ -526,3 +526,13 @@ def test_a_merge_by_hand_keeps_what_a_night_would_keep(graph):
     node = graph.vault.read(a)
     assert (node.priority, node.loop) == ("high", "open")
     assert f"Paint the flat. ([[{b}|" in graph.vault.text(a)
+
+
+def test_a_note_that_outlives_another_is_a_generation_older(graph):
+    first, second, third = (
+        curate.new(graph, "fact", title, f"{title} is so.", NOW).path for title in ("Alder", "Birch", "Cedar")
+    )
+    curate.merge(graph, first, second, NOW)
+    assert graph.vault.read(first).generation == 1
+    curate.merge(graph, third, first, NOW)
+    assert graph.vault.read(third).generation == 2

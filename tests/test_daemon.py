@@ -73,7 +73,6 @@ class Running:
 
     def say(self, text: str, session: str = OWNER, id: str = "") -> None:
         drop(self.home, text, session, id)
-        self.ask("/wake")
 
     def remembered(self, text: str, session: str = OWNER) -> None:
         self.say(text, session)
@@ -286,7 +285,6 @@ def test_nothing_said_is_in_the_log(start: Start, home: Path) -> None:
     daemon.remembered(f"I prefer {SECRET} at breakfast.")
     (home / "spool" / "000000000000001-x.json").write_text(f'{{"v": 1, "sessionKey": "{SECRET}"')
     (home / "spool" / "000000000000002-x.json").write_text(json.dumps({"v": SECRET, "entries": SECRET}))
-    daemon.ask("/wake")
     eventually(lambda: len(list((home / "spool" / "bad").glob("*.json"))) == 2, 10)
     for path in ("/tool", "/inject", "/command", "/corpus"):
         for body in (
@@ -424,7 +422,6 @@ def test_with_256_descriptors_the_owner_is_served_however_many_others_write(star
     daemon.remembered("I prefer short checklists.")
     for n in range(70):
         drop(home, "I prefer tea.", f"agent:main:telegram:direct:{n}")
-    daemon.ask("/wake")
     eventually(lambda: not list((home / "spool").glob("*.json")), 60)
     eventually(lambda: not list((home / "graphs").glob("*/pending/*.json")), 60)
     for n in range(0, 70, 3):

@@ -125,16 +125,6 @@ def test_half_an_emoji_does_not_stop_a_question(ask, server):
     assert server.history[0].user == "cut here: ?"
 
 
-def test_images_are_left_out_where_the_model_takes_none(ask, server):
-    server.always("ok")
-    asked = Question("s", "look", None, "observe", images=("data:image/png;base64,AAAA",))
-    ask(["openai/m"])(asked)
-    ask(["openai/gpt-4o-mini"])(asked)
-    blind, seeing = (r.body["messages"][1]["content"] for r in server.history)
-    assert blind == "look"
-    assert [part["type"] for part in seeing] == ["text", "image_url"]
-
-
 # ---- JSON schema
 
 
@@ -474,7 +464,7 @@ def quick(tmp_path, monkeypatch):
     (tmp_path / "path").mkdir()
     (tmp_path / "path" / "litellm.py").write_text(STAND_IN)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "path"))
-    rest = dict.fromkeys(("system", "api_base", "api_key"), "") | dict.fromkeys(("schema", "images", "plain"))
+    rest = dict.fromkeys(("system", "api_base", "api_key"), "") | dict.fromkeys(("schema", "plain"))
     with Child(idle_s=0.3) as child:
 
         def call(user, timeout_s=20.0):
@@ -559,7 +549,7 @@ def test_it_dies_with_its_parent_even_in_the_middle_of_a_call(quick):
         child = Child()
         child._start()
         print(child._process.pid, flush=True)
-        child.call({"model": "m", "system": "", "user": "hang", "schema": None, "images": [], "plain": True,
+        child.call({"model": "m", "system": "", "user": "hang", "schema": None, "plain": True,
             "json_schema": False, "max_tokens": 9, "timeout_s": 1, "api_base": "", "api_key": ""}, 60)
     """
     here = Path(__file__).parent.parent

@@ -112,6 +112,20 @@ def test_only_the_gateways_own_yes_opens_the_owners_memory_to_a_tool(
     assert ("cardamom" in told) is finds
 
 
+def test_a_page_that_omg_makes_is_not_said_to_be_a_persons(agent: Agent) -> None:
+    text = agent.use("omg_open", ALICE, id="index")["text"]
+    assert "OMG makes this page" in text
+    assert "a person wrote" not in text
+
+
+def test_memory_search_is_given_notes_and_no_pages_that_lead_to_them(agent: Agent) -> None:
+    for query in ("morning preferences", "index of maps", "about this vault", "now", "hydrangea"):
+        context = {"sessionKey": ALICE, "channel": "telegram", "senderId": "111"}
+        asked = {"op": "search", "params": {"query": query, "maxResults": 20}, "context": context}
+        kinds = {hit["kind"] for hit in corpus(agent.home, asked)["results"]}
+        assert not kinds & {"index", "now", "moc", "log"}
+
+
 def test_an_opened_note_says_what_it_came_from(agent: Agent) -> None:
     (path,) = agent.notes(ALICE)
     for name in (path, f"[[{path}]]", f"[[{path}|tea]]", path.replace("nodes/", "omg/")):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import shutil
 import sqlite3
 import sys
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ..turn import Message
 
 
+PASSAGE_CHARS = 400  # of a message found by --raw; --json has all of it
 PROBLEMS = 20  # of a file named one by one; all of them are counted
 
 
@@ -188,7 +190,9 @@ def observe_all(home: Home, *, force: bool = True) -> dict[str, Any]:
 
 @app.command()
 def observe(
-    now: Annotated[bool, typer.Option("--now", help="All that is pending, not only what is due.")] = True,
+    now: Annotated[
+        bool, typer.Option("--now/--due", help="All that is pending, or only what is due.")
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """Turn what is pending into notes."""
@@ -226,7 +230,7 @@ def search(
                 told |= {near.id for near in beside}
                 around = [*map(shown, beside)]
                 values.append({**shown(m), "session": at_session, "score": round(score, 3), "around": around})
-                pieces.append("\n".join(line(near, near.id == m.id) for near in beside))
+                pieces.append("\n".join(line(near, near.id == m.id, query) for near in beside))
             return say(values, as_json, "\n\n".join(pieces) or "nothing found")
         asked = {"query": query, "k": k, "identity": identity}
         # The daemon has the vectors at hand; a process of its own would load a model for one question.
@@ -245,10 +249,31 @@ def shown(message: Message) -> dict[str, str]:
     return {"id": message.id, "role": message.role, "at": day(message.timestamp), "text": message.text}
 
 
-def line(message: Message, found: bool) -> str:
-    """A message as it is printed: marked and with its id if it was *found*, else as what was said beside it."""
-    text = f"{day(message.timestamp)} {message.role}: {message.text}"
+def line(message: Message, found: bool, query: str) -> str:
+    """
+    What bears on *query* of a message, as it is printed: marked and with its id if it was *found*, else shorter,
+    as what was said beside it.
+    """
+    said = passage(message.text, query, PASSAGE_CHARS if found else PASSAGE_CHARS // 3)
+    text = f"{day(message.timestamp)} {message.role}: {said}"
     return f"> {text}  ({message.id})" if found else f"  {text}"
+
+
+def passage(text: str, query: str, chars: int = PASSAGE_CHARS) -> str:
+    """Of *text*, the stretch of about *chars* in which most of the words of *query* stand."""
+    from ..index.terms import terms
+
+    if len(text) <= chars:
+        return text
+    wanted = {t.match for t in terms(query)}
+    parts = [*re.finditer(r"\S+", text)]
+    hits = [m.start() for m in parts if wanted & {t.match for t in terms(m[0])}]
+    best = max(hits, key=lambda at: sum(at <= other < at + chars * 2 // 3 for other in hits), default=0)
+    start = max(0, min(best - chars // 3, len(text) - chars))
+    start = text.rfind(" ", 0, start) + 1 if start else 0
+    end = start + chars
+    end = len(text) if end >= len(text) else max(text.rfind(" ", start, end), start + chars // 2)
+    return f"{'… ' * (start > 0)}{text[start:end]}{' …' * (end < len(text))}"
 
 
 def day(ms: int) -> str:

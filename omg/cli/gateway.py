@@ -1,4 +1,4 @@
-"""The commands around the gateway: the daemon, installing, the doctor, identities, events."""
+"""The commands around the gateway: the daemon, installing, the doctor, identities."""
 
 from __future__ import annotations
 
@@ -132,28 +132,6 @@ def doctor(
         say({"findings": [f.value() for f in findings], "mended": mended}, as_json, "\n".join(lines))
     if any(f.level == "fail" and not (fix and f.fix) for f in findings):
         raise typer.Exit(1)
-
-
-@app.command()
-def events(
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as events come.")] = False,
-    n: Annotated[int, typer.Option("-n", help="How many of the last ones.")] = 20,
-) -> None:
-    """What was taken in, observed, activated and reflected, a JSON line each."""
-    file = configuration.load().home / "events.jsonl"
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    print("\n".join(lines[-n:]), flush=True)
-    at = file.stat().st_size if file.exists() else 0
-    while follow:
-        time.sleep(0.3)
-        size = file.stat().st_size if file.exists() else 0
-        if size < at:  # begun anew
-            at = 0
-        if size > at:
-            with file.open(encoding="utf-8") as f:
-                f.seek(at)
-                print(f.read(), end="", flush=True)
-                at = f.tell()
 
 
 identity = typer.Typer(help="Whose memory is whose.", no_args_is_help=True)

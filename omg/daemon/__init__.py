@@ -2,7 +2,6 @@
 The process that remembers while the gateway answers.
 
     POST /inject    a prompt's who and what   -> the result of before_prompt_build, as is
-    POST /wake      something is in the spool
     POST /tool /command /corpus               -> what the agent's tools and commands answer (tools.py)
     POST /llm/next /llm/done                  the plugin lends us the agent's own model (gateway.py)
     POST /status /search /work /rebuild /reflect /stop /health
@@ -123,7 +122,6 @@ class Daemon:
         return {
             "/health": self.health,
             "/inject": self.inject,
-            "/wake": self.wake,
             "/tool": lambda body: tools.tool(self.home, body, self.codes),
             "/command": lambda body: tools.command(self.home, body, self.codes),
             "/corpus": lambda body: tools.corpus(self.home, body),
@@ -184,10 +182,6 @@ class Daemon:
     def came_late(self, question: Question, reply: Reply) -> None:
         """The gateway's model answered when nobody waited any more: it is of no use, and was paid for."""
         self.home.ledger.spend(counted(reply, question), question.purpose, self.home.clock())
-
-    def wake(self, _: Mapping[str, Any]) -> dict[str, Any]:
-        self.touched.set()
-        return {}
 
     def stop(self, _: Mapping[str, Any] | None = None) -> dict[str, Any]:
         self.stopping.set()

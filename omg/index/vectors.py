@@ -126,8 +126,8 @@ class Matrix:
             self._rows[note] = n
         self._matrix[[self._rows[note] for note in notes]] = vectors
 
-    def near(self, vector: Floats, n: int, also: Iterable[int] = ()) -> Near | None:
-        """The *n* nearest notes, and those of *also* that have a vector; None where there are no vectors."""
+    def near(self, vector: Floats, n: int) -> Near | None:
+        """The *n* nearest notes; None where there are no vectors."""
         import numpy as np
 
         size, matrix, notes = len(self._rows), self._matrix, self._notes
@@ -138,8 +138,5 @@ class Matrix:
         n = min(n, size)
         best = np.argpartition(-cosines, n - 1)[:n]
         found = {int(notes[i]): float(cosines[i]) for i in best}
-        for note in also:
-            if (row := self._rows.get(note)) is not None and row < size:
-                found[note] = float(cosines[row])
         at_random = float(np.median(cosines[:: max(1, size // SAMPLE)])) if size >= FEW else 0.0
         return Near(found, at_random)

@@ -55,7 +55,6 @@ class Question:
     schema: dict[str, Any] | None  # JSON schema of the reply; None: any text
     purpose: str  # "observe", "reflect", …: what the ledger says it was for
     agent: str = ""
-    images: tuple[str, ...] = ()  # data: or https: URLs; left out where the model takes none
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +186,6 @@ class Asker:
                 "model": model,
                 "system": question.system,
                 "user": question.user,
-                "images": question.images,
                 "schema": question.schema,
                 "json_schema": False if plain else llm.json_schema,
                 "plain": plain,

@@ -231,13 +231,9 @@ def arguments(question: dict[str, Any]) -> dict[str, Any]:
         ours["api_key"] = question["api_key"] or unset
     elif question["api_key"] and not question["api_base"]:
         ours["api_key"] = question["api_key"]
-    content: Any = user
-    if question["images"] and litellm.supports_vision(model):
-        images = [{"type": "image_url", "image_url": {"url": url}} for url in question["images"]]
-        content = [{"type": "text", "text": user}, *images]
     return {
         "model": model,
-        "messages": [{"role": "system", "content": system}, {"role": "user", "content": content}],
+        "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
         "max_tokens": question["max_tokens"],
         "timeout": question["timeout_s"],
         "max_retries": 0,  # asking again is the parent's affair

@@ -48,6 +48,7 @@ def merge(plan: Plan, keep: str, gone: str, description: str = "") -> None:
     merged_node = replace(
         node,
         priority=highest(node.priority, other.priority),
+        generation=max(node.generation, other.generation) + 1,
         loop=loop_of(node, other),
         event=node.event or other.event,
         sources=merged(node.sources, other.sources),
@@ -68,6 +69,7 @@ def supersede(plan: Plan, old: str, successor: str) -> None:
     heir = replace(
         node,
         priority=highest(node.priority, other.priority),
+        generation=max(node.generation, other.generation) + 1,
         supersedes=tuple(dict.fromkeys((*node.supersedes, old))),
         body=with_history(main, tuple(sorted({*lines, line}))),
     )
