@@ -282,7 +282,7 @@ def speak(opened: Home, session: str, n: int, at: datetime, asked: str, said: st
 def test_under_load_the_daemon_answers_in_time_and_stays_as_large_as_it_was(tmp_path: Path) -> None:
     measured = load.measure(
         tmp_path / "omg",
-        sessions=100 if FULL else 10,
+        sessions=100 if FULL else 6,
         seconds=120 if FULL else 4,
         embedder="auto" if FULL else "static",
         connections=500 if FULL else 200,
