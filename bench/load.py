@@ -229,7 +229,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=500)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="omg-load-") as folder:
+    with tempfile.TemporaryDirectory(prefix="load-") as folder:
         measured = measure(
             Path(folder) / "omg",
             sessions=args.sessions,
