@@ -311,7 +311,9 @@ class Plan:
             mention = (
                 re.compile(rf"(?<![\w\[|]){re.escape(title)}(?![\w\]|])", re.I) if len(title) > 2 else None
             )
-            found = mention and mention.search(re.sub(r"\[\[.*?\]\]", lambda m: "\0" * len(m[0]), body))
+            found = mention and mention.search(
+                re.sub(r"\[\[[^\[\]\n]*\]\]", lambda m: "\0" * len(m[0]), body)
+            )
             if found:
                 body = body[: found.start()] + wikilink(path, found[0]) + body[found.end() :]
             else:

@@ -99,7 +99,7 @@ _VAGUE = {"few": (2, 5), "several": (3, 7)}
 
 def number(text: str) -> tuple[int, int]:
     """The least and the most that *text* may mean: "a few" is 2 to 5."""
-    word = re.sub(r"^a\s+|\s+of$", "", text.lower())
+    word = " ".join(text.lower().split()).removeprefix("a ").removesuffix(" of")
     n = int(word) if word.isdigit() else _NUMBERS.get(word, 0)
     return _VAGUE.get(word, (n, n))
 

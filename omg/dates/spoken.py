@@ -69,11 +69,17 @@ def looks_ahead(text: str, start: int, end: int) -> bool:
     return bool(INTENT.search(_sentence(text, start, end)[0]))
 
 
+LOOKED_AT = (
+    8_000  # chars in which days are sought: what is longer is no question and no note, and costs 25 µs a char
+)
+
+
 def _found(
     text: str, said: date, rules: Iterable[Rule], with_year: bool = False, ahead: bool = False
 ) -> list[tuple[int, int, Days]]:
     """Every match that means something; what an earlier rule matched, no later one touches."""
     found: list[tuple[int, int, Days]] = []
+    text = text[:LOOKED_AT]
     taken = bytearray(len(text))
     for pattern, meaning in rules:
         for m in pattern.finditer(text):
@@ -159,7 +165,7 @@ _PREPOSITIONS = ("on", "by", "until", "since", "before", "after", "from", "betwe
 
 
 def _word_before(m: re.Match[str]) -> str:
-    found = re.search(r"(\w+)\s+$", m.string[max(0, m.start() - 20) : m.start()])
+    found = re.search(r"(\w{1,20})\s{1,20}$", m.string[max(0, m.start() - 20) : m.start()])
     return found[1].lower() if found else ""
 
 

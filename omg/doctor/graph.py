@@ -19,6 +19,7 @@ from ..node import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES, block, parse
 from ..node.markdown import UNLINKABLE, slugify
 from ..receipt import Receipt, commit, readable, replay
 from .finding import Finding
+from .secrets import check_secrets
 
 PENDING_AGE_S = 86_400
 NIGHT_S = 2 * 86_400
@@ -58,6 +59,7 @@ def check_graph(home: Home, graph: Graph) -> Iterator[Finding]:
             path,
             "keep what you want of it in the note itself, then delete the copy",
         )
+    yield from check_secrets(graph)
     yield from check_names(graph)
     ids = Counter(e.id for e in graph.index.entries(status=None))
     for id, n in ids.items():

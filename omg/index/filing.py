@@ -20,7 +20,7 @@ from datetime import date, tzinfo
 from typing import Any
 
 from ..dates import day_of, span, words
-from ..node import Node, Source
+from ..node import Node, Source, uncommented
 from . import names, vectors
 from .archived import window
 from .names import LINK, PROSE, SUCCESSOR
@@ -263,26 +263,26 @@ def days_of(node: Node, zone: tzinfo) -> list[date]:
 
 def texts(node: Node, zone: tzinfo) -> tuple[str, str, str, str, str]:
     """Title, description, body, tags and, after the linked titles, dates: each thing once, as `fold` has it."""
-    title = fold(node.title)
-    body = fold(plain(node.body, node.title))
+    heading = node.title  # asked for once: without a heading it is sought among all aliases
+    title, body = fold(heading), fold(plain(node.body, heading))
     description = fold(node.description)
     if description in body or description == title:
         description = ""
     event = span(node.event) or ()
     said = days_of(node, zone)
     dates = " ".join(words(day) for day in dict.fromkeys([*event, *said[:DAYS]]))
-    names = (*node.tags, *(alias for alias in node.aliases if alias != node.title))
+    names = (*node.tags, *(alias for alias in node.aliases if alias != heading))
     return title, description, body, fold(" ".join(names)), dates
 
 
 LABELLED = re.compile(r"\[\[([^\[\]\n]*?)\]\]")
-HEADING = re.compile(r"^# +(.*\S)[ \t]*$", re.M)
+HEADING = re.compile(r"^# ++(.*\S)[ \t]*$", re.M)
 
 
 def plain(body: str, title: str) -> str:
     """*body* as it reads: links as their labels, no comments, and no heading that is the title."""
     if "<!--" in body:
-        body = re.sub(r"<!--.*?-->", " ", body, flags=re.S)
+        body = uncommented(body)
     if "# " in body:
         body = HEADING.sub(lambda h: "" if h[1] == title else h[0], body, count=1)
     if "[[" in body:

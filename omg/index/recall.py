@@ -331,7 +331,7 @@ def hits(
     return told
 
 
-MARKED = re.compile("\x02([^\x03]*)\x03")
+MARKED = re.compile("\x02([^\x02\x03]*)\x03")
 PLACES = {
     **dict.fromkeys(("title", "description", "body", "tags"), "says {}"),
     **dict.fromkeys(("said", "near", "far"), "{} in the talk it comes from"),

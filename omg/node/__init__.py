@@ -28,6 +28,7 @@ from .markdown import (
     first_line,
     slugify,
     targets,
+    uncommented,
     wikilink,
     with_block,
     with_history,
@@ -61,6 +62,7 @@ __all__ = [  # with what markdown.py has for a node's body
     "render",
     "slugify",
     "targets",
+    "uncommented",
     "wikilink",
     "with_block",
 ]

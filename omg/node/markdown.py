@@ -22,7 +22,7 @@ WIKILINK = re.compile(r"\[\[([^\[\]\n]+)\]\]")
 # Fenced blocks (one left open lasts to the end), and `spans`, which end with their paragraph.
 CODE = re.compile(
     r"^[ \t>]*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[^\n]*(?:.*?^[ \t>]*(?P=fence)[`~]*[ \t]*$|.*)"
-    r"|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)(?P=ticks)(?!`)",
+    r"|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n).){1,2000}?(?<!`)(?P=ticks)(?!`)",
     re.M | re.S,
 )
 
@@ -52,7 +52,7 @@ def bare(link: str) -> str:
     if link.startswith("[[") and link.endswith("]]"):
         link = link[2:-2]
     target = re.split(r"\\?\||#", link, maxsplit=1)[0]  # tables need the pipe escaped
-    target = re.sub(r"(?:\s*\.md)+\s*$", "", target).strip()
+    target = re.sub(r"(?:\s{0,9}\.md){1,9}\Z", "", target.strip()).strip()
     if not target or re.search(r"[\[\]\r\n]", target):
         raise ValueError(link)
     return target
@@ -105,14 +105,15 @@ def slugify(title: str) -> str:
 
 # --- parts of a body
 
-TEXT = re.compile(r"^[ \t]*(?:[#>*+-]+[ \t]+)*(?!<!--)(.*\w.*)$", re.M)
-H1 = re.compile(r"^# +(.*\S)[ \t]*$", re.M)
+MARKS = re.compile(r"[ \t]*+(?:[#>*+-]++[ \t]++)*+")  # of headings, quotations and items
+H1 = re.compile(r"^# ++(.*\S)[ \t]*$", re.M)
 
 
 def first_line(body: str) -> str:
     """What a note without a description is about: its first line of text, without marks, clipped."""
-    found = TEXT.search(body)
-    text = " ".join(found[1].split()) if found else ""
+    lines = (line[m.end() :] for line in body.split("\n") if (m := MARKS.match(line)))
+    found = (line for line in lines if not line.startswith("<!--") and re.search(r"\w", line))
+    text = " ".join(next(found, "").split())
     if len(text) <= DESCRIPTION_CHARS:
         return text
     text = text[: DESCRIPTION_CHARS - 1]
@@ -133,6 +134,15 @@ def with_block(text: str, inner: str) -> str:
     inner = unix(inner).strip("\n").replace("<!-- omg:", "<!-- omg :")  # a description must not end the block
     lines = f"\n{inner}\n" if inner else "\n"
     return text[: span.start] + lines.replace("\n", newline(text)) + text[span.stop :]
+
+
+def uncommented(text: str, instead: str = " ") -> str:
+    """*text* with *instead* of each comment; one that is not closed stays."""
+    kept, at = [], 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        kept.append(text[at:start])
+        at = end + 3
+    return instead.join([*kept, text[at:]])
 
 
 def between(text: str) -> slice | None:

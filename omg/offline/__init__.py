@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 Reply = dict[str, Any]
 
-BECAUSE = re.compile(r",?\s+\b(?:because|so that|due to|given that|in order to)\b\s+(?P<why>.+)$", re.I)
+BECAUSE = re.compile(
+    r",?\s{1,9}\b(?:because|so that|due to|given that|in order to)\b\s{1,9}(?P<why>.{1,600})$", re.I
+)
 CALLED = re.compile(r"(?i:it's|it is|it'll be|we) (?:called|named|call it) (?P<name>[A-Z\"][\w\" '-]*)")
 PRONOUN = re.compile(r"\b(?P<verb>[a-z]+) (?P<it>it|them)\b(?!'| (?:is|was|will)\b)", re.I)
 FIRST_PART = re.compile(r"[,:;]| because ")
@@ -323,7 +325,7 @@ class Hearing:
         draft = self.drafts.all[old]
         assert draft.event
         if re.fullmatch(
-            r"(?:on )?\w+day\W*(?:sorry)?\W*", rest, re.I
+            r"(?:on )?\w{1,20}day\W*(?:sorry\W*)?", rest, re.I
         ):  # a bare weekday: that of the week it was about
             event = str(nearest_weekday(date.fromisoformat(event[:10]), date.fromisoformat(draft.event[:10])))
         text = draft.description.replace(draft.event[:10], event[:10], 1)

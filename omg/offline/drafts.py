@@ -43,9 +43,9 @@ FINISHED = re.compile(
 CALLED_OFF = re.compile(
     r"\b(?:cancell?ed|called off|fell through|(?:not|no longer) (?:going|happening))\b", re.I
 )
-PREFERRED = re.compile(r"\bprefer(?:s|red)? .+? (?:to|over|than) (?P<old>[^,.;]+)", re.I)
+PREFERRED = re.compile(r"\bprefer(?:s|red)? .{1,200}? (?:to|over|than) (?P<old>[^,.;]+)", re.I)
 REPLACED = re.compile(
-    r"\b(?:from|instead of|rather than|no longer|replac(?:ed|ing)|used to|stopped|over|not) (?P<old>.+?)"
+    r"\b(?:from|instead of|rather than|no longer|replac(?:ed|ing)|used to|stopped|over|not) (?P<old>.{1,400}?)"
     r"(?: to | with | any ?more|,|;|\.|$)",
     re.I,
 )

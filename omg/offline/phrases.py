@@ -40,7 +40,8 @@ QUOTES = str.maketrans(
     {"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " ", "\u200b": "", "\ufe0f": "", "\u200d": ""}
 )
 MARKER = re.compile(
-    r"\[(?:image|photo|picture|file|audio|video|document|media|part|sticker|shares?)\b[^\]\n]*\]", re.I
+    r"\[(?:image|photo|picture|file|audio|video|document|media|part|sticker|shares?)\b[^\[\]\n]{0,300}\]",
+    re.I,
 )
 NOISE = re.compile(  # how a line begins that a program wrote, or that someone quotes
     r"\s*(?:[>|$#%{}]|\+{3} |-{3,}|={3,}|@@|at [\w.$<>]+\(|File \"|Traceback|diff --git|import \w+$|from \w+ import"
@@ -59,8 +60,8 @@ LIKED = re.compile(  # food, animals, what people do: pictures that stand for a 
     r"\U0001F400-\U0001F43E\U0001F950-\U0001F96F\U0001F980-\U0001F9AE])"
 )
 END = re.compile(
-    rf"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？])[」』]*\s*|\s*;\s+|\s+(?=[{PICTURES}]|[:;]-?[)(DP](?!\w))"
-    r"|\s*[\u2028\u2029\x85]\s*(?=[A-ZÀ-ÖØ-Þ])"  # no end of a line, but where a capital follows they are meant as one
+    rf"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？])[」』]*\s*|\s{{0,9}};\s+|\s{{1,9}}(?=[{PICTURES}]|[:;]-?[)(DP](?!\w))"
+    r"|\s{0,9}[\u2028\u2029\x85]\s*(?=[A-ZÀ-ÖØ-Þ])"  # no end of a line, but where a capital follows they are meant as one
 )
 ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|Dr|Mr|Mrs|Ms|Prof|St|No|approx|ca|z\.B|bzw|Sra?|Mme|Jan|Feb|Aug|Sept?|Oct|Nov|Dec|[ap]\.m|U\.S)"
@@ -109,14 +110,14 @@ def cleaned(sentence: str) -> Iterator[str]:
 
 
 ASK = re.compile(
-    r"[,;:—–-]+\s+(?:(?:and|so|but)\s+)?(?=(?:can|could|would|will|do|does|did|is|are|have|has|should|shall|what|how|where|who"
-    r"|which|when|why|any)\b)|\s+(?:and|so|but)\s+(?=(?:can|could|would|will|do|did|should|shall) (?:you|I|we)\b)",
+    r"[,;:—–-]{1,9}\s{1,9}(?:(?:and|so|but)\s{1,9})?(?=(?:can|could|would|will|do|does|did|is|are|have|has|should|shall|what|how|where|who"
+    r"|which|when|why|any)\b)|\s{1,9}(?:and|so|but)\s{1,9}(?=(?:can|could|would|will|do|did|should|shall) (?:you|I|we)\b)",
     re.I,
 )
 SPEAKING = r"(?:I|I'm|I've|I'll|I'd|we|we're|we've|we'll|my|our|let's)"
 JOIN = re.compile(
-    rf"(?:,\s*(?:and|but|so|plus)|(?P<and>\s+(?:and|but))|\s+[—–-])\s+(?={SPEAKING}\s)|,\s+(?={SPEAKING}\s)"
-    r"|,\s*(?:and|but)\s+(?=(?:the|their|his|her|[A-Z]\w+)\s)"
+    rf"(?:,\s{{0,9}}(?:and|but|so|plus)|(?P<and>\s{{1,9}}(?:and|but))|\s{{1,9}}[—–-])\s{{1,9}}(?={SPEAKING}\s)|,\s{{1,9}}(?={SPEAKING}\s)"
+    r"|,\s{0,9}(?:and|but)\s{1,9}(?=(?:the|their|his|her|[A-Z]\w+)\s)"
 )
 SUBJECT = re.compile(  # "my wife and I" is no clause and another
     r"\b(?:I|we|it|they|he|she|there|is|are|was|were|has|have|had|will|can|keep)\b|'(?:m|s|re|ve|ll)\b",
@@ -126,7 +127,7 @@ DEPENDENT = re.compile(
     r"(?:if|when|while|although|though|unless|since|because|before|after|once|as|whether)\b", re.I
 )
 TWO_PLANS = re.compile(
-    r"(?P<head>.*?\b(?:I|we)(?:'ll| will|'m going to| am going to|'re going to| have to| need to)) (?P<one>.+?),? and (?P<two>[a-z]+ .+)",
+    r"(?P<head>.{0,400}?\b(?:I|we)(?:'ll| will|'m going to| am going to|'re going to| have to| need to)) (?P<one>.{1,400}?),? and (?P<two>[a-z]+ .+)",
     re.I,
 )
 DAY = re.compile(

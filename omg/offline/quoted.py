@@ -14,16 +14,18 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ..node import uncommented
 from .cues import language
 
 FENCE = re.compile(
-    r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|<([\w-]+)[^<>\n]*>\s*\n.{0,2000}?</\2>|<!--.*?-->", re.DOTALL
+    r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|<([\w-]{1,60}+)[^<>\n]{0,500}>[^\S\n]{0,9}\n.{0,2000}?</\2>",
+    re.DOTALL,
 )
 LONGEST = 100_000  # characters that are looked through; nobody types as many
 NEAR = 200  # characters around a quotation in which its speaker is named
 APOSTROPHES = str.maketrans("’‘", "''")
 MARKED = re.compile(r"\s*(?:[-*•–]\s+|\d{1,2}[.)]\s+)?(?:[>＞»│┃▌▏❯]|&gt;)")
-INDENTED = re.compile(r"(?: {4,}|\t)(?!\s*(?:[-*•–]|\d{1,2}[.)])\s)")
+INDENTED = re.compile(r"(?: {4,}+|\t)(?!\s*+(?:[-*•–]|\d{1,2}[.)])\s)")
 SPAN = re.compile(
     r"“[^“”]{0,2000}”|„[^“”„]{0,2000}[“”]|«[^«»]{0,2000}»|「[^「」]{0,2000}」|『[^『』]{0,2000}』|`[^`\n]{0,2000}`"
     r"|(?<![\w\"])\"(?=\S)[^\"]{0,2000}\"(?!\w)"
@@ -31,7 +33,7 @@ SPAN = re.compile(
 )
 SEVERAL = re.compile(r"[.!?…]\s+\S|[。！？]\S|\n")  # sentences: one would stand as the sender's own
 ROLE = re.compile(
-    r"\s*(?:\[?[\d:., /APMapm-]{4,20}\]?[\s-]*)?(?P<name>[A-Z][\w.-]*(?: [A-Z][\w.-]*)?)(?: ?\([^)\n]*\))?: \S"
+    r"\s*+(?:\[?[\d:.,/APMapm-][\d:., /APMapm-]{3,19}\]?[\s-]*+)?(?P<name>[A-Z][\w.-]*(?: [A-Z][\w.-]*)?)(?: ?\([^)\n]*\))?: \S"
 )
 
 
@@ -39,7 +41,7 @@ def own(text: str) -> str:
     """*text* without the words of others; an ellipsis in quotation marks stands where a quotation stood."""
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
-    text = FENCE.sub("\n", text).translate(APOSTROPHES)
+    text = FENCE.sub("\n", uncommented(text, "\n")).translate(APOSTROPHES)
     # Only a newline ends a line: whatever else `splitlines` knows would end a quotation too early.
     text = unquoted("\n".join(written(text.split("\n"))))
     if above := list(language("quoted").patterns["above"].finditer(text)):

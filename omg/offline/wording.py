@@ -37,12 +37,12 @@ YEARLY = re.compile(r"\b(?:birthdays?|born|anniversary|every year|each year)\b",
 BIRTHDAY = re.compile(
     r"(?:\d{1,2}\w*\s+(?:of\s+)?)?[A-Za-z]{3,9}\.?(?:\s+\d{1,2}(?:st|nd|rd|th)?)?"
 )  # a day of no year
-PART_OF_DAY = re.compile(r"\s+(morning|afternoon|evening|night)\b", re.I)
+PART_OF_DAY = re.compile(r"\s{1,9}(morning|afternoon|evening|night)\b", re.I)
 MOVED = re.compile(
     r"\b(?:moved|pushed|postponed|rescheduled|shifted|changed|delayed|brought forward)\b", re.I
 )
 TO_A_DAY = re.compile(  # "the call was moved to Friday", that is to come
-    rf"{MOVED.pattern}.*\bto (?=(?:next |the |this )?(?:\d|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month|{'|'.join(m[:3] for m in MONTHS)}))"
+    rf"{MOVED.pattern}.{{0,400}}\bto (?=(?:next |the |this )?(?:\d|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month|{'|'.join(m[:3] for m in MONTHS)}))"
     r"|\bmeant\b|\binstead of\b",
     re.I,
 )
@@ -299,7 +299,7 @@ def placed(verb: str, adverbs: str, word: str) -> str:
 
 def sentence(text: str) -> str:
     """*text* as a sentence: a capital, one full stop."""
-    text = re.sub(r"\s*[!.…?;:,]+$", "", " ".join(text.split())).rstrip("-– ")
+    text = " ".join(text.split()).rstrip("!.…?;:,").rstrip("-– ")
     if not text:
         return ""
     stop = (
@@ -327,12 +327,14 @@ def order(cue: str, text: str) -> str:
         return f"My name is {re.split(' but |, ', m[1])[0]}" if m else text
     if cue == "remind":
         m = re.match(
-            r".*?(?:remind me|don't let me forget|don't forget)\s*(to|that|about)?:?\s*(.+)", text, re.I
+            r".*?(?:remind me|don't let me forget|don't forget)\s{0,9}(to|that|about)?:?\s{0,9}(.+)",
+            text,
+            re.I,
         )
         return f"I want to be reminded {m[1] or 'of'} {m[2]}" if m else text
     if cue == "calendar":
         m = re.match(
-            r".*?\b(?:put|add|enter|note|block|mark) (.+?) (?:in|into|to|on) (?:my|the|our) \w+[:,]?\s*(.*)",
+            r".{0,400}?\b(?:put|add|enter|note|block|mark) (.{1,400}?) (?:in|into|to|on) (?:my|the|our) \w+[:,]?\s*(.*)",
             text,
             re.I,
         )

@@ -321,7 +321,7 @@ def cleaned(value: Any, shown: Mapping[str, Node]) -> str:
     """One line, without links and without handles: `[[x]]` or "(e3)" would mean nothing, or something else, in a note."""
     said = re.sub(r"[\[\]]", " ", unlinked(value)) if isinstance(value, str) else ""
     said = re.sub(
-        r"\s*\((?:\W*\be\d+\b\W*)+\)",
+        r"\s{0,9}\([^\w()]{0,9}e\d{1,6}\b(?:[^\w()]{1,9}e\d{1,6}\b)*[^\w()]{0,9}\)",
         lambda m: "" if set(re.findall(r"e\d+", m[0])) <= shown.keys() else m[0],
         said,
     )

@@ -26,8 +26,8 @@ from ..errors import NotFound
 from ..node import Node, parse, render, wikilink
 from ..receipt import Rebase
 
-CITED = re.compile(r"\s*\((?:\[\[[^\]]*\]\](?:, )?)+\)")  # the links behind a claim of a reflection
-LINK = re.compile(r"\[\[(?:[^\]|]*\|)?([^\]]*)\]\]")
+CITED = re.compile(r"\s{0,9}\((?:\[\[[^\[\]\n]*\]\](?:, )?)+\)")  # the links behind a claim of a reflection
+LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]]*)\]\]")
 
 
 def merge(plan: Plan, keep: str, gone: str, description: str = "") -> None:

@@ -63,7 +63,7 @@ def stem(word: str) -> str:
 
 def normal(text: str) -> str:
     """*text* without what a typist might do differently: case, spaces, marks, the target of a link."""
-    text = re.sub(r"\[\[(?:[^\]|]*\|)?([^\]]*)\]\]", r"\1", text)
+    text = re.sub(r"\[\[(?:[^\[\]|]*\|)?([^\[\]]*)\]\]", r"\1", text)
     return " ".join(re.findall(r"[^\W_]+", text.casefold()))
 
 

@@ -28,10 +28,10 @@ from ..dates import LAST_MS
 from ..errors import BadInput
 from . import machinery
 from .envelope import answered, cut, from_gateway, legible, strip, unwrapped, wrap
-from .redact import redact
+from .redact import redact, redact_arguments
 
 __all__ = ["Call", "Message", "Turn", "clean", "from_json", "message_from_json", "message_to_json", "pieces"]
-__all__ += ["read_drop", "strip", "to_json", "wrap"]
+__all__ += ["read_drop", "redacted", "strip", "to_json", "wrap"]
 
 log = logging.getLogger(__name__)
 
@@ -299,7 +299,7 @@ def _answer(said: Said) -> Message:
     text, redacted = redact(answered(strip(text)).strip())
     calls = []
     for call in made:
-        arguments, more = redact(legible(call.arguments))
+        arguments, more = redact_arguments(legible(call.arguments))
         arguments = cut(machinery.call(call.name, arguments), ARGUMENT_CHARS)
         calls.append(replace(call, arguments=arguments))
         redacted += more
@@ -312,6 +312,21 @@ def _answer(said: Said) -> Message:
         calls=tuple(calls),
         redacted=redacted,
     )
+
+
+def redacted(message: Message) -> Message:
+    """*message* with what today's rules find taken out, for what an older version kept."""
+    text, found = redact(message.text)
+    sender, more = redact(message.sender)
+    calls = []
+    for call in message.calls:
+        arguments, most = redact_arguments(call.arguments)
+        calls.append(replace(call, arguments=arguments))
+        more += most
+    if not found + more:
+        return message
+    total = message.redacted + found + more
+    return replace(message, text=text, sender=sender, calls=tuple(calls), redacted=total)
 
 
 def _result(said: Said, calls: Mapping[str, Call]) -> Message:

@@ -49,21 +49,16 @@ def _checksum(text: str) -> str:
 # The gateway's wrappers, as a running one was seen to write them.
 CTX = "⟦openclaw:ctx⟧"
 BLOCKS = re.DOTALL | re.MULTILINE
-INTERNAL = re.compile(
-    r"^[ \t]*<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>[ \t]*$.*?"
-    r"^[ \t]*<<<END_OPENCLAW_INTERNAL_CONTEXT>>>[ \t]*(?:\n|\Z)"
-    r"|^[ \t]*<<<(?:BEGIN|END)_OPENCLAW_INTERNAL_CONTEXT>>>[ \t]*(?:\n|\Z)",
-    BLOCKS,
-)
-CONTEXT = re.compile(  # "Conversation info: ⟦openclaw:ctx⟧", and the JSON block or the paragraph under it
-    rf"^[^\n]+ {CTX}[ \t]*\n"
-    r"(?:[ \t]*```json\n.*?^[ \t]*```[ \t]*(?:\n|\Z)|(?:[^\n]*\S[^\n]*(?:\n|\Z))*)\n*",
-    BLOCKS,
-)
+BEGUN = re.compile(r"^[ \t]*<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>[ \t]*$", BLOCKS)
+ENDED = re.compile(r"^[ \t]*<<<END_OPENCLAW_INTERNAL_CONTEXT>>>[ \t]*(?:\n|\Z)", BLOCKS)
+LONE = re.compile(r"^[ \t]*<<<(?:BEGIN|END)_OPENCLAW_INTERNAL_CONTEXT>>>[ \t]*(?:\n|\Z)", BLOCKS)
+# "Conversation info: ⟦openclaw:ctx⟧", and the JSON block or the paragraph under it
+JSON_BEGUN = re.compile(rf"^[^\n]+ {CTX}[ \t]*\n[ \t]*```json\n", BLOCKS)
+JSON_ENDED = re.compile(r"^[ \t]*```[ \t]*(?:\n+|\Z)", BLOCKS)
+CONTEXT = re.compile(rf"^[^\n]+ {CTX}[ \t]*\n(?:[^\n]*\S[^\n]*(?:\n|\Z))*+\n*", BLOCKS)
 REST = re.compile(rf"^[ \t]*Context: {CTX}[ \t]*$.*\Z", BLOCKS)
-ACTIVE = re.compile(
-    r"^[ \t]*Context:[ \t]*\n[ \t]*<active_memory_plugin>.*?</active_memory_plugin>[ \t]*\n*", BLOCKS
-)
+ACTIVE_BEGUN = re.compile(r"^[ \t]*Context:[ \t]*\n[ \t]*<active_memory_plugin>", BLOCKS)
+ACTIVE_ENDED = re.compile(r"</active_memory_plugin>[ \t]*\n*")
 STAMP = re.compile(r"\A\s*\[[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d[^\]\n]*\] ?")
 HISTORY = re.compile(
     r"\A\[(?:Chat messages since your last reply|Recent chat messages) - for context\].*?"
@@ -77,11 +72,32 @@ NOTE = re.compile(
 )
 
 
+def without(text: str, begun: re.Pattern[str], ended: re.Pattern[str]) -> str:
+    """
+    *text* without what stands from each *begun* to the first *ended* behind it; one that never ends stays.
+
+    In one expression a text full of beginnings would be read to its end for each of them.
+    """
+    kept, at = [], 0
+    while (start := begun.search(text, at)) and (end := ended.search(text, start.end())):
+        kept.append(text[at : start.start()])
+        at = end.end()
+    return "".join(kept) + text[at:]
+
+
+def without_internal(text: str) -> str:
+    if "_OPENCLAW_INTERNAL_CONTEXT>>>" not in text:
+        return text
+    return LONE.sub("", without(text, BEGUN, ENDED))
+
+
 def unwrapped(text: str) -> str:
     """A person's *text* without what the gateway put around it."""
-    text = STAMP.sub("", INTERNAL.sub("", text))
+    text = STAMP.sub("", without_internal(text))
     if CTX in text or "<active_memory" in text:
-        text = STAMP.sub("", CONTEXT.sub("", REST.sub("", ACTIVE.sub("", text))).lstrip("\n"))
+        text = REST.sub("", without(text, ACTIVE_BEGUN, ACTIVE_ENDED))
+        text = CONTEXT.sub("", without(text, JSON_BEGUN, JSON_ENDED))
+        text = STAMP.sub("", text.lstrip("\n"))
     return NOTE.sub("", HISTORY.sub("", text))
 
 
@@ -107,7 +123,7 @@ SILENT = re.compile(
 
 def answered(text: str) -> str:
     """What an agent's *text* said to a person: "" where it is a silent token; no leading <think> block."""
-    text = THOUGHT.sub("", INTERNAL.sub("", text))
+    text = THOUGHT.sub("", without_internal(text))
     return "" if SILENT.fullmatch(text.strip()) else text
 
 

@@ -20,7 +20,7 @@ PHRASES = (
     "recovery phrase",
     "mnemonic phrase",
 )  # several words are to be expected
-WEAK = ("clave", "parola")  # words of everyday speech as well
+WEAK = ("clave", "parola", "schlüssel", "pass", "psk")  # words of everyday speech as well
 PASSWORDS = (
     *("password", "passwd", "passcode", "pwd", "pw", "pin"),
     *("passwort", "kennwort", "wachtwoord", "lösenord", "passord", "adgangskode", "salasana"),
@@ -47,11 +47,15 @@ QUALIFIED = re.compile(
     r"|webhook|deploy|app|bot|refresh|bearer|license)[ _.-]?$"
 )
 ASSIGNED = re.compile(
-    r"""["'\])]{0,2}(?:[ ](?:for|to|of|on|at|für|zum|vom|para|del?|d[ao]|pour|du|от|для)[ ][^\n:=.,;"']{1,40}?)?\s{0,3}"""
-    r"""(?P<sep>:=|=>|={1,2}|:|\b(?:is|was|lautet|ist|war|es|est|é|este|jest|är|er)\b:?|[は是为為])"""
+    r"""(?:_(?:base|value|data|b64|base64|string|default|prod|production|dev|test|live|staging|\d{1,2}))?"""
+    r"""["'\])]{0,2}(?:[ ](?:for|to|of|on|at|für|zum|vom|para|del?|d[aeo]l?|della|pour|du|от|для)[ ][^\n:=.,;"']{1,40}?)?\s{0,3}"""
+    r"""(?P<sep>:=|=>|={1,2}|:|\b(?:is|was|to|as|lautet|ist|war|es|est|é|è|este|jest|är|er)\b:?|[は是为為])"""
     r"""\s{0,3}(?:(?:bearer|basic)[ ]+)?"""
-    r"""(?:(?P<q>["'`])(?P<quoted>(?:(?!(?P=q))[^\n]){4,400})(?P=q)|(?P<bare>[^\s"'`<>]{1,8000}))""",
+    r"""(?:(?P<q>["'`])(?P<quoted>(?:\\[^\n]|(?!(?P=q))[^\n\\]){4,400}+)(?P=q)|(?P<bare>[^\s"'`<>]{1,400}))""",
     re.IGNORECASE,
+)
+FOLLOWED = re.compile(
+    r"""[ ]{1,3}(?P<sep>)(?:(?P<q>["'`])(?P<quoted>[^\s"'`]{4,400})(?P=q)|(?P<bare>[^\s"'`<>]{1,400}))"""
 )
 
 # What stands where a secret would stand: something in its place, or a word about it.
@@ -65,13 +69,15 @@ STAND_IN = re.compile(
     r"|passwords?|tokens?|keys?|changed|unchanged|updated|reset|protected|expired|incorrect|invalid|wrong|missing"
     r"|empty|hidden|redacted|stored|saved|correct|needed|here|there|what|that|this|something|nothing|same|still"
     r"|also|only|just|important|weak|strong|long|short|managers?|field|and|with|from|have|will|when|where|which"
-    r"|they|your)$",
+    r"|they|your|str|void|int|bool|bytes|any|object|number|char|varchar|files|easy|hard)$",
     re.IGNORECASE,
 )
 CODE = re.compile(
-    r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+$|[\w.]+\(|(?=\w*_)[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD)[A-Z0-9_]*$"
+    r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)*(?:\.|::|->)[A-Za-z_]+\d?$|[\w.]+\(|(?=\w*_)(?=[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD))[A-Z0-9_]+$"
     r"|[^$]*\$[{(]|https?://|[./~]|[A-Za-z]+/[A-Za-z]+$|\w:\\|\d{4}-\d\d-\d\d|\d{1,2}[:.]\d\d$"
 )
+DIGIT, LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
+FILE = re.compile(r"\.[a-z]{2,4}\d?$|^v?\d+(?:\.\d+)+|^\d+[a-z]{1,5}$")  # a file, a version, "15th"
 HYPHENATED = re.compile(r"[A-Za-z]+(?:[-'’][A-Za-z]+)+$")
 CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 TYPED = re.compile(r"[!-~]{5,}")  # what a password before "です" is made of
@@ -81,7 +87,7 @@ WORDS = re.compile(
 # Words of talk about passwords, and small words that a passphrase does without.
 PROSE = frozenset(
     """
-    a about above again all already always an and any are as ask at be because been before below but by can change
+    a about above again easy hard remember guess files systemd compat all already always an and any are as ask at be because been before below but by can change
     changed characters check click combination contact default did digits do does enter every expected expired fields for forgot
     forgotten from get had has have he her here his how i if in into is it its keep letters like link long login longer
     made manager me minimum must my need needs never new no not numbers of off on only or our out page per please policy
@@ -98,7 +104,7 @@ PROSE = frozenset(
     """.split()
 )
 TALKED_OF = re.compile(
-    r"(?:forg[eo]t\w*|reset\w*|lost|los[et]|chang\w+|vergessen|olvid\w+|oubli\w+)\s(?:\w+\s)?$"
+    r"(?:forg[eo]t\w{0,9}|reset\w{0,9}|lost|los[et]|chang\w{1,9}|vergessen|olvid\w{1,9}|oubli\w{1,9})\s(?:\w{1,30}\s)?$"
 )
 
 
@@ -109,7 +115,8 @@ def named(text: str) -> Iterator[Span]:
         at = lowered.find(name)
         while at >= 0:
             span = None
-            if m := ASSIGNED.match(text, at + len(name)):
+            behind = at + len(name)
+            if m := ASSIGNED.match(text, behind) or FOLLOWED.match(text, behind):
                 span = (_password if name in PASSWORDS else _key)(text, lowered, name, at, m)
             if span:
                 yield span
@@ -132,10 +139,16 @@ def _talk(value: str) -> bool:
 def _password(text: str, lowered: str, name: str, at: int, m: re.Match[str]) -> Span | None:
     """The password that *m* assigns to *name*, which stands at *at*; None if it is no secret."""
     inside = at > 0 and (text[at - 1].isalnum() or text[at - 1] == "-")
-    if inside and (len(name) <= 3 or text[at - 1] == "1"):  # the "pin" in "shopping: …"; 1Password
+    if inside and (len(name) <= 4 or text[at - 1] == "1"):  # the "pin" in "shopping: …"; 1Password
         return None
     start, end = _value(m, whole=True)
-    said = m["sep"][0].isalpha()  # "is", not ":"
+    said = m["sep"][:1].isalpha() or not m["sep"]  # "is", not ":"
+    if not m["sep"] or m["sep"].lower() in ("to", "as"):  # nothing says that a value follows but the value
+        value = text[start:end]
+        drawn = DIGIT.search(value) and LETTER.search(value)
+        if name == "pin" or len(value) < 6 or not drawn or _talk(value) or "/" in value or FILE.search(value):
+            return None
+        return start, end, "password"
     words = not m["quoted"] and name != "pin" and not TALKED_OF.search(lowered[max(0, at - 30) : at])
     if words and (phrase := _phrase(text, start, name, said=said)):
         return start, phrase, "password"
@@ -178,6 +191,9 @@ def _key(text: str, lowered: str, name: str, at: int, m: re.Match[str]) -> Span 
     if _talk(value):
         return None
     header = name == "authorization"
+    if not m["sep"] or m["sep"].lower() in ("to", "as"):
+        named_so = QUALIFIED.search(lowered[max(0, at - 16) : at])
+        return (start, end, "key") if named_so and len(value) >= 20 and _random(value, True) else None
     qualified = header or bool(QUALIFIED.search(lowered[max(0, at - 16) : at]))
     if name == "key" and not qualified and not text.startswith("_KEY", at - 1):
         return None
@@ -191,7 +207,7 @@ def _random(value: str, qualified: bool) -> bool:
     """Does *value* look like a key? Less is asked where the name says what for: `api_key`, not `token`."""
     if " " in value and not value.lower().startswith(("bearer ", "basic ")):
         return False
-    if any(c.isdigit() for c in value) and any(c.isalpha() for c in value):
+    if DIGIT.search(value) and LETTER.search(value):
         return len(value) >= (10 if qualified else 16) and entropy(value) >= (2.5 if qualified else 3.0)
     return len(value) >= 24 and value.isalpha() and not value.islower() and entropy(value) >= 3.5
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from stdnum.iban import is_valid as is_iban
+from stdnum.us.ssn import is_valid as is_ssn
+
 Span = tuple[int, int, str]  # start, end, kind
 
 CARD = re.compile(  # 4-4-4-4 and up to 19 digits, 4-6-5, 4-6-4, or no groups at all
@@ -25,6 +28,14 @@ CODE = re.compile(r"\bc[vc][vc]2?\b\W{0,4}(?:(?:code|number)\W{1,3})?(?:is\W{1,3
 IBAN = re.compile(
     r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
 )
+LOWER_IBAN = re.compile(
+    r"(?<![A-Za-z0-9])[a-z]{2}\d{2}(?: ?[a-z0-9]{4}){2,7}(?: ?[a-z0-9]{1,3})?(?![A-Za-z0-9])"
+)
+SSN = re.compile(r"(?<![\w.+-])\d{3}([- ])\d{2}\1\d{4}(?![\w-]|\.\d)")
+NO_SSN = re.compile(
+    r"(?:order|invoice|part|item|ticket|case|ref|article|serial|sku|nr|no|number|bestell\w*)\W{0,3}$|#$", re.I
+)
+SSN_OF = re.compile(r"\bssn\b|social|itin", re.I)
 SHORTEST_IBAN = 15  # Norway's
 
 
@@ -41,6 +52,15 @@ def numbers(text: str) -> Iterator[Span]:
     for m in IBAN.finditer(text):
         if length := iban(m[0]):
             yield m.start(), m.start() + length, "IBAN"
+    for m in LOWER_IBAN.finditer(text):
+        if is_iban(m[0]):
+            yield *m.span(), "IBAN"
+    for m in SSN.finditer(text):
+        before = text[max(0, m.start() - NEAR) : m.start()]
+        if is_ssn(m[0].replace(" ", "-")) and (
+            SSN_OF.search(before) or (m[1] == "-" and not NO_SSN.search(before))
+        ):
+            yield *m.span(), "social security number"
 
 
 def luhn(digits: str) -> bool:

@@ -13,26 +13,55 @@ redacted is never changed again, so that redact(redact(x)) == redact(x).
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from .named import named
 from .numbers import numbers
+from .placed import placed, stands_in
 
 Span = tuple[int, int, str]  # start, end, kind
 
 
+ROUNDS = 12  # a text that needs more is made to keep us busy
+
+
 def redact(text: str) -> tuple[str, int]:
     """*text* with every secret replaced by "[redacted: <kind>]", and how many there were."""
+    if len(text) <= AT_ONCE:
+        return _redact(text)
+    pieces = [_redact(piece) for piece in _pieces(text)]
+    return "".join(piece for piece, _ in pieces), sum(found for _, found in pieces)
+
+
+AT_ONCE = 40_000  # chars: an expression that reads holds the interpreter, and so whoever waits for memory
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """*text* in pieces that end with a line, else with a word."""
+    at = 0
+    while len(text) - at > AT_ONCE:
+        end = max(text.rfind("\n", at, at + AT_ONCE), at)
+        end = end if end > at else text.rfind(" ", at, at + AT_ONCE)
+        end = end + 1 if end > at else at + AT_ONCE
+        yield text[at:end]
+        at = end
+    yield text[at:]
+
+
+def _redact(text: str) -> tuple[str, int]:
     total = 0
-    while True:  # taking one out can uncover another; each round consumes text, so this ends
+    for _ in range(ROUNDS):  # taking one out can uncover another
         text, found = _round(text)
         total += found
         if not found:
-            return text, total
+            break
+    return text, total
 
 
 # Letters that a reader sees as others, or not at all: blanks of all widths, full-width and mathematical letters,
@@ -191,7 +220,8 @@ def _round(text: str) -> tuple[str, int]:
     """Take out what can be seen now, and how many that were."""
     seen, places = unmasked(text)
     spans = [span for form in _forms() for span in _formed(form, seen)]
-    spans += [*named(seen), *numbers(seen)]
+    spans += [*named(seen), *numbers(seen), *placed(seen)]
+    spans += [wrapped for span in spans if (wrapped := continued(seen, span))]
     if not spans:
         return text, 0
     marks = [m.span() for m in MARK.finditer(seen)]
@@ -207,6 +237,33 @@ def _round(text: str) -> tuple[str, int]:
     return "".join(parts) + text[kept:], count
 
 
+EXAMPLE = re.compile(r"@(?:localhost|127\.|[\w.-]{0,60}example\.)")
+WRAPPED = re.compile(r"\\?\n[> \t]*(?P<rest>[A-Za-z0-9+/=_-]{4,120})(?=\\?\s*(?:\n|\Z))")
+LINES = 60  # of a key that a mail or a terminal broke
+
+
+def continued(text: str, span: Span) -> Span | None:
+    """The lines below a key that stands at its line's end, as long as they look like more of it."""
+    start, end, kind = span
+    if end - start < 16 or kind in ("password", "cookie", "card number", "IBAN"):
+        return None
+    at, wide = end, 0
+    for _ in range(LINES):
+        m = WRAPPED.match(text, at)
+        if not m:
+            break
+        rest = m["rest"]
+        mixed = any(c.isdigit() for c in rest) or (
+            not rest.islower() and not rest.isupper() and not rest.istitle()
+        )
+        if not mixed or len(rest) > max(wide, 120):
+            break
+        at, wide = m.end("rest"), len(rest)
+        if wide < 12:  # the last one
+            break
+    return (end, at, kind) if at > end else None
+
+
 def _formed(form: Form, text: str) -> Iterator[Span]:
     for hint in form.hints:
         at = text.find(hint)
@@ -217,5 +274,62 @@ def _formed(form: Form, text: str) -> Iterator[Span]:
                 m = form.pattern.match(text, at - form.back)
             if m:
                 start, end = m.span("value") if "value" in form.pattern.groupindex else m.span()
-                yield start, end, form.kind
+                if not (stands_in(text[start:end]) and EXAMPLE.match(text, end)):
+                    yield start, end, form.kind
             at = text.find(hint, max(at + 1, m.end() if m else 0))
+
+
+# --- the arguments of a call
+
+DEEP = 12  # levels of a call's arguments; what lies below is redacted as the text it is
+
+
+def redact_arguments(arguments: str) -> tuple[str, int]:
+    """
+    *arguments*, the JSON of a call, with the secrets of its values taken out before they are escaped, and how many.
+
+    A value is read with the name it has: its key, or what a form calls the field beside it.
+    """
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return redact(arguments)
+    if not isinstance(value, dict | list):
+        return redact(arguments)
+    clean, found = _value_without(value, "", DEEP)
+    return (json.dumps(clean, ensure_ascii=False, separators=(",", ":")), found) if found else (arguments, 0)
+
+
+LABELS = ("label", "name", "key", "field", "placeholder", "selector")
+
+
+def _value_without(value: Any, name: str, levels: int) -> tuple[Any, int]:
+    if isinstance(value, str):
+        clean, found = redact(value)
+        if found or not name or len(value) > 4_000 or "\n" in value:
+            return clean, found
+        quoted = json.dumps(value, ensure_ascii=False)
+        plain, found = redact(f"{name}: {value}" if '"' in value else f"{name}: {quoted}")
+        return (f"[redacted: {MARK.search(plain)[0][11:]}", 1) if found else (value, 0)  # type: ignore[index]
+    if levels == 0 or not isinstance(value, dict | list):
+        if isinstance(value, dict | list):
+            clean, found = redact(json.dumps(value, ensure_ascii=False))
+            return clean, found
+        return value, 0
+    found = 0
+    if isinstance(value, list):
+        items = []
+        for item in value:
+            clean, more = _value_without(item, name, levels - 1)
+            items.append(clean)
+            found += more
+        return items, found
+    label = next((value[k] for k in LABELS if isinstance(value.get(k), str) and len(value[k]) < 60), "")
+    fields = {}
+    for key, item in value.items():
+        called = label if key in ("text", "value", "content") and label else key
+        key_clean, more = redact(key)
+        clean, most = _value_without(item, called, levels - 1)
+        fields[key_clean] = clean
+        found += more + most
+    return fields, found

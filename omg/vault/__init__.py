@@ -30,7 +30,8 @@ from .written import Record, Written, joined
 
 # Copies that Syncthing, Dropbox, Nextcloud and Obsidian Sync leave where two devices changed one note.
 CONFLICT = re.compile(
-    r"\.sync-conflict-\d{8}-\d{6}|\((?:.*\bconflicted copy\b.*|conflict(?:[^()]*\d[^()]*)?)\)$", re.I
+    r"\.sync-conflict-\d{8}-\d{6}|\((?:[^()]{0,99}\bconflicted copy\b[^()]{0,99}|conflict(?:[^()\d]{0,99}\d[^()]{0,99})?)\)$",
+    re.I,
 )
 FORMS = "templates"  # what Obsidian makes new notes from: forms, and no notes
 Bytes = bytes  # the class has a method of that name
