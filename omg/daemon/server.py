@@ -49,7 +49,7 @@ class Server(socketserver.ThreadingUnixStreamServer):
     """
 
     daemon_threads = True
-    request_queue_size = 64
+    request_queue_size = 512  # all that come in one moment: a full queue turns them away unheard
 
     def __init__(
         self, home: Path, answers: Mapping[str, Answer], lost: Mapping[str, Lost] = MappingProxyType({})
