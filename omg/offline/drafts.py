@@ -45,7 +45,7 @@ CALLED_OFF = re.compile(
 )
 PREFERRED = re.compile(r"\bprefer(?:s|red)? .{1,200}? (?:to|over|than) (?P<old>[^,.;]+)", re.I)
 REPLACED = re.compile(
-    r"\b(?:from|instead of|rather than|no longer|replac(?:ed|ing)|used to|stopped|over|not) (?P<old>.{1,400}?)"
+    r"\b(?:from|instead of|rather than|no longer|replac(?:ed|ing)|used to|stopped|over|not) (?P<old>.{1,120}?)"
     r"(?: to | with | any ?more|,|;|\.|$)",
     re.I,
 )

@@ -27,7 +27,7 @@ HARMLESS = frozenset(
     """.split()
 )
 FILE_KEYS = ("path", "file_path", "filePath", "file", "filename")
-NAMED = re.compile(r"[^\s\"'`|<>*]+\.md\b", re.IGNORECASE)
+NAMED = re.compile(r"(?<![^\s\"'`|<>*])[^\s\"'`|<>*]{1,1000}\.md\b", re.IGNORECASE)
 OURS = re.compile(r"omg_\w+$")
 SLACK_MS = 5_000  # a file's time and a message's come from one clock, and are not taken at one moment
 
