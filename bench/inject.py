@@ -35,10 +35,11 @@ REPO = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPO))
 
 from omg.client import ask_daemon
-from omg.config import load
-from omg.embed import load as embedder
-from omg.home import Home
-from omg.node import Node, Source, render
+from omg.config.file import load_config
+from omg.embed import load_embedder as embedder
+from omg.node.fields import Source
+from omg.node.note import Node, render_node
+from omg.worker.home import Home
 
 OWNER = "agent:main:main"
 TYPES = ("preference", "project", "decision", "fact", "episode")
@@ -108,7 +109,7 @@ def plant(home: Home, notes: int, chance: random.Random) -> list[str]:
             identity=OWNER, scope="dm", origin="user", sources=(Source(OWNER, f"m{n}", 1_770_000_000_000 + n),),
             links=(f"mocs/moc-{kind}s", *links), body=f"# {text[1][:40]}\n\n{text[1]}. {text[2]}.",
         )  # fmt: skip
-        data = render(node).encode()
+        data = render_node(node).encode()
         file = graph.vault.file(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
@@ -162,7 +163,7 @@ def main() -> None:
             f'[observation]\nmodel = "offline"\n[embedding]\nmodel = "{args.embedder}"\n'
         )
         began = time.perf_counter()
-        home = Home(load(folder, {}), embed=embedder(args.embedder))
+        home = Home(load_config(folder, {}), embed=embedder(args.embedder))
         prompts = plant(home, args.notes, random.Random(1))
         home.close()
         print(f"{args.notes} notes made, indexed and embedded in {time.perf_counter() - began:.1f} s")

@@ -35,17 +35,21 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from omg import embed
-from omg.config import Config
-from omg.graph import Graph
+from omg.config.sections import Config
+from omg.embed import Embedder, load_embedder, static
+from omg.graph.graph import Graph
 from omg.identity import Identity
-from omg.index import Index
-from omg.index.terms import terms
-from omg.llm import Question, Reply
-from omg.node import Node, Source, render
-from omg.observe import Observer, observe
-from omg.turn import Message, Turn, message_to_json
-from omg.vault import Vault
+from omg.index.index import Index
+from omg.index.terms import terms_of
+from omg.llm.ledger import ModelReply
+from omg.llm.question import ModelQuestion
+from omg.message.stored import message_to_json
+from omg.message.turn import Message, Turn
+from omg.node.fields import Source
+from omg.node.note import Node, render_node
+from omg.observe.question import Observer
+from omg.observe.run import observe_batch
+from omg.vault.vault import Vault
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 SHOWN = 1  # messages that `omg show` prints on each side of a source
@@ -110,7 +114,7 @@ def message(turn: dict[str, Any], at: datetime) -> Message:
 # --- two ways to a vault
 
 
-def turn_level(conversation: Conversation, home: Path, embedder: embed.Embedder | None) -> Index:
+def turn_level(conversation: Conversation, home: Path, embedder: Embedder | None) -> Index:
     """A note for each message, and the archive they come from."""
     for folder in ("vault/nodes/episode", "archive"):
         (home / folder).mkdir(parents=True)
@@ -130,16 +134,14 @@ def turn_level(conversation: Conversation, home: Path, embedder: embed.Embedder 
             sources=(source,),
             body=f"# {m.sender}\n\n{text}",
         )
-        (home / "vault" / f"{path}.md").write_text(render(node), encoding="utf-8")
+        (home / "vault" / f"{path}.md").write_text(render_node(node), encoding="utf-8")
     index = Index(home / "index.db", embedder)
     index.archive(home / "archive")
     index.sync(Vault(home / "vault"))
     return index
 
 
-def graph_level(
-    conversation: Conversation, home: Path, embedder: embed.Embedder | None, judge: embed.Embedder
-) -> Index:
+def graph_level(conversation: Conversation, home: Path, embedder: Embedder | None, judge: Embedder) -> Index:
     """The observations, as an Observer would have written them session by session, linked to what it was shown."""
     index = Index(home / "index.db", embedder)
     vault = Vault(home / "vault", home / "written.jsonl")
@@ -149,13 +151,13 @@ def graph_level(
         name = f"{messages[0].timestamp}-{n:04d}"
         graph.put(name, Turn(session, session, "main", "turn", "", "", "", tuple(messages)))
         observer = Observer(scripted(conversation.observations[session], messages, judge), "scripted")
-        observe(graph, graph.pending(), observer, Config(home=home))
+        observe_batch(graph, graph.pending(), observer, Config(home=home))
     return index
 
 
 def scripted(
-    observations: list[tuple[str, list[str]]], messages: list[Message], judge: embed.Embedder
-) -> Callable[[Question], Reply]:
+    observations: list[tuple[str, list[str]]], messages: list[Message], judge: Embedder
+) -> Callable[[ModelQuestion], ModelReply]:
     """
     An Observer that writes what the data set says it should.
 
@@ -164,7 +166,7 @@ def scripted(
     """
     handles = {m.id: f"m{n}" for n, m in enumerate(messages, 1)}
 
-    def ask(question: Question) -> Reply:
+    def ask(question: ModelQuestion) -> ModelReply:
         shown = re.findall(r"^(n\d+) \[[^\]]*\] (.*)$", question.user, re.M)
         near = (
             judge([text for text, _ in observations]) @ judge([line for _, line in shown]).T
@@ -187,14 +189,14 @@ def scripted(
                     "sources": cited,
                 }
             )
-        return Reply(json.dumps({"edits": edits}), "scripted", 0, 0, 0.0)
+        return ModelReply(json.dumps({"edits": edits}), "scripted", 0, 0, 0.0)
 
     return ask
 
 
 def title(text: str) -> str:
     """The first six words that say something: what a note's file is called."""
-    return " ".join([term.shown for term in terms(text) if " " not in term.match][:6])
+    return " ".join([term.shown for term in terms_of(text) if " " not in term.match][:6])
 
 
 # --- measuring
@@ -245,7 +247,7 @@ class Plain:
         words = (
             [f'"{w}"' for w in re.findall(r"\w+", text)]
             if self.stop_words
-            else [t.match for t in terms(text)]
+            else [t.match for t in terms_of(text)]
         )
         if not words:
             return []
@@ -297,8 +299,8 @@ def main() -> None:
     parser.add_argument("--level", choices=("turn", "graph"), default="turn")
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
     args = parser.parse_args()
-    embedder = embed.load(args.embedder)
-    judge = embed.static()
+    embedder = load_embedder(args.embedder)
+    judge = static()
     scores: dict[str, Score] = defaultdict(Score)
     each: dict[str, float] = {}
     notes, began = 0, time.process_time()

@@ -27,15 +27,16 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).
 
 from locomo import Conversation, Score, measure, read
 
-from omg.config import Config
-from omg.graph import Graph
+from omg.config.sections import Config
+from omg.graph.graph import Graph
 from omg.identity import Identity
-from omg.index import Index
-from omg.node import Node
-from omg.observe import Observer, observe
+from omg.index.index import Index
+from omg.message.turn import Message, Turn
+from omg.node.note import Node
+from omg.observe.question import Observer
+from omg.observe.run import observe_batch
 from omg.offline.likeness import gist
-from omg.turn import Message, Turn
-from omg.vault import Vault
+from omg.vault.vault import Vault
 
 HALF = 0.5
 
@@ -59,7 +60,7 @@ def remembered(conversation: Conversation, home: Path) -> Graph:
     for n, (session, messages) in enumerate(conversation.sessions.items()):
         name = f"{messages[0].timestamp}-{n:04d}"
         graph.put(name, Turn(session, session, "main", "turn", "", "", "", tuple(messages)))
-        observe(graph, graph.pending(), Observer(), Config(home=home))
+        observe_batch(graph, graph.pending(), Observer(), Config(home=home))
     return graph
 
 

@@ -27,11 +27,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from planted import NOW, Scripted, graph_of, home_at, note, put  # from the tests
 
-from omg.graph import Graph
-from omg.home import Home
-from omg.node import Node
-from omg.observe import Observer
-from omg.reflect import Cycle, reflect
+from omg.graph.graph import Graph
+from omg.node.note import Node
+from omg.observe.question import Observer
+from omg.reflect.cycle import Cycle
+from omg.reflect.run import reflect_graph
+from omg.worker.home import Home
 
 TYPES = ("fact",) * 5 + ("episode",) * 3 + ("preference", "decision", "project")
 PEOPLE = ("Ines", "Tomas", "Alma", "Bruno", "Clara", "Duarte")
@@ -70,7 +71,7 @@ def night(home: Home, graph: Graph, when: dt.datetime, observer: Observer) -> tu
     """CPU and wall seconds of one cycle, refresh included."""
     cpu, wall = time.process_time(), time.perf_counter()
     home.refresh(graph)
-    cycle = reflect(graph, observer, home.config, when)
+    cycle = reflect_graph(graph, observer, home.config, when)
     return time.process_time() - cpu, time.perf_counter() - wall, cycle
 
 

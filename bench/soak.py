@@ -29,10 +29,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from omg import embed, inject
-from omg.config import Config, Observation, Time
-from omg.home import Home
-from omg.importer import spool
+from omg.config.sections import Config, Observation, Time
+from omg.embed import load_embedder
+from omg.importers.run import write_drop
+from omg.inject.decide import slice_for
+from omg.worker.home import Home
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 DAY_S = 86_400
@@ -83,7 +84,7 @@ def prompt(home: Home, person: int, text: str, now: datetime) -> float:
     assert who is not None
     graph = home.graph(who)
     started = time.thread_time()
-    inject.slice_for(graph, text, key(person), now, home.config)
+    slice_for(graph, text, key(person), now, home.config)
     return (time.thread_time() - started) * 1000
 
 
@@ -96,7 +97,7 @@ def drop(home: Home, person: int, day: int, now: datetime) -> None:
     ]
     body = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": key(person), "entries": entries}
     body |= {"channel": "telegram", "senderId": str(person)}
-    spool(home.folder / "spool", f"{at:015d}-{person}", json.dumps(body).encode())
+    write_drop(home.folder / "spool", f"{at:015d}-{person}", json.dumps(body).encode())
 
 
 def pass_a_day(home: Path) -> None:
@@ -164,7 +165,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         options = Observation(model="offline")
         config = Config(home=Path(folder), observation=options, time=Time(zone="UTC"))
-        home = Home(config, embed=embed.load("none"), clock=lambda: clock[0])
+        home = Home(config, embed=load_embedder("none"), clock=lambda: clock[0])
         rows = live(home, clock, given.turns, given.identities)
         strangers = in_turn(home, given.in_turn)
         home.close()

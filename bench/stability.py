@@ -25,13 +25,16 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import omg
-from omg import embed, events, inject
-from omg.config import Config, Observation, Time
-from omg.home import Home
-from omg.importer import read_all, spool
-from omg.node import TYPES
-from omg.tokens import count
-from omg.turn import clean
+from omg.config.sections import Config, Observation, Time
+from omg.embed import load_embedder
+from omg.importers.drops import read_all_drops
+from omg.importers.run import write_drop
+from omg.inject.decide import hook_result
+from omg.message.drop import clean_entries
+from omg.node.fields import TYPES
+from omg.tokens import count_tokens
+from omg.worker.events import read_events
+from omg.worker.home import Home
 
 Turn = tuple[str, str, list[Any]]  # session, prompt, entries
 
@@ -40,9 +43,9 @@ def turns() -> list[Turn]:
     """Every turn of the sample: what a person says, and all up to the next time they do."""
     sample = sorted((Path(omg.__file__).parent / "sample").glob("*.jsonl"))
     found: list[Turn] = []
-    for drop in read_all(sample, None):
+    for drop in read_all_drops(sample, None):
         for entry in drop["entries"]:
-            said = [m for m in clean([entry]) if m.role == "user"]
+            said = [m for m in clean_entries([entry]) if m.role == "user"]
             if said:
                 found.append((drop["sessionKey"], said[0].text, [entry]))
             elif found and found[-1][0] == drop["sessionKey"]:
@@ -68,18 +71,18 @@ def replay(home: Home, clock: list[datetime], options: Observation, most: int) -
         assert who is not None
         graph = home.graph(who)
         started = time.perf_counter()
-        given = inject.hook_result(graph, {"sessionKey": session, "prompt": prompt}, clock[0], home.config)
+        given = hook_result(graph, {"sessionKey": session, "prompt": prompt}, clock[0], home.config)
         waited = (time.perf_counter() - started) * 1000
         system = given.get("appendSystemContext", "")
         last, then = before.get(session, ("", datetime.min.replace(tzinfo=UTC)))
         warm = (clock[0] - then).total_seconds() < float(options.activate_after_idle or 1e9)
-        tokens = count(system) + count(given.get("prependContext", ""))
+        tokens = count_tokens(system) + count_tokens(given.get("prependContext", ""))
         rows.append({"same": system == last, "warm": warm, "tokens": tokens, "raw": raw, "ms": waited})
         before[session] = (system, clock[0])
         drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": entries}
-        raw += sum(m.tokens for m in clean(entries))
+        raw += sum(m.tokens for m in clean_entries(entries))
         clock[0] = max(clock[0], at(entries[-1]))
-        spool(
+        write_drop(
             home.folder / "spool", f"{round(clock[0].timestamp() * 1000):015d}-{n}", json.dumps(drop).encode()
         )
         home.work()
@@ -91,8 +94,8 @@ def figures(rows: list[dict[str, Any]], home: Home, raw: int) -> dict[str, Any]:
     first, warm = rows[0], [r for r in rows[1:] if r["warm"]]
     graph = home.find()
     notes = [graph.vault.read(e.path) for e in graph.index.entries(status=None) if e.type in TYPES]
-    note_tokens = sum(count(f"{n.description} {n.body}") for n in notes)
-    ends = [e for e in events.told(home.folder) if e["event"] == "observation_end"]
+    note_tokens = sum(count_tokens(f"{n.description} {n.body}") for n in notes)
+    ends = [e for e in read_events(home.folder) if e["event"] == "observation_end"]
     times = sorted(r["ms"] for r in rows)
     tokens = [r["tokens"] for r in rows if r is not first]
     return {
@@ -127,7 +130,7 @@ def main() -> None:
     logging.disable(logging.INFO)
     with tempfile.TemporaryDirectory() as folder:
         config = Config(home=Path(folder), observation=options, time=Time(zone="Europe/Berlin"))
-        home = Home(config, embed=embed.load(given.embedder), clock=lambda: clock[0])
+        home = Home(config, embed=load_embedder(given.embedder), clock=lambda: clock[0])
         found = replay(home, clock, options, given.turns)
         home.close()
     print(json.dumps(found) if given.json else "\n".join(f"{k:18} {v}" for k, v in found.items()))

@@ -25,17 +25,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from locomo import Conversation, read
 
-from omg import embed
-from omg.config import Config, Llm, Observation
+from omg.config.sections import Config, Llm, Observation
+from omg.embed import Embedder, load_embedder
 from omg.errors import ModelError
-from omg.graph import Graph
+from omg.graph.graph import Graph
 from omg.identity import Identity
-from omg.index import Index
-from omg.llm import asker
+from omg.index.index import Index
+from omg.llm.asker import make_asker
 from omg.llm.ledger import Ledger
-from omg.observe import Observer, observe
-from omg.turn import Turn
-from omg.vault import Vault
+from omg.message.turn import Turn
+from omg.observe.question import Observer
+from omg.observe.run import observe_batch
+from omg.vault.vault import Vault
 
 NEAR = 0.6  # below it pairs of another topic begin; .5 and .7 are printed besides, to show what hangs on it
 
@@ -50,7 +51,7 @@ def main() -> None:
     )
     args.add_argument("--json", type=Path)
     given = args.parse_args()
-    judge = embed.load("auto")
+    judge = load_embedder("auto")
     conversation = next(read(given.data))
     rows: list[dict[str, Any]] = []
     for session in given.sessions:
@@ -90,9 +91,9 @@ def run(conversation: Conversation, session: str, style: str, model: str, base: 
             Turn(session, session, "main", "turn", "", "", "", tuple(messages)),
         )
         started, error = time.monotonic(), ""
-        with asker(config, model, Ledger(home / "ledger.jsonl", config)) as ask:
+        with make_asker(config, model, Ledger(home / "ledger.jsonl", config)) as ask:
             try:
-                observe(graph, graph.pending(), Observer(ask, model, 8_192), config)
+                observe_batch(graph, graph.pending(), Observer(ask, model, 8_192), config)
             except ModelError as e:
                 error = str(e)
         notes = [e.description for e in index.entries() if e.path.startswith("nodes/")]
@@ -109,7 +110,7 @@ def run(conversation: Conversation, session: str, style: str, model: str, base: 
     }
 
 
-def score(facts: list[str], notes: list[str], judge: embed.Embedder | None) -> dict[str, Any]:
+def score(facts: list[str], notes: list[str], judge: Embedder | None) -> dict[str, Any]:
     if not notes or judge is None:
         return {"found": 0.0, "precision": 0.0, "of": len(facts), "made": len(notes), "pairs": []}
     near = judge(facts) @ judge(notes).T

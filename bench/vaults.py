@@ -102,13 +102,14 @@ def percentiles(times: list[float]) -> dict[str, float]:
 
 
 def library(root: Path, questions: Path, file: Path, embedder: str, cold_only: bool) -> dict[str, Any]:
-    from omg import embed, tokens
-    from omg.index import Index
-    from omg.vault import Vault
+    from omg.embed import load_embedder
+    from omg.index.index import Index
+    from omg.tokens import count_tokens
+    from omg.vault.vault import Vault
 
-    tokens.count("loads the table")
+    count_tokens("loads the table")
     vault = Vault(root)
-    index = Index(file, embed.load(embedder))
+    index = Index(file, load_embedder(embedder))
     out: dict[str, Any] = {"cold": spent(lambda: index.sync(vault))}
     if cold_only:
         return out

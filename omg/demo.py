@@ -14,42 +14,47 @@ import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from . import config as configuration
-from . import embed, inject
-from .home import Home
-from .importer import import_drops, read_all
+from .config.file import load_config, set_value, set_vault
+from .config.sections import Config
+from .embed import load_embedder
+from .importers.drops import read_all_drops
+from .importers.run import import_drops
+from .inject.decide import preview
+from .worker.home import Home
 
 PROMPTS = (
     "Can you draft the next steps for the project?",
     "How do I like my answers?",
     "What have I planned for the coming weeks?",
 )
-SAMPLE = Path(__file__).parent / "sample"
-SESSION = "agent:main:main"
+
+SAMPLE_FOLDER = Path(__file__).parent / "sample"
+
+DEMO_SESSION = "agent:main:main"
 
 
-def run(folder: Path | None = None) -> None:
+def run_demo(folder: Path | None = None) -> None:
     """Make the demo in *folder*, or in a fresh temporary one that stays for looking at."""
     folder = (folder or Path(tempfile.mkdtemp(prefix="omg-demo-"))).expanduser().absolute()
-    config = settled(folder)
-    sample = sorted(SAMPLE.glob("*.jsonl"))
+    config = demo_config(folder)
+    sample = sorted(SAMPLE_FOLDER.glob("*.jsonl"))
     now = datetime.now(UTC)
-    home = Home(config, embed=embed.load(config.embedding.model), clock=lambda: now)
+    home = Home(config, embed=load_embedder(config.embedding.model), clock=lambda: now)
     try:
-        taken = import_drops(home, read_all(sample, None))
+        taken = import_drops(home, read_all_drops(sample, None))
         home.work(force=True)
-        graph = home.find(SESSION)
+        graph = home.find(DEMO_SESSION)
         while graph.index.embed():
             pass
         last = max((s.last_ms for s in graph.state().sessions.values()), default=0)
         now = datetime.fromtimestamp(last / 1000, UTC) + timedelta(days=2)  # as if it were two days later
         print(f"{len(sample)} sessions, {taken['messages']} messages, no model, no network\n")
-        print(heading("The vault"), tree(graph.vault.root), "", sep="\n")
-        print(heading("now.md"), body(graph.vault.text("now")), "", sep="\n")
+        print(heading_line("The vault"), tree_lines(graph.vault.root), "", sep="\n")
+        print(heading_line("now.md"), body_of(graph.vault.text("now")), "", sep="\n")
         for prompt in PROMPTS:
-            piece = inject.preview(graph, prompt, "agent:main:new-session", now, config)
+            piece = preview(graph, prompt, "agent:main:new-session", now, config)
             print(
-                heading(f"What the prompt “{prompt}” is given"),
+                heading_line(f"What the prompt “{prompt}” is given"),
                 piece.system,
                 piece.prompt,
                 f"({piece.tokens} tokens)",
@@ -57,45 +62,45 @@ def run(folder: Path | None = None) -> None:
                 sep="\n",
             )
         print(
-            f"Open {graph.vault.root} in Obsidian, or try:\n  {command(config.home, 'search', 'checklists')}"
+            f"Open {graph.vault.root} in Obsidian, or try:\n  {shell_line(config.home, 'search', 'checklists')}"
         )
     finally:
         home.close()
 
 
-def settled(folder: Path) -> configuration.Config:
+def demo_config(folder: Path) -> Config:
     """The configuration of a home in *folder*, written down there: any `omg` command finds the same memory."""
     home = folder / "home"
-    configuration.set_vault(home, SESSION, folder / "vault")
+    set_vault(home, DEMO_SESSION, folder / "vault")
     for table, key, value in (
         ("time", "zone", "Europe/Berlin"),
         ("observation", "model", "offline"),
         ("embedding", "model", "static"),
     ):
-        configuration.enter(home, table, key, value)
-    return configuration.load(home, {})
+        set_value(home, table, key, value)
+    return load_config(home, {})
 
 
-def command(home: Path, *words: str) -> str:
+def shell_line(home: Path, *words: str) -> str:
     """A line for a shell, that works in any folder."""
     omg = ["omg"] if shutil.which("omg") else [sys.executable, "-m", "omg.cli"]
     return f"OMG_HOME={shlex.quote(str(home))} {shlex.join([*omg, *words])}"
 
 
-def heading(text: str) -> str:
+def heading_line(text: str) -> str:
     return f"── {text} " + "─" * max(0, shutil.get_terminal_size().columns - len(text) - 4)
 
 
-def body(text: str) -> str:
+def body_of(text: str) -> str:
     return text.split("---\n", 2)[-1].strip()
 
 
-def tree(root: Path, indent: str = "  ") -> str:
+def tree_lines(root: Path, indent: str = "  ") -> str:
     lines = []
     for path in sorted(root.iterdir(), key=lambda p: (p.is_file(), p.name)):
         if path.name.startswith("."):
             continue
         lines.append(f"{indent}{path.name}{'/' if path.is_dir() else ''}")
         if path.is_dir():
-            lines.append(tree(path, indent + "  "))
+            lines.append(tree_lines(path, indent + "  "))
     return "\n".join(line for line in lines if line)

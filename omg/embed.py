@@ -30,9 +30,17 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]  # (n, dim), each of length 1; all zero for a text without a known word
 
+
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-LONGEST = 4_000  # chars of a text that are looked at. MiniLM reads 256 tokens; the table pads to the longest
-BATCH = 8  # texts at once. Of 32 long ones MiniLM's working memory is 160 MB, of 8 40 MB, and no slower
+
+LONGEST_TEXT = (
+    4_000  # chars of a text that are looked at. MiniLM reads 256 tokens; the table pads to the longest
+)
+
+TEXTS_AT_ONCE = (
+    8  # texts at once. Of 32 long ones MiniLM's working memory is 160 MB, of 8 40 MB, and no slower
+)
+
 QUESTION_S = (
     0.1  # how long a single text waits for its turn: a prompt has 150 ms, and words find notes as well
 )
@@ -76,7 +84,7 @@ class Model:
         if not texts:
             return np.empty((0, self.dim), dtype=np.float32)
         # A lone surrogate, half of an emoji that someone cut, is more than the tokenizers bear.
-        clean = [text[:LONGEST].encode("utf-8", "replace").decode() for text in texts]
+        clean = [text[:LONGEST_TEXT].encode("utf-8", "replace").decode() for text in texts]
         turn, patience_s = (self._one, QUESTION_S) if len(clean) == 1 else (self._many, -1)
         if not turn.acquire(timeout=patience_s):
             raise ModelUnavailable(f"{self.id} is busy with other questions; ask again")
@@ -101,7 +109,7 @@ class Model:
             return self._encode
 
 
-def load(name: str = "auto") -> Embedder | None:
+def load_embedder(name: str = "auto") -> Embedder | None:
     """
     The embedder that `[embedding] model` names; None for `none`.
 
@@ -159,7 +167,7 @@ def transformer(name: str, folder: Path) -> Embedder:
         # Half of the cores: this runs in the background of someone's work.
         torch.set_num_threads(max(1, (os.cpu_count() or 2) // 2))
         model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-        encode = functools.partial(model.encode, batch_size=BATCH, show_progress_bar=False)
+        encode = functools.partial(model.encode, batch_size=TEXTS_AT_ONCE, show_progress_bar=False)
         encode(["warm"])  # sets the tokenizer's padding; from here on threads only read it
         return encode
 

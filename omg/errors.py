@@ -78,7 +78,7 @@ class OverBudget(ModelError):
     """Today's cap on tokens or money is reached."""
 
 
-def in_words(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """*error* as one line for status and logs. What an unknown exception says may quote a note: its type alone."""
     if isinstance(error, OmgError):
         return str(error)

@@ -21,8 +21,11 @@ from typing import Any, Literal
 Scope = Literal["dm", "group", "global"]
 
 OWNER = "owner"  # the name in [identity.links] that means the main session
+
 DIRECT = frozenset(("direct", "dm"))
+
 GROUPS = frozenset(("group", "channel", "room"))
+
 INSIDE = ("", "webchat")  # channels that only who operates the gateway can reach
 
 # Sessions in which no person speaks, and incognito ones: their person asked for it.
@@ -30,7 +33,9 @@ NOBODY = re.compile(
     r"(?:^|:)(?P<trigger>cron|subagent|internal-session-effects|hook):"
     r"|(?:^|:)(?P<beat>heartbeat)(?::|$)|^unknown$|:incognito-"
 )
+
 AGENT = re.compile(r"agent:([^:]+):(.+)$", re.IGNORECASE | re.DOTALL)
+
 # A thread, a forum topic, a sender's lane in a group. Ids may hold colons (Matrix): only these words cut.
 LANE = re.compile(r":(?:topic|thread|sender):.*$", re.DOTALL)
 
@@ -50,7 +55,7 @@ class Identity:
         return f"{slug or 'memory'}-{hashlib.sha256(self.key.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
-def of(
+def identity_of_session(
     session_key: str,
     *,
     links: Mapping[str, Sequence[str]] = MappingProxyType({}),
@@ -101,10 +106,13 @@ def says_owner(value: object) -> bool | None:
     return None if value is None else value is True
 
 
-def remembered(ctx: Mapping[str, Any], triggers: Collection[str] = ("user",)) -> bool:
+def is_remembered(ctx: Mapping[str, Any], triggers: Collection[str] = ("user",)) -> bool:
     """Whether a hook's context is a turn to remember and serve: a person's from outside, or one asked for."""
     trigger = ctx.get("trigger")
-    if trigger not in triggers or of(str(ctx.get("sessionKey") or ""), asked=triggers) is None:
+    if (
+        trigger not in triggers
+        or identity_of_session(str(ctx.get("sessionKey") or ""), asked=triggers) is None
+    ):
         return False
     provenance = ctx.get("inputProvenance")
     kind = provenance.get("kind") if isinstance(provenance, Mapping) else provenance

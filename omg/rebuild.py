@@ -6,7 +6,7 @@ A graph made again from its archive, as with a better model: beside the old one,
                          was said, edited or deleted meanwhile is taken along
     swap(graph, stamp)   the new notes take the place of the old, which are kept in graphs/<graph>/replaced/
 
-Not here: what to observe (observe.py). One rule: the old vault is not touched before `swap`, and not lost by it.
+Not here: what to observe (observe/run.py). One rule: the old vault is not touched before `swap`, and not lost by it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,25 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
-from .config import Config
-from .edit import Plan
+from .config.sections import Config
 from .errors import BadInput, BadNode, NotFound
-from .graph import Graph, flock, write_private
-from .index import Index
-from .node import TYPES, parse
-from .observe import Observer, batches, observe
-from .receipt import Receipt, commit, replay
-from .traces import archived
-from .turn import Turn, pieces
-from .vault import Vault
-from .vault.files import digest, flush
+from .forget.traces import archived_messages
+from .graph.files import flock, write_private
+from .graph.graph import Graph
+from .index.index import Index
+from .journal import Receipt, commit_receipt, replay_open
+from .message.pieces import split_messages
+from .message.turn import Turn
+from .node.fields import TYPES
+from .node.note import parse_node
+from .observe.question import Observer
+from .observe.run import observe_batch, pending_batches
+from .plan.drafts import Plan
+from .vault.files import digest, flush_folder
+from .vault.vault import Vault
 
 TURN_TOKENS = 4_000  # of one pending file
+
 # What belongs to a vault's notes, besides the index.
 MADE = ("receipts", "written.jsonl", "state.json", "reflected.json")
 
@@ -47,7 +52,7 @@ class Rebuilt:
     kept: int  # files a person made or touched
 
 
-def build(
+def build_anew(
     graph: Graph,
     observer: Observer,
     config: Config,
@@ -56,42 +61,44 @@ def build(
 ) -> Rebuilt:
     """Make the new graph, or go on making it. Raises ModelError as observing does; what was done until then stays."""
     with flock(graph.folder / "rebuild.lock", f"the rebuilding of {graph.identity.key}", 0):
-        new = opened(graph)
+        new = open_new(graph)
         try:
             with new.lock():
-                replay(new)
-            for batch in batches(new.pending(), config.observation.max_tokens_per_batch):
-                observe(new, batch, observer, config)
+                replay_open(new)
+            for batch in pending_batches(new.pending(), config.observation.max_tokens_per_batch):
+                observe_batch(new, batch, observer, config)
                 progress(sum(p.tokens for p in batch))
             with new.lock():
                 plan = Plan(new, now.astimezone(graph.zone).date())
                 plan.maps |= {e.path for e in new.index.entries(type="moc")}
                 at = now.astimezone(UTC)
                 id = f"{at:%Y%m%dT%H%M%S}-rebuilt"
-                commit(new, Receipt(id, "edit", at.isoformat(timespec="seconds"), tuple(plan.map_changes())))
+                commit_receipt(
+                    new, Receipt(id, "edit", at.isoformat(timespec="seconds"), tuple(plan.map_changes()))
+                )
             memories = [len([e for e in g.index.entries() if e.type in TYPES]) for g in (graph, new)]
-            return Rebuilt(new.vault.root, memories[0], memories[1], sum(1 for _ in theirs(graph)))
+            return Rebuilt(new.vault.root, memories[0], memories[1], sum(1 for _ in persons_notes(graph)))
         finally:
             new.close()
 
 
-def opened(graph: Graph) -> Graph:
+def open_new(graph: Graph) -> Graph:
     """The graph under construction; begun if there is none, and brought up to what happened since."""
     folder = graph.folder / "rebuild"
     if not (folder / "begun").exists():
         shutil.rmtree(folder, ignore_errors=True)
-        begin(graph, folder)
-    carry(graph, folder)
+        begin_rebuild(graph, folder)
+    carry_over(graph, folder)
     vault = Vault(folder / "vault", folder / "written.jsonl")
     new = Graph(graph.identity, folder, vault, Index(folder / "index.db", None, graph.zone), graph.zone)
     new.index.sync(vault)
     new.index.archive(folder / "archive")
-    fill(graph, new)
+    fill_pending(graph, new)
     (folder / "filled").touch()
     return new
 
 
-def begin(graph: Graph, folder: Path) -> None:
+def begin_rebuild(graph: Graph, folder: Path) -> None:
     """Copy the vault less its notes."""
     folder.mkdir(mode=0o700)
     shutil.copytree(graph.vault.root, folder / "vault", symlinks=True)
@@ -106,7 +113,7 @@ def begin(graph: Graph, folder: Path) -> None:
     (folder / "begun").touch()
 
 
-def carry(graph: Graph, folder: Path) -> None:
+def carry_over(graph: Graph, folder: Path) -> None:
     """
     Bring every tombstone along, and the files that a person made or touched: as they are now, if they have
     changed since they were last brought (carried.json), and not if they are gone.
@@ -115,7 +122,7 @@ def carry(graph: Graph, folder: Path) -> None:
         shutil.copyfile(graph.folder / "tombstones.jsonl", folder / "tombstones.jsonl")
     log = folder / "carried.json"
     before = json.loads(log.read_text(encoding="utf-8")) if log.exists() else {}
-    now = {p: digest(data) for p in theirs(graph) if (data := graph.vault.bytes(p)) is not None}
+    now = {p: digest(data) for p in persons_notes(graph) if (data := graph.vault.bytes(p)) is not None}
     for path in before.keys() - now.keys():
         (folder / "vault" / f"{path}.md").unlink(missing_ok=True)
     for path in now:
@@ -136,29 +143,29 @@ def drop_deleted(graph: Graph, new: Vault, kept: Collection[str]) -> None:
             new.file(path).unlink()
 
 
-def theirs(graph: Graph) -> Iterator[str]:
+def persons_notes(graph: Graph) -> Iterator[str]:
     """Notes that a person made, touched or made read-only, and whatever we cannot read."""
     for path in graph.vault.paths():
         data = graph.vault.bytes(path) or b""
         try:
-            made_by_hand = parse(data.decode("utf-8"), path).origin == "human"
+            made_by_hand = parse_node(data.decode("utf-8"), path).origin == "human"
         except (BadNode, UnicodeDecodeError):
             made_by_hand = True
         if made_by_hand or graph.vault.read_only(path) or graph.vault.theirs(data):
             yield path
 
 
-def fill(graph: Graph, new: Graph) -> None:
+def fill_pending(graph: Graph, new: Graph) -> None:
     """Put what was said, in its order and less what was forgotten, with what is pending; each message once."""
-    said = sorted(archived(graph.folder / "archive"), key=lambda s: s[1].timestamp)
+    said = sorted(archived_messages(graph.folder / "archive"), key=lambda s: s[1].timestamp)
     fresh = {m.id for m in new.unseen(m for _, m in said)}
     for session, group in groupby((s for s in said if s[1].id in fresh), key=lambda s: s[0]):
-        for piece in pieces([m for _, m in group], TURN_TOKENS):
+        for piece in split_messages([m for _, m in group], TURN_TOKENS):
             turn = Turn(session, "", graph.identity.agent, "import", "", "", "", piece)
             new.put(f"{piece[0].timestamp:015d}-{digest(piece[0].id.encode())[:16]}", turn)
 
 
-def swap(graph: Graph, now: datetime) -> Path:
+def swap_graphs(graph: Graph, now: datetime) -> Path:
     """
     Put the new notes in the place of the old; returns the folder that keeps those.
 
@@ -177,9 +184,9 @@ def swap(graph: Graph, now: datetime) -> Path:
     for name in MADE:
         moves += [(graph.folder / name, old / name), (new / name, graph.folder / name)]
     with graph.lock():
-        carry(graph, new)
+        carry_over(graph, new)
         promise(graph, [[str(source), str(target)] for source, target in moves])
-        finish(graph)
+        finish_swap(graph)
     return old
 
 
@@ -212,7 +219,7 @@ def move(source: Path, target: Path) -> None:
             else:
                 copy_durably(source, copy)
             copy.rename(target)
-            flush(target.parent)
+            flush_folder(target.parent)
         source.rename(gone)
     remove(gone)
 
@@ -230,7 +237,7 @@ def remove(file: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def finish(graph: Graph) -> None:
+def finish_swap(graph: Graph) -> None:
     """Complete a swap that was begun. The caller holds the lock."""
     journal = graph.folder / "swap.json"
     if not journal.exists():

@@ -22,31 +22,33 @@ from pathlib import Path
 # tiktoken's cache name (sha1 of the table's URL) and content hash. Checked before tiktoken sees the
 # file: one that does not match, tiktoken would delete and fetch again.
 TABLE = "fb374d419588a4632f3f557e76b4b70aebbca790"
+
 SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 
 WINDOW = 16_384  # chars encoded at once: 8 MB/s on a run of one letter, which unbounded is quadratic
-REMEMBERED = 2_000  # chars; of longer texts only slices are counted again and again, a few at a time
+
+COUNTS_REMEMBERED = 2_000  # chars; of longer texts only slices are counted again and again, a few at a time
 
 _loading = threading.Lock()
 
 
-def count(text: str) -> int:
+def count_tokens(text: str) -> int:
     """Tokens of *text*."""
-    return _short(text) if len(text) <= REMEMBERED else _long(text)
+    return _short(text) if len(text) <= COUNTS_REMEMBERED else _long(text)
 
 
-def clip(text: str, tokens: int) -> str:
+def clip_text(text: str, tokens: int) -> str:
     """*text* if it costs at most *tokens*, else its beginning and an ellipsis, in at most *tokens*."""
-    if count(text) <= tokens:
+    if count_tokens(text) <= tokens:
         return text
     for room in range(tokens - 1, 0, -1):  # twice at most: the ellipsis rarely melts into a longer token
         short = text[: _end(text, 0, room)].rstrip() + "…"
-        if count(short) <= tokens:
+        if count_tokens(short) <= tokens:
             return short
     return ""
 
 
-def split(text: str, tokens: int) -> list[str]:
+def split_text(text: str, tokens: int) -> list[str]:
     """*text* in pieces of at most *tokens*, cut between words where that is possible; they join to *text*."""
     pieces, start = [], 0
     while start < len(text):
@@ -59,16 +61,16 @@ def split(text: str, tokens: int) -> list[str]:
 def _end(text: str, start: int, tokens: int) -> int:
     """Where a piece that begins at *start* must end to cost at most *tokens*; a char on at the least."""
     low, high = start + 1, start + 1
-    while high < len(text) and count(text[start:high]) <= tokens:  # grow, then halve
+    while high < len(text) and count_tokens(text[start:high]) <= tokens:  # grow, then halve
         low, high = high, min(len(text), start + 2 * (high - start) + 16)
-    if high == len(text) and count(text[start:]) <= tokens:
+    if high == len(text) and count_tokens(text[start:]) <= tokens:
         return high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if count(text[start:middle]) <= tokens else (low, middle)
+        low, high = (middle, high) if count_tokens(text[start:middle]) <= tokens else (low, middle)
     for mark in ("\n\n", "\n", " "):
         cut = text.rfind(mark, start + (low - start) * 2 // 3, low) + len(mark)
-        if start + len(mark) <= cut <= low and count(text[start:cut]) <= tokens:
+        if start + len(mark) <= cut <= low and count_tokens(text[start:cut]) <= tokens:
             return cut
     return low
 
@@ -91,7 +93,7 @@ def _encoded() -> Callable[[str], int]:
     with _loading:
         folder = _folder()
         if folder is None:
-            return estimate
+            return estimate_tokens
         was = os.environ.get("TIKTOKEN_CACHE_DIR")
         os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
         try:
@@ -127,7 +129,7 @@ def _folder() -> Path | None:
 _WORD = re.compile(r"[A-Za-z]+|[0-9]+|\s+|.", re.DOTALL)
 
 
-def estimate(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """
     Tokens of *text* without a table: a word by its length, a number by its digits, all else a char each.
 

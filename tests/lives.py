@@ -24,15 +24,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from omg import inject
-from omg.config import Config, Inject, Llm, Observation
+from omg.config.sections import Config, Inject, Llm, Observation
 from omg.errors import BadNode, ModelUnavailable, OmgError
-from omg.home import Home
-from omg.llm import Question
-from omg.llm.ledger import Reply
-from omg.nightly import nights
-from omg.node import parse
-from omg.receipt import Receipt
+from omg.inject.decide import slice_for
+from omg.journal import Receipt
+from omg.llm.ledger import ModelReply
+from omg.llm.question import ModelQuestion
+from omg.node.note import parse_node
+from omg.worker.home import Home
+from omg.worker.nights import reflect_each
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 MAIN = "agent:main:main"
@@ -113,7 +113,7 @@ class Life:
 
     # --- the model
 
-    def ask(self, question: Question) -> Reply:
+    def ask(self, question: ModelQuestion) -> ModelReply:
         """An answer for each message shown, or nonsense; while it thinks, other things happen."""
         if self.meanwhile and self.rng.random() < 0.3:
             self.meanwhile = False
@@ -124,7 +124,7 @@ class Life:
         if self.mood == "down":
             raise ModelUnavailable("gateway: scripted failure")
         if self.mood == "garbage":
-            return Reply(self.rng.choice(GARBAGE), "scripted", 10, 1)
+            return ModelReply(self.rng.choice(GARBAGE), "scripted", 10, 1)
         shown = re.findall(r"^(m\d+) \S+ user: Statement (\d+): (.*)$", question.user, re.M)
         known = re.findall(r"^(n\d+) \[", question.user, re.M)
         edits: list[dict[str, Any]] = [
@@ -161,7 +161,7 @@ class Life:
             if chance < 0.9:
                 edits.append(edit)
         now = {"task": f"Statement {shown[-1][1]}"} if shown else {}
-        return Reply(json.dumps({"edits": edits, "now": now}), "scripted", 100, 20)
+        return ModelReply(json.dumps({"edits": edits, "now": now}), "scripted", 100, 20)
 
     # --- steps
 
@@ -225,7 +225,7 @@ class Life:
         self.now += timedelta(seconds=self.rng.choice((30, 250, 400, 4000, 90_000)))
 
     def _reflect(self, home: Home) -> None:
-        list(nights(home))
+        list(reflect_each(home))
 
     def _restart(self, home: Home) -> None:
         home.close()
@@ -238,9 +238,7 @@ class Life:
     def _inject(self, home: Home) -> None:
         session = self.rng.choice(SESSIONS)
         graph = home.find()
-        given = inject.slice_for(
-            graph, f"What about {self.rng.choice(TOPICS)}?", session, self.now, home.config
-        )
+        given = slice_for(graph, f"What about {self.rng.choice(TOPICS)}?", session, self.now, home.config)
         at = graph.state().sessions[session].activated_ms if given.system else 0
         before, then = self.served.get(session, ("", 0))
         if given.reason is None and session in self.served and given.system != before:
@@ -360,7 +358,7 @@ class Life:
         for file in self.theirs():
             path = file.relative_to(self.vault).with_suffix("").as_posix()
             try:
-                node = parse(file.read_text(), path)
+                node = parse_node(file.read_text(), path)
             except BadNode as e:
                 raise self.broken(str(e)) from e
             if path in written and not node.sources:

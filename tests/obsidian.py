@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from omg.node.properties import load, split
+from omg.node.properties import load_properties, split_head
 
 OTHER = re.compile(
     r"~|null|true|false|[-+]?(?:\d+|0x[0-9a-f]+|0o[0-7]+|(?:\.\d+|\d+(?:\.\d*)?)(?:e[-+]?\d+)?)", re.I
@@ -22,8 +22,8 @@ PLAIN = re.compile(r"(?:[^\s\-?:,\[\]{}#&*!|>'\"%@`]|[-?:](?=\S))(?:.*\S)?")
 
 def saved(text: str, edit: Mapping[str, Any] | None = None, eol: str = "\n") -> str:
     """*text* after the properties *edit* were entered in the properties view; None takes one out."""
-    span, start = split(text)
-    values = {**load(text[span]), **(edit or {})}
+    span, start = split_head(text)
+    values = {**load_properties(text[span]), **(edit or {})}
     gone = {key for key, value in (edit or {}).items() if value is None}
     lines = [line for key, value in values.items() if key not in gone for line in entry(key, value, "")]
     whole = "---\n" + "".join(f"{line}\n" for line in lines) + "---\n" + text[start:]

@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omg.config import Config
-from omg.graph import Graph
-from omg.home import Home
-from omg.llm import Question
-from omg.llm.ledger import Reply
-from omg.node import Node, Source, render
+from omg.config.sections import Config
+from omg.graph.graph import Graph
+from omg.llm.ledger import ModelReply
+from omg.llm.question import ModelQuestion
+from omg.node.fields import Source
+from omg.node.note import Node, render_node
+from omg.worker.home import Home
 
 MONDAY = dt.date(2026, 1, 5)
 NOW = dt.datetime(2026, 4, 20, 4, 10, tzinfo=dt.UTC)
@@ -106,7 +107,7 @@ def put(graph: Graph, nodes: Iterable[Node]) -> None:
     for node in nodes:
         file = graph.vault.file(node.path)
         file.parent.mkdir(parents=True, exist_ok=True)
-        data = render(node).encode()
+        data = render_node(node).encode()
         file.write_bytes(data)
         graph.vault.remember(node.path, data)
 
@@ -175,12 +176,12 @@ class Scripted:
     """
 
     backward: bool = False
-    history: list[Question] = field(default_factory=list)
+    history: list[ModelQuestion] = field(default_factory=list)
 
-    def __call__(self, question: Question) -> Reply:
+    def __call__(self, question: ModelQuestion) -> ModelReply:
         self.history.append(question)
         text = json.dumps(self.answer(question.user))
-        return Reply(text, "scripted", len(question.user) // 4, len(text) // 4)
+        return ModelReply(text, "scripted", len(question.user) // 4, len(text) // 4)
 
     def answer(self, user: str) -> dict[str, Any]:
         return self.looked_back(user) if "# Length" in user else self.judged(user)

@@ -15,7 +15,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from omg.cli import app, passage
+from omg.cli.base import app
+from omg.cli.conversations import passage
 
 ROOT: Any = typer.main.get_command(app)
 

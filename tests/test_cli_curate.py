@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from omg import cli
+from omg.cli.app import main
 
 ROOT = Path(__file__).parents[1]
 SAID = "The door code of the studio is 4711."
@@ -130,7 +130,7 @@ def omg_here(home, monkeypatch, capsys):
     def run(*args):
         monkeypatch.setattr(sys, "argv", ["omg", *args])
         with pytest.raises(SystemExit) as end:
-            cli.main()
+            main()
         out, err = capsys.readouterr()
         return end.value.code or 0, out, err
 

@@ -5,17 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from omg.config import Config, load
+from omg.config.file import load_config
+from omg.config.sections import Config
 from omg.errors import ConfigError
-from omg.home import Home
-from omg.node import TYPES
-from omg.observe import prompt
+from omg.node.fields import TYPES
+from omg.observe.question import observer_prompt
+from omg.worker.home import Home
 
 
 def read(home: Path, text: str) -> Config:
     home.mkdir(parents=True, exist_ok=True)
     (home / "omg.toml").write_text(text, encoding="utf-8")
-    return load(home, {})
+    return load_config(home, {})
 
 
 def observation(home: Path, line: str) -> Config:
@@ -142,10 +143,10 @@ def test_the_home_cannot_be_moved_from_inside_it(home):
 def test_a_variable_stands_above_the_file_and_is_checked_like_it(home):
     read(home, '[observation]\nmodel = "a"\n')
     env = {"OMG_OBSERVATION_MODEL": "b", "OMG_OBSERVATION_BUFFER_TOKENS": "0.5", "OMG_HOME": str(home)}
-    assert load(home, env).observation.model == "b"
-    assert load(home, env).observation.step == 15_000
+    assert load_config(home, env).observation.model == "b"
+    assert load_config(home, env).observation.step == 15_000
     with pytest.raises(ConfigError, match="buffer_tokens"):
-        load(home, {"OMG_OBSERVATION_BUFFER_TOKENS": "0"})
+        load_config(home, {"OMG_OBSERVATION_BUFFER_TOKENS": "0"})
 
 
 # --- what the options come to
@@ -193,8 +194,8 @@ def test_the_instruction_of_an_agent_replaces_the_shared_one(home):
         home,
         '[observation]\ninstruction = "Note recipes."\n[observation.agents.mona]\ninstruction = "Note birds."\n[observation.agents.mute]\ninstruction = ""',
     )
-    assert "Note recipes." in prompt("observe", config, "main")
-    assert "Note birds." in prompt("observe", config, "mona")
-    assert "Note recipes." not in prompt("observe", config, "mona")
-    assert "# Also" not in prompt("observe", config, "mute")
-    assert all(kind in prompt("observe", config, "mute") for kind in TYPES)
+    assert "Note recipes." in observer_prompt("observe", config, "main")
+    assert "Note birds." in observer_prompt("observe", config, "mona")
+    assert "Note recipes." not in observer_prompt("observe", config, "mona")
+    assert "# Also" not in observer_prompt("observe", config, "mute")
+    assert all(kind in observer_prompt("observe", config, "mute") for kind in TYPES)

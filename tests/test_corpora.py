@@ -4,7 +4,7 @@ import re
 
 from corpora import messages, stalls
 
-from omg import turn
+from omg.message.drop import clean_entries
 
 
 def test_two_hundred_messages_hold_a_secret_each_where_a_reader_would_find_it() -> None:
@@ -46,7 +46,7 @@ def test_two_thousand_lines_hold_no_secret_and_each_is_a_line_of_its_own() -> No
     lines = messages.clean_lines()
     assert len(lines) >= 2000
     assert len(set(lines)) > 0.9 * len(lines)
-    assert all(turn.clean([{"message": {"role": "user", "content": f"a {line}"}}]) for line in lines[:50])
+    assert all(clean_entries([{"message": {"role": "user", "content": f"a {line}"}}]) for line in lines[:50])
 
 
 def test_a_shape_is_as_long_as_was_asked() -> None:

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from omg.config import Config, Observation
-from omg.home import Home
-from omg.vault import Vault
+from omg.config.sections import Config, Observation
+from omg.vault.vault import Vault
+from omg.worker.home import Home
 
 SAID = [
     ("agent:main:main", "user", "I prefer short checklists for deploys."),

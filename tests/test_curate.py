@@ -6,14 +6,31 @@ from datetime import UTC, datetime
 
 import pytest
 
-from omg import curate, observe, rebuild
-from omg.config import Config, Observation
-from omg.doctor import check_graph
-from omg.edit import Edit
+from omg.config.sections import Config, Observation
+from omg.curate.export import export_graph
+from omg.curate.notes import (
+    find_note,
+    forget_selection,
+    is_untouched,
+    link_notes,
+    merge_into,
+    new_note,
+    pin_note,
+    rename_note,
+    select_to_forget,
+    supersede_by,
+    write_edits,
+)
+from omg.curate.undo import closed_cycles, take_back, undoable
 from omg.errors import BadInput, Locked, NotFound, OmgError
-from omg.graph import flock
-from omg.home import Home
-from omg.node import Source
+from omg.graph.files import flock
+from omg.node.fields import Source
+from omg.observe import run
+from omg.observe.run import replies_to
+from omg.openclaw.doctor.graph import check_graph
+from omg.plan.edits import Edit
+from omg.rebuild import build_anew, swap_graphs
+from omg.worker.home import Home
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MAIN = "agent:main:main"
@@ -44,7 +61,7 @@ def say(omg, *texts, session=MAIN):
     (omg.folder / "spool" / f"{1_771_500_000_000 + omg.said:015d}-{omg.said}.json").write_text(
         json.dumps(drop)
     )
-    omg.work(force=True)
+    omg.worker.delegate(force=True)
 
 
 @pytest.fixture
@@ -53,7 +70,7 @@ def graph(omg):
 
 
 def test_a_new_note_is_on_its_map_and_is_the_persons(graph):
-    path = curate.new(graph, "fact", "Router", "The router is in the attic. Its name is Bob.", NOW).path
+    path = new_note(graph, "fact", "Router", "The router is in the attic. Its name is Bob.", NOW).path
     node = graph.vault.read(path)
     assert (node.origin, node.description) == ("human", "The router is in the attic.")
     assert "[[nodes/fact/router" in graph.vault.text("mocs/moc-facts")
@@ -63,7 +80,7 @@ def test_the_index_goes_on_counting_the_open_loops_when_another_note_is_written(
     say(omg, "I have a dentist appointment on 2026-12-24.")
     line = "[[mocs/moc-open-loops|Open loops]] (1)"
     assert line in graph.vault.text("index")
-    curate.new(graph, "fact", "Router", "The router is in the attic.", NOW)
+    new_note(graph, "fact", "Router", "The router is in the attic.", NOW)
     assert line in graph.vault.text("index")
     assert not [f for f in check_graph(omg, graph) if "out of date" in f.what]
 
@@ -75,30 +92,30 @@ def test_a_damaged_receipt_is_named_by_the_doctor_and_goes_with_what_is_forgotte
     file.write_text('{"id": "x", "after": "Maya lives in Lisb')
     other = file.with_name("20260102T000000-x.json")
     other.write_text("{garbage about Lisbon")
-    selection = curate.selection(graph, matching="Lisbon")
+    selection = select_to_forget(graph, matching="Lisbon")
     named = [f.where for f in check_graph(omg, graph) if "cannot be undone any more" in f.what]
     assert named == [str(graph.folder / "damaged" / f.name) for f in (file, other)]
-    curate.forget(omg, graph, selection)
+    forget_selection(omg, graph, selection)
     assert sorted(f.name for f in (graph.folder / "damaged").iterdir()) == [file.name, f"{file.name}.txt"]
 
 
 def test_the_last_change_to_take_back_is_none_that_was_forgotten(omg, graph):
-    kept = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW)
-    curate.new(graph, "fact", "Code", "The code is 4711.", NOW)
-    curate.forget(omg, graph, curate.selection(graph, matching="4711"))
-    assert curate.undoable(graph, None).id == kept.cycle
+    kept = new_note(graph, "fact", "Router", "The router is in the attic.", NOW)
+    new_note(graph, "fact", "Code", "The code is 4711.", NOW)
+    forget_selection(omg, graph, select_to_forget(graph, matching="4711"))
+    assert undoable(graph, None).id == kept.cycle
 
 
 def test_an_unknown_type_is_answered_with_the_nearest(graph):
     with pytest.raises(BadInput, match="did you mean fact"):
-        curate.new(graph, "facts", "x", "y", NOW)
+        new_note(graph, "facts", "x", "y", NOW)
 
 
 def test_a_rename_keeps_the_id_and_every_link_follows(graph):
-    router = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
-    other = curate.new(graph, "fact", "Attic", f"It holds the [[{router}|router]].", NOW).path
+    router = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    other = new_note(graph, "fact", "Attic", f"It holds the [[{router}|router]].", NOW).path
     id = graph.vault.read(router).id
-    new = curate.rename(graph, router, "Modem", NOW).path
+    new = rename_note(graph, router, "Modem", NOW).path
     assert new == "nodes/fact/Modem"
     assert graph.vault.bytes(router) is None
     node = graph.vault.read(new)
@@ -109,8 +126,8 @@ def test_a_rename_keeps_the_id_and_every_link_follows(graph):
 
 
 def test_a_move_in_the_file_manager_does_the_same(omg, graph):
-    router = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
-    other = curate.new(graph, "fact", "Attic", f"It holds the [[{router}|router]].", NOW).path
+    router = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    other = new_note(graph, "fact", "Attic", f"It holds the [[{router}|router]].", NOW).path
     graph.vault.file(router).rename(graph.vault.file("nodes/fact/gadget"))
     omg.refresh(graph)
     assert graph.index.resolve(router) == "nodes/fact/gadget"
@@ -119,32 +136,32 @@ def test_a_move_in_the_file_manager_does_the_same(omg, graph):
 
 
 def test_a_merge_leaves_one_note_and_its_history(graph):
-    a = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
-    b = curate.new(graph, "fact", "Modem", "The modem is up there.", NOW).path
-    curate.merge(graph, a, b, NOW)
+    a = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    b = new_note(graph, "fact", "Modem", "The modem is up there.", NOW).path
+    merge_into(graph, a, b, NOW)
     assert graph.vault.read(b).superseded_by == a
     assert "The modem is up there." in graph.vault.read(a).body
     assert "modem" not in graph.vault.text("mocs/moc-facts").lower().replace("[[nodes/fact/router", "")
 
 
 def test_pin_link_and_supersede_say_so_in_the_frontmatter(graph):
-    a = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
-    b = curate.new(graph, "fact", "Modem", "The modem is up there.", NOW).path
-    curate.pin(graph, a, NOW)
-    curate.link(graph, a, b, NOW)
-    curate.supersede(graph, b, a, NOW)
+    a = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    b = new_note(graph, "fact", "Modem", "The modem is up there.", NOW).path
+    pin_note(graph, a, NOW)
+    link_notes(graph, a, b, NOW)
+    supersede_by(graph, b, a, NOW)
     node = graph.vault.read(a)
     assert node.pinned
     assert b in node.links
     assert node.supersedes == (b,)
-    curate.pin(graph, a, NOW, pinned=False)
+    pin_note(graph, a, NOW, pinned=False)
     assert not graph.vault.read(a).pinned
 
 
 def test_a_name_that_fits_nothing_is_answered_with_the_nearest(graph):
-    curate.new(graph, "fact", "Router", "The router is in the attic.", NOW)
+    new_note(graph, "fact", "Router", "The router is in the attic.", NOW)
     with pytest.raises(NotFound, match="nodes/fact/router"):
-        curate.found(graph, "nodes/fact/ruoter")
+        find_note(graph, "nodes/fact/ruoter")
 
 
 def holding(home, text):
@@ -166,10 +183,10 @@ def test_what_is_forgotten_leaves_no_trace_in_any_file(omg):
     say(omg, "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)
     assert holding(omg.folder, b"zanzibarquartz")
-    what = curate.selection(graph, matching="zanzibarquartz")
+    what = select_to_forget(graph, matching="zanzibarquartz")
     assert what.paths
-    curate.forget(omg, graph, what)
-    omg.work(force=True)
+    forget_selection(omg, graph, what)
+    omg.worker.delegate(force=True)
     assert holding(omg.folder, b"zanzibarquartz") == []
     kept = [e.description for e in graph.index.entries() if e.path.startswith("nodes/")]
     assert any("Lisbon" in d for d in kept)
@@ -181,7 +198,7 @@ def test_what_is_forgotten_leaves_no_trace_in_any_file(omg):
 def test_a_forgotten_message_cannot_be_imported_again(omg):
     say(omg, "My locker combination is zanzibarquartz.")
     graph = omg.find(MAIN)
-    curate.forget(omg, graph, curate.selection(graph, session=MAIN))
+    forget_selection(omg, graph, select_to_forget(graph, session=MAIN))
     omg.said = 0
     say(omg, "My locker combination is zanzibarquartz.")
     assert holding(omg.folder, b"zanzibarquartz") == []
@@ -191,20 +208,20 @@ def test_a_forgotten_message_cannot_be_imported_again(omg):
 def test_a_forgetting_cut_short_is_finished_at_the_next_start(omg, monkeypatch):
     say(omg, "My locker combination is zanzibarquartz.")
     graph = omg.find(MAIN)
-    monkeypatch.setattr("omg.traces.archive", lambda *a: 1 / 0)
+    monkeypatch.setattr("omg.forget.traces.remove_archived", lambda *a: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        curate.forget(omg, graph, curate.selection(graph, matching="zanzibarquartz"))
+        forget_selection(omg, graph, select_to_forget(graph, matching="zanzibarquartz"))
     monkeypatch.undo()
-    again = Home(omg.config, clock=lambda: NOW)
+    again = Home(omg.config.sections, clock=lambda: NOW)
     again.find(MAIN)
     again.close()
     assert holding(omg.folder, b"zanzibarquartz") == []
 
 
 def test_export_holds_every_active_note(graph):
-    curate.new(graph, "fact", "Router", "The router is in the attic.", NOW)
-    assert "The router is in the attic." in curate.export(graph, "md")
-    assert json.loads(curate.export(graph, "json"))[0]["path"] == "nodes/fact/router"
+    new_note(graph, "fact", "Router", "The router is in the attic.", NOW)
+    assert "The router is in the attic." in export_graph(graph, "md")
+    assert json.loads(export_graph(graph, "json"))[0]["path"] == "nodes/fact/router"
 
 
 def cited(graph, *ids):
@@ -224,16 +241,16 @@ def test_a_note_that_has_other_sources_is_derived_from_them_again(omg):
     graph = omg.find(MAIN)
     sources = (Source(MAIN, "e1", 1_771_500_001_000), Source(MAIN, "e2", 1_771_500_002_000))
     both = Edit("create", title="Morning", description="Tea, and zanzibarquartz.", sources=sources)
-    path = curate.write(graph, [both], NOW, "wrote it")
+    path = write_edits(graph, [both], NOW, "wrote it")
     tea = [p for p in graph.index.citing(["e1"]) if p != path]
-    what = curate.selection(graph, matching="zanzibarquartz")
+    what = select_to_forget(graph, matching="zanzibarquartz")
     assert (path in what.paths, what.messages, what.again) == (True, ("e2",), ("e1",))
-    curate.forget(omg, graph, what)
+    forget_selection(omg, graph, what)
     assert graph.vault.bytes(path) is None
     for gone in tea:  # so that only observing e1 anew can tell of it
         graph.vault.remove(gone, graph.vault.bytes(gone))
     graph.index.sync(graph.vault)
-    omg.work(force=True)
+    omg.worker.delegate(force=True)
     assert cited(graph, "e1") == ["The user prefers tea in the morning."]
     assert [m.id for m in graph.index.messages(["e1", "e2"])] == ["e1"]
     assert traces(omg, "zanzibarquartz") == []
@@ -242,22 +259,22 @@ def test_a_note_that_has_other_sources_is_derived_from_them_again(omg):
 def test_before_a_day_means_the_day_where_the_person_is(omg):
     say(omg, "I prefer tea in the morning.", "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)
-    what = curate.selection(graph, before_ms=1_771_500_001_500)
+    what = select_to_forget(graph, before_ms=1_771_500_001_500)
     assert what.messages == ("e1",)
-    curate.forget(omg, graph, what)
+    forget_selection(omg, graph, what)
     assert cited(graph, "e1") == []
     assert cited(graph, "e2") == ["The user's sister Maya lives in Lisbon."]
 
 
 def test_a_note_of_ones_own_is_forgotten_under_every_name_it_had(omg):
     graph = omg.find()
-    path = curate.new(graph, "fact", "Zanzibarquartz locker", "It holds the zanzibarquartz.", NOW).path
-    path = curate.rename(graph, path, "Zanzibarquartz", NOW).path
-    other = curate.new(graph, "fact", "Attic", f"Up there is [[{path}|the thing]], and dust.", NOW).path
-    curate.link(graph, other, path, NOW)
-    what = curate.selection(graph, ids=["zanzibarquartz"])
+    path = new_note(graph, "fact", "Zanzibarquartz locker", "It holds the zanzibarquartz.", NOW).path
+    path = rename_note(graph, path, "Zanzibarquartz", NOW).path
+    other = new_note(graph, "fact", "Attic", f"Up there is [[{path}|the thing]], and dust.", NOW).path
+    link_notes(graph, other, path, NOW)
+    what = select_to_forget(graph, ids=["zanzibarquartz"])
     assert what.linking == (other,)
-    curate.forget(omg, graph, what)
+    forget_selection(omg, graph, what)
     assert traces(omg, "zanzibarquartz") == []
     assert "Up there is the thing, and dust." in graph.vault.text(other)
     assert [link for link in graph.index.dangling() if link[0].startswith("nodes/")] == []
@@ -265,15 +282,15 @@ def test_a_note_of_ones_own_is_forgotten_under_every_name_it_had(omg):
 
 def test_what_replaced_and_what_was_replaced_say_nothing_of_a_forgotten_note(omg):
     graph = omg.find()
-    old = curate.new(graph, "fact", "Zanzibarquartz", "The zanzibarquartz is up there.", NOW).path
-    kept = curate.new(graph, "fact", "Shelf", "The shelf is full.", NOW).path
-    curate.merge(graph, kept, old, NOW)
+    old = new_note(graph, "fact", "Zanzibarquartz", "The zanzibarquartz is up there.", NOW).path
+    kept = new_note(graph, "fact", "Shelf", "The shelf is full.", NOW).path
+    merge_into(graph, kept, old, NOW)
     assert "zanzibarquartz" in graph.vault.text(kept)
-    curate.forget(omg, graph, curate.selection(graph, ids=[old]))
+    forget_selection(omg, graph, select_to_forget(graph, ids=[old]))
     assert traces(omg, "zanzibarquartz") == []
-    a = curate.new(graph, "fact", "Zanzibarquartz", "The zanzibarquartz is down there.", NOW).path
-    curate.supersede(graph, kept, a, NOW)
-    curate.forget(omg, graph, curate.selection(graph, ids=[a]))
+    a = new_note(graph, "fact", "Zanzibarquartz", "The zanzibarquartz is down there.", NOW).path
+    supersede_by(graph, kept, a, NOW)
+    forget_selection(omg, graph, select_to_forget(graph, ids=[a]))
     assert traces(omg, "zanzibarquartz") == []
     assert (graph.vault.read(kept).status, graph.vault.read(kept).superseded_by) == ("active", None)
 
@@ -284,16 +301,16 @@ def test_a_person_who_deleted_the_note_can_still_have_its_message_and_journal_fo
     [path] = graph.index.citing(["e1"])
     graph.vault.file(path).unlink()
     omg.refresh(graph)
-    curate.forget(omg, graph, curate.selection(graph, matching="ZanzibarQuartz"))
+    forget_selection(omg, graph, select_to_forget(graph, matching="ZanzibarQuartz"))
     assert traces(omg, "zanzibarquartz") == []
 
 
 def test_forgetting_reaches_logs_broken_drops_rebuilt_graphs_and_the_inbox(omg):
     say(omg, "My locker combination is zanzibarquartz.", "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)
-    rebuild.build(graph, omg.observer("main"), omg.config, NOW)
-    rebuild.swap(graph, NOW)
-    rebuild.build(graph, omg.observer("main"), omg.config, NOW)
+    build_anew(graph, omg.observer("main"), omg.config.sections, NOW)
+    swap_graphs(graph, NOW)
+    build_anew(graph, omg.observer("main"), omg.config.sections, NOW)
     [path] = graph.index.citing(["e1"])
     log = omg.folder / "omg.log"
     log.write_text(f"up\ndropped {path}: Zanzibarquartz\ndown\n")
@@ -311,8 +328,8 @@ def test_forgetting_reaches_logs_broken_drops_rebuilt_graphs_and_the_inbox(omg):
     omg.refresh(graph)
     held = graph.vault.file(path).with_name(f".omg-0123abcd-{'0' * 16}-{'1' * 16}~note")
     held.write_text("")
-    curate.forget(omg, graph, curate.selection(graph, matching="zanzibarquartz"))
-    omg.work(force=True)
+    forget_selection(omg, graph, select_to_forget(graph, matching="zanzibarquartz"))
+    omg.worker.delegate(force=True)
     assert traces(omg, "zanzibarquartz") == []
     assert log.read_text() == "up\ndown\n"
     assert cited(graph, "e2") == ["The user's sister Maya lives in Lisbon."]
@@ -326,9 +343,9 @@ def test_what_a_person_wrote_on_a_map_is_named_and_left_to_them(omg):
     page = graph.vault.file("mocs/moc-facts")
     page.write_text(page.read_text() + "\nSee zanzibarquartz.\n")
     omg.refresh(graph)
-    what = curate.selection(graph, matching="zanzibarquartz")
+    what = select_to_forget(graph, matching="zanzibarquartz")
     assert what.left == ("mocs/moc-facts",)
-    curate.forget(omg, graph, what)
+    forget_selection(omg, graph, what)
     assert holding(omg.folder, b"zanzibarquartz") == [str(page.relative_to(omg.folder))]
 
 
@@ -336,16 +353,18 @@ STEPS = ["observe_again", "scrub_pending", "remove_notes", "blank", "remap"]
 
 
 @pytest.mark.parametrize(
-    "step", [f"omg.forget.{s}" for s in STEPS] + ["omg.traces.receipts", "omg.traces.logs"]
+    "step",
+    [f"omg.forget.erase.{s}" for s in STEPS]
+    + ["omg.forget.traces.scrub_receipts", "omg.forget.traces.scrub_logs"],
 )
 def test_a_forgetting_cut_short_anywhere_is_finished_at_the_next_start(omg, monkeypatch, step):
     say(omg, "My locker combination is zanzibarquartz.")
     graph = omg.find(MAIN)
     monkeypatch.setattr(step, lambda *a: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        curate.forget(omg, graph, curate.selection(graph, matching="zanzibarquartz"))
+        forget_selection(omg, graph, select_to_forget(graph, matching="zanzibarquartz"))
     monkeypatch.undo()
-    again = Home(omg.config, clock=lambda: NOW)
+    again = Home(omg.config.sections, clock=lambda: NOW)
     again.find(MAIN)
     again.close()
     assert traces(omg, "zanzibarquartz") == []
@@ -353,11 +372,11 @@ def test_a_forgetting_cut_short_anywhere_is_finished_at_the_next_start(omg, monk
 
 def test_a_reader_that_was_open_before_sees_nothing_of_it_after(omg):
     say(omg, "My locker combination is zanzibarquartz.")
-    other = Home(omg.config, clock=lambda: NOW)
+    other = Home(omg.config.sections, clock=lambda: NOW)
     reader = other.find(MAIN)
     assert reader.index.search_raw("zanzibarquartz", 3, now=NOW)
     graph = omg.find(MAIN)
-    curate.forget(omg, graph, curate.selection(graph, matching="zanzibarquartz"))
+    forget_selection(omg, graph, select_to_forget(graph, matching="zanzibarquartz"))
     assert reader.index.search_raw("zanzibarquartz", 3, now=NOW) == []
     assert reader.index.search("zanzibarquartz", 3, now=NOW) == []
     other.close()
@@ -368,7 +387,7 @@ def test_nothing_is_forgotten_while_the_graph_is_being_rebuilt(omg):
     say(omg, "My locker combination is zanzibarquartz.")
     graph = omg.find(MAIN)
     with flock(graph.folder / "rebuild.lock", "x"), pytest.raises(Locked, match="rebuilding"):
-        curate.forget(omg, graph, curate.selection(graph, matching="zanzibarquartz"))
+        forget_selection(omg, graph, select_to_forget(graph, matching="zanzibarquartz"))
     assert not (graph.folder / "forgetting.json").exists()
 
 
@@ -376,66 +395,66 @@ def test_nothing_is_forgotten_while_the_graph_is_being_rebuilt(omg):
 
 
 def test_every_change_of_a_persons_own_can_be_undone_and_that_undone(graph):
-    a = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
-    b = curate.new(graph, "fact", "Modem", "The modem is up there.", NOW).path
-    curate.new(graph, "fact", "Attic", f"It holds the [[{a}|router]].", NOW)
+    a = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    b = new_note(graph, "fact", "Modem", "The modem is up there.", NOW).path
+    new_note(graph, "fact", "Attic", f"It holds the [[{a}|router]].", NOW)
 
     def files():
         return {p: graph.vault.text(p) for p in graph.vault.paths()}
 
     def undoing(cycle):
-        return next(r for r in curate.cycles(graph) if r.summary == (f"undid {cycle}",))
+        return next(r for r in closed_cycles(graph) if r.summary == (f"undid {cycle}",))
 
     for deed in (
-        lambda: curate.pin(graph, a, NOW),
-        lambda: curate.link(graph, a, b, NOW),
-        lambda: curate.merge(graph, a, b, NOW),
-        lambda: curate.supersede(graph, a, b, NOW),
-        lambda: curate.rename(graph, a, "gadget", NOW),
-        lambda: curate.new(graph, "fact", "Cellar", "It is damp.", NOW),
+        lambda: pin_note(graph, a, NOW),
+        lambda: link_notes(graph, a, b, NOW),
+        lambda: merge_into(graph, a, b, NOW),
+        lambda: supersede_by(graph, a, b, NOW),
+        lambda: rename_note(graph, a, "gadget", NOW),
+        lambda: new_note(graph, "fact", "Cellar", "It is damp.", NOW),
     ):
         before = files()
         done = deed()
         after = files()
         assert after != before
-        _, refused = curate.take_back(graph, done.cycle, NOW)
+        _, refused = take_back(graph, done.cycle, NOW)
         assert (files(), refused) == (before, [])
         undo = undoing(done.cycle)
-        curate.take_back(graph, undo.id, NOW)
+        take_back(graph, undo.id, NOW)
         assert files() == after
-        curate.take_back(graph, undoing(undo.id).id, NOW)
+        take_back(graph, undoing(undo.id).id, NOW)
         assert files() == before
 
 
 def test_a_rename_undone_leaves_a_persons_note_theirs(graph):
-    path = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    path = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
     file = graph.vault.file(path)
     file.write_text(file.read_text() + "\nMine.\n")
-    done = curate.rename(graph, path, "gadget", NOW)
-    assert not curate.untouched(graph, done.path)
-    curate.take_back(graph, done.cycle, NOW)
-    assert not curate.untouched(graph, path)
+    done = rename_note(graph, path, "gadget", NOW)
+    assert not is_untouched(graph, done.path)
+    take_back(graph, done.cycle, NOW)
+    assert not is_untouched(graph, path)
 
 
 def test_a_rename_follows_links_in_every_form_and_shows_what_they_showed(graph):
-    path = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    path = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
     text = "See [[router]], [[Nodes/Fact/Router#Name|it]], [[omg/fact/router]]; not `[[router]]`."
-    other = curate.new(graph, "fact", "Attic", text, NOW).path
-    new = curate.rename(graph, path, "gadget", NOW).path
+    other = new_note(graph, "fact", "Attic", text, NOW).path
+    new = rename_note(graph, path, "gadget", NOW).path
     said = "See [[nodes/fact/gadget|router]], [[nodes/fact/gadget#Name|it]], [[omg/fact/router]]; not `[[router]]`."
     assert said in graph.vault.text(other)
-    assert curate.found(graph, "router") == new
+    assert find_note(graph, "router") == new
     assert "[[nodes/fact/gadget|Gadget]]" in graph.vault.text("mocs/moc-facts")
-    assert f"wrote {path}" in [r.summary[0] for r in curate.cycles(graph, new)]
+    assert f"wrote {path}" in [r.summary[0] for r in closed_cycles(graph, new)]
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
 def test_a_rename_and_its_undoing_leave_a_note_as_private_as_it_was(graph, mode):
-    path = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    path = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
     graph.vault.file(path).chmod(mode)
-    done = curate.rename(graph, path, "gadget", NOW)
+    done = rename_note(graph, path, "gadget", NOW)
     assert graph.vault.mode(done.path) == mode
-    curate.take_back(graph, done.cycle, NOW)
+    take_back(graph, done.cycle, NOW)
     assert graph.vault.mode(path) == mode
 
 
@@ -450,8 +469,8 @@ def test_a_rename_and_its_undoing_leave_a_note_as_private_as_it_was(graph, mode)
     ],
 )
 def test_a_new_name_is_the_title_as_it_was_typed(graph, name, title, alias):
-    path = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
-    new = curate.rename(graph, path, name, NOW).path
+    path = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    new = rename_note(graph, path, name, NOW).path
     node = graph.vault.read(new)
     assert (node.title, node.aliases) == (title, (title, path) if alias else (path,))
     assert graph.index.entry(new).title == title
@@ -460,57 +479,57 @@ def test_a_new_name_is_the_title_as_it_was_typed(graph, name, title, alias):
 
 @pytest.mark.parametrize("name", ["../x", ".hidden", "a|b", "a[b", "x#y", "", "nodes/../../x", "a\\b"])
 def test_a_name_that_cannot_be_linked_to_or_leads_out_is_refused(graph, name):
-    path = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    path = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
     with pytest.raises(OmgError):
-        curate.rename(graph, path, name, NOW)
+        rename_note(graph, path, name, NOW)
     assert graph.vault.bytes(path) is not None
 
 
 def test_pages_that_are_made_for_the_person_are_no_notes_to_merge_or_rename(graph):
-    path = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    path = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
     for deed in (
-        lambda: curate.rename(graph, "mocs/moc-facts", "x", NOW),
-        lambda: curate.merge(graph, path, "index", NOW),
-        lambda: curate.supersede(graph, "now", path, NOW),
-        lambda: curate.pin(graph, "index", NOW),
+        lambda: rename_note(graph, "mocs/moc-facts", "x", NOW),
+        lambda: merge_into(graph, path, "index", NOW),
+        lambda: supersede_by(graph, "now", path, NOW),
+        lambda: pin_note(graph, "index", NOW),
     ):
         with pytest.raises(BadInput, match="OMG writes"):
             deed()
 
 
 def test_a_note_that_begins_like_another_is_not_dropped_in_silence(graph):
-    curate.new(graph, "fact", "Router", "The router is in the attic.", NOW)
+    new_note(graph, "fact", "Router", "The router is in the attic.", NOW)
     with pytest.raises(BadInput, match="same sentence"):
-        curate.new(graph, "fact", "Router", "The router is in the attic. Its name is Bob.", NOW)
+        new_note(graph, "fact", "Router", "The router is in the attic. Its name is Bob.", NOW)
 
 
 def test_what_is_superseded_replaces_nothing(graph):
-    a = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
-    b = curate.new(graph, "fact", "Modem", "The modem is up there.", NOW).path
-    curate.supersede(graph, a, b, NOW)
+    a = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    b = new_note(graph, "fact", "Modem", "The modem is up there.", NOW).path
+    supersede_by(graph, a, b, NOW)
     with pytest.raises(BadInput, match="itself superseded"):
-        curate.supersede(graph, b, a, NOW)
-    assert curate.supersede(graph, a, b, NOW).cycle is None
+        supersede_by(graph, b, a, NOW)
+    assert supersede_by(graph, a, b, NOW).cycle is None
 
 
 def test_what_is_forgotten_while_the_model_is_thinking_is_not_written_after(omg, monkeypatch):
     say(omg, "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)
-    real = observe.answers
+    real = replies_to
 
     def meanwhile(*args):
         answers = list(real(*args))
-        curate.forget(omg, graph, curate.selection(graph, matching="zanzibarquartz"))
+        forget_selection(omg, graph, select_to_forget(graph, matching="zanzibarquartz"))
         return answers
 
-    monkeypatch.setattr(observe, "answers", meanwhile)
+    monkeypatch.setattr(run, "answers", meanwhile)
     say(omg, "My locker combination is zanzibarquartz.")
     assert traces(omg, "zanzibarquartz") == []
     assert cited(graph, "e1") == ["The user's sister Maya lives in Lisbon."]
 
 
 def test_a_merge_by_hand_keeps_what_a_night_would_keep(graph):
-    a = curate.new(graph, "project", "Flat", "The flat is being painted.", NOW).path
+    a = new_note(graph, "project", "Flat", "The flat is being painted.", NOW).path
     plan = [
         Edit(
             "create",
@@ -521,8 +540,8 @@ def test_a_merge_by_hand_keeps_what_a_night_would_keep(graph):
             loop="open",
         )
     ]
-    b = curate.write(graph, plan, NOW, "wrote it")
-    curate.merge(graph, a, b, NOW)
+    b = write_edits(graph, plan, NOW, "wrote it")
+    merge_into(graph, a, b, NOW)
     node = graph.vault.read(a)
     assert (node.priority, node.loop) == ("high", "open")
     assert f"Paint the flat. ([[{b}|" in graph.vault.text(a)
@@ -530,9 +549,9 @@ def test_a_merge_by_hand_keeps_what_a_night_would_keep(graph):
 
 def test_a_note_that_outlives_another_is_a_generation_older(graph):
     first, second, third = (
-        curate.new(graph, "fact", title, f"{title} is so.", NOW).path for title in ("Alder", "Birch", "Cedar")
+        new_note(graph, "fact", title, f"{title} is so.", NOW).path for title in ("Alder", "Birch", "Cedar")
     )
-    curate.merge(graph, first, second, NOW)
+    merge_into(graph, first, second, NOW)
     assert graph.vault.read(first).generation == 1
-    curate.merge(graph, third, first, NOW)
+    merge_into(graph, third, first, NOW)
     assert graph.vault.read(third).generation == 2

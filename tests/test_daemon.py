@@ -23,11 +23,11 @@ from openai_server import OpenAIServer, Reply, Request
 from planted import Scripted, graph_of, home_at, plant
 
 from omg.client import UnixConnection, ask_daemon
-from omg.daemon.gateway import GatewayModel, kind
-from omg.daemon.server import AT_ONCE, Server
+from omg.daemon.lending import GatewayModel, failure_kind
+from omg.daemon.server import CONNECTIONS_AT_ONCE, Server
 from omg.errors import ModelUnavailable, OmgError
-from omg.graph import flock
-from omg.llm import Question
+from omg.graph.files import flock
+from omg.llm.question import ModelQuestion
 
 OWNER = "agent:main:main"
 SECRET = "zanzibar marmalade"
@@ -324,7 +324,7 @@ def test_the_gateways_model_is_asked_over_the_socket(start: Start, home: Path) -
     asked = daemon.ask("/llm/next", timeout_s=40)
     question = asked["question"]
     assert "short checklists" in question["messages"][0]["content"]
-    assert (question["purpose"], question["agentId"]) == ("omg.observe", "main")
+    assert (question["purpose"], question["agentId"]) == ("omg.observe.run", "main")
     failure = f"400: the prompt '{SECRET}' was refused"
     daemon.ask("/llm/done", id=asked["id"], error=failure, code="LLM_BAD")
     eventually(lambda: "LLM_BAD" in json.dumps(daemon.ask("/status")), 10)
@@ -333,7 +333,7 @@ def test_the_gateways_model_is_asked_over_the_socket(start: Start, home: Path) -
 
 def test_the_gateways_model_is_told_its_limit_and_says_when_a_reply_reached_it() -> None:
     model, replies = GatewayModel(20, 4_000), []
-    question = Question("s", "u", None, "observe")
+    question = ModelQuestion("s", "u", None, "observe")
     for reason in ("length", "stop", None):
         asking = threading.Thread(target=lambda: replies.append(model(question)))
         asking.start()
@@ -369,7 +369,7 @@ def test_a_question_whose_poll_went_away_is_put_to_the_next_poll(home: Path) -> 
         gone.close()  # the plugin's gateway was killed, or reloaded
         replies: list[str] = []
         asking = threading.Thread(
-            target=lambda: replies.append(model(Question("s", "u", None, "observe")).text)
+            target=lambda: replies.append(model(ModelQuestion("s", "u", None, "observe")).text)
         )
         asking.start()
         asked = ask_daemon(home, "/llm/next", {}, timeout_s=10)
@@ -432,7 +432,7 @@ def test_with_256_descriptors_the_owner_is_served_however_many_others_write(star
 
 def test_a_closed_gateway_model_ends_every_wait() -> None:
     model, ends = GatewayModel(60, 4_000, poll_s=60), []
-    question = Question("s", "u", None, "observe")
+    question = ModelQuestion("s", "u", None, "observe")
 
     def ask() -> None:
         with pytest.raises(ModelUnavailable):
@@ -455,7 +455,7 @@ def test_a_closed_gateway_model_ends_every_wait() -> None:
 
 @given(st.text(max_size=200), st.text(max_size=40))
 def test_of_a_gateways_failure_only_our_own_words_are_told(said: str, code: str) -> None:
-    told = kind({"error": f"{said} {SECRET}", "code": code})
+    told = failure_kind({"error": f"{said} {SECRET}", "code": code})
     assert SECRET not in told
     assert told
 
@@ -543,7 +543,7 @@ def test_of_five_hundred_connections_at_once_each_is_answered_or_refused_and_the
                 line.sendall(
                     b"POST /slow HTTP/1.1\r\nhost: omg\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}"
                 )
-        eventually(lambda: inside[0] == AT_ONCE, 20)
+        eventually(lambda: inside[0] == CONNECTIONS_AT_ONCE, 20)
         with pytest.raises(OmgError, match="busy: 128 connections are open already; ask again"):
             ask_daemon(home, "/quick", {}, timeout_s=10)
         go.set()
@@ -551,7 +551,7 @@ def test_of_five_hundred_connections_at_once_each_is_answered_or_refused_and_the
             with contextlib.suppress(ConnectionResetError):
                 ends.append(int((line.recv(4096) or b"HTTP/1.1 503").split()[1]))
             line.close()
-        assert most[0] == AT_ONCE == ends.count(200)
+        assert most[0] == CONNECTIONS_AT_ONCE == ends.count(200)
         assert set(ends) == {200, 503}
         eventually(lambda: inside[0] == 0, 10)
         eventually(lambda: answered(home), 10)

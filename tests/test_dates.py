@@ -8,8 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg import dates
-from omg.dates import annotate, day_of, due, gap, pause, relative, resolve, span, words, zone
+from omg.dates.days import (
+    annotate_dates,
+    day_of_ms,
+    day_words,
+    due_text,
+    event_span,
+    gap_line,
+    pause_text,
+    relative_day,
+    time_zone,
+)
+from omg.dates.spoken import resolve_dates
 
 SAID = date(2023, 5, 17)  # a Wednesday
 DAYS = st.dates(date(1900, 1, 1), date(2100, 1, 1))
@@ -17,7 +27,7 @@ DAYS = st.dates(date(1900, 1, 1), date(2100, 1, 1))
 
 def meant(text: str, said: date = SAID) -> list[str]:
     """ISO days of what *text* speaks of, ranges as a..b."""
-    return [str(a) if a == b else f"{a}..{b}" for a, b, _ in resolve(text, said)]
+    return [str(a) if a == b else f"{a}..{b}" for a, b, _ in resolve_dates(text, said)]
 
 
 # --- relative
@@ -34,12 +44,12 @@ def meant(text: str, said: date = SAID) -> list[str]:
     ],
 )
 def test_a_day_is_as_far_off_as_whole_units_say(days: int, expected: str) -> None:
-    assert relative(SAID + timedelta(days), SAID) == expected
+    assert relative_day(SAID + timedelta(days), SAID) == expected
 
 
 @given(DAYS, st.integers(2, 20_000))
 def test_the_future_mirrors_the_past(today: date, days: int) -> None:
-    past, future = relative(today - timedelta(days), today), relative(today + timedelta(days), today)
+    past, future = relative_day(today - timedelta(days), today), relative_day(today + timedelta(days), today)
     assert future == f"in {past.removesuffix(' ago')}"
 
 
@@ -56,7 +66,7 @@ def test_the_future_mirrors_the_past(today: date, days: int) -> None:
     ],
 )
 def test_only_a_gap_of_more_than_a_day_is_marked(days: int, expected: str | None) -> None:
-    assert gap(SAID, SAID + timedelta(days)) == expected
+    assert gap_line(SAID, SAID + timedelta(days)) == expected
 
 
 @pytest.mark.parametrize(
@@ -68,7 +78,7 @@ def test_only_a_gap_of_more_than_a_day_is_marked(days: int, expected: str | None
     ],
 )
 def test_a_silence_is_said_in_its_two_largest_units(seconds: int, expected: str | None) -> None:
-    assert pause(seconds) == expected
+    assert pause_text(seconds) == expected
 
 
 # --- due
@@ -91,27 +101,29 @@ def test_a_silence_is_said_in_its_two_largest_units(seconds: int, expected: str 
     ],
 )
 def test_what_is_due_is_said_as_of_today(event: str | None, loop: str | None, expected: str) -> None:
-    assert due(event, SAID, loop) == expected
+    assert due_text(event, SAID, loop) == expected
 
 
 def test_a_day_that_lay_ahead_when_it_was_noted_was_a_plan() -> None:
-    assert due("2023-05-10", SAID, said=date(2023, 5, 1)) == "planned for 2023-05-10, has probably happened"
-    assert due("2023-05-10", SAID, said=date(2023, 5, 11)) == "1 week ago"
-    assert due("2023-05-10", SAID, loop="done", said=date(2023, 5, 1)) == "1 week ago"
-    spell = due("2023-05-08..2023-05-10", SAID, said=date(2023, 5, 1))
+    assert (
+        due_text("2023-05-10", SAID, said=date(2023, 5, 1)) == "planned for 2023-05-10, has probably happened"
+    )
+    assert due_text("2023-05-10", SAID, said=date(2023, 5, 11)) == "1 week ago"
+    assert due_text("2023-05-10", SAID, loop="done", said=date(2023, 5, 1)) == "1 week ago"
+    spell = due_text("2023-05-08..2023-05-10", SAID, said=date(2023, 5, 1))
     assert spell == "planned for 2023-05-08 to 2023-05-10, has probably happened"
 
 
 @given(st.one_of(st.none(), st.text(max_size=25), DAYS.map(str)))
 def test_no_event_breaks_what_is_due(event: str | None) -> None:
-    assert isinstance(due(event, SAID, "open"), str)
-    assert (span(event) is None) == (due(event, SAID, "open") == "")
+    assert isinstance(due_text(event, SAID, "open"), str)
+    assert (event_span(event) is None) == (due_text(event, SAID, "open") == "")
 
 
 def test_an_event_is_a_day_or_some() -> None:
-    assert span("2026-03-05") == (date(2026, 3, 5), date(2026, 3, 5))
-    assert span("2026-03-08..2026-03-05") == (date(2026, 3, 5), date(2026, 3, 8))
-    assert span("2026-02-30") is None
+    assert event_span("2026-03-05") == (date(2026, 3, 5), date(2026, 3, 5))
+    assert event_span("2026-03-08..2026-03-05") == (date(2026, 3, 5), date(2026, 3, 8))
+    assert event_span("2026-02-30") is None
 
 
 # --- annotate
@@ -138,7 +150,7 @@ def test_an_event_is_a_day_or_some() -> None:
     ],
 )
 def test_a_full_date_is_followed_by_how_far_off_it_is(text: str, expected: str) -> None:
-    assert annotate(text, SAID) == expected
+    assert annotate_dates(text, SAID) == expected
 
 
 @given(
@@ -147,8 +159,8 @@ def test_a_full_date_is_followed_by_how_far_off_it_is(text: str, expected: str) 
     )
 )
 def test_annotating_twice_is_annotating_once(parts: list[str]) -> None:
-    once = annotate("".join(parts), SAID)
-    assert annotate(once, SAID) == once
+    once = annotate_dates("".join(parts), SAID)
+    assert annotate_dates(once, SAID) == once
 
 
 # --- zones
@@ -156,23 +168,23 @@ def test_annotating_twice_is_annotating_once(parts: list[str]) -> None:
 
 def test_a_moment_is_another_day_in_another_zone() -> None:
     ms = round(datetime(2026, 3, 5, 23, 30, tzinfo=UTC).timestamp() * 1000)
-    assert day_of(ms, UTC) == date(2026, 3, 5)
-    assert day_of(ms, zone("Europe/Berlin")) == date(2026, 3, 6)
+    assert day_of_ms(ms, UTC) == date(2026, 3, 5)
+    assert day_of_ms(ms, time_zone("Europe/Berlin")) == date(2026, 3, 6)
 
 
 def test_the_systems_zone_knows_summer_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    dates.zone.cache_clear()
+    time_zone.cache_clear()
     monkeypatch.setenv("TZ", "Europe/Berlin")
-    offsets = {zone("").utcoffset(datetime(2026, month, 1)) for month in (1, 7)}
-    dates.zone.cache_clear()
+    offsets = {time_zone("").utcoffset(datetime(2026, month, 1)) for month in (1, 7)}
+    time_zone.cache_clear()
     monkeypatch.setenv("TZ", "nowhere")
     assert len(offsets) == 2
-    assert zone("") is UTC
-    dates.zone.cache_clear()
+    assert time_zone("") is UTC
+    time_zone.cache_clear()
 
 
 def test_a_days_words_are_those_that_someone_searches_for() -> None:
-    assert words(date(2026, 3, 5)) == "2026-03-05 5 March 2026 Thursday"
+    assert day_words(date(2026, 3, 5)) == "2026-03-05 5 March 2026 Thursday"
 
 
 # --- what people say
@@ -322,8 +334,8 @@ def test_the_day_it_is_said_on_decides(text: str, said: date, expected: str) -> 
 
 def test_several_days_come_in_reading_order_with_their_words() -> None:
     text = "We met last Friday, and I'm seeing him again on May 30, or in June."
-    assert [w.phrase for w in resolve(text, SAID)] == ["last Friday", "May 30", "June"]
-    assert all(w.phrase in text for w in resolve(text, SAID))
+    assert [w.phrase for w in resolve_dates(text, SAID)] == ["last Friday", "May 30", "June"]
+    assert all(w.phrase in text for w in resolve_dates(text, SAID))
 
 
 def test_the_verbs_of_its_own_sentence_decide_where_a_weekday_lies() -> None:
@@ -336,7 +348,7 @@ to between and quarter of Q3 summer - .. , 0000-00-00 2023-13-45 30 9999 999 day
 
 @given(st.lists(st.sampled_from(WORDS.split()), max_size=12).map(" ".join) | st.text(max_size=60), st.dates())
 def test_any_text_said_on_any_day_is_read_without_an_error(text: str, said: date) -> None:
-    found = resolve(text, said)
+    found = resolve_dates(text, said)
     assert all(w.start <= w.end and w.phrase in text for w in found)
     places, at = [], 0
     for w in found:

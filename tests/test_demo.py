@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from omg import demo
-from omg.config import Config, Embedding, Observation
-from omg.home import Home
+from omg.config.sections import Config, Embedding, Observation
+from omg.demo import DEMO_SESSION, SAMPLE_FOLDER, run_demo
+from omg.worker.home import Home
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def shown(tmp_path_factory):
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         with contextlib.chdir(folder.parent):
-            demo.run(Path(folder.name))
+            run_demo(Path(folder.name))
     return folder, out.getvalue()
 
 
@@ -58,7 +58,9 @@ def test_every_command_it_prints_works_as_printed_from_any_folder(shown, tmp_pat
 
 def test_the_pasted_key_is_nowhere(shown):
     folder, text = shown
-    planted = set(re.findall(r"sk-[\w-]{20,}", "".join(f.read_text() for f in (demo.SAMPLE).glob("*.jsonl"))))
+    planted = set(
+        re.findall(r"sk-[\w-]{20,}", "".join(f.read_text() for f in (SAMPLE_FOLDER).glob("*.jsonl")))
+    )
     assert planted
     for file in folder.rglob("*"):
         if file.is_file():
@@ -72,12 +74,12 @@ def test_every_nodes_sources_lead_to_archived_messages(shown):
     home = Home(
         Config(
             home=folder / "home",
-            vaults={demo.SESSION: folder / "vault"},
+            vaults={DEMO_SESSION: folder / "vault"},
             observation=Observation(model="offline"),
             embedding=Embedding(model="none"),
         )
     )
-    graph = home.find(demo.SESSION)
+    graph = home.find(DEMO_SESSION)
     nodes = [e for e in graph.index.entries(status=None) if e.path.startswith("nodes/")]
     assert len(nodes) > 20
     for entry in nodes:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from omg.config import Config
-from omg.node import LOOPS, ORIGINS, PRIORITIES, STATUSES, TYPES, Node, Source, parse, render
+from omg.config.sections import Config
+from omg.node.fields import LOOPS, ORIGINS, PRIORITIES, STATUSES, TYPES, Source
+from omg.node.note import Node, parse_node, render_node
 
 DOCS = Path(__file__).parents[1] / "docs"
 CONFIGURATION = DOCS / "configuration.md"
@@ -60,14 +61,14 @@ def fields(text: str) -> str:
 
 def written() -> Iterator[tuple[str, str]]:
     """Every field in its order, and its choices, or else the value that FULL has, as written."""
-    properties = render(FULL).split("---\n")[1]
+    properties = render_node(FULL).split("---\n")[1]
     for name, value in re.findall(r"^(\w+):(.*(?:\n +.*)?)", properties, re.M):
         choices = CHOICES.get(name, (value.strip(),))
         yield name, " ".join(f"`{choice}`" for choice in choices)
 
 
 def generated(text: str) -> str:
-    parts = {"fields": fields(text), "example": f"```markdown\n{render(FULL)}```"}
+    parts = {"fields": fields(text), "example": f"```markdown\n{render_node(FULL)}```"}
     for name, part in parts.items():
         begin, end = f"<!-- {name}:begin -->\n", f"\n<!-- {name}:end -->"
         start, stop = text.index(begin) + len(begin), text.index(end)
@@ -125,7 +126,7 @@ def test_every_field_on_the_format_page_has_a_meaning() -> None:
 
 
 def test_the_example_with_every_field_leaves_none_out() -> None:
-    assert parse(render(FULL), FULL.path) == FULL
+    assert parse_node(render_node(FULL), FULL.path) == FULL
     plain = Node(path=FULL.path, id=FULL.id, description="", type="note")
     assert all(getattr(FULL, slot) != getattr(plain, slot) for slot in FULL.__slots__ if slot not in SAME)
 

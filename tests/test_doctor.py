@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from omg import doctor
-from omg.config import Config, Observation
+from omg.config.sections import Config, Observation
 from omg.errors import BadNode
-from omg.home import Home
-from omg.receipt import Receipt
+from omg.journal import Receipt
+from omg.openclaw.doctor.run import examine_home, mend_findings
+from omg.worker.home import Home
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def save(omg, name, text):
 
 
 def found(omg, where=""):
-    return [f for f in doctor.examine(omg, None) if str(where) in f"{f.where} {f.what}"]
+    return [f for f in examine_home(omg, None) if str(where) in f"{f.where} {f.what}"]
 
 
 def aged(file, text="{torn"):
@@ -63,7 +63,7 @@ def test_what_is_passed_over_in_a_vault_is_named(omg, tmp_path):
 @pytest.mark.parametrize("name", ["a#b", "c|d", "e[f]", "g^h", "[x] i"])
 def test_a_name_that_no_link_can_hold_is_named_with_the_command_that_mends_it(omg, name):
     save(omg, f"nodes/fact/{name}.md", "---\ntype: fact\ndescription: About it\n---\n\nThe thing.\n")
-    doctor.mend(found(omg))
+    mend_findings(found(omg))
     (finding,) = found(omg, f"nodes/fact/{name}")
     assert finding.mend.startswith("omg rename 'nodes/fact/")
     page = omg.find().vault.text("mocs/moc-facts")
@@ -82,7 +82,7 @@ def test_a_receipt_that_cannot_be_read_is_a_finding_and_not_the_end_of_the_other
     file = omg.find().folder / "receipts" / "20260101T000000-x.open.json"
     file.write_text("{torn")
     omg.close()
-    with_it = Home(omg.config)
+    with_it = Home(omg.config.sections)
     (finding,) = found(with_it, file)
     assert finding.level == "warn" and "its turns are observed again" in finding.what
     assert not file.exists() and Path(finding.where).read_text() == "{torn"
@@ -96,7 +96,7 @@ def test_a_cycle_that_a_crash_cut_short_is_finished_and_that_is_said(omg):
         Receipt("x", "edit", "2026").dumps()
     )
     omg.close()
-    with_it = Home(omg.config)
+    with_it = Home(omg.config.sections)
     assert [f.level for f in found(with_it) if "cut short was finished" in f.what] == ["note"]
     assert not [f for f in found(with_it) if "cut short" in f.what]
     with_it.close()
@@ -108,11 +108,11 @@ def test_what_a_killed_process_leaves_is_found_and_gone_after_fix(omg):
     state = aged(graph.folder / ".state.json.999999.deadbeef")
     (graph.vault.root / "index.md").unlink()
     omg.close()
-    with_it = Home(omg.config)
+    with_it = Home(omg.config.sections)
     findings = found(with_it)
     assert all(f.mend for f in findings if f.level in ("warn", "fail"))
     assert sum("in the spool for too long" in f.what or "whose writer died" in f.what for f in findings) == 2
-    doctor.mend(findings)
+    mend_findings(findings)
     assert not any(file.exists() for file in (drop, torn, state))
     assert (graph.vault.root / "index.md").exists()
     assert [f.what for f in found(with_it) if f.level in ("warn", "fail")] == [

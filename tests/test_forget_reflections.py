@@ -12,16 +12,20 @@ from pathlib import Path
 import pytest
 from planted import MONDAY, NOW, OWNER, graph_of, home_at, note, put
 
-from omg import curate, maps
-from omg.graph import Graph
-from omg.home import Home
-from omg.llm import Ask, Question
-from omg.llm.ledger import Reply
-from omg.node import parse
-from omg.observe import Observer
-from omg.receipt import history
-from omg.reflect import Cycle, reflect, seen
-from omg.turn import Message, message_to_json
+from omg.curate.notes import forget_selection, select_to_forget
+from omg.graph.graph import Graph
+from omg.journal import receipts_of
+from omg.llm.ledger import ModelReply
+from omg.llm.question import Ask, ModelQuestion
+from omg.message.stored import message_to_json
+from omg.message.turn import Message
+from omg.node.note import parse_node
+from omg.observe.question import Observer
+from omg.plan.pages import new_page
+from omg.reflect.cycle import Cycle
+from omg.reflect.run import reflect_graph
+from omg.reflect.seen import load_seen, promise_seen
+from omg.worker.home import Home
 
 DAY = dt.timedelta(days=1)
 SECRET = "zanzibarquartz"
@@ -54,7 +58,7 @@ def week(graph: Graph, start: dt.date = MONDAY, n: int = 0, texts: tuple[str, ..
     return [node.path for node in nodes]
 
 
-def telling(question: Question) -> Reply:
+def telling(question: ModelQuestion) -> ModelReply:
     """A model that quotes the secret in all it says wherever it was shown it, and claims it of the last note."""
     knows = SECRET in question.user
     handles = re.findall(r"^([en]\d+) ", question.user, re.M)
@@ -70,20 +74,20 @@ def telling(question: Question) -> Reply:
                 for op, a, b in edits
             ]
         }
-    return Reply(json.dumps(said), "scripted", 10, 10)
+    return ModelReply(json.dumps(said), "scripted", 10, 10)
 
 
 def night(home: Home, ask: Ask | None = telling, now: dt.datetime = NOW) -> Cycle:
     graph = graph_of(home)
     home.refresh(graph)
     observer = Observer(ask, "scripted", 128_000) if ask else Observer()
-    return reflect(graph, observer, home.config, now, refresh=lambda: home.refresh(graph))
+    return reflect_graph(graph, observer, home.config, now, refresh=lambda: home.refresh(graph))
 
 
 def forget(home: Home, **what: object) -> None:
     graph = graph_of(home)
     home.refresh(graph)
-    curate.forget(home, graph, curate.selection(graph, **what))
+    forget_selection(home, graph, select_to_forget(graph, **what))
 
 
 def traces(home: Home, word: str = SECRET) -> list[str]:
@@ -113,9 +117,9 @@ def test_a_month_made_of_a_week_that_told_of_it_is_forgotten_too_and_both_are_ma
     night(home)
     month = "reflections/2026-01"
     assert SECRET in graph.vault.text(first_week(graph)) and SECRET in graph.vault.text(month)
-    what = curate.selection(graph, ids=[gone])
+    what = select_to_forget(graph, ids=[gone])
     assert {first_week(graph), month} <= set(what.paths)
-    curate.forget(home, graph, what)
+    forget_selection(home, graph, what)
     assert traces(home) == []
     assert all(graph.vault.read(p).reflected_in == () for p in kept)
     night(home, now=NOW + DAY)
@@ -137,11 +141,11 @@ def test_a_reflection_that_was_made_of_it_without_naming_it_is_forgotten_too(
 
 def test_a_reflection_on_a_note_that_a_person_deleted_goes_with_its_message(home: Home, graph: Graph) -> None:
     gone, *_ = week(graph)
-    naming = json.loads(telling(Question("", f"# Length\ne1 {SECRET}", {}, "reflect", "main")).text)
+    naming = json.loads(telling(ModelQuestion("", f"# Length\ne1 {SECRET}", {}, "reflect", "main")).text)
 
-    def by_name(question: Question) -> Reply:
+    def by_name(question: ModelQuestion) -> ModelReply:
         return (
-            Reply(json.dumps(naming), "scripted", 10, 10)
+            ModelReply(json.dumps(naming), "scripted", 10, 10)
             if "# Length" in question.user
             else telling(question)
         )
@@ -182,7 +186,7 @@ def test_a_topic_named_after_it_is_forgotten_and_its_other_notes_go_back_to_thei
     home: Home, graph: Graph, how: str
 ) -> None:
     topic = f"mocs/moc-facts-{SECRET}"
-    whole = replace(parse(maps.page(topic, ""), topic), links=("mocs/moc-facts",))
+    whole = replace(parse_node(new_page(topic, ""), topic), links=("mocs/moc-facts",))
     telling = [note(f"nodes/fact/{SECRET}-{n}", f"The {SECRET} has {n} sides.", MONDAY) for n in range(4)]
     other = note("nodes/fact/drawer", "The drawer is green.", MONDAY)
     notes = [*telling, other] if how == "matching" else telling
@@ -199,18 +203,18 @@ def test_a_topic_on_which_a_person_wrote_is_left_to_them(home: Home, graph: Grap
     topic = f"mocs/moc-facts-{SECRET}"
     put(graph, [note(f"nodes/fact/{SECRET}", f"The {SECRET} has sides.", MONDAY, links=())])
     page = graph.vault.file(topic)
-    page.write_text(maps.page(topic, "") + "\nMy own words.\n")
+    page.write_text(new_page(topic, "") + "\nMy own words.\n")
     home.refresh(graph)
-    what = curate.selection(graph, matching=SECRET)
+    what = select_to_forget(graph, matching=SECRET)
     assert what.left == (topic,)
-    curate.forget(home, graph, what)
+    forget_selection(home, graph, what)
     assert "My own words." in graph.vault.text(topic)
 
 
 def test_what_a_crash_left_of_what_was_seen_names_nothing_of_it(home: Home, graph: Graph) -> None:
     put(graph, [note(f"nodes/fact/{SECRET}", "It is in the cellar.", MONDAY)])
     night(home, None)
-    seen.promise(graph, seen.load(graph), "crashed")
+    promise_seen(graph, load_seen(graph), "crashed")
     forget(home, ids=[f"nodes/fact/{SECRET}"])
     assert traces(home) == []
 
@@ -233,11 +237,11 @@ def test_a_rebuilt_graphs_old_reflections_are_searched_as_deep(home: Home, graph
 # --- a night under way
 
 
-def meanwhile(do: Callable[[], None], when: Callable[[Question], bool], then: Ask = telling) -> Ask:
+def meanwhile(do: Callable[[], None], when: Callable[[ModelQuestion], bool], then: Ask = telling) -> Ask:
     """A model during whose first answer to such a question *do* happens."""
     done: list[bool] = []
 
-    def ask(question: Question) -> Reply:
+    def ask(question: ModelQuestion) -> ModelReply:
         reply = then(question)
         if when(question) and not done:
             done.append(True)
@@ -287,5 +291,5 @@ def test_a_note_deleted_while_the_model_thinks_costs_the_night_nothing_else(home
     cycle = night(home, ask)
     assert cycle.receipt is not None and cycle.counts["superseded"] == 1
     assert graph.vault.bytes(happened[1]) is None
-    assert history(graph)
+    assert receipts_of(graph)
     assert graph.tombstones.blocks("x", [f"m-{leaf(happened[1])}"], cited=lambda: False)

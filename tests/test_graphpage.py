@@ -12,11 +12,13 @@ from urllib.parse import unquote
 import pytest
 from browser import CHROMIUM, Browser
 
-from omg import graphpage, identity
-from omg.graph import Graph
-from omg.index import Index
-from omg.node import GENERATED, TYPES, Node
-from omg.vault import Vault
+from omg.graph.graph import Graph
+from omg.identity import identity_of_session
+from omg.index.index import Index
+from omg.node.fields import GENERATED, TYPES
+from omg.node.note import Node
+from omg.page.build import COLOURS, LIBRARY, OTHER, graph_page, page_html, page_types
+from omg.vault.vault import Vault
 
 browsing = pytest.mark.skipif(
     CHROMIUM is None, reason="THE GRAPH PAGE IS NOT TESTED: no Chromium; apt-get install chromium"
@@ -58,7 +60,7 @@ LINKS = ((TEA.path, LISBON.path), (OLD.path, MAP.path), (TEA.path, TEA.path), (T
 def page(
     notes: tuple[Node, ...] = NOTES, links: object = LINKS, title: str = "Memory", **more: object
 ) -> str:
-    return graphpage.html(notes, links, title, bodies={n.path: n.body for n in notes}, **more)  # type: ignore[arg-type]
+    return page_html(notes, links, title, bodies={n.path: n.body for n in notes}, **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +119,7 @@ def panel(browser: Browser) -> str:
 def test_every_note_is_drawn_in_the_colour_of_its_type(browser: Browser, tmp_path: Path) -> None:
     shown(browser, tmp_path, page())
     for type in ("preference", "episode", "fact", "moc"):
-        browser.until(lambda type=type: look(browser, graphpage.COLOURS[type])[0] > 10)
+        browser.until(lambda type=type: look(browser, COLOURS[type])[0] > 10)
     blank = (tmp_path / "blank.html").resolve()
     blank.write_text("<!doctype html><title>blank</title>", encoding="utf-8")
     picture = browser.picture()
@@ -210,7 +212,7 @@ def test_a_click_walks_from_note_to_note_and_back(browser: Browser, tmp_path: Pa
 def test_a_click_on_a_dot_opens_its_note(browser: Browser, tmp_path: Path) -> None:
     shown(browser, tmp_path, page((TEA,), ()))
     time.sleep(1)  # the dot comes to rest, and what lies below the pointer is looked up only now and then
-    _, x, y = look(browser, graphpage.COLOURS["preference"])
+    _, x, y = look(browser, COLOURS["preference"])
     browser.click(x, y)
     browser.until("document.querySelector('#note h2')?.textContent === 'Green tea'")
 
@@ -263,7 +265,7 @@ def test_ten_thousand_notes_are_drawn_and_searchable_within_five_seconds(
     seconds = time.monotonic() - start
     assert seconds < 5
     search(browser, "words")
-    browser.until(lambda: look(browser, graphpage.COLOURS["episode"])[0] > 500)
+    browser.until(lambda: look(browser, COLOURS["episode"])[0] > 500)
     assert browser.errors == []
 
 
@@ -288,7 +290,7 @@ def test_an_empty_graph_says_so(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_the_page_of_a_graph_has_its_notes_their_text_and_their_links(tmp_path: Path) -> None:
-    owner = identity.of("agent:main:main")
+    owner = identity_of_session("agent:main:main")
     assert owner
     (tmp_path / "vault/nodes/fact").mkdir(parents=True)
     (tmp_path / "vault/nodes/fact/tea.md").write_text("# Tea\n\nSee [[nodes/fact/cup|the cup]].\n", "utf-8")
@@ -298,7 +300,7 @@ def test_the_page_of_a_graph_has_its_notes_their_text_and_their_links(tmp_path: 
     index = Index(tmp_path / "index.db")
     index.sync(vault)
     try:
-        text = graphpage.of(Graph(owner, tmp_path, vault, index))
+        text = graph_page(Graph(owner, tmp_path, vault, index))
     finally:
         index.close()
     data = json.loads(text.split('id="data">')[1].split("</script>")[0])
@@ -313,14 +315,14 @@ def test_the_page_without_notes_is_smaller_than_a_photo() -> None:
 
 
 def test_every_type_we_write_has_a_colour_and_a_persons_own_has_one_too() -> None:
-    assert set(graphpage.COLOURS) == {*TYPES, *GENERATED} - {"log"}
-    kinds = graphpage.types([node("a", "A", "recipe"), node("b", "B", "moc"), node("c", "C", "identity")])
+    assert set(COLOURS) == {*TYPES, *GENERATED} - {"log"}
+    kinds = page_types([node("a", "A", "recipe"), node("b", "B", "moc"), node("c", "C", "identity")])
     assert [kind["name"] for kind in kinds] == ["identity", "moc", "recipe"]
-    assert kinds[-1]["colour"] == graphpage.OTHER
+    assert kinds[-1]["colour"] == OTHER
 
 
 def test_the_library_travels_with_its_version_and_licences() -> None:
-    assert graphpage.LIBRARY.read_text("utf-8").startswith("// Version 1.52.0 force-graph")
-    licence = graphpage.LIBRARY.with_name("force-graph.LICENSE.txt").read_text("utf-8")
+    assert LIBRARY.read_text("utf-8").startswith("// Version 1.52.0 force-graph")
+    licence = LIBRARY.with_name("force-graph.LICENSE.txt").read_text("utf-8")
     assert "force-graph 1.52.0" in licence
     assert "d3-force-3d" in licence

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from omg import inject
-from omg.config import Config, Observation
-from omg.graph import SESSIONS_KEPT, Graph, SessionState, State
-from omg.home import Home
-from omg.nightly import nights
-from omg.uses import DAY_MS, SLACK, Uses
+from omg.config.sections import Config, Observation
+from omg.graph.graph import Graph
+from omg.graph.state import SESSIONS_KEPT, SessionState, State
+from omg.graph.uses import USE_DAY_MS, USES_SLACK, Uses
+from omg.inject.decide import slice_for
+from omg.worker.home import Home
+from omg.worker.nights import reflect_each
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp() * 1000)
@@ -46,13 +47,13 @@ def test_a_conversation_that_comes_back_after_many_others_is_activated_anew(omg:
     graph = omg.find()
     old = "agent:main:main:thread:2999"
     graph.update(many)
-    given = inject.slice_for(graph, "What is next?", old, NOW, omg.config)
+    given = slice_for(graph, "What is next?", old, NOW, omg.config.sections)
     assert given.reason == "new_session" and old in graph.state().sessions
 
 
 def test_a_prompt_writes_a_line_for_a_note_of_use_however_many_were_before(omg: Home) -> None:
     graph = omg.find()
-    graph.uses.adopt({f"omg/fact/n{n}": (3, NOW_MS - 9 * DAY_MS) for n in range(5_000)})
+    graph.uses.adopt({f"omg/fact/n{n}": (3, NOW_MS - 9 * USE_DAY_MS) for n in range(5_000)})
     before = graph.uses.file.stat().st_size
     graph.uses.add(["omg/fact/n7"], NOW_MS)
     graph.uses.add(["omg/fact/n7"], NOW_MS + 1_000)  # the same talk
@@ -68,14 +69,18 @@ def test_a_prompt_writes_a_line_for_a_note_of_use_however_many_were_before(omg: 
 
 def test_use_counts_are_bounded_by_the_notes_and_survive_a_torn_line(tmp_path: Path) -> None:
     uses = Uses(tmp_path / "uses.jsonl")
-    for day in range(SLACK + 50):
-        uses.add(["omg/fact/a", "omg/fact/b"], NOW_MS + day * DAY_MS)
-    assert len(uses.file.read_bytes().split()) // 3 < SLACK + 10
+    for day in range(USES_SLACK + 50):
+        uses.add(["omg/fact/a", "omg/fact/b"], NOW_MS + day * USE_DAY_MS)
+    assert len(uses.file.read_bytes().split()) // 3 < USES_SLACK + 10
     with uses.file.open("ab") as f:
         f.write(b'["omg/fact/c", 1')  # a crash
     other = Uses(tmp_path / "uses.jsonl")
     other.add(["omg/fact/d"], NOW_MS)
-    assert dict(other.times()) == {"omg/fact/a": SLACK + 50, "omg/fact/b": SLACK + 50, "omg/fact/d": 1}
+    assert dict(other.times()) == {
+        "omg/fact/a": USES_SLACK + 50,
+        "omg/fact/b": USES_SLACK + 50,
+        "omg/fact/d": 1,
+    }
     uses.keep({"omg/fact/a"})
     assert list(other.times()) == ["omg/fact/a"]
 
@@ -84,16 +89,16 @@ def test_a_tick_does_not_list_the_vault_because_of_a_loose_note(omg: Home, monke
     graph = omg.find()
     (graph.vault.root / "inbox" / "a.md").write_text("I like the market on Saturdays.\n")
     (graph.vault.root / "inbox" / "a (conflicted copy 2026-03-01).md").write_text("I like nothing.\n")
-    assert [m for p in omg.work(force=True) for m in [p.messages]] == [1]
+    assert [m for p in omg.worker.delegate(force=True) for m in [p.messages]] == [1]
     listed: list[Path] = []
     scan = os.scandir
     monkeypatch.setattr("os.scandir", lambda where=".": (listed.append(Path(where)), scan(where))[1])
-    omg.work()
+    omg.worker.delegate()
     assert [where for where in listed if where.is_relative_to(graph.vault.root / "nodes")] == []
 
 
 def test_what_was_of_use_is_forgotten_with_a_note_that_is_gone(omg: Home) -> None:
     graph = omg.find()
     graph.uses.add(["omg/fact/gone"], NOW_MS)
-    list(nights(omg))
+    list(reflect_each(omg))
     assert dict(graph.uses.times()) == {}

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg.identity import Identity, of, remembered
+from omg.identity import Identity, identity_of_session, is_remembered
 
 LINKS = {"alice": ["telegram:111", "discord:A1"], "owner": ["telegram:999", "slack:U0WNER"]}
 MAIN = "agent:main:main"
@@ -44,7 +44,7 @@ MAIN = "agent:main:main"
     ],
 )
 def test_a_session_key_is_reduced_to_its_owner(session_key, key, scope):
-    identity = of(session_key)
+    identity = identity_of_session(session_key)
     assert identity == Identity(key, scope, key.split(":")[1])
 
 
@@ -72,16 +72,25 @@ def test_a_session_key_is_reduced_to_its_owner(session_key, key, scope):
     ],
 )
 def test_what_no_person_said_has_no_memory(session_key):
-    assert of(session_key, owner=True, links=LINKS) is None
+    assert identity_of_session(session_key, owner=True, links=LINKS) is None
 
 
 def test_the_owner_without_an_outside_channel_is_the_main_session():
-    assert of("agent:main:web1", owner=True).key == MAIN
-    assert of("agent:main:web1", owner=True, channel="webchat", sender="cli").key == MAIN
-    assert of("agent:main:web1", owner=False, channel="webchat", sender="cli").key == "agent:main:web1"
-    assert of("agent:main:web1", owner=True, channel="telegram", sender="9").key == "agent:main:web1"
-    assert of("agent:main:telegram:direct:9", owner=True, channel="telegram", sender="9").key != MAIN
-    assert of("agent:main:telegram:group:-1", owner=True).scope == "group"
+    assert identity_of_session("agent:main:web1", owner=True).key == MAIN
+    assert identity_of_session("agent:main:web1", owner=True, channel="webchat", sender="cli").key == MAIN
+    assert (
+        identity_of_session("agent:main:web1", owner=False, channel="webchat", sender="cli").key
+        == "agent:main:web1"
+    )
+    assert (
+        identity_of_session("agent:main:web1", owner=True, channel="telegram", sender="9").key
+        == "agent:main:web1"
+    )
+    assert (
+        identity_of_session("agent:main:telegram:direct:9", owner=True, channel="telegram", sender="9").key
+        != MAIN
+    )
+    assert identity_of_session("agent:main:telegram:group:-1", owner=True).scope == "group"
 
 
 def test_links_join_a_person_across_channels_and_forms():
@@ -96,11 +105,11 @@ def test_links_join_a_person_across_channels_and_forms():
         ("agent:main:direct:111", "telegram", "111"),
         ("agent:main:discord:direct:a1", "discord", "a1"),
     ]
-    assert {of(key, links=LINKS, channel=c, sender=s).key for key, c, s in forms} == {
+    assert {identity_of_session(key, links=LINKS, channel=c, sender=s).key for key, c, s in forms} == {
         "agent:main:person:alice"
     }
-    assert of("agent:main:telegram:direct:999", links=LINKS).key == MAIN
-    assert of("agent:other:telegram:direct:999", links=LINKS).key == "agent:other:main"
+    assert identity_of_session("agent:main:telegram:direct:999", links=LINKS).key == MAIN
+    assert identity_of_session("agent:other:telegram:direct:999", links=LINKS).key == "agent:other:main"
 
 
 @pytest.mark.parametrize(
@@ -116,41 +125,47 @@ def test_links_join_a_person_across_channels_and_forms():
     ],
 )
 def test_nobody_is_joined_by_a_name_or_a_number_alone(session_key, channel, sender):
-    assert of(session_key, links=LINKS, channel=channel, sender=sender).key == session_key
+    assert identity_of_session(session_key, links=LINKS, channel=channel, sender=sender).key == session_key
 
 
 def test_a_group_is_nobodys_even_when_a_linked_person_speaks():
-    group = of("agent:main:telegram:group:-5", links=LINKS, channel="telegram", sender="999", owner=True)
+    group = identity_of_session(
+        "agent:main:telegram:group:-5", links=LINKS, channel="telegram", sender="999", owner=True
+    )
     assert group == Identity("agent:main:telegram:group:-5", "group", "main")
 
 
 def test_cron_and_heartbeat_are_the_owners_when_asked_for_and_nothing_else_is():
-    assert of("agent:a:cron:x:run:1", asked=("user", "cron")) == Identity("agent:a:main", "dm", "a")
-    assert of("agent:a:main:heartbeat", asked=("heartbeat",)).key == "agent:a:main"
-    assert of("agent:a:subagent:1", asked=("subagent",)) is None
-    assert of("agent:a:dashboard:incognito-1", asked=("cron", "user")) is None
+    assert identity_of_session("agent:a:cron:x:run:1", asked=("user", "cron")) == Identity(
+        "agent:a:main", "dm", "a"
+    )
+    assert identity_of_session("agent:a:main:heartbeat", asked=("heartbeat",)).key == "agent:a:main"
+    assert identity_of_session("agent:a:subagent:1", asked=("subagent",)) is None
+    assert identity_of_session("agent:a:dashboard:incognito-1", asked=("cron", "user")) is None
 
 
 @given(st.text(), st.text(), st.text(), st.booleans())
 def test_any_text_is_an_identity_or_none(key, channel, sender, owner):
-    identity = of(key, channel=channel, sender=sender, owner=owner, links=LINKS)
+    identity = identity_of_session(key, channel=channel, sender=sender, owner=owner, links=LINKS)
     if identity:
         assert identity.folder == identity.folder.lower()
         assert set(identity.folder) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
         assert len(identity.folder) <= 49
-        again = of(identity.key, channel=channel, sender=sender, owner=owner, links=LINKS)
+        again = identity_of_session(identity.key, channel=channel, sender=sender, owner=owner, links=LINKS)
         assert again is None or again.agent == identity.agent
 
 
 def test_folders_are_readable_and_differ_wherever_keys_do():
-    assert of("agent:main:telegram:direct:alice").folder.startswith("main-telegram-direct-alice-")
+    assert identity_of_session("agent:main:telegram:direct:alice").folder.startswith(
+        "main-telegram-direct-alice-"
+    )
     keys = [
         "agent:main:matrix:channel:!AB:x",
         "agent:main:matrix:channel:!Ab:x",
         "agent:main:記憶",
         "agent:main:記億",
     ]
-    assert len({of(key).folder for key in keys}) == 4
+    assert len({identity_of_session(key).folder for key in keys}) == 4
 
 
 USER = {"sessionKey": MAIN, "trigger": "user"}
@@ -174,7 +189,7 @@ USER = {"sessionKey": MAIN, "trigger": "user"}
     ],
 )
 def test_only_what_a_person_says_from_outside_is_remembered(ctx, yes):
-    assert remembered(ctx) is yes
+    assert is_remembered(ctx) is yes
 
 
 def test_other_triggers_are_remembered_only_when_asked_for():
@@ -183,5 +198,5 @@ def test_other_triggers_are_remembered_only_when_asked_for():
         "trigger": "cron",
         "inputProvenance": {"kind": "internal_system"},
     }
-    assert not remembered(cron)
-    assert remembered(cron, triggers=("user", "cron"))
+    assert not is_remembered(cron)
+    assert is_remembered(cron, triggers=("user", "cron"))

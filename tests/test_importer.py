@@ -12,15 +12,24 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg import identity
-from omg.cli import came_in
-from omg.config import Config
+from omg.cli.conversations import import_summary
+from omg.config.sections import Config
 from omg.errors import BadInput, NotFound
-from omg.home import Home
-from omg.importer import DROP_TOKENS, chunks, import_drops, name_of, openclaw, price, read, read_all
-from omg.importer.transcripts import Session, epoch_ms
-from omg.llm import Reply
-from omg.turn import read_drop
+from omg.identity import identity_of_session
+from omg.importers.drops import (
+    DROP_TOKENS,
+    drop_chunks,
+    drop_name,
+    estimated_tokens,
+    openclaw_state_drops,
+    read_all_drops,
+    read_drops,
+)
+from omg.importers.entries import Session, said_epoch_ms
+from omg.importers.run import import_drops
+from omg.llm.ledger import ModelReply
+from omg.message.drop import read_drop
+from omg.worker.home import Home
 
 NOON = 1_772_712_000_000  # 2026-03-05 12:00 UTC
 OWNER = {"senderIsOwner": True}
@@ -66,7 +75,7 @@ def words(drops):
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_transcript_keeps_its_entry_ids_and_its_session(tmp_path, packed):
-    drops = read(jsonl(tmp_path / "s-1.jsonl", TALK, packed))
+    drops = read_drops(jsonl(tmp_path / "s-1.jsonl", TALK, packed))
     (turn,) = turns(drops)
     assert (turn.session, turn.session_id, turn.agent, turn.workspace) == (
         "agent:main:main:thread:import-s-1",
@@ -88,7 +97,7 @@ def test_an_archive_is_known_by_its_content_and_its_agent_by_its_folder(tmp_path
     path = (
         tmp_path / "agents" / "work" / "sessions" / "s-1.jsonl.deleted.2026-03-06T00-00-00.000Z.71105537.zst"
     )
-    (turn,) = turns(read(jsonl(path, TALK, packed=True)))
+    (turn,) = turns(read_drops(jsonl(path, TALK, packed=True)))
     assert (turn.session, turn.agent) == ("agent:work:main:thread:import-s-1", "work")
 
 
@@ -96,7 +105,7 @@ def test_the_store_beside_a_transcript_knows_its_session_key(tmp_path):
     folder = tmp_path / "agents" / "main" / "sessions"
     path = jsonl(folder / "s-1.jsonl", [TALK[0], event("m1", "user", "hi", BOB)])
     (folder / "sessions.json").write_text('{"agent:main:telegram:group:-5": {"sessionId": "s-1"}, "x": 3}')
-    assert [t.session for t in turns(read(path))] == ["agent:main:telegram:group:-5"]
+    assert [t.session for t in turns(read_drops(path))] == ["agent:main:telegram:group:-5"]
 
 
 @pytest.mark.parametrize(
@@ -114,8 +123,8 @@ def test_the_store_beside_a_transcript_knows_its_session_key(tmp_path):
 )
 def test_a_transcript_without_a_key_is_the_owners_only_if_nobody_else_speaks(tmp_path, people, key):
     events = [TALK[0], *(event(f"m{i}", "user", f"hi {i}", meta) for i, meta in enumerate(people))]
-    assert {t.session for t in turns(read(jsonl(tmp_path / "s-1.jsonl", events)))} == {key}
-    assert (identity.of(key).key == "agent:main:main") == (key == OWNERS)
+    assert {t.session for t in turns(read_drops(jsonl(tmp_path / "s-1.jsonl", events)))} == {key}
+    assert (identity_of_session(key).key == "agent:main:main") == (key == OWNERS)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +137,7 @@ def test_a_transcript_without_a_key_is_the_owners_only_if_nobody_else_speaks(tmp
 )
 def test_a_transcript_in_which_no_person_speaks_is_passed_over_and_named(tmp_path, prompt):
     path = jsonl(tmp_path / "s-1.jsonl", [TALK[0], prompt, event("m2", "assistant", "done")])
-    drops = read(path)
+    drops = read_drops(path)
     assert list(drops) == []
     assert drops.reading.skipped == [f"{path}: no person speaks in it"]
     assert drops.reading.done == drops.total
@@ -144,7 +153,7 @@ def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(tmp_path):
         '{"type": "message", "id": "x',
     ]
     path = jsonl(tmp_path / "s-1.jsonl", [*TALK[:3], *bad[:-1], *TALK[3:], bad[-1]])
-    drops = read(path)
+    drops = read_drops(path)
     assert words(drops) == ["hello", "hi", "again"]
     where = [s.removeprefix(f"{path}:").split(":")[0] for s in drops.reading.skipped]
     assert where == ["4", "5", "7", "8", "13"]
@@ -152,8 +161,8 @@ def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(tmp_path):
 
 def test_only_what_was_said_since_comes(tmp_path):
     path = jsonl(tmp_path / "s-1.jsonl", TALK)
-    assert words(read(path, datetime(2026, 3, 6, tzinfo=UTC))) == ["again"]
-    assert words(read(path, datetime(2026, 4, 1, tzinfo=UTC))) == []
+    assert words(read_drops(path, datetime(2026, 3, 6, tzinfo=UTC))) == ["again"]
+    assert words(read_drops(path, datetime(2026, 4, 1, tzinfo=UTC))) == []
 
 
 # --- plain JSONL
@@ -173,7 +182,7 @@ def test_plain_lines_become_turns_of_the_owner_by_session(tmp_path):
         {"role": "human", "content": [{"type": "text", "text": "c"}], "timestamp": NOON, "session": "two"},
         {"role": "user", "content": "d", "timestamp": NOON, "session": "agent:work:telegram:direct:9"},
     ]
-    drops = read(jsonl(tmp_path / "chat.jsonl", lines))
+    drops = read_drops(jsonl(tmp_path / "chat.jsonl", lines))
     found = [
         (t.session, t.session_id, [(m.role, m.text, m.sender) for m in t.messages]) for t in turns(drops)
     ]
@@ -191,7 +200,7 @@ def test_plain_tool_calls_stay_with_their_results(tmp_path):
         {"role": "assistant", "content": None, "timestamp": NOON, "tool_calls": [call]},
         {"role": "tool", "content": "a.txt", "timestamp": NOON, "tool_call_id": "c1", "name": "exec"},
     ]
-    (turn,) = turns(read(jsonl(tmp_path / "chat.jsonl", lines)))
+    (turn,) = turns(read_drops(jsonl(tmp_path / "chat.jsonl", lines)))
     assert [(m.role, m.text, m.tool) for m in turn.messages] == [
         ("assistant", "", ""),
         ("tool", "a.txt", "exec"),
@@ -202,8 +211,8 @@ def test_plain_tool_calls_stay_with_their_results(tmp_path):
 def test_plain_lines_have_the_same_ids_every_time_and_no_two_the_same(tmp_path):
     lines = [{"role": "user", "content": "ok", "timestamp": NOON + i // 2} for i in range(6)]
     path = jsonl(tmp_path / "chat.jsonl", [*lines, {**lines[0], "id": 1}])
-    ids = [e["entryId"] for drop in read(path) for e in drop["entries"]]
-    assert ids == [e["entryId"] for drop in read(path) for e in drop["entries"]]
+    ids = [e["entryId"] for drop in read_drops(path) for e in drop["entries"]]
+    assert ids == [e["entryId"] for drop in read_drops(path) for e in drop["entries"]]
     assert len(set(ids)) == 7
     assert ids[-1].startswith("1-")
 
@@ -212,7 +221,7 @@ def test_a_plain_line_that_lacks_something_is_named(tmp_path):
     good = {"role": "user", "content": "a", "timestamp": NOON}
     bad = [{**good, "timestamp": t} for t in (None, "soon", True, -1, [], "9" * 20)]
     path = jsonl(tmp_path / "chat.jsonl", [good, *bad, {**good, "role": "ghost"}, {**good, "content": 7}])
-    drops = read(path)
+    drops = read_drops(path)
     assert words(drops) == ["a"]
     assert [s.split(":")[1] for s in drops.reading.skipped] == ["2", "3", "4", "5", "6", "7", "8", "9"]
     assert all("needs a role, a content and a timestamp" in s for s in drops.reading.skipped)
@@ -233,7 +242,7 @@ def test_a_plain_line_that_lacks_something_is_named(tmp_path):
     ],
 )
 def test_a_time_is_iso_text_seconds_or_milliseconds(value, ms):
-    assert epoch_ms(value) == ms
+    assert said_epoch_ms(value) == ms
 
 
 @pytest.mark.parametrize(
@@ -242,20 +251,20 @@ def test_a_time_is_iso_text_seconds_or_milliseconds(value, ms):
 def test_a_file_that_is_nothing_known_says_what_is(tmp_path, data):
     (tmp_path / "x").write_bytes(data)
     with pytest.raises(BadInput, match=r"x: .*(conversation|zstd)"):
-        read(tmp_path / "x")
+        read_drops(tmp_path / "x")
 
 
 def test_a_missing_file_and_a_folder_say_what_is_accepted(tmp_path):
     for path in (tmp_path / "gone.jsonl", tmp_path):
         with pytest.raises(BadInput, match="session JSONL"):
-            read(path)
+            read_drops(path)
 
 
 def test_nothing_is_read_before_every_file_is_known(tmp_path):
     good = jsonl(tmp_path / "a.jsonl", TALK)
     (tmp_path / "b").write_text("notes")
     with pytest.raises(BadInput, match="b: not a conversation"):
-        read_all([good, tmp_path / "b"])
+        read_all_drops([good, tmp_path / "b"])
 
 
 def test_a_truncated_archive_gives_what_it_has_and_is_named(tmp_path):
@@ -265,7 +274,7 @@ def test_a_truncated_archive_gives_what_it_has_and_is_named(tmp_path):
     ]
     path = jsonl(tmp_path / "s-1.jsonl.zst", [TALK[0], *events], packed=True)
     path.write_bytes(path.read_bytes()[:-200] + b"\0" * 200)
-    drops = read(path)
+    drops = read_drops(path)
     assert len(words(drops)) <= 900
     assert drops.reading.skipped
 
@@ -330,7 +339,7 @@ def state(tmp_path):
 
 def test_every_session_of_people_is_read_beside_a_running_gateway(state):
     assert (state / "agents/main/agent/openclaw-agent.sqlite-wal").stat().st_size > 0
-    drops = openclaw(state)
+    drops = openclaw_state_drops(state)
     found = [(t.session, t.session_id, [m.id for m in t.messages]) for t in turns(drops)]
     assert found == [
         ("agent:main:main", "s0", ["m1", "m2", "m3"]),
@@ -348,7 +357,7 @@ def test_a_reader_neither_waits_for_a_writing_gateway_nor_keeps_it_waiting(state
     )
     gateway.execute("BEGIN IMMEDIATE")
     gateway.execute("INSERT INTO transcript_events VALUES ('s0', 99, '{}', 1, NULL, NULL)")
-    drops = iter(openclaw(state))
+    drops = iter(openclaw_state_drops(state))
     assert next(drops)["sessionId"] == "s0"
     gateway.execute("COMMIT")
     assert (
@@ -361,7 +370,7 @@ def test_a_reader_neither_waits_for_a_writing_gateway_nor_keeps_it_waiting(state
 def test_the_database_is_left_byte_for_byte_as_it_was(state):
     folder = state / "agents/main/agent"
     before = {p.name: p.read_bytes() for p in folder.iterdir() if not p.name.endswith("-shm")}
-    list(openclaw(state))
+    list(openclaw_state_drops(state))
     assert {p.name: p.read_bytes() for p in folder.iterdir() if not p.name.endswith("-shm")} == before
 
 
@@ -390,9 +399,9 @@ def test_a_database_of_another_version_is_refused_by_name(tmp_path):
     path = tmp_path / "agents/main/agent/openclaw-agent.sqlite"
     store(path, [], version=24).close()
     with pytest.raises(BadInput, match="version 24; this OMG reads 23"):
-        openclaw(tmp_path)
+        openclaw_state_drops(tmp_path)
     with pytest.raises(BadInput, match="version 24"):
-        read(path)
+        read_drops(path)
 
 
 def test_another_program_s_database_is_refused(tmp_path):
@@ -400,24 +409,26 @@ def test_another_program_s_database_is_refused(tmp_path):
     db.execute("CREATE TABLE notes (text)")
     db.close()
     with pytest.raises(BadInput, match="no transcript_events"):
-        read(tmp_path / "x.sqlite")
+        read_drops(tmp_path / "x.sqlite")
 
 
 def test_a_folder_that_is_no_state_folder_and_an_unknown_agent_are_named(state, tmp_path_factory):
     with pytest.raises(BadInput, match="no agents/ in it"):
-        openclaw(tmp_path_factory.mktemp("elsewhere"))
+        openclaw_state_drops(tmp_path_factory.mktemp("elsewhere"))
     with pytest.raises(NotFound, match=r"'ghost' .* empty, main"):
-        openclaw(state, agent="ghost")
-    assert list(openclaw(state, agent="empty")) == []
+        openclaw_state_drops(state, agent="ghost")
+    assert list(openclaw_state_drops(state, agent="empty")) == []
 
 
 def test_since_is_held_in_the_database_too(state):
-    assert words(openclaw(state, since=datetime(2026, 3, 6, tzinfo=UTC))) == ["again"]
+    assert words(openclaw_state_drops(state, since=datetime(2026, 3, 6, tzinfo=UTC))) == ["again"]
 
 
 def test_the_database_and_an_export_of_it_are_one_conversation(state, tmp_path):
-    live = [m.id for t in turns(openclaw(state)) for m in t.messages][:3]
-    assert live == [m.id for t in turns(read(jsonl(tmp_path / "export.jsonl", TALK))) for m in t.messages]
+    live = [m.id for t in turns(openclaw_state_drops(state)) for m in t.messages][:3]
+    assert live == [
+        m.id for t in turns(read_drops(jsonl(tmp_path / "export.jsonl", TALK))) for m in t.messages
+    ]
 
 
 # --- drops
@@ -445,9 +456,9 @@ def test_drops_hold_every_entry_in_order_and_no_call_without_its_result(kinds):
         elif not waiting:
             talk.append(event(f"m{n}", "user" if role == "user" else "assistant", text, at=NOON + n))
     talk = [{"entryId": e["id"], "createdAt": NOON, "message": e["message"]} for e in talk]
-    drops = list(chunks(SESSION, talk))
+    drops = list(drop_chunks(SESSION, talk))
     assert [e for d in drops for e in d["entries"]] == talk
-    assert [name_of(d) for d in drops] == sorted({name_of(d) for d in drops})
+    assert [drop_name(d) for d in drops] == sorted({drop_name(d) for d in drops})
     for d in drops:
         made = {
             p["id"]
@@ -458,18 +469,18 @@ def test_drops_hold_every_entry_in_order_and_no_call_without_its_result(kinds):
         answered = {e["message"]["toolCallId"] for e in d["entries"] if e["message"]["role"] == "toolResult"}
         assert answered <= made
         if not made and len(d["entries"]) > 1:
-            assert sum(price(e["message"]) for e in d["entries"]) <= DROP_TOKENS
+            assert sum(estimated_tokens(e["message"]) for e in d["entries"]) <= DROP_TOKENS
 
 
 def test_a_long_conversation_is_cut_where_a_person_begins_to_speak(tmp_path):
     talk = [
         event(f"m{i}", "user" if i % 3 == 0 else "assistant", "word " * 500, at=NOON + i) for i in range(60)
     ]
-    drops = list(read(jsonl(tmp_path / "s.jsonl", talk)))
+    drops = list(read_drops(jsonl(tmp_path / "s.jsonl", talk)))
     assert len(drops) > 5
     assert all(d["entries"][0]["message"]["role"] == "user" for d in drops)
-    assert len({name_of(d) for d in drops}) == len(drops)
-    assert [name_of(d) for d in read(tmp_path / "s.jsonl")] == [name_of(d) for d in drops]
+    assert len({drop_name(d) for d in drops}) == len(drops)
+    assert [drop_name(d) for d in read_drops(tmp_path / "s.jsonl")] == [drop_name(d) for d in drops]
 
 
 # --- files as people have them
@@ -481,14 +492,14 @@ def plain(*texts):
 
 def test_plain_lines_that_have_a_type_are_plain_lines(tmp_path):
     path = jsonl(tmp_path / "chat.jsonl", [{"type": "message", **line} for line in plain("a", "b")])
-    drops = read(path)
+    drops = read_drops(path)
     assert words(drops) == ["a", "b"] and drops.reading.skipped == []
 
 
 def test_what_stands_above_a_conversation_is_named_and_the_rest_comes_in(tmp_path):
     path = jsonl(tmp_path / "chat.jsonl", plain("a"))
     path.write_text("exported by Chat 3000\n" + '{"exported": "2026-03-05"}\n' + path.read_text())
-    drops = read(path)
+    drops = read_drops(path)
     assert words(drops) == ["a"]
     assert [s.split(":")[1] for s in drops.reading.skipped] == ["1", "2"]
 
@@ -499,7 +510,7 @@ def test_a_file_from_windows_is_read_as_it_was_meant(tmp_path, encoding):
     path.write_bytes(
         "".join(json.dumps(x, ensure_ascii=False) + "\r\n" for x in plain("Köln", "Łódź")).encode(encoding)
     )
-    drops = read(path)
+    drops = read_drops(path)
     assert words(drops) == ["Köln", "Łódź"] and drops.reading.skipped == []
 
 
@@ -507,18 +518,18 @@ def test_a_line_that_is_not_utf_8_is_named_with_the_remedy_and_never_guessed_at(
     lines = [json.dumps(x, ensure_ascii=False) + "\n" for x in plain("Berlin", "Köln", "Bonn")]
     path = tmp_path / "chat.jsonl"
     path.write_bytes("".join(lines).encode("cp1252"))
-    drops = read(path)
+    drops = read_drops(path)
     assert words(drops) == ["Berlin", "Bonn"]
     (skipped,) = drops.reading.skipped
     assert skipped.startswith(f"{path}:2: is not UTF-8; convert") and "iconv" in skipped
     path.write_bytes("".join(lines).encode())
-    assert words(read(path)) == ["Berlin", "Köln", "Bonn"]
+    assert words(read_drops(path)) == ["Berlin", "Köln", "Bonn"]
 
 
 def test_a_file_cut_off_in_the_middle_of_a_character_gives_what_it_has(tmp_path):
     path = tmp_path / "chat.jsonl"
     path.write_bytes("".join(json.dumps(x) + "\n" for x in plain("a", "b")).encode("utf-16")[:-3])
-    drops = read(path)
+    drops = read_drops(path)
     assert words(drops)[:1] in ([], ["a"]) and len(drops.reading.skipped) == 1
 
 
@@ -529,13 +540,13 @@ def test_each_imported_file_is_a_session_with_calls_sources_and_a_task_of_its_ow
         asked.append(question.user)
         note = {"op": "create", "type": "fact", "title": f"Note {len(asked)}", "priority": "low"}
         note |= {"description": f"The user said something, {len(asked)}.", "sources": ["m1"]}
-        return Reply(json.dumps({"edits": [note], "now": {"task": f"Task {len(asked)}"}}), "m", 1, 1)
+        return ModelReply(json.dumps({"edits": [note], "now": {"task": f"Task {len(asked)}"}}), "m", 1, 1)
 
     files = [jsonl(tmp_path / f / "chat.jsonl", plain(f"I keep a {f}.")) for f in ("heron", "goat")]
     files.append(jsonl(tmp_path / "heartbeat.jsonl", plain("I keep a carp.")))
     omg = Home(Config(home=home), gateway=model)
-    import_drops(omg, read_all(files))
-    omg.work(force=True)
+    import_drops(omg, read_all_drops(files))
+    omg.worker.delegate(force=True)
     graph = omg.find("agent:main:main")
     assert omg.identities() == [graph.identity]
     said = [re.findall(r"I keep a (\w+)\.", user.partition("# Messages")[2]) for user in asked]
@@ -546,7 +557,7 @@ def test_each_imported_file_is_a_session_with_calls_sources_and_a_task_of_its_ow
     now = graph.vault.text("now")
     assert now.count("### imported chat-") == 2 and now.count("Task:") == 3
 
-    import_drops(omg, read_all(files))
+    import_drops(omg, read_all_drops(files))
     assert graph.pending() == []
     graph.close()
 
@@ -555,7 +566,7 @@ def test_a_session_of_nobodys_memory_is_named(tmp_path):
     path = jsonl(
         tmp_path / "chat.jsonl", [{**plain("a")[0], "session": "agent:main:subagent:7"}, *plain("b")]
     )
-    drops = read(path)
+    drops = read_drops(path)
     assert words(drops) == ["b"] and "nobody" in drops.reading.skipped[0]
 
 
@@ -566,9 +577,9 @@ def test_an_import_counts_what_it_left_out_and_what_it_could_not_read(tmp_path, 
         {"role": "user", "content": "when?"},
     ]
     with contextlib.closing(Home(Config(home=home))) as omg:
-        found = import_drops(omg, read(jsonl(tmp_path / "chat.jsonl", lines)))
+        found = import_drops(omg, read_drops(jsonl(tmp_path / "chat.jsonl", lines)))
     assert (found["messages"], found["new"], found["left_out"], len(found["skipped"])) == (1, 1, 2, 1)
-    assert came_in({**found, "observed": 1}, "came in").splitlines() == [
+    assert import_summary({**found, "observed": 1}, "came in").splitlines() == [
         "1 message, of them 1 new, came in; 1 observed",
         "2 left out: empty, instructions to a model, or the gateway's own",
         "1 skipped: needs a role, a content and a timestamp (ISO, s, ms)",

@@ -6,11 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from omg import inbox
-from omg.config import Config, Observation
-from omg.home import Home
-from omg.inbox import paragraphs
-from omg.node import parse
+from omg.config.sections import Config, Observation
+from omg.inbox.notes import paragraphs, take_loose
+from omg.node.note import parse_node
+from omg.worker.home import Home
 
 MAIN = "agent:main:main"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -47,7 +46,7 @@ def notes(omg):
 
 def test_a_loose_note_is_filed_and_says_where(omg):
     file = leave(omg, "thought.md", "I prefer window seats on trains.\n")
-    omg.work()
+    omg.worker.delegate()
     (path, node), *rest = notes(omg).items()
     assert not rest
     assert (node.type, node.origin) == ("preference", "human")
@@ -62,7 +61,7 @@ def test_a_loose_note_is_filed_and_says_where(omg):
 def test_what_became_no_note_stays_where_it_was_written_is_said_and_is_found(omg):
     text = "I prefer window seats on trains.\n\nBlue lamp behind the shed.\n\nThe gate squeaks.\n"
     file = leave(omg, "things.md", text)
-    omg.work(force=True)
+    omg.worker.delegate(force=True)
     assert len(notes(omg)) == 1
     assert file.read_text().startswith(text)
     assert file.read_text().endswith("; 2 of 3 paragraphs only stay here\n")
@@ -73,11 +72,11 @@ def test_what_became_no_note_stays_where_it_was_written_is_said_and_is_found(omg
 
 def test_what_was_read_once_is_not_read_again_and_what_is_added_is(omg):
     file = leave(omg, "list.md", "I prefer window seats on trains.\n")
-    omg.work(force=True)
+    omg.worker.delegate(force=True)
     text = file.read_text()
-    assert omg.work(force=True) == []
+    assert omg.worker.delegate(force=True) == []
     file.write_text(text.replace("trains.\n", "trains.\n\nMy sister Maya lives in Lisbon.\n", 1))
-    omg.work(force=True)
+    omg.worker.delegate(force=True)
     assert len(notes(omg)) == 2
     assert file.read_text().count("filed as") == 2
     assert omg.find().vault.read("inbox/list").type == "note"
@@ -85,15 +84,15 @@ def test_what_was_read_once_is_not_read_again_and_what_is_added_is(omg):
 
 def test_a_note_that_is_renamed_says_nothing_new(omg):
     file = leave(omg, "a.md", "I prefer window seats on trains.\n")
-    omg.work(force=True)
+    omg.worker.delegate(force=True)
     file.rename(file.with_name("b.md"))
-    assert omg.work(force=True) == []
+    assert omg.worker.delegate(force=True) == []
     assert len(notes(omg)) == 1
 
 
 def test_a_note_that_is_being_written_is_left_alone(omg):
     leave(omg, "now.md", "I prefer window seats on trains.\n", age_s=5)
-    omg.work()
+    omg.worker.delegate()
     assert notes(omg) == {}
     assert omg.find().pending() == []
 
@@ -103,7 +102,7 @@ def test_our_own_notes_in_the_inbox_are_not_taken_for_a_persons(omg):
     graph.vault.put_inbox(
         "for answer-style", "This was meant for `nodes/x`, which you changed.\n\nI prefer tea.\n"
     )
-    assert omg.work(force=True) == []
+    assert omg.worker.delegate(force=True) == []
     assert [p for p in graph.vault.paths() if p.startswith("inbox/")] == [
         "inbox/README",
         "inbox/for-answer-style",
@@ -113,7 +112,7 @@ def test_our_own_notes_in_the_inbox_are_not_taken_for_a_persons(omg):
 def test_a_secret_in_a_note_goes_no_further_than_the_note(omg):
     key = "sk-proj-" + "Ab3" * 16
     leave(omg, "key.md", f"I prefer the key {key} for the shop.\n")
-    omg.work(force=True)
+    omg.worker.delegate(force=True)
     graph = omg.find()
     theirs = ("receipts", "index.db", "index.db-wal")  # the journal and the index hold the note itself
     rest = [f for f in omg.folder.rglob("*") if f.is_file() and not {f.name, f.parent.name} & {*theirs}]
@@ -130,14 +129,14 @@ def test_the_agents_own_day_files_are_read_and_not_touched(omg):
         "# 2026-03-01\n\n- Nora decided to print the book on glossy paper.\n<!-- importance: 7 -->\n"
     )
     before = today.read_bytes()
-    omg.work(force=True)
+    omg.worker.delegate(force=True)
     (node,) = notes(omg).values()
     assert "glossy paper" in node.description
     assert (node.type, node.origin) == ("fact", "assistant")
     assert node.sources[0].id.startswith("inbox:memory/2026-03-01:")
     assert today.read_bytes() == before
     today.write_text(today.read_text() + "- The printer's name is Katrin Ahlers.\n")
-    omg.work(force=True)
+    omg.worker.delegate(force=True)
     assert len(notes(omg)) == 2
 
 
@@ -157,9 +156,9 @@ def test_a_vault_elsewhere_has_no_day_files(home, tmp_path):
 def test_a_note_deleted_before_it_is_observed_costs_nothing(omg):
     file = leave(omg, "gone.md", "I prefer window seats on trains.\n")
     graph = omg.find()
-    assert inbox.take(graph, NOW, {}) == 1
+    assert take_loose(graph, NOW, {}) == 1
     file.unlink()
-    omg.work(force=True)
+    omg.worker.delegate(force=True)
     assert len(notes(omg)) == 1
     assert not file.exists()
 
@@ -177,7 +176,7 @@ def test_a_note_deleted_before_it_is_observed_costs_nothing(omg):
     ],
 )
 def test_a_note_is_read_in_paragraphs_each_with_its_heading(text, parts):
-    assert paragraphs(parse(text, "inbox/x")) == parts
+    assert paragraphs(parse_node(text, "inbox/x")) == parts
 
 
 @pytest.mark.parametrize("others", [False, True])

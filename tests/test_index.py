@@ -16,15 +16,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from omg import embed, maps
+from omg.embed import Model, load_embedder
 from omg.errors import NotFound
-from omg.index import Index
-from omg.index.filing import HOMES
-from omg.index.names import key
+from omg.index.index import Index
+from omg.index.links import name_key
+from omg.index.rows import MAP_OF_TYPE
 from omg.index.store import POOLED, Store
-from omg.node import TYPES, Node, Source, parse, render
-from omg.turn import Message, message_to_json
-from omg.vault import Vault
+from omg.message.stored import message_to_json
+from omg.message.turn import Message
+from omg.node.fields import TYPES, Source
+from omg.node.maptable import map_of_type
+from omg.node.note import Node, parse_node, render_node
+from omg.vault.vault import Vault
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 CAT = "nodes/fact/cat"
@@ -55,7 +58,7 @@ def save(vault, path, text="", **fields):
             "type": "fact",
             **fields,
         }
-        text = render(Node(path=path, body=text, **fields))
+        text = render_node(Node(path=path, body=text, **fields))
     file.write_text(text, encoding="utf-8")
     age(file)
 
@@ -398,12 +401,14 @@ def test_a_map_lists_what_links_to_it_first_else_what_is_of_its_type(vault, inde
 
 
 def test_the_index_knows_the_maps_of_the_types_as_the_maps_do():
-    assert {t: HOMES[t] for t in (*TYPES, "reflection")} == {t: maps.home(t) for t in (*TYPES, "reflection")}
+    assert {t: MAP_OF_TYPE[t] for t in (*TYPES, "reflection")} == {
+        t: map_of_type(t) for t in (*TYPES, "reflection")
+    }
 
 
 @given(st.text(max_size=30))
 def test_a_name_compared_twice_is_compared_once(text):
-    assert key(key(text)) == key(text) or ".md" in key(text) or not text.isascii()
+    assert name_key(name_key(text)) == name_key(text) or ".md" in name_key(text) or not text.isascii()
 
 
 # --- the archive
@@ -634,7 +639,7 @@ def test_a_model_that_cannot_be_loaded_leaves_words(vault, tmp_path, caplog):
         raise RuntimeError("no torch today")
 
     save(vault, "a", "alpha")
-    index = Index(tmp_path / "v.db", embed.Model("broken", broken))
+    index = Index(tmp_path / "v.db", Model("broken", broken))
     index.sync(vault)
     assert index.embed() == 0 and "no torch today" in caplog.text
     assert found(index, "alpha") == ["a"]
@@ -645,7 +650,7 @@ def test_minilm_finds_what_shares_no_word_with_the_question(vault, tmp_path):
     save(vault, "cat", "Her kitten is called Cleo and sleeps all day.")
     save(vault, "tax", "The tax return is due at the end of May.")
     save(vault, "bread", "Sourdough wants two days in the fridge.")
-    model = embed.load("minilm")
+    model = load_embedder("minilm")
     index = Index(tmp_path / "v.db", model)
     index.sync(vault)
     assert found(index, "Does she have a pet?") == []
@@ -674,7 +679,7 @@ def test_a_question_about_days_alone_is_answered_by_those_days_and_not_by_what_s
 
 
 def lines_of(caplog):
-    return [r.getMessage() for r in caplog.records if r.name.startswith("omg.index")]
+    return [r.getMessage() for r in caplog.records if r.name.startswith("omg.index.index")]
 
 
 def ruin_with_text(file):
@@ -836,7 +841,7 @@ def test_another_process_sees_what_this_one_wrote_and_the_other_way_round(vault,
     save(vault, "a", "alpha")
     index.sync(vault)
     code = (
-        "import sys; from datetime import *; from pathlib import Path; from omg.index import Index; from omg.vault import Vault\n"
+        "import sys; from datetime import *; from pathlib import Path; from omg.index.index import Index; from omg.vault.vault import Vault\n"
         "index, vault = Index(Path(sys.argv[1])), Vault(Path(sys.argv[2]))\n"
         "print([h.entry.path for h in index.search('alpha', now=datetime.now(UTC))])\n"
         "(vault.root / 'b.md').write_text('alpha beta'); index.sync(vault); index.close()"
@@ -864,11 +869,11 @@ def test_what_another_process_deleted_and_made_anew_is_read_from_the_new_file(va
 def test_a_parse_of_what_was_rendered_is_what_the_index_lists(vault, index):
     node = Node("nodes/decision/db", "omg/decision/db", "Use sqlite.", "decision", priority="high", event="2026-03-05..2026-03-06", loop="done", origin="user", generation=2, superseded_by="nodes/decision/new")  # fmt: skip
     (vault.root / "nodes/decision").mkdir(parents=True)
-    (vault.root / "nodes/decision/db.md").write_text(render(node))
+    (vault.root / "nodes/decision/db.md").write_text(render_node(node))
     save(vault, "nodes/decision/new", "Use files.", type="decision")
     index.sync(vault)
     entry = index.entry("omg/decision/db")
-    read = parse((vault.root / "nodes/decision/db.md").read_text(), node.path)
+    read = parse_node((vault.root / "nodes/decision/db.md").read_text(), node.path)
     assert (entry.priority, entry.event, entry.loop, entry.origin, entry.generation) == (read.priority, read.event, read.loop, read.origin, read.generation)  # fmt: skip
     assert entry.superseded_by == "nodes/decision/new"
 

@@ -15,16 +15,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg import inject, maps
-from omg.config import Config, Inject, Observation
-from omg.graph import Graph, SessionState, State
-from omg.identity import of
-from omg.index import Index
-from omg.inject import activation, hook_result, preview, slice_for
-from omg.node import Node, render
-from omg.tokens import count
-from omg.turn import Message, Turn, strip
-from omg.vault import Vault
+from omg.config.sections import Config, Inject, Observation
+from omg.graph.graph import Graph
+from omg.graph.state import SessionState, State
+from omg.identity import identity_of_session
+from omg.index.index import Index
+from omg.inject.decide import Slice, activation, decide_slice, hook_result, preview, slice_for
+from omg.message.envelope import strip_memory
+from omg.message.turn import Message, Turn
+from omg.node.maptable import STANDARD, map_of_type
+from omg.node.note import Node, render_node
+from omg.plan.pages import NOTHING_YET, new_page
+from omg.tokens import count_tokens
+from omg.vault.vault import Vault
 
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 OWN, OTHER = "agent:main:main", "agent:main:telegram:direct:111"
@@ -38,7 +41,7 @@ def ms(at: datetime) -> int:
 def node(type: str, name: str, description: str, **over: Any) -> Node:
     day = over.pop("day", date(2026, 3, 1))
     path = f"nodes/{type}/{name}"
-    given: dict[str, Any] = {"created": day, "updated": day, "origin": "user", "links": (maps.home(type),)}
+    given: dict[str, Any] = {"created": day, "updated": day, "origin": "user", "links": (map_of_type(type),)}
     return Node(
         path, f"omg/{type}/{name}", description, type, body=f"# {name}\n\n{description}", **given | over
     )
@@ -59,18 +62,18 @@ NOTES = [
 
 def put(graph: Graph, *nodes: Node) -> None:
     for n in nodes:
-        graph.vault.write(n.path, render(n).encode(), graph.vault.bytes(n.path))
+        graph.vault.write(n.path, render_node(n).encode(), graph.vault.bytes(n.path))
     graph.index.sync(graph.vault)
 
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Iterator[Graph]:
-    who = of(OWN)
+    who = identity_of_session(OWN)
     assert who is not None
     vault = Vault(tmp_path / "vault", tmp_path / "written.jsonl")
     graph = Graph(who, tmp_path / "graph", vault, Index(tmp_path / "index.db"))
-    for path in ("index", "now", *maps.STANDARD):
-        vault.write(path, maps.page(path, maps.EMPTY).encode(), None)
+    for path in ("index", "now", *STANDARD):
+        vault.write(path, new_page(path, NOTHING_YET).encode(), None)
     put(graph, *NOTES)
     yield graph
     graph.close()
@@ -84,7 +87,7 @@ def config(tmp: Path = Path("/nowhere"), budget: int = 3000, points: int = 10, *
     )
 
 
-def ask(graph: Graph, prompt: str, at: datetime = NOW, session: str = OWN, **over: Any) -> inject.Slice:
+def ask(graph: Graph, prompt: str, at: datetime = NOW, session: str = OWN, **over: Any) -> Slice:
     return slice_for(graph, prompt, session, at, over.pop("config", config()), **over)
 
 
@@ -106,9 +109,9 @@ def test_a_first_prompt_is_given_the_maps_it_falls_into_and_what_bears_on_it(gra
     assert "- [[nodes/fact/wifi]] — The wifi router is a Fritzbox 7590. (2026-03-01)" in given.system
     assert "[[nodes/identity/ines]]" in given.system  # pinned
     assert "[[nodes/episode/dentist]] — Dentist appointment on 2026-03-12." in given.system  # an open loop
-    assert graph.state().sessions[OWN].mocs[0] == maps.home("fact")
+    assert graph.state().sessions[OWN].mocs[0] == map_of_type("fact")
     assert "[[nodes/fact/wifi]]" not in given.prompt  # it stands in system
-    assert given.tokens == count(given.system) + count(given.prompt)
+    assert given.tokens == count_tokens(given.system) + count_tokens(given.prompt)
 
 
 def test_a_later_prompt_is_given_what_system_does_not_have(graph: Graph) -> None:
@@ -116,7 +119,7 @@ def test_a_later_prompt_is_given_what_system_does_not_have(graph: Graph) -> None
     given = ask(graph, "How did we hike the Rennsteig with Jonas?")
     assert given.system == system
     assert "- [[nodes/episode/hike]] — Hiked the Rennsteig with Jonas. (2 weeks ago)" in given.prompt
-    assert strip(given.system + given.prompt + "the user's words") == "the user's words"
+    assert strip_memory(given.system + given.prompt + "the user's words") == "the user's words"
 
 
 @pytest.mark.parametrize(
@@ -170,7 +173,7 @@ def test_what_a_person_wrote_on_a_page_is_given_and_an_unreadable_page_costs_not
 
 
 def test_no_pages_and_no_notes_are_no_reason_to_fail(tmp_path: Path) -> None:
-    who = of(OWN)
+    who = identity_of_session(OWN)
     assert who is not None
     vault = Vault(tmp_path / "v", tmp_path / "written.jsonl")
     vault.root.mkdir()
@@ -207,7 +210,7 @@ def test_hints_survive_an_activation_and_expire_when_stale(graph: Graph) -> None
 
 def test_a_map_that_is_called_by_its_name_is_shown(graph: Graph) -> None:
     ask(graph, "What are the next steps of my projects?")
-    assert graph.state().sessions[OWN].mocs[0] == maps.home("project")
+    assert graph.state().sessions[OWN].mocs[0] == map_of_type("project")
 
 
 def test_a_question_for_days_alone_finds_what_falls_on_them(graph: Graph) -> None:
@@ -223,11 +226,11 @@ def test_the_maps_on_show_are_those_that_the_talk_falls_into(graph: Graph) -> No
     for _ in range(3):
         ask(graph, "Which books does Ledger keep in Postgres, and is it in Rust?")
     falls = graph.state().sessions[OWN].falls
-    assert falls[maps.home("decision")] == falls[maps.home("project")] == 3
+    assert falls[map_of_type("decision")] == falls[map_of_type("project")] == 3
     given = ask(graph, "ok", NOW + timedelta(hours=1))
     assert given.reason == "idle"
     own = graph.state().sessions[OWN]
-    assert set(own.mocs) == {maps.home("decision"), maps.home("project")}
+    assert set(own.mocs) == {map_of_type("decision"), map_of_type("project")}
     assert own.falls == {}
     assert (
         ask(graph, "ok", NOW + timedelta(hours=2)).system == given.system
@@ -276,7 +279,7 @@ def test_the_hook_gets_what_is_not_empty_and_the_activation_is_told(graph: Graph
     result = hook_result(graph, body, NOW, config(), tell=lambda event, **of: told.append((event, of)))
     assert set(result) <= {"appendSystemContext", "prependContext"}
     system = result["appendSystemContext"]
-    assert told == [("activation", {"session": OWN, "reason": "new_session", "tokens": count(system)})]
+    assert told == [("activation", {"session": OWN, "reason": "new_session", "tokens": count_tokens(system)})]
     assert hook_result(graph, {**body, "prompt": "ok"}, NOW, config()) == {"appendSystemContext": system}
     assert hook_result(graph, body, NOW, config(budget=0)) == {}
 
@@ -291,7 +294,7 @@ def test_of_a_map_that_is_too_long_the_weightiest_and_newest_notes_are_candidate
     days = [date(2025, 1, 1) + timedelta(n) for n in range(300)]
     put(graph, *(node("fact", f"n{n}", f"Number {n}.", day=d, priority="low") for n, d in enumerate(days)))
     put(graph, node("fact", "old", "An old fact of weight.", day=date(2020, 1, 1), priority="high"))
-    first = graph.index.entries(moc=maps.home("fact"), first=5)
+    first = graph.index.entries(moc=map_of_type("fact"), first=5)
     weights = [(e.priority, e.path.rpartition("/")[2]) for e in first]
     assert weights == [
         ("low", "n298"),
@@ -337,7 +340,7 @@ def test_both_parts_together_never_cost_more_than_the_budget(
     shared: Graph, budget: int, points: int, prompt: str
 ) -> None:
     given = ask(shared, prompt, config=config(budget=budget, points=points))
-    assert given.tokens == count(given.system) + count(given.prompt) <= budget
+    assert given.tokens == count_tokens(given.system) + count_tokens(given.prompt) <= budget
 
 
 @pytest.fixture(scope="module")
@@ -458,7 +461,7 @@ def test_a_persons_edit_is_taken_in_at_once_and_only_once(graph: Graph) -> None:
 
 def test_an_edit_that_comes_while_system_is_rendered_is_not_missed(graph: Graph) -> None:
     """The epoch that is kept is the one read before, not the one at the time of writing."""
-    made = inject.decide(graph, graph.state(), WIFI, OWN, NOW, config())
+    made = decide_slice(graph, graph.state(), WIFI, OWN, NOW, config())
     assert made.given.reason
     graph.update(lambda state: setattr(state, "epoch", 1))
     graph.update(lambda state: made.keep(state, OWN, "", ms(NOW)))
@@ -477,7 +480,7 @@ def test_what_is_forgotten_by_another_process_does_not_come_back_with_what_was_n
     ask(
         graph, "How did we hike the Rennsteig with Jonas?", NOW + timedelta(seconds=5)
     )  # noted, on no disk yet
-    served = inject.decide(graph, graph.state(), WIFI, OTHER, NOW, config())  # and one that is being served
+    served = decide_slice(graph, graph.state(), WIFI, OTHER, NOW, config())  # and one that is being served
     other.update(forgotten)
     graph.flush()
     graph.update(lambda state: served.keep(state, OTHER, "", ms(NOW)))
@@ -509,13 +512,13 @@ def test_what_was_served_to_a_conversation_long_left_is_dropped(graph: Graph) ->
 def test_a_prompt_at_10_000_notes_costs_at_most_8_ms_besides_the_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    who = of(OWN)
+    who = identity_of_session(OWN)
     assert who is not None
     vault = Vault(tmp_path / "v", tmp_path / "written.jsonl")
     rnd = random.Random(1)
     words = " ".join(n.description for n in NOTES).split()
     for n in range(10_000):
-        text = render(
+        text = render_node(
             node("fact" if n % 2 else "episode", f"n{n}", f"{n} " + " ".join(rnd.sample(words, 12)))
         )
         file = vault.root / f"nodes/{'fact' if n % 2 else 'episode'}/n{n}.md"

@@ -16,12 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg import config as configuration
-from omg.doctor import Finding, check_gateway
+from omg.config.file import load_config
 from omg.errors import GatewayError, OmgError
-from omg.home import Home
-from omg.install import command, install, leftovers, settings, uninstall
-from omg.openclaw import OpenClaw, reachable_by_others, workspace
+from omg.openclaw.doctor.finding import Finding
+from omg.openclaw.doctor.gateway import check_gateway
+from omg.openclaw.gateway import OpenClaw, others_can_reach, workspace_of
+from omg.openclaw.install import entry_patch, gateway_command, install_plugin, leftovers, uninstall_plugin
+from omg.worker.home import Home
 
 Json = dict[str, Any]
 BARE: Json = {"gateway": {"mode": "local", "port": 9}, "agents": {"defaults": {"workspace": "/nowhere/ws"}}}
@@ -43,7 +44,7 @@ def examined(claw: OpenClaw, home: Path) -> Iterator[Callable[[], list[Finding]]
     opened: list[Home] = []
 
     def examine() -> list[Finding]:
-        opened.append(Home(configuration.load(home)))
+        opened.append(Home(load_config(home)))
         return list(check_gateway(opened[-1], claw))
 
     yield examine
@@ -64,22 +65,22 @@ def calls(claw: OpenClaw) -> list[str]:
 
 
 def test_installing_gives_the_plugin_what_it_needs_and_no_more(claw: OpenClaw, home: Path) -> None:
-    steps = list(install(claw, home))
+    steps = list(install_plugin(claw, home))
     entry = {
         "enabled": True,
         "hooks": {"allowConversationAccess": True},
-        "config": {"home": str(home), "command": command()},
+        "config": {"home": str(home), "command": gateway_command()},
     }
     assert claw.config() == {**BARE, "plugins": {"entries": {"omg": entry}}}
     assert {"index.js", "openclaw.plugin.json"} <= {p.name for p in claw.plugin.iterdir()}
     assert (claw.plugin / "skills" / "observational-memory-graph" / "SKILL.md").exists()
-    assert configuration.load(home).vaults == {"agent:main:main": Path("/nowhere/ws/memory/omg")}
+    assert load_config(home).vaults == {"agent:main:main": Path("/nowhere/ws/memory/omg")}
     assert any("your crontab" in step.note and "20 4 * * *" in step.note for step in steps)
     assert any("500,000 tokens a day" in step.what for step in steps)
 
 
 def test_a_dry_run_changes_nothing(claw: OpenClaw, home: Path) -> None:
-    told = [step.what for step in install(claw, home, dry_run=True)]
+    told = [step.what for step in install_plugin(claw, home, dry_run=True)]
     assert len(told) >= 6
     assert claw.config() == BARE
     assert not home.exists()
@@ -87,9 +88,9 @@ def test_a_dry_run_changes_nothing(claw: OpenClaw, home: Path) -> None:
 
 
 def test_installing_again_changes_nothing_and_asks_nothing(claw: OpenClaw, home: Path) -> None:
-    list(install(claw, home))
+    list(install_plugin(claw, home))
     before, asked = tree(claw.state.parent), calls(claw)
-    assert [step.what for step in install(claw, home) if step.changed] == []
+    assert [step.what for step in install_plugin(claw, home) if step.changed] == []
     assert calls(claw) == asked
     assert tree(claw.state.parent) == before
 
@@ -99,7 +100,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_self_test_leaves_no_trace(claw: OpenClaw, home: Path, tmp_path: Path) -> None:
-    steps = list(install(claw, home))
+    steps = list(install_plugin(claw, home))
     assert any("a test turn became a note" in step.what for step in steps)
     assert not any(b"selftest" in data for data in tree(tmp_path).values())
     assert not (home / "graphs").exists()
@@ -109,41 +110,41 @@ def test_where_others_can_write_to_the_agent_no_vault_lies_in_its_workspace(
     claw: OpenClaw, home: Path
 ) -> None:
     change(claw, {"channels": OTHERS})
-    list(install(claw, home))
-    assert configuration.load(home).vaults == {}
+    list(install_plugin(claw, home))
+    assert load_config(home).vaults == {}
 
 
 def test_a_vault_that_is_there_already_stays_where_it_is(claw: OpenClaw, home: Path) -> None:
-    begun = Home(configuration.load(home))
+    begun = Home(load_config(home))
     begun.graph(begun.identity_of("agent:main:main"))  # type: ignore[arg-type]
     begun.close()
-    list(install(claw, home))
-    assert configuration.load(home).vaults == {}
+    list(install_plugin(claw, home))
+    assert load_config(home).vaults == {}
 
 
 def test_a_plugin_that_openclaw_did_not_take_is_an_error(claw: OpenClaw, home: Path) -> None:
     (claw.state / "sulking").touch()
     with pytest.raises(GatewayError, match="did not install"):
-        list(install(claw, home))
+        list(install_plugin(claw, home))
 
 
 def test_a_home_too_deep_for_a_socket_is_refused_before_anything_is_done(
     claw: OpenClaw, tmp_path: Path
 ) -> None:
     with pytest.raises(OmgError, match="OMG_HOME"):
-        list(install(claw, tmp_path / ("x" * 120)))
+        list(install_plugin(claw, tmp_path / ("x" * 120)))
     assert claw.config() == BARE
 
 
 def test_without_a_configuration_the_way_to_one_is_named(claw: OpenClaw, home: Path) -> None:
     claw.file.unlink()
     with pytest.raises(GatewayError, match="openclaw onboard"):
-        list(install(claw, home))
+        list(install_plugin(claw, home))
 
 
 def test_several_agents_are_each_asked_with_their_own_model() -> None:
     config = {"agents": {"entries": {"main": {}, "work": {}}}}
-    assert settings(config, Path("/h"))["llm"] == {"allowAgentIdOverride": True}
+    assert entry_patch(config, Path("/h"))["llm"] == {"allowAgentIdOverride": True}
 
 
 # --- uninstall
@@ -163,9 +164,9 @@ def test_several_agents_are_each_asked_with_their_own_model() -> None:
 )  # fmt: skip
 def test_uninstalling_leaves_the_configuration_as_it_was(claw: OpenClaw, home: Path, before: Json) -> None:
     claw.file.write_text(json.dumps(before))
-    list(install(claw, home))
+    list(install_plugin(claw, home))
     assert claw.config() != before
-    list(uninstall(claw, home))
+    list(uninstall_plugin(claw, home))
     assert comparable(claw.config()) == comparable(before)
     assert (home / "openclaw.json.before-omg").exists()
     assert not claw.plugin.exists()
@@ -178,9 +179,9 @@ def comparable(config: Json) -> Json:
 
 
 def test_what_the_user_changed_since_stays(claw: OpenClaw, home: Path) -> None:
-    list(install(claw, home))
+    list(install_plugin(claw, home))
     change(claw, {"plugins": {"entries": {"browser": {"enabled": False}}}, "logging": {"level": "debug"}})
-    list(uninstall(claw, home))
+    list(uninstall_plugin(claw, home))
     expected = {
         **BARE,
         "plugins": {"entries": {"browser": {"enabled": False}}},
@@ -191,15 +192,15 @@ def test_what_the_user_changed_since_stays(claw: OpenClaw, home: Path) -> None:
 
 def test_the_vault_outlives_the_uninstall_and_a_second_install_finds_it(claw: OpenClaw, home: Path) -> None:
     change(claw, {"channels": OTHERS})
-    list(install(claw, home))
-    opened = Home(configuration.load(home))
+    list(install_plugin(claw, home))
+    opened = Home(load_config(home))
     graph = opened.graph(opened.identity_of("agent:main:main"))  # type: ignore[arg-type]
     opened.close()
-    list(uninstall(claw, home))
+    list(uninstall_plugin(claw, home))
     assert (graph.vault.root / "index.md").exists()
     change(claw, {"channels": None})
-    list(install(claw, home))
-    assert configuration.load(home).vaults == {}  # not a new one in the workspace
+    list(install_plugin(claw, home))
+    assert load_config(home).vaults == {}  # not a new one in the workspace
 
 
 values = st.none() | st.booleans() | st.text(max_size=3)
@@ -211,15 +212,15 @@ lists = st.lists(st.sampled_from(["omg", "x", "y"]), max_size=3, unique=True)
 
 @given(st.fixed_dictionaries({}, optional={"plugins": st.fixed_dictionaries({}, optional={"entries": sections, "allow": lists, "deny": lists})}))  # fmt: skip
 def test_what_installing_adds_to_any_configuration_uninstalling_takes_out(before: Json) -> None:
-    from omg.install import admission
+    from omg.openclaw.install import admission_patch
 
     def patched(config: Json, over: Json) -> Json:
         return openclaw_command.merged(config, over)
 
-    now = patched(before, admission(before))
-    now = patched(now, {"plugins": {"entries": {"omg": settings(now, Path("/h"))}}})
-    assert admission(now) == {}
-    assert settings(now, Path("/h")) == {}
+    now = patched(before, admission_patch(before))
+    now = patched(now, {"plugins": {"entries": {"omg": entry_patch(now, Path("/h"))}}})
+    assert admission_patch(now) == {}
+    assert entry_patch(now, Path("/h")) == {}
     assert comparable(patched(now, leftovers(now, before))) == comparable(before)
 
 
@@ -229,7 +230,7 @@ def test_what_installing_adds_to_any_configuration_uninstalling_takes_out(before
 def test_after_installing_the_doctor_finds_nothing_wrong(
     claw: OpenClaw, home: Path, examined: Callable[[], list[Finding]]
 ) -> None:
-    list(install(claw, home))
+    list(install_plugin(claw, home))
     assert {f.level for f in examined()} <= {"ok", "note"}
 
 
@@ -267,7 +268,7 @@ BROKEN: dict[str, tuple[Json, str, str]] = {
 def test_the_doctor_names_what_is_broken_and_nothing_else(
     claw: OpenClaw, home: Path, examined: Callable[[], list[Finding]], broken: str
 ) -> None:
-    list(install(claw, home))
+    list(install_plugin(claw, home))
     over, level, where = BROKEN[broken]
     change(claw, over)
     wrong = {(f.level, f.where): f.mend for f in examined() if f.level in ("fail", "warn")}
@@ -286,16 +287,16 @@ def test_the_doctor_names_what_is_broken_and_nothing_else(
 def test_installing_again_mends_it(
     claw: OpenClaw, home: Path, examined: Callable[[], list[Finding]], broken: str
 ) -> None:
-    list(install(claw, home))
+    list(install_plugin(claw, home))
     change(claw, BROKEN[broken][0])
-    list(install(claw, home))
+    list(install_plugin(claw, home))
     assert {f.level for f in examined()} <= {"ok", "note"}
 
 
 def test_a_plugin_folder_that_anyone_may_write_to_is_named(
     claw: OpenClaw, home: Path, examined: Callable[[], list[Finding]]
 ) -> None:
-    list(install(claw, home))
+    list(install_plugin(claw, home))
     claw.plugin.chmod(0o777)
     assert any(f.level == "fail" and f.where == str(claw.plugin) for f in examined())
     claw.plugin.chmod(0o755)
@@ -323,18 +324,18 @@ def test_a_plugin_folder_that_anyone_may_write_to_is_named(
     ],
 )  # fmt: skip
 def test_who_reaches_the_agent_is_read_off_its_channels(channels: Json, reached: list[str]) -> None:
-    assert reachable_by_others({"channels": channels}) == reached
+    assert others_can_reach({"channels": channels}) == reached
 
 
 def test_a_workspace_is_where_openclaw_puts_it() -> None:
     state = Path("/s")
-    assert workspace({}, "main", state) == Path("/s/workspace")
-    assert workspace({}, "work", state) == Path("/s/workspace-work")
+    assert workspace_of({}, "main", state) == Path("/s/workspace")
+    assert workspace_of({}, "work", state) == Path("/s/workspace-work")
     shared = {"agents": {"defaults": {"workspace": "/w"}, "entries": {"main": {}, "work": {}}}}
-    assert [workspace(shared, a, state) for a in ("main", "work")] == [Path("/w"), Path("/w/work")]
+    assert [workspace_of(shared, a, state) for a in ("main", "work")] == [Path("/w"), Path("/w/work")]
     own = {"agents": {"defaults": {"workspace": "/w"}, "entries": {"work": {"workspace": "/own"}}}}
-    assert workspace(own, "work", state) == Path("/own")
+    assert workspace_of(own, "work", state) == Path("/own")
 
 
 def test_the_plugin_starts_the_python_that_installed_it() -> None:
-    assert command()[0] == sys.executable
+    assert gateway_command()[0] == sys.executable

@@ -1,37 +1,35 @@
-"""Imports go down the layers, never up or sideways; and the command line starts without what is heavy."""
+"""The house as README draws it: who may import whom, what a name means, how large a room may be; and a light start."""
 
 import ast
+import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-# A room is a module or a package of omg/. Inside a package nothing is prescribed, except that its modules
-# import no room that lies above.
-LAYERS = [
-    {"dates", "errors", "identity", "tokens", "uses"},
-    {"client", "config", "damaged", "embed", "node", "openclaw", "turn"},  # values
-    {"llm", "vault"},  # files | the outside world
-    {"index"},  # derived
-    {"graph", "offline"},
-    {"events", "furnish", "graphpage", "inbox", "maps", "pace", "receipt", "runs"},
-    {"edit", "inject", "traces"},
-    {"forget", "reply"},
-    {"observe", "reflect"},  # the verbs; inject is the third
-    {"rebuild"},
-    {"home"},
-    {"curate", "importer", "install", "nightly", "skill", "work"},
-    {"demo", "people", "tools"},
-    {"doctor"},
-    {"daemon"},
-    {"cli"},
+# A room is a module or a package of omg/. A row imports from the rows above it; within a row, a step from the steps
+# before it. Inside a package nothing is prescribed, except that its modules import no room that comes later.
+ROWS = [
+    [{"errors", "config", "identity", "tokens", "dates"}, {"client"}],
+    [{"node", "message"}],  # values, no I/O
+    [{"vault", "llm", "embed"}],  # files | the outside world
+    [{"index"}],  # derived data
+    [{"graph"}],  # one identity's folder
+    [{"journal", "inbox"}, {"plan"}, {"offline"}],
+    [{"inject", "forget"}, {"observe"}, {"reflect", "rebuild"}],  # the verbs
+    [{"worker"}, {"curate", "importers"}, {"tools"}, {"memory"}],
+    [{"openclaw", "page", "demo"}, {"daemon"}, {"cli"}],
 ]
-HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
+HEIGHT = {
+    room: (row, step) for row, steps in enumerate(ROWS) for step, rooms in enumerate(steps) for room in rooms
+}
 PACKAGE = Path(__file__).parent.parent / "omg"
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if not p.relative_to(PACKAGE).parts[0].startswith("_"))
 HEAVY = {"litellm", "torch", "sentence_transformers", "networkx", "wordllama"}
+SEVERAL = {"main", "log", "__all__"}  # names that every module may have for itself
 
 
 def room(module: Path) -> str:
@@ -46,18 +44,72 @@ def imported(module: Path) -> Iterator[str]:
             yield from [node.module.partition(".")[0]] if node.module else [a.name for a in node.names]
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def top_level(module: Path) -> Iterator[str]:
+    for node in ast.parse(module.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign):
+            yield from (t.id for t in node.targets if isinstance(t, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+
+
+def short(module: Path) -> str:
+    return str(module.relative_to(PACKAGE))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=short)
 def test_imports_go_down(module):
     here = room(module)
-    assert here in HEIGHT, "give the new room its place in LAYERS"
-    assert {name for name in imported(module) if HEIGHT[name] >= HEIGHT[here]} == set()
+    assert here in HEIGHT, "give the new room its place in ROWS"
+    assert {name for name in imported(module) if name != here and HEIGHT[name] >= HEIGHT[here]} == set()
 
 
-def test_the_layers_name_no_room_that_is_gone():
+def test_the_rows_name_no_room_that_is_gone_and_are_ten_at_most():
     assert {room(m) for m in MODULES} == HEIGHT.keys()
+    assert len(ROWS) <= 10
 
 
-def test_the_command_line_loads_nothing_heavy():
-    code = f"import omg.cli, sys; print({HEAVY!r} & sys.modules.keys())"
+def test_the_map_of_the_house_names_every_room():
+    told = (PACKAGE / "__init__.py").read_text(encoding="utf-8")
+    assert {name for name in HEIGHT if not re.search(rf"\b{name}\b", told)} == set()
+
+
+def test_a_name_has_one_meaning():
+    homes = defaultdict(set)
+    for module in MODULES:
+        for name in top_level(module):
+            homes[name].add(short(module))
+    assert {name: found for name, found in homes.items() if len(found) > 1 and name not in SEVERAL} == {}
+
+
+def test_no_function_has_the_name_of_a_module():
+    modules = {m.stem for m in MODULES} | {m.parent.name for m in MODULES}
+    functions = {
+        (short(m), node.name)
+        for m in MODULES
+        for node in ast.parse(m.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert {(where, name) for where, name in functions if name in modules} == set()
+
+
+@pytest.mark.parametrize("module", MODULES, ids=short)
+def test_a_room_is_small_and_a_head_only_hands_names_on(module):
+    lines = module.read_text(encoding="utf-8").count("\n")
+    assert lines <= (40 if module.name == "__init__.py" else 400)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=short)
+def test_every_file_that_a_docstring_or_comment_names_exists(module):
+    text = module.read_text(encoding="utf-8")
+    named = set(re.findall(r"(?<![\w./<*{-])((?:\w+/)*\w+\.(?:py|js))\b", text))
+    roots = [module.parent, PACKAGE, PACKAGE.parent, PACKAGE.parent / "hooks"]
+    assert {name for name in named if not any((root / name).exists() for root in roots)} == set()
+
+
+@pytest.mark.parametrize("name", ["omg", "omg.cli"])
+def test_the_package_and_the_command_line_load_nothing_heavy(name):
+    code = f"import {name}, sys; print({HEAVY!r} & sys.modules.keys())"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout == "set()\n"

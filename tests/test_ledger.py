@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg.config import Config
+from omg.config.sections import Config
 from omg.errors import OverBudget
-from omg.llm.ledger import Ledger, Reply, Spent
+from omg.llm.ledger import Ledger, ModelReply, Spent
 
 NOON = datetime(2026, 3, 5, 12, tzinfo=UTC)
-SAID = Reply("text that stays out of the ledger", "openai/m", 100, 20, 0.5)
+SAID = ModelReply("text that stays out of the ledger", "openai/m", 100, 20, 0.5)
 
 
 @pytest.fixture
@@ -44,7 +44,9 @@ def test_the_sums_are_those_of_the_day_whoever_reads_and_whenever(tmp_path_facto
     config = Config(home=file.parent, time={"zone": "UTC"})
     one, other = Ledger(file, config), Ledger(file, config)
     for day, tokens, by_other in entries:
-        (other if by_other else one).spend(Reply("", "m", tokens, 1), "observe", NOON + timedelta(days=day))
+        (other if by_other else one).spend(
+            ModelReply("", "m", tokens, 1), "observe", NOON + timedelta(days=day)
+        )
         one.today(NOON)
     todays = [tokens + 1 for day, tokens, _ in entries if day == 0]
     assert one.today(NOON) == other.today(NOON) == Spent(sum(todays), 0.0, len(todays))

@@ -7,15 +7,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from openai_server import Fail
 
-from omg import curate, events, inject, tools
-from omg.config import Config, Llm, Observation
+from omg.config.sections import Config, Llm, Observation
+from omg.curate.notes import forget_selection, select_to_forget
 from omg.errors import ModelUnavailable
-from omg.graph import State
-from omg.home import Home
-from omg.llm import Child
-from omg.llm.ledger import Reply
-from omg.observe import batches
-from omg.pace import LONGEST_PAUSE_S, again_at, failed
+from omg.graph.state import State
+from omg.inject.decide import slice_for
+from omg.llm.child import Child
+from omg.llm.ledger import ModelReply
+from omg.observe.run import pending_batches
+from omg.worker.events import event_text, follow_events, read_events
+from omg.worker.home import Home
+from omg.worker.schedule import LONGEST_PAUSE_S, note_failure, retry_at
+from omg.worker.status import home_status
 
 MAIN = "agent:main:main"
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -60,7 +63,7 @@ class Model:
             for handle, _, who, text in lines
             if who == "user:"
         ]
-        return Reply(
+        return ModelReply(
             json.dumps({"edits": edits, "now": {"task": "Plan the trip", "next": "Ask for the date"}}),
             "scripted",
             100,
@@ -128,11 +131,11 @@ def words(n, what="lamp"):
 
 
 def given(omg, prompt="What about the lamp?", session=MAIN, model=""):
-    return inject.slice_for(omg.find(MAIN), prompt, session, omg.clock(), omg.config, model)
+    return slice_for(omg.find(MAIN), prompt, session, omg.clock(), omg.config.sections, model)
 
 
 def happened(omg, name):
-    return [e for e in events.told(omg.folder) if e["event"] == name]
+    return [e for e in read_events(omg.folder) if e["event"] == name]
 
 
 # --- steps
@@ -140,14 +143,14 @@ def happened(omg, name):
 
 def test_nothing_is_asked_below_the_step_and_one_batch_above_it(omg, model):
     graph = say(omg, words(150))
-    assert omg.work() == []
+    assert omg.worker.delegate() == []
     assert model.asked == []
     say(omg, words(60, "chair"))
     assert omg.due(graph) == "step"
-    assert len(omg.work()) == 1
+    assert len(omg.worker.delegate()) == 1
     assert len(model.asked) == 1
     assert graph.pending() == []
-    assert omg.work() == []
+    assert omg.worker.delegate() == []
 
 
 def test_the_step_is_halved_near_the_threshold(omg, model, clock):
@@ -155,7 +158,7 @@ def test_the_step_is_halved_near_the_threshold(omg, model, clock):
     given(omg)
     for _ in range(4):
         say(omg, words(190))
-        omg.work()
+        omg.worker.delegate()
         clock.pass_(seconds=5)
     assert graph.state().sessions[MAIN].window >= 780
     assert omg.step(graph.state()) == 100
@@ -180,7 +183,7 @@ def test_without_steps_all_waits_for_the_threshold(make):
 def test_one_huge_message_is_observed_at_once_and_in_pieces(make, model):
     omg = make(max_tokens_per_batch=500)
     say(omg, words(1_600))
-    omg.work()
+    omg.worker.delegate()
     assert len(model.asked) >= 3
     assert "[part 2/" in model.asked[1].user
     assert omg.find(MAIN).pending() == []
@@ -196,7 +199,7 @@ def test_a_turn_of_tools_with_hardly_a_word_is_observed(omg, model):
     }
     graph = say(omg, "Look.", {"role": "assistant", "content": [call]}, result)
     assert omg.due(graph) == "step"
-    omg.work()
+    omg.worker.delegate()
     assert "calls read(" in model.asked[0].user
     assert "TOOL RESULT of read" in model.asked[0].user
 
@@ -217,7 +220,7 @@ def test_a_call_and_its_result_are_in_one_batch_though_a_compaction_came_between
     say(omg, result)
     clock.pass_(seconds=1)
     graph = say(omg, words(30))
-    assert [len(b) for b in batches(graph.pending(), 40)] == [2, 1]
+    assert [len(b) for b in pending_batches(graph.pending(), 40)] == [2, 1]
 
 
 def test_conversations_are_observed_one_after_the_other_each_in_its_order(omg, model, clock):
@@ -226,7 +229,7 @@ def test_conversations_are_observed_one_after_the_other_each_in_its_order(omg, m
         clock.pass_(seconds=5)
         say(omg, words(50, f"boat{n}"), session=f"{MAIN}:thread:7")
         clock.pass_(seconds=5)
-    omg.work()
+    omg.worker.delegate()
     order = [
         w
         for q in model.asked
@@ -246,7 +249,7 @@ def test_a_conversation_that_rests_is_observed(omg, clock):
     assert omg.due(graph) is None
     clock.pass_(seconds=1)
     assert omg.due(graph) == "quiet"
-    omg.work()
+    omg.worker.delegate()
     assert graph.state().quiet_ms == int(clock.now.timestamp() * 1000)
 
 
@@ -268,7 +271,7 @@ def test_a_cut_is_observed_at_once_by_whatever_process_comes_next(make, cut):
 
 def test_a_cut_with_nothing_pending_makes_nothing_urgent_later(omg):
     graph = say(omg, words(20))
-    omg.work(force=True)
+    omg.worker.delegate(force=True)
     say(omg, reason="compaction")
     assert omg.due(say(omg, words(20, "chair"))) is None
     assert graph.state().sessions[MAIN].cut == "compaction"
@@ -284,7 +287,7 @@ def test_what_comes_in_while_the_model_thinks_is_pending_and_still_urgent(omg, m
         say(omg, words(20, "chair"), reason="compaction")
 
     model.during = meanwhile
-    omg.work()
+    omg.worker.delegate()
     assert len(graph.pending()) == 1
     assert omg.due(graph) == "urgent"
 
@@ -294,12 +297,12 @@ def test_what_is_forgotten_while_the_model_thinks_is_not_written(omg, model, clo
 
     def meanwhile():
         model.during = lambda: None
-        curate.forget(omg, graph, curate.selection(graph, matching="secret"))
+        forget_selection(omg, graph, select_to_forget(graph, matching="secret"))
 
     model.during = meanwhile
-    omg.work(force=True)
+    omg.worker.delegate(force=True)
     assert [m.id for p in graph.pending() for m in p.turn().messages] == [f"{MAIN}-1"]
-    omg.work(force=True)
+    omg.worker.delegate(force=True)
     assert graph.pending() == []
     assert not any("secret" in graph.vault.text(p) for p in graph.vault.paths())
 
@@ -310,12 +313,12 @@ def test_what_is_forgotten_while_the_model_thinks_is_not_written(omg, model, clo
 def test_pauses_double_up_to_an_hour():
     state, pauses = State(), []
     for _ in range(12):
-        failed(state, "down", 0)
-        pauses.append(again_at(state))
+        note_failure(state, "down", 0)
+        pauses.append(retry_at(state))
     assert pauses[:4] == [30, 60, 120, 240]
     assert pauses[-1] == LONGEST_PAUSE_S
     state.failures = 10_000
-    assert again_at(state) == LONGEST_PAUSE_S
+    assert retry_at(state) == LONGEST_PAUSE_S
 
 
 def test_the_next_model_answers_where_the_first_is_down_and_status_is_calm(home, clock, openai_server):
@@ -328,7 +331,7 @@ def test_the_next_model_answers_where_the_first_is_down_and_status_is_calm(home,
     omg, child = Home(config, clock=clock), Child()
     omg._child = child
     say(omg, words(20))
-    assert len(omg.work(force=True)) == 1
+    assert len(omg.worker.delegate(force=True)) == 1
     assert [r.model for r in openai_server.history] == ["first", "first", "second"]
     assert omg.waits(omg.find(MAIN)) == ""
     omg.close()
@@ -339,8 +342,8 @@ def test_a_conversation_that_no_model_can_answer_does_not_hold_up_the_others(omg
     clock.pass_(seconds=1)
     say(omg, words(20, "boat"), session=f"{MAIN}:thread:7")
     real = model.__call__
-    omg.gateway = lambda q: Reply("{}", "scripted", 1, 1) if "poison" in q.user else real(q)
-    omg.work(force=True)
+    omg.gateway = lambda q: ModelReply("{}", "scripted", 1, 1) if "poison" in q.user else real(q)
+    omg.worker.delegate(force=True)
     graph = omg.find(MAIN)
     assert ["poison" in p.turn().messages[0].text for p in graph.pending()] == [True]
     assert graph.state().failures == 1
@@ -348,7 +351,7 @@ def test_a_conversation_that_no_model_can_answer_does_not_hold_up_the_others(omg
     clock.pass_(minutes=10)
     omg.gateway = real
     omg._askers.clear()
-    omg.work()
+    omg.worker.delegate()
     assert graph.pending() == []
 
 
@@ -357,9 +360,9 @@ def test_a_poisoned_turn_is_parted_from_the_turns_around_it(omg, model, clock):
         say(omg, words(20, what))
         clock.pass_(seconds=1)
     real = model.__call__
-    omg.gateway = lambda q: Reply("{}", "scripted", 1, 1) if "poison" in q.user else real(q)
+    omg.gateway = lambda q: ModelReply("{}", "scripted", 1, 1) if "poison" in q.user else real(q)
     for _ in range(10):
-        omg.work(force=True)
+        omg.worker.delegate(force=True)
     waiting = [p.turn().messages[0].text.split()[1] for p in omg.find(MAIN).pending()]
     assert waiting == ["poison", "boat"]  # what came later in its conversation is not observed before it
 
@@ -367,21 +370,21 @@ def test_a_poisoned_turn_is_parted_from_the_turns_around_it(omg, model, clock):
 def test_at_the_cap_turns_wait_without_counting_as_failures(make, model, clock):
     omg = make(daily_budget_tokens=150)
     graph = say(omg, words(210))
-    omg.work()
+    omg.worker.delegate()
     say(omg, words(210, "chair"))
     for _ in range(5):
         clock.pass_(minutes=10)
-        assert omg.work() == []
-        omg.work(force=True)
+        assert omg.worker.delegate() == []
+        omg.worker.delegate(force=True)
     assert len(model.asked) == 1
     assert graph.state().failures == 0
     assert len(happened(omg, "observation_failed")) == 1
     assert "daily_budget_tokens" in omg.waits(graph)
-    status = tools.status(omg)
+    status = home_status(omg)
     assert "daily_budget_tokens" in status["graphs"][0]["waiting_because"]
     clock.pass_(days=1)
     assert omg.due(graph) == "step"
-    omg.work()
+    omg.worker.delegate()
     assert graph.pending() == []
 
 
@@ -390,10 +393,10 @@ def test_status_says_what_waits_and_why(omg, model, clock):
     assert "of 200 tokens have come together" in omg.waits(graph)
     assert "counts as resting" in omg.waits(graph)
     model.error = ModelUnavailable("gateway: nobody is there")
-    omg.work(force=True)
+    omg.worker.delegate(force=True)
     assert "nobody is there" in omg.waits(graph)
     assert "2026-03-02T09:00:30" in omg.waits(graph)
-    window = tools.status(omg)["graphs"][0]["windows"]
+    window = home_status(omg)["graphs"][0]["windows"]
     assert window["messages"]["threshold"] == 1_000
     assert window["pending"]["turns"] == 1
     assert window["pending"]["threshold"] == 200
@@ -404,13 +407,13 @@ def test_status_says_what_waits_and_why(omg, model, clock):
 
 def test_the_slice_stands_still_while_notes_are_written_and_takes_them_in_at_the_threshold(omg, clock):
     say(omg, words(250))
-    omg.work()
+    omg.worker.delegate()
     first = given(omg)
     assert first.reason == "new_session"
     for n in range(4):
         clock.pass_(seconds=20)
         say(omg, words(230, f"chair{n}"))
-        omg.work()
+        omg.worker.delegate()
         here = given(omg, f"Where is chair{n}?")
         if n < 3:
             assert (here.reason, here.system) == (None, first.system)
@@ -418,7 +421,7 @@ def test_the_slice_stands_still_while_notes_are_written_and_takes_them_in_at_the
     assert here.reason is None or here.reason == "threshold"
     clock.pass_(seconds=20)
     say(omg, words(230, "table"))
-    omg.work()
+    omg.worker.delegate()
     last = given(omg)
     assert "threshold" in (here.reason, last.reason)
     assert last.system != first.system
@@ -429,7 +432,7 @@ def test_a_rest_activates_once_the_cache_is_cold(omg, clock):
     say(omg, words(20))
     given(omg)
     clock.pass_(seconds=241)
-    omg.work()
+    omg.worker.delegate()
     assert given(omg).reason is None  # the provider still has the prefix
     clock.pass_(seconds=301)
     assert given(omg).reason in ("quiet", "idle")
@@ -443,7 +446,7 @@ def test_a_cut_activates_as_soon_as_what_was_said_is_observed(omg, clock):
     say(omg, words(20, "chair"), reason="compaction")
     assert given(omg).reason is None
     clock.pass_(seconds=1)
-    omg.work()
+    omg.worker.delegate()
     clock.pass_(seconds=1)
     assert given(omg).reason == "compaction"
     assert given(omg).reason is None
@@ -458,7 +461,7 @@ def test_another_model_has_no_cache_and_gets_a_fresh_slice(omg):
 
 def test_a_persons_edit_activates_every_conversation(omg):
     graph = say(omg, words(250))
-    omg.work()
+    omg.worker.delegate()
     other = f"{MAIN}:thread:7"
     given(omg), given(omg, session=other)
     (path,) = [p for p in graph.vault.paths() if p.startswith("nodes/")]
@@ -471,7 +474,7 @@ def test_a_persons_edit_activates_every_conversation(omg):
 
 def test_hints_survive_an_activation_and_expire(omg, clock):
     say(omg, words(250))
-    omg.work()
+    omg.worker.delegate()
     graph = omg.find(MAIN)
     assert "Plan the trip" in given(omg).system
     clock.pass_(hours=1)
@@ -490,7 +493,7 @@ def test_hints_survive_an_activation_and_expire(omg, clock):
 
 def test_events_tell_what_was_done_what_it_cost_and_nothing_that_was_said(omg, model):
     say(omg, words(250, "hippogriff"))
-    omg.work()
+    omg.worker.delegate()
     (start,), (end,) = happened(omg, "observation_start"), happened(omg, "observation_end")
     assert (start["trigger"], start["messages"], start["model"]) == ("step", 1, "gateway")
     assert start["tokens"] > 200
@@ -502,27 +505,24 @@ def test_events_tell_what_was_done_what_it_cost_and_nothing_that_was_said(omg, m
     assert "green" not in text
 
 
-def test_events_are_followed_from_now_on_though_the_file_begins_anew(omg):
+def test_events_are_followed_from_now_on_though_the_file_begins_anew(omg, monkeypatch):
     say(omg, words(20))
     seen = []
-    stream = events.follow(omg.folder, stop=lambda: len(seen) >= 2)
+    stream = follow_events(omg.folder, stop=lambda: len(seen) >= 2)
     (omg.folder / "events.jsonl").write_text("")
-    events.POLL_S, was = 0.01, events.POLL_S
-    try:
+    monkeypatch.setattr("omg.worker.events.POLL_S", 0.01)
 
-        def tell():
-            omg.tell("one", tokens=1)
-            with (omg.folder / "events.jsonl").open("a") as file:
-                file.write('{"event": "torn')
-            omg.tell("two")
+    def tell():
+        omg.tell("one", tokens=1)
+        with (omg.folder / "events.jsonl").open("a") as file:
+            file.write('{"event": "torn')
+        omg.tell("two")
 
-        threading.Timer(0.1, tell).start()
-        for event in stream:
-            seen.append(event["event"])
-    finally:
-        events.POLL_S = was
+    threading.Timer(0.1, tell).start()
+    for event in stream:
+        seen.append(event["event"])
     assert seen == ["one", "two"]
     assert (
-        events.text({"at": "2026-03-02T09:00:00.000+00:00", "event": "one", "tokens": 3})
+        event_text({"at": "2026-03-02T09:00:00.000+00:00", "event": "one", "tokens": 3})
         == "2026-03-02T09:00:00 one tokens=3"
     )

@@ -5,15 +5,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from omg import curate
-from omg.config import Config, Llm, Observation
-from omg.doctor import check_graph
-from omg.edit import Edit, Plan
+from omg.config.sections import Config, Llm, Observation
+from omg.curate.notes import pin_note
 from omg.errors import BadInput
-from omg.home import Home
-from omg.nightly import nights
-from omg.node import Source
-from omg.receipt import Receipt, commit
+from omg.journal import Receipt, commit_receipt
+from omg.node.fields import Source
+from omg.openclaw.doctor.graph import check_graph
+from omg.plan.drafts import Plan
+from omg.plan.edits import Edit
+from omg.worker.home import Home
+from omg.worker.nights import reflect_each
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MAIN = "agent:main:main"
@@ -31,7 +32,7 @@ def say(omg, n, text):
     entry = {"entryId": f"e{n}", "message": {"role": "user", "content": text, "timestamp": at}}
     drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": MAIN, "entries": [entry]}
     (omg.folder / "spool" / f"{at:015d}-{n}.json").write_text(json.dumps(drop))
-    omg.work(force=True)
+    omg.worker.delegate(force=True)
 
 
 def test_a_note_without_a_head_is_found_as_it_is_and_gets_one_only_when_something_must_be_written(omg):
@@ -46,7 +47,7 @@ def test_a_note_without_a_head_is_found_as_it_is_and_gets_one_only_when_somethin
     with graph.lock():
         plan = Plan(graph, NOW.date())
         plan.apply(Edit("update", "Router", "The router is in the cellar.", target="nodes/fact/router"))
-        commit(graph, Receipt("c1", "edit", NOW.isoformat(), tuple(plan.changes())))
+        commit_receipt(graph, Receipt("c1", "edit", NOW.isoformat(), tuple(plan.changes())))
     assert before.rstrip() in file.read_bytes()
     assert "The router is in the cellar." in file.read_text()
     assert not graph.vault.ours(file.read_bytes())
@@ -62,15 +63,15 @@ def test_a_note_that_its_owner_made_read_only_stays_as_it_is_and_what_was_said_o
     before = [(file.read_bytes(), file.stat().st_mode) for file in pages]
     say(omg, 2, "My sister Maya lives in Porto now.")
     say(omg, 3, "I like rye bread.")
-    assert [night.error for night in nights(omg)] == [""]
+    assert [night.error for night in reflect_each(omg)] == [""]
     assert [(file.read_bytes(), file.stat().st_mode) for file in pages] == before
     assert "Porto" in "".join(graph.vault.text(p) for p in graph.vault.paths())
     named = {f.where for f in check_graph(omg, graph) if "read-only" in f.what}
     assert named == {path, "index", "now", "mocs/moc-identity"}
     with pytest.raises(BadInput, match=f"{path}.md is read-only.*chmod u\\+w"):
-        curate.pin(graph, path, NOW)
+        pin_note(graph, path, NOW)
     pages[0].chmod(0o640)
-    assert curate.pin(graph, path, NOW).cycle
+    assert pin_note(graph, path, NOW).cycle
     assert pages[0].stat().st_mode & 0o777 == 0o640
 
 

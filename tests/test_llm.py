@@ -16,14 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai_server import Drop, Fail, Hang, OpenAIServer, Raw, Say, Slow
 
-from omg.config import Config, Llm
+from omg.config.sections import Config, Llm
 from omg.errors import BadReply, ConfigError, CutShort, ModelUnavailable, OverBudget
-from omg.llm import Failure, Ledger, Question, Reply, asker, degenerate, rest, window
-from omg.llm.child import Child, is_strict, quotes
+from omg.llm.asker import make_asker, pause_before_retry
+from omg.llm.child import Child, is_strict, quotes_message
+from omg.llm.ledger import Ledger, ModelReply
+from omg.llm.question import Failure, ModelQuestion
+from omg.llm.replies import is_degenerate
+from omg.llm.windows import model_window
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 SCHEMA = {"type": "object", "properties": {"edits": {"type": "array"}}}
-ASKED = Question("You observe.", "Alice said that her cat is called Cleo.", None, "observe")
+ASKED = ModelQuestion("You observe.", "Alice said that her cat is called Cleo.", None, "observe")
 LOOP = "The user wants to know what the weather will be like in Lisbon tomorrow. " * 60
 
 
@@ -64,7 +68,7 @@ def ask(server, child, tmp_path):
             time={"zone": "UTC"},
         )
         ledger = Ledger(tmp_path / "ledger.jsonl", config)
-        made.append(asker(config, models, ledger, gateway=gateway, child=child, now=lambda: NOW))
+        made.append(make_asker(config, models, ledger, gateway=gateway, child=child, now=lambda: NOW))
         return made[-1]
 
     yield make
@@ -82,7 +86,7 @@ def lines(tmp_path):
 
 def test_a_reply_comes_back_with_its_cost_and_is_entered(ask, server, tmp_path):
     server.replies(Say("Cleo.", tokens_in=50, tokens_out=3))
-    assert ask()(ASKED) == Reply("Cleo.", "openai/m", 50, 3, 0.0, cut=False)
+    assert ask()(ASKED) == ModelReply("Cleo.", "openai/m", 50, 3, 0.0, cut=False)
     [request] = server.history
     assert (request.model, request.system, request.user) == ("m", ASKED.system, ASKED.user)
     assert request.key == "sk-of-alice"
@@ -121,7 +125,7 @@ def test_thinking_is_no_part_of_a_reply(ask, server):
 
 def test_half_an_emoji_does_not_stop_a_question(ask, server):
     server.replies("ok")
-    assert ask()(Question("s", "cut here: \ud83d", None, "observe")).text == "ok"
+    assert ask()(ModelQuestion("s", "cut here: \ud83d", None, "observe")).text == "ok"
     assert server.history[0].user == "cut here: ?"
 
 
@@ -129,7 +133,7 @@ def test_half_an_emoji_does_not_stop_a_question(ask, server):
 
 
 def with_schema(schema=SCHEMA):
-    return Question("You observe.", "…", schema, "observe")
+    return ModelQuestion("You observe.", "…", schema, "observe")
 
 
 @pytest.mark.parametrize(
@@ -336,7 +340,7 @@ def test_when_all_models_fail_each_is_named(ask, server):
     st.builds(Llm, attempts=st.integers(1, 20), backoff_s=st.floats(0, 100)),
 )
 def test_a_pause_is_bounded_and_tries_end(failure, tries, llm):
-    pause = rest(failure, tries, llm)
+    pause = pause_before_retry(failure, tries, llm)
     if tries >= llm.attempts or not failure.again:
         assert pause is None
     else:
@@ -370,7 +374,7 @@ def test_the_gateways_model_is_asked_through_the_function_given(ask, server, tmp
 
     def gateway(question):
         heard.append(question)
-        return Reply("from the gateway", "mock/mock-1", 0, 0)
+        return ModelReply("from the gateway", "mock/mock-1", 0, 0)
 
     assert ask("gateway", gateway=gateway)(with_schema()).text == "from the gateway"
     assert heard[0].schema is None and "JSON schema" in heard[0].system  # the plugin passes on text only
@@ -419,7 +423,7 @@ def test_no_error_and_no_log_holds_the_conversation_or_a_key(ask, server, caplog
     ],
 )
 def test_a_quotation_is_24_characters_of_it(message, quoted):
-    assert quotes(message, ASKED.user) is quoted
+    assert quotes_message(message, ASKED.user) is quoted
 
 
 @pytest.mark.parametrize("own_address", [True, False])
@@ -521,7 +525,7 @@ def test_stopping_ends_what_is_under_way(quick, ask, under_way):
 
     def call():
         try:
-            one(Question("", "hang" if under_way else "die", None, "observe"))
+            one(ModelQuestion("", "hang" if under_way else "die", None, "observe"))
         except ModelUnavailable as e:
             raised.append(str(e))
 
@@ -573,9 +577,7 @@ def alive(pid):
 
 
 def test_nothing_heavy_is_imported_by_asking():
-    code = (
-        "import omg.llm, sys; print(sorted({'litellm', 'openai', 'tiktoken', 'numpy'} & sys.modules.keys()))"
-    )
+    code = "import omg.llm.asker, sys; print(sorted({'litellm', 'openai', 'tiktoken', 'numpy'} & sys.modules.keys()))"
     here = Path(__file__).parent.parent
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=here)
     assert out.stdout == "[]\n"
@@ -603,7 +605,7 @@ def test_nothing_heavy_is_imported_by_asking():
     ids=range(10),
 )
 def test_a_loop_is_seen(text):
-    assert degenerate(text)
+    assert is_degenerate(text)
 
 
 EDITS = [
@@ -643,20 +645,20 @@ EDITS = [
     ids=range(11),
 )
 def test_a_faithful_list_is_no_loop(text):
-    assert not degenerate(text)
+    assert not is_degenerate(text)
 
 
 @given(st.sets(st.integers(1, 10**9), min_size=15, max_size=40), st.sampled_from(["\n", " ", ", "]))
 def test_distinct_sentences_are_never_a_loop_and_a_repeated_one_always_is(numbers, between):
     sentences = [" and ".join(f"{n * k:x}" for k in range(3, 20)) for n in sorted(numbers)]
-    assert not degenerate(between.join(sentences))
-    assert degenerate(between.join(sentences[:1]) + between.join(sentences[1:2] * 300))
+    assert not is_degenerate(between.join(sentences))
+    assert is_degenerate(between.join(sentences[:1]) + between.join(sentences[1:2] * 300))
 
 
 def test_the_longest_reply_is_judged_in_no_time():
     text = json.dumps(EDITS * 20)
     start = time.process_time()
-    degenerate(text), degenerate("ab" * 50_000)
+    is_degenerate(text), is_degenerate("ab" * 50_000)
     assert time.process_time() - start < 0.5
 
 
@@ -674,4 +676,4 @@ def test_the_longest_reply_is_judged_in_no_time():
     ],
 )
 def test_a_window_comes_from_the_configuration_the_table_or_caution(tmp_path, model, llm, tokens):
-    assert window(model, Config(home=tmp_path, llm=llm)) == tokens
+    assert model_window(model, Config(home=tmp_path, llm=llm)) == tokens

@@ -12,10 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg import maps
-from omg.graph import SessionState
-from omg.index import Entry
-from omg.node import TYPES, block, parse, render, targets, with_block
+from omg.graph.state import SessionState
+from omg.index.entries import Entry
+from omg.node.fields import TYPES
+from omg.node.maptable import OPEN_LOOPS, STANDARD, map_of, map_of_type
+from omg.node.markdown import generated_block, link_targets, with_generated_block
+from omg.node.note import parse_node, render_node
+from omg.plan.pages import (
+    NOTHING_YET,
+    NOW_LOOPS,
+    RETRIEVAL_RULE,
+    YOURS,
+    hints_that_hold,
+    index_block,
+    map_block,
+    new_page,
+    now_block,
+    persons_words,
+)
 
 TODAY = date(2026, 3, 10)
 TEMPLATE = Path(__file__).parents[1] / "vault_template"
@@ -51,14 +65,14 @@ def session(task: str, at: datetime, **over: Any) -> SessionState:
 
 
 def paths(text: str) -> list[str]:
-    return list(targets(text))
+    return list(link_targets(text))
 
 
 # --- maps of content
 
 
 def test_a_map_says_how_many_notes_it_lists_and_what_each_is_about() -> None:
-    text = maps.moc(
+    text = map_block(
         "mocs/moc-facts", [entry("nodes/fact/tea", "Tea is kept in the tin."), entry("nodes/fact/ant")]
     )
     assert text == (
@@ -69,12 +83,12 @@ def test_a_map_says_how_many_notes_it_lists_and_what_each_is_about() -> None:
 
 
 def test_an_empty_map_is_what_the_template_holds() -> None:
-    for path in maps.STANDARD:
-        assert maps.moc(path, []) == block((TEMPLATE / f"{path}.md").read_text("utf-8"))
+    for path in STANDARD:
+        assert map_block(path, []) == generated_block((TEMPLATE / f"{path}.md").read_text("utf-8"))
 
 
 def test_episodes_are_newest_first_under_their_months() -> None:
-    text = maps.moc(
+    text = map_block(
         "mocs/moc-episodes",
         [
             entry("nodes/episode/old", event="2026-01-05"),
@@ -91,8 +105,8 @@ def test_episodes_are_newest_first_under_their_months() -> None:
 
 
 def test_open_loops_stand_by_the_day_they_are_due_and_undated_ones_after() -> None:
-    text = maps.moc(
-        maps.OPEN_LOOPS,
+    text = map_block(
+        OPEN_LOOPS,
         [
             entry("nodes/project/later", loop="open", event="2026-05-01"),
             entry("nodes/episode/trip", loop="open", event="2026-03-01..2026-04-02"),
@@ -107,7 +121,7 @@ def test_open_loops_stand_by_the_day_they_are_due_and_undated_ones_after() -> No
 
 def test_topics_come_before_notes_and_are_not_counted_as_such() -> None:
     topic = entry("mocs/moc-garden", "Notes about Garden.", type="moc", title="Garden")
-    text = maps.moc("mocs/moc-facts", [entry("nodes/fact/ant"), topic])
+    text = map_block("mocs/moc-facts", [entry("nodes/fact/ant"), topic])
     assert text.startswith(
         "1 note.\n\n### Topics\n\n- [[mocs/moc-garden|Garden]] — Notes about Garden.\n\n- [["
     )
@@ -115,12 +129,12 @@ def test_topics_come_before_notes_and_are_not_counted_as_such() -> None:
 
 def test_reflections_are_newest_first() -> None:
     weeks = [entry(f"reflections/2026-W0{n}", type="reflection", title=f"2026-W0{n}") for n in (7, 9, 8)]
-    assert paths(maps.moc("mocs/moc-reflections", weeks)) == [f"reflections/2026-W0{n}" for n in (9, 8, 7)]
+    assert paths(map_block("mocs/moc-reflections", weeks)) == [f"reflections/2026-W0{n}" for n in (9, 8, 7)]
 
 
 def test_a_description_that_repeats_the_title_is_said_once() -> None:
     tea = entry("nodes/fact/tea", "green tea.", title="Green tea")
-    assert maps.moc("mocs/moc-facts", [tea]).endswith("\n- [[nodes/fact/tea|Green tea]]")
+    assert map_block("mocs/moc-facts", [tea]).endswith("\n- [[nodes/fact/tea|Green tea]]")
 
 
 PARTS = st.builds(
@@ -137,16 +151,16 @@ PARTS = st.builds(
 )
 
 
-@given(st.lists(PARTS, unique_by=lambda e: e.path), st.sampled_from(maps.STANDARD), st.randoms())
+@given(st.lists(PARTS, unique_by=lambda e: e.path), st.sampled_from(STANDARD), st.randoms())
 def test_the_order_in_which_entries_come_changes_no_byte(
     entries: list[Entry], path: str, rnd: random.Random
 ) -> None:
-    text = maps.moc(path, entries)
+    text = map_block(path, entries)
     shuffled = entries[:]
     rnd.shuffle(shuffled)
-    assert maps.moc(path, shuffled) == text
+    assert map_block(path, shuffled) == text
     # Each once, whatever is said of the others.
-    assert sorted(paths(with_block(maps.page(path, ""), text))) == sorted(e.path for e in entries)
+    assert sorted(paths(with_generated_block(new_page(path, ""), text))) == sorted(e.path for e in entries)
     assert not re.search("<!--|%%|\n- *$", text)
 
 
@@ -154,29 +168,29 @@ def test_the_order_in_which_entries_come_changes_no_byte(
 
 
 def test_a_note_is_listed_by_the_first_map_it_links_to() -> None:
-    assert maps.home_of(entry("nodes/fact/ant")) == "mocs/moc-facts"
+    assert map_of(entry("nodes/fact/ant")) == "mocs/moc-facts"
     linked = entry(
-        "nodes/fact/ant", links=("nodes/fact/tea", maps.OPEN_LOOPS, "mocs/moc-garden", "mocs/moc-facts")
+        "nodes/fact/ant", links=("nodes/fact/tea", OPEN_LOOPS, "mocs/moc-garden", "mocs/moc-facts")
     )
-    assert maps.home_of(linked) == "mocs/moc-garden"
-    assert maps.home("note") == "mocs/moc-facts"
-    assert {maps.home(type) for type in TYPES} < set(maps.STANDARD)
+    assert map_of(linked) == "mocs/moc-garden"
+    assert map_of_type("note") == "mocs/moc-facts"
+    assert {map_of_type(type) for type in TYPES} < set(STANDARD)
 
 
 # --- the index note
 
 
 def test_the_index_names_every_map_with_its_count_and_how_to_find_something() -> None:
-    text = maps.index({"mocs/moc-facts": 3, "mocs/moc-garden": 12, "mocs/moc-episodes": 0})
-    assert paths(text) == [*maps.STANDARD, "mocs/moc-garden"]
+    text = index_block({"mocs/moc-facts": 3, "mocs/moc-garden": 12, "mocs/moc-episodes": 0})
+    assert paths(text) == [*STANDARD, "mocs/moc-garden"]
     assert "- [[mocs/moc-facts|Facts]] (3) — Things that are so" in text
     assert "- [[mocs/moc-episodes|Episodes]] — What happened" in text
     assert "- [[mocs/moc-garden|Garden]] (12) — Notes about Garden." in text
-    assert text.endswith(maps.RULE)
+    assert text.endswith(RETRIEVAL_RULE)
 
 
 def test_without_notes_the_index_begins_as_the_template_does() -> None:
-    assert maps.index({}).startswith(block((TEMPLATE / "index.md").read_text("utf-8")) or "?")
+    assert index_block({}).startswith(generated_block((TEMPLATE / "index.md").read_text("utf-8")) or "?")
 
 
 # --- Now
@@ -191,7 +205,7 @@ def test_now_holds_open_loops_and_a_section_for_each_live_conversation() -> None
         "agent:main:telegram:direct:111": session("Buy a bike", AT + timedelta(hours=1)),
         "agent:main:quiet": SessionState(last_ms=5),
     }
-    text = maps.now(sessions, [entry("nodes/episode/trip", loop="open", event="2026-04-02")], TODAY, UTC)
+    text = now_block(sessions, [entry("nodes/episode/trip", loop="open", event="2026-04-02")], TODAY, UTC)
     assert text == (
         "### Open loops\n\n- 2026-04-02 [[nodes/episode/trip|Trip]] — What trip is about.\n\n"
         "### telegram direct 111\n\n*As of 2026-03-09 19:20*\n\n- **Task:** Buy a bike\n\n"
@@ -203,13 +217,13 @@ def test_now_holds_open_loops_and_a_section_for_each_live_conversation() -> None
 def test_now_says_when_in_the_users_zone() -> None:
     from zoneinfo import ZoneInfo
 
-    assert "2026-03-10 01:20" in maps.now({"s": session("x", AT)}, [], TODAY, ZoneInfo("Asia/Dhaka")).replace(
-        "00:20", "01:20"
-    )
+    assert "2026-03-10 01:20" in now_block(
+        {"s": session("x", AT)}, [], TODAY, ZoneInfo("Asia/Dhaka")
+    ).replace("00:20", "01:20")
 
 
 def test_with_nothing_going_on_now_is_what_the_template_holds() -> None:
-    assert maps.now({}, [], TODAY, UTC) == block((TEMPLATE / "now.md").read_text("utf-8"))
+    assert now_block({}, [], TODAY, UTC) == generated_block((TEMPLATE / "now.md").read_text("utf-8"))
 
 
 @pytest.mark.parametrize(
@@ -217,56 +231,56 @@ def test_with_nothing_going_on_now_is_what_the_template_holds() -> None:
 )
 def test_hints_expire_the_planned_reply_first(days: int, names: str) -> None:
     hints = session("a", AT, state="b", next="c")
-    found = maps.standing(hints, AT.date() + timedelta(days), UTC)
+    found = hints_that_hold(hints, AT.date() + timedelta(days), UTC)
     assert "".join(name[0] for name, _ in found) == names
-    assert bool(maps.now({"s": hints}, [], AT.date() + timedelta(days), UTC) != maps.EMPTY) == bool(names)
+    assert bool(now_block({"s": hints}, [], AT.date() + timedelta(days), UTC) != NOTHING_YET) == bool(names)
 
 
 def test_how_long_a_task_is_kept_is_the_callers_to_say() -> None:
     later = AT.date() + timedelta(20)
-    assert maps.now({"s": session("a", AT)}, [], later, UTC) == maps.EMPTY
-    assert "**Task:** a" in maps.now({"s": session("a", AT)}, [], later, UTC, keep_days=30)
+    assert now_block({"s": session("a", AT)}, [], later, UTC) == NOTHING_YET
+    assert "**Task:** a" in now_block({"s": session("a", AT)}, [], later, UTC, keep_days=30)
 
 
 def test_a_planned_reply_is_moot_once_the_talk_has_gone_on() -> None:
     went_on = session("a", AT, next="c", last_ms=round(AT.timestamp() * 1000) + 1)
-    assert maps.standing(went_on, TODAY, UTC) == [("Task", "a")]
+    assert hints_that_hold(went_on, TODAY, UTC) == [("Task", "a")]
 
 
 def test_now_does_not_grow_with_the_loops() -> None:
     loops = [entry(f"nodes/fact/n{n:03}", loop="open", event=f"2026-04-{n % 28 + 1:02}") for n in range(200)]
-    text = maps.now({}, loops, TODAY, UTC)
-    assert text.count("\n- ") == maps.LOOPS_SHOWN + 1
+    text = now_block({}, loops, TODAY, UTC)
+    assert text.count("\n- ") == NOW_LOOPS + 1
     assert text.endswith("- and 180 more in [[mocs/moc-open-loops|Open loops]]")
 
 
 def test_plans_long_past_are_on_their_map_and_not_on_now() -> None:
     days = [TODAY - timedelta(days) for days in (400, 30, 15, 14, 1, -3)]
     loops = [entry(f"nodes/fact/n{n}", loop="open", event=str(day)) for n, day in enumerate(days)]
-    text = maps.now({}, [*loops, entry("nodes/fact/some-day", loop="open")], TODAY, UTC)
+    text = now_block({}, [*loops, entry("nodes/fact/some-day", loop="open")], TODAY, UTC)
     assert re.findall(r"nodes/fact/([\w-]+)", text) == ["n3", "n4", "n5", "some-day"]
     assert "- and 3 more in [[mocs/moc-open-loops|Open loops]]" in text
-    assert "- 3 long past, in [[mocs/moc-open-loops|" in maps.now({}, loops[:3], TODAY, UTC)
-    assert maps.moc(maps.OPEN_LOOPS, loops).count("nodes/fact/n") == 6
+    assert "- 3 long past, in [[mocs/moc-open-loops|" in now_block({}, loops[:3], TODAY, UTC)
+    assert map_block(OPEN_LOOPS, loops).count("nodes/fact/n") == 6
 
 
 # --- pages
 
 
-@pytest.mark.parametrize("path", ["index", "now", *maps.STANDARD])
+@pytest.mark.parametrize("path", ["index", "now", *STANDARD])
 def test_a_new_page_is_the_templates_and_says_which_part_is_whose(path: str) -> None:
-    text = maps.page(path, "- new")
-    node, template = parse(text, path), parse((TEMPLATE / f"{path}.md").read_text("utf-8"), path)
+    text = new_page(path, "- new")
+    node, template = parse_node(text, path), parse_node((TEMPLATE / f"{path}.md").read_text("utf-8"), path)
     assert (node.id, node.type, node.description) == (template.id, template.type, template.description)
     assert node.title == template.title
-    assert render(node) == text
-    assert block(text) == "- new"
+    assert render_node(node) == text
+    assert generated_block(text) == "- new"
     lines = text.splitlines()
-    assert maps.YOURS in lines[: lines.index("<!-- omg:begin -->")]
+    assert YOURS in lines[: lines.index("<!-- omg:begin -->")]
 
 
 def test_a_topics_page_is_named_after_it() -> None:
-    node = parse(maps.page("mocs/moc-roof-garden", ""), "mocs/moc-roof-garden")
+    node = parse_node(new_page("mocs/moc-roof-garden", ""), "mocs/moc-roof-garden")
     assert (node.id, node.title, node.description) == (
         "omg/moc/roof-garden",
         "Roof garden",
@@ -275,27 +289,27 @@ def test_a_topics_page_is_named_after_it() -> None:
 
 
 def test_what_a_person_wrote_on_a_page_is_all_that_is_not_ours() -> None:
-    page = maps.page("now", "- generated")
-    assert maps.theirs(page, "now") == ""
+    page = new_page("now", "- generated")
+    assert persons_words(page, "now") == ""
     page = page.replace("# Now\n", "# Now\n\nMy goal is calm.\n") + "\nBelow, too.\n"
-    assert maps.theirs(page, "now") == "My goal is calm.\nBelow, too."
-    assert maps.theirs(with_block(page, "- other"), "now") == "My goal is calm.\nBelow, too."
-    assert maps.theirs(page.replace("<!-- omg:begin -->", ""), "now") == ""
-    assert maps.theirs("No head, no markers.\r\nJust this.", "now") == "No head, no markers.\nJust this."
+    assert persons_words(page, "now") == "My goal is calm.\nBelow, too."
+    assert persons_words(with_generated_block(page, "- other"), "now") == "My goal is calm.\nBelow, too."
+    assert persons_words(page.replace("<!-- omg:begin -->", ""), "now") == ""
+    assert persons_words("No head, no markers.\r\nJust this.", "now") == "No head, no markers.\nJust this."
 
 
 @given(st.lists(PARTS, unique_by=lambda e: e.path, max_size=6), st.text(max_size=30))
 def test_generated_text_links_neither_to_the_index_nor_to_now(entries: list[Entry], task: str) -> None:
-    texts = [maps.moc(path, entries) for path in maps.STANDARD]
-    texts += [maps.index({"mocs/moc-x": 1}), maps.page("now", "")]
-    assert not {"index", "now"} & {target for text in texts for target in targets(text)}
-    text = maps.now({"s": session(task, AT)}, entries, TODAY, UTC)
-    assert set(targets(text)) <= {maps.OPEN_LOOPS, *(e.path for e in entries), *targets(task)}
-    assert parse(maps.page("now", text), "now").type == "now"
+    texts = [map_block(path, entries) for path in STANDARD]
+    texts += [index_block({"mocs/moc-x": 1}), new_page("now", "")]
+    assert not {"index", "now"} & {target for text in texts for target in link_targets(text)}
+    text = now_block({"s": session(task, AT)}, entries, TODAY, UTC)
+    assert set(link_targets(text)) <= {OPEN_LOOPS, *(e.path for e in entries), *link_targets(task)}
+    assert parse_node(new_page("now", text), "now").type == "now"
 
 
 def test_the_maps_of_the_index_are_those_of_the_maps() -> None:
-    from omg.index import filing
+    from omg.index.rows import MAP_OF_TYPE, OPEN_LOOPS_MAP
 
-    assert filing.OPEN_LOOPS == maps.OPEN_LOOPS
-    assert {type: maps.home(type) for type in filing.HOMES} == filing.HOMES
+    assert OPEN_LOOPS_MAP == OPEN_LOOPS
+    assert {type: map_of_type(type) for type in MAP_OF_TYPE} == MAP_OF_TYPE

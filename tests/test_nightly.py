@@ -11,10 +11,11 @@ from openai_server import OpenAIServer, Request
 from planted import MONDAY, Scripted, graph_of, home_at, note, plant, put
 from typer.testing import CliRunner
 
-from omg import nightly
-from omg.cli import app
-from omg.graph import Graph, flock
-from omg.home import Home
+from omg.cli.base import app
+from omg.graph.files import flock
+from omg.graph.graph import Graph
+from omg.worker.home import Home
+from omg.worker.nights import background_reflection, reflect_answer
 
 PEER = "agent:main:telegram:direct:7"
 
@@ -78,7 +79,7 @@ def test_a_vault_that_cannot_be_written_is_named_with_what_to_do(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", "/vault/mocs/.omg-1.tmp")
 
-    monkeypatch.setattr("omg.reflect.commit", refuse)
+    monkeypatch.setattr("omg.reflect.run.commit", refuse)
     code, out, _ = reflected()
     assert code == 1
     assert "/vault/mocs: Permission denied" in out and "`omg reflect`" in out
@@ -118,19 +119,19 @@ def test_what_is_not_a_day_or_a_graph_is_said_so(two_graphs: Path) -> None:
 def test_in_the_background_only_graphs_with_enough_change_are_reflected_on(two_graphs: Path) -> None:
     opened = home_at(two_graphs, observation_tokens=1000, buffer_activation=0.5)
     owner, peer = graph_of(opened), peer_of(opened)
-    assert nightly.background(opened, idle=True) == []
+    assert background_reflection(opened, idle=True) == []
     owner.update(lambda state: setattr(state, "changed_tokens", 600))
-    assert nightly.background(opened, idle=False) == []
-    assert [n.identity for n in nightly.background(opened, idle=True)] == [owner.identity.key]
+    assert background_reflection(opened, idle=False) == []
+    assert [n.identity for n in background_reflection(opened, idle=True)] == [owner.identity.key]
     peer.update(lambda state: setattr(state, "changed_tokens", 1000))
-    assert [n.identity for n in nightly.background(opened, idle=False)] == [peer.identity.key]
-    assert nightly.background(opened, idle=True) == []
+    assert [n.identity for n in background_reflection(opened, idle=False)] == [peer.identity.key]
+    assert background_reflection(opened, idle=True) == []
     opened.close()
 
 
 def test_the_daemons_answer_is_json(two_graphs: Path) -> None:
     opened = home_at(two_graphs)
-    answer = nightly.answer(opened, {"identity": PEER, "since": None, "dry_run": True})
+    answer = reflect_answer(opened, {"identity": PEER, "since": None, "dry_run": True})
     assert json.loads(json.dumps(answer))["graphs"][0]["identity"] == PEER
     opened.close()
 
@@ -140,20 +141,20 @@ def test_a_cycle_that_fails_in_the_background_waits_for_the_night(two_graphs: Pa
     graph = graph_of(opened)
     graph.update(lambda state: setattr(state, "changed_tokens", 1000))
     shutil.move(graph.vault.root, graph.vault.root.with_name("elsewhere"))
-    (failed,) = nightly.background(opened, idle=True)
+    (failed,) = background_reflection(opened, idle=True)
     assert failed.error and failed.cycle is None
-    assert nightly.background(opened, idle=True) == []
+    assert background_reflection(opened, idle=True) == []
     opened.close()
 
 
 def test_notes_that_share_no_word_are_shown_together_where_their_vectors_are_close(home: Path) -> None:
-    from omg import embed
-    from omg.observe import Observer
-    from omg.reflect import reflect
+    from omg.embed import load_embedder
+    from omg.observe.question import Observer
+    from omg.reflect.run import reflect_graph
 
     opened = home_at(home)
     opened.close()
-    which = Home(opened.config, embed=embed.load("static"), clock=opened.clock)
+    which = Home(opened.config, embed=load_embedder("static"), clock=opened.clock)
     graph = graph_of(which)
     put(
         graph,
@@ -168,7 +169,7 @@ def test_notes_that_share_no_word_are_shown_together_where_their_vectors_are_clo
     )
     which.refresh(graph)
     model = Scripted()
-    reflect(graph, Observer(model, "scripted", 32_000), which.config, which.clock())
+    reflect_graph(graph, Observer(model, "scripted", 32_000), which.config, which.clock())
     assert any("doctor" in q.user and "physician" in q.user for q in model.history)
     assert graph.index.embed() == 0
     which.close()
@@ -179,10 +180,10 @@ def test_a_graph_that_another_night_is_at_is_left_to_it_and_keeps_its_count(two_
     graph = graph_of(opened)
     graph.update(lambda state: setattr(state, "changed_tokens", 1000))
     with flock(graph.folder / "reflect.lock", "the Reflector"):
-        (night,) = nightly.background(opened, idle=True)
+        (night,) = background_reflection(opened, idle=True)
         assert night.cycle is None and "locked" in night.error
     assert graph.state().changed_tokens == 1000
     assert not list(two_graphs.glob("events*"))  # nothing failed
-    (night,) = nightly.background(opened, idle=True)
+    (night,) = background_reflection(opened, idle=True)
     assert night.cycle is not None
     opened.close()

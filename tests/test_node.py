@@ -9,24 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from omg.errors import BadNode
-from omg.node import (
-    GENERATED,
-    ORIGINS,
-    PRIORITIES,
-    STATUSES,
-    TYPES,
-    Node,
-    Source,
-    amend,
-    block,
-    head,
-    parse,
-    render,
-    slugify,
-    targets,
-    wikilink,
-    with_block,
-)
+from omg.node.fields import GENERATED, ORIGINS, PRIORITIES, STATUSES, TYPES, Source
+from omg.node.markdown import generated_block, link_targets, slugify, wikilink, with_generated_block
+from omg.node.note import Node, amend_text, head_of, parse_node, render_node
 
 PATH = "nodes/preference/answer-style"
 TEXT = """\
@@ -178,28 +163,28 @@ nodes = st.builds(
 
 
 def test_the_documented_head_is_read_and_written_byte_for_byte():
-    assert parse(TEXT, PATH) == NODE
-    assert render(NODE) == TEXT
+    assert parse_node(TEXT, PATH) == NODE
+    assert render_node(NODE) == TEXT
 
 
 @given(nodes)
 def test_parse_undoes_render(node):
-    text = render(node)
-    assert parse(text, PATH) == node
-    assert render(parse(text, PATH)) == text
+    text = render_node(node)
+    assert parse_node(text, PATH) == node
+    assert render_node(parse_node(text, PATH)) == text
 
 
 @given(nodes)
 def test_a_reader_of_yaml_1_1_sees_the_same(node):
-    theirs = yaml.safe_load(render(node).split("\n---\n")[0])
+    theirs = yaml.safe_load(render_node(node).split("\n---\n")[0])
     for key in {"created", "updated", "event"} & theirs.keys():
         theirs[key] = str(theirs[key])
-    assert theirs == head(node)
+    assert theirs == head_of(node)
 
 
 heads = st.lists(
     st.tuples(
-        st.sampled_from([*head(NODE), "superseded_by", "mood", "on", "2024", '"quoted key"']),
+        st.sampled_from([*head_of(NODE), "superseded_by", "mood", "on", "2024", '"quoted key"']),
         st.sampled_from(
             [
                 *TRICKY,
@@ -221,35 +206,35 @@ heads = st.lists(
 def test_whatever_can_be_read_survives_being_rewritten(entries, body, eol, bom):
     text = "".join(f"{key}: {value}\n" for key, value in entries)
     try:
-        node = parse(bom + f"---\n{text}---\n{body}".replace("\n", eol), PATH)
+        node = parse_node(bom + f"---\n{text}---\n{body}".replace("\n", eol), PATH)
     except BadNode as e:
         assert str(e).startswith(f"{PATH}.md: the frontmatter")
     else:
-        assert parse(render(node), PATH) == node
+        assert parse_node(render_node(node), PATH) == node
 
 
 @given(st.text(st.sampled_from("-a:[]{}&*!|>'\"#%@`,? \t\r\n\ufeff\x00é") | st.characters(codec="utf-8")))
 def test_no_text_breaks_parsing_other_than_by_BadNode(text):
     for candidate in (text, f"---\n{text}\n---\n", f"---\n{text}"):
         try:
-            node = parse(candidate, PATH)
+            node = parse_node(candidate, PATH)
         except BadNode:
             continue
-        assert parse(render(node), PATH) == node
+        assert parse_node(render_node(node), PATH) == node
 
 
 def test_a_file_without_a_head_is_a_persons_note():
-    node = parse("\n# Buy [[milk]]\nand eggs\n", "inbox/buy milk")
+    node = parse_node("\n# Buy [[milk]]\nand eggs\n", "inbox/buy milk")
     assert (node.id, node.type, node.description) == ("inbox/buy milk", "note", "Buy [[milk]]")
     assert node.body == "\n# Buy [[milk]]\nand eggs"
-    assert parse("", "inbox/x").description == ""
-    assert parse("---\n---\n", "inbox/x").type == "note"
-    assert parse("----\nnot a head", "inbox/x").body == "----\nnot a head"
-    assert len(parse("word " * 1000, "inbox/x").description) <= 200
+    assert parse_node("", "inbox/x").description == ""
+    assert parse_node("---\n---\n", "inbox/x").type == "note"
+    assert parse_node("----\nnot a head", "inbox/x").body == "----\nnot a head"
+    assert len(parse_node("word " * 1000, "inbox/x").description) <= 200
 
 
 def test_a_bom_and_crlf_hide_nothing():
-    node = parse("\ufeff" + TEXT.replace("\n", "\r\n"), PATH)
+    node = parse_node("\ufeff" + TEXT.replace("\n", "\r\n"), PATH)
     assert node == NODE
 
 
@@ -264,12 +249,12 @@ def test_a_bom_and_crlf_hide_nothing():
     ],
 )
 def test_links_are_read_however_they_are_quoted(yaml, links):
-    assert parse(f"---\nlinks: {yaml}\n---\n", PATH).links == links
+    assert parse_node(f"---\nlinks: {yaml}\n---\n", PATH).links == links
 
 
 def test_yaml_1_1_surprises_stay_strings():
     text = "---\nswitch: on\ntime: 12:30\nzip: 0123\nday: 2026-02-19\nversion: 1.10\nn: 7\nyes: no\n"
-    node = parse(f"{text}tags: [2026, off]\n---\n", PATH)
+    node = parse_node(f"{text}tags: [2026, off]\n---\n", PATH)
     assert node.extra == {
         **{"switch": "on", "time": "12:30", "zip": "0123", "day": "2026-02-19"},
         **{"version": 1.1, "n": 7, "yes": "no"},
@@ -303,17 +288,17 @@ def test_yaml_1_1_surprises_stay_strings():
     ],
 )
 def test_a_value_that_makes_no_sense_is_kept_under_its_own_name(key, bad, good, value):
-    node = parse(f"---\n{key}: {bad}\n---\nbody\n", PATH)
+    node = parse_node(f"---\n{key}: {bad}\n---\nbody\n", PATH)
     assert list(node.extra) == [key]
-    assert parse(render(node), PATH) == node
-    assert getattr(parse(f"---\n{key}: {good}\n---\n", PATH), key) == value
+    assert parse_node(render_node(node), PATH) == node
+    assert getattr(parse_node(f"---\n{key}: {good}\n---\n", PATH), key) == value
 
 
 def test_a_bad_appliesTo_is_kept_and_a_value_set_later_wins():
-    node = parse("---\nappliesTo: { sessionScope: dm, note: mine }\n---\n", PATH)
+    node = parse_node("---\nappliesTo: { sessionScope: dm, note: mine }\n---\n", PATH)
     assert node.scope is None
-    assert parse(render(node), PATH) == node
-    assert parse(render(replace(node, scope="group")), PATH).scope == "group"
+    assert parse_node(render_node(node), PATH) == node
+    assert parse_node(render_node(replace(node, scope="group")), PATH).scope == "group"
 
 
 @pytest.mark.parametrize(
@@ -335,25 +320,25 @@ def test_a_bad_appliesTo_is_kept_and_a_value_set_later_wins():
 )  # fmt: skip
 def test_a_head_that_cannot_be_read_says_what_to_mend(text, says):
     with pytest.raises(BadNode, match=f"^{PATH}.md: the frontmatter.*({says})"):
-        parse(text, PATH)
+        parse_node(text, PATH)
 
 
 def test_parsing_a_note_of_110_words_takes_a_quarter_of_a_millisecond():
-    text = render(replace(NODE, body="word " * 110, sources=NODE.sources * 3))
-    parse(text, PATH)
+    text = render_node(replace(NODE, body="word " * 110, sources=NODE.sources * 3))
+    parse_node(text, PATH)
     best = float("inf")
     for _ in range(20):  # the quickest of some: others share this machine
         start = time.process_time()
         for _ in range(100):
-            parse(text, PATH)
+            parse_node(text, PATH)
         best = min(best, (time.process_time() - start) / 100)
     assert best < 0.000_25
 
 
 def test_a_default_is_not_written_where_it_says_nothing():
     moc = Node("mocs/moc-facts", "omg/moc/facts", "All facts.", "moc")
-    assert render(moc) == "---\nid: omg/moc/facts\ndescription: All facts.\ntype: moc\n---\n"
-    assert list(head(replace(moc, type="fact"))) == [
+    assert render_node(moc) == "---\nid: omg/moc/facts\ndescription: All facts.\ntype: moc\n---\n"
+    assert list(head_of(replace(moc, type="fact"))) == [
         "id",
         "description",
         "type",
@@ -437,13 +422,13 @@ def test_amend_sets_the_keys_and_leaves_every_other_byte(entries, wanted, eol, b
     body = f"\tOdd  {eol}{eol}body, no end"
     parts = compiled(entries, eol, bom, body, indent)
     text = "".join(parts)
-    before = parse(text, PATH)
-    amended = amend(text, set=wanted)
+    before = parse_node(text, PATH)
+    amended = amend_text(text, set=wanted)
 
-    after = parse(amended, PATH)
-    expected = parse(render(replace(before, **fields_of(before, wanted))), PATH)
+    after = parse_node(amended, PATH)
+    expected = parse_node(render_node(replace(before, **fields_of(before, wanted))), PATH)
     assert after == expected
-    assert amend(amended, set=wanted) == amended
+    assert amend_text(amended, set=wanted) == amended
 
     rest = amended
     for (key, _), part in zip([("", ""), *entries, ("", "")], parts, strict=True):
@@ -474,16 +459,16 @@ def fields_of(node, wanted):
 def test_amend_of_any_readable_head_does_what_it_says_or_refuses(entries, wanted):
     text = "---\n" + "".join(f"{key}: {value}\n" for key, value in entries) + "---\nbody"
     try:
-        before = parse(text, PATH)
+        before = parse_node(text, PATH)
     except BadNode:
         assume(False)
     try:
-        amended = amend(text, set=wanted)
+        amended = amend_text(text, set=wanted)
     except BadNode as e:
         assert "cannot change" in str(e)
     else:
-        assert parse(amended, PATH) == replace(before, **fields_of(before, wanted))
-        assert amend(amended, set=wanted) == amended
+        assert parse_node(amended, PATH) == replace(before, **fields_of(before, wanted))
+        assert amend_text(amended, set=wanted) == amended
 
 
 def test_amend_reads_well_afterwards():
@@ -491,18 +476,20 @@ def test_amend_reads_well_afterwards():
         "\ufeff---\r\n# mine\r\ntype:   fact   # sure\r\nlinks: # see\r\n  - '[[a]]'\r\n  - '[[b]]' # b\r\n"
         "rating: 5\r\n---\r\n\r\nBody\t\r\n"
     )
-    assert amend(text, set={"type": "decision", "links": ["[[c]]"], "rating": None, "pinned": True}) == (
+    assert amend_text(text, set={"type": "decision", "links": ["[[c]]"], "rating": None, "pinned": True}) == (
         "\ufeff---\r\n# mine\r\ntype:   decision   # sure\r\nlinks: [\"[[c]]\"] # see # b\r\n"
         "pinned: true\r\n---\r\n\r\nBody\t\r\n"
     )  # fmt: skip
 
 
 def test_amend_gives_a_head_to_a_file_without_one():
-    assert amend("Hello\r\n", set={"status": "dormant"}) == "---\r\nstatus: dormant\r\n---\r\n\r\nHello\r\n"
-    assert amend("\ufeffHello", set={"status": "dormant"}) == "\ufeff---\nstatus: dormant\n---\n\nHello"
-    assert amend("", set={"pinned": True, "loop": None}) == "---\npinned: true\n---\n"
-    assert amend("Hello", set={"loop": None}) == "Hello"
-    assert parse(amend("\n\nHello\n", set={"pinned": True}), PATH).body == "\n\nHello"
+    assert (
+        amend_text("Hello\r\n", set={"status": "dormant"}) == "---\r\nstatus: dormant\r\n---\r\n\r\nHello\r\n"
+    )
+    assert amend_text("\ufeffHello", set={"status": "dormant"}) == "\ufeff---\nstatus: dormant\n---\n\nHello"
+    assert amend_text("", set={"pinned": True, "loop": None}) == "---\npinned: true\n---\n"
+    assert amend_text("Hello", set={"loop": None}) == "Hello"
+    assert parse_node(amend_text("\n\nHello\n", set={"pinned": True}), PATH).body == "\n\nHello"
 
 
 @pytest.mark.parametrize(
@@ -510,14 +497,14 @@ def test_amend_gives_a_head_to_a_file_without_one():
 )
 def test_amend_refuses_what_it_cannot_change_alone(head):
     with pytest.raises(BadNode, match="cannot change status"):
-        amend(f"---\n{head}\n---\n", set={"status": "dormant"})
+        amend_text(f"---\n{head}\n---\n", set={"status": "dormant"})
 
 
 def test_amend_of_an_unreadable_file_touches_nothing():
     with pytest.raises(BadNode):
-        amend("---\nstatus: [\n---\n", set={"status": "dormant"})
+        amend_text("---\nstatus: [\n---\n", set={"status": "dormant"})
     with pytest.raises(BadNode):
-        amend("---\nstatus: x\n", history="a line")
+        amend_text("---\nstatus: x\n", history="a line")
 
 
 @given(
@@ -529,7 +516,7 @@ def test_amend_of_an_unreadable_file_touches_nothing():
 def test_history_is_one_insertion(body, eol, head, ends):
     text = (head + body + ("\n" if ends else "")).replace("\n", eol)
     assume(not body.startswith("---"))
-    amended = amend(text, history="2026-02-20: was\nother")
+    amended = amend_text(text, history="2026-02-20: was\nother")
     assert "- 2026-02-20: was other" in amended
     cut = len(amended) - len(text)
     same = next((i for i, (a, b) in enumerate(zip(amended, text, strict=False)) if a != b), len(text))
@@ -554,7 +541,7 @@ def test_history_is_one_insertion(body, eol, head, ends):
     ],
 )
 def test_history_goes_where_a_person_would_put_it(text, amended):
-    assert amend(text, history="- new") == amended
+    assert amend_text(text, history="- new") == amended
 
 
 # --- blocks, links, names
@@ -562,28 +549,31 @@ def test_history_goes_where_a_person_would_put_it(text, amended):
 
 def test_a_block_is_replaced_and_nothing_else():
     text = "Mine\r\n<!-- omg:begin -->\r\nold\r\n<!-- omg:end --> mine\r\n"
-    assert block(text) == "old"
-    assert with_block(text, "a\nb\n") == "Mine\r\n<!-- omg:begin -->\r\na\r\nb\r\n<!-- omg:end --> mine\r\n"
-    assert with_block(text, "old") == text
-    assert block(with_block(text, "")) == ""
+    assert generated_block(text) == "old"
+    assert (
+        with_generated_block(text, "a\nb\n")
+        == "Mine\r\n<!-- omg:begin -->\r\na\r\nb\r\n<!-- omg:end --> mine\r\n"
+    )
+    assert with_generated_block(text, "old") == text
+    assert generated_block(with_generated_block(text, "")) == ""
 
 
 @given(bodies, bodies, bodies)
 def test_a_block_keeps_what_is_put_in_and_what_is_around(above, inner, below):
     assume("<!-- omg:" not in above + inner + below)
     text = f"{above}\n<!-- omg:begin -->\n<!-- omg:end -->\n{below}"
-    filled = with_block(text, inner)
-    assert block(filled) == inner.strip("\n")
+    filled = with_generated_block(text, inner)
+    assert generated_block(filled) == inner.strip("\n")
     assert filled.startswith(f"{above}\n<!-- omg:begin -->\n") and filled.endswith(
         f"\n<!-- omg:end -->\n{below}"
     )
-    assert with_block(filled, inner) == filled
+    assert with_generated_block(filled, inner) == filled
 
 
 def test_what_is_put_in_cannot_end_the_block():
     text = "<!-- omg:begin -->\n<!-- omg:end -->"
-    filled = with_block(text, "x <!-- omg:end --> y <!-- omg:begin -->")
-    assert with_block(filled, "") == text
+    filled = with_generated_block(text, "x <!-- omg:end --> y <!-- omg:begin -->")
+    assert with_generated_block(filled, "") == text
 
 
 @pytest.mark.parametrize(
@@ -596,9 +586,9 @@ def test_what_is_put_in_cannot_end_the_block():
     ],
 )
 def test_without_one_pair_of_markers_there_is_no_block(text):  # fmt: skip
-    assert block(text) is None
+    assert generated_block(text) is None
     with pytest.raises(BadNode, match="<!-- omg:begin -->"):
-        with_block(text, "x")
+        with_generated_block(text, "x")
 
 
 @pytest.mark.parametrize(
@@ -614,7 +604,7 @@ def test_without_one_pair_of_markers_there_is_no_block(text):  # fmt: skip
     ],
 )
 def test_links_are_found_outside_code(text, found):
-    assert targets(text) == found
+    assert link_targets(text) == found
     assert replace(NODE, body=text).wikilinks == found
 
 
@@ -626,7 +616,7 @@ def test_a_link_label_is_made_safe():
 
 @given(names, strings)
 def test_a_link_is_found_again_whatever_its_label(path, label):
-    assert targets(f"see {wikilink(path, label.replace('`', ''))}") == (path,)
+    assert link_targets(f"see {wikilink(path, label.replace('`', ''))}") == (path,)
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,16 @@ import pytest
 from obsidian import relinked, saved
 from planted import NOW, graph_of, home_at, note, put
 
-from omg import curate, demo, nightly
-from omg.edit import Edit, Plan
-from omg.graph import Graph
-from omg.home import Home
-from omg.node import Source
-from omg.receipt import Receipt, commit
-from omg.vault import Vault
+from omg.curate.notes import rename_note
+from omg.demo import run_demo
+from omg.graph.graph import Graph
+from omg.journal import Receipt, commit_receipt
+from omg.node.fields import Source
+from omg.plan.drafts import Plan
+from omg.plan.edits import Edit
+from omg.vault.vault import Vault
+from omg.worker.home import Home
+from omg.worker.nights import one_night
 
 DAY = dt.date(2026, 4, 20)
 TEA = "nodes/preference/tea"
@@ -29,7 +32,7 @@ POT = "nodes/fact/pot"
 def demo_notes(tmp_path_factory: pytest.TempPathFactory) -> Vault:
     """The demo's vault, as OMG wrote it."""
     folder = tmp_path_factory.mktemp("demo")
-    demo.run(folder)
+    run_demo(folder)
     (written,) = (folder / "home" / "graphs").glob("*/written.jsonl")
     return Vault(folder / "vault", written)
 
@@ -75,7 +78,9 @@ def observe(graph: Graph, *edits: Edit) -> None:
         plan = Plan(graph, DAY)
         plan.apply_all(edits)
         stamp = str(len(list((graph.folder / "receipts").iterdir())))
-        commit(graph, Receipt(f"20260420T041000-{stamp}", "observation", "2026-04-20", tuple(plan.changes())))
+        commit_receipt(
+            graph, Receipt(f"20260420T041000-{stamp}", "observation", "2026-04-20", tuple(plan.changes()))
+        )
 
 
 # --- whose note it is
@@ -117,7 +122,7 @@ def test_after_a_night_an_older_homes_notes_have_properties_of_a_person_too(
     (graph.folder / "written.jsonl").write_text(old)
     data = saved(graph.vault.text(TEA), {"priority": "high"}).encode()
     assert not graph.vault.ours(data)
-    nightly.one(which, graph, None, False, lambda done, all: None)
+    one_night(which, graph, None, False, lambda done, all: None)
     assert graph.vault.ours(data) and graph.vault.theirs(data) == {"priority"}
 
 
@@ -177,9 +182,9 @@ def test_a_description_that_a_person_wrote_is_superseded_by_news_and_never_repla
 def test_what_a_person_set_survives_a_rename_and_a_night(which: Home, graph: Graph) -> None:
     save(graph, TEA, saved(graph.vault.text(TEA), {"priority": "high"}))
     which.refresh(graph)
-    done = curate.rename(graph, TEA, "green-tea", NOW)
+    done = rename_note(graph, TEA, "green-tea", NOW)
     assert "priority" in graph.vault.theirs(graph.vault.bytes(done.path) or b"")
-    nightly.one(which, graph, None, False, lambda done, all: None)
+    one_night(which, graph, None, False, lambda done, all: None)
     observe(graph, said("Ada drinks black tea.", target=done.path, priority="low"))
     assert graph.vault.read(done.path).priority == "high"
 
@@ -190,7 +195,7 @@ def test_an_edit_in_obsidian_between_plan_and_write_freezes_nothing(graph: Graph
         plan.apply(said("Ada drinks black tea."))
         changes = tuple(plan.changes())
         save(graph, TEA, saved(graph.vault.text(TEA), {"priority": "low"}))
-        commit(graph, Receipt("20260420T041000-1", "observation", "2026-04-20", changes))
+        commit_receipt(graph, Receipt("20260420T041000-1", "observation", "2026-04-20", changes))
     data = graph.vault.bytes(TEA) or b""
     assert "Ada drinks black tea." in data.decode() and b"priority: low" in data
     assert graph.vault.ours(data) and graph.vault.theirs(data) == {"priority"}

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from omg import people
-from omg.config import Config, load
-from omg.curate import forget, selection
+from omg.config.file import load_config
+from omg.config.sections import Config
+from omg.curate.notes import forget_selection, select_to_forget
+from omg.curate.people import join_accounts, move_identity
 from omg.errors import BadInput, NotFound, OmgError
-from omg.home import Home
+from omg.worker.home import Home
 
 ALICE, BOB = "agent:main:telegram:direct:111", "agent:main:discord:direct:222"
 PERSON = "agent:main:person:ada"
@@ -29,7 +30,7 @@ def opened(home: Path) -> Iterator[Open]:
     def open() -> Home:
         for one in homes:
             one.close()
-        homes.append(Home(load(home)))
+        homes.append(Home(load_config(home)))
         return homes[-1]
 
     yield open
@@ -58,7 +59,7 @@ def test_two_accounts_become_one_person_with_all_that_was_theirs(opened: Open) -
     say(home, ALICE, "I prefer short checklists.", "m1")
     say(home, BOB, "I prefer long walks.", "m2")
     say(home, BOB, "I prefer green tea.", "m3", observe=False)
-    assert people.join(home, "ada", ["telegram:111", "discord:222"]) == [(BOB, PERSON), (ALICE, PERSON)]
+    assert join_accounts(home, "ada", ["telegram:111", "discord:222"]) == [(BOB, PERSON), (ALICE, PERSON)]
     home = opened()
     assert [w.key for w in home.identities()] == [PERSON]
     graph = home.find(PERSON)
@@ -84,7 +85,7 @@ def test_notes_that_differ_stand_side_by_side_and_a_persons_words_stay_theirs(op
     vault.file(note).write_text(vault.text(note) + "\nBob's own words.\n")
     vault.file("index").write_text(vault.text("index") + "\nOn Bob's index.\n")
     home.refresh(home.find(BOB))
-    people.move(home, BOB, ALICE)
+    move_identity(home, BOB, ALICE)
     home = opened()
     found = texts(home, ALICE)
     assert len(found) == 2
@@ -103,12 +104,12 @@ def test_what_was_forgotten_under_either_key_stays_forgotten(opened: Open) -> No
     for session, id in ((ALICE, "m1"), (BOB, "m2")):
         say(home, session, "I prefer short checklists.", id)
         graph = home.find(session)
-        forget(
+        forget_selection(
             home,
             graph,
-            selection(graph, ids=[e.path for e in graph.index.entries() if "/preference/" in e.path]),
+            select_to_forget(graph, ids=[e.path for e in graph.index.entries() if "/preference/" in e.path]),
         )
-    people.join(home, "ada", ["telegram:111", "discord:222"])
+    join_accounts(home, "ada", ["telegram:111", "discord:222"])
     home = opened()
     for session, id in ((ALICE, "m1"), (BOB, "m2")):
         say(home, session, "I prefer short checklists.", id)
@@ -119,23 +120,23 @@ def test_a_move_to_a_key_without_a_graph_carries_the_folder(opened: Open) -> Non
     home = opened()
     say(home, ALICE, "I prefer short checklists.", "m1")
     new = "agent:main:direct:alice"
-    people.move(home, ALICE, new)
+    move_identity(home, ALICE, new)
     home = opened()
     assert [w.key for w in home.identities()] == [new]
     assert any("short checklists" in text for text in texts(home, new))
     assert home.find(new).index.seen(["m1"]) == {"m1"}
     with pytest.raises(NotFound):
-        people.move(home, ALICE, new)
+        move_identity(home, ALICE, new)
 
 
 def test_a_vault_outside_the_home_goes_with_its_key(opened: Open, tmp_path: Path) -> None:
-    from omg.config import set_vault
+    from omg.config.file import set_vault
 
     home = opened()
     set_vault(home.folder, ALICE, tmp_path / "notes")
     home = opened()
     say(home, ALICE, "I prefer short checklists.", "m1")
-    people.move(home, ALICE, BOB)
+    move_identity(home, ALICE, BOB)
     home = opened()
     assert home.config.vaults == {BOB: tmp_path / "notes"}
     assert any("short checklists" in text for text in texts(home, BOB))
@@ -146,11 +147,11 @@ def test_a_vault_outside_the_home_goes_with_its_key(opened: Open, tmp_path: Path
 )
 def test_what_is_no_account_is_refused(opened: Open, name: str, accounts: list[str]) -> None:
     with pytest.raises(BadInput):
-        people.join(opened(), name, accounts)
+        join_accounts(opened(), name, accounts)
 
 
 def test_links_written_in_another_form_are_left_to_their_owner(opened: Open, home: Path) -> None:
     (home / "omg.toml").write_text('[identity]\nlinks = { bob = ["telegram:9"] }\n')
     with pytest.raises(OmgError, match="by hand"):
-        people.join(opened(), "ada", ["telegram:111"])
-    assert isinstance(load(home), Config)
+        join_accounts(opened(), "ada", ["telegram:111"])
+    assert isinstance(load_config(home), Config)

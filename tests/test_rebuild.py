@@ -12,11 +12,14 @@ import pytest
 from lives import die_at
 from planted import MONDAY, Scripted, edit, graph_of, home_at, note, put
 
-from omg import curate, nightly, rebuild
-from omg.config import Config, Observation
+from omg import rebuild
+from omg.config.sections import Config, Observation
+from omg.curate.notes import new_note
 from omg.errors import NotFound
-from omg.home import Home
-from omg.observe import Observer
+from omg.observe.question import Observer
+from omg.rebuild import build_anew, finish_swap, move, persons_notes, swap_graphs
+from omg.worker.home import Home
+from omg.worker.nights import one_night
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MAIN = "agent:main:main"
@@ -42,7 +45,7 @@ def omg(home):
 
 
 def built(omg, graph):
-    return rebuild.build(graph, omg.observer("main"), omg.config, NOW)
+    return build_anew(graph, omg.observer("main"), omg.config.sections, NOW)
 
 
 def path_of(graph, word):
@@ -54,7 +57,7 @@ def test_rebuilding_with_the_same_observer_gives_the_same_notes(omg):
     before = {p: graph.vault.bytes(p) for p in graph.vault.paths() if p.startswith(("nodes/", "mocs/"))}
     made = built(omg, graph)
     assert (made.before, made.after) == (3, 3)
-    old = rebuild.swap(graph, NOW)
+    old = swap_graphs(graph, NOW)
     assert {
         p: graph.vault.bytes(p) for p in graph.vault.paths() if p.startswith(("nodes/", "mocs/"))
     } == before
@@ -64,14 +67,14 @@ def test_rebuilding_with_the_same_observer_gives_the_same_notes(omg):
 
 def test_a_persons_note_edit_and_deletion_outlive_it(omg):
     graph = omg.find(MAIN)
-    mine = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    mine = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
     touched, deleted = path_of(graph, "checklists"), path_of(graph, "peanuts")
     file = graph.vault.file(touched)
     file.write_text(file.read_text() + "\nand mine\n")
     graph.vault.file(deleted).unlink()
     omg.refresh(graph)
     built(omg, graph)
-    rebuild.swap(graph, NOW)
+    swap_graphs(graph, NOW)
     assert graph.vault.bytes(mine) is not None
     assert "and mine" in graph.vault.text(touched)
     assert graph.vault.bytes(deleted) is None
@@ -85,18 +88,18 @@ def test_a_read_only_note_counts_as_touched_and_stays_as_it_is_mode_and_all(omg)
     file.chmod(0o600)
     graph.vault.file(locked).chmod(0o444)
     before = {path: (graph.vault.bytes(path), graph.vault.mode(path)) for path in (locked, private)}
-    assert set(rebuild.theirs(graph)) >= {locked, private}
+    assert set(persons_notes(graph)) >= {locked, private}
     built(omg, graph)
     file.write_text(file.read_text() + "\nand more\n")  # it is brought once more
     before[private] = (file.read_bytes(), 0o600)
-    rebuild.swap(graph, NOW)
+    swap_graphs(graph, NOW)
     assert {path: (graph.vault.bytes(path), graph.vault.mode(path)) for path in before} == before
 
 
 def test_a_swap_cut_short_is_finished(omg, monkeypatch):
     graph = omg.find(MAIN)
     built(omg, graph)
-    moved, real = [], rebuild.move
+    moved, real = [], move
 
     def once(source, target):
         if moved:
@@ -106,16 +109,16 @@ def test_a_swap_cut_short_is_finished(omg, monkeypatch):
 
     monkeypatch.setattr(rebuild, "move", once)
     with pytest.raises(KeyboardInterrupt):
-        rebuild.swap(graph, NOW)
+        swap_graphs(graph, NOW)
     monkeypatch.undo()
     with graph.lock():
-        rebuild.finish(graph)
+        finish_swap(graph)
     assert path_of(graph, "Lisbon") in set(graph.vault.paths())
 
 
 def test_nothing_built_nothing_swapped(omg):
     with pytest.raises(NotFound, match="omg rebuild"):
-        rebuild.swap(omg.find(MAIN), NOW)
+        swap_graphs(omg.find(MAIN), NOW)
 
 
 def test_the_next_night_looks_back_again_on_weeks_whose_reflections_were_left_behind(home, monkeypatch):
@@ -129,12 +132,12 @@ def test_the_next_night_looks_back_again_on_weeks_whose_reflections_were_left_be
     monkeypatch.setattr(opened, "observer", lambda agent: Observer(Scripted(), "scripted", 32_000))
 
     def night():
-        nightly.one(opened, graph, None, False, lambda done, all: None)
+        one_night(opened, graph, None, False, lambda done, all: None)
         return graph.vault.bytes(week)
 
     assert night()
-    rebuild.build(graph, Observer(), opened.config, NOW)
-    rebuild.swap(graph, NOW)
+    build_anew(graph, Observer(), opened.config, NOW)
+    swap_graphs(graph, NOW)
     assert graph.vault.bytes(week) is None and graph.vault.read(f"nodes/episode/{MONDAY}").reflected_in
     assert night()
     graph.vault.file(week).unlink()  # but what a person deleted stays so
@@ -165,7 +168,7 @@ def swapping(home: Home, at: int | None, count: Path) -> int:
     if pid == 0:
         try:
             made = die_at(at or 0, also=("rmdir",))
-            rebuild.swap(home.find(MAIN), NOW)
+            swap_graphs(home.find(MAIN), NOW)
             count.write_text(str(made()))
         finally:
             os._exit(0)
@@ -178,7 +181,7 @@ def test_a_cut_anywhere_in_a_swap_across_file_systems_loses_no_note(home, elsewh
     with_graph = Home(config, clock=lambda: NOW)
     graph = with_graph.find()
     shutil.rmtree(graph.vault.root / ".obsidian")  # fewer files, fewer cuts
-    mine = curate.new(graph, "fact", "Router", "The router is in the attic.", NOW).path
+    mine = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
     graph.vault.file(mine).write_text(graph.vault.text(mine) + "\nand mine\n")
     with_graph.refresh(graph)
     built(with_graph, graph)

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omg.index import Index
-from omg.index import recall as recall_module
-from omg.index.terms import STOP, fold, terms
-from omg.node import Node, Source, render
-from omg.turn import Message, message_to_json
-from omg.vault import Vault
+from omg.index import scores
+from omg.index.index import Index
+from omg.index.terms import STOP, fold_text, terms_of
+from omg.message.stored import message_to_json
+from omg.message.turn import Message
+from omg.node.fields import Source
+from omg.node.note import Node, render_node
+from omg.vault.vault import Vault
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday
 DAY_MS = 86_400_000
@@ -37,7 +39,7 @@ def remember(tmp_path):
             )
             file = vault.root / f"{path}.md"
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(render(node), encoding="utf-8")
+            file.write_text(render_node(node), encoding="utf-8")
             os.utime(file, ns=(1, 1))
         index.sync(vault)
         return find
@@ -173,12 +175,16 @@ def test_stop_words_do_not_outweigh_what_is_asked(remember):
 
 @given(st.text(max_size=80))
 def test_folding_twice_is_folding_once(text):
-    assert fold(fold(text)).split() == fold(text).split()
+    assert fold_text(fold_text(text)).split() == fold_text(text).split()
 
 
 def test_a_resolved_date_leaves_no_words_that_say_nothing():
-    assert [t.shown for t in terms("the garden last week", ("last week",))] == ["garden"]
-    assert [t.shown for t in terms("the garden in May 2023", ("in May 2023",))] == ["garden", "May", "2023"]
+    assert [t.shown for t in terms_of("the garden last week", ("last week",))] == ["garden"]
+    assert [t.shown for t in terms_of("the garden in May 2023", ("in May 2023",))] == [
+        "garden",
+        "May",
+        "2023",
+    ]
     assert {"who", "what", "the"} <= STOP
 
 
@@ -399,7 +405,7 @@ def test_why_says_which_words_and_where(remember, tmp_path):
 
 
 def test_a_common_word_does_not_make_a_search_slow_nor_hide_the_rare_one(remember, monkeypatch):
-    monkeypatch.setattr(recall_module, "POSTINGS", 50)
+    monkeypatch.setattr(scores, "POSTINGS", 50)
     find = remember({**{f"n{n}": "alpha beta gamma" for n in range(100)}, "this": "alpha zebra"})
     assert find("alpha zebra beta gamma")[0] == "this"
     assert len(find("alpha beta", k=200)) > 50  # where all words are common, the rarest of them still counts

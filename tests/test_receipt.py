@@ -8,14 +8,16 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from omg import curate
-from omg.config import Config, Observation
-from omg.edit import Edit, Plan
+from omg.config.sections import Config, Observation
+from omg.curate.undo import take_back
 from omg.errors import NotFound
-from omg.graph import Tombstones
-from omg.home import Home
-from omg.node import Source, parse
-from omg.receipt import KEPT, KEPT_DAYS, Change, Rebase, Receipt, commit, replay
+from omg.graph.tombstones import Tombstones
+from omg.journal import KEPT_DAYS, RECEIPTS_KEPT, Change, Rebase, Receipt, commit_receipt, replay_open
+from omg.node.fields import Source
+from omg.node.note import parse_node
+from omg.plan.drafts import Plan
+from omg.plan.edits import Edit
+from omg.worker.home import Home
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 AT = "2026-03-01T12:00:00+00:00"
@@ -53,7 +55,7 @@ def write(graph, *edits, id="c1"):
     with graph.lock():
         plan = Plan(graph, date(2026, 3, 1))
         paths = [plan.apply(e) for e in edits]
-        commit(graph, Receipt(id, "observation", AT, tuple(plan.changes())))
+        commit_receipt(graph, Receipt(id, "observation", AT, tuple(plan.changes())))
     return paths
 
 
@@ -69,12 +71,12 @@ def test_replay_finishes_what_is_promised_and_doing_it_twice_changes_nothing(gra
     plan.apply(edit())
     receipt = Receipt("c1", "observation", AT, tuple(plan.changes()))
     (graph.folder / "receipts" / "c1.open.json").write_text(receipt.dumps())
-    assert replay(graph) == ["c1"]
+    assert replay_open(graph) == ["c1"]
     before = {p: graph.vault.bytes(p) for p in graph.vault.paths()}
     assert PATH in before
-    assert replay(graph) == []
+    assert replay_open(graph) == []
     (graph.folder / "receipts" / "c1.open.json").write_text(receipt.dumps())
-    replay(graph)
+    replay_open(graph)
     assert {p: graph.vault.bytes(p) for p in graph.vault.paths()} == before
 
 
@@ -83,7 +85,7 @@ def test_a_person_who_edits_between_receipt_and_write_keeps_their_words(graph):
     plan = Plan(graph, date(2026, 3, 2))
     plan.apply(edit(op="update", description="Prefers long lists.", target=PATH))
     person(graph, PATH, "Prefers short lists.", "Prefers *tidy* lists.")
-    commit(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
+    commit_receipt(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
     text = graph.vault.text(PATH)
     assert "Prefers *tidy* lists." in text
     assert "- 2026-03-02: Prefers long lists." in text
@@ -96,7 +98,7 @@ def test_a_file_a_person_made_in_our_place_is_kept_and_ours_goes_to_the_inbox(gr
     file = graph.vault.file(PATH)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("my own\n")
-    outcome = commit(graph, Receipt("c1", "observation", AT, tuple(plan.changes())))
+    outcome = commit_receipt(graph, Receipt("c1", "observation", AT, tuple(plan.changes())))
     assert file.read_text() == "my own\n"
     assert len(outcome.inbox) == 1
     assert "Prefers short lists." in graph.vault.text(outcome.inbox[0])
@@ -116,7 +118,7 @@ def test_a_note_deleted_while_a_receipt_was_open_stays_deleted(graph):
     plan = Plan(graph, date(2026, 3, 2))
     plan.apply(edit(op="update", description="Prefers long lists.", target=PATH))
     graph.vault.file(PATH).unlink()
-    outcome = commit(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
+    outcome = commit_receipt(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
     assert outcome.gone == [PATH]
     assert graph.vault.bytes(PATH) is None
 
@@ -131,7 +133,7 @@ def test_undo_restores_byte_for_byte(graph):
         id="c2",
     )
     assert {p: graph.vault.bytes(p) for p in graph.vault.paths()} != before
-    _, refused = curate.take_back(graph, "c2", NOW)
+    _, refused = take_back(graph, "c2", NOW)
     assert refused == []
     assert {p: graph.vault.bytes(p) for p in graph.vault.paths()} == before
 
@@ -139,7 +141,7 @@ def test_undo_restores_byte_for_byte(graph):
 def test_undo_refuses_what_was_edited_since_and_restores_the_rest(graph):
     write(graph, edit(), edit(title="Cat", type="fact", description="Has a cat."))
     person(graph, PATH, "short", "SHORT")
-    _, refused = curate.take_back(graph, "c1", NOW)
+    _, refused = take_back(graph, "c1", NOW)
     assert refused == [PATH]
     assert "SHORT" in graph.vault.text(PATH)
     assert graph.vault.bytes("nodes/fact/cat") is None
@@ -149,7 +151,7 @@ def test_undo_refuses_what_was_edited_since_and_restores_the_rest(graph):
 
 def test_an_unknown_cycle_is_named(graph):
     with pytest.raises(NotFound, match="nope"):
-        curate.take_back(graph, "nope", NOW)
+        take_back(graph, "nope", NOW)
 
 
 def test_text_around_a_generated_block_is_the_persons(graph):
@@ -181,8 +183,8 @@ def test_a_change_that_keys_can_express_is_made_on_a_persons_text(graph):
     before = graph.vault.text(PATH)
     change = Change(PATH, before, before + "x", Rebase(set={"status": "superseded"}))
     person(graph, PATH, "Prefers short lists.", "Prefers lists.  # mine")
-    commit(graph, Receipt("c2", "edit", AT, (change,)))
-    node = parse(graph.vault.text(PATH), PATH)
+    commit_receipt(graph, Receipt("c2", "edit", AT, (change,)))
+    node = parse_node(graph.vault.text(PATH), PATH)
     assert node.status == "superseded"
     assert "# mine" in graph.vault.text(PATH)
 
@@ -202,7 +204,7 @@ def test_an_empty_vault_is_no_deletion_of_everything(omg, graph):
     write(graph, edit())
     away = graph.vault.root.rename(graph.vault.root.with_name("away"))
     graph.vault.root.mkdir()  # where a drive is mounted, most days
-    again = Home(omg.config, clock=lambda: NOW)
+    again = Home(omg.config.sections, clock=lambda: NOW)
     with pytest.raises(NotFound, match="the vault is empty"):
         again.find("agent:main:main")
     assert list(graph.vault.root.iterdir()) == []
@@ -223,7 +225,7 @@ def test_a_change_that_says_nothing_new_leaves_a_file_saved_meanwhile_alone(grap
     plan.apply(edit(op="update", target=PATH, said="m2"))  # heard once more: one source more, and no word
     person(graph, PATH, "Prefers short lists.", "Prefers *tidy* lists.")
     saved = graph.vault.bytes(PATH)
-    outcome = commit(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
+    outcome = commit_receipt(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
     assert graph.vault.bytes(PATH) == saved
     assert (outcome.kept, outcome.inbox, inbox(graph)) == ([PATH], [], [])
 
@@ -236,7 +238,7 @@ def test_an_undo_cut_short_leaves_a_file_saved_since_alone(graph):
     (graph.folder / "receipts" / "u.open.json").write_text(Receipt("u", "undo", AT, (back,)).dumps())
     person(graph, PATH, "Prefers long lists.", "Prefers *tidy* lists.")
     saved = graph.vault.bytes(PATH)
-    replay(graph)
+    replay_open(graph)
     assert (graph.vault.bytes(PATH), inbox(graph)) == (saved, [])
 
 
@@ -246,7 +248,7 @@ def test_of_what_cannot_be_added_to_a_file_broken_meanwhile_only_the_news_is_put
     plan.apply(edit(op="update", description="Prefers long lists.", target=PATH))
     file = graph.vault.file(PATH)
     file.write_bytes(b"\xff my own")
-    outcome = commit(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
+    outcome = commit_receipt(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
     assert file.read_bytes() == b"\xff my own"
     assert outcome.inbox == inbox(graph)
     (note,) = outcome.inbox
@@ -262,7 +264,7 @@ def test_a_map_that_cannot_be_written_is_not_put_down(graph):
     plan.apply(edit(title="Cat", type="preference", description="Has a cat."))
     moc = graph.vault.file("mocs/moc-preferences")
     moc.write_bytes(b"\xff my own page <!-- omg:begin --> <!-- omg:end -->")
-    outcome = commit(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
+    outcome = commit_receipt(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
     assert moc.read_bytes().startswith(b"\xff my own page") and outcome.inbox == []
 
 
@@ -282,7 +284,7 @@ def test_a_thread_that_looks_while_another_reads_the_tombstones_sees_all_of_them
             lookers[0].join(0.2)
         return real(text)
 
-    monkeypatch.setattr("omg.graph.json.loads", slowly)
+    monkeypatch.setattr("omg.graph.graph.json.loads", slowly)
     assert graph.tombstones.messages(["m1"]) == {"m1"}
     lookers[0].join()
     assert seen == [{"m1", "m2"}]
@@ -309,7 +311,7 @@ def test_what_is_kept_for_an_undo_does_not_grow_with_the_maps(graph):
 def test_an_undo_leaves_no_line_on_any_map_for_a_note_that_was_written_long_before(graph):
     write(graph, edit(title="First", said="m1", loop="open"), id="c1")
     write(graph, edit(title="Second", description="Prefers long lists.", said="m2"), id="c2")
-    curate.take_back(graph, "c1", NOW)
+    take_back(graph, "c1", NOW)
     pages = [
         graph.vault.text(p) for p in graph.vault.paths() if p.startswith("mocs/") or p in ("index", "now")
     ]
@@ -319,7 +321,7 @@ def test_an_undo_leaves_no_line_on_any_map_for_a_note_that_was_written_long_befo
 
 def test_cycles_are_kept_for_a_month_and_the_last_of_them_for_ever(graph):
     folder, old = graph.folder / "receipts", time.time() - (KEPT_DAYS + 1) * 86_400
-    for n in range(KEPT + 10):
+    for n in range(RECEIPTS_KEPT + 10):
         file = folder / f"a{n:03d}.json"
         file.write_text(Receipt(file.stem, "observation", AT).dumps())
         os.utime(file, (old + n, old + n))
@@ -328,7 +330,7 @@ def test_cycles_are_kept_for_a_month_and_the_last_of_them_for_ever(graph):
     os.utime(undone, (old - 9, old - 9))
     write(graph, edit(), id="c1")
     left = sorted(f.stem for f in folder.glob("*.json"))
-    assert left == [undone.stem, *(f"a{n:03d}" for n in range(11, KEPT + 10)), "c1"]
-    curate.take_back(graph, "c1", NOW)  # the young are there
+    assert left == [undone.stem, *(f"a{n:03d}" for n in range(11, RECEIPTS_KEPT + 10)), "c1"]
+    take_back(graph, "c1", NOW)  # the young are there
     with pytest.raises(NotFound, match="30 days"):
-        curate.take_back(graph, "a000", NOW)
+        take_back(graph, "a000", NOW)

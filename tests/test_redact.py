@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg.turn.redact import redact
+from omg.message.redaction import redact
 
 ALNUM = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from planted import NOW, Scripted, graph_of, home_at, plant, snapshot
 
-from omg import curate
-from omg.observe import Observer
-from omg.receipt import history
-from omg.reflect import reflect, seen
+from omg.curate.undo import take_back
+from omg.journal import receipts_of
+from omg.observe.question import Observer
+from omg.reflect.run import reflect_graph
+from omg.reflect.seen import load_seen
 
 FATAL = ("replace", "rename", "unlink", "link", "fsync", "write")
 
@@ -43,7 +44,7 @@ def night(folder: Path) -> int:
     home = home_at(folder)
     graph, model = graph_of(home), Scripted()
     home.refresh(graph)
-    reflect(graph, Observer(model, "scripted", 128_000), home.config, NOW)
+    reflect_graph(graph, Observer(model, "scripted", 128_000), home.config, NOW)
     home.close()
     return len(model.history)
 
@@ -83,8 +84,8 @@ def outcome(folder: Path) -> tuple[dict[str, bytes], dict[str, object], int]:
     """The vault, what was seen, and how many cycles there were."""
     home = home_at(folder)
     graph = graph_of(home)
-    known = seen.load(graph)
-    cycles = [r for r in history(graph) if r.kind == "reflection"]
+    known = load_seen(graph)
+    cycles = [r for r in receipts_of(graph) if r.kind == "reflection"]
     assert not list(graph.folder.glob("receipts/*.open.json"))
     found = snapshot(graph), {"notes": known.notes, "periods": known.periods}, len(cycles)
     home.close()
@@ -139,8 +140,8 @@ def test_a_night_can_be_undone_after_it_was_killed_halfway(
     night(home)
     which = home_at(home)
     graph = graph_of(which)
-    (cycle,) = [r for r in history(graph) if r.kind == "reflection"]
-    curate.take_back(graph, cycle.id, NOW)
+    (cycle,) = [r for r in receipts_of(graph) if r.kind == "reflection"]
+    take_back(graph, cycle.id, NOW)
     found = {name: data for name, data in snapshot(graph).items() if name.startswith("nodes/")}
     which.close()
     old = home_at(before)

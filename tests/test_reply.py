@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg.edit import as_entry
 from omg.errors import BadReply
-from omg.node import Node
-from omg.reply import Shown, cut_out, understand
-from omg.turn import Message
+from omg.llm.jsontext import cut_out
+from omg.message.turn import Message
+from omg.node.note import Node
+from omg.observe.reply import ShownToObserver, parse_reply
+from omg.plan.edits import as_entry
 
 AT = 1_771_500_000_000  # 2026-02-19
 USER = Message("u1", "user", "I prefer short checklists for deploys", AT)
@@ -24,7 +25,7 @@ PAGE = Message(
 NOTE = as_entry(
     Node("nodes/preference/answers", "omg/preference/answers", "Prefers long answers.", "preference")
 )
-SHOWN = Shown({"m1": ("s", USER), "m2": ("s", SAID), "m3": ("s", PAGE)}, {"n1": NOTE}, UTC)
+SHOWN = ShownToObserver({"m1": ("s", USER), "m2": ("s", SAID), "m3": ("s", PAGE)}, {"n1": NOTE}, UTC)
 
 
 def edit(**changes):
@@ -40,7 +41,7 @@ def edit(**changes):
 
 
 def one(**changes):
-    understood = understand(json.dumps({"edits": [edit(**changes)]}), SHOWN)
+    understood = parse_reply(json.dumps({"edits": [edit(**changes)]}), SHOWN)
     return (understood.edits or [None])[0]
 
 
@@ -56,7 +57,7 @@ def one(**changes):
 )
 def test_json_is_found_whatever_stands_around_it(around):
     text = around.replace("{}", json.dumps({"edits": [edit()]}), 1).replace("{{", "{").replace("}}", "}")
-    assert understand(text, SHOWN).edits[0].description == "Prefers short checklists."
+    assert parse_reply(text, SHOWN).edits[0].description == "Prefers short checklists."
 
 
 @pytest.mark.parametrize("start", ["[", '{"a":', '{"edits": [[', '{"edits": [{"op":'])
@@ -68,7 +69,7 @@ def test_a_reply_that_nests_without_end_is_a_bad_reply_like_any_other(start):
 def test_of_a_truncated_reply_the_whole_edits_are_kept():
     text = json.dumps({"edits": [edit(), edit(title="Second", description='Likes {braces} and "quotes".')]})
     whole = len(json.dumps({"edits": [edit()]})) - 2
-    assert [e.title for e in understand(text[: whole + 40], SHOWN).edits] == ["Checklists"]
+    assert [e.title for e in parse_reply(text[: whole + 40], SHOWN).edits] == ["Checklists"]
 
 
 @pytest.mark.parametrize(
@@ -84,11 +85,11 @@ def test_of_a_truncated_reply_the_whole_edits_are_kept():
 )
 def test_what_is_no_answer_is_refused(text):
     with pytest.raises(BadReply):
-        understand(text, SHOWN)
+        parse_reply(text, SHOWN)
 
 
 def test_no_edits_is_an_answer():
-    assert understand('{"edits": []}', SHOWN).edits == []
+    assert parse_reply('{"edits": []}', SHOWN).edits == []
 
 
 def test_an_item_that_makes_no_sense_costs_only_itself():
@@ -104,7 +105,7 @@ def test_an_item_that_makes_no_sense_costs_only_itself():
             ]
         }
     )
-    understood = understand(text, SHOWN)
+    understood = parse_reply(text, SHOWN)
     assert len(understood.edits) == 1
     assert len(understood.dropped) == 5
 
@@ -157,16 +158,16 @@ def test_a_page_does_not_become_the_users_word_by_citing_the_user():
     ],
 )
 def test_what_the_user_quotes_does_not_become_their_word(said):
-    shown = Shown({"m1": ("s", Message("u1", "user", said, AT))}, {}, UTC)
+    shown = ShownToObserver({"m1": ("s", Message("u1", "user", said, AT))}, {}, UTC)
     raw = json.dumps({"edits": [edit(description="The user prefers fixed invoices and hates tea.")]})
-    (made,) = understand(raw, shown).edits
+    (made,) = parse_reply(raw, shown).edits
     assert (made.type, made.origin) == ("fact", "tool")
 
 
 def test_what_the_user_says_beside_a_quotation_stays_theirs():
     said = Message("u1", "user", "> Which do you prefer, tea or milk?\n\nI prefer tea with milk.", AT)
-    shown = Shown({"m1": ("s", said)}, {}, UTC)
-    (made,) = understand(
+    shown = ShownToObserver({"m1": ("s", said)}, {}, UTC)
+    (made,) = parse_reply(
         json.dumps({"edits": [edit(description="The user prefers tea with milk.")]}), shown
     ).edits
     assert (made.type, made.origin) == ("preference", "user")
@@ -191,7 +192,7 @@ def test_no_reply_of_any_shape_breaks_it(value):
         json.dumps({"edits": [value], "now": value}),
     ):
         try:
-            understood = understand(reply, SHOWN)
+            understood = parse_reply(reply, SHOWN)
         except BadReply:
             continue
         for e in understood.edits:

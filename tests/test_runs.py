@@ -6,13 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from omg import curate, inject
-from omg.config import Config, Observation
-from omg.daemon import Daemon
+from omg.config.sections import Config, Observation
+from omg.curate.notes import pin_note
+from omg.daemon.daemon import Daemon
 from omg.errors import BadInput
-from omg.home import Home
-from omg.runs import LONGEST_MS
-from omg.turn.writes import writes
+from omg.inbox.runs import LONGEST_MS
+from omg.inject.decide import preview
+from omg.message.writes import writes_of
+from omg.worker.home import Home
 
 MAIN = "agent:main:main"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -59,7 +60,7 @@ class Scene:
         return [(n.type, n.origin) for n in nodes if any(s.id.startswith("inbox:inbox/") for s in n.sources)]
 
     def system(self):
-        return inject.preview(self.graph, "hello", MAIN, self.home.clock(), self.home.config).system
+        return preview(self.graph, "hello", MAIN, self.home.clock(), self.home.config).system
 
 
 @pytest.fixture
@@ -179,7 +180,7 @@ def test_a_preference_that_a_person_left_in_the_inbox_stands_but_is_not_pinned(s
     assert "Window seats always" in scene.system()
     assert "## Pinned" not in scene.system()
     with pytest.raises(BadInput, match="move it below nodes/ first"):
-        curate.pin(scene.graph, "inbox/seats", NOW)
+        pin_note(scene.graph, "inbox/seats", NOW)
 
 
 def test_what_a_person_pinned_in_a_note_of_the_vault_is_pinned(scene):
@@ -199,7 +200,7 @@ def test_what_a_person_pinned_in_a_note_of_the_vault_is_pinned(scene):
     ],
 )
 def test_calls_that_make_no_sense_stop_nothing(entries):
-    assert all(w.end_ms >= w.begin_ms for w in writes(entries))
+    assert all(w.end_ms >= w.begin_ms for w in writes_of(entries))
 
 
 def test_a_prompt_that_is_built_begins_a_run_also_where_nothing_is_remembered(home, tmp_path):

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import omg
-from omg import identity
-from omg.importer import read_all
-from omg.turn import read_drop
+from omg.identity import identity_of_session
+from omg.importers.drops import read_all_drops
+from omg.message.drop import read_drop
 
 SAMPLE = Path(omg.__file__).parent / "sample"
 FILES = sorted(SAMPLE.glob("*.jsonl"))
@@ -14,7 +14,7 @@ RAW = "".join(path.read_text(encoding="utf-8") for path in FILES)
 
 
 def turns():
-    drops = read_all(FILES)
+    drops = read_all_drops(FILES)
     found = [read_drop(json.dumps(drop).encode()) for drop in drops]
     assert drops.reading.skipped == []
     return found
@@ -26,7 +26,7 @@ def messages():
 
 def test_it_spans_five_weeks_of_one_persons_main_session():
     found = turns()
-    assert {identity.of(t.session, channel=t.channel, sender=t.sender).key for t in found} == {
+    assert {identity_of_session(t.session, channel=t.channel, sender=t.sender).key for t in found} == {
         "agent:main:main"
     }
     assert len({t.session_id for t in found}) == len(FILES) == 8

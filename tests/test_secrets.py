@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 import pytest
 from corpora.messages import clean_lines, locomo, survivors, tellings
 
-from omg import doctor, turn
-from omg.config import Config
-from omg.home import Home
-from omg.turn import Call, Message, Turn
-from omg.turn.redact import redact, redact_arguments
+from omg.config.sections import Config
+from omg.message.redaction import redact, redact_arguments
+from omg.message.stored import turn_from_json
+from omg.message.turn import Call, Message, Turn
+from omg.openclaw.doctor.run import examine_home, mend_findings
+from omg.worker.home import Home
 
 KEY = "sk-proj-" + "Ab3dEf9hIj2kLm5nOp8qRs1tUv4wXy7z"
 
@@ -68,9 +69,9 @@ def test_the_doctor_takes_out_what_an_older_version_kept(tmp_path):
     note.write_text(f"---\ntype: fact\n---\n# Tea\n\nMy own words:  two blanks, and {KEY}.\n", "utf-8")
     home.refresh(graph)
 
-    found = [f for f in doctor.examine(home, None) if "older version" in f.what]
+    found = [f for f in examine_home(home, None) if "older version" in f.what]
     assert [f.what[:9] for f in found] == ["4 secrets"] and KEY not in repr(found)
-    assert doctor.mend(found)[0].startswith("mended")
+    assert mend_findings(found)[0].startswith("mended")
 
     assert note.read_text("utf-8") == (
         "---\ntype: fact\n---\n# Tea\n\nMy own words:  two blanks, and [redacted: OpenAI key].\n"
@@ -78,5 +79,5 @@ def test_the_doctor_takes_out_what_an_older_version_kept(tmp_path):
     assert not graph.vault.ours(note.read_bytes())
     for file in (f for f in graph.folder.rglob("*") if f.is_file()):
         assert KEY.encode() not in file.read_bytes(), file
-    assert turn.from_json(graph.pending()[0].file.read_text("utf-8")).messages[0].text.endswith("I like tea")
-    assert not [f for f in doctor.examine(home, None) if "older version" in f.what]
+    assert turn_from_json(graph.pending()[0].file.read_text("utf-8")).messages[0].text.endswith("I like tea")
+    assert not [f for f in examine_home(home, None) if "older version" in f.what]

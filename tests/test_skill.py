@@ -9,8 +9,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from omg.cli import app
-from omg.node import TYPES, Node, head, parse, render, slugify, targets
+from omg.cli.base import app
+from omg.node.fields import TYPES
+from omg.node.markdown import link_targets, slugify
+from omg.node.note import Node, head_of, parse_node, render_node
 
 SKILL = Path(__file__).parents[1] / "skills/observational-memory-graph"
 PAGES = sorted(SKILL.rglob("*.md"))
@@ -28,21 +30,23 @@ def name(file: Path) -> str:
 
 
 def read(file: Path) -> Node:
-    return parse(file.read_text("utf-8"), name(file).removesuffix(".md"))
+    return parse_node(file.read_text("utf-8"), name(file).removesuffix(".md"))
 
 
 def links(file: Path) -> set[str]:
-    return set(targets(file.read_text("utf-8")))
+    return set(link_targets(file.read_text("utf-8")))
 
 
 @pytest.mark.parametrize(("page", "example"), EXAMPLES)
 def test_every_example_is_a_node_in_our_own_format(page: Path, example: str) -> None:
-    node = parse(example, "nodes/example/example")
+    node = parse_node(example, "nodes/example/example")
     assert node.extra == {}
-    assert parse(render(node), node.path) == node
+    assert parse_node(render_node(node), node.path) == node
     if example.startswith("---"):
         written = re.findall(r"^(\w+):", example.split("---\n")[1], re.M)
-        assert written == [key for key in head(node) if key in written], "the properties are in another order"
+        assert written == [key for key in head_of(node) if key in written], (
+            "the properties are in another order"
+        )
         assert node.title == re.search(r"^# (.*)$", example, re.M)[1]  # type: ignore[index]
     if node.type in TYPES:
         assert re.fullmatch(rf"omg/{node.type}/[a-z0-9-]+", node.id)
@@ -54,7 +58,7 @@ def test_every_example_is_a_node_in_our_own_format(page: Path, example: str) -> 
 
 
 def test_there_are_examples_of_a_note_a_map_an_index_and_a_correction() -> None:
-    nodes = [parse(param.values[1], "x") for param in EXAMPLES]  # type: ignore[arg-type]
+    nodes = [parse_node(param.values[1], "x") for param in EXAMPLES]  # type: ignore[arg-type]
     assert {"moc", "index", "preference", "episode", "decision"} <= {node.type for node in nodes}
     assert any(node.supersedes for node in nodes)
     assert any("## History" in node.body for node in nodes)
@@ -62,7 +66,7 @@ def test_there_are_examples_of_a_note_a_map_an_index_and_a_correction() -> None:
 
 def test_examples_name_maps_that_the_vault_has() -> None:
     for param in EXAMPLES:
-        for link in parse(param.values[1], "x").links:  # type: ignore[arg-type]
+        for link in parse_node(param.values[1], "x").links:  # type: ignore[arg-type]
             assert (TEMPLATE / f"{link}.md").exists(), link
 
 

@@ -23,13 +23,17 @@ from corpora.stalls import shapes
 from worst import units
 
 import omg
-from omg import turn
-from omg.dates import spoken
-from omg.index import filing, terms
-from omg.node import markdown, parse
-from omg.offline import conversation, quoted
+from omg.dates.spoken import resolve_dates
+from omg.index.rows import plain_body, text_columns
+from omg.index.terms import terms_of
+from omg.message.drop import read_drop
+from omg.node.markdown import with_history_line
+from omg.node.note import parse_node
+from omg.offline import quoted
+from omg.offline.conversation import last_request
 from omg.offline.cues import language
-from omg.offline.phrases import LONGEST
+from omg.offline.quoted import own_words
+from omg.offline.sentences import LONGEST_SENTENCE
 
 HERE = Path(omg.__file__).parent
 FLOOR_S = 0.02  # below it nothing is measured; a square would show far above at these lengths
@@ -108,7 +112,7 @@ def expressions():
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern | tuple | list | dict):
                 walk(value, f"{module.__name__}.{name}", uses(source[Path(module.__file__)], name))
-    walk(sys.modules["omg.turn.redact"]._forms(), "omg.turn.redact._forms", {"search"})
+    walk(sys.modules["omg.message.redaction"]._forms(), "omg.message.redaction._forms", {"search"})
     asks = source[Path(quoted.__file__)]
     for name, value in language("quoted").patterns.items():
         how = re.findall(rf'patterns\["{name}"\]\.(match|search|finditer|sub)\b', asks)
@@ -157,7 +161,7 @@ def test_the_cues_of_a_sentence_are_quick_at_the_longest_sentence():
     english, slow = language("en"), []
     for pattern in (*english.patterns.values(), *(p for cue in english.cues for p in cue.patterns)):
         for head, unit in units(pattern, most=8):
-            text = (head + unit * LONGEST)[:LONGEST]
+            text = (head + unit * LONGEST_SENTENCE)[:LONGEST_SENTENCE]
             if (took := min(seconds(pattern.search, text) for _ in range(2))) > 0.05:
                 slow.append(f"{pattern.pattern[:80]}: {head!r} + {unit!r} * n: {took:.3f} s")
     assert not slow, "\n".join(slow)
@@ -180,23 +184,23 @@ def taken_in(text):
         {"entryId": "m1", "message": said},
         {"entryId": "m2", "message": {"role": "assistant", "content": [call]}},
     ]
-    turn.read_drop(json.dumps({"v": 1, "sessionKey": "agent:main:main", "entries": entries}).encode())
+    read_drop(json.dumps({"v": 1, "sessionKey": "agent:main:main", "entries": entries}).encode())
 
 
 def a_note(text):
-    node = parse(f"---\nid: omg/fact/a\ntype: fact\n---\n{text}", "nodes/fact/a")
+    node = parse_node(f"---\nid: omg/fact/a\ntype: fact\n---\n{text}", "nodes/fact/a")
     assert isinstance(node.title, str) and isinstance(node.wikilinks, tuple)
-    filing.plain(node.body, node.title)
-    markdown.with_history(text, "- a line")
+    plain_body(node.body, node.title)
+    with_history_line(text, "- a line")
 
 
 READERS = {
     "taken in": taken_in,
     "a note": a_note,
-    "a question": terms.terms,
-    "days spoken of": lambda text: spoken.resolve(text, date(2026, 3, 4)),
-    "whose words": quoted.own,
-    "what is asked": conversation.request,
+    "a question": terms_of,
+    "days spoken of": lambda text: resolve_dates(text, date(2026, 3, 4)),
+    "whose words": own_words,
+    "what is asked": last_request,
 }
 
 
@@ -221,8 +225,8 @@ def test_no_text_keeps_a_reader_longer_than_it_is_long(reader):
 
 def test_a_note_with_thousands_of_aliases_is_filed_at_once():
     head = "".join(f"- another name, number {n}\n" for n in range(5_000))
-    node = parse(f"---\nid: omg/fact/a\ntype: fact\naliases:\n{head}---\nNo heading.\n", "nodes/fact/a")
+    node = parse_node(f"---\nid: omg/fact/a\ntype: fact\naliases:\n{head}---\nNo heading.\n", "nodes/fact/a")
     start = time.process_time()
     with given_up_after(4):
-        filing.texts(node, UTC)
+        text_columns(node, UTC)
     assert time.process_time() - start < 2

@@ -15,9 +15,14 @@ import yaml
 from obsidiantools.api import Vault as Reader
 from planted import NOW, graph_of, home_at, note, put
 
-from omg import graphpage, maps, nightly
-from omg.node import TYPES, Node, Source, block, head, parse, render, targets, with_block
-from omg.vault import Vault
+from omg.node.fields import TYPES, Source
+from omg.node.maptable import STANDARD
+from omg.node.markdown import generated_block, link_targets, with_generated_block
+from omg.node.note import Node, head_of, parse_node, render_node
+from omg.page.build import COLOURS
+from omg.plan.pages import index_block, map_block, new_page, now_block
+from omg.vault.vault import Vault
+from omg.worker.nights import one_night
 
 BEGIN, END = "<!-- omg:begin -->", "<!-- omg:end -->"
 TEMPLATE = Path(__file__).parents[1] / "vault_template"
@@ -34,7 +39,7 @@ def name(file: Path) -> str:
 
 
 def read(file: Path) -> Node:
-    return parse(file.read_text("utf-8"), name(file).removesuffix(".md"))
+    return parse_node(file.read_text("utf-8"), name(file).removesuffix(".md"))
 
 
 def setting(file: str) -> Any:
@@ -54,7 +59,7 @@ def test_every_page_is_a_node_that_we_would_write_the_same(file: Path) -> None:
     assert node.id.startswith("omg/")
     assert node.description
     assert node.extra == {}
-    assert render(node) == file.read_text("utf-8")
+    assert render_node(node) == file.read_text("utf-8")
 
 
 def test_the_pages_are_those_of_the_design() -> None:
@@ -70,19 +75,19 @@ def test_the_pages_are_those_of_the_design() -> None:
 
 
 def test_a_generated_page_is_what_omg_makes_of_an_empty_memory() -> None:
-    made = {path: maps.page(path, maps.moc(path, [])) for path in maps.STANDARD}
-    made["index"] = maps.page("index", maps.index({}))
-    made["now"] = maps.page("now", maps.now({}, [], dt.date(2026, 2, 19)))
+    made = {path: new_page(path, map_block(path, [])) for path in STANDARD}
+    made["index"] = new_page("index", index_block({}))
+    made["now"] = new_page("now", now_block({}, [], dt.date(2026, 2, 19)))
     assert {name(f).removesuffix(".md"): f.read_text("utf-8") for f in GENERATED} == made
 
 
 @pytest.mark.parametrize("file", GENERATED, ids=name)
 def test_a_generated_page_takes_a_new_block_and_keeps_the_rest(file: Path) -> None:
     text = file.read_text("utf-8")
-    assert block(text)
-    changed = with_block(text, "- new")
-    assert block(changed) == "- new"
-    assert changed.replace("- new", block(text) or "") == text
+    assert generated_block(text)
+    changed = with_generated_block(text, "- new")
+    assert generated_block(changed) == "- new"
+    assert changed.replace("- new", generated_block(text) or "") == text
 
 
 @pytest.mark.parametrize("below", ROOTS)
@@ -90,7 +95,7 @@ def test_every_link_leads_to_a_file_wherever_the_vault_is_opened(below: str, tmp
     shutil.copytree(TEMPLATE, tmp_path / below, dirs_exist_ok=True)
     files = {f.relative_to(tmp_path).as_posix() for f in tmp_path.rglob("*") if f.is_file()}
     for file in [*PAGES, *FORMS]:
-        for target in {*targets(file.read_text("utf-8")), *read(file).links}:
+        for target in {*link_targets(file.read_text("utf-8")), *read(file).links}:
             # Obsidian's rule for a link with a folder in it: the one file whose path ends like that.
             wanted = target if target.endswith(".base") else f"{target}.md"
             found = [f for f in files if f == wanted or f.endswith(f"/{wanted}")]
@@ -110,7 +115,7 @@ def test_an_independent_reader_finds_no_dangling_link() -> None:
 @pytest.mark.parametrize("form", FORMS, ids=name)
 @pytest.mark.parametrize("title", ["Green tea", "Anna's 40th: the plan & more", "日本語", "yes"])
 def test_a_persons_own_note_from_a_form_is_a_valid_node(form: Path, title: str) -> None:
-    node = parse(filled(form, title), f"nodes/{form.stem}/{title}")
+    node = parse_node(filled(form, title), f"nodes/{form.stem}/{title}")
     assert node.type == ("episode" if form.stem == "open-loop" else form.stem)
     assert node.title == node.description == title
     assert node.created == node.updated == dt.date(2026, 2, 19)
@@ -118,7 +123,7 @@ def test_a_persons_own_note_from_a_form_is_a_valid_node(form: Path, title: str) 
     assert node.extra == {}
     assert all((TEMPLATE / f"{link}.md").exists() for link in node.links)
     assert node.loop == ("open" if form.stem == "open-loop" else None)
-    assert parse(render(node), node.path) == node
+    assert parse_node(render_node(node), node.path) == node
 
 
 def test_the_forms_themselves_are_no_notes() -> None:
@@ -134,7 +139,7 @@ def test_the_forms_are_on_no_map_in_no_count_and_no_candidates(home: Path) -> No
     form.write_text("---\ntype: fact\nlinks: ['[[mocs/moc-facts]]']\n---\nThe marmoset is in the form.\n")
     put(graph, [note("nodes/fact/pet", "The marmoset is in the kitchen.", dt.date(2026, 1, 5))])
     which.refresh(graph)
-    nightly.one(which, graph, None, False, lambda done, all: None)
+    one_night(which, graph, None, False, lambda done, all: None)
     pages = {path: graph.vault.text(path) for path in graph.vault.paths()}
     assert "[[nodes/fact/pet" in pages["mocs/moc-facts"] and "|Facts]] (1)" in pages["index"]
     assert not [path for path, text in pages.items() if "templates/" in text or "in the form" in text]
@@ -278,7 +283,7 @@ def test_a_plan_of_several_days_is_due_on_the_last_and_plans_without_a_day_come_
 def test_nested_properties_are_hidden_by_the_name_that_obsidian_gives_them() -> None:
     rules = (SETTINGS / "snippets" / "omg.css").read_text("utf-8")
     hidden = re.findall(r'\[data-property-key="([^"]+)" i\]', rules)
-    written = head(
+    written = head_of(
         Node("x", "x", "", "fact", scope="dm", identity="agent:main:main", sources=(Source("s", "m", 1),))
     )
     nested = {
@@ -307,7 +312,7 @@ def test_the_graph_has_the_colours_of_the_graph_page() -> None:
         group["query"]: f"#{group['color']['rgb']:06x}" for group in setting("graph.json")["colorGroups"]
     }
     for type in (*TYPES, "reflection"):
-        assert groups[f"[type:{type}]"] == graphpage.COLOURS[type]
+        assert groups[f"[type:{type}]"] == COLOURS[type]
     assert all(query.startswith("[") for query in groups)  # by property: a path differs from root to root
 
 

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omg.reflect.topics import Item, alike, nearest, normal, split, stem, words
+from omg.reflect.topics import (
+    TopicItem,
+    nearest_topic,
+    normalized,
+    split_topics,
+    statement_likeness,
+    stems_of,
+    topic_stem,
+)
 
 SUBJECTS = {
     "garden": ("tomatoes", "hedge", "soil", "watering"),
@@ -17,9 +25,9 @@ SUBJECTS = {
 }
 
 
-def items(count: int = 12) -> list[Item]:
+def items(count: int = 12) -> list[TopicItem]:
     return [
-        Item(
+        TopicItem(
             f"nodes/fact/{subject}-{n}",
             f"{subject.title()} {things[n % 4]}",
             f"The {subject} and its {things[n % 4]}, {things[(n + 1) % 4]} too, item {n}.",
@@ -32,14 +40,14 @@ def items(count: int = 12) -> list[Item]:
 
 
 def test_a_long_map_falls_into_its_subjects() -> None:
-    found = split(items(), 20)
+    found = split_topics(items(), 20)
     assert {t.name for t in found} == set(SUBJECTS)
     assert all(f"/{t.name}-" in path for t in found for path in t.paths)
 
 
 lists = st.lists(
     st.builds(
-        Item,
+        TopicItem,
         st.from_regex(r"nodes/fact/[a-z]{1,8}", fullmatch=True),
         st.text(max_size=20),
         st.lists(st.sampled_from("red green blue apple river stone lamp 7 日本語".split()), max_size=6).map(
@@ -56,12 +64,12 @@ lists = st.lists(
 @settings(deadline=None, max_examples=60)
 @given(lists, st.integers(4, 12), st.randoms())
 def test_a_split_is_the_same_in_any_order_and_puts_each_note_on_one_shelf(
-    given_items: list[Item], most: int, random: object
+    given_items: list[TopicItem], most: int, random: object
 ) -> None:
-    found = split(given_items, most, taken={"home", "red"})
+    found = split_topics(given_items, most, taken={"home", "red"})
     shuffled = list(given_items)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert split(shuffled, most, taken={"home", "red"}) == found
+    assert split_topics(shuffled, most, taken={"home", "red"}) == found
     paths = [p for t in found for p in t.paths]
     assert len(paths) == len(set(paths)) and set(paths) <= {i.path for i in given_items}
     names = [t.name for t in found]
@@ -72,7 +80,7 @@ def test_a_split_is_the_same_in_any_order_and_puts_each_note_on_one_shelf(
 
 def test_notes_with_nothing_in_common_are_shelved_by_their_time() -> None:
     alone = [
-        Item(
+        TopicItem(
             f"nodes/fact/{n}",
             "",
             f"{chr(97 + n % 26) * 5}{chr(97 + n // 26) * 5}",
@@ -80,18 +88,18 @@ def test_notes_with_nothing_in_common_are_shelved_by_their_time() -> None:
         )
         for n in range(60)
     ]
-    assert [t.name for t in split(alone, 20)] == ["2026-01", "2026-02", "2026-03"]
+    assert [t.name for t in split_topics(alone, 20)] == ["2026-01", "2026-02", "2026-03"]
 
 
 def test_a_note_joins_the_topic_it_clearly_belongs_to_and_no_other() -> None:
-    topics = {t.name: [i for i in items() if i.path in t.paths] for t in split(items(), 20)}
+    topics = {t.name: [i for i in items() if i.path in t.paths] for t in split_topics(items(), 20)}
     new = [
-        Item("a", "Hedge", "The hedge of the garden wants cutting.", frozenset({"#garden"})),
-        Item("b", "Passport", "The passport runs out in May."),
-        Item("c", "Both", "The garden and the boat.", frozenset({"#garden", "#boat"})),
+        TopicItem("a", "Hedge", "The hedge of the garden wants cutting.", frozenset({"#garden"})),
+        TopicItem("b", "Passport", "The passport runs out in May."),
+        TopicItem("c", "Both", "The garden and the boat.", frozenset({"#garden", "#boat"})),
     ]
-    assert nearest(new, topics) == {"a": "garden"}
-    assert nearest(new, {}) == {}
+    assert nearest_topic(new, topics) == {"a": "garden"}
+    assert nearest_topic(new, {}) == {}
 
 
 @pytest.mark.parametrize(
@@ -107,19 +115,19 @@ def test_a_note_joins_the_topic_it_clearly_belongs_to_and_no_other() -> None:
     ],
 )
 def test_alike_is_a_matter_of_words_numbers_and_no(a: str, b: str, same: bool) -> None:
-    assert (alike(a, b) >= 0.75) is same
-    assert alike(a, b) == alike(b, a)
+    assert (statement_likeness(a, b) >= 0.75) is same
+    assert statement_likeness(a, b) == statement_likeness(b, a)
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_likeness_is_a_share(a: str, b: str) -> None:
-    assert 0 <= alike(a, b) <= 1
-    assert normal(normal(a)) == normal(a)
-    assert all(words(a))
+    assert 0 <= statement_likeness(a, b) <= 1
+    assert normalized(normalized(a)) == normalized(a)
+    assert all(stems_of(a))
 
 
 def test_links_case_and_marks_make_no_difference_to_what_is_said() -> None:
-    assert normal("See [[nodes/x|The Plan]], now!") == normal("see the  plan now")
+    assert normalized("See [[nodes/x|The Plan]], now!") == normalized("see the  plan now")
 
 
 @pytest.mark.parametrize(
@@ -127,4 +135,4 @@ def test_links_case_and_marks_make_no_difference_to_what_is_said() -> None:
     [("gardens", "garden"), ("garden's", "garden"), ("berries", "berry"), ("bus", "bus"), ("glass", "glass")],
 )
 def test_plural_and_singular_are_one(word: str, root: str) -> None:
-    assert stem(word) == root
+    assert topic_stem(word) == root

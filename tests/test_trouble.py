@@ -13,16 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from omg import doctor, inject, tools
-from omg.config import Config, Llm, Observation
+from omg.config.sections import Config, Llm, Observation
 from omg.errors import Locked
-from omg.graph import Graph
-from omg.home import KEPT, Home
-from omg.index import Index
-from omg.index.recall import Rarity
-from omg.index.terms import terms
-from omg.llm import Question
-from omg.llm.ledger import Reply
+from omg.graph.graph import Graph
+from omg.index.index import Index
+from omg.index.scores import Rarity
+from omg.index.terms import terms_of
+from omg.inject.decide import preview, slice_for
+from omg.llm.ledger import ModelReply
+from omg.llm.question import ModelQuestion
+from omg.openclaw.doctor.graph import check_graph
+from omg.tools.codes import Codes
+from omg.tools.tools import call_tool
+from omg.worker.home import GRAPHS_KEPT, Home
+from omg.worker.status import home_status, status_text
 
 OWNER, PEER = "agent:main:main", "agent:main:telegram:direct:7"
 
@@ -40,11 +44,11 @@ class World:
         )
         self.home = Home(config, gateway=self.answer, clock=lambda: self.now)
 
-    def answer(self, question: Question) -> Reply:
+    def answer(self, question: ModelQuestion) -> ModelReply:
         self.asked.append("peer" if "peer" in question.user else "owner")
         edit = {"op": "create", "type": "fact", "title": f"Lamp {len(self.asked)}", "priority": "medium"}
         edit |= {"description": f"The lamp is green, said {len(self.asked)}.", "sources": ["m1"]}
-        return Reply(json.dumps({"edits": [edit]}), "scripted", 10, 10)
+        return ModelReply(json.dumps({"edits": [edit]}), "scripted", 10, 10)
 
     def say(self, session: str, text: str, name: str = "") -> Path:
         self.said += 1
@@ -129,7 +133,7 @@ def test_what_breaks_one_graph_is_told_and_waits_while_the_others_go_on(
     assert [p.name for p in world.graph().pending()] == pending
     failed = [e for e in events(world) if e["event"] == "observation_failed"]
     assert len(failed) == 1 and failed[0]["graph"] == OWNER
-    (mine,) = [g for g in tools.status(world.home)["graphs"] if g["identity"] == OWNER]
+    (mine,) = [g for g in home_status(world.home)["graphs"] if g["identity"] == OWNER]
     assert mine.get("error") or (mine["failures"] and mine["waiting_because"])
     world.now += timedelta(seconds=31)
     world.home.work()
@@ -157,12 +161,12 @@ def test_what_waited_is_observed_once_the_page_is_mended(world: World) -> None:
 def test_one_vault_out_of_reach_does_not_hide_the_others_from_status(world: World) -> None:
     no_vault(world)
     world.restart()
-    status = tools.status(world.home)
+    status = home_status(world.home)
     (mine,) = [g for g in status["graphs"] if g["identity"] == OWNER]
     (other,) = [g for g in status["graphs"] if g["identity"] == PEER]
     assert "the vault is gone" in mine["error"]
     assert other["notes"] == 1
-    text = tools.status_text(status)
+    text = status_text(status)
     assert "the vault is gone" in text and PEER in text
 
 
@@ -213,7 +217,7 @@ def test_a_prompt_is_answered_though_another_one_forgets_how_rare_words_are(tmp_
         index.filled()
         with contextlib.closing(sqlite3.connect(index.file)) as db, db:
             db.execute("update meta set value = ? where key = 'hits'", (notes,))
-    asked = terms("green lamps and paper boats")
+    asked = terms_of("green lamps and paper boats")
     with (
         contextlib.closing(sqlite3.connect(small.file)) as one,
         contextlib.closing(sqlite3.connect(large.file)) as two,
@@ -241,26 +245,26 @@ def descriptors() -> int:
 
 def test_however_many_people_write_only_a_few_graphs_stay_open(world: World) -> None:
     counts = []
-    for n in range(3 * KEPT):
+    for n in range(3 * GRAPHS_KEPT):
         world.say(f"agent:main:telegram:direct:{100 + n}", "I like tea.")
         world.home.take_in()
         counts.append(descriptors())
-    assert max(counts[2 * KEPT :]) <= max(counts[KEPT : 2 * KEPT]) + 2
-    assert len(world.home.kept()) == KEPT
+    assert max(counts[2 * GRAPHS_KEPT :]) <= max(counts[GRAPHS_KEPT : 2 * GRAPHS_KEPT]) + 2
+    assert len(world.home.kept()) == GRAPHS_KEPT
     world.home.work()
     assert descriptors() <= max(counts) + 2
-    assert all(g["windows"]["pending"]["turns"] == 0 for g in tools.status(world.home)["graphs"])
+    assert all(g["windows"]["pending"]["turns"] == 0 for g in home_status(world.home)["graphs"])
 
 
 def test_a_graph_in_use_stays_open_however_many_are_opened_after_it(world: World) -> None:
     graph = world.graph()
     graph.note(lambda state: setattr(state, "epoch", 99))
-    for n in range(2 * KEPT):
+    for n in range(2 * GRAPHS_KEPT):
         world.graph(f"agent:main:telegram:direct:{100 + n}")
     assert graph not in world.home.kept()
     assert world.graph() is graph
-    assert inject.preview(graph, "lamp?", OWNER, world.now, world.home.config).tokens
-    for n in range(2 * KEPT):
+    assert preview(graph, "lamp?", OWNER, world.now, world.home.config).tokens
+    for n in range(2 * GRAPHS_KEPT):
         world.graph(f"agent:main:telegram:direct:{100 + n}")
     del graph  # and what was noted of it is on disk once nobody has it any more
     assert world.graph().state().epoch == 99
@@ -288,7 +292,7 @@ def settled(world: World) -> Graph:
 
 
 def told(world: World) -> str:
-    return "\n".join(f.line() for f in doctor.check_graph(world.home, world.graph()))
+    return "\n".join(f.line() for f in check_graph(world.home, world.graph()))
 
 
 @pytest.mark.parametrize(
@@ -315,7 +319,7 @@ def test_a_state_of_a_wrong_shape_is_set_aside_and_told(world: World, damage: st
     if damage != '{"uses": {"a": 5}, "failures": "x"}':
         assert (graph.folder / "damaged" / "state.json").read_text() == damage
     assert "state.json" in told(world) and "set aside as" in told(world)
-    tools.status(world.home)
+    home_status(world.home)
 
 
 def test_a_damaged_tombstone_is_set_aside_and_the_others_hold(world: World) -> None:
@@ -371,14 +375,14 @@ def test_what_is_served_shows_nothing_that_is_not_written_yet(world: World) -> N
 def test_two_that_begin_the_events_anew_lose_none(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    from omg import events
+    from omg.worker.events import read_events, write_event
 
     home.mkdir(parents=True)
     (home / "events.jsonl").write_text("".join(f'{{"event": "old{n}"}}\n' for n in range(300_000)))
     now = datetime(2026, 3, 2, tzinfo=UTC)
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda n: events.tell(home, f"new{n}", now, {}), range(64)))
-    names = {e["event"] for e in events.told(home)}
+        list(pool.map(lambda n: write_event(home, f"new{n}", now, {}), range(64)))
+    names = {e["event"] for e in read_events(home)}
     assert {"old0", "old299999", *(f"new{n}" for n in range(64))} <= names
 
 
@@ -410,7 +414,7 @@ def test_a_message_of_no_possible_time_is_remembered_and_delays_nobody(world: Wo
         "userMessage": {"id": "u1", "text": "the lamp is red", "timestamp": json.loads(at)},
     }
     body = {"name": "omg_remember", "params": {"text": "The lamp is red."}, "context": context}
-    assert "Remembered as" in tools.tool(world.home, body, tools.Codes())["text"]
+    assert "Remembered as" in call_tool(world.home, body, Codes())["text"]
 
 
 @pytest.mark.parametrize(
@@ -423,6 +427,6 @@ def test_a_note_with_an_impossible_time_is_found_and_keeps_its_words(world: Worl
     (graph.vault.root / "nodes/fact/weird.md").write_text(text)
     world.home.refresh(graph)
     for query in ("boat", "what is on 31 December 9999?", "the boat in year 1"):
-        inject.slice_for(graph, query, OWNER, world.now, world.home.config)
+        slice_for(graph, query, OWNER, world.now, world.home.config)
     assert next(h.entry.path for h in graph.index.search("boat", now=world.now)) == "nodes/fact/weird"
     assert (graph.vault.root / "nodes/fact/weird.md").read_text() == text

@@ -23,10 +23,11 @@ from corpora import messages
 from test_daemon import OFFLINE, Running, drop, eventually
 
 from bench import load
-from omg import identity, inject
-from omg.config import Config, Observation
-from omg.home import Home
-from omg.turn.redact import redact
+from omg.config.sections import Config, Observation
+from omg.identity import identity_of_session
+from omg.inject.decide import hook_result
+from omg.message.redaction import redact
+from omg.worker.home import Home
 
 FULL = os.environ.get("OMG_TRUST") == "full"
 PEOPLE = 100 if FULL else 14
@@ -139,7 +140,7 @@ def test_of_many_people_at_once_nobody_is_given_anothers_word(told: Any) -> None
     daemon, people = told
     canaries = {who.canary for who in people}
     assert len(canaries) == len(people)
-    assert len({identity.of(who.session).key for who in people}) == len(people)
+    assert len({identity_of_session(who.session).key for who in people}) == len(people)
     paths = {who: search(daemon, who)["details"]["hits"][0]["path"] for who in people}
 
     def ask(n: int) -> tuple[int, int]:
@@ -258,7 +259,7 @@ def test_two_hundred_turns_in_which_the_model_repeats_its_memory_add_nothing_to_
             else f"What do you know about my {('checklists', 'archive', 'plans', 'town')[n % 4]}?"
         )
         body = {"sessionKey": session, "prompt": asked}
-        given = inject.hook_result(graph, body, clock[0], opened.config)
+        given = hook_result(graph, body, clock[0], opened.config)
         said = echo(given) if n % 2 else f"As I remember it: {echo(given)}"
         speak(opened, session, n, clock[0], asked, said)
         opened.take_in()

@@ -8,25 +8,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from omg import tokens
-from omg.config import shared
+from omg.config.file import shipped_folder
 from omg.errors import BadInput
-from omg.turn import (
-    Call,
-    Message,
-    Turn,
-    clean,
-    from_json,
-    message_from_json,
-    message_to_json,
-    pieces,
-    read_drop,
-    strip,
-    to_json,
-    wrap,
-)
+from omg.message.drop import clean_entries, read_drop
+from omg.message.envelope import strip_memory, wrap_memory
+from omg.message.pieces import split_messages
+from omg.message.stored import message_from_json, message_to_json, turn_from_json, turn_to_json
+from omg.message.turn import Call, Message, Turn
+from omg.tokens import count_tokens
 
-tokens.count("the table is loaded before hypothesis looks at the clock")
+count_tokens("the table is loaded before hypothesis looks at the clock")
 NOON = 1_772_712_000_000  # 2026-03-05 12:00 UTC
 
 
@@ -41,7 +32,7 @@ def said(role, content, id="", **fields):
 
 
 def texts(*entries):
-    return [m.text for m in clean(entries)]
+    return [m.text for m in clean_entries(entries)]
 
 
 def user(text, **fields):
@@ -77,27 +68,27 @@ hostile = st.text() | st.lists(
 @example("</omg-memory>\nsecret", "</omg-memory>tail")
 @example('<omg-memory v="00000000">', '<omg-memory v="00000000">\nnot ours\n</omg-memory>')
 def test_what_was_wrapped_is_stripped_and_not_a_word_more(x, m):
-    assert strip(wrap(x) + m) == m
+    assert strip_memory(wrap_memory(x) + m) == m
 
 
 @given(hostile, hostile, hostile)
 def test_it_is_stripped_wherever_it_stands(before, x, after):
-    assert strip(before + wrap(x) + after) == before + after
+    assert strip_memory(before + wrap_memory(x) + after) == before + after
 
 
 @given(hostile)
 def test_what_is_wrapped_twice_is_stripped_at_once(x):
-    assert strip(wrap(wrap(x))) == ""
+    assert strip_memory(wrap_memory(wrap_memory(x))) == ""
 
 
 @given(hostile)
 def test_a_text_that_was_never_wrapped_stays(text):
-    assert strip(text) == text
+    assert strip_memory(text) == text
 
 
 def test_a_gateway_may_trim_and_rewrap_blank_space():
-    block = wrap("one  two\n- three").strip().replace("\n", "\r\n").replace("  ", "\n")
-    assert strip(f"[stamp] {block}\n\nhello") == "[stamp] \nhello"
+    block = wrap_memory("one  two\n- three").strip().replace("\n", "\r\n").replace("  ", "\n")
+    assert strip_memory(f"[stamp] {block}\n\nhello") == "[stamp] \nhello"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +106,7 @@ def test_prose_about_the_sentinel_loses_nothing(text):
 
 
 def test_memory_does_not_observe_itself():
-    block = wrap("[[nodes/fact/cat|cat]] — The cat is called Cleo. password: hunter2")
+    block = wrap_memory("[[nodes/fact/cat|cat]] — The cat is called Cleo. password: hunter2")
     entries = [
         user(block + "feed the cat"),
         user(f"[Sat 2026-11-21 01:44 UTC] {block}\n\nfeed the dog"),
@@ -129,7 +120,7 @@ def use(name, arguments, text, tool=None):
     """What is kept of a call and of its result."""
     call = {"type": "toolCall", "id": "c1", "name": name, "arguments": arguments}
     result = said("toolResult", [{"type": "text", "text": text}], toolName=tool or name, toolCallId="c1")
-    asked, message = clean([said("assistant", [call]), result])
+    asked, message = clean_entries([said("assistant", [call]), result])
     return asked.calls[0].arguments, message.text
 
 
@@ -166,7 +157,7 @@ def test_what_is_said_to_memory_and_by_it_is_not_remembered_again(name, argument
 
 @pytest.mark.parametrize("page", ["SKILL.md", "notes/safety.md", "references/format.md", "mocs/moc-care.md"])
 def test_the_skills_own_pages_are_known_by_their_heads_however_they_were_read(page):
-    text = (shared("skills") / "observational-memory-graph" / page).read_text()
+    text = (shipped_folder("skills") / "observational-memory-graph" / page).read_text()
     assert use("exec", {"command": "cat $(find / -name '*.md' | head -1)"}, text)[1] == MANUAL
 
 
@@ -278,8 +269,8 @@ def test_a_turn_the_gateway_began_goes_whole(prompt, answer):
 
 def test_a_trigger_that_was_asked_for_keeps_its_answer():
     entries = [user("[OpenClaw heartbeat poll]", **INTERNAL), agent("Your alarm rings at 7.")]
-    assert [m.text for m in clean(entries, asked=("heartbeat",))] == ["Your alarm rings at 7."]
-    assert clean(entries, asked=("cron",)) == ()
+    assert [m.text for m in clean_entries(entries, asked=("heartbeat",))] == ["Your alarm rings at 7."]
+    assert clean_entries(entries, asked=("cron",)) == ()
 
 
 def test_our_command_and_its_answer_are_no_conversation():
@@ -312,7 +303,7 @@ def test_only_people_the_agent_and_its_tools_are_kept():
     entries = [
         said(role, "x") for role in ("system", "custom", "compactionSummary", "bashExecution", "developer")
     ]
-    assert clean(entries) == ()
+    assert clean_entries(entries) == ()
 
 
 def test_thoughts_and_empty_shells_are_nobodys_words():
@@ -355,7 +346,7 @@ def test_a_message_says_who_and_when_and_what_was_called():
         said("assistant", [{"type": "text", "text": "I look"}, call], "a1"),
         said("toolResult", '{"tool": …}', "r1", toolCallId="c1", toolName="tool_call", details=nested),
     ]
-    assert clean(entries) == (
+    assert clean_entries(entries) == (
         Message("u1", "user", "hi", NOON + 2, "Bob", "222", False, idempotency="k1"),
         Message("a1", "assistant", "I look", NOON + 2, calls=(Call("c1", "web_fetch", '{"u":1}'),)),
         Message("r1", "tool", "the page", NOON + 2, call_id="c1", tool="web_fetch"),
@@ -364,7 +355,7 @@ def test_a_message_says_who_and_when_and_what_was_called():
 
 def test_a_long_result_keeps_its_head_and_its_end_and_says_what_is_gone():
     text = "head" + "x" * 20_000 + "exit code 1"
-    (message,) = clean([said("toolResult", text, toolCallId="c", toolName="exec")])
+    (message,) = clean_entries([said("toolResult", text, toolCallId="c", toolName="exec")])
     assert message.text.startswith("headxxx")
     assert message.text.endswith("xxxexit code 1")
     assert "\n[… 16,015 characters cut]\n" in message.text
@@ -380,7 +371,7 @@ def test_secrets_are_redacted_in_texts_results_and_arguments_and_counted():
         "arguments": {"env": {"X_API_KEY": key}, "p": [key]},
     }
     result = said("toolResult", "x" * 3190 + f" {key} " + "y" * 9000, toolCallId="c", toolName="exec")
-    messages = clean(
+    messages = clean_entries(
         [user(f"my key: {key}"), said("assistant", [{"type": "text", "text": key}, call]), result]
     )
     assert [m.redacted for m in messages] == [1, 3, 1]
@@ -401,8 +392,8 @@ def test_a_message_that_comes_twice_is_taken_once(again):
 
 
 def test_the_same_words_at_another_time_are_another_message():
-    assert len(clean([user("ok", id="a"), user("ok", id="bb")])) == 2
-    assert len({m.key for m in clean([user("ok", id="a"), agent("ok", id="b")])}) == 2
+    assert len(clean_entries([user("ok", id="a"), user("ok", id="bb")])) == 2
+    assert len({m.key for m in clean_entries([user("ok", id="a"), agent("ok", id="b")])}) == 2
 
 
 # --- drops
@@ -482,8 +473,8 @@ values = st.recursive(
 def test_no_transcript_is_too_strange_to_read(entries):
     data = json.dumps({"v": 1, "sessionKey": "s", "entries": entries})
     turn = read_drop(data.encode())
-    assert from_json(to_json(turn)) == turn
-    to_json(turn).encode()  # what was read can be written
+    assert turn_from_json(turn_to_json(turn)) == turn
+    turn_to_json(turn).encode()  # what was read can be written
     for m in turn.messages:
         datetime.fromtimestamp(m.timestamp / 1000, UTC)
 
@@ -543,7 +534,7 @@ def whole(text):
 
 @given(conversations(), st.integers(60, 2000))
 def test_pieces_hold_every_word_in_order_within_the_budget(messages, budget):
-    cut = pieces(messages, budget)
+    cut = split_messages(messages, budget)
     assert all(sum(m.tokens for m in piece) <= budget for piece in cut)
     for m in messages:
         parts = [p for piece in cut for p in piece if p.id == m.id]
@@ -561,19 +552,19 @@ def test_a_call_stays_with_its_result_in_every_piece(messages, budget):
         if m.role != "tool":
             continue
         caller = callers[m.call_id]
-        for piece in pieces(messages, budget):
+        for piece in split_messages(messages, budget):
             if any(p.id == m.id for p in piece):
                 assert any(p.id == caller and any(c.id == m.call_id for c in p.calls) for p in piece)
 
 
 def test_what_fits_is_one_piece_as_it_was():
     messages = [Message("a", "user", "hi", NOON), Message("b", "assistant", "hello", NOON)]
-    assert pieces(messages, 100) == [tuple(messages)]
-    assert pieces([], 100) == []
+    assert split_messages(messages, 100) == [tuple(messages)]
+    assert split_messages([], 100) == []
 
 
 def test_parts_of_a_huge_message_say_which_they_are_and_keep_its_id():
-    (first,), *_, (last,) = pieces([Message("a", "user", "one two three. " * 1000, NOON)], 500)
+    (first,), *_, (last,) = split_messages([Message("a", "user", "one two three. " * 1000, NOON)], 500)
     assert first.id == last.id == "a"
     assert first.text.startswith("[part 1/9]\none two three.")
     assert last.text.startswith("[part 9/9]\n")
@@ -605,13 +596,13 @@ def test_a_line_of_the_archive_gives_the_message_back(message, session):
 @given(st.lists(stored).map(tuple))
 def test_a_pending_turn_is_read_as_it_was_written(messages):
     turn = Turn("agent:main:main", "s", "main", "turn", "", "", "", messages)
-    assert from_json(to_json(turn)) == turn
+    assert turn_from_json(turn_to_json(turn)) == turn
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"messages": 3}', '{"session": "x", "id": "y"}', "null"])
 def test_a_damaged_file_says_so(text):
     with pytest.raises(BadInput, match="stored turn"):
-        from_json(text)
+        turn_from_json(text)
     with pytest.raises(BadInput, match="archive"):
         message_from_json(text)
 

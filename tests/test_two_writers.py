@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from omg.config import Config, Observation
-from omg.doctor import check_graph
-from omg.home import Home
-from omg.node import block, with_block
+from omg.config.sections import Config, Observation
+from omg.node.markdown import generated_block, with_generated_block
+from omg.openclaw.doctor.graph import check_graph
+from omg.worker.home import Home
 
 MAIN = "agent:main:main"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -55,8 +55,10 @@ def kept(file: Path, saved: str, vault: Path) -> bool:
     keys of the head that are ours to set, and lines of history that were added, in a note. Else in the inbox, whole.
     """
     now = file.read_text(encoding="utf-8") if file.exists() else ""
-    if block(saved) is not None:
-        if block(now) is not None and with_block(now, "") == with_block(saved, ""):
+    if generated_block(saved) is not None:
+        if generated_block(now) is not None and with_generated_block(now, "") == with_generated_block(
+            saved, ""
+        ):
             return True
     else:
         lines = iter(now.splitlines())
@@ -82,7 +84,7 @@ def theirs(text: str) -> list[str]:
 def test_no_edit_is_lost_and_no_deleted_note_comes_back(home, tmp_path, seed):
     omg = Home(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW)
     say(omg, 0, "I like tea. I like jazz. I prefer rye bread.")
-    omg.work(force=True)
+    omg.worker.delegate(force=True)
     graph = omg.find(MAIN)
     diary = tmp_path / "diary.json"
     script = Path(__file__).with_name("person.py")
@@ -92,7 +94,7 @@ def test_no_edit_is_lost_and_no_deleted_note_comes_back(home, tmp_path, seed):
         while person.poll() is None:
             n += 1
             say(omg, n, SAYINGS[n % len(SAYINGS)].format(THINGS[n % len(THINGS)]))
-            omg.work(force=True)
+            omg.worker.delegate(force=True)
             omg.refresh(graph)
     assert person.returncode == 0
     time.sleep(2.1)  # what was replaced at the last moment settles

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from omg import curate, inject
-from omg.cli import app
-from omg.config import load
-from omg.home import Home
-from omg.node import parse
-from omg.traces import archived
+from omg.cli.base import app
+from omg.config.file import load_config
+from omg.curate.undo import closed_cycles
+from omg.forget.traces import archived_messages
+from omg.inject.decide import slice_for
+from omg.node.note import parse_node
+from omg.worker.home import Home
 
 FORMER = sorted((Path(__file__).parent / "former").glob("*.tar.xz"))
 OWNER, PEER = "agent:main:main", "agent:main:telegram:direct:77"
@@ -58,7 +59,7 @@ def notes(root: Path) -> dict[str, str]:
 
 def said(root: Path) -> set[str]:
     """The ids of all that was ever said, wherever it is."""
-    ids = {m.id for folder in root.glob("omg/graphs/*/archive") for _, m in archived(folder)}
+    ids = {m.id for folder in root.glob("omg/graphs/*/archive") for _, m in archived_messages(folder)}
     for file in root.glob("omg/graphs/*/pending/*.json"):
         ids |= {m["id"] for m in json.loads(file.read_text())["messages"]}
     for file in root.glob("omg/spool/*.json"):
@@ -96,7 +97,7 @@ def test_nothing_of_an_earlier_release_is_lost_by_its_first_day(former):
         assert words in text
     for path, was in before.items():
         if path.endswith(".md") and "/nodes/" in path:
-            old, new = parse(was, path), parse(after[path], path)
+            old, new = parse_node(was, path), parse_node(after[path], path)
             assert (old.id, old.sources, old.extra) == (new.id, new.sources[: len(old.sources)], new.extra)
             assert old.description in after[path]
     assert tombs <= tombstones(former)
@@ -123,43 +124,43 @@ def test_what_an_earlier_release_left_half_done_is_finished(former):
 def test_what_was_of_use_before_an_upgrade_still_counts(former):
     before = used(former)
     assert before["omg/fact/sister-maya-lives-in-lisbon"] == 1
-    home = Home(load())
-    inject.slice_for(home.find(OWNER), "Postgres", OWNER, datetime.now(UTC), home.config)
+    home = Home(load_config())
+    slice_for(home.find(OWNER), "Postgres", OWNER, datetime.now(UTC), home.config)
     home.close()
     assert used(former).items() >= before.items()
 
 
 def used(root: Path) -> dict[str, int]:
-    home = Home(load())
+    home = Home(load_config())
     found = dict(home.find(OWNER).uses.times())
     home.close()
     return found
 
 
 def test_a_session_goes_on_with_the_memory_it_was_served(former):
-    home = Home(load())
+    home = Home(load_config())
     graph = home.find(OWNER)
     own = graph.state().sessions[OWNER]
     assert own.system.startswith("<omg-memory") and own.task
-    given = inject.slice_for(graph, "Where does Maya live?", OWNER, datetime.now(UTC), home.config)
+    given = slice_for(graph, "Where does Maya live?", OWNER, datetime.now(UTC), home.config)
     assert "tea-over-coffee" in given.system
     assert "maya" in given.system + given.prompt
     home.close()
 
 
 def test_an_earlier_release_s_cycles_are_listed_and_undone(former):
-    home = Home(load())
+    home = Home(load_config())
     graph = home.find(OWNER)
-    listed = curate.cycles(graph)
+    listed = closed_cycles(graph)
     kinds = {receipt.kind for receipt in listed}
     assert {"observation", "edit", "undo", "reflection"} <= kinds
     pinned = next(r for r in listed if any("pinned" in line for line in r.summary))
     home.close()
     assert "undone" in omg("undo", pinned.id).output
-    home = Home(load())
+    home = Home(load_config())
     graph = home.find(OWNER)
     assert not graph.vault.read("nodes/preference/tea-over-coffee").pinned
-    first = next(r for r in curate.cycles(graph) if r.kind == "observation" and "postgres" in str(r.summary))
+    first = next(r for r in closed_cycles(graph) if r.kind == "observation" and "postgres" in str(r.summary))
     home.close()
     CliRunner().invoke(app, ["undo", first.id])  # which says that the note they edited stays
     text = "\n".join(file.read_text() for file in former.glob("workspace/memory/omg/mocs/*.md"))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omg.errors import BadNode, NotFound, OutsideVault, Stale
-from omg.vault import Vault
+from omg.vault.vault import Vault
 
 CAT = "nodes/fact/cat"
 OLD, NEW, THEIRS = b"The cat is called Cleo.\n", b"The cat is called Cloe.\n", b"The cat is called Chloe!\n"
@@ -457,7 +457,7 @@ def test_a_process_killed_while_writing_leaves_the_old_bytes_or_the_new(vault, t
 import sys
 import threading
 from pathlib import Path
-from omg.vault import Vault
+from omg.vault.vault import Vault
 vault = Vault(Path(sys.argv[1]), Path(sys.argv[2]))
 print("go", flush=True)
 while True:

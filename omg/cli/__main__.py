@@ -1,3 +1,3 @@
-from . import main
+from .app import main
 
 main()

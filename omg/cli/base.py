@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .. import config as configuration
+from ..config.file import load_config
 from ..errors import BadInput
 
 if TYPE_CHECKING:
-    from ..home import Home
+    from ..worker.home import Home
+
 
 app = typer.Typer(
     name="omg",
@@ -33,8 +34,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON value for scripts.")]
-Who = Annotated[
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON value for scripts.")]
+
+IdentityOption = Annotated[
     str | None,
     typer.Option(
         "--identity", "-i", help="Whose graph, as `omg identity list` shows it. Default: the owner's."
@@ -43,28 +45,28 @@ Who = Annotated[
 
 
 @contextmanager
-def opened(*, vectors: bool = True) -> Iterator[Home]:
+def opened_home(*, vectors: bool = True) -> Iterator[Home]:
     """The home that the environment names, closed afterwards."""
-    from .. import embed
-    from ..home import Home
+    from ..embed import load_embedder
+    from ..worker.home import Home
 
-    config = configuration.load()
-    home = Home(config, embed=embed.load(config.embedding.model) if vectors else None)
+    config = load_config()
+    home = Home(config, embed=load_embedder(config.embedding.model) if vectors else None)
     try:
         yield home
     finally:
         home.close()
 
 
-def say(value: Any, as_json: bool, text: str) -> None:
-    print(json.dumps(value, ensure_ascii=False, default=plain) if as_json else text)
+def print_value(value: Any, as_json: bool, text: str) -> None:
+    print(json.dumps(value, ensure_ascii=False, default=json_value) if as_json else text)
 
 
-def counted(n: int, name: str) -> str:
+def counted_name(n: int, name: str) -> str:
     return f"{n} {name}{'' if n == 1 else 's'}"
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """What json cannot say by itself."""
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
@@ -78,7 +80,7 @@ def plain(value: Any) -> Any:
 
 
 @contextmanager
-def bar(title: str, total: int) -> Iterator[Any]:
+def progress_bar(title: str, total: int) -> Iterator[Any]:
     """A progress bar on stderr, gone when done; silent where stderr is no terminal. Yields `advance(n)`."""
     from rich.console import Console
     from rich.progress import Progress
@@ -109,7 +111,7 @@ def following(waiting: Callable[[], int], advance: Callable[[int], None]) -> Ite
         done.set()
 
 
-def at(text: str | None, what: str, zone: tzinfo = UTC) -> datetime | None:
+def time_argument(text: str | None, what: str, zone: tzinfo = UTC) -> datetime | None:
     """An ISO day or time of the command line, in *zone* if it names none."""
     if text is None:
         return None

@@ -10,23 +10,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import BadInput, NotFound
-from .base import Json, Who, app, at, bar, counted, opened, say
+from .base import (
+    IdentityOption,
+    JsonFlag,
+    app,
+    counted_name,
+    opened_home,
+    print_value,
+    progress_bar,
+    time_argument,
+)
 
 if TYPE_CHECKING:
-    from ..curate import Done
-    from ..forget import Selection
-    from ..home import Home
-
-Note = Annotated[str, typer.Argument(help="A note: its path, id, alias or file name.")]
+    from ..curate.notes import CurationResult
+    from ..forget.selection import Selection
+    from ..worker.home import Home
 
 
-def tell(done: Done, text: str, as_json: bool) -> None:
+NoteArgument = Annotated[str, typer.Argument(help="A note: its path, id, alias or file name.")]
+
+
+def print_done(done: CurationResult, text: str, as_json: bool) -> None:
     """What was done, and how it is undone."""
     undo = f"  (omg undo {done.cycle.rpartition('-')[2]})" if done.cycle else " already; nothing was changed"
-    say({"path": done.path, "cycle": done.cycle}, as_json, text + undo)
+    print_value({"path": done.path, "cycle": done.cycle}, as_json, text + undo)
 
 
-def save(file: Path, text: str) -> None:
+def save_private(file: Path, text: str) -> None:
     """For its owner's eyes; a file that is there keeps the permissions it was given."""
     try:
         with os.fdopen(
@@ -37,94 +47,100 @@ def save(file: Path, text: str) -> None:
         raise BadInput(f"{file} cannot be written ({e.strerror}); name another file") from e
 
 
-@app.command()
-def new(
+@app.command("new")
+def new_command(
     type: Annotated[str, typer.Argument(help="identity, preference, project, decision, fact or episode.")],
     title: Annotated[str, typer.Argument(help="A short name for the note.")],
     text: Annotated[str, typer.Option("--text", "-t", help="What it says; '-' reads standard input.")] = "",
-    identity: Who = None,
-    as_json: Json = False,
+    identity: IdentityOption = None,
+    as_json: JsonFlag = False,
 ) -> None:
     """Write a note of your own."""
-    from .. import curate
+    from ..curate.notes import new_note
 
-    with opened(vectors=False) as home:
+    with opened_home(vectors=False) as home:
         said = sys.stdin.read() if text == "-" else text
-        done = curate.new(home.find(identity), type, title, said, home.clock())
-        tell(done, f"wrote {done.path}" if done.cycle else f"{done.path} says that", as_json)
+        done = new_note(home.find(identity), type, title, said, home.clock())
+        print_done(done, f"wrote {done.path}" if done.cycle else f"{done.path} says that", as_json)
 
 
-@app.command()
-def pin(
-    id: Note,
+@app.command("pin")
+def pin_command(
+    id: NoteArgument,
     off: Annotated[bool, typer.Option("--off", help="Unpin.")] = False,
-    identity: Who = None,
-    as_json: Json = False,
+    identity: IdentityOption = None,
+    as_json: JsonFlag = False,
 ) -> None:
     """Put a note into every prompt, or with --off no longer."""
-    from .. import curate
+    from ..curate.notes import find_note, pin_note
 
-    with opened(vectors=False) as home:
+    with opened_home(vectors=False) as home:
         graph = home.find(identity)
-        done = curate.pin(graph, curate.found(graph, id), home.clock(), pinned=not off)
-        tell(done, f"{done.path} is {'not ' if off else ''}pinned", as_json)
+        done = pin_note(graph, find_note(graph, id), home.clock(), pinned=not off)
+        print_done(done, f"{done.path} is {'not ' if off else ''}pinned", as_json)
 
 
-@app.command()
-def link(id: Note, to: Note, identity: Who = None, as_json: Json = False) -> None:
+@app.command("link")
+def link_command(
+    id: NoteArgument, to: NoteArgument, identity: IdentityOption = None, as_json: JsonFlag = False
+) -> None:
     """Relate one note to another."""
-    from .. import curate
+    from ..curate.notes import find_note, link_notes
 
-    with opened(vectors=False) as home:
+    with opened_home(vectors=False) as home:
         graph = home.find(identity)
-        there = curate.found(graph, to)
-        done = curate.link(graph, curate.found(graph, id), there, home.clock())
-        tell(done, f"{done.path} links to {there}", as_json)
+        there = find_note(graph, to)
+        done = link_notes(graph, find_note(graph, id), there, home.clock())
+        print_done(done, f"{done.path} links to {there}", as_json)
 
 
-@app.command()
-def merge(keep: Note, gone: Note, identity: Who = None, as_json: Json = False) -> None:
+@app.command("merge")
+def merge_command(
+    keep: NoteArgument, gone: NoteArgument, identity: IdentityOption = None, as_json: JsonFlag = False
+) -> None:
     """Let the first note take over the second, which stays on disk as superseded."""
-    from .. import curate
+    from ..curate.notes import find_note, merge_into
 
-    with opened(vectors=False) as home:
+    with opened_home(vectors=False) as home:
         graph = home.find(identity)
-        other = curate.found(graph, gone)
-        done = curate.merge(graph, curate.found(graph, keep), other, home.clock())
-        tell(done, f"{done.path} has taken over {other}", as_json)
+        other = find_note(graph, gone)
+        done = merge_into(graph, find_note(graph, keep), other, home.clock())
+        print_done(done, f"{done.path} has taken over {other}", as_json)
 
 
-@app.command()
-def rename(
-    id: Note,
+@app.command("rename")
+def rename_command(
+    id: NoteArgument,
     name: Annotated[str, typer.Argument(help="New file name, or a path below the vault.")],
-    identity: Who = None,
-    as_json: Json = False,
+    identity: IdentityOption = None,
+    as_json: JsonFlag = False,
 ) -> None:
     """Move a note; every link to it follows, and its id stays."""
-    from .. import curate
+    from ..curate.notes import find_note, rename_note
 
-    with opened(vectors=False) as home:
+    with opened_home(vectors=False) as home:
         graph = home.find(identity)
-        path = curate.found(graph, id)
-        done = curate.rename(graph, path, name, home.clock())
-        tell(done, f"{path} is now {done.path}" if done.cycle else f"{path} has that name", as_json)
+        path = find_note(graph, id)
+        done = rename_note(graph, path, name, home.clock())
+        print_done(done, f"{path} is now {done.path}" if done.cycle else f"{path} has that name", as_json)
 
 
-@app.command()
-def supersede(old: Note, successor: Note, identity: Who = None, as_json: Json = False) -> None:
+@app.command("supersede")
+def supersede_command(
+    old: NoteArgument, successor: NoteArgument, identity: IdentityOption = None, as_json: JsonFlag = False
+) -> None:
     """Say that the second note replaces the first."""
-    from .. import curate
+    from ..curate.notes import find_note, supersede_by
 
-    with opened(vectors=False) as home:
+    with opened_home(vectors=False) as home:
         graph = home.find(identity)
-        newer = curate.found(graph, successor)
-        done = curate.supersede(graph, curate.found(graph, old), newer, home.clock())
-        tell(done, f"{done.path} is replaced by {newer}", as_json)
+        newer = find_note(graph, successor)
+        done = supersede_by(graph, find_note(graph, old), newer, home.clock())
+        print_done(done, f"{done.path} is replaced by {newer}", as_json)
 
 
-@app.command()
-def forget(
+@app.command("forget")
+def forget_command(
     ids: Annotated[list[str] | None, typer.Argument(help="Notes.")] = None,
     session: Annotated[str | None, typer.Option(help="Everything said in this session.")] = None,
     before: Annotated[
@@ -134,19 +150,19 @@ def forget(
     yes: Annotated[
         bool, typer.Option("--yes", help="Do it; without it the command only says what would go.")
     ] = False,
-    identity: Who = None,
-    as_json: Json = False,
+    identity: IdentityOption = None,
+    as_json: JsonFlag = False,
 ) -> None:
     """Forget notes and the messages they came from, for good. Says first what would go."""
-    from .. import curate
+    from ..curate.notes import forget_selection, is_untouched, select_to_forget
 
     if not ids and session is None and before is None and not matching:
         raise BadInput("forget what? name notes, or give --session, --before or --matching")
-    with opened(vectors=False) as home:
+    with opened_home(vectors=False) as home:
         home.take_in()
         graph = home.find(identity)
-        start = at(before, "--before", home.zone)
-        what = curate.selection(
+        start = time_argument(before, "--before", home.zone)
+        what = select_to_forget(
             graph,
             ids=ids or [],
             session=session,
@@ -157,24 +173,26 @@ def forget(
             for path in what.left:
                 print(f"omg: {path} has it, in what you wrote there yourself", file=sys.stderr)
             raise NotFound("nothing of that is remembered; nothing was changed")
-        edited = {p for p in what.paths if not curate.untouched(graph, p)}
+        edited = {p for p in what.paths if not is_untouched(graph, p)}
         if yes:
-            curate.forget(home, graph, what)
+            forget_selection(home, graph, what)
         shown = ("paths", "messages", "again", "linking", "left")
-        say(
+        print_value(
             {"done": yes, **{name: getattr(what, name) for name in shown}},
             as_json,
-            forgetting(what, edited, yes),
+            forget_text(what, edited, yes),
         )
 
 
-def forgetting(what: Selection, edited: set[str], done: bool) -> str:
+def forget_text(what: Selection, edited: set[str], done: bool) -> str:
     """What goes, or has gone, for a person to read."""
     lines = ["forgotten:" if done else "would be forgotten:"]
     lines += [f"  {path}{'  (with what you wrote in it)' if path in edited else ''}" for path in what.paths]
-    lines.append(f"  {counted(len(what.messages), 'message')}")
+    lines.append(f"  {counted_name(len(what.messages), 'message')}")
     if what.again:
-        lines.append(f"{counted(len(what.again), 'other message')} of these notes stay, to be observed anew")
+        lines.append(
+            f"{counted_name(len(what.again), 'other message')} of these notes stay, to be observed anew"
+        )
     if what.linking:
         lines.append("without their links to it: " + ", ".join(what.linking))
     lines += [f"{path} has it too, in what you wrote there: mend it yourself" for path in what.left]
@@ -184,45 +202,46 @@ def forgetting(what: Selection, edited: set[str], done: bool) -> str:
     return "\n".join(lines)
 
 
-@app.command()
-def undo(
+@app.command("undo")
+def undo_command(
     cycle: Annotated[
         str | None,
         typer.Argument(help="As `omg history` shows it; its end is enough. Default: your own last change."),
     ] = None,
-    identity: Who = None,
-    as_json: Json = False,
+    identity: IdentityOption = None,
+    as_json: JsonFlag = False,
 ) -> None:
     """Take back what one cycle changed; notes edited since are left as they are."""
-    from .. import curate
+    from ..curate.undo import take_back, undoable
 
-    with opened(vectors=False) as home:
+    with opened_home(vectors=False) as home:
         graph = home.find(identity)
-        taken = curate.undoable(graph, cycle)
-        outcome, refused = curate.take_back(graph, taken.id, home.clock())
+        taken = undoable(graph, cycle)
+        outcome, refused = take_back(graph, taken.id, home.clock())
         for path in refused:
             print(f"omg: {path} was edited since and stays as it is", file=sys.stderr)
         back = outcome.written + outcome.kept
         lines = [f"undone: {'; '.join(taken.summary) or taken.id}", *(f"  {p}" for p in back)]
-        say({"cycle": taken.id, "restored": back, "refused": refused}, as_json, "\n".join(lines))
+        print_value({"cycle": taken.id, "restored": back, "refused": refused}, as_json, "\n".join(lines))
         if refused:
             raise typer.Exit(1)
 
 
-@app.command()
-def history(
+@app.command("history")
+def history_command(
     id: Annotated[str | None, typer.Argument(help="Only cycles that changed this note.")] = None,
     n: Annotated[int, typer.Option("-n", help="How many.")] = 20,
-    identity: Who = None,
-    as_json: Json = False,
+    identity: IdentityOption = None,
+    as_json: JsonFlag = False,
 ) -> None:
     """What was written in the last 30 days, and the last 50 cycles: when, and in which cycle."""
-    from .. import curate
+    from ..curate.notes import find_note
+    from ..curate.undo import closed_cycles
 
-    with opened(vectors=False) as home:
+    with opened_home(vectors=False) as home:
         graph = home.find(identity)
-        cycles = curate.cycles(graph, curate.found(graph, id) if id else None)[:n]
-        say(
+        cycles = closed_cycles(graph, find_note(graph, id) if id else None)[:n]
+        print_value(
             [{"cycle": r.id, "kind": r.kind, "at": r.at, "summary": r.summary} for r in cycles],
             as_json,
             "\n".join(f"{r.id}  {r.kind:11}  {'; '.join(r.summary) or 'maps only'}" for r in cycles)
@@ -230,68 +249,69 @@ def history(
         )
 
 
-@app.command()
-def export(
+@app.command("export")
+def export_command(
     form: Annotated[str, typer.Option("--form", help="md or json.")] = "md",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="A file instead of standard output.")
     ] = None,
-    identity: Who = None,
+    identity: IdentityOption = None,
 ) -> None:
     """Everything that is remembered, as one page."""
-    from .. import curate
+    from ..curate.export import export_graph
 
     if form not in ("md", "json"):
         raise BadInput(f"--form {form!r} is neither md nor json")
-    with opened(vectors=False) as home:
-        text = curate.export(home.find(identity), form)
+    with opened_home(vectors=False) as home:
+        text = export_graph(home.find(identity), form)
         if out:
-            save(out, text)
+            save_private(out, text)
         else:
             print(text)
 
 
-@app.command()
-def graph(
+@app.command("graph")
+def graph_command(
     html: Annotated[Path, typer.Option("--html", help="The file to write.")] = Path("omg-graph.html"),
-    identity: Who = None,
+    identity: IdentityOption = None,
 ) -> None:
     """Write the graph as one page to look at in a browser; it needs no network."""
-    from .. import graphpage
+    from ..page.build import graph_page
 
-    with opened(vectors=False) as home:
+    with opened_home(vectors=False) as home:
         which = home.find(identity)
-        save(html, graphpage.of(which))
+        save_private(html, graph_page(which))
         print(html.absolute())
 
 
-@app.command()
-def rebuild(
+@app.command("rebuild")
+def rebuild_command(
     yes: Annotated[
         bool, typer.Option("--yes", help="Put the new notes in the place of the old at once.")
     ] = False,
-    identity: Who = None,
-    as_json: Json = False,
+    identity: IdentityOption = None,
+    as_json: JsonFlag = False,
 ) -> None:
     """Make the notes again from the archive, as with a better model. What you wrote or touched stays."""
-    with opened() as home:
+    with opened_home() as home:
         done = rebuilt(home, identity, swap=yes)
-        text = f"{counted(done['after'], 'note')} instead of {done['before']}; {counted(done['kept'], 'file')} of yours kept\n{done['folder']}"
+        text = f"{counted_name(done['after'], 'note')} instead of {done['before']}; {counted_name(done['kept'], 'file')} of yours kept\n{done['folder']}"
         asked = not yes and not as_json and sys.stdin.isatty()
         if asked and typer.confirm(f"{text}\nPut them in the place of the old?"):
             done = rebuilt(home, identity, swap=True)
         old = done["replaced"]
         told = f"the old notes are in {old}" if old else "look at it, then `omg rebuild --yes`"
-        say(done, as_json, f"{text}\n{told}")
+        print_value(done, as_json, f"{text}\n{told}")
 
 
 def rebuilt(home: Home, identity: str | None, *, swap: bool) -> dict[str, Any]:
     """By the daemon where one is up; else here, and none is started meanwhile."""
-    from .. import daemon, work
+    from ..daemon.process import daemon_lock
+    from ..worker.delegate import handed_to_daemon, rebuild_each
 
     body = {"identity": identity, "swap": swap}
-    with bar("rebuilding", 0) as advance:
-        if (answer := work.handed(home, "/rebuild", body)) is not None:
+    with progress_bar("rebuilding", 0) as advance:
+        if (answer := handed_to_daemon(home, "/rebuild", body)) is not None:
             return answer
-        with daemon.lock(home.folder):
-            return work.rebuild(home, body, advance)
+        with daemon_lock(home.folder):
+            return rebuild_each(home, body, advance)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import config as configuration
+from ..config.file import load_config
 from ..errors import OmgError
-from .base import Json, app, opened, say
+from .base import JsonFlag, app, opened_home, print_value
 
 if TYPE_CHECKING:
-    from ..install import Step
+    from ..openclaw.install import Step
 
 
-@app.command()
-def serve(
+@app.command("serve")
+def serve_command(
     with_parent: Annotated[
         bool,
         typer.Option(
@@ -28,24 +28,24 @@ def serve(
     ] = False,
 ) -> None:
     """Run the daemon in the foreground."""
-    from .. import daemon
+    from ..daemon.process import log_to, serve_home
     from ..errors import Locked
 
-    config = configuration.load()
+    config = load_config()
     config.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    daemon.log_to(config.home / "omg.log")
+    log_to(config.home / "omg.log")
     try:
-        daemon.serve(config, with_parent=with_parent)
+        serve_home(config, with_parent=with_parent)
     except Locked as e:
         print(f"omg: {e}", file=sys.stderr)  # there is one, and that is all that was wanted
 
 
-@app.command()
-def up() -> None:
+@app.command("up")
+def up_command() -> None:
     """Start the daemon in the background, if none is up."""
     from ..client import ask_daemon
 
-    home = configuration.load().home
+    home = load_config().home
     if found := ask_daemon(home, "/health", {}, timeout_s=5):
         print(f"up already, pid {found['pid']}")
         return
@@ -63,12 +63,12 @@ def up() -> None:
     raise OmgError(f"the daemon did not come up; see {home / 'omg.log'}, or run `omg serve` to watch it")
 
 
-@app.command()
-def down() -> None:
+@app.command("down")
+def down_command() -> None:
     """Stop the daemon; what is pending stays pending."""
     from ..client import ask_daemon
 
-    home = configuration.load().home
+    home = load_config().home
     if ask_daemon(home, "/stop", {}, timeout_s=10) is None:
         print("not running")
         return
@@ -81,67 +81,68 @@ def down() -> None:
     raise OmgError(f"the daemon is still busy stopping; see {home / 'omg.log'}")
 
 
-@app.command()
-def install(
+@app.command("install")
+def install_command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say each step; change nothing.")] = False,
     nightly: Annotated[bool, typer.Option(help="Add the nightly job.")] = True,
 ) -> None:
     """Put OMG into OpenClaw. Running it again changes nothing that is right already."""
-    from .. import install as installing
-    from ..openclaw import locate
+    from ..openclaw.gateway import find_openclaw
+    from ..openclaw.install import install_plugin
 
-    for step in installing.install(locate(), configuration.load().home, dry_run=dry_run, nightly=nightly):
-        tell(step, dry_run)
+    for step in install_plugin(find_openclaw(), load_config().home, dry_run=dry_run, nightly=nightly):
+        print_step(step, dry_run)
 
 
-def tell(step: Step, dry_run: bool) -> None:
+def print_step(step: Step, dry_run: bool) -> None:
     mark = "·" if not step.changed else "would:" if dry_run else "✓"
     print(f"{mark} {step.what}" + (f"\n    {step.note}" if step.note else ""), flush=True)
 
 
-@app.command()
-def uninstall(
+@app.command("uninstall")
+def uninstall_command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say each step; change nothing.")] = False,
 ) -> None:
     """Take OMG out of OpenClaw. Your vaults stay."""
-    from .. import install as installing
-    from ..openclaw import locate
+    from ..openclaw.gateway import find_openclaw
+    from ..openclaw.install import uninstall_plugin
 
-    for step in installing.uninstall(locate(), configuration.load().home, dry_run=dry_run):
-        tell(step, dry_run)
+    for step in uninstall_plugin(find_openclaw(), load_config().home, dry_run=dry_run):
+        print_step(step, dry_run)
 
 
-@app.command()
-def doctor(
+@app.command("doctor")
+def doctor_command(
     fix: Annotated[bool, typer.Option("--fix", help="Mend what is safe to mend.")] = False,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Find what is wrong, and say how to mend it. Exit code 1 if anything fails."""
-    from .. import doctor as checks
     from ..errors import GatewayError
-    from ..openclaw import locate
+    from ..openclaw.doctor.run import examine_home, mend_findings
+    from ..openclaw.gateway import find_openclaw
 
     try:
-        claw = locate()
+        claw = find_openclaw()
     except GatewayError:
         claw = None
-    with opened(vectors=False) as home:
-        findings = list(checks.examine(home, claw))
-        mended = checks.mend(findings) if fix else []
+    with opened_home(vectors=False) as home:
+        findings = list(examine_home(home, claw))
+        mended = mend_findings(findings) if fix else []
         lines = [f.line() for f in findings] + mended
-        say({"findings": [f.value() for f in findings], "mended": mended}, as_json, "\n".join(lines))
+        print_value({"findings": [f.value() for f in findings], "mended": mended}, as_json, "\n".join(lines))
     if any(f.level == "fail" and not (fix and f.fix) for f in findings):
         raise typer.Exit(1)
 
 
-identity = typer.Typer(help="Whose memory is whose.", no_args_is_help=True)
-app.add_typer(identity, name="identity")
+identity_app = typer.Typer(help="Whose memory is whose.", no_args_is_help=True)
+
+app.add_typer(identity_app, name="identity")
 
 
-@identity.command(name="list")
-def list_(as_json: Json = False) -> None:
+@identity_app.command("list")
+def list_command(as_json: JsonFlag = False) -> None:
     """Every identity that has a graph."""
-    with opened(vectors=False) as home:
+    with opened_home(vectors=False) as home:
         rows = [
             {
                 "key": g.identity.key,
@@ -151,7 +152,7 @@ def list_(as_json: Json = False) -> None:
             }
             for g in home.graphs()
         ]
-        say(
+        print_value(
             rows,
             as_json,
             "\n".join(f"{r['key']}  ({r['scope']}, {r['notes']} notes)\n    {r['vault']}" for r in rows)
@@ -159,28 +160,30 @@ def list_(as_json: Json = False) -> None:
         )
 
 
-@identity.command()
-def join(
+@identity_app.command("join")
+def join_command(
     name: Annotated[str, typer.Argument(help="A name for the person; `owner` means yourself.")],
     accounts: Annotated[list[str], typer.Argument(help="Who they are, as channel:sender.")],
 ) -> None:
     """Make several accounts one person, and their memories one."""
-    from .. import daemon, people
+    from ..curate.people import join_accounts
+    from ..daemon.process import daemon_lock
 
-    with opened(vectors=False) as home, daemon.lock(home.folder):
-        moves = people.join(home, name, accounts)
+    with opened_home(vectors=False) as home, daemon_lock(home.folder):
+        moves = join_accounts(home, name, accounts)
         print(f"{name}: {', '.join(accounts)}")
         for old, new in moves:
             print(f"    {old} -> {new}")
 
 
-@identity.command()
-def move(
+@identity_app.command("move")
+def move_command(
     old: Annotated[str, typer.Argument(help="Whose memory, as `omg identity list` shows it.")],
     new: Annotated[str, typer.Argument(help="The session key it belongs to from now on.")],
 ) -> None:
     """Carry a memory over to another session key, as after a change of session.dmScope."""
-    from .. import daemon, people
+    from ..curate.people import move_identity
+    from ..daemon.process import daemon_lock
 
-    with opened(vectors=False) as home, daemon.lock(home.folder):
-        print(f"{old} -> {new}\n    {people.move(home, old, new)}")
+    with opened_home(vectors=False) as home, daemon_lock(home.folder):
+        print(f"{old} -> {new}\n    {move_identity(home, old, new)}")

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from .base import Json, app, at, opened, say
+from .base import JsonFlag, app, opened_home, print_value, time_argument
 
 A_DAY_S = 86_400.0
 
 
-@app.command()
-def reflect(
+@app.command("reflect")
+def reflect_command(
     all_vaults: Annotated[
         bool,
         typer.Option("--all-vaults", help="Every graph, one after the other; so it is without --identity."),
@@ -30,26 +30,26 @@ def reflect(
     identity: Annotated[
         str | None, typer.Option("--identity", "-i", help="Only this graph, as `omg identity list` shows it.")
     ] = None,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Tidy the graphs: maps, repetitions, contradictions, weekly and monthly reflections. Made for the night."""
     from ..client import ask_daemon
 
-    start = at(since, "--since")
+    start = time_argument(since, "--since")
     who = None if all_vaults else identity
-    with opened() as home:
+    with opened_home() as home:
         asked = {"identity": who, "since": start and start.date().isoformat(), "dry_run": dry_run}
         if (answer := ask_daemon(home.folder, "/reflect", asked, timeout_s=A_DAY_S)) is not None:
-            return told(answer["graphs"], as_json, dry_run)
-        from ..nightly import nights
+            return print_nights(answer["graphs"], as_json, dry_run)
+        from ..worker.nights import reflect_each
 
-        with bars() as progress:
-            found = nights(home, who, since=start and start.date(), dry_run=dry_run, progress=progress)
+        with progress_bars() as progress:
+            found = reflect_each(home, who, since=start and start.date(), dry_run=dry_run, progress=progress)
             graphs = [night.value() for night in found]
-        told(graphs, as_json, dry_run)
+        print_nights(graphs, as_json, dry_run)
 
 
-def told(graphs: list[dict[str, Any]], as_json: bool, dry_run: bool) -> None:
+def print_nights(graphs: list[dict[str, Any]], as_json: bool, dry_run: bool) -> None:
     """One line a graph on stdout, what could not be done on stderr; exit code 1 if a graph failed."""
     lines = []
     for g in graphs:
@@ -61,13 +61,13 @@ def told(graphs: list[dict[str, Any]], as_json: bool, dry_run: bool) -> None:
             lines += [f"  {line}" for line in (*g.get("summary", ()), *g.get("proposed", ()))]
         for line in () if as_json else g.get("skipped", ()):
             print(f"omg: {g['identity']}: skipped {line}", file=sys.stderr)
-    say(graphs, as_json, "\n".join(lines) or "no graphs yet")
+    print_value(graphs, as_json, "\n".join(lines) or "no graphs yet")
     if any("error" in g for g in graphs):
         raise typer.Exit(1)
 
 
 @contextmanager
-def bars() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
+def progress_bars() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
     """A progress bar a graph on stderr, gone when done; silent where stderr is no terminal."""
     from rich.console import Console
     from rich.progress import Progress

@@ -7,37 +7,38 @@ from typing import Annotated
 
 import typer
 
-from .. import config as configuration
+from ..config.file import load_config
 from ..errors import BadInput
 from .base import app
 
-skill = typer.Typer(help="The skill, for an agent without the plugin.", no_args_is_help=True)
-app.add_typer(skill, name="skill")
+skill_app = typer.Typer(help="The skill, for an agent without the plugin.", no_args_is_help=True)
 
-NAME = "observational-memory-graph"
+app.add_typer(skill_app, name="skill")
+
+SKILL_COMMAND_NAME = "observational-memory-graph"
 
 
-@skill.callback()
-def of_the_skill() -> None:
+@skill_app.callback()
+def skill_callback() -> None:
     """The skill, for an agent without the plugin."""
 
 
-@skill.command(name="install")
-def install_skill(
+@skill_app.command(name="install")
+def install_skill_command(
     workspace: Annotated[
         Path | None,
         typer.Argument(help="The agent's folder. Default: the workspace of OpenClaw's first agent."),
     ] = None,
 ) -> None:
     """Put the skill and a vault where an agent that has no hooks finds them; what is there already stays."""
-    from .. import identity as identities
-    from .. import skill as putting
-    from . import lay
+    from ..identity import identity_of_session
+    from ..openclaw.skill import default_workspace, put_skill
+    from .conversations import lay
 
-    config = configuration.load()
-    root = workspace.expanduser().absolute() if workspace else putting.default_workspace(config.home)
-    print(f"skill   {putting.put(root)}")
-    who = identities.of("agent:main:main", links=config.identity.links)
+    config = load_config()
+    root = workspace.expanduser().absolute() if workspace else default_workspace(config.home)
+    print(f"skill   {put_skill(root)}")
+    who = identity_of_session("agent:main:main", links=config.identity.links)
     assert who is not None
     vault = root / "memory" / "omg"
     now = config.vaults.get(who.key, config.home / "graphs" / who.folder / "vault")

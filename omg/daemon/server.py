@@ -26,14 +26,20 @@ from ..errors import OmgError
 log = logging.getLogger(__name__)
 
 Answer = Callable[[dict[str, Any]], Mapping[str, Any]]
+
 Lost = Callable[[Mapping[str, Any]], None]
 
 BODY_BYTES = 4_000_000
-AT_ONCE = 128  # connections that are listened to; the gateway has few, and each is a thread and its memory
+
+CONNECTIONS_AT_ONCE = (
+    128  # connections that are listened to; the gateway has few, and each is a thread and its memory
+)
+
 SILENT_S = 60  # a client that sends nothing for so long is hung up on; none of ours ever waits before it asks
 
-BUSY = json.dumps({"error": f"busy: {AT_ONCE} connections are open already; ask again"}).encode()
-REFUSED = (
+BUSY = json.dumps({"error": f"busy: {CONNECTIONS_AT_ONCE} connections are open already; ask again"}).encode()
+
+REFUSAL = (
     b"HTTP/1.1 503 Busy\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s"
     % (
         len(BUSY),
@@ -58,7 +64,7 @@ class Server(socketserver.ThreadingUnixStreamServer):
         # A socket that is there was left by a crash: who opens one holds the home's lock, so nobody listens.
         socket.unlink(missing_ok=True)
         self.answers, self.lost = answers, lost
-        self._room = threading.BoundedSemaphore(AT_ONCE)
+        self._room = threading.BoundedSemaphore(CONNECTIONS_AT_ONCE)
         mask = os.umask(0o177)
         try:
             super().__init__(str(socket), Handler)
@@ -71,7 +77,7 @@ class Server(socketserver.ThreadingUnixStreamServer):
             return super().process_request(request, client_address)
         try:
             request.setblocking(False)
-            request.send(REFUSED)
+            request.send(REFUSAL)
         except OSError as e:
             log.debug("a client went away: %s", type(e).__name__)
         self.shutdown_request(request)

@@ -16,20 +16,27 @@ from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 from pathlib import Path
 
-from ..dates import day_of, words
+from ..dates.days import day_of_ms, day_words
 from ..errors import BadInput
-from ..node import Source
-from ..turn import Message, message_from_json
-from .store import MESSAGE, rows_of
-from .terms import fold
+from ..message.stored import message_from_json
+from ..message.turn import Message
+from ..node.fields import Source
+from .store import MESSAGE_COLUMNS, rows_of
+from .terms import fold_text
 
 SAID_CHARS = 1_000  # of a message that a note was made from
+
 BODY_CHARS = 8_000  # of a message that is looked for itself
+
 NEAR_CHARS = 500  # of its neighbours: enough to say what the talk is about
+
 SOURCES = 12  # of a note's, the latest; one that is updated for years has hundreds
+
 APART_MS = 6 * 3_600_000  # a session may go on for years: what was said half a day ago is another talk
-RAISED = 1.75  # as recall.py raises notes of the days asked for
-TAIL = 64  # bytes before the offset by which a file is known again
+
+RAISED_FOR_DAY = 1.75  # as search.py raises notes of the days asked for
+
+TAIL_BYTES = 64  # bytes before the offset by which a file is known again
 
 SPOKEN = "trim(coalesce(json_extract(line, '$.sender'), '') || ' ' || json_extract(line, '$.text'))"
 
@@ -46,19 +53,19 @@ def take_in(db: sqlite3.Connection, folder: Path, zone: tzinfo) -> tuple[int, se
         changed |= drop_file(db, name, zone)
     for name, file in files.items():
         offset, tail = known.get(name, (0, b""))
-        if not continues(file, offset, tail):
+        if not is_continued(file, offset, tail):
             changed |= drop_file(db, name, zone)
             offset, tail = 0, b""
         if file.stat().st_size > offset:
             lines, offset, tail = whole_lines(file, offset, tail)
-            fresh += insert(db, name, lines)
+            fresh += insert_messages(db, name, lines)
             db.execute("replace into archive values (?, ?, ?)", (name, offset, tail))
     affected = with_neighbours(db, fresh)
     reindex(db, affected, zone)
-    return len(fresh), changed | mids(db, affected)
+    return len(fresh), changed | message_ids(db, affected)
 
 
-def continues(file: Path, offset: int, tail: bytes) -> bool:
+def is_continued(file: Path, offset: int, tail: bytes) -> bool:
     """Whether *file* still begins with what was read of it."""
     with file.open("rb") as f:
         f.seek(offset - len(tail))
@@ -72,10 +79,10 @@ def whole_lines(file: Path, offset: int, tail: bytes) -> tuple[list[str], int, b
         data = f.read()
     data = data[: data.rfind(b"\n") + 1]
     lines = [line.decode("utf-8", "replace") for line in data.split(b"\n") if line]
-    return lines, offset + len(data), (tail + data[-TAIL:])[-TAIL:]
+    return lines, offset + len(data), (tail + data[-TAIL_BYTES:])[-TAIL_BYTES:]
 
 
-def insert(db: sqlite3.Connection, file: str, lines: Iterable[str]) -> list[int]:
+def insert_messages(db: sqlite3.Connection, file: str, lines: Iterable[str]) -> list[int]:
     fresh = []
     for line in lines:
         try:
@@ -93,13 +100,15 @@ def insert(db: sqlite3.Connection, file: str, lines: Iterable[str]) -> list[int]
 
 def drop_file(db: sqlite3.Connection, name: str, zone: tzinfo) -> set[str]:
     db.execute("delete from archive where file = ?", (name,))
-    return remove(db, [i for (i,) in db.execute("select id from message where file = ?", (name,))], zone)
+    return remove_messages(
+        db, [i for (i,) in db.execute("select id from message where file = ?", (name,))], zone
+    )
 
 
-def remove(db: sqlite3.Connection, ids: Sequence[int], zone: tzinfo) -> set[str]:
+def remove_messages(db: sqlite3.Connection, ids: Sequence[int], zone: tzinfo) -> set[str]:
     """Forget messages; returns the ids of these and of their neighbours."""
     affected = with_neighbours(db, ids)
-    touched = mids(db, affected)
+    touched = message_ids(db, affected)
     db.executemany("delete from message where id = ?", [(i,) for i in ids])
     reindex(db, affected, zone)
     return touched
@@ -108,7 +117,7 @@ def remove(db: sqlite3.Connection, ids: Sequence[int], zone: tzinfo) -> set[str]
 # --- neighbours
 
 
-def beside(
+def rows_beside(
     db: sqlite3.Connection, id: int, n: int = 2, apart_ms: int = APART_MS
 ) -> tuple[list[int], list[int]]:
     """Up to *n* messages in words before and after the one with row *id*, of the same talk; the nearest first."""
@@ -128,33 +137,33 @@ def beside(
 def with_neighbours(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
     found = set(ids)
     for id in list(found):
-        before, after = beside(db, id)
+        before, after = rows_beside(db, id)
         found.update(before, after)
     return found
 
 
-def mids(db: sqlite3.Connection, ids: Iterable[int]) -> set[str]:
+def message_ids(db: sqlite3.Connection, ids: Iterable[int]) -> set[str]:
     return {mid for (mid,) in rows_of(db, "select mid from message where id in", ids)}
 
 
-def spoken(db: sqlite3.Connection, ids: Sequence[int], chars: int) -> str:
+def words_of(db: sqlite3.Connection, ids: Sequence[int], chars: int) -> str:
     """What the messages in rows *ids* say, by whom."""
     rows = dict(rows_of(db, f"select id, substr({SPOKEN}, 1, {chars}) from message where id in", ids))
     return "\n".join(rows[i] for i in ids if i in rows)
 
 
-def rings(db: sqlite3.Connection, ids: Sequence[int]) -> tuple[list[int], list[int]]:
+def neighbour_rings(db: sqlite3.Connection, ids: Sequence[int]) -> tuple[list[int], list[int]]:
     """The messages next to those in rows *ids*, and the next but one; none twice, and none of *ids*."""
     found: tuple[list[int], list[int]] = ([], [])
     for id in ids:
-        for side in beside(db, id):
+        for side in rows_beside(db, id):
             for ring, other in zip(found, side, strict=False):
                 ring.append(other)
     near = [i for i in dict.fromkeys(found[0]) if i not in ids]
     return near, [i for i in dict.fromkeys(found[1]) if i not in ids and i not in near]
 
 
-def window(db: sqlite3.Connection, sources: Sequence[Source], body: str) -> tuple[str, str, str]:
+def source_window(db: sqlite3.Connection, sources: Sequence[Source], body: str) -> tuple[str, str, str]:
     """What was said in the messages of *sources*, less what *body*, folded, quotes whole; next to them; next to that."""
     cited = []
     for source in sorted(sources, key=lambda s: s.timestamp)[-SOURCES:]:
@@ -162,21 +171,21 @@ def window(db: sqlite3.Connection, sources: Sequence[Source], body: str) -> tupl
         cited += [i for (i,) in db.execute("select id from message where mid = ? and session = ?", where)]
     if not cited:
         return "", "", ""
-    near, far = rings(db, cited)
+    near, far = neighbour_rings(db, cited)
     texts = rows_of(db, "select id, json_extract(line, '$.text') from message where id in", cited)
     # Said twice it would only make the note longer: .017 of LoCoMo's r@5.
-    other = [id for id, text in texts if fold(text) not in body]
+    other = [id for id, text in texts if fold_text(text) not in body]
     return (
-        fold(spoken(db, other, SAID_CHARS)),
-        fold(spoken(db, near, NEAR_CHARS)),
-        fold(spoken(db, far, NEAR_CHARS)),
+        fold_text(words_of(db, other, SAID_CHARS)),
+        fold_text(words_of(db, near, NEAR_CHARS)),
+        fold_text(words_of(db, far, NEAR_CHARS)),
     )
 
 
 # --- asking
 
 
-def search(
+def find_messages(
     db: sqlite3.Connection, match: str, k: int, between: Sequence[tuple[int, int]] = ()
 ) -> list[tuple[Message, str, float]]:
     """
@@ -187,7 +196,7 @@ def search(
         select = "select line from message where talk = 1 and timestamp >= ? and timestamp < ? order by timestamp desc limit ?"
         lines = [line for since, until in between for (line,) in db.execute(select, (since, until, k))]
         return [(*message_from_json(line), 0.0) for line in lines[:k]]
-    weights = ", ".join(map(str, MESSAGE.values()))
+    weights = ", ".join(map(str, MESSAGE_COLUMNS.values()))
     rows = db.execute(
         f"""
         select line, timestamp, score from message join (
@@ -198,30 +207,30 @@ def search(
         (match, 20 * k if between else k),
     ).fetchall()
     found = [
-        (line, score * RAISED if any(since <= at < until for since, until in between) else score)
+        (line, score * RAISED_FOR_DAY if any(since <= at < until for since, until in between) else score)
         for line, at, score in rows
     ]
     found.sort(key=lambda row: -row[1])
     return [(*message_from_json(line), score) for line, score in found[:k]]
 
 
-def messages(db: sqlite3.Connection, ids: Iterable[str]) -> list[Message]:
+def messages_by_id(db: sqlite3.Connection, ids: Iterable[str]) -> list[Message]:
     """Those of *ids* that there are, in the order they were said."""
     rows = rows_of(db, "select timestamp, id, line from message where mid in", dict.fromkeys(ids))
     return [message_from_json(line)[0] for _, _, line in sorted(rows)]
 
 
-def around(db: sqlite3.Connection, mid: str, n: int) -> list[Message]:
+def messages_around(db: sqlite3.Connection, mid: str, n: int) -> list[Message]:
     """The message *mid* between the *n* before and the *n* after it."""
     row = db.execute("select id from message where mid = ? order by id limit 1", (mid,)).fetchone()
     if row is None:
         return []
-    before, after = beside(db, row[0], n, apart_ms=10**15)
+    before, after = rows_beside(db, row[0], n, apart_ms=10**15)
     rows = dict(rows_of(db, "select id, line from message where id in", [*before, row[0], *after]))
     return [message_from_json(rows[i])[0] for i in (*reversed(before), row[0], *after)]
 
 
-def seen(db: sqlite3.Connection, keys: Iterable[str]) -> set[str]:
+def known_keys(db: sqlite3.Connection, keys: Iterable[str]) -> set[str]:
     """Which of *keys*, ids or `Message.key`s, are in the archive."""
     listed = list(keys)
     found = {mid for (mid,) in rows_of(db, "select mid from message where mid in", listed)}
@@ -235,9 +244,9 @@ def reindex(db: sqlite3.Connection, ids: Iterable[int], zone: tzinfo) -> None:
     """Make the full-text rows of messages anew; those of messages that are gone go."""
     listed = list(ids)
     db.executemany("delete from message_fts where rowid = ?", [(i,) for i in listed])
-    insert = f"insert into message_fts (rowid, {', '.join(MESSAGE)}) values (?{', ?' * len(MESSAGE)})"
+    insert = f"insert into message_fts (rowid, {', '.join(MESSAGE_COLUMNS)}) values (?{', ?' * len(MESSAGE_COLUMNS)})"
     for id, at, text in rows_of(
         db, f"select id, timestamp, substr({SPOKEN}, 1, {BODY_CHARS}) from message where id in", listed
     ):
-        near, far = (spoken(db, ring, NEAR_CHARS) for ring in rings(db, [id]))
-        db.execute(insert, (id, *map(fold, (text, words(day_of(at, zone)), near, far))))
+        near, far = (words_of(db, ring, NEAR_CHARS) for ring in neighbour_rings(db, [id]))
+        db.execute(insert, (id, *map(fold_text, (text, day_words(day_of_ms(at, zone)), near, far))))

@@ -1,7 +1,7 @@
 """
 Notes as the index lists them: Entry, and the questions that need no search.
 
-Over the tables `note`, `link` and `source` of the store. Not here: finding by words (recall.py), and a note's
+Over the tables `note`, `link` and `source` of the store. Not here: finding by words (search.py), and a note's
 body, which only the vault has. One rule: a list is sorted by path, so that what is generated from it does
 not depend on when the index was made.
 """
@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..node import Source
-from .names import LINK, PROSE
+from ..node.fields import Source
+from .links import LINK, PROSE
 from .store import rows_of
 
 
@@ -51,10 +51,11 @@ class Hit:
 
 COLUMNS = """id, path, node, type, title, description, priority, status, pinned, loop, event, created, updated,
     origin, generation, superseded_by, tags, mtime"""
+
 MANY = 500  # notes; above it one pass over all links is quicker than looking up each note's
 
 
-def entries(db: sqlite3.Connection, where: str = "", values: Iterable[object] = ()) -> dict[int, Entry]:
+def entries_where(db: sqlite3.Connection, where: str = "", values: Iterable[object] = ()) -> dict[int, Entry]:
     """The notes for which *where* holds, by row, in the order of their paths."""
     rows = db.execute(f"select {COLUMNS} from note {where} order by path", tuple(values)).fetchall()
     select = (
@@ -68,10 +69,10 @@ def entries(db: sqlite3.Connection, where: str = "", values: Iterable[object] = 
     links: dict[int, dict[str, None]] = {}
     for _, src, path in sorted(found):
         links.setdefault(src, {})[path] = None
-    return {row[0]: entry(row, tuple(links.get(row[0], ()))) for row in rows}
+    return {row[0]: entry_of_row(row, tuple(links.get(row[0], ()))) for row in rows}
 
 
-def entry(row: tuple[Any, ...], links: tuple[str, ...]) -> Entry:
+def entry_of_row(row: tuple[Any, ...], links: tuple[str, ...]) -> Entry:
     _, path, id, type, title, description, priority, status, pinned, loop, event, created, updated, *rest = (
         row
     )
@@ -98,6 +99,6 @@ def entry(row: tuple[Any, ...], links: tuple[str, ...]) -> Entry:
     )
 
 
-def sources(db: sqlite3.Connection, id: int) -> list[Source]:
+def sources_of_row(db: sqlite3.Connection, id: int) -> list[Source]:
     rows = db.execute("select session, id, timestamp, kind from source where note = ? order by rowid", (id,))
     return [Source(*row) for row in rows]

@@ -24,15 +24,19 @@ from typing import Any
 from .terms import TOKENIZER
 
 VERSION = 3  # of the tables below and of what is in their columns: with another, the file is made anew
+
 KEPT_NEVER = -1  # the generation of a connection for one use
+
 NOT_OPEN = -1  # the inode before the file is first looked at
+
 POOLED = (
     2  # connections that wait for the next reader, two descriptors each; more at once are closed after use
 )
+
 CACHE_KIB = 16_000  # of pages, for each reader; the system's cache has the rest
 
 # Columns of the two full-text tables with their weights in bm25; bench/LOG.md has what was tried.
-NOTE = {
+NOTE_COLUMNS = {
     "title": 1.0,
     "description": 1.0,
     "body": 1.0,
@@ -43,7 +47,8 @@ NOTE = {
     "near": 0.4,  # those before and after them
     "far": 0.2,  # and the next ones
 }
-MESSAGE = {"body": 1.0, "dates": 0.4, "near": 0.4, "far": 0.2}
+
+MESSAGE_COLUMNS = {"body": 1.0, "dates": 0.4, "near": 0.4, "far": 0.2}
 
 # Types: str is TEXT, int INTEGER, bytes BLOB. Days are ordinals (date.toordinal).
 TABLES: dict[str, dict[str, type]] = {
@@ -79,10 +84,10 @@ TABLES: dict[str, dict[str, type]] = {
     "bad": {"path": str, "mtime": int, "size": int, "reason": str},
     # What a note answers to. rank: 0 path, 1 id, 2 alias
     "name": {"note": int, "leaf": str, "full": str, "rank": int},
-    # kind: as in names.py
+    # kind: as in links.py
     "link": {"src": int, "dst": int, "target": str, "full": str, "leaf": str, "kind": int},
     "source": {"note": int, "session": str, "id": str, "kind": str, "timestamp": int},
-    "text": {"id": int, **dict.fromkeys(NOTE, str)},
+    "text": {"id": int, **dict.fromkeys(NOTE_COLUMNS, str)},
     # embedder: whose vector it is; "" none yet; "gone" the note is no more
     "vector": {"note": int, "embedder": str, "data": bytes, "rev": int},
     "message": {
@@ -97,6 +102,7 @@ TABLES: dict[str, dict[str, type]] = {
     },
     "archive": {"file": str, "offset": int, "tail": bytes},
 }
+
 KEYS = {
     "meta": "key",
     "note": "id",
@@ -106,6 +112,7 @@ KEYS = {
     "message": "id",
     "archive": "file",
 }
+
 INDEXES = (
     "create unique index note_path on note(path)",
     "create index note_node on note(node)",
@@ -230,9 +237,9 @@ class Store:
                 version = db.execute("pragma user_version").fetchone()[0]
                 filled = db.execute("select count(*) from meta").fetchone()[0]
         except sqlite3.DatabaseError as e:
-            if not unusable(e):
+            if not is_unusable(e):
                 raise
-            return reason(e)
+            return reason_unusable(e)
         return None if version == VERSION and filled else f"it was of version {version}, not {VERSION}"
 
     @contextmanager
@@ -251,7 +258,7 @@ class Store:
 
         fresh = self.file.with_name(f"{self.file.name}.new")  # never two files in turn with one inode number
         fresh.unlink(missing_ok=True)
-        clear(fresh)
+        remove_sidecars(fresh)
         os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         with closing(self._connect(fresh)) as db:
             db.execute("pragma journal_mode=wal")
@@ -265,7 +272,7 @@ class Store:
             db.execute("insert into meta values ('rev', 0), ('next', 1), ('hits', 0), ('filled', 0)")
             db.execute(f"pragma user_version={VERSION}")
             db.execute("commit")
-        clear(self.file)
+        remove_sidecars(self.file)
         fresh.replace(self.file)
         self.born, self.generation, self._inode = why, self.generation + 1, inode_of(self.file)
 
@@ -296,7 +303,7 @@ class Store:
             return self.generation, self._connect()
         except sqlite3.DatabaseError as e:
             log = self.file.with_name(f"{self.file.name}-wal")
-            if not barred(e) or (log.exists() and log.stat().st_size):
+            if not is_disk_barred(e) or (log.exists() and log.stat().st_size):
                 raise
         uri = f"{self.file.absolute().as_uri()}?immutable=1"
         return KEPT_NEVER, sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
@@ -328,9 +335,11 @@ def full_text(db: sqlite3.Connection) -> None:
     """
     tokenizer = TOKENIZER.replace("'", "''")
     db.execute(
-        f"create virtual table note_fts using fts5({', '.join(NOTE)}, content='text', content_rowid='id', tokenize='{tokenizer}')"
+        f"create virtual table note_fts using fts5({', '.join(NOTE_COLUMNS)}, content='text', content_rowid='id', tokenize='{tokenizer}')"
     )
-    db.execute(f"create virtual table message_fts using fts5({', '.join(MESSAGE)}, tokenize='{tokenizer}')")
+    db.execute(
+        f"create virtual table message_fts using fts5({', '.join(MESSAGE_COLUMNS)}, tokenize='{tokenizer}')"
+    )
     for table in ("note_fts", "message_fts"):
         # A transaction's terms are gathered in memory up to this much: a third less CPU than with the default of 1 MB.
         db.execute(f"insert into {table}({table}, rank) values ('hashsize', {16 << 20})")
@@ -347,7 +356,7 @@ def rows_of(
     return found
 
 
-def clear(file: Path) -> None:
+def remove_sidecars(file: Path) -> None:
     """Remove what sqlite keeps beside *file*."""
     for suffix in ("-wal", "-shm", "-journal"):
         file.with_name(file.name + suffix).unlink(missing_ok=True)
@@ -361,7 +370,7 @@ def inode_of(file: Path) -> int:
         return 0
 
 
-def reason(e: sqlite3.DatabaseError) -> str:
+def reason_unusable(e: sqlite3.DatabaseError) -> str:
     return (
         f"it could not be used ({str(e).partition(' with text ')[0]})"  # else what a note says is in the log
     )
@@ -370,19 +379,21 @@ def reason(e: sqlite3.DatabaseError) -> str:
 # Result codes of sqlite that say the file is of no use: busy and locked (for too long), corrupt, not a database;
 # and, of I/O errors, those of reading. A disk that is full, or a file that may not be opened, says nothing of it.
 UNUSABLE, UNREADABLE = {5, 6, 11, 26}, {266, 522}
+
 # What has no code of its own: a table that is gone, or one of full text that is in pieces; text that is none.
 BROKEN = ("no such table", "vtable constructor failed", "Could not decode to UTF-8")
+
 BARRED = {8, 10, 13, 14}  # read-only, I/O, full, cannot open
 
 
-def unusable(e: sqlite3.DatabaseError) -> bool:
+def is_unusable(e: sqlite3.DatabaseError) -> bool:
     code = getattr(e, "sqlite_errorcode", 0)
     told = code & 0xFF in UNUSABLE or code in UNREADABLE or str(e).startswith(BROKEN)
     return told or isinstance(e, sqlite3.IntegrityError)
 
 
-def barred(e: Exception) -> bool:
+def is_disk_barred(e: Exception) -> bool:
     """Whether *e* is about the disk, which is full or not ours to write to: another time it may work."""
     if isinstance(e, sqlite3.DatabaseError):
-        return not unusable(e) and getattr(e, "sqlite_errorcode", 0) & 0xFF in BARRED
+        return not is_unusable(e) and getattr(e, "sqlite_errorcode", 0) & 0xFF in BARRED
     return isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)

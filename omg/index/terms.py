@@ -2,7 +2,7 @@
 Text as the full-text index holds it, and a question as the terms it is asked with.
 
     fold     text → text       one form for what is written in several; a token a character where no spaces part words
-    terms    question → terms  all that may tell one note from another; joined by OR, rarest first (recall.py)
+    terms    question → terms  all that may tell one note from another; joined by OR, rarest first (search.py)
 
 Not here: which term weighs how much: the index knows how rare it is. One rule: a question in any script
 that has words in it has terms, and no character in it is syntax.
@@ -31,6 +31,7 @@ STOP = frozenset(
     while who whom whose why will with would yes yet you your yours yourself yourselves
     """.split()
 )
+
 # Of a date phrase that is resolved to days, what says nothing once it is.
 CALENDAR = frozenset(
     """
@@ -40,33 +41,49 @@ CALENDAR = frozenset(
 )
 
 CHUNK = re.compile(r"\S+")
+
 # Scripts that put no spaces between words: Han, kana, Hangul (whose particles stick to the noun), Thai, Lao, Burmese, Khmer.
 UNSPACED = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+
 UNSPACED += "\u1100-\u11ff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+
 RUN = re.compile(f"[{UNSPACED}]+")
+
 SPACED = re.compile(f"(?<=[{UNSPACED}]) (?=[{UNSPACED}])")
+
 # Letters and digits, as the tokenizer sees them; Python's \w leaves out the marks that Indic words are full of.
 LETTER = rf"[^\W_{UNSPACED}]|[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0dff]"
-WORD = re.compile(f"(?:{LETTER})+")
+
+WORD_PATTERN = re.compile(f"(?:{LETTER})+")
+
 PART = re.compile(f"[{UNSPACED}]+|(?:{LETTER})+")
+
 ARABIC = re.compile("[\u0600-\u06ff]+")
+
 ARABIC_FORMS = {ord(a): b for a, b in zip("أإآٱىةؤئ", "ااااييوي", strict=True)} | {0x640: None}
+
 ARABIC_FORMS[ord("ة")] = "ه"
+
 ARTICLE = re.compile(
     "^(?:وال|بال|كال|فال|لل|ال)(?=..)"
 )  # "the", and with and, with, like, so, for the: light10 of Larkey et al.
-MARKS = re.compile(
+
+ARABIC_MARKS = re.compile(
     "[\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]"
 )  # vowel points of Hebrew and Arabic
+
 # Letters that Unicode does not take apart into one of a keyboard's and a mark: Łukasz, Straße, Þórshöfn.
-LATIN = dict(zip("łŁøØđĐðÐħĦıŧŦ", "lLoOdDdDhHitT", strict=True))
-LATIN |= {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "Th"}
-KEYBOARD = str.maketrans(LATIN)
+LATIN_LETTERS = dict(zip("łŁøØđĐðÐħĦıŧŦ", "lLoOdDdDhHitT", strict=True))
+
+LATIN_LETTERS |= {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "Th"}
+
+KEYBOARD = str.maketrans(LATIN_LETTERS)
+
 # Scripts whose words end in cases that Porter, which is for English, does not know.
 INFLECTED = re.compile("[\u0370-\u03ff\u0400-\u052f\u0531-\u058f\u0590-\u06ff\u0900-\u0dff\u10a0-\u10ff]")
 
 
-def fold(text: str) -> str:
+def fold_text(text: str) -> str:
     """
     *text* in one form: compatible characters made equal, Latin letters a keyboard has, Arabic without points and
     article, Han and the like spaced.
@@ -75,12 +92,13 @@ def fold(text: str) -> str:
         return text
     text = unicodedata.normalize("NFKC", text).replace("’", "'").translate(KEYBOARD)
     text = ARABIC.sub(
-        lambda word: ARTICLE.sub("", MARKS.sub("", word[0]).translate(ARABIC_FORMS)), MARKS.sub("", text)
+        lambda word: ARTICLE.sub("", ARABIC_MARKS.sub("", word[0]).translate(ARABIC_FORMS)),
+        ARABIC_MARKS.sub("", text),
     )
     return RUN.sub(lambda run: f" {' '.join(run[0])} ", text)
 
 
-def legible(folded: str) -> str:
+def unfolded(folded: str) -> str:
     """*folded* as a person reads it: what `fold` took apart in one piece again."""
     return SPACED.sub("", folded)
 
@@ -91,7 +109,7 @@ class Term:
     shown: str  # as it was written
 
 
-def terms(question: str, dates: tuple[str, ...] = ()) -> tuple[Term, ...]:
+def terms_of(question: str, dates: tuple[str, ...] = ()) -> tuple[Term, ...]:
     """
     What to look for, in the order asked; *dates* are phrases in it whose days are known.
 
@@ -101,16 +119,16 @@ def terms(question: str, dates: tuple[str, ...] = ()) -> tuple[Term, ...]:
     text = unicodedata.normalize("NFKC", question).replace("’", "'")
     found: dict[str, Term] = {}
     for n, chunk in enumerate(CHUNK.findall(text)):
-        for term in of_chunk(chunk, first=n == 0):
+        for term in terms_of_chunk(chunk, first=n == 0):
             found.setdefault(term.match.lower(), term)
-    said = {word.lower() for phrase in dates for word in WORD.findall(phrase)} & CALENDAR
+    said = {word.lower() for phrase in dates for word in WORD_PATTERN.findall(phrase)} & CALENDAR
     kept = [t for t in found.values() if t.shown.lower() not in said]
     if not kept and not dates:
-        kept = [Term(quoted(w), w) for w in dict.fromkeys(WORD.findall(text))]
+        kept = [Term(quoted_terms(w), w) for w in dict.fromkeys(WORD_PATTERN.findall(text))]
     return tuple(kept)
 
 
-def of_chunk(chunk: str, first: bool) -> list[Term]:
+def terms_of_chunk(chunk: str, first: bool) -> list[Term]:
     """The terms of what stands between two spaces."""
     if re.search(r"n't\b", chunk, re.I):
         return []
@@ -119,15 +137,15 @@ def of_chunk(chunk: str, first: bool) -> list[Term]:
     found = []
     for part in parts:
         if RUN.match(part):
-            found += unspaced(part)
-        elif not dropped(part, chunk, first):
-            found.append(Term(matched(fold(part)), part))
+            found += unspaced_terms(part)
+        elif not is_dropped(part, chunk, first):
+            found.append(Term(match_form(fold_text(part)), part))
     if len(parts) > 1 and "/" not in chunk and not RUN.search(chunk):  # node.js, 3.5, to-do: also as one
-        found.append(Term(quoted(fold(" ".join(parts))), chunk.strip(".,;:!?()\"'")))
+        found.append(Term(quoted_terms(fold_text(" ".join(parts))), chunk.strip(".,;:!?()\"'")))
     return found
 
 
-def dropped(word: str, chunk: str, first: bool) -> bool:
+def is_dropped(word: str, chunk: str, first: bool) -> bool:
     low = word.lower()
     if low in STOP:
         name = word[0].isupper() and not first and low not in ("i", "a") and not word.isupper()
@@ -141,18 +159,18 @@ def dropped(word: str, chunk: str, first: bool) -> bool:
     )
 
 
-def matched(word: str) -> str:
+def match_form(word: str) -> str:
     if INFLECTED.search(word) and len(word) >= 5:
-        return f"{quoted(word[: max(4, len(word) - 2)])}*"
-    return quoted(word)
+        return f"{quoted_terms(word[: max(4, len(word) - 2)])}*"
+    return quoted_terms(word)
 
 
-def unspaced(run: str) -> list[Term]:
+def unspaced_terms(run: str) -> list[Term]:
     """Pairs of neighbouring characters; one that stands alone is a word."""
     if len(run) == 1:
-        return [Term(quoted(run), run)]
-    return [Term(quoted(f"{a} {b}"), a + b) for a, b in pairwise(run)]
+        return [Term(quoted_terms(run), run)]
+    return [Term(quoted_terms(f"{a} {b}"), a + b) for a, b in pairwise(run)]
 
 
-def quoted(words: str) -> str:
+def quoted_terms(words: str) -> str:
     return f'"{words}"'

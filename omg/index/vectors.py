@@ -21,28 +21,33 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
+
 TEXT_CHARS = 2_000  # of a note: more than MiniLM reads, and the static table only blurs with length
-BATCH = 4096  # rows read at once while the matrix is filled: 4 MB
-SAMPLE = 4096  # similarities of which the median is taken: it moves by less than .002
-FEW = 20  # notes; of fewer, a median may be the very note that is meant
+
+ROWS_AT_ONCE = 4096  # rows read at once while the matrix is filled: 4 MB
+
+MEDIAN_SAMPLE = 4096  # similarities of which the median is taken: it moves by less than .002
+
+FEW_VECTORS = 20  # notes; of fewer, a median may be the very note that is meant
+
 GONE = "gone"
 
 
-def bump(db: sqlite3.Connection) -> int:
+def new_revision(db: sqlite3.Connection) -> int:
     """A new revision: every matrix in memory is behind it."""
     db.execute("update meta set value = value + 1 where key = 'rev'")
     return int(db.execute("select value from meta where key = 'rev'").fetchone()[0])
 
 
-def expect(db: sqlite3.Connection, notes: Iterable[int], gone: bool = False) -> None:
+def drop_vectors(db: sqlite3.Connection, notes: Iterable[int], gone: bool = False) -> None:
     """Take the vectors of *notes* away: their text is new, or they are."""
-    rev = bump(db)
+    rev = new_revision(db)
     db.executemany(
         "replace into vector values (?, ?, null, ?)", [(n, GONE if gone else "", rev) for n in notes]
     )
 
 
-def missing(db: sqlite3.Connection, embedder: str, limit: int) -> list[tuple[int, str, str]]:
+def missing_vectors(db: sqlite3.Connection, embedder: str, limit: int) -> list[tuple[int, str, str]]:
     """`(note, hash, text)` of notes that have no vector of *embedder*."""
     return db.execute(
         f"""
@@ -56,9 +61,11 @@ def missing(db: sqlite3.Connection, embedder: str, limit: int) -> list[tuple[int
     ).fetchall()
 
 
-def put(db: sqlite3.Connection, embedder: str, rows: Sequence[tuple[int, str, str]], vectors: Floats) -> None:
+def put_vectors(
+    db: sqlite3.Connection, embedder: str, rows: Sequence[tuple[int, str, str]], vectors: Floats
+) -> None:
     """Keep *vectors* of *rows*, less those of notes that have changed since they were read."""
-    rev = bump(db)
+    rev = new_revision(db)
     for (note, hash, _), vector in zip(rows, vectors.astype("float16"), strict=True):
         same = db.execute("select 1 from note where id = ? and hash = ?", (note, hash)).fetchone()
         if same:
@@ -99,7 +106,7 @@ class Matrix:
         import numpy as np
 
         rows = db.execute("select note, embedder, data from vector where rev > ?", (since,))
-        while part := rows.fetchmany(BATCH):
+        while part := rows.fetchmany(ROWS_AT_ONCE):
             for note, embedder, _ in part:
                 if embedder != self.embedder and note in self._rows and self._matrix is not None:
                     self._matrix[self._rows[note]] = 0  # like nothing at all
@@ -138,5 +145,7 @@ class Matrix:
         n = min(n, size)
         best = np.argpartition(-cosines, n - 1)[:n]
         found = {int(notes[i]): float(cosines[i]) for i in best}
-        at_random = float(np.median(cosines[:: max(1, size // SAMPLE)])) if size >= FEW else 0.0
+        at_random = (
+            float(np.median(cosines[:: max(1, size // MEDIAN_SAMPLE)])) if size >= FEW_VECTORS else 0.0
+        )
         return Near(found, at_random)

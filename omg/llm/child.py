@@ -24,7 +24,9 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 IDLE_S = 60.0
+
 GRACE_S = 1.0  # LiteLLM's own timeout comes first: a child that answers late is cheaper than a new one
+
 START_S = 120.0  # for `import litellm` from a cold disk on a busy machine
 
 # Servers that people run themselves: `[llm] api_base` is for these. Every other provider has its own address.
@@ -65,10 +67,10 @@ class Child:
                 if code != 0:  # 0: it was about to leave, idle, when we spoke
                     break
         if self._closed:
-            return gone("OMG is stopping", again=False)
+            return child_gone("OMG is stopping", again=False)
         if code is None:
-            return gone("it had to be killed", status=408)
-        return gone(f"its process died, exit code {code}")
+            return child_gone("it had to be killed", status=408)
+        return child_gone(f"its process died, exit code {code}")
 
     def close(self) -> None:
         """End the process. A call that is under way in another thread returns at once."""
@@ -88,7 +90,7 @@ class Child:
         """What the new process says first: `{"ready": true}`, or why it cannot be."""
         self._bury()
         if self._closed:
-            return gone("OMG is stopping", again=False)
+            return child_gone("OMG is stopping", again=False)
         self._process = subprocess.Popen(
             # By path, and -P: nothing in the working folder, nor another package called omg, is imported.
             [sys.executable, "-P", __file__, str(self._idle_s)],
@@ -105,7 +107,7 @@ class Child:
         if self._closed:  # while we started it
             self._process.kill()
         hello, code = self._exchange(None, START_S)
-        return hello or gone(f"its process did not start, exit code {code}")
+        return hello or child_gone(f"its process did not start, exit code {code}")
 
     def _exchange(self, line: str | None, timeout_s: float) -> tuple[dict[str, Any] | None, int | None]:
         """Say *line*; what came back, or the exit code of the child that died of it (None: we killed it)."""
@@ -144,14 +146,14 @@ class Child:
             self._process = None
 
 
-def gone(why: str, status: int = 0, again: bool = True, wait_s: float | None = None) -> dict[str, Any]:
+def child_gone(why: str, status: int = 0, again: bool = True, wait_s: float | None = None) -> dict[str, Any]:
     return {"why": why, "status": status, "again": again, "wait_s": wait_s}
 
 
 # ---- the child's end
 
 
-def main(idle_s: float) -> None:
+def child_main(idle_s: float) -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what LiteLLM prints must not fall between our lines
 
@@ -160,11 +162,13 @@ def main(idle_s: float) -> None:
         answers.flush()
 
     questions: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=listen, args=(questions,), daemon=True).start()
+    threading.Thread(target=listen_to_parent, args=(questions,), daemon=True).start()
     try:
         import litellm
     except Exception as e:
-        say(gone(f"LiteLLM cannot be imported: {e}; install it again: pip install litellm", again=False))
+        say(
+            child_gone(f"LiteLLM cannot be imported: {e}; install it again: pip install litellm", again=False)
+        )
         os._exit(1)
     litellm.suppress_debug_info = True
     litellm.telemetry = False
@@ -174,27 +178,27 @@ def main(idle_s: float) -> None:
             question = questions.get(timeout=idle_s)
         except queue.Empty:
             os._exit(0)
-        say(complete(json.loads(question)))
+        say(complete_once(json.loads(question)))
 
 
-def listen(questions: queue.SimpleQueue[bytes]) -> None:
+def listen_to_parent(questions: queue.SimpleQueue[bytes]) -> None:
     """Pass on what the parent says; when it says no more it has gone, and so do we, whatever is under way."""
     for line in sys.stdin.buffer:
         questions.put(line)
     os._exit(0)
 
 
-def complete(question: dict[str, Any]) -> dict[str, Any]:
+def complete_once(question: dict[str, Any]) -> dict[str, Any]:
     """Ask once, through LiteLLM."""
     import litellm
 
     try:
-        said = litellm.completion(**arguments(question))
+        said = litellm.completion(**completion_arguments(question))
         choice = said.choices[0]
         text = choice.message.content or ""
         usage = getattr(said, "usage", None)
     except Exception as e:
-        return failure(e, question)
+        return failure_value(e, question)
     try:
         usd = float(litellm.completion_cost(said))
     except Exception:
@@ -208,7 +212,7 @@ def complete(question: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def arguments(question: dict[str, Any]) -> dict[str, Any]:
+def completion_arguments(question: dict[str, Any]) -> dict[str, Any]:
     """What `litellm.completion` is called with."""
     import litellm
 
@@ -221,7 +225,7 @@ def arguments(question: dict[str, Any]) -> dict[str, Any]:
         form = {"name": "reply", "schema": schema, "strict": is_strict(schema)}
         ours["response_format"] = {"type": "json_schema", "json_schema": form}
     elif schema:
-        system = spelled(system, schema)
+        system = schema_in_words(system, schema)
     if not question["plain"]:
         ours["temperature"] = 0.3
     if question["api_base"] and provider in SELF_HOSTED:
@@ -263,7 +267,7 @@ def is_strict(schema: Any) -> bool:
     return all(map(is_strict, schema.values()))
 
 
-def spelled(system: str, schema: dict[str, Any] | None) -> str:
+def schema_in_words(system: str, schema: dict[str, Any] | None) -> str:
     """*system* with *schema* put into words, for a model that takes no schema."""
     if not schema:
         return system
@@ -271,38 +275,38 @@ def spelled(system: str, schema: dict[str, Any] | None) -> str:
     return f"{system}\n\nReply with one JSON value and nothing else. It follows this JSON schema:\n{words}"
 
 
-def failure(error: Exception, question: dict[str, Any]) -> dict[str, Any]:
+def failure_value(error: Exception, question: dict[str, Any]) -> dict[str, Any]:
     """What of *error* a person and the retry loop need, and nothing of what was asked."""
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
-        return gone(f"its reply could not be read: {type(error).__name__}")
+        return child_gone(f"its reply could not be read: {type(error).__name__}")
     message = " ".join(str(getattr(error, "message", error)).split())
     # "litellm.RateLimitError: RateLimitError: OpenAIException - slow down" → "slow down"; and no reply's text
     why = message.rpartition("Exception - ")[2].partition(", Received response")[0]
     why = re.sub(r"^(litellm\.)?(\w+Error: )+", "", why)
     if "api_key" in why and "credentials" in why.lower():
         status = 401  # LiteLLM calls a key that is not there an internal error
-    for secret in secrets(question):
+    for secret in known_keys_of(question):
         why = why.replace(secret, "[key]")
     why = why[:200]
-    if quotes(why, question["system"] + "\n" + question["user"]):
+    if quotes_message(why, question["system"] + "\n" + question["user"]):
         why = "its message is left out, it quotes the conversation"
-    return gone(why, status, status in (408, 425, 429) or status >= 500, wait_s(error))
+    return child_gone(why, status, status in (408, 425, 429) or status >= 500, retry_after_s(error))
 
 
-def secrets(question: dict[str, Any]) -> list[str]:
+def known_keys_of(question: dict[str, Any]) -> list[str]:
     """Every key this process knows: no server's complaint about one may carry it into a log."""
     found = [value for name, value in os.environ.items() if name.endswith(("_KEY", "_TOKEN", "_SECRET"))]
     return [secret for secret in [question["api_key"], *found] if len(secret) >= 4]
 
 
-def quotes(message: str, asked: str, length: int = 24) -> bool:
+def quotes_message(message: str, asked: str, length: int = 24) -> bool:
     """Whether *length* characters of *message* stand in *asked*."""
     asked = " ".join(asked.split())
     return any(message[i : i + length] in asked for i in range(len(message) - length + 1))
 
 
-def wait_s(error: Exception) -> float | None:
+def retry_after_s(error: Exception) -> float | None:
     """Seconds that the server asks us to stay away: its Retry-After, a number or a date."""
     headers = getattr(error, "litellm_response_headers", None) or {}
     value = headers.get("retry-after")
@@ -317,4 +321,4 @@ def wait_s(error: Exception) -> float | None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]))
+    child_main(float(sys.argv[1]))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 from zoneinfo import ZoneInfo
 
-from ..config import Config
+from ..config.sections import Config
 from ..errors import OverBudget
 
 # Someone else's key pays for `gateway`, so it has a cap before anyone thinks of one: at the default
@@ -25,7 +25,7 @@ GATEWAY_TOKENS_PER_DAY = 500_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelReply:
     """What a model said. Token counts are the provider's, else our own; 0.0 usd: no known price."""
 
     text: str
@@ -60,7 +60,7 @@ class Ledger:
         self._day, self._read, self._spent = "", 0, Spent()
         self._mutex = threading.Lock()
 
-    def spend(self, reply: Reply, purpose: str, now: datetime) -> None:
+    def spend(self, reply: ModelReply, purpose: str, now: datetime) -> None:
         """Enter *reply*. The line is one `write`, so that lines of two processes do not mix."""
         line = {
             "at": now.astimezone(UTC).isoformat(timespec="milliseconds"),
@@ -113,10 +113,10 @@ class Ledger:
                 break  # another process is still writing it
             self._read += len(line)
             if mark in line:  # spares the parsing of all other days when a process reads the file first
-                self._spent = added(self._spent, line, self._day)
+                self._spent = spent_with(self._spent, line, self._day)
 
 
-def added(spent: Spent, line: bytes, day: str) -> Spent:
+def spent_with(spent: Spent, line: bytes, day: str) -> Spent:
     """*spent* and what *line* says, if it is a line of *day*; a line torn by a crash counts nothing."""
     try:
         entry = json.loads(line)

@@ -12,29 +12,32 @@ import unicodedata
 from urllib.parse import quote
 
 from ..errors import BadNode
-from .properties import newline, split, unix
+from .properties import line_end, split_head, with_unix_ends
 
-HISTORY = "## History"
+HISTORY_HEADING = "## History"
+
 BEGIN, END = "<!-- omg:begin -->", "<!-- omg:end -->"
+
 DESCRIPTION_CHARS = 200  # of a description taken from a body
 
 WIKILINK = re.compile(r"\[\[([^\[\]\n]+)\]\]")
+
 # Fenced blocks (one left open lasts to the end), and `spans`, which end with their paragraph.
-CODE = re.compile(
+CODE_PATTERN = re.compile(
     r"^[ \t>]*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[^\n]*(?:.*?^[ \t>]*(?P=fence)[`~]*[ \t]*$|.*)"
     r"|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n).){1,2000}?(?<!`)(?P=ticks)(?!`)",
     re.M | re.S,
 )
 
 
-def targets(text: str) -> tuple[str, ...]:
+def link_targets(text: str) -> tuple[str, ...]:
     """Bare targets of the wikilinks in *text*, outside code, in reading order, each once."""
     if "[[" not in text:
         return ()
     found = []
     for inner in WIKILINK.findall(without_code(text)):
         try:
-            found.append(bare(inner))
+            found.append(bare_target(inner))
         except ValueError:  # [[#a heading of this very note]]
             continue
     return tuple(dict.fromkeys(found))
@@ -44,10 +47,10 @@ def without_code(text: str) -> str:
     """*text* with code blanked out; every other character keeps its place."""
     if "`" not in text and "~~~" not in text:
         return text
-    return CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
+    return CODE_PATTERN.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
 
 
-def bare(link: str) -> str:
+def bare_target(link: str) -> str:
     """The target of `target#heading|label`, with brackets or without. Raises ValueError if there is none."""
     if link.startswith("[[") and link.endswith("]]"):
         link = link[2:-2]
@@ -106,10 +109,11 @@ def slugify(title: str) -> str:
 # --- parts of a body
 
 MARKS = re.compile(r"[ \t]*+(?:[#>*+-]++[ \t]++)*+")  # of headings, quotations and items
+
 H1 = re.compile(r"^# ++(.*\S)[ \t]*$", re.M)
 
 
-def first_line(body: str) -> str:
+def first_text_line(body: str) -> str:
     """What a note without a description is about: its first line of text, without marks, clipped."""
     lines = (line[m.end() :] for line in body.split("\n") if (m := MARKS.match(line)))
     found = (line for line in lines if not line.startswith("<!--") and re.search(r"\w", line))
@@ -120,20 +124,22 @@ def first_line(body: str) -> str:
     return (text.rpartition(" ")[0] or text) + "…"
 
 
-def block(text: str) -> str | None:
+def generated_block(text: str) -> str | None:
     """The lines between the markers, joined by LF; None if there is not exactly one pair of them."""
-    span = between(text)
-    return None if span is None else unix(text[span]).strip("\n")
+    span = between_markers(text)
+    return None if span is None else with_unix_ends(text[span]).strip("\n")
 
 
-def with_block(text: str, inner: str) -> str:
+def with_generated_block(text: str, inner: str) -> str:
     """*text* with *inner* between the markers. Raises BadNode if there is not exactly one pair of them."""
-    span = between(text)
+    span = between_markers(text)
     if span is None:
         raise BadNode(f"the file needs one line {BEGIN} and, below it, one line {END}")
-    inner = unix(inner).strip("\n").replace("<!-- omg:", "<!-- omg :")  # a description must not end the block
+    inner = (
+        with_unix_ends(inner).strip("\n").replace("<!-- omg:", "<!-- omg :")
+    )  # a description must not end the block
     lines = f"\n{inner}\n" if inner else "\n"
-    return text[: span.start] + lines.replace("\n", newline(text)) + text[span.stop :]
+    return text[: span.start] + lines.replace("\n", line_end(text)) + text[span.stop :]
 
 
 def uncommented(text: str, instead: str = " ") -> str:
@@ -145,25 +151,27 @@ def uncommented(text: str, instead: str = " ") -> str:
     return instead.join([*kept, text[at:]])
 
 
-def between(text: str) -> slice | None:
+def between_markers(text: str) -> slice | None:
     start, stop = text.find(BEGIN) + len(BEGIN), text.find(END)
     paired = text.count(BEGIN) == text.count(END) == 1 and start <= stop
     return slice(start, stop) if paired else None
 
 
-HEADING = re.compile(rf"^{HISTORY}[ \t]*$", re.M)
+HISTORY_LINE = re.compile(rf"^{HISTORY_HEADING}[ \t]*$", re.M)
+
 NEXT = re.compile(r"^(?:#{1,2} |<!-- omg:)", re.M)  # what ends the section
+
 LINE_END = re.compile(r"[\r\n]|\Z")
 
 
-def with_history(text: str, line: str) -> str:
+def with_history_line(text: str, line: str) -> str:
     """*text* with *line* as the last item of its History, which is made at the end if there is none."""
-    eol = newline(text)
-    begin, end = split(text)[1], len(text)
+    eol = line_end(text)
+    begin, end = split_head(text)[1], len(text)
     prose = without_code(text[begin:].replace("\r", " "))  # blanks, so that all else keeps its place
-    headings = list(HEADING.finditer(prose))
+    headings = list(HISTORY_LINE.finditer(prose))
     if headings:
-        last = headings[-1].start() + len(HISTORY)
+        last = headings[-1].start() + len(HISTORY_HEADING)
         following = NEXT.search(prose, last)
         end = begin + following.start() if following else end
         begin += last
@@ -173,6 +181,6 @@ def with_history(text: str, line: str) -> str:
         gap = eol
     else:
         gap = "" if above in ("", "\ufeff") else eol if above.endswith("\n") else eol * 2
-        gap += HISTORY + eol
+        gap += HISTORY_HEADING + eol
     below = text[len(above) :] or (eol if above.endswith("\n") else "")
     return above + gap + (line if line.startswith("- ") else f"- {line}") + below

@@ -25,36 +25,39 @@ from frontmatter.default_handlers import YAMLHandler
 from ..errors import BadNode
 
 HEAD_CHARS = 1_000_000  # about 7,000 sources; nothing that a person or we would write
+
 DEPTH = 50  # of nested values: libyaml recurses in C, and 100,000 brackets end the process, not the parse
+
 VALUES = 100_000  # in one head, aliases counted each time: against nine lines that stand for a billion
 
-OPENING = re.compile(r"\ufeff?---[ \t]*\r?\n")
-CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.M)
+HEAD_START = re.compile(r"\ufeff?---[ \t]*\r?\n")
+
+HEAD_END = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.M)
 
 
-def split(text: str) -> tuple[slice, int]:
+def split_head(text: str) -> tuple[slice, int]:
     """
     Where the head lies, without its `---` lines, and where the body starts.
 
     Without a head, an empty slice at the body's start. Raises BadNode for a head that does not end.
     """
-    opening = OPENING.match(text)
+    opening = HEAD_START.match(text)
     if opening is None:
         start = 1 if text.startswith("\ufeff") else 0
         return slice(start, start), start
-    closing = CLOSING.search(text, opening.end())
+    closing = HEAD_END.search(text, opening.end())
     if closing is None:
         raise BadNode("the frontmatter does not end; put a line --- below it")
     return slice(opening.end(), closing.start()), closing.end()
 
 
-def newline(text: str) -> str:
+def line_end(text: str) -> str:
     """The line end that *text* uses, going by its first."""
     end = text.find("\n")
     return "\r\n" if end > 0 and text[end - 1] == "\r" else "\n"
 
 
-def unix(text: str) -> str:
+def with_unix_ends(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -84,29 +87,29 @@ class Head(YAMLHandler):  # type: ignore[misc]  # mypy is told not to look into 
     """
 
     def load(self, fm: str, **_: object) -> dict[str, Any]:
-        root = compose(fm)
+        root = compose_head(fm)
         return {} if root is None else values_of(root)
 
     def export(self, metadata: dict[str, Any], **_: object) -> str:
-        return "".join(entry(key, value) for key, value in metadata.items())
+        return "".join(property_entry(key, value) for key, value in metadata.items())
 
 
 HEAD = Head()
 
 
-def load(fm: str) -> dict[str, Any]:
+def load_properties(fm: str) -> dict[str, Any]:
     """The properties in *fm*. Raises BadNode, saying what to mend, for what cannot be read."""
     return HEAD.load(fm)
 
 
-def compose(fm: str) -> yaml.MappingNode | None:
+def compose_head(fm: str) -> yaml.MappingNode | None:
     """The top-level mapping with the places of its parts; None if *fm* is empty. Raises BadNode."""
     if len(fm) > HEAD_CHARS or too_deep(fm):
         raise BadNode("the frontmatter is too large or too deeply nested; keep it to plain properties")
     try:
         root = Loader(fm).get_single_node()
     except yaml.YAMLError as e:
-        raise BadNode(f"the frontmatter is not YAML: {where(e)}; mend it there") from e
+        raise BadNode(f"the frontmatter is not YAML: {place_in_yaml(e)}; mend it there") from e
     if root is None or root.tag == "null":
         return None
     if not isinstance(root, yaml.MappingNode):
@@ -116,7 +119,7 @@ def compose(fm: str) -> yaml.MappingNode | None:
     return root
 
 
-def where(e: yaml.YAMLError) -> str:
+def place_in_yaml(e: yaml.YAMLError) -> str:
     mark = getattr(e, "problem_mark", None)
     # Marks count lines from 0, and the head starts in the file's second.
     return f"{getattr(e, 'problem', None) or e}" + (f" in line {mark.line + 2}" if mark else "")
@@ -149,23 +152,23 @@ def values_of(root: yaml.MappingNode) -> dict[str, Any]:
         if depth > DEPTH or count > VALUES:
             raise BadNode("the frontmatter is too deeply nested, or its aliases stand for too much")
         if isinstance(node, yaml.ScalarNode):
-            return scalar(node)
+            return scalar_value(node)
         if isinstance(node, yaml.SequenceNode):
             return [value(item, depth + 1) for item in node.value]
-        return {name_of(k): value(v, depth + 1) for k, v in node.value}
+        return {key_name(k): value(v, depth + 1) for k, v in node.value}
 
     found: dict[str, Any] = value(root, 0)
     return found
 
 
-def name_of(node: yaml.Node) -> str:
+def key_name(node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode):
         line = node.start_mark.line + 2
         raise BadNode(f"the frontmatter has a list or mapping for a key in line {line}; quote it")
     return str(node.value)
 
 
-def scalar(node: yaml.ScalarNode) -> Any:
+def scalar_value(node: yaml.ScalarNode) -> Any:
     match node.tag:
         case "null":
             return None
@@ -183,28 +186,33 @@ def scalar(node: yaml.ScalarNode) -> Any:
 # What may stand without quotes: it starts with a letter, so it is no number, date or indicator; and has no
 # ": " or " #". Inside [ ] and { } also no comma. The words below are what YAML 1.1 takes for something else.
 PLAIN = re.compile(r"[^\W\d_](?:[\w .,;!?()'\"/&+=%@$–—…“”‘’-]*[\w.,;!?()'\"/&+=%@$–—…“”‘’-])?")
+
 PLAIN_IN_FLOW = re.compile(r"[^\W\d_](?:[\w ./+=@$-]*[\w./+=@$-])?")
-WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
+
+YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
+
 DATES = ("created", "updated", "event")  # they stand plain: whoever reads a date there is not misled
-DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:\.\.[0-9]{4}-[0-9]{2}-[0-9]{2})?")
+
+DATE_VALUE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:\.\.[0-9]{4}-[0-9]{2}-[0-9]{2})?")
+
 UNPRINTABLE = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
-def entry(key: str, value: Any) -> str:
+def property_entry(key: str, value: Any) -> str:
     """*key* and *value* as they stand in a head, with the line end; a list takes a line for each item."""
     if isinstance(value, list) and value:
-        return f"{string(key)}:\n" + "".join(f"  - {flow(item)}\n" for item in value)
-    return f"{string(key)}: {inline(key, value)}\n"
+        return f"{string_value(key)}:\n" + "".join(f"  - {flow_value(item)}\n" for item in value)
+    return f"{string_value(key)}: {inline_property(key, value)}\n"
 
 
-def inline(key: str, value: Any) -> str:
+def inline_property(key: str, value: Any) -> str:
     """*value* on one line."""
     if isinstance(value, str):
-        return value if key in DATES and DATE.fullmatch(value) else string(value)
-    return flow(value)
+        return value if key in DATES and DATE_VALUE.fullmatch(value) else string_value(value)
+    return flow_value(value)
 
 
-def flow(value: Any) -> str:
+def flow_value(value: Any) -> str:
     match value:
         case None:
             return "null"
@@ -214,16 +222,20 @@ def flow(value: Any) -> str:
             digits = repr(value)  # YAML 1.1 wants a point in a number with an exponent
             return digits if "." in digits else digits.replace("e", ".0e")
         case str():
-            return string(value, PLAIN_IN_FLOW)
+            return string_value(value, PLAIN_IN_FLOW)
         case list():
-            return "[" + ", ".join(map(flow, value)) + "]"
+            return "[" + ", ".join(map(flow_value, value)) + "]"
         case dict():
-            return "{ " + ", ".join(f"{string(k, PLAIN_IN_FLOW)}: {flow(v)}" for k, v in value.items()) + " }"
+            return (
+                "{ "
+                + ", ".join(f"{string_value(k, PLAIN_IN_FLOW)}: {flow_value(v)}" for k, v in value.items())
+                + " }"
+            )
     return str(value)
 
 
-def string(text: str, plain: re.Pattern[str] = PLAIN) -> str:
-    if plain.fullmatch(text) and text.lower() not in WORDS:
+def string_value(text: str, plain: re.Pattern[str] = PLAIN) -> str:
+    if plain.fullmatch(text) and text.lower() not in YAML_WORDS:
         return text
     text = re.sub(r"[\ud800-\udfff]", "\ufffd", text)  # half a character, which no file can hold
     # JSON's strings are YAML's, but for what YAML holds unprintable.
@@ -233,7 +245,7 @@ def string(text: str, plain: re.Pattern[str] = PLAIN) -> str:
 # --- changing
 
 
-def changed(text: str, values: Mapping[str, Any]) -> str:
+def with_properties(text: str, values: Mapping[str, Any]) -> str:
     """
     *text* with the properties *values*; None takes one out. All other bytes stay.
 
@@ -241,18 +253,18 @@ def changed(text: str, values: Mapping[str, Any]) -> str:
     head that cannot be read, and where a property cannot be changed without touching another (YAML aliases).
     """
     values = {name: jsonable(value) for name, value in values.items()}
-    span, start = split(text)
+    span, start = split_head(text)
     fm = text[span]
-    root = compose(fm)
+    root = compose_head(fm)
     now = {} if root is None else values_of(root)
-    values = {name: value for name, value in values.items() if not same(now.get(name), value)}
+    values = {name: value for name, value in values.items() if not same_value(now.get(name), value)}
     if not values:
         return text
     if root is not None:
         fm = with_changes(fm, root, values)
     indent = " " * root.start_mark.column if root else ""
     added = HEAD.export({name: value for name, value in values.items() if name not in now})
-    eol = newline(text)
+    eol = line_end(text)
     fm += "".join(f"{indent}{line}{eol}" for line in added.splitlines())
     wanted = {name: value for name, value in {**now, **values}.items() if values.get(name, "") is not None}
     if not reads_as(fm, wanted):
@@ -265,9 +277,9 @@ def changed(text: str, values: Mapping[str, Any]) -> str:
 
 def with_changes(fm: str, root: yaml.MappingNode, values: Mapping[str, Any]) -> str:
     """*fm* with those of *values* that it has: changed in place, or cut out together with their lines."""
-    last = {name_of(k): v for k, v in root.value}  # of a name that stands twice, the last counts
+    last = {key_name(k): v for k, v in root.value}  # of a name that stands twice, the last counts
     for k, v in reversed(root.value):
-        name = name_of(k)
+        name = key_name(k)
         if name not in values:
             continue
         colon = fm.find(":", k.end_mark.index) + 1  # what goes wrong here, `reads_as` will find
@@ -278,7 +290,7 @@ def with_changes(fm: str, root: yaml.MappingNode, values: Mapping[str, Any]) -> 
             gap = fm[colon : v.start_mark.index]
             # A value that starts on a later line moves up; comments on the way there stay.
             before, after = (" ", gap.rstrip()) if "\n" in gap or not gap else (gap, "")
-            fm = fm[:colon] + before + inline(name, values[name]) + after + fm[end:]
+            fm = fm[:colon] + before + inline_property(name, values[name]) + after + fm[end:]
     return fm
 
 
@@ -293,12 +305,12 @@ def end_of(node: yaml.Node, fm: str) -> int:
 
 def reads_as(fm: str, wanted: Mapping[str, Any]) -> bool:
     try:
-        return same(load(fm), wanted)
+        return same_value(load_properties(fm), wanted)
     except BadNode:
         return False
 
 
-def same(a: Any, b: Any) -> bool:
+def same_value(a: Any, b: Any) -> bool:
     """Equal, and of equal types: in Python `1 == True`."""
     return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
 

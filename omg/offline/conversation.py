@@ -13,16 +13,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..turn import Message, strip
+from ..message.envelope import strip_memory
+from ..message.turn import Message
 from .cues import begins
-from .phrases import bare, sentences
+from .phrases import without_lead_in
+from .sentences import split_sentences
 
 NAME = re.compile(r"[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2}")
-CLOSING = re.compile(
+
+CLOSING_WORDS = re.compile(
     r"(?:thanks?|thank you|thx|cheers|great|perfect|ok(?:ay)?|bye|good ?night|see you|nice|cool|awesome|danke|merci|gracias"
     r"|got it|that's all)\b",
     re.I,
 )
+
 CLIPPED = 160  # characters of what someone asked
 
 
@@ -35,20 +39,20 @@ def speaker(message: Message) -> str:
     return first if rest and " " not in rest and not first.endswith(".") else name
 
 
-def now(messages: Sequence[Message]) -> dict[str, str]:
+def now_hints(messages: Sequence[Message]) -> dict[str, str]:
     """The user's last request that is still open (`task`), how far it is (`state`), and what is waited for (`next`)."""
     task = state = ahead = ""
     for m in messages:
-        text = " ".join(strip(m.text).split())
+        text = " ".join(strip_memory(m.text).split())
         if m.role == "user" and text:
-            if asked := request(m.text):
+            if asked := last_request(m.text):
                 who = speaker(m)
                 task, state, ahead = (
-                    f"{who[:1].upper()}{who[1:]} asked: “{clipped(asked)}”",
+                    f"{who[:1].upper()}{who[1:]} asked: “{clipped_hint(asked)}”",
                     "not answered yet",
                     "",
                 )
-            elif CLOSING.match(text) or state == "answered":
+            elif CLOSING_WORDS.match(text) or state == "answered":
                 task = state = ahead = ""
             elif ahead:
                 state, ahead = "the assistant's question was answered", ""
@@ -57,24 +61,27 @@ def now(messages: Sequence[Message]) -> dict[str, str]:
                 state = f"working on it with {', '.join(dict.fromkeys(c.name for c in m.calls))}"
             elif text.endswith("?"):
                 question = text if len(text) <= CLIPPED else re.split(r"(?<=[.!?])\s+", text)[-1]
-                state, ahead = "the assistant asked back", f"wait for the answer to: “{clipped(question)}”"
+                state, ahead = (
+                    "the assistant asked back",
+                    f"wait for the answer to: “{clipped_hint(question)}”",
+                )
             elif text:
                 state, ahead = "answered", ""
     return {"task": task, "state": state, "next": ahead}
 
 
-def request(text: str) -> str:
+def last_request(text: str) -> str:
     """The last thing that *text* asks for; "" if it asks for nothing."""
-    return next((said for said in reversed(list(sentences(text))) if asks(said)), "")
+    return next((said for said in reversed(list(split_sentences(text))) if asks_something(said)), "")
 
 
-def asks(said: str) -> bool:
+def asks_something(said: str) -> bool:
     if begins("told", said):
         return False
     return said.endswith(("?", "？")) or any(
-        begins(kind, bare(said)) for kind in ("question", "command", "asked")
+        begins(kind, without_lead_in(said)) for kind in ("question", "command", "asked")
     )
 
 
-def clipped(text: str) -> str:
+def clipped_hint(text: str) -> str:
     return text if len(text) <= CLIPPED else f"{text[: CLIPPED - 1].rsplit(' ', 1)[0]}…"

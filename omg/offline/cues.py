@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-LATIN = ("de", "fr", "es")  # with a few cues each; English, and CJK, which its script tells
+LATIN_LANGUAGES = ("de", "fr", "es")  # with a few cues each; English, and CJK, which its script tells
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def listed(name: str) -> frozenset[str]:
     return frozenset(read_words("en")["lists"][name].split())
 
 
-def says(text: str, least: int) -> bool:
+def says_enough(text: str, least: int) -> bool:
     """Whether *text* has at least *least* words that say something."""
     stop = listed("stop")
     return sum(m[0].lower() not in stop for m in TOKEN.finditer(text)) >= least

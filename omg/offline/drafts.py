@@ -19,31 +19,41 @@ from typing import TYPE_CHECKING, Any
 
 from ..node.markdown import slugify
 from .cues import TOKEN, holds
-from .likeness import alike, gist, themes
+from .likeness import gist, gist_overlap, themes
 
 if TYPE_CHECKING:
-    from ..index import Entry
+    from ..index.entries import Entry
+
 
 SAME = 0.8  # of the lighter statement's words in the other: it says the same again
+
 TWIN = 0.66  # enough for a change, beside a weak word for one, such as "now"
-ALIKE = 0.5  # both are about one thing
+
+ALIKE_SHARE = 0.5  # both are about one thing
+
 RELATED = 0.34  # enough for a change, beside a word such as "instead"
+
 CHOSEN = ("preference", "decision", "identity")  # types of what something else can take the place of
+
 ASIDES = 3  # lines a note takes in, beside its own
 
 NEGATED = re.compile(
     r"\b(?:not|no|never|don't|doesn't|isn't|aren't|won't|can't|hates?|dislikes?|stopped|quit|against|without)\b",
     re.I,
 )
+
 FINISHED = re.compile(
     r"\b(?:done|finished|completed?|over|sent|submitted|paid|delivered|launched|shipped|handed in|took place"
     r"|went (?:really |very )?(?:well|fine|great|badly))\b",
     re.I,
 )
+
 CALLED_OFF = re.compile(
     r"\b(?:cancell?ed|called off|fell through|(?:not|no longer) (?:going|happening))\b", re.I
 )
+
 PREFERRED = re.compile(r"\bprefer(?:s|red)? .{1,200}? (?:to|over|than) (?P<old>[^,.;]+)", re.I)
+
 REPLACED = re.compile(
     r"\b(?:from|instead of|rather than|no longer|replac(?:ed|ing)|used to|stopped|over|not) (?P<old>.{1,120}?)"
     r"(?: to | with | any ?more|,|;|\.|$)",
@@ -52,11 +62,12 @@ REPLACED = re.compile(
 
 
 VALUE = re.compile(r"(?<!^)\b[A-Z]|\d")  # a name or a number, beside who it is about
+
 COUNT = re.compile(r"\b\d+ (?:out )?of (?:the |their )?(?P<all>\d+ \w+)")  # how far something is
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class OfflineDraft:
     """A note as this reply would have it; with `node`, the known note it is or was."""
 
     type: str
@@ -100,12 +111,12 @@ class Draft:
         return gist(f"{self.title} {self.description}") - gist(self.who)
 
 
-class Drafts:
+class OfflineDrafts:
     """What is known and what this reply adds; *people* are those who take part, by the names notes give them."""
 
     def __init__(self, known: Mapping[str, Entry], people: Iterable[str]) -> None:
         self.known = {
-            handle: Draft(
+            handle: OfflineDraft(
                 e.type,
                 e.title,
                 e.description,
@@ -124,7 +135,7 @@ class Drafts:
     def edits(self) -> list[dict[str, Any]]:
         return [d.edit for d in self.all if d.sources]
 
-    def by(self, who: str) -> Iterator[tuple[int, Draft]]:
+    def by(self, who: str) -> Iterator[tuple[int, OfflineDraft]]:
         """Where the drafts of this reply that *who* spoke for are, the latest first."""
         return ((i, d) for i, d in reversed(list(enumerate(self.all))) if d.sources and d.who == who)
 
@@ -134,7 +145,7 @@ class Drafts:
 
     # --- taking in
 
-    def place(self, draft: Draft, said: str) -> int | None:
+    def place(self, draft: OfflineDraft, said: str) -> int | None:
         """Take *draft*, which was worded from *said*, in. Where it now is; None if it was known."""
         push = 2 if holds("change", said) else 1 if holds("drift", said) else 0
         gone = (REPLACED.search(said) if push else None) or PREFERRED.search(said)
@@ -143,26 +154,26 @@ class Drafts:
         if i is None:
             return self.add(draft)
         old = self.all[i]
-        if repeats(draft, old, likeness):
+        if repeats_note(draft, old, likeness):
             if not old.sources:
                 return None
             return self.put(i, replace(old, sources=(*old.sources, *draft.sources)))
         if replaces(dropped, old) and old.type in CHOSEN:
             draft, push = replace(draft, type=old.type), 2
-        new = changed(old, draft, said, push, likeness)
+        new = changed_draft(old, draft, said, push, likeness)
         if new is None:
-            near = (old.node,) if old.node and likeness >= ALIKE else ()
+            near = (old.node,) if old.node and likeness >= ALIKE_SHARE else ()
             return self.add(replace(draft, links=near))
         if new.op == "supersede":
             self.all.pop(i)
             return self.add(new)
         return self.put(i, new)
 
-    def add(self, draft: Draft) -> int:
+    def add(self, draft: OfflineDraft) -> int:
         self.all.append(replace(draft, links=(*self.named(draft), *draft.links)[:3]))
         return len(self.all) - 1
 
-    def put(self, i: int, draft: Draft) -> int:
+    def put(self, i: int, draft: OfflineDraft) -> int:
         self.all[i] = draft
         return i
 
@@ -188,7 +199,7 @@ class Drafts:
 
     # --- finding
 
-    def nearest(self, draft: Draft, dropped: frozenset[str], push: int) -> tuple[int | None, float]:
+    def nearest(self, draft: OfflineDraft, dropped: frozenset[str], push: int) -> tuple[int | None, float]:
         """
         Where the draft most like *draft* is, and how like it is, 0 to 1; later ones win. *dropped*: the words of what
         it takes the place of.
@@ -197,9 +208,9 @@ class Drafts:
         for i, old in enumerate(self.all):
             if self.of_another(old, draft.who):
                 continue
-            likeness = alike(draft.words, old.words - gist(draft.who))
+            likeness = gist_overlap(draft.words, old.words - gist(draft.who))
             if same_slot(draft, old) or about_project(draft, old) or replaces(dropped, old):
-                likeness = max(likeness, ALIKE)
+                likeness = max(likeness, ALIKE_SHARE)
             elif (
                 push
                 and draft.type == old.type == "preference"
@@ -213,11 +224,11 @@ class Drafts:
                 best, most = i, likeness
         return best, most
 
-    def of_another(self, old: Draft, who: str) -> bool:
+    def of_another(self, old: OfflineDraft, who: str) -> bool:
         """Whether *old* is about another of those who take part."""
         return any(re.match(rf"{re.escape(p)}(?:'s)?\b", old.description) for p in self.people if p != who)
 
-    def named(self, draft: Draft) -> tuple[str, ...]:
+    def named(self, draft: OfflineDraft) -> tuple[str, ...]:
         """Known notes whose title *draft* mentions."""
         text = " ".join((draft.description, *draft.asides))
         kinds = ("project", "identity", "decision")
@@ -235,23 +246,23 @@ def mentioned(title: str, text: str) -> bool:
     return any(m[0][0].isupper() for m in found)
 
 
-def same_slot(draft: Draft, old: Draft) -> bool:
+def same_slot(draft: OfflineDraft, old: OfflineDraft) -> bool:
     return bool(draft.slot) and draft.type == old.type and slugify(draft.title) == slugify(old.title)
 
 
-def about_project(draft: Draft, old: Draft) -> bool:
+def about_project(draft: OfflineDraft, old: OfflineDraft) -> bool:
     return old.type == "project" and len(old.title) > 3 and mentioned(old.title, draft.description)
 
 
-def replaces(dropped: frozenset[str], old: Draft) -> bool:
+def replaces(dropped: frozenset[str], old: OfflineDraft) -> bool:
     return bool(dropped) and 2 * len(dropped & old.words) >= len(dropped)
 
 
-def negated(draft: Draft) -> bool:
+def negated(draft: OfflineDraft) -> bool:
     return bool(NEGATED.search(draft.description))
 
 
-def repeats(draft: Draft, old: Draft, likeness: float) -> bool:
+def repeats_note(draft: OfflineDraft, old: OfflineDraft, likeness: float) -> bool:
     """Whether *draft* says nothing that *old* does not."""
     if (
         old.loop == "open" != draft.loop
@@ -263,7 +274,9 @@ def repeats(draft: Draft, old: Draft, likeness: float) -> bool:
     return draft.words <= old.words | gist(" ".join(old.asides))
 
 
-def changed(old: Draft, draft: Draft, said: str, push: int, likeness: float) -> Draft | None:
+def changed_draft(
+    old: OfflineDraft, draft: OfflineDraft, said: str, push: int, likeness: float
+) -> OfflineDraft | None:
     """
     *old* as *draft* leaves it; None if *draft* is another matter.
 
@@ -271,9 +284,14 @@ def changed(old: Draft, draft: Draft, said: str, push: int, likeness: float) -> 
     """
     again = bool(set(draft.sources) & set(old.sources))  # in one message people go on rather than change
     over = draft.cue in ("past", "outcome") or CALLED_OFF.search(said) or FINISHED.search(said)
-    if old.loop == "open" != draft.loop and over and likeness >= ALIKE:
+    if old.loop == "open" != draft.loop and over and likeness >= ALIKE_SHARE:
         return now_says(old, replace(draft, loop="done", event=draft.event or old.event))
-    if old.loop == draft.loop == "open" and likeness >= ALIKE and draft.event and (push or not old.event):
+    if (
+        old.loop == draft.loop == "open"
+        and likeness >= ALIKE_SHARE
+        and draft.event
+        and (push or not old.event)
+    ):
         return now_says(old, draft)
     if about_project(draft, old) and draft.type in ("fact", "episode", "project") and draft.loop != "open":
         return progress(old, draft)
@@ -286,10 +304,10 @@ def changed(old: Draft, draft: Draft, said: str, push: int, likeness: float) -> 
         push or draft.cue in ("name", "contact", "favorite") or VALUE.search(draft.description)
     ):
         return now_says(old, draft)
-    if not kin(old.type, draft.type):
+    if not may_be_new_state(old.type, draft.type):
         return None
     flipped = (
-        likeness >= ALIKE
+        likeness >= ALIKE_SHARE
         and negated(draft) != negated(old)
         and bool(push or old.type == draft.type == "preference")
     )
@@ -300,14 +318,14 @@ def changed(old: Draft, draft: Draft, said: str, push: int, likeness: float) -> 
     return None
 
 
-def kin(a: str, b: str) -> bool:
+def may_be_new_state(a: str, b: str) -> bool:
     """Whether a statement of one type may be the new state of the other; what happened stays as it was."""
     if a == b:
         return a != "episode"
     return {a, b} in ({"preference", "fact"}, {"identity", "fact"}, {"preference", "decision"})
 
 
-def now_says(old: Draft, draft: Draft) -> Draft:
+def now_says(old: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
     """*old* with the words of *draft*; of a note of this reply, the former words stay in the body."""
     done = draft.loop == "done"
     asides = draft.asides
@@ -321,7 +339,7 @@ def now_says(old: Draft, draft: Draft) -> Draft:
     )  # fmt: skip
 
 
-def progress(project: Draft, draft: Draft) -> Draft:
+def progress(project: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
     """*project* with what is new about it: its description keeps saying what it is."""
     sources = (*project.sources, *draft.sources)
     if not project.node:

@@ -14,16 +14,20 @@ from functools import cache, lru_cache
 from .cues import TOKEN, bases, irregular, listed, read_words
 
 PLAIN_VERB = 0.4  # what a common verb counts in a likeness; a name or a noun counts 1
+
 PARTIES = frozenset(("user", "other", "assistant"))  # whom every other note is about
-DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
 WIDE = re.compile(r"[぀-ヿ㐀-鿿가-힯]+")
+
 ENDINGS = (("ies", "y"), ("ied", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
 
 
 @lru_cache(maxsize=4096)
 def gist(text: str) -> frozenset[str]:
     """The stems of the words that say something, dates aside; of scripts without spaces, pairs of characters."""
-    return frozenset(_stems(DATE.sub("", text))) - PARTIES
+    return frozenset(_stems(ISO_DATE.sub("", text))) - PARTIES
 
 
 def _stems(text: str) -> Iterator[str]:
@@ -31,11 +35,11 @@ def _stems(text: str) -> Iterator[str]:
     for m in TOKEN.finditer(text):
         if runs := WIDE.findall(m[0]):
             yield from (run[i : i + 2] for run in runs for i in range(max(len(run) - 1, 1)))
-        elif m[0].lower() not in stop and (root := stem(m[0])) not in stop:
+        elif m[0].lower() not in stop and (root := stem_of(m[0])) not in stop:
             yield root
 
 
-def stem(word: str) -> str:
+def stem_of(word: str) -> str:
     word = word.lower().removesuffix("'s").strip("'")
     word = irregular().get(word, word)
     for end, put in ENDINGS:
@@ -48,21 +52,21 @@ def stem(word: str) -> str:
 
 
 @cache
-def plain() -> frozenset[str]:
+def common_stems() -> frozenset[str]:
     """The stems of common verbs."""
-    return frozenset(map(stem, bases()))
+    return frozenset(map(stem_of, bases()))
 
 
-def alike(a: frozenset[str], b: frozenset[str]) -> float:
+def gist_overlap(a: frozenset[str], b: frozenset[str]) -> float:
     """How much of the lighter of two gists is in the other, 0 to 1; a single word in common is chance."""
     shared = a & b
     if not shared or len(shared) < min(2, len(a), len(b)):
         return 0.0
-    return weight(shared) / min(weight(a), weight(b))
+    return gist_weight(shared) / min(gist_weight(a), gist_weight(b))
 
 
-def weight(gist: frozenset[str]) -> float:
-    return sum(PLAIN_VERB if word in plain() else 1.0 for word in gist)
+def gist_weight(gist: frozenset[str]) -> float:
+    return sum(PLAIN_VERB if word in common_stems() else 1.0 for word in gist)
 
 
 def themes(text: str, most: int = 2) -> list[str]:

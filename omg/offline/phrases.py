@@ -11,17 +11,15 @@ The words that tell are in words/. Not here: how a note is worded (wording.py), 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .cues import LATIN, Cue, base_of, bases, begins, holds, is_past, language, listed, says
-from .quoted import own
+from .cues import LATIN_LANGUAGES, Cue, base_of, bases, begins, holds, is_past, language, listed, says_enough
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Assertion:
     """What a sentence asserts. `type` "" is an aside: worth a line in the body of another note, but no note itself."""
 
     type: str
@@ -32,105 +30,39 @@ class Reading:
     language: str = "en"
 
 
-ASIDE = Reading("", "aside")
+ASIDE = Assertion("", "aside")
 
-# --- sentences
-
-QUOTES = str.maketrans(
-    {"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " ", "\u200b": "", "\ufe0f": "", "\u200d": ""}
-)
-MARKER = re.compile(
-    r"\[(?:image|photo|picture|file|audio|video|document|media|part|sticker|shares?)\b[^\[\]\n]{0,300}\]",
-    re.I,
-)
-NOISE = re.compile(  # how a line begins that a program wrote, or that someone quotes
-    r"\s*(?:[>|$#%{}]|\+{3} |-{3,}|={3,}|@@|at [\w.$<>]+\(|File \"|Traceback|diff --git|import \w+$|from \w+ import"
-    r"|def \w|class \w+[(:]|(?:const|let|var|function|return|export|SELECT|INSERT|UPDATE|GET|POST|curl|npm|pip|git|cd"
-    r"|sudo|docker) [\w./-]+\s*[\w=({\"'*-]|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d"
-    r"|(?:INFO|WARN(?:ING)?|ERROR|DEBUG|FATAL|TRACE)\b|</?\w|[\w./-]+\.\w{1,4}:\d+)"
-)
-CODE_MARKS = frozenset("{}[]<>=|\\;$#_/~^")
-BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?")
-MARKUP = re.compile(r"\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|`")
-PICTURES = r"\U0001F000-\U0001FAFF☀-➿⬀-⯿"
-EMOJI = re.compile(rf"[{PICTURES}]|(?<!\w)[:;]-?[)(DPp](?!\w)|<3")
-HEART = re.compile(r"(?<=\bI )(?:[❤♥💙-💜🖤🤍🤎🧡]|<3)\s*(?=\w)")
-LIKED = re.compile(  # food, animals, what people do: pictures that stand for a noun
-    r"\b(I (?:\w+ )?(?:love|like|prefer|enjoy|adore|hate)) ([☕⚽\U0001F32D-\U0001F37F\U0001F3A3-\U0001F3FA"
-    r"\U0001F400-\U0001F43E\U0001F950-\U0001F96F\U0001F980-\U0001F9AE])"
-)
-END = re.compile(
-    rf"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？])[」』]*\s*|\s{{0,9}};\s+|\s{{1,9}}(?=[{PICTURES}]|[:;]-?[)(DP](?!\w))"
-    r"|\s{0,9}[\u2028\u2029\x85]\s*(?=[A-ZÀ-ÖØ-Þ])"  # no end of a line, but where a capital follows they are meant as one
-)
-ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|Dr|Mr|Mrs|Ms|Prof|St|No|approx|ca|z\.B|bzw|Sra?|Mme|Jan|Feb|Aug|Sept?|Oct|Nov|Dec|[ap]\.m|U\.S)"
-    r"|(?:^|\s)(?!I\b)[A-Z])\.$"
-)
-OWN_CHARS = (
-    4_000  # of a longer message only the beginning and the end may be its sender's own words; likewise lines
-)
 PASTED_LINES, OWN_LINES = 40, 8
-LONGEST = 400  # characters; what is longer is pasted or dictated, and no sentence
 
 
-def sentences(text: str) -> Iterator[str]:
-    """The sentences in *text* that a person may have written, in order: straight quotes, no emoji, no markup."""
-    text = own(text)  # whole: where a quotation begins may be far from its end
-    if len(text) > 2 * OWN_CHARS:
-        text = f"{text[:OWN_CHARS]}\n{text[-OWN_CHARS:]}"
-    text = pictured(MARKER.sub(" ", text.translate(QUOTES)))
-    lines = [line for line in text.split("\n") if line.strip()]
-    if len(lines) > PASTED_LINES:
-        lines = [*lines[:OWN_LINES], *lines[-OWN_LINES:]]
-    for line in filter(written, lines):
-        held = ""
-        for part in END.split(MARKUP.sub("", BULLET.sub("", line))):
-            held = f"{held} {part}".strip()
-            if not ABBREVIATION.search(held):
-                yield from cleaned(held)
-                held = ""
-        yield from cleaned(held)
-
-
-def pictured(text: str) -> str:
-    """*text* with pictures that stand for words in words: "I ❤️ hiking", "I love 🍕"."""
-    return LIKED.sub(lambda m: f"{m[1]} {unicodedata.name(m[2]).lower()}", HEART.sub("love ", text))
-
-
-def written(line: str) -> bool:
-    """Whether a person wrote *line*, and no program did."""
-    return not NOISE.match(line) and sum(c in CODE_MARKS for c in line) <= 0.06 * len(line) + 2
-
-
-def cleaned(sentence: str) -> Iterator[str]:
-    sentence = " ".join(EMOJI.sub(" ", sentence).split())
-    if any(c.isalpha() for c in sentence) and len(sentence) <= LONGEST:
-        yield from clauses(sentence)
-
-
-ASK = re.compile(
+QUESTION_WORDS = re.compile(
     r"[,;:—–-]{1,9}\s{1,9}(?:(?:and|so|but)\s{1,9})?(?=(?:can|could|would|will|do|does|did|is|are|have|has|should|shall|what|how|where|who"
     r"|which|when|why|any)\b)|\s{1,9}(?:and|so|but)\s{1,9}(?=(?:can|could|would|will|do|did|should|shall) (?:you|I|we)\b)",
     re.I,
 )
+
 SPEAKING = r"(?:I|I'm|I've|I'll|I'd|we|we're|we've|we'll|my|our|let's)"
+
 JOIN = re.compile(
     rf"(?:,\s{{0,9}}(?:and|but|so|plus)|(?P<and>\s{{1,9}}(?:and|but))|\s{{1,9}}[—–-])\s{{1,9}}(?={SPEAKING}\s)|,\s{{1,9}}(?={SPEAKING}\s)"
     r"|,\s{0,9}(?:and|but)\s{1,9}(?=(?:the|their|his|her|[A-Z]\w+)\s)"
 )
+
 SUBJECT = re.compile(  # "my wife and I" is no clause and another
     r"\b(?:I|we|it|they|he|she|there|is|are|was|were|has|have|had|will|can|keep)\b|'(?:m|s|re|ve|ll)\b",
     re.I,
 )
+
 DEPENDENT = re.compile(
     r"(?:if|when|while|although|though|unless|since|because|before|after|once|as|whether)\b", re.I
 )
+
 TWO_PLANS = re.compile(
     r"(?P<head>.{0,400}?\b(?:I|we)(?:'ll| will|'m going to| am going to|'re going to| have to| need to)) (?P<one>.{1,400}?),? and (?P<two>[a-z]+ .+)",
     re.I,
 )
-DAY = re.compile(
+
+DAY_WORDS = re.compile(
     r"\b(?:yesterday|tomorrow|tonight|today|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:last|next|this) (?:week|month|year|weekend"
     r"|morning|night|spring|summer|autumn|fall|winter)|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w* \d+|(?:end|middle|beginning) of"
     r"|\d{4}-\d\d)\b",
@@ -144,9 +76,9 @@ def clauses(sentence: str) -> Iterator[str]:
 
     Only parts that read as different notes are taken apart; an assertion is parted from the question behind it.
     """
-    if sentence.endswith("?") and (ask := ASK.search(sentence)):
+    if sentence.endswith("?") and (ask := QUESTION_WORDS.search(sentence)):
         head = sentence[: ask.start()]
-        if len(head.split()) >= 4 and (found := read(head)) and found.type:
+        if len(head.split()) >= 4 and (found := read_sentence(head)) and found.type:
             yield from clauses(head)
             return
     for join in JOIN.finditer(sentence):
@@ -155,27 +87,32 @@ def clauses(sentence: str) -> Iterator[str]:
             continue
         if join["and"] and not SUBJECT.search(head):  # "my wife and I"
             continue
-        first, second = read(head), read(tail)
+        first, second = read_sentence(head), read_sentence(tail)
         if second and second.type and apart(first, second, head, tail):
             yield head
             yield from clauses(tail[0].upper() + tail[1:])
             return
     two = TWO_PLANS.match(sentence)
-    if two and DAY.search(two["one"]) and DAY.search(two["two"]) and two["two"].split()[0].lower() in bases():
+    if (
+        two
+        and DAY_WORDS.search(two["one"])
+        and DAY_WORDS.search(two["two"])
+        and two["two"].split()[0].lower() in bases()
+    ):
         yield f"{two['head']} {two['one']}"
         yield f"{two['head']} {two['two']}"
         return
     yield sentence
 
 
-def apart(first: Reading | None, second: Reading, head: str, tail: str) -> bool:
+def apart(first: Assertion | None, second: Assertion, head: str, tail: str) -> bool:
     """Whether two clauses are better told in two notes: of different kinds, or with a day each."""
     if not first or not first.type:
         return second.cue != "stated"
     return (
         first.cue != second.cue
         or first.type == second.type == "identity"
-        or bool(DAY.search(head) and DAY.search(tail))
+        or bool(DAY_WORDS.search(head) and DAY_WORDS.search(tail))
     )
 
 
@@ -193,7 +130,7 @@ def addressed(sentence: str, names: Iterable[str]) -> str:
 
 
 @lru_cache(maxsize=512)  # a clause is read to see whether it stands alone, and again if it does
-def read(sentence: str, people: bool = False) -> Reading | None:
+def read_sentence(sentence: str, people: bool = False) -> Assertion | None:
     """
     What *sentence* asserts.
 
@@ -203,7 +140,7 @@ def read(sentence: str, people: bool = False) -> Reading | None:
     name = language_of(sentence)
     if name != "en":
         return foreign(sentence, name) if name else None
-    text = bare(sentence)
+    text = without_lead_in(sentence)
     if text.endswith(":"):  # leads to what somebody else says
         return None
     order = begins("order", text)
@@ -215,20 +152,20 @@ def read(sentence: str, people: bool = False) -> Reading | None:
         return None
     if not wished and (begins("asked", text) or begins("command", text) or begins("reaction", text)):
         return None
-    if begins("pointing", text) and not DAY.search(text):
-        return ASIDE if says(text, 3 if people else 1) and not holds("addressed", text) else None
+    if begins("pointing", text) and not DAY_WORDS.search(text):
+        return ASIDE if says_enough(text, 3 if people else 1) and not holds("addressed", text) else None
     core = None if order else begins("adverbial", text)
     core_text = text[core.end() :] if core else text
     for cue in language("en").cues:
         if people and cue.name in ("standing", "style", "remind", "calendar"):  # orders to an assistant
             continue
         for pattern in cue.patterns:
-            if (m := pattern.match(core_text)) and (found := reading(cue, m, text, people)):
+            if (m := pattern.match(core_text)) and (found := assertion_of(cue, m, text, people)):
                 return found if found.type or people else None
-    if begins("remember", sentence) and says(text, 2):
-        return Reading("fact", "remember", text)
+    if begins("remember", sentence) and says_enough(text, 2):
+        return Assertion("fact", "remember", text)
     if people:
-        return ASIDE if says(text, 3) and not holds("addressed", text) else None
+        return ASIDE if says_enough(text, 3) and not holds("addressed", text) else None
     return stated(core_text)
 
 
@@ -248,7 +185,7 @@ def language_of(sentence: str) -> str:
         return "cjk"
     if 2 * sum(c.isascii() and c.isalpha() for c in sentence) < sum(c.isalpha() for c in sentence):
         return ""
-    counts = {name: len(language(name).patterns["telling"].findall(sentence)) for name in LATIN}
+    counts = {name: len(language(name).patterns["telling"].findall(sentence)) for name in LATIN_LANGUAGES}
     best = max(counts, key=lambda name: counts[name])
     english = len(TELLS_ENGLISH.findall(sentence))
     first = language(best).patterns["own"].search(sentence) and not ENGLISH_OWN.search(sentence)
@@ -256,17 +193,17 @@ def language_of(sentence: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def bare(sentence: str) -> str:
+def without_lead_in(sentence: str) -> str:
     """*sentence* without what leads in, and with the subject it leaves out: "Hey, just got back" is "I just got back"."""
     text = sentence.strip(" \"'()-–—…,")
     for _ in range(4):
         if not (m := begins("lead", text)) or len(text) - m.end() < 4:
             break
         text = text[m.end() :]
-    return complete(re.sub(r",? please(?=[.!]*$)", "", text, flags=re.I))
+    return with_subject(re.sub(r",? please(?=[.!]*$)", "", text, flags=re.I))
 
 
-def complete(text: str) -> str:
+def with_subject(text: str) -> str:
     """Put in the "I" that people leave out of notes: "Booked a flight", "Been painting", "Working on a novel"."""
     small = text[:1].lower() + text[1:]
     if begins("unfinished", text) and not re.search(
@@ -295,12 +232,15 @@ UNWANTED = re.compile(  # but not "I hate", which needs no other title than what
     r"(?:please )?(?:don't|do not|no|never|avoid|stop)\b|(?:I|we) (?:\w+ )?(?:(?:don't|do not) (?:need|want)|no longer|stopped|gave up)\b",
     re.I,
 )
+
 THIS = re.compile(  # what was shown, and not told
     r"(?:[a-z]+ )?(?:(?:at|in|on|to|with) )?(?:this|that|it|these|those|some|something|one)(?: \w+)?\W*$",
     re.I,
 )
+
 THAT = re.compile(r"(?:that|how|it|out|like)\b")  # "I realized that …"
-LEAST = {
+
+LEAST_WORDS = {
     "past": 3,
     "habit": 3,
     "own": 2,
@@ -312,11 +252,11 @@ LEAST = {
 }  # words that say something
 
 
-def reading(cue: Cue, m: re.Match[str], text: str, people: bool) -> Reading | None:
+def assertion_of(cue: Cue, m: re.Match[str], text: str, people: bool) -> Assertion | None:
     """The Reading of a cue that matched; None if it is none after all."""
     found = {k: (v or "").strip() for k, v in m.groupdict().items()}
     verb, what, slot = found.get("verb", "").lower(), found.get("what", ""), found.get("slot", "")
-    if cue.name == "past" and not told(verb, what):
+    if cue.name == "past" and not tells_event(verb, what):
         return None
     if cue.name in ("habit", "own", "feeling", "like") and holds("addressed", text):
         return None
@@ -334,20 +274,20 @@ def reading(cue: Cue, m: re.Match[str], text: str, people: bool) -> Reading | No
         slot = cue.name
     elif slot:
         slot = f"my {slot}"
-    return Reading(cue.type, cue.name, f"{verb} {what}".strip(), slot, cue.loop)
+    return Assertion(cue.type, cue.name, f"{verb} {what}".strip(), slot, cue.loop)
 
 
-def told(verb: str, what: str) -> bool:
+def tells_event(verb: str, what: str) -> bool:
     """Whether "I <verb> <what>" tells of something that happened, and not how someone is."""
     if not is_past(verb) or verb in listed("feelings"):
         return False
-    return base_of(verb) != "be" or says(what, 3)
+    return base_of(verb) != "be" or says_enough(what, 3)
 
 
 def thin(cue: str, verb: str, what: str, text: str) -> bool:
     """Whether what a cue found is too little for a note: "I did that", "I'll see", "we have to go"."""
-    least = LEAST.get(cue, 0) - (cue == "habit" and any(c.isdigit() for c in what))
-    if not says(
+    least = LEAST_WORDS.get(cue, 0) - (cue == "habit" and any(c.isdigit() for c in what))
+    if not says_enough(
         f"{verb} {what}" if cue != "name" else text, max(least, cue not in ("name", "contact", "status"))
     ):
         return True
@@ -357,9 +297,9 @@ def thin(cue: str, verb: str, what: str, text: str) -> bool:
         case "habit":
             return not (verb.endswith("ing") or base_of(verb) in bases()) or bool(THIS.match(what))
         case "plan" | "must":
-            return bool(begins("passing", what)) and not DAY.search(text)
+            return bool(begins("passing", what)) and not DAY_WORDS.search(text)
         case "prefer":
-            return "rather" in text.lower() and not says(what, 2)
+            return "rather" in text.lower() and not says_enough(what, 2)
     return bool(THIS.match(what)) and cue in ("wish", "ongoing", "choice")
 
 
@@ -369,33 +309,34 @@ def general(cue: str, verb: str, matched: str, text: str) -> bool:
     return (
         broad
         and bool(re.match(r"(?:we|our)\b", matched, re.I))
-        and not (DAY.search(text) or SPECIFIC.search(text))
+        and not (DAY_WORDS.search(text) or SPECIFIC.search(text))
     )
 
 
 SPECIFIC = re.compile(r"\d|(?<!^)\b(?!I\b)[A-Z][\w-]+|\w[.@]\w")
+
 SLOT = re.compile(
     r"(?P<slot>(?:the |[A-Z])[\w' -]{2,40}?)(?:'s)? (?:is|are|was|were|should be|costs?)(?: now)? (?P<what>.+)"
 )
 
 
-def stated(text: str) -> Reading | None:
+def stated(text: str) -> Assertion | None:
     """A fact about the world, told to an agent: only with a name or a number in it."""
     if (
         holds("workshop", text)
         or begins("transient", text)
-        or not (SPECIFIC.search(text) and holds("states", text) and says(text, 3))
+        or not (SPECIFIC.search(text) and holds("states", text) and says_enough(text, 3))
     ):
         return None
     m = SLOT.match(text)
     if not m:
-        return Reading("fact", "stated", text)
-    return Reading(
-        "fact", "stated", m["slot"] if says(m["slot"], 2) else f"{m['slot']} {m['what']}", m["slot"]
+        return Assertion("fact", "stated", text)
+    return Assertion(
+        "fact", "stated", m["slot"] if says_enough(m["slot"], 2) else f"{m['slot']} {m['what']}", m["slot"]
     )
 
 
-def foreign(sentence: str, name: str) -> Reading | None:
+def foreign(sentence: str, name: str) -> Assertion | None:
     """In a language of few cues: what is in the first person and no question. Near-verbatim is all it can be."""
     known = language(name)
     text = sentence.strip(" \"'()-–—…¡¿「」")
@@ -413,5 +354,5 @@ def foreign(sentence: str, name: str) -> Reading | None:
             mine or name == "cjk" or cue.type in ("preference", "decision")
         ):
             short = length < 4 and cue.type not in ("preference", "decision", "identity")
-            return None if short else Reading(cue.type, cue.name, text, "", cue.loop, name)
-    return Reading("fact", "stated", text, language=name) if mine and length >= 4 else None
+            return None if short else Assertion(cue.type, cue.name, text, "", cue.loop, name)
+    return Assertion("fact", "stated", text, language=name) if mine and length >= 4 else None

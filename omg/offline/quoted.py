@@ -14,36 +14,44 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ..node import uncommented
+from ..node.markdown import uncommented
 from .cues import language
 
 FENCE = re.compile(
     r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|<([\w-]{1,60}+)[^<>\n]{0,500}>[^\S\n]{0,9}\n.{0,2000}?</\2>",
     re.DOTALL,
 )
-LONGEST = 100_000  # characters that are looked through; nobody types as many
-NEAR = 200  # characters around a quotation in which its speaker is named
+
+QUOTED_CHARS_LOOKED_THROUGH = 100_000  # characters that are looked through; nobody types as many
+
+NEAR_QUOTE = 200  # characters around a quotation in which its speaker is named
+
 APOSTROPHES = str.maketrans("’‘", "''")
-MARKED = re.compile(r"\s*(?:[-*•–]\s+|\d{1,2}[.)]\s+)?(?:[>＞»│┃▌▏❯]|&gt;)")
+
+QUOTED_LINE = re.compile(r"\s*(?:[-*•–]\s+|\d{1,2}[.)]\s+)?(?:[>＞»│┃▌▏❯]|&gt;)")
+
 INDENTED = re.compile(r"(?: {4,}+|\t)(?!\s*+(?:[-*•–]|\d{1,2}[.)])\s)")
+
 SPAN = re.compile(
     r"“[^“”]{0,2000}”|„[^“”„]{0,2000}[“”]|«[^«»]{0,2000}»|「[^「」]{0,2000}」|『[^『』]{0,2000}』|`[^`\n]{0,2000}`"
     r"|(?<![\w\"])\"(?=\S)[^\"]{0,2000}\"(?!\w)"
     r"|(?<![\w'])'(?=\S)(?:[^'\n]|(?<=\w)'(?=\w)){0,500}'(?!\w)"
 )
+
 SEVERAL = re.compile(r"[.!?…]\s+\S|[。！？]\S|\n")  # sentences: one would stand as the sender's own
+
 ROLE = re.compile(
     r"\s*+(?:\[?[\d:.,/APMapm-][\d:., /APMapm-]{3,19}\]?[\s-]*+)?(?P<name>[A-Z][\w.-]*(?: [A-Z][\w.-]*)?)(?: ?\([^)\n]*\))?: \S"
 )
 
 
-def own(text: str) -> str:
+def own_words(text: str) -> str:
     """*text* without the words of others; an ellipsis in quotation marks stands where a quotation stood."""
-    if len(text) > LONGEST:
-        text = f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
+    if len(text) > QUOTED_CHARS_LOOKED_THROUGH:
+        text = f"{text[: QUOTED_CHARS_LOOKED_THROUGH // 2]}\n{text[-QUOTED_CHARS_LOOKED_THROUGH // 2 :]}"
     text = FENCE.sub("\n", uncommented(text, "\n")).translate(APOSTROPHES)
     # Only a newline ends a line: whatever else `splitlines` knows would end a quotation too early.
-    text = unquoted("\n".join(written(text.split("\n"))))
+    text = without_quotes("\n".join(lines_written(text.split("\n"))))
     if above := list(language("quoted").patterns["above"].finditer(text)):
         text = text[text.rfind("\n", 0, above[-1].end()) + 1 :]
     if handed := language("quoted").patterns["handed"].search(text):
@@ -51,50 +59,52 @@ def own(text: str) -> str:
     return language("quoted").patterns["reported"].sub("", text)
 
 
-def written(lines: Sequence[str]) -> Iterator[str]:
+def lines_written(lines: Sequence[str]) -> Iterator[str]:
     """*lines* up to a mail that is passed on, those of others empty."""
-    others = chat(lines)
+    others = chat_lines(lines)
     code, blank = False, True
     for n, line in enumerate(lines):
-        if forwarded(lines, n):
+        if forwarded_from(lines, n):
             return
         code = bool(INDENTED.match(line)) and (code or blank)
         blank = not line.strip()
-        yield "" if code or n in others or MARKED.match(line) else line
+        yield "" if code or n in others or QUOTED_LINE.match(line) else line
 
 
-def forwarded(lines: Sequence[str], n: int) -> bool:
+def forwarded_from(lines: Sequence[str], n: int) -> bool:
     """Whether with line *n* a mail begins that goes to the end of the message."""
     patterns = language("quoted").patterns
     line, behind = lines[n], [x for x in lines[n + 1 : n + 5] if x.strip()]
     if patterns["forwarded"].match(line):
         return True
     if any(patterns["wrote"].match(" ".join((line, *behind[:more]))) for more in (0, 1)):
-        return not any(MARKED.match(x) for x in behind[:2])  # those are parted from what stands between them
+        return not any(
+            QUOTED_LINE.match(x) for x in behind[:2]
+        )  # those are parted from what stands between them
     if not patterns["header"].match(line):
         return False
     head = [line, *(x for x in behind[:3] if patterns["header"].match(x))]
     return len(head) > 1 and any(patterns["subject"].match(x) for x in head)
 
 
-def chat(lines: Sequence[str]) -> set[int]:
+def chat_lines(lines: Sequence[str]) -> set[int]:
     """The lines of a pasted conversation: three or more that begin with a name, one of them again."""
     found = {n: m["name"] for n, line in enumerate(lines) if (m := ROLE.match(line))}
     again = max(Counter(found.values()).values(), default=0)
     return set(found) if len(found) >= 3 and again >= 2 else set()
 
 
-def unquoted(text: str) -> str:
-    return SPAN.sub(lambda m: '"…"' if anothers(m) else m[0], text)
+def without_quotes(text: str) -> str:
+    return SPAN.sub(lambda m: '"…"' if is_anothers(m) else m[0], text)
 
 
-def anothers(m: re.Match[str]) -> bool:
+def is_anothers(m: re.Match[str]) -> bool:
     """Whether what stands in quotation marks is a statement in the first person, and no title or nickname."""
     patterns, text = language("quoted").patterns, m.string
     if not patterns["first"].search(m[0]):
         return False
-    before = text[max(0, m.start() - NEAR) : m.start()].rpartition("\n")[2]
-    behind = text[m.end() : m.end() + NEAR].partition("\n")[0]
+    before = text[max(0, m.start() - NEAR_QUOTE) : m.start()].rpartition("\n")[2]
+    behind = text[m.end() : m.end() + NEAR_QUOTE].partition("\n")[0]
     alone = not before.strip(" \t-*•–") and not behind.strip(" \t.,!?;")
     return bool(
         alone or SEVERAL.search(m[0]) or patterns["told"].search(before) or patterns["teller"].match(behind)

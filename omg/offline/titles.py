@@ -4,7 +4,7 @@ A title for what a sentence says: a noun phrase of at most six words, which beco
     "went to a support group yesterday" → "Support group"
     "take photos of the prints on Monday" → "Photos of prints"
 
-Not here: whether there is a file of that name already (edit.py). One rule: a stump is no title; where no phrase
+Not here: whether there is a file of that name already (plan/drafts.py). One rule: a stump is no title; where no phrase
 can be made, there is none.
 """
 
@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 
-from .cues import base_of, bases, holds, is_past, language, listed, says
+from .cues import base_of, bases, holds, is_past, language, listed, says_enough
 
-WORDS = 6
+TITLE_WORDS = 6
+
 BASE_FIRST = frozenset(  # cues whose topic begins with a verb's base
     (
         "plan",
@@ -30,42 +31,50 @@ BASE_FIRST = frozenset(  # cues whose topic begins with a verb's base
         "project",
     )
 )
+
 PAST_FIRST = frozenset(
     ("past", "ongoing", "habit", "aside", "")
 )  # cues whose topic may begin with a past form
+
 REFUSED = frozenset(
     ("choice", "prefer", "dislike", "style", "standing")
 )  # cues whose topic may be what someone does not want
+
 NAMED = re.compile(r"\b(?:called|named|titled) \"?([^\",.;:!?]{2,40}?)(?=[\",.;:!?]|$| and | which | that )")
-EMPTY = re.compile(  # "It's important to me to …", "I think that …"
+
+EMPTY_PHRASE = re.compile(  # "It's important to me to …", "I think that …"
     r"^(?:it|that|this|there|they|i|we)(?:'\w+)?(?: \w+){0,3}?(?: (?:to|for) me)? (?:to|that|how|when|for|of|about|by|with) "
     r"|^(?:i|we)(?:'\w+)? \w+ ",
     re.I,
 )
-KEPT = re.compile(
+
+KEPT_WORDS = re.compile(
     r"(?:keep|make) (?:your |the |all )*(\w+) ((?:\w+er )?\w+)(?: and \w+)?(?:,| from| when| please|[.!]*$)",
     re.I,
 )
+
 QUOTE = re.compile(r'"([^"]*)"')
+
 PARTICLE = re.compile(
     r"(?:up|out|off|back|away|down|over|on|into|through|around|along)\b\s*(?:(?:to|for|with|of|at|in|from)\b\s*)?",
     re.I,
 )
+
 PLACE = re.compile(r"(?:back )?to (?=(?-i:[A-Z]))(.+)", re.I)
 
 
-def title(topic: str, cue: str = "") -> str:
+def title_of_topic(topic: str, cue: str = "") -> str:
     """The title of what *cue* found to be about *topic*, the words after it; "" if none can be made."""
     if cue == "aside":
-        topic = EMPTY.sub("", topic)
-    text = without("determiner", without("filler", QUOTE.sub(r"\1", topic)).strip(" ,."))
-    if cue in ("style", "standing") and (kept := KEPT.match(text)):
+        topic = EMPTY_PHRASE.sub("", topic)
+    text = without_pattern("determiner", without_pattern("filler", QUOTE.sub(r"\1", topic)).strip(" ,."))
+    if cue in ("style", "standing") and (kept := KEPT_WORDS.match(text)):
         return f"{kept[2]} {kept[1]}".capitalize()
     if cue == "project" and (name := NAMED.search(text)):
         return name[1].strip()
     refused = cue in REFUSED and re.match(r"(?:against|not to|not|no)\s+", text, re.I)
     if refused:
-        text = without("determiner", text[refused.end() :])
+        text = without_pattern("determiner", text[refused.end() :])
     phrase = trimmed(as_noun(text, cue))
     return f"No {phrase}" if refused and phrase else phrase[:1].upper() + phrase[1:]
 
@@ -104,8 +113,12 @@ def noun_phrase(verb: str, rest: str, cue: str) -> str:
     light = verb in listed("light") or cue == "project"
     if light:
         thing = re.sub(r"^(?:to|for|with|at|on|in)\s+", "", thing, flags=re.I)
-    named = without("determiner", thing)
-    if says(cut(named), 1) if light else named != thing and says(cut(named), 2):
+    named = without_pattern("determiner", thing)
+    if (
+        says_enough(cut_at_clause(named), 1)
+        if light
+        else named != thing and says_enough(cut_at_clause(named), 2)
+    ):
         return named
     return f"{gerund(verb)} {rest if particle else named}"
 
@@ -113,23 +126,23 @@ def noun_phrase(verb: str, rest: str, cue: str) -> str:
 def trimmed(text: str) -> str:
     """*text* up to its first clause and of at most six words, without articles, and no small word at an end."""
     small, articles = listed("small"), listed("articles")
-    words = [w.strip(',;:"“”()!?') for w in cut(text).split()]
+    words = [w.strip(',;:"“”()!?') for w in cut_at_clause(text).split()]
     words = [w for w in words if w and w.lower() not in articles]
     while words and words[0].lower() in small:
         del words[0]
-    if len(words) > WORDS:  # rather without the last phrase than in the middle of it
-        del words[max((i for i in range(2, WORDS) if words[i].lower() in small), default=WORDS) :]
+    if len(words) > TITLE_WORDS:  # rather without the last phrase than in the middle of it
+        del words[max((i for i in range(2, TITLE_WORDS) if words[i].lower() in small), default=TITLE_WORDS) :]
     while words and words[-1].lower() in small:
         words.pop()
     return " ".join(words).rstrip(".'")
 
 
-def without(what: str, text: str) -> str:
+def without_pattern(what: str, text: str) -> str:
     """*text* without what the pattern *what* stands for: fillers anywhere, a determiner at its beginning."""
     return " ".join(language("en").patterns[what].sub(" ", text).split())
 
 
-def cut(text: str) -> str:
+def cut_at_clause(text: str) -> str:
     """*text* up to where a clause, or a second verb, begins."""
     m = holds("tail", text)
     text = text[: m.start()] if m else text

@@ -15,8 +15,8 @@ import re
 from datetime import date, timedelta
 from functools import cache
 
-from ..dates import When, resolve
 from ..dates.spans import MONTHS
+from ..dates.spoken import When, resolve_dates
 from .cues import bases, is_past, listed, read_words
 from .likeness import WIDE
 
@@ -27,20 +27,28 @@ TELLS_DAY = re.compile(
     r"|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
     re.I,
 )
+
 BEFORE = re.compile(
     r"\b(on|by|until|till|before|after|since|from|for|around|in|at|to|of|during|over|between|and|through|than|about|not|within)\s+(the\s+)?$",
     re.I,
 )
+
 LAST_DAY = frozenset(("by", "until", "till", "before"))
+
 NOT_THE_DAY = re.compile(r"\b(?:since|not|instead of|rather than|from|after)\s+(?:the\s+)?$", re.I)
+
 YEARLY = re.compile(r"\b(?:birthdays?|born|anniversary|every year|each year)\b", re.I)
+
 BIRTHDAY = re.compile(
     r"(?:\d{1,2}\w*\s+(?:of\s+)?)?[A-Za-z]{3,9}\.?(?:\s+\d{1,2}(?:st|nd|rd|th)?)?"
 )  # a day of no year
+
 PART_OF_DAY = re.compile(r"\s{1,9}(morning|afternoon|evening|night)\b", re.I)
+
 MOVED = re.compile(
     r"\b(?:moved|pushed|postponed|rescheduled|shifted|changed|delayed|brought forward)\b", re.I
 )
+
 TO_A_DAY = re.compile(  # "the call was moved to Friday", that is to come
     rf"{MOVED.pattern}.{{0,400}}\bto (?=(?:next |the |this )?(?:\d|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month|{'|'.join(m[:3] for m in MONTHS)}))"
     r"|\bmeant\b|\binstead of\b",
@@ -59,7 +67,7 @@ def absolute(text: str, said: date, ahead: bool = False) -> tuple[str, str | Non
     moved = bool(TO_A_DAY.search(text))
     ahead = ahead or moved
     out, at, days = "", 0, []
-    for when in resolve(f"will {text}" if ahead else text, said, ahead=moved):
+    for when in resolve_dates(f"will {text}" if ahead else text, said, ahead=moved):
         start = text.find(when.phrase, at)
         if start < 0 or (YEARLY.search(text) and BIRTHDAY.fullmatch(when.phrase)):
             continue
@@ -70,10 +78,10 @@ def absolute(text: str, said: date, ahead: bool = False) -> tuple[str, str | Non
         if written != when.phrase:
             out = re.sub(r"\b(?:the|this|that|on)\s+$", "", out, flags=re.I)
         out += written
-    return out + text[at:], event(days, said, ahead)
+    return out + text[at:], event_of(days, said, ahead)
 
 
-def event(days: list[When], said: date, ahead: bool) -> str | None:
+def event_of(days: list[When], said: date, ahead: bool) -> str | None:
     """The first of *days* that can be it; of a plan, one that has not passed. Longer than a year is no event."""
     days = [d for d in days if (d.end - d.start).days <= 366]
     later = [d for d in days if d.end >= said]
@@ -87,7 +95,7 @@ def in_words(when: When, out: str, text: str, end: int) -> tuple[str, int]:
     """
     The date that stands for the phrase which ends at *end*, and where *text* goes on. *out* is what stands before it.
     """
-    plain, preposition = dated(when)
+    plain, preposition = dates_in_words(when)
     if plain == when.phrase:
         return plain, end
     if text.startswith("'s", end):
@@ -119,7 +127,7 @@ def in_words(when: When, out: str, text: str, end: int) -> tuple[str, int]:
     return plain, part.end() if part else end
 
 
-def dated(when: When) -> tuple[str, str]:
+def dates_in_words(when: When) -> tuple[str, str]:
     """The days of *when* in writing, and the preposition that goes with them."""
     start, end, phrase = when
     n = (end - start).days + 1
@@ -147,14 +155,18 @@ def dated(when: When) -> tuple[str, str]:
 # --- the third person
 
 QUOTED = re.compile(r'("[^"]*")')
+
 CONTRACTED = {"m": "am", "ve": "have", "d": "would", "ll": "will", "re": "are"}
-PRONOUN = (
+
+PRONOUN_PATTERN = (
     r"\b(?P<word>I'm|I've|I'd|I'll|I|we're|we've|we'd|we'll|we|my|mine|me|myself|our|ours|us|ourselves"
     r"|you're|you've|you'd|you'll|your|yours|yourself|you)(?![\w'])(?P<adverbs>(?:\s+(?:<adverb>))*)(?P<next>\s+[a-z]+(?:'t)?)?"
 )
+
 SINGULAR = {"am": "is", "are": "is", "have": "has", "do": "does", "were": "was", "go": "goes"} | {
     "don't": "doesn't", "haven't": "hasn't", "aren't": "isn't", "weren't": "wasn't",
 }  # fmt: skip
+
 PLURAL = {
     "am": "are",
     "is": "are",
@@ -164,14 +176,18 @@ PLURAL = {
     "doesn't": "don't",
     "wasn't": "weren't",
 }
-AGAIN = {"my": "their", "our": "their", "mine": "theirs", "ours": "theirs", "me": "them", "us": "them"}
+
+POSSESSIVES = {"my": "their", "our": "their", "mine": "theirs", "ours": "theirs", "me": "them", "us": "them"}
+
 ANYONE = re.compile(  # "when you love someone" is about no one in particular
     r"\b(?:when|if|how|what|where|once|that|because|as|whatever|whenever|before|after|thank|know)\s+$", re.I
 )
+
 SECOND_VERB = re.compile(  # "wakes up at six and run …", and no noun: "tea and run" would be one
     r"^([^,.;]*? and (?:then |often |usually |sometimes )?)([a-z]+)"
     r"(?= (?:an?|the|my|their|his|her|up|to|in|on|at|with|for|it|them|\d|\w+ing)\b)"
 )
+
 TAKES_A_VERB = frozenset(
     ("want", "need", "hope", "have", "plan", "like")
 )  # the verb beside it may depend on it
@@ -179,7 +195,9 @@ TAKES_A_VERB = frozenset(
 
 @cache
 def pronoun() -> re.Pattern[str]:
-    return re.compile(PRONOUN.replace("<adverb>", "|".join(read_words("en")["words"]["adverb"])), re.I)
+    return re.compile(
+        PRONOUN_PATTERN.replace("<adverb>", "|".join(read_words("en")["words"]["adverb"])), re.I
+    )
 
 
 def third(text: str, who: str, whom: str = "") -> str:
@@ -217,23 +235,23 @@ class Telling:
             return self.you(m, word, adverbs, after)
         if word in ("myself", "ourselves"):
             return f"themselves{adverbs}{after}"
-        if word in AGAIN:
+        if word in POSSESSIVES:
             return self.object(word) + adverbs + after
         verb, rest = finite(word, after)
         if self.named:
-            return "they" + placed(PLURAL.get(verb, verb), adverbs, word) + rest
+            return "they" + placed_after(PLURAL.get(verb, verb), adverbs, word) + rest
         self.named = True
         if word.startswith("we"):
-            return f"{self.who} and others" + placed(PLURAL.get(verb, verb), adverbs, word) + rest
+            return f"{self.who} and others" + placed_after(PLURAL.get(verb, verb), adverbs, word) + rest
         told = singular(verb, adverbs)
         self.present = told != verb and verb in bases() - TAKES_A_VERB
-        return self.who + placed(told, adverbs, word) + rest
+        return self.who + placed_after(told, adverbs, word) + rest
 
     def object(self, word: str) -> str:
         """ "me", "my" and the like."""
         owner = word not in ("me", "us")
         if self.named or (owner and self.owned):
-            return AGAIN[word]
+            return POSSESSIVES[word]
         if owner:
             self.owned = True
             return f"{self.who}'s"
@@ -254,7 +272,7 @@ class Telling:
             or subject
             or (ANYONE.search(before) and verb and verb not in listed("stop") - bases())
         ):
-            return self.whom + placed(singular(verb, adverbs), adverbs, word) + rest
+            return self.whom + placed_after(singular(verb, adverbs), adverbs, word) + rest
         return self.whom + adverbs + after
 
 
@@ -290,7 +308,7 @@ def singular(verb: str, adverbs: str = "") -> str:
     )
 
 
-def placed(verb: str, adverbs: str, word: str) -> str:
+def placed_after(verb: str, adverbs: str, word: str) -> str:
     """*verb* and its adverbs in the order they had: it stood before them if it was part of *word*, or a form of "be"."""
     if not verb:
         return adverbs

@@ -18,19 +18,35 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from .. import maps
-from ..config import Config
-from ..edit import Plan
+from ..config.sections import Config
 from ..errors import BadReply, ModelError, OmgError
-from ..graph import Graph
-from ..index import Entry
-from ..llm import Ask, Question, reply_to
-from ..llm.ledger import Reply
-from ..node import TYPES, Node
-from ..receipt import Outcome, Receipt
-from . import condense, judge, seen, tidy
-from .condense import Period, Reflection
-from .tidy import Ground
+from ..graph.graph import Graph
+from ..index.entries import Entry
+from ..journal import Outcome, Receipt
+from ..llm.asker import reply_to_failure
+from ..llm.ledger import ModelReply
+from ..llm.question import Ask, ModelQuestion
+from ..node.fields import TYPES
+from ..node.maptable import OPEN_LOOPS
+from ..node.note import Node
+from ..plan.drafts import Plan
+from .periods import (
+    ROOM,
+    Period,
+    ReflectionDraft,
+    as_shown,
+    due_months,
+    due_weeks,
+    is_enough,
+    reflection_on,
+    write_reflection,
+)
+from .seen import Seen, load_seen, undone_notes
+from .shelves import assign_maps, filed_lines, link_of
+from .similar import merge_repeated, proposed_pairs, similar_notes
+from .snapshot import Snapshot
+from .upkeep import mark_dormant, mend_links
+from .verdicts import VERDICTS_SCHEMA, MergeRules, follow_verdicts, groups_to_ask, pairs_question, smaller
 
 Progress = Callable[[int, int], None]  # (questions asked, questions there will be)
 
@@ -71,18 +87,18 @@ class Cycle:
 
 
 @dataclass(slots=True)
-class Heard:
+class HeardReply:
     """What a model said in this cycle."""
 
     calls: list[tuple[dict[str, str], str]] = field(default_factory=list)  # (handle → path, reply)
     shown: dict[str, str] = field(default_factory=dict)  # path → text of the note as it was shown
     asked: set[str] = field(default_factory=set)  # notes about which the model was heard out
     # reflection → what it was made of, as shown, and what came of it; None: there is no use in asking
-    periods: dict[str, tuple[tuple[str, ...], Reflection | None]] = field(default_factory=dict)
+    periods: dict[str, tuple[tuple[str, ...], ReflectionDraft | None]] = field(default_factory=dict)
 
 
 def counting(ask: Ask, cycle: Cycle) -> Ask:
-    def asked(question: Question) -> Reply:
+    def asked(question: ModelQuestion) -> ModelReply:
         cycle.calls += 1
         reply = ask(question)
         cycle.tokens += reply.tokens_in + reply.tokens_out
@@ -91,7 +107,7 @@ def counting(ask: Ask, cycle: Cycle) -> Ask:
     return asked
 
 
-class Work:
+class CycleWork:
     """*first*: the same cycle, drafted before; then nobody is asked, and what was said to it is drafted again."""
 
     def __init__(
@@ -102,16 +118,16 @@ class Work:
         now: dt.datetime,
         since: dt.date | None,
         progress: Progress,
-        first: Work | None = None,
+        first: CycleWork | None = None,
     ) -> None:
         self.graph, self.config, self.now, self.since = graph, config, now, since
-        self.first, self.heard, self.cycle = first, Heard(), Cycle()
+        self.first, self.heard, self.cycle = first, HeardReply(), Cycle()
         self.ask = counting(observer.ask, self.cycle) if observer.ask and first is None else None
         self.window, self.progress, self.done, self.all = observer.window, progress, 0, 0
         self.kin: dict[str, dict[str, float]] = {}
         self.state = graph.state()
-        self.seen = seen.load(graph)
-        self.before = seen.Seen(dict(self.seen.notes), dict(self.seen.periods))
+        self.seen = load_seen(graph)
+        self.before = Seen(dict(self.seen.notes), dict(self.seen.periods))
         self.hashes = graph.index.hashes()
         if first is not None:
             said = first.cycle
@@ -120,10 +136,10 @@ class Work:
             self.heard, self.kin = replace(first.heard, asked=same), first.kin
         entries = {e.path: e for e in graph.index.entries(status=None) if e.status != "superseded"}
         notes = {p: h for p, h in self.hashes.items() if p in entries and entries[p].type in TYPES}
-        self.changed = said_since(entries, since) if since else self.seen.changed(notes)
+        self.changed = notes_said_since(entries, since) if since else self.seen.changed(notes)
         self.unasked = self.changed if since else self.seen.unasked(notes)
         day = now.astimezone(graph.zone).date()
-        self.ground = Ground(Plan(graph, day), entries, self.changed, put_back(graph))
+        self.ground = Snapshot(Plan(graph, day), entries, self.changed, put_back(graph))
         self.plan.known = on_maps(entries, graph.index.homes())
 
     @property
@@ -132,23 +148,23 @@ class Work:
 
     def draft(self) -> None:
         cycle, ground, options = self.cycle, self.ground, self.config.reflection
-        repeated, mended = tidy.repeated(ground), tidy.mend(ground)
+        repeated, mended = merge_repeated(ground), mend_links(ground)
         seeds = (self.changed if self.ask is None else self.unasked) - ground.frozen
         if self.first is None:
-            self.kin = tidy.kin(ground, seeds, self.now)
-        court = judge.Court(self.plan, self.unasked, ground.frozen, self.kin)
+            self.kin = similar_notes(ground, seeds, self.now)
+        court = MergeRules(self.plan, self.unasked, ground.frozen, self.kin)
         if self.first is None:
             self.compare(court, seeds)
         else:
             self.hear_again(court)
         looked = self.look_back()
-        slept, woke = tidy.doze(ground, ground.plan.graph.uses, self.now, options.dormant_after_days)
-        split, filed = tidy.shelve(ground, options.moc_entries)
-        cycle.summary = [*repeated, *court.done, *mended, *looked, *split, *tidy.filing(filed)]
+        slept, woke = mark_dormant(ground, ground.plan.graph.uses, self.now, options.dormant_after_days)
+        split, filed = assign_maps(ground, options.moc_entries)
+        cycle.summary = [*repeated, *court.done, *mended, *looked, *split, *filed_lines(filed)]
         cycle.summary += [f"{n} went to sleep." for n in slept] + [f"{n} woke up." for n in woke]
         # What a model has looked at and left alone is no repetition.
         unheard = {path: near for path, near in self.kin.items() if path not in self.heard.asked}
-        cycle.proposed = [*court.proposed, *tidy.proposed(ground, unheard)]
+        cycle.proposed = [*court.proposed, *proposed_pairs(ground, unheard)]
         cycle.refused = court.refused
         cycle.counts = {
             "merged": len(repeated) + court.counts["merged"],
@@ -164,7 +180,7 @@ class Work:
 
     # --- notes that are alike
 
-    def compare(self, court: judge.Court, seeds: set[str]) -> None:
+    def compare(self, court: MergeRules, seeds: set[str]) -> None:
         """Ask about changed notes and their kin, call by call, each seeing what the one before did."""
         if self.ask is None:
             if self.kin:
@@ -172,7 +188,7 @@ class Work:
                 self.cycle.skipped.append(said)
             return
         self.heard.asked |= seeds - self.kin.keys()  # those that resemble nothing
-        calls = judge.calls({path: list(near) for path, near in self.kin.items()})
+        calls = groups_to_ask({path: list(near) for path, near in self.kin.items()})
         self.all += len(calls)
         for n, paths in enumerate(calls):
             try:
@@ -187,27 +203,29 @@ class Work:
                 self.step()
             self.heard.asked |= {p for p in paths if p in self.kin}
 
-    def compare_some(self, court: judge.Court, paths: list[str]) -> None:
+    def compare_some(self, court: MergeRules, paths: list[str]) -> None:
         """Ask about those of *paths* that are active; fewer at a time, where the reply was cut short."""
         assert self.ask is not None
         paths = [p for p in paths if self.ground.node(p).status == "active"]
         if len(paths) < 2:
             return
         shown = {f"n{n}": path for n, path in enumerate(paths, 1)}
-        user = judge.question({handle: self.ground.node(path) for handle, path in shown.items()})
-        system = instructions("reflect-notes", self.config)
-        reply = reply_to(self.ask, Question(system, user, judge.SCHEMA, "reflect", self.graph.identity.agent))
-        if reply.cut and (fewer := judge.smaller(paths)):
+        user = pairs_question({handle: self.ground.node(path) for handle, path in shown.items()})
+        system = cycle_instructions("reflect-notes", self.config)
+        reply = reply_to_failure(
+            self.ask, ModelQuestion(system, user, VERDICTS_SCHEMA, "reflect", self.graph.identity.agent)
+        )
+        if reply.cut and (fewer := smaller(paths)):
             for some in fewer:
                 self.compare_some(court, some)
             return
         if reply.cut:
             self.cycle.skipped.append("the end of a reply about two notes, which was cut short")
-        judge.follow(court, shown, reply.text)
+        follow_verdicts(court, shown, reply.text)
         self.heard.calls.append((shown, reply.text))
         self.heard.shown |= {path: self.plan.draft(path).before or "" for path in paths}
 
-    def hear_again(self, court: judge.Court) -> None:
+    def hear_again(self, court: MergeRules) -> None:
         """
         Follow the replies there are, as far as their notes are what they were.
 
@@ -217,7 +235,7 @@ class Work:
         for shown, reply in self.heard.calls:
             left = {handle: path for handle, path in shown.items() if path in same}
             words = words and left == shown
-            judge.follow(court, left, reply, words=words)
+            follow_verdicts(court, left, reply, words=words)
 
     def is_still(self, path: str, text: str) -> bool:
         try:
@@ -231,7 +249,7 @@ class Work:
         """Draft what is due of weekly, then of monthly reflections; a line for each."""
         lines: list[str] = []
         waiting = 0
-        for periods in (condense.weeks, condense.months):
+        for periods in (due_weeks, due_months):
             over = [p for p in periods(self.ground.now(), self.plan.day) if self.waits(p)]
             if self.first is not None:
                 over = [p for p in over if self.told(p)]
@@ -251,7 +269,7 @@ class Work:
             self.cycle.skipped.append(said)
         return lines
 
-    def waits(self, period: condense.Period) -> bool:
+    def waits(self, period: Period) -> bool:
         """Whether no cycle has looked at what *period* holds now."""
         late = self.since is None or period.last >= self.since
         seen_so = self.seen.periods.get(period.path) == period.digest
@@ -260,9 +278,9 @@ class Work:
     def told(self, period: Period) -> bool:
         """Whether a model was heard about *period*, and what it was shown is so still."""
         shown, _ = self.heard.periods.get(period.path, (None, None))
-        return shown == condense.as_shown([self.ground.node(path) for path in period.members])
+        return shown == as_shown([self.ground.node(path) for path in period.members])
 
-    def made_of(self, period: condense.Period) -> list[Node]:
+    def made_of(self, period: Period) -> list[Node]:
         """What a reflection on *period* would be made of; nothing if there is no need of one."""
         nodes = [self.ground.node(path) for path in period.members]
         page = self.graph.vault.bytes(period.path)
@@ -272,7 +290,7 @@ class Work:
         else:
             theirs = not self.ground.ours(period.path)
         told = page is not None and all(period.path in n.reflected_in for n in nodes)
-        if theirs or told or not condense.enough(nodes):
+        if theirs or told or not is_enough(nodes):
             self.seen.periods[period.path] = period.digest
             return []
         return nodes
@@ -288,20 +306,20 @@ class Work:
         if found is None:
             self.cycle.skipped.append(f"{period.title}: no reflection came out shorter than its notes")
             return []
-        label = tidy.link(self.ground.node(condense.write(self.plan, period, found, nodes)))
+        label = link_of(self.ground.node(write_reflection(self.plan, period, found, nodes)))
         return [f"Looked back on {len(nodes)} notes in {label}: {found.description}"]
 
-    def looked_back(self, period: Period, nodes: list[Node]) -> Reflection | None:
+    def looked_back(self, period: Period, nodes: list[Node]) -> ReflectionDraft | None:
         """What a model makes of *nodes*, or made of them before."""
         if self.ask is None:
             return self.heard.periods[period.path][1]
         try:
-            room = int(self.window * condense.ROOM)
-            system = instructions("reflect-period", self.config)
-            found = condense.look_back(period, nodes, self.ask, system, room, self.graph.identity.agent)
+            room = int(self.window * ROOM)
+            system = cycle_instructions("reflect-period", self.config)
+            found = reflection_on(period, nodes, self.ask, system, room, self.graph.identity.agent)
         finally:
             self.step()
-        self.heard.periods[period.path] = (condense.as_shown(nodes), found)
+        self.heard.periods[period.path] = (as_shown(nodes), found)
         return found
 
     def stop(self, what: str, e: ModelError) -> None:
@@ -314,14 +332,14 @@ class Work:
         self.progress(self.done, self.all)
 
 
-def said_since(entries: Mapping[str, Entry], since: dt.date) -> set[str]:
+def notes_said_since(entries: Mapping[str, Entry], since: dt.date) -> set[str]:
     notes = [e for e in entries.values() if e.type in TYPES]
     return {e.path for e in notes if any(d >= since for d in (e.created, e.updated) if d)}
 
 
 def put_back(graph: Graph) -> set[str]:
     """Notes that are still as a person's undo left them."""
-    texts = seen.undone(graph).items()
+    texts = undone_notes(graph).items()
     return {path for path, text in texts if graph.vault.bytes(path) == (text and text.encode())}
 
 
@@ -332,15 +350,15 @@ def on_maps(entries: Mapping[str, Entry], homes: Mapping[str, str]) -> dict[str,
         if (entry := entries.get(path)) is not None:
             found[home].append(entry)
             if entry.loop == "open":
-                found[maps.OPEN_LOOPS].append(entry)
+                found[OPEN_LOOPS].append(entry)
     return found
 
 
-def instructions(name: str, config: Config) -> str:
+def cycle_instructions(name: str, config: Config) -> str:
     own = config.reflection.instruction
-    return prompt(name) + (f"\n# Also\n\n{own}\n" if own else "")
+    return prompt_of(name) + (f"\n# Also\n\n{own}\n" if own else "")
 
 
 @cache
-def prompt(name: str) -> str:
+def prompt_of(name: str) -> str:
     return (Path(__file__).parents[1] / "prompts" / f"{name}.md").read_text(encoding="utf-8")

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput
-from ..graph import Graph, write_private
-from ..receipt import read as read_receipt
+from ..graph.files import write_private
+from ..graph.graph import Graph
+from ..journal import read_receipt
 
 UNDONE = "undid "  # begins the summary of an undo's receipt
 
@@ -39,16 +40,16 @@ class Seen:
         return {p for p, hash in hashes.items() if self.notes.get(p, ("", False)) != (hash, True)}
 
 
-def load(graph: Graph) -> Seen:
+def load_seen(graph: Graph) -> Seen:
     """What the last finished cycle saw. Takes over, or drops, what a crash left beside it."""
-    file, open_file = places(graph)
+    file, open_file = seen_files(graph)
     if open_file.exists():
-        cycle = read(open_file).get("cycle")
+        cycle = read_seen(open_file).get("cycle")
         if cycle and (graph.folder / "receipts" / f"{cycle}.json").exists():
             open_file.replace(file)
         else:
             open_file.unlink()
-    raw = read(file)
+    raw = read_seen(file)
     try:
         notes = {path: (str(hash), bool(asked)) for path, (hash, asked) in raw.get("notes", {}).items()}
         return Seen(notes, dict(raw.get("periods", {})))
@@ -56,23 +57,23 @@ def load(graph: Graph) -> Seen:
         return Seen()
 
 
-def promise(graph: Graph, seen: Seen, cycle: str) -> None:
+def promise_seen(graph: Graph, seen: Seen, cycle: str) -> None:
     """Write *seen* down as what will be true once the receipt *cycle* is done."""
     text = json.dumps({"cycle": cycle, "notes": seen.notes, "periods": seen.periods}, ensure_ascii=False)
-    write_private(places(graph)[1], text)
+    write_private(seen_files(graph)[1], text)
 
 
-def keep(graph: Graph) -> None:
+def keep_promise(graph: Graph) -> None:
     """The receipt is done, or there was none to write: what was promised is true."""
-    file, open_file = places(graph)
+    file, open_file = seen_files(graph)
     open_file.replace(file)
 
 
-def places(graph: Graph) -> tuple[Path, Path]:
+def seen_files(graph: Graph) -> tuple[Path, Path]:
     return graph.folder / "reflected.json", graph.folder / "reflected.open.json"
 
 
-def read(file: Path) -> dict[str, Any]:
+def read_seen(file: Path) -> dict[str, Any]:
     try:
         value = json.loads(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
@@ -80,7 +81,7 @@ def read(file: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def undone(graph: Graph) -> dict[str, str | None]:
+def undone_notes(graph: Graph) -> dict[str, str | None]:
     """
     Path → text (None: no file) of what a person's undo of a cycle put back, whether or not it is still so.
 

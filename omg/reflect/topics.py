@@ -6,7 +6,7 @@ Which notes belong together: the topics of a map that grew too long, and notes t
     alike      how much two texts say the same, in words and in numbers
 
 Pure and deterministic: the same notes give the same groups on any machine. Not here: files, maps and who
-decides (tidy.py). One rule: a note that fits nowhere stays where it is; on a wrong shelf it is lost.
+decides (upkeep.py). One rule: a note that fits nowhere stays where it is; on a wrong shelf it is lost.
 """
 
 from __future__ import annotations
@@ -20,35 +20,39 @@ from functools import cached_property
 from itertools import combinations, pairwise
 
 from ..index.terms import RUN, STOP
-from ..node import slugify
+from ..node.markdown import slugify
 
-LEAST = 4  # notes that make a topic; below it a page of its own costs more looking than it saves
+TOPIC_NOTES = 4  # notes that make a topic; below it a page of its own costs more looking than it saves
+
 NEIGHBOURS = 6  # edges kept for each note: enough to hold a topic together, and Louvain stays quick
+
 PAIRS = 200  # notes that a feature may join, each to each
+
 RESOLUTIONS = (1.0, 2.0, 4.0, 8.0)
+
 # What makes a topic clearly a note's: mean cosine to its three nearest notes, and how far the next topic lies
 # behind. Of the topics of five LoCoMo conversations, a fifth of the notes held out: 74 % join one, and of these
 # 97 % the right one.
-CLEAR, AHEAD = 0.16, 0.8
+CLEAR, AHEAD_WORDS = 0.16, 0.8
 
-WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+TOPIC_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
 
 NEGATION = re.compile(r"\b(?:no|not|never|none|neither|nor|without|stopped|quit|cannot)\b|n['’]t\b", re.I)
 
 
-def words(text: str) -> dict[str, str]:
+def stems_of(text: str) -> dict[str, str]:
     """Stem → the word as it stands, of what carries meaning in *text*: no stop words, numbers whole."""
     found: dict[str, str] = {}
-    for word in WORD.findall(text.lower()):
+    for word in TOPIC_WORD.findall(text.lower()):
         if RUN.search(word):
             found |= {pair: pair for pair in map("".join, pairwise(word))}
         elif word not in STOP and word != "user" and (len(word) > 2 or not word.isascii() or word.isdigit()):
-            found.setdefault(stem(word), word)
+            found.setdefault(topic_stem(word), word)
     return found
 
 
-def stem(word: str) -> str:
+def topic_stem(word: str) -> str:
     """As much as makes singular and plural, "garden's" and "garden" one. English; others stay as they are."""
     word = re.sub(r"['’]\w+$", "", word)
     if len(word) > 4 and word.endswith("ies"):
@@ -61,20 +65,20 @@ def stem(word: str) -> str:
 # --- the same thing said twice
 
 
-def normal(text: str) -> str:
+def normalized(text: str) -> str:
     """*text* without what a typist might do differently: case, spaces, marks, the target of a link."""
     text = re.sub(r"\[\[(?:[^\[\]|]*\|)?([^\[\]]*)\]\]", r"\1", text)
     return " ".join(re.findall(r"[^\W_]+", text.casefold()))
 
 
-def alike(a: str, b: str) -> float:
+def statement_likeness(a: str, b: str) -> float:
     """
     Shared share of the words of two statements, from 0 to 1; 0 if their numbers differ, or one of them says "not".
 
     "Paid 50" and "paid 60" are two payments or a correction, but never a duplicate.
     """
-    left, right = words(a).keys(), words(b).keys()
-    if not left or not right or numbers(left) != numbers(right):
+    left, right = stems_of(a).keys(), stems_of(b).keys()
+    if not left or not right or numbers_in(left) != numbers_in(right):
         return 0.0
     if bool(NEGATION.search(a)) != bool(NEGATION.search(b)):
         return 0.0
@@ -83,12 +87,12 @@ def alike(a: str, b: str) -> float:
 
 def resembles(a: str, b: str) -> bool:
     """Whether two statements may speak of one thing: enough of the shorter one's words are in the other."""
-    left, right = words(a).keys(), words(b).keys()
+    left, right = stems_of(a).keys(), stems_of(b).keys()
     shared = left & right
     return len(shared) >= 2 or len(shared) >= 0.3 * min(len(left), len(right))
 
 
-def numbers(stems: Iterable[str]) -> set[str]:
+def numbers_in(stems: Iterable[str]) -> set[str]:
     return {s for s in stems if any(c.isdigit() for c in s)}
 
 
@@ -96,7 +100,7 @@ def numbers(stems: Iterable[str]) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Item:
+class TopicItem:
     """A note as its topic sees it. *marks*: tags, links, source messages, each with a letter in front."""
 
     path: str
@@ -107,7 +111,7 @@ class Item:
 
     @cached_property
     def features(self) -> frozenset[str]:
-        return self.marks | words(f"{self.title} {self.text}").keys()
+        return self.marks | stems_of(f"{self.title} {self.text}").keys()
 
     @cached_property
     def names(self) -> dict[str, tuple[str, float]]:
@@ -116,8 +120,8 @@ class Item:
         half as much the text, which is not.
         """
         tags = " ".join(m[1:] for m in sorted(self.marks) if m.startswith("#"))
-        found = {key: (word, 0.5) for key, word in words(self.text).items() if not word.isdigit()}
-        named = words(f"{tags} {self.title}").items()
+        found = {key: (word, 0.5) for key, word in stems_of(self.text).items() if not word.isdigit()}
+        named = stems_of(f"{tags} {self.title}").items()
         return found | {key: (word, 1.0) for key, word in named if not word.isdigit()}
 
 
@@ -127,8 +131,8 @@ class Topic:
     paths: tuple[str, ...]
 
 
-def split(
-    items: Sequence[Item], most: int, taken: Collection[str] = (), known: Collection[str] = ()
+def split_topics(
+    items: Sequence[TopicItem], most: int, taken: Collection[str] = (), known: Collection[str] = ()
 ) -> list[Topic]:
     """
     Groups of *items* such that no more than *most* lines remain: the groups', and those of notes in none.
@@ -140,10 +144,10 @@ def split(
     groups = communities(items, most)
     loose = [n for n in range(len(items)) if not any(n in g for g in groups)]
     if len(groups) > 1 and len(groups) + len(loose) > most:
-        groups, loose = adopted(items, groups, loose)
+        groups, loose = adopt_loose(items, groups, loose)
     topics, names = [], set(taken)
     for group in sorted(groups, key=lambda g: (-len(g), min(g))):
-        name = named([items[n] for n in sorted(group)], items, names, known)
+        name = topic_name([items[n] for n in sorted(group)], items, names, known)
         names.add(name)
         topics.append(Topic(name, tuple(items[n].path for n in sorted(group))))
     if len(topics) + len(loose) > most:
@@ -151,19 +155,19 @@ def split(
     return topics if any(len(t.paths) < len(items) for t in topics) else []
 
 
-def communities(items: Sequence[Item], most: int) -> list[set[int]]:
+def communities(items: Sequence[TopicItem], most: int) -> list[set[int]]:
     """Louvain on the nearest neighbours: the coarsest grouping that fits, else the coarsest that helps."""
     from networkx import Graph
     from networkx.algorithms.community import louvain_communities
 
     graph = Graph()
     graph.add_nodes_from(range(len(items)))
-    graph.add_weighted_edges_from(edges(items))
+    graph.add_weighted_edges_from(neighbour_edges(items))
     graph.remove_nodes_from([n for n, degree in list(graph.degree()) if not degree])
     helps: list[set[int]] = []
     for resolution in RESOLUTIONS if graph.number_of_edges() else ():
         found = [set(g) for g in louvain_communities(graph, weight="weight", resolution=resolution, seed=1)]
-        groups = [g for g in found if len(g) >= LEAST]
+        groups = [g for g in found if len(g) >= TOPIC_NOTES]
         if not groups or len(groups) > most or max(map(len, groups)) > 0.75 * len(items):
             continue
         if max(map(len, groups)) <= most:
@@ -172,9 +176,9 @@ def communities(items: Sequence[Item], most: int) -> list[set[int]]:
     return helps
 
 
-def edges(items: Sequence[Item]) -> list[tuple[int, int, float]]:
+def neighbour_edges(items: Sequence[TopicItem]) -> list[tuple[int, int, float]]:
     """Each note's nearest others by the cosine of their features, as `(low, high, weight)`, sorted."""
-    vectors = weighted(items)
+    vectors = feature_weights(items)
     holders: dict[str, list[int]] = defaultdict(list)
     for n, vector in enumerate(vectors):
         for feature in vector:
@@ -191,14 +195,14 @@ def edges(items: Sequence[Item]) -> list[tuple[int, int, float]]:
     return [(a, b, round(w, 6)) for (a, b), w in sorted(kept.items())]
 
 
-def weighted(items: Sequence[Item], most: int = PAIRS) -> list[dict[str, float]]:
+def feature_weights(items: Sequence[TopicItem], most: int = PAIRS) -> list[dict[str, float]]:
     """
     Features of each note by how rare they are here, to length 1.
 
     What a single note has joins nothing; what most have, or more than *most*, tells nothing.
     """
     counts = Counter(f for item in items for f in item.features)
-    many = max(LEAST * 2, min(most, int(0.6 * len(items))))
+    many = max(TOPIC_NOTES * 2, min(most, int(0.6 * len(items))))
     weight = {f: math.log(1 + len(items) / n) for f, n in counts.items() if 1 < n <= many}
     vectors = []
     for item in items:
@@ -208,15 +212,15 @@ def weighted(items: Sequence[Item], most: int = PAIRS) -> list[dict[str, float]]
     return vectors
 
 
-def adopted(
-    items: Sequence[Item], groups: list[set[int]], loose: list[int]
+def adopt_loose(
+    items: Sequence[TopicItem], groups: list[set[int]], loose: list[int]
 ) -> tuple[list[set[int]], list[int]]:
     """Put each loose note to the group it shares most with; what shares nothing stays loose."""
-    vectors = weighted(items)
-    sums = [total(vectors[n] for n in sorted(g)) for g in groups]
+    vectors = feature_weights(items)
+    sums = [vector_sum(vectors[n] for n in sorted(g)) for g in groups]
     left = []
     for n in loose:
-        near = [dot(vectors[n], s) / len(g) for s, g in zip(sums, groups, strict=True)]
+        near = [dot_product(vectors[n], s) / len(g) for s, g in zip(sums, groups, strict=True)]
         if near and max(near) > 0:
             groups[near.index(max(near))].add(n)
         else:
@@ -224,7 +228,7 @@ def adopted(
     return groups, left
 
 
-def nearest(items: Sequence[Item], topics: Mapping[str, Sequence[Item]]) -> dict[str, str]:
+def nearest_topic(items: Sequence[TopicItem], topics: Mapping[str, Sequence[TopicItem]]) -> dict[str, str]:
     """
     Path of an item → key of the topic it clearly belongs to, going by each topic's three nearest notes.
 
@@ -232,22 +236,24 @@ def nearest(items: Sequence[Item], topics: Mapping[str, Sequence[Item]]) -> dict
     """
     keys = sorted(topics)
     everyone = [i for key in keys for i in topics[key]]
-    vectors = weighted([*everyone, *items], most=len(everyone))
+    vectors = feature_weights([*everyone, *items], most=len(everyone))
     found = {}
     for item, own in zip(items, vectors[len(everyone) :], strict=True):
         at, ranked = 0, []
         for key in keys:
-            near = sorted((dot(own, v) for v in vectors[at : at + len(topics[key])]), reverse=True)[:3]
+            near = sorted((dot_product(own, v) for v in vectors[at : at + len(topics[key])]), reverse=True)[
+                :3
+            ]
             at += len(topics[key])
             ranked.append((-sum(near) / 3, key))
         ranked.sort()
         clear = bool(ranked) and -ranked[0][0] >= CLEAR
-        if clear and (len(ranked) == 1 or ranked[1][0] >= AHEAD * ranked[0][0]):
+        if clear and (len(ranked) == 1 or ranked[1][0] >= AHEAD_WORDS * ranked[0][0]):
             found[item.path] = ranked[0][1]
     return found
 
 
-def by_time(items: Sequence[Item], most: int, taken: Collection[str]) -> list[Topic]:
+def by_time(items: Sequence[TopicItem], most: int, taken: Collection[str]) -> list[Topic]:
     """Notes that share nothing but their time: a page a month, or a year where months are too many."""
     months = {i.month for i in items if i.month}
     length = 7 if len(months) <= most // 2 else 4
@@ -256,20 +262,22 @@ def by_time(items: Sequence[Item], most: int, taken: Collection[str]) -> list[To
         if item.month:
             by[item.month[:length]].append(item.path)
     return [
-        Topic(t, tuple(paths)) for t, paths in sorted(by.items()) if len(paths) >= LEAST and t not in taken
+        Topic(t, tuple(paths))
+        for t, paths in sorted(by.items())
+        if len(paths) >= TOPIC_NOTES and t not in taken
     ]
 
 
-def named(
-    group: Sequence[Item], everyone: Sequence[Item], taken: Collection[str], known: Collection[str]
+def topic_name(
+    group: Sequence[TopicItem], everyone: Sequence[TopicItem], taken: Collection[str], known: Collection[str]
 ) -> str:
     """A slug of one or two words that many of *group* are called by, and few of the others."""
-    inside, outside = tally(group), tally(everyone)
+    inside, outside = weight_sum(group), weight_sum(everyone)
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
     for item in group:
         for key, (word, _) in item.names.items():
             spelled[key][word] += 1
-    dull = {stem(w) for w in known}
+    dull = {topic_stem(w) for w in known}
     worth = {k: n / len(group) * math.log(1 + len(everyone) / outside[k]) for k, n in inside.items()}
     ranked = sorted((k for k in worth if k not in dull), key=lambda k: (-worth[k], k))
     best = [max(sorted(spelled[k].items()), key=lambda s: s[1])[0] for k in ranked[:4]] or ["topic"]
@@ -278,7 +286,7 @@ def named(
     return next(slug for slug in (slugify(" ".join(t)) for t in tries) if slug not in taken)
 
 
-def tally(items: Iterable[Item]) -> dict[str, float]:
+def weight_sum(items: Iterable[TopicItem]) -> dict[str, float]:
     weights: dict[str, float] = defaultdict(float)
     for item in items:
         for key, (_, weight) in item.names.items():
@@ -286,7 +294,7 @@ def tally(items: Iterable[Item]) -> dict[str, float]:
     return weights
 
 
-def total(vectors: Iterable[Mapping[str, float]]) -> dict[str, float]:
+def vector_sum(vectors: Iterable[Mapping[str, float]]) -> dict[str, float]:
     added: dict[str, float] = defaultdict(float)
     for vector in vectors:
         for feature, weight in vector.items():
@@ -294,5 +302,5 @@ def total(vectors: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return added
 
 
-def dot(a: Mapping[str, float], b: Mapping[str, float]) -> float:
+def dot_product(a: Mapping[str, float], b: Mapping[str, float]) -> float:
     return sum(w * b[f] for f, w in a.items() if f in b)

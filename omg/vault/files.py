@@ -26,14 +26,16 @@ from pathlib import Path
 
 from ..errors import Stale
 
-LEFT = re.compile(
+LEFTOVER = re.compile(
     r"\.omg-[0-9a-f]{8}(?:\.tmp|-(?P<was>[0-9a-f]{16})-(?P<new>[0-9a-f]{16})~(?P<name>.*))", re.S
 )
+
 NO_SUCH = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
-def ordinary(name: str) -> bool:
+def is_ordinary_name(name: str) -> bool:
     """Whether a note or its folder may have this name: it is visible, in UTF-8, and leads nowhere else."""
     if not name or name.startswith(".") or "\0" in name or "\\" in name or "/" in name:
         return False
@@ -41,7 +43,7 @@ def ordinary(name: str) -> bool:
     return name.isascii() or not re.search("[\ud800-\udfff]", name)
 
 
-def contents(file: Path) -> bytes | None:
+def file_contents(file: Path) -> bytes | None:
     """The bytes of a regular file; None if there is none. Raises OSError for all else, links included."""
     try:
         # A pipe of that name must not make us wait.
@@ -63,7 +65,7 @@ def digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def put(file: Path, data: bytes, was: bytes | None, mode: int | None = None) -> None:
+def put_file(file: Path, data: bytes, was: bytes | None, mode: int | None = None) -> None:
     """
     Make *data* the content of *file*: a reader, or a crash, sees what was or what is. Raises Stale.
 
@@ -82,7 +84,7 @@ def put(file: Path, data: bytes, was: bytes | None, mode: int | None = None) -> 
             f.write(data)
             f.flush()
             os.fsync(f.fileno())
-        swap(tmp, data, file, was)
+        swap_file(tmp, data, file, was)
     except BaseException:
         with suppress(OSError):
             tmp.unlink()
@@ -91,17 +93,17 @@ def put(file: Path, data: bytes, was: bytes | None, mode: int | None = None) -> 
                 folder.rmdir()
         raise
     for folder in missing:
-        flush(folder.parent)
+        flush_folder(folder.parent)
 
 
-def swap(new: Path, data: bytes, file: Path, was: bytes | None) -> None:
+def swap_file(new: Path, data: bytes, file: Path, was: bytes | None) -> None:
     """Move *new*, which has *data*, to where *file* is, which has *was* and is held on to. Raises Stale."""
     if was is None:
-        place(new, file)
+        place_new(new, file)
     else:
         held = held_name(file, was, data)
         try:
-            if hold(file, held) and not (contents(held) == was and held.samefile(file)):
+            if hold_inode(file, held) and not (file_contents(held) == was and held.samefile(file)):
                 raise Stale(f"{file} was saved just now")
             # An editor that saves by renaming can still lose in the microseconds between these two
             # lines; one that saves in place cannot.
@@ -111,10 +113,10 @@ def swap(new: Path, data: bytes, file: Path, was: bytes | None) -> None:
             if isinstance(e, FileNotFoundError):
                 raise Stale(f"{file} was removed just now") from e
             raise
-    flush(file.parent)
+    flush_folder(file.parent)
 
 
-def place(new: Path, file: Path) -> None:
+def place_new(new: Path, file: Path) -> None:
     """Move *new* to *file*, where there must be none. Raises Stale if there is; then *new* stays."""
     try:
         os.link(new, file)  # a rename would overwrite
@@ -127,7 +129,7 @@ def place(new: Path, file: Path) -> None:
         new.rename(file)
 
 
-def hold(file: Path, held: Path) -> bool:
+def hold_inode(file: Path, held: Path) -> bool:
     """Give the inode of *file* a second name. False where the file system cannot: FAT, some mounts."""
     try:
         os.link(file, held)
@@ -143,28 +145,28 @@ def held_name(file: Path, was: bytes, new: bytes | None) -> Path:
     name = file.name.removesuffix(".md")
     if len(os.fsencode(name)) > 200:  # of the 255 that file systems allow; a late save goes to the inbox then
         name = ""
-    return file.with_name(f".omg-{secrets.token_hex(4)}-{short(was)}-{short(new)}~{name}")
+    return file.with_name(f".omg-{secrets.token_hex(4)}-{short_hash(was)}-{short_hash(new)}~{name}")
 
 
-def short(data: bytes | None) -> str:
+def short_hash(data: bytes | None) -> str:
     """A hash that two texts of one note will not share; None, where there is no file, has one too."""
     return "0" * 16 if data is None else digest(data)[:16]
 
 
-def twin(file: Path) -> str | None:
+def case_twin(file: Path) -> str | None:
     """A neighbour whose name is the same to a file system that ignores case and how accents are composed."""
     with suppress(FileNotFoundError, NotADirectoryError):
         for other in file.parent.iterdir():
-            if other.name != file.name and fold(other.name) == fold(file.name):
+            if other.name != file.name and folded_name(other.name) == folded_name(file.name):
                 return other.name
     return None
 
 
-def fold(name: str) -> str:
+def folded_name(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
-def flush(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     """Have the folder's entries reach the disk, as far as its file system has a way to ask for it."""
     with suppress(OSError):
         fd = os.open(folder, os.O_RDONLY)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SLACK = 1_000  # lines beyond one a path before the file is made short again: some 350 kB
+WRITTEN_SLACK = 1_000  # lines beyond one a path before the file is made short again: some 350 kB
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +94,10 @@ class Written:
             self._set(path, record)
             if self.file is None:
                 return
-            if self._torn or self._lines > len(self._records) + SLACK:
+            if self._torn or self._lines > len(self._records) + WRITTEN_SLACK:
                 self._rewrite(self.file)
             else:
-                self._append(self.file, line(path, record))
+                self._append(self.file, written_line(path, record))
 
     def compact(self) -> None:
         """Leave no trace of the paths that are gone."""
@@ -126,7 +126,7 @@ class Written:
             self._lines += 1
             try:
                 entry = json.loads(text)
-                self._set(entry["path"], read(entry))
+                self._set(entry["path"], read_line(entry))
             except (ValueError, KeyError, TypeError):  # torn by a crash
                 self._torn = True
 
@@ -153,7 +153,7 @@ class Written:
     def _rewrite(self, file: Path) -> None:
         tmp = file.with_name(f".{file.name}.tmp")
         with os.fdopen(os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as f:
-            f.write("".join(line(path, record) for path, record in self._records.items()).encode())
+            f.write("".join(written_line(path, record) for path, record in self._records.items()).encode())
             f.flush()
             os.fsync(f.fileno())
             found = os.fstat(f.fileno())
@@ -163,14 +163,14 @@ class Written:
         self._torn = False
 
 
-def read(entry: Mapping[str, Any]) -> Record | None:
+def read_line(entry: Mapping[str, Any]) -> Record | None:
     """Raises KeyError, TypeError for what is no line of ours."""
     if entry["hash"] is None:
         return None
     return Record(entry["hash"], entry.get("parts", ""), frozenset(entry.get("theirs", ())))
 
 
-def line(path: str, record: Record | None) -> str:
+def written_line(path: str, record: Record | None) -> str:
     entry: dict[str, Any] = {"path": path, "hash": record and record.hash}
     if record and record.parts:
         entry["parts"] = record.parts

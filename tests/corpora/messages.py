@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omg import turn
+from omg.message.drop import clean_entries
 
 HERE = Path(__file__).parent
 LOCOMO = HERE.parents[2] / "shared" / "data" / "locomo" / "locomo-dev.json"  # not part of this repository
@@ -49,7 +49,7 @@ def locomo() -> list[str]:
 
 def survivors(telling: Telling) -> list[str]:
     """Those of its secrets of which more than half is left, in one piece, in what is kept of the message."""
-    kept = turn.clean([{"entryId": "m1", "createdAt": 1_760_000_000_000, "message": telling.message}])
+    kept = clean_entries([{"entryId": "m1", "createdAt": 1_760_000_000_000, "message": telling.message}])
     assert kept, f"{telling.kind}: nothing of the message is kept at all"
     texts = [
         text

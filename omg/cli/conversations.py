@@ -1,0 +1,355 @@
+"""
+The command line: parse, call one function, print.
+
+People read stdout, scripts say `--json`; an error is one line on stderr and exit code 1. Nothing here decides
+anything, and nothing heavy is imported before a command needs it: `omg --help` costs a moment.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections import Counter
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..config.file import default_home, load_config, set_vault
+from ..config.sections import Config
+from ..errors import BadInput, OmgError
+from .base import (
+    IdentityOption,
+    JsonFlag,
+    app,
+    counted_name,
+    following,
+    opened_home,
+    print_value,
+    progress_bar,
+    time_argument,
+)
+
+if TYPE_CHECKING:
+    from ..identity import Identity
+    from ..message.turn import Message
+    from ..worker.home import Home
+
+
+PASSAGE_CHARS = 400  # of a message found by --raw; --json has all of it
+
+PROBLEMS = 20  # of a file named one by one; all of them are counted
+
+
+@app.command("init")
+def init_command(
+    vault: Annotated[
+        Path | None, typer.Argument(help="Folder of the vault. Default: under the home.")
+    ] = None,
+    identity: Annotated[str, typer.Option(help="Whose vault it is.")] = "agent:main:main",
+) -> None:
+    """Make a home and a vault from the template; what is there already stays as it is."""
+    root = lay(vault.expanduser().absolute() if vault else None, identity)
+    print(
+        f"home    {default_home()}\nvault   {root}\n"
+        "Open the vault in Obsidian, or begin with `omg import FILE`."
+    )
+
+
+def lay(vault: Path | None, identity: str) -> Path:
+    """Lay the template into the vault of *identity*, which from now on is *vault*; returns where it is."""
+    from ..identity import identity_of_session
+    from ..worker.template import lay_template
+
+    config = load_config()
+    who = identity_of_session(identity, links=config.identity.links)
+    if who is None:
+        raise BadInput(f"{identity!r} belongs to nobody; give a session key such as agent:main:main")
+    if vault is not None:
+        place_vault(config, who, vault)
+    with opened_home(vectors=False) as home:
+        graph = home.graph(who)
+        with graph.lock():
+            lay_template(graph, again=True)
+        home.refresh(graph)
+        return graph.vault.root
+
+
+def place_vault(config: Config, who: Identity, vault: Path) -> None:
+    """Make *vault* the vault of *who*: notes that lie elsewhere move there, and what is there already stays."""
+    now = config.vaults.get(who.key, config.home / "graphs" / who.folder / "vault")
+    if vault.exists() and not vault.is_dir():
+        raise BadInput(f"{vault} is a file; name a folder for the vault")
+    if now != vault and now.is_dir():
+        if vault.is_dir() and any(vault.iterdir()):
+            raise BadInput(
+                f"the notes of {who.key} lie in {now}, and {vault} is not empty; name a new folder"
+            )
+        if vault.is_dir():
+            vault.rmdir()
+        vault.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(now, vault)
+    vault.mkdir(parents=True, exist_ok=True)
+    set_vault(config.home, who.key, vault)
+
+
+@app.command("import")
+def import_command(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="OpenClaw session JSONL (also .zst), or JSONL of role/content/timestamp."),
+    ] = None,
+    openclaw: Annotated[
+        bool, typer.Option("--openclaw", help="Read the sessions of this machine's OpenClaw.")
+    ] = False,
+    agent: Annotated[str | None, typer.Option(help="With --openclaw: only this agent.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only what was said on or after this day.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would come in; write nothing.")
+    ] = False,
+    observe: Annotated[bool, typer.Option(help="Observe what came in at once.")] = True,
+    as_json: JsonFlag = False,
+) -> None:
+    """Take in old conversations. Doing it twice adds nothing."""
+    from ..importers.drops import openclaw_drops, read_all_drops
+    from ..importers.run import import_drops
+
+    if not files and not openclaw:
+        raise BadInput("nothing to import: give files, or --openclaw")
+    with opened_home() as home:
+        start = time_argument(since, "--since")
+        drops = openclaw_drops(home.config, agent, start) if openclaw else read_all_drops(files or [], start)
+        waiting = messages_waiting(home)
+        with progress_bar("importing", drops.total) as advance:
+            result = import_drops(home, drops, dry_run=dry_run, progress=advance)
+        observed = 0
+        if observe and not dry_run:
+            observe_all(home)  # what a daemon had begun by itself counts as well
+            observed = max(0, waiting + result["new"] - messages_waiting(home))
+        found = {**result, "observed": observed}
+        for problem in result["skipped"][:PROBLEMS]:
+            print(f"omg: skipped {problem}", file=sys.stderr)
+        print_value(found, as_json, import_summary(found, "would come in" if dry_run else "came in"))
+
+
+def import_summary(found: dict[str, Any], verb: str) -> str:
+    """What an import came to, for a person: what was not taken as well, and why."""
+    text = f"{counted_name(found['messages'], 'message')}, of them {found['new']} new, {verb}; {found['observed']} observed"
+    if found["left_out"]:
+        text += f"\n{found['left_out']} left out: empty, instructions to a model, or the gateway's own"
+    why = Counter(problem.rpartition(": ")[2] for problem in found["skipped"])
+    return text + "".join(f"\n{n} skipped: {reason}" for reason, n in why.most_common())
+
+
+def messages_waiting(home: Home) -> int:
+    return sum(len(p.turn().messages) for g in home.graphs() for p in g.pending())
+
+
+def observe_all(home: Home, *, force: bool = True) -> dict[str, Any]:
+    """Everything pending, by the daemon where one is up, with a bar; says what goes on waiting, and why."""
+    from ..worker.delegate import handed_to_daemon, observe_pending
+
+    home.take_in()
+
+    def waiting() -> int:
+        return sum(p.tokens for g in home.graphs() for p in g.pending())
+
+    with progress_bar("observing", waiting()) as advance:
+        with following(waiting, advance):
+            answer = handed_to_daemon(home, "/work", {"force": force})
+        if answer is None:
+            answer = observe_pending(home, {"force": force}, advance)
+    for left in answer["waiting"]:
+        turns = counted_name(left["turns"], "turn")
+        print(f"omg: {turns} of {left['identity']} not observed: {left['why']}", file=sys.stderr)
+    return answer
+
+
+@app.command("observe")
+def observe_command(
+    now: Annotated[
+        bool, typer.Option("--now/--due", help="All that is pending, or only what is due.")
+    ] = True,
+    as_json: JsonFlag = False,
+) -> None:
+    """Turn what is pending into notes."""
+    with opened_home() as home:
+        done = observe_all(home, force=now)
+    text = (
+        f"{counted_name(done['messages'], 'message')} observed, {counted_name(done['files'], 'file')} written"
+    )
+    print_value(done, as_json, text)
+    if done["waiting"]:
+        raise typer.Exit(1)
+
+
+@app.command("search")
+def search_command(
+    query: Annotated[str, typer.Argument(help="What to look for, in plain words.")],
+    k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 10,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Search the archived messages instead of the notes.")
+    ] = False,
+    identity: IdentityOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Find notes, or with --raw the messages they came from."""
+    from ..client import ask_daemon
+    from ..tools.tools import search_answer
+
+    with opened_home() as home:
+        if raw:
+            graph = home.find(identity)
+            values, pieces = [], []
+            told: set[str] = set()
+            for m, at_session, score in graph.index.search_raw(query, k, now=home.clock()):
+                if m.id in told:
+                    continue  # beside a better one
+                beside = graph.index.around(m.id, 1)
+                told |= {near.id for near in beside}
+                around = [*map(message_value, beside)]
+                values.append(
+                    {**message_value(m), "session": at_session, "score": round(score, 3), "around": around}
+                )
+                pieces.append("\n".join(message_line(near, near.id == m.id, query) for near in beside))
+            return print_value(values, as_json, "\n\n".join(pieces) or "nothing found")
+        asked = {"query": query, "k": k, "identity": identity}
+        # The daemon has the vectors at hand; a process of its own would load a model for one question.
+        answer = None
+        with suppress(OmgError):  # one that hangs, or is of an older version
+            answer = ask_daemon(home.folder, "/search", asked, timeout_s=10)
+        hits = (answer if answer is not None else search_answer(home, asked))["hits"]
+        lines = [
+            f"{h['path']}\n    {h['description']}\n    {h['why'] or 'a little alike in meaning'}"
+            for h in hits
+        ]
+        print_value(hits, as_json, "\n".join(lines) or "nothing found")
+
+
+def message_value(message: Message) -> dict[str, str]:
+    return {"id": message.id, "role": message.role, "at": day_text(message.timestamp), "text": message.text}
+
+
+def message_line(message: Message, found: bool, query: str) -> str:
+    """
+    What bears on *query* of a message, as it is printed: marked and with its id if it was *found*, else shorter,
+    as what was said beside it.
+    """
+    said = passage(message.text, query, PASSAGE_CHARS if found else PASSAGE_CHARS // 3)
+    text = f"{day_text(message.timestamp)} {message.role}: {said}"
+    return f"> {text}  ({message.id})" if found else f"  {text}"
+
+
+def passage(text: str, query: str, chars: int = PASSAGE_CHARS) -> str:
+    """Of *text*, the stretch of about *chars* in which most of the words of *query* stand."""
+    from ..index.terms import terms_of
+
+    if len(text) <= chars:
+        return text
+    wanted = {t.match for t in terms_of(query)}
+    parts = [*re.finditer(r"\S+", text)]
+    hits = [m.start() for m in parts if wanted & {t.match for t in terms_of(m[0])}]
+    best = max(hits, key=lambda at: sum(at <= other < at + chars * 2 // 3 for other in hits), default=0)
+    start = max(0, min(best - chars // 3, len(text) - chars))
+    start = text.rfind(" ", 0, start) + 1 if start else 0
+    end = start + chars
+    end = len(text) if end >= len(text) else max(text.rfind(" ", start, end), start + chars // 2)
+    return f"{'… ' * (start > 0)}{text[start:end]}{' …' * (end < len(text))}"
+
+
+def day_text(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d")
+
+
+@app.command("show")
+def show_command(
+    id: Annotated[str, typer.Argument(help="A note: its path, id, alias or file name.")],
+    identity: IdentityOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show a note, what links to it, and the messages it came from."""
+    from ..curate.notes import find_note
+
+    with opened_home(vectors=False) as home:
+        graph = home.find(identity)
+        path = find_note(graph, id)
+        node = graph.vault.read(path)
+        messages = graph.index.messages([s.id for s in node.sources])
+        back = graph.index.backlinks(path)
+        if as_json:
+            return print_value({"node": node, "backlinks": back, "messages": messages}, True, "")
+        print(graph.vault.text(path).rstrip())
+        print("\nLinked from:", ", ".join(back) or "nothing")
+        if messages:
+            print("\nIt was said:")
+        for m in messages:
+            print(f"  {day_text(m.timestamp)} {m.role}: {m.text[:300]}")
+
+
+@app.command("inject")
+def inject_command(
+    prompt: Annotated[str, typer.Option("--prompt", "-p", help="What the user would say.")],
+    session: Annotated[str, typer.Option(help="Session key.")] = "agent:main:main",
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what a prompt would be given."""
+    from ..inject.decide import preview
+
+    with opened_home() as home:
+        who = home.identity_of(session)
+        if who is None:
+            raise BadInput(f"{session!r} belongs to nobody: nothing would be injected")
+        piece = preview(home.graph(who), prompt, session, home.clock(), home.config)
+        print_value(piece, as_json, f"{piece.system}\n{piece.prompt}\n({piece.tokens} tokens)")
+
+
+@app.command("status")
+def status_command(as_json: JsonFlag = False) -> None:
+    """What is up, what is waiting and why, and what it cost."""
+    from ..client import ask_daemon
+    from ..worker.status import home_status as state_of
+    from ..worker.status import status_text
+
+    with opened_home(vectors=False) as home:
+        answer, away = None, ""
+        try:
+            answer = ask_daemon(home.folder, "/status", {}, timeout_s=10)
+        except OmgError as e:  # it hangs; the files say the rest
+            away = str(e)
+        answer = answer or {**state_of(home), "daemon": None, "away": away}
+        print_value(answer, as_json, status_text(answer))
+
+
+@app.command("events")
+def events_command(
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what happens from now on.")
+    ] = False,
+    last: Annotated[int, typer.Option("-n", help="How many of those so far.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Show what happened: turns taken in, observations, activations, reflections, and what they cost."""
+    from itertools import chain
+
+    from ..worker.events import event_text, follow_events, read_events
+
+    home = load_config().home
+    coming = follow_events(home) if follow else ()
+    for event in chain(read_events(home, last), coming):
+        print(json.dumps(event, ensure_ascii=False) if as_json else event_text(event), flush=True)
+
+
+@app.command("demo")
+def demo_command(
+    folder: Annotated[
+        Path | None, typer.Option(help="Where to make it. Default: a fresh temporary folder.")
+    ] = None,
+) -> None:
+    """Remember the sample conversation, offline, and show what a prompt would get."""
+    from ..demo import run_demo
+
+    run_demo(folder)

@@ -1,0 +1,1 @@
+"""The configuration of a home: the sections of omg.toml, and the file itself."""

@@ -1,0 +1,287 @@
+"""
+One `omg.toml`, checked when it is read, and `OMG_*` variables above it.
+
+Every key has a default; an unknown key is refused with the nearest known name. The gateway's own
+configuration holds two things only, `home` and `command`; all the rest is here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+UNITS = {"ms": 0.001, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "hr": 3600, "d": 86_400}
+
+
+class Section(BaseModel):
+    """Frozen, and closed: a key that is not a field is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def is_number(value: Any) -> bool:
+    """Whether *value* is a finite number; true and false are none, though Python counts them in."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def positive_number(value: Any) -> int:
+    if not is_number(value) or value < 1 or value != int(value):
+        raise ValueError("write a whole number above 0")
+    return int(value)
+
+
+def seconds_of(value: Any) -> float:
+    """Of a number of them, or of a text like "300s", "5m", "1hr"."""
+    found = (
+        re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", value.strip().lower()) if isinstance(value, str) else None
+    )
+    if found and found[2] in UNITS:
+        return float(found[1]) * UNITS[found[2]]
+    if not is_number(value) or value < 0:
+        raise ValueError("write seconds, a text like `5m` or `300s`, or false")
+    return float(value)
+
+
+def model_names(value: Any) -> Any:
+    """A model, or a list of them. `offline` asks nobody, so there is nothing to fall back from or to."""
+    models = value if isinstance(value, list) else [value]
+    if not models or not all(isinstance(m, str) for m in models):
+        raise ValueError("name a model, or a list of them, the preferred one first")
+    if isinstance(value, list) and not all(m.strip() for m in models):
+        raise ValueError("one of the models is empty; take it out")
+    if len(set(models)) < len(models):
+        raise ValueError("a model stands there twice; `[llm] attempts` says how often each is asked")
+    if len(models) > 1 and "offline" in models:
+        raise ValueError("`offline` stands alone; while models are down, turns wait and nothing is lost")
+    return value
+
+
+class Time(Section):
+    zone: str = Field(
+        "", description="IANA time zone of the user, such as Europe/Berlin; empty: the system's"
+    )
+
+    @field_validator("zone")
+    @classmethod
+    def known(cls, zone: str) -> str:
+        if zone:
+            try:
+                ZoneInfo(zone)
+            except (KeyError, ValueError, OSError) as e:
+                raise ValueError(f"{zone!r} is no IANA time zone; write one like Europe/Berlin") from e
+        return zone
+
+
+class AgentObservation(Section):
+    model: str | list[str] | None = Field(None, description="the Observer's model for this agent alone")
+    instruction: str | None = Field(None, description="the Observer's extra instruction for this agent alone")
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def models(cls, value: Any) -> Any:
+        return value if value is None else model_names(value)
+
+
+class Observation(Section):
+    model: str | list[str] = Field(
+        "",
+        description="a LiteLLM model, a list of them (the first, then its fallbacks), `gateway` (the agent's own model) or `offline` (rules, no model); empty: `gateway` in a home that OpenClaw's plugin uses, else `offline`. `omg install` enters `gateway` where nothing is set",
+    )
+    instruction: str = Field("", description="appended to the Observer's prompt")
+    style: Literal["auto", "full", "turnwise"] = Field(
+        "auto",
+        description="`full` shows the Observer whole pieces of a conversation, `turnwise` one message at a time, which suits small models; `auto`: `turnwise` for windows below 16k tokens",
+    )
+    message_tokens: int = Field(
+        30_000,
+        description="tokens said in a session since its last activation at which its `system` slice takes in what is known",
+    )
+    buffer_tokens: float | Literal["turn", False] = Field(
+        0.2,
+        description="pending tokens that are observed in the background: below 1 a share of message_tokens, else a number of tokens, less than message_tokens; `turn`: after each turn; false: only at message_tokens. Near the threshold half of it",
+    )
+    activate_after_idle: float | Literal[False] = Field(
+        300,
+        description="seconds of silence, or a text like `5m`, after which the prompt cache counts as cold and the `system` slice is refreshed; false: silence refreshes nothing",
+    )
+    quiet_after: float | Literal[False] = Field(
+        240,
+        description="seconds of rest, or a text like `4m`, after which all that is pending is observed; false: rest starts nothing",
+    )
+    max_tokens_per_batch: int = Field(
+        10_000,
+        description="tokens of one conversation that make one batch: one receipt, and one call of the Observer where they fit its window",
+    )
+    previous_observer_tokens: int | Literal[False] = Field(
+        2_000,
+        description="tokens of notes that exist already and are shown to the Observer; 0: none, false: no limit",
+    )
+    daily_budget_usd: float | None = Field(
+        None,
+        ge=0,
+        description="cap on a day's model cost, Observer and Reflector together; turns wait above it",
+    )
+    daily_budget_tokens: int | None = Field(
+        None,
+        ge=0,
+        description="cap on a day's model tokens; unset: 500,000 for `gateway`, no cap otherwise",
+    )
+    agents: dict[str, AgentObservation] = Field(
+        default_factory=dict,
+        description="what one agent has of its own, as `[observation.agents.NAME]` with model, instruction",
+    )
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def models(cls, value: Any) -> Any:
+        return model_names(value)
+
+    @field_validator("message_tokens", "max_tokens_per_batch", mode="before")
+    @classmethod
+    def counts(cls, value: Any) -> int:
+        return positive_number(value)
+
+    @field_validator("buffer_tokens", mode="before")
+    @classmethod
+    def steps(cls, value: Any) -> Any:
+        if value is False or value == "turn":
+            return value
+        if not is_number(value) or value <= 0:
+            raise ValueError("write a share such as 0.2, a number of tokens such as 6000, `turn`, or false")
+        return value
+
+    @field_validator("activate_after_idle", "quiet_after", mode="before")
+    @classmethod
+    def pauses(cls, value: Any) -> Any:
+        return value if value is False else seconds_of(value)
+
+    @field_validator("previous_observer_tokens", mode="before")
+    @classmethod
+    def shown(cls, value: Any) -> Any:
+        if value is False or (is_number(value) and value >= 0 and value == int(value)):
+            return value
+        raise ValueError("write a number of tokens, 0 to show none, or false for no limit")
+
+    @model_validator(mode="after")
+    def step_below_threshold(self) -> Observation:
+        if self.step is not None and self.step >= self.message_tokens:
+            raise ValueError(
+                f"`observation.buffer_tokens` = {self.buffer_tokens:g}: a step must be smaller than message_tokens "
+                f"({self.message_tokens}); write a share such as 0.2, or false to observe at the threshold only"
+            )
+        return self
+
+    @property
+    def step(self) -> float | None:
+        """Tokens of a background step; None: there are none."""
+        if isinstance(self.buffer_tokens, str) or self.buffer_tokens is False:
+            return None
+        share = self.buffer_tokens < 1  # 1 is a token, not all of them
+        return round(self.buffer_tokens * self.message_tokens) or 1 if share else self.buffer_tokens
+
+
+class ReflectionSection(Section):
+    model: str | list[str] = Field("", description="as observation.model; empty: the Observer's")
+    instruction: str = Field("", description="appended to the Reflector's prompt")
+    observation_tokens: int = Field(
+        40_000, description="tokens of notes written since the last cycle at which the Reflector runs"
+    )
+    buffer_activation: float = Field(
+        0.5, description="share of it at which reflection starts in the background, above 0 and at most 1"
+    )
+    dormant_after_days: int = Field(
+        90, description="days without link, opening or recall after which a low-priority note leaves the maps"
+    )
+    moc_entries: int = Field(40, description="entries above which a map of content is split by topic")
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def models(cls, value: Any) -> Any:
+        return model_names(value)
+
+    @field_validator("observation_tokens", "dormant_after_days", "moc_entries", mode="before")
+    @classmethod
+    def counts(cls, value: Any) -> int:
+        return positive_number(value)
+
+    @field_validator("buffer_activation", mode="before")
+    @classmethod
+    def shares(cls, value: Any) -> Any:
+        if not is_number(value) or not 0 < value <= 1:
+            raise ValueError("write a share above 0 and at most 1, such as 0.5")
+        return value
+
+
+class Llm(Section):
+    api_base: str = Field("", description="base URL of an OpenAI-compatible server, for models that need one")
+    api_key: str = Field(
+        "", description="key for api_base; usually better left to the provider's own environment variable"
+    )
+    timeout_s: float = Field(120, gt=0, description="seconds after which a model call is given up")
+    attempts: int = Field(4, ge=1, le=20, description="tries per model, with growing pauses")
+    backoff_s: float = Field(
+        1.0, ge=0, description="seconds of the first pause; each further one doubles, up to 60 s"
+    )
+    json_schema: Literal["auto", True, False] = Field(
+        "auto", description="send a JSON schema; `auto` asks LiteLLM whether the model takes one"
+    )
+    context_window: int | None = Field(
+        None, gt=0, description="the model's window in tokens, where LiteLLM does not know it"
+    )
+    max_output_tokens: int = Field(
+        8_000,
+        gt=0,
+        description="tokens a reply may have, as far as the model gives as many; one that reaches them is asked again, in halves",
+    )
+
+
+class Embedding(Section):
+    model: str = Field(
+        "auto", description="`auto`, `static`, `none`, or a sentence-transformers model name or path"
+    )
+
+
+class Inject(Section):
+    budget_tokens: int = Field(
+        3_000, ge=0, description="tokens that one prompt gets at the most, `system` and `prompt` together"
+    )
+    entry_points: int = Field(10, ge=0, description="notes named for one prompt at the most")
+
+
+class Identities(Section):
+    links: dict[str, list[str]] = Field(
+        default_factory=dict,
+        description="a name and who else it is, as channel:sender; the name `owner` is the main session's",
+    )
+    members: list[str] = Field(
+        default_factory=list, description="triggers besides `user` that are remembered, such as cron"
+    )
+
+
+class Config(Section):
+    home: Path = Field(description="the state folder; set by OMG_HOME, never in omg.toml")
+    vaults: dict[str, Path] = Field(
+        default_factory=dict, description="identityKey → folder of its vault, where it is not under the home"
+    )
+
+    @field_validator("vaults")
+    @classmethod
+    def whole_paths(cls, vaults: dict[str, Path]) -> dict[str, Path]:
+        found = {key: path.expanduser() for key, path in vaults.items()}
+        for key, path in found.items():
+            if not path.is_absolute():
+                raise ValueError(f"the vault of {key} is {path}; write the whole path, from / or ~ on")
+        return found
+
+    time: Time = Time()
+    observation: Observation = Observation()
+    reflection: ReflectionSection = ReflectionSection()
+    llm: Llm = Llm()
+    embedding: Embedding = Embedding()
+    inject: Inject = Inject()
+    identity: Identities = Identities()

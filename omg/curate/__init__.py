@@ -1,0 +1,1 @@
+"""A person's own hand: write and correct notes, take back, export, join and move memories."""

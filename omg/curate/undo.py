@@ -1,0 +1,60 @@
+"""
+A person's own hand on the graph: write, link, merge, rename, supersede, pin, undo, forget, export.
+
+All but the last two are one receipt each, so each can be undone. Not here: how it is asked for (cli_curate.py,
+tools.py). One rule: what a person says is so is done as said, or refused with the reason; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from ..errors import BadNode, NotFound
+from ..graph.graph import Graph
+from ..journal import Outcome, Receipt, commit_receipt, find_receipt, receipts_of, replay_open, undo_receipt
+from ..node.maptable import OPEN_LOOPS
+from ..plan.drafts import Plan
+from ..plan.pages import new_page, now_block
+from ..reflect.seen import UNDONE
+
+
+def take_back(graph: Graph, cycle: str, now: datetime) -> tuple[Outcome, list[str]]:
+    """Undo *cycle*; the paths refused because they were edited since come second. Maps are made anew."""
+    with graph.lock():
+        replay_open(graph)
+        stamp = now.astimezone(UTC)
+        id = f"{stamp:%Y%m%dT%H%M%S}-undo-{time.time_ns() // 1000 % 10**6:06d}"
+        outcome, refused = undo_receipt(graph, cycle, id, stamp.isoformat(timespec="seconds"))
+        plan = Plan(graph, stamp.astimezone(graph.zone).date())
+        plan.maps |= {e.path for e in graph.index.entries(type="moc")}
+        inner = now_block(graph.state().sessions, plan.listed(OPEN_LOOPS), plan.day, graph.zone)
+        pages = [*plan.map_changes(), plan.page("now", inner, new_page("now", inner))]
+        if changes := tuple(page for page in pages if page is not None):
+            commit_receipt(graph, Receipt(f"{id}-maps", "edit", stamp.isoformat(timespec="seconds"), changes))
+    return outcome, refused
+
+
+def undoable(graph: Graph, cycle: str | None) -> Receipt:
+    """*cycle*, or the last that a person asked for at the command line and has not undone. Raises NotFound, BadInput."""
+    if cycle is not None:
+        return find_receipt(graph, cycle)
+    closed = receipts_of(graph)
+    undone = {line.removeprefix(UNDONE) for r in closed for line in r.summary if line.startswith(UNDONE)}
+    for r in closed:
+        if r.kind == "edit" and r.person and r.summary and r.id not in undone:  # none: it was forgotten
+            return r
+    raise NotFound(
+        "you have changed nothing yet; `omg history` lists all cycles, `omg undo CYCLE` takes one back"
+    )
+
+
+def closed_cycles(graph: Graph, path: str | None = None) -> list[Receipt]:
+    """Closed cycles, newest first; with *path* those that changed that note, whatever it was called then."""
+    if path is None:
+        return receipts_of(graph)
+    with suppress(BadNode):
+        names = {path, *graph.vault.read(path).aliases}
+        return [r for r in receipts_of(graph) if any(c.path in names for c in r.changes)]
+    return [r for r in receipts_of(graph) if any(c.path == path for c in r.changes)]

@@ -1,0 +1,343 @@
+"""
+The process that remembers while the gateway answers.
+
+    POST /inject    a prompt's who and what   -> the result of before_prompt_build, as is
+    POST /tool /command /corpus               -> what the agent's tools and commands answer (tools.py)
+    POST /llm/next /llm/done                  the plugin lends us the agent's own model (gateway.py)
+    POST /status /search /work /rebuild /reflect /stop /health
+
+One per home. Threads: one per request, three of ours, watchdog's. Its one rule: who asks for memory waits for
+nobody. A prompt takes no lock that is held while a model is asked, or while another process is at a vault.
+No model library is ever imported here; that is the child's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from watchdog.observers.api import ObservedWatch
+
+from ..client import SOCKET
+from ..config.sections import Config
+from ..embed import load_embedder
+from ..errors import Locked, OmgError, error_text
+from ..graph.graph import Graph
+from ..identity import Identity, is_remembered
+from ..inject.decide import hook_result
+from ..llm.ledger import ModelReply
+from ..llm.question import ModelQuestion
+from ..llm.replies import with_token_counts
+from ..tokens import count_tokens
+from ..tools.codes import Codes
+from ..tools.corpus import corpus_answer
+from ..tools.tools import call_tool, graph_of, search_answer, slash_command
+from ..worker.delegate import observe_pending, rebuild_each
+from ..worker.home import PATIENCE_S, Home
+from ..worker.nights import background_reflection, reflect_answer
+from ..worker.status import home_status
+from .lending import GatewayModel
+from .server import Answer, Server
+from .watch import VaultWatcher, watch_folder
+
+log = logging.getLogger(__name__)
+
+TICK_S = 5.0  # how often the threads look for what has become due by itself
+
+RESCAN_S = (
+    60.0  # how often every vault is looked through, for what no event told of: sync services, network drives
+)
+
+JOIN_S = 10.0  # the gateway gives its service five seconds, and then its plugin kills
+
+M_ARENA_MAX = -8  # malloc.h
+
+VAULTS_PER_TICK = 50  # graphs a tick, of those not held open: with more, a round takes several ticks
+
+VECTORS_AT_ONCE = 32  # while they are made an edit waits
+
+
+class Daemon:
+    """`run` returns when asked to stop. *with_parent*: the gateway started us, and lends its agents' models."""
+
+    def __init__(self, config: Config, *, with_parent: bool = False) -> None:
+        self.config, self.with_parent = config, with_parent
+        self.model = GatewayModel(config.llm.timeout_s, config.llm.max_output_tokens, late=self.came_late)
+        self.codes = Codes()
+        self.home = Home(
+            config, embed=load_embedder(config.embedding.model), gateway=self.model if with_parent else None
+        )
+        self.stopping, self.awake, self.touched = threading.Event(), threading.Event(), threading.Event()
+        self.rested, self._idle = threading.Event(), True
+        self._dirty: dict[str, set[str]] = {}
+        self._followed: dict[str, ObservedWatch | None] = {}  # None: it cannot be watched
+        self._rescanned = 0.0
+        self._unlooked: deque[Identity] = deque()  # whose vaults are still to be looked through
+        self._told: dict[str, str] = {}  # why a vault could not be read: once each
+        self._watch: Any = None  # watchdog's observer, where the system lets us have one
+        self._guard = threading.Lock()
+
+    def run(self) -> None:
+        with Server(self.config.home, self.answers(), {"/llm/next": self.model.again}) as server:
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
+            self._watch = watch_folder()
+            self._watched(VaultWatcher(self._spooled), self.config.home / "spool", TICK_S)
+            # Daemon threads: one that waits for a lock, or computes, is not what a gateway's stop waits for.
+            threads = [
+                threading.Thread(target=self._repeat, args=(turn, awake), name=turn.__name__, daemon=True)
+                for turn, awake in (
+                    (self._keep, self.touched),
+                    (self._observe, self.awake),
+                    (self._reflect, self.rested),
+                )
+            ]
+            for thread in (*threads, threading.Thread(target=self._warm, daemon=True)):
+                thread.start()
+            log.info("up, pid %d", os.getpid())
+            self.stopping.wait()
+            server.shutdown()
+            (self.config.home / SOCKET).unlink(missing_ok=True)
+            # A model that is being asked is not waited for; its turns stay pending.
+            self.model.close()
+            self.home.hang_up()
+            self.touched.set()
+            self.awake.set()
+            self.rested.set()
+            until = time.monotonic() + JOIN_S
+            for thread in threads:
+                thread.join(max(0.0, until - time.monotonic()))
+            if self._watch is not None:
+                self._watch.stop()
+            if not any(thread.is_alive() for thread in threads):
+                self.home.close()
+            log.info("down")
+
+    def _warm(self) -> None:
+        """Load what the first prompt would wait for: the gateway gives it 150 ms."""
+        count_tokens("warm")
+        return_freed_memory()
+
+    def answers(self) -> dict[str, Answer]:
+        return {
+            "/health": self.health,
+            "/inject": self.inject,
+            "/tool": lambda body: call_tool(self.home, body, self.codes),
+            "/command": lambda body: slash_command(self.home, body, self.codes),
+            "/corpus": lambda body: corpus_answer(self.home, body),
+            "/search": lambda body: search_answer(self.home, body),
+            "/llm/next": self.lend,
+            "/llm/done": self.model.done,
+            "/status": lambda _: {**home_status(self.home), "daemon": self.health({})},
+            "/work": lambda body: observe_pending(self.home, body),
+            "/rebuild": self.rebuild,
+            "/reflect": lambda body: reflect_answer(self.home, body),
+            "/stop": self.stop,
+        }
+
+    def health(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        """
+        That we are up, and which model observes: its name, and of the agent's own what it was and why it failed.
+
+        `polled_s`: how long ago the gateway's plugin last asked for questions, null for never.
+        """
+        polled = self.model.polled
+        return {
+            "ok": True,
+            "pid": os.getpid(),
+            "home": str(self.config.home),
+            "plugin": self.with_parent,
+            "polled_s": None if polled is None else round(time.monotonic() - polled, 1),
+            "observer": self.home.models(),
+            "lent": self.model.answered,
+            "trouble": self.model.trouble,
+        }
+
+    def inject(self, body: dict[str, Any]) -> Mapping[str, Any]:
+        """The hook's result for this prompt; empty for whoever is not served, or has no memory yet."""
+        # A heartbeat with nothing to do leaves no transcript, so none would ever tell that its run is over.
+        if (session := str(body.get("sessionKey") or "")) and body.get("trigger") != "heartbeat":
+            with contextlib.suppress(OSError):
+                self.home.runs.began(session, self.home.now_ms())
+        graph = graph_served(self.home, body)
+        if graph is None:
+            return {}
+        tell = partial(self.home.tell, graph=graph.identity.key)
+        return hook_result(graph, body, self.home.clock(), self.config, tell)
+
+    def lend(self, body: dict[str, Any]) -> Mapping[str, Any]:
+        """A question for the plugin. Whoever started us: from the first time it asks, there is a gateway to ask."""
+        self.home.gateway = self.model
+        return self.model.next(body)
+
+    def rebuild(self, body: dict[str, Any]) -> dict[str, Any]:
+        answer = rebuild_each(self.home, body)
+        if answer["replaced"]:
+            self._unfollow(
+                self.home.find(body.get("identity")).identity.key
+            )  # its watch is on the old folder
+            self.touched.set()
+        return answer
+
+    def came_late(self, question: ModelQuestion, reply: ModelReply) -> None:
+        """The gateway's model answered when nobody waited any more: it is of no use, and was paid for."""
+        self.home.ledger.spend(with_token_counts(reply, question), question.purpose, self.home.clock())
+
+    def stop(self, _: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        self.stopping.set()
+        return {}
+
+    # --- three threads: one keeps up with the files, one observes, one reflects; these two may wait for a model
+
+    def _repeat(self, turn: Callable[[], None], awake: threading.Event) -> None:
+        while not self.stopping.is_set():
+            awake.clear()
+            try:
+                turn()
+            except Exception:
+                log.exception("%s stumbled; it goes on", turn.__name__)
+            awake.wait(TICK_S)
+
+    def _observe(self) -> None:
+        """Observe what is due."""
+        self._idle = False
+        self._idle = not self.home.work()
+        self.rested.set()
+
+    def _reflect(self) -> None:
+        """Reflect where enough has changed. A night may be long: no graph's turns wait for it."""
+        background_reflection(self.home, idle=self._idle)
+
+    def _keep(self) -> None:
+        """Take in the spool, bring the index up to the vaults, make missing vectors."""
+        try:
+            if self.home.take_in():
+                self.awake.set()
+        except (OSError, Locked) as e:
+            self._tell("the spool", e)
+        rescan = time.monotonic() - self._rescanned > RESCAN_S
+        if rescan:
+            self._rescanned = time.monotonic()
+            if not self._unlooked:
+                self._unlooked.extend(self.home.identities())
+        self._look_through()
+        graphs = self.home.kept()
+        for key in self._followed.keys() - {graph.identity.key for graph in graphs}:
+            self._unfollow(key)  # watches are as scarce as descriptors
+        for graph in graphs:
+            self._attempt(graph.identity, partial(self._follow, rescan=rescan))
+        for graph in graphs:
+            self._embed(graph)
+
+    def _look_through(self) -> None:
+        """Bring some of the graphs that are not held open up to their vaults: to open one is to read its vault."""
+        kept = {graph.identity.key for graph in self.home.kept()}
+        for _ in range(min(VAULTS_PER_TICK, len(self._unlooked))):
+            who = self._unlooked.popleft()
+            if who.key not in kept:
+                self._attempt(who, self._embed)
+            if self.touched.is_set() or self.stopping.is_set():
+                break  # somebody wrote just now, and waits
+
+    def _attempt(self, who: Identity, what: Callable[[Graph], None]) -> None:
+        """*what* with the graph of *who*, whose trouble is not the others'."""
+        try:
+            what(self.home.graph(who, wait_s=PATIENCE_S, keep=False))
+            self._told.pop(who.key, None)
+        except Locked as e:
+            log.info("%s; its edits are read then", e)
+        except Exception as e:
+            self._tell(who.key, e)
+
+    def _tell(self, what: str, error: Exception) -> None:
+        """Log that *what* cannot be read; once for each reason, however often it is tried."""
+        if self._told.get(what) != error_text(error):
+            self._told[what] = error_text(error)
+            foreseen = isinstance(error, OmgError | OSError)
+            log.warning(
+                "%s cannot be followed: %s", what, error_text(error), exc_info=None if foreseen else error
+            )
+
+    def _embed(self, graph: Graph) -> None:
+        while graph.index.embed(VECTORS_AT_ONCE) and not (self.touched.is_set() or self.stopping.is_set()):
+            pass
+
+    def _watched(self, handler: VaultWatcher, folder: Path, otherwise_s: float) -> ObservedWatch | None:
+        """Have *handler* told of what happens in *folder*; None if the system has no watch left: a look will do."""
+        try:
+            return self._watch and self._watch.schedule(handler, str(folder), recursive=True)
+        except OSError as e:
+            log.warning("%s is only looked through every %d s: %s", folder, otherwise_s, error_text(e))
+            return None
+
+    def _unfollow(self, key: str) -> None:
+        """Watch the vault of *key* no more; when it is followed again, all of it is looked through."""
+        with self._guard:
+            self._dirty.pop(key, None)
+        if watch := self._followed.pop(key, None):
+            self._watch.unschedule(watch)
+
+    def _follow(self, graph: Graph, rescan: bool) -> None:
+        """Read what was edited in a vault since the last time, and write what was noted of its prompts."""
+        graph.flush()
+        key, root = graph.identity.key, graph.vault.root
+        if key not in self._followed and root.is_dir():
+            self._followed[key] = self._watched(VaultWatcher(self._edited(key, root)), root, RESCAN_S)
+            rescan = True
+        with self._guard:
+            dirty = self._dirty.pop(key, set())
+        if not dirty and not rescan:
+            return
+        try:
+            # A folder's event says little about what is below it: then every file is looked at, a stat each.
+            everything = rescan or "" in dirty
+            self.home.refresh(graph, None if everything else sorted(dirty), wait_s=PATIENCE_S)
+        except BaseException:
+            with self._guard:
+                self._dirty.setdefault(key, set()).update(dirty or {""})
+            raise
+
+    def _spooled(self, path: Path) -> None:
+        if path.suffix == ".json" and not path.name.startswith("."):
+            self.touched.set()
+
+    def _edited(self, key: str, root: Path) -> Callable[[Path], None]:
+        def edited(path: Path) -> None:
+            if path.name.startswith("."):
+                return
+            try:
+                below = path.relative_to(root)
+            except ValueError:
+                return
+            if any(part.startswith(".") for part in below.parts):
+                return
+            name = below.with_suffix("").as_posix() if below.suffix == ".md" else ""
+            if name or not below.suffix:
+                with self._guard:
+                    self._dirty.setdefault(key, set()).add(name)
+                self.touched.set()
+
+        return edited
+
+
+def graph_served(home: Home, body: Mapping[str, Any]) -> Graph | None:
+    """The graph this prompt may see; None: nobody's, or nothing is remembered yet."""
+    if not is_remembered(body, ("user", *home.config.identity.members)):
+        return None
+    return graph_of(home, body)
+
+
+def return_freed_memory() -> None:
+    """Give back what loading left behind. glibc keeps freed memory, and a heap for each thread that ever lived."""
+    with contextlib.suppress(OSError, AttributeError):
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_ARENA_MAX, 2)
+        libc.malloc_trim(0)

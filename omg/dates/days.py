@@ -1,0 +1,165 @@
+"""
+Days, seen from today: "3 weeks ago", "[2 weeks later]", "was due 2 days ago".
+
+    relative, gap, pause    how far off, how far apart
+    due, annotate           what to say of a node's day, and of the days in a text
+    span, words             a node's `event` as days; a day as words for full text
+    day_of, zone            a timestamp's day; a zone's name
+    resolve                 what people say for days; it lives in spoken.py
+
+Pure, and "today" is always an argument. Its one rule: a day itself is not past until it is over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, date, datetime, tzinfo
+from functools import cache, lru_cache
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from .spans import MONTHS, WEEKDAYS
+from .spoken import full_dates, looks_ahead
+
+
+def relative_day(day: date, today: date) -> str:
+    """How far *day* is from *today*: "yesterday", "3 weeks ago", "in 2 months"."""
+    n = (day - today).days
+    if n in (-1, 0, 1):
+        return ("yesterday", "today", "tomorrow")[n + 1]
+    return f"{_length(-n)} ago" if n < 0 else f"in {_length(n)}"
+
+
+def gap_line(earlier: date, later: date) -> str | None:
+    """The line to put between two entries: "[2 weeks later]"; None for a day or less."""
+    n = (later - earlier).days
+    return f"[{_length(n)} later]" if n > 1 else None
+
+
+def pause_text(seconds: float) -> str | None:
+    """A silence in a conversation, in two units: "2 weeks 3 days"; None below ten minutes."""
+    minutes = int(seconds // 60)
+    if minutes < 10:
+        return None
+    hours, days = minutes // 60, minutes // 1440
+    if hours < 1:
+        return _unit_words((minutes, "minute"))
+    if days < 1:
+        return _unit_words((hours, "hour"), (minutes % 60, "minute"))
+    if days < 7:
+        return _unit_words((days, "day"), (hours % 24, "hour"))
+    if days < 30:
+        return _unit_words((days // 7, "week"), (days % 7, "day"))
+    if days < 365:
+        return _unit_words((days // 30, "month"), (days % 30 // 7, "week"))
+    return _unit_words((days // 365, "year"), (days % 365 // 30, "month"))
+
+
+def due_text(event: str | None, today: date, loop: str | None = None, said: date | None = None) -> str:
+    """
+    What is to be said today of a node's *event*; "" if there is none.
+
+    *loop* "open" makes its last day a deadline; one that passed more than two weeks ago is taken for met
+    or moot. Anything else whose day lay ahead when it was noted (*said*) was a plan.
+    """
+    days = event_span(event)
+    if days is None:
+        return ""
+    start, end = days
+    if loop == "open":
+        if end >= today:
+            return f"due {relative_day(end, today)}"
+        if (today - end).days <= 14:
+            return f"was due {relative_day(end, today)}"
+        return f"planned for {_written(days)}, has probably happened"
+    if start > today:
+        return relative_day(start, today)
+    if end >= today:
+        return "today" if start == end else f"until {end}"
+    if loop is None and said is not None and start > said:
+        return f"planned for {_written(days)}, has probably happened"
+    return relative_day(end, today)
+
+
+def event_span(event: str | None) -> tuple[date, date] | None:
+    """First and last day of "2026-03-05" or "2026-03-05..2026-03-08"; None for anything else."""
+    first, _, last = (event or "").partition("..")
+    try:
+        start = date.fromisoformat(first.strip())
+        end = date.fromisoformat(last.strip()) if last else start
+    except ValueError:
+        return None
+    return (start, end) if start <= end else (end, start)
+
+
+@lru_cache(maxsize=2048)  # 0.1 ms each, and a slice counts each line several times
+def annotate_dates(text: str, today: date) -> str:
+    """
+    Say after each full date in *text* how far off it is: "on 2026-03-05 (3 weeks ago)".
+
+    Where the sentence looked forward to a day that is past, also that it has probably happened. Dates
+    without a year, and those in links and names, stay as they are. Doing it twice changes nothing.
+    """
+    out, at = "", 0
+    for start, end, (first, last) in full_dates(text):
+        following = text[end : end + 1]
+        in_link = text.rfind("[[", 0, start) > text.rfind("]]", 0, start)
+        if in_link or following.isalnum() or _SAID.match(text, end):
+            continue
+        note = relative_day(first if first > today else last, today)
+        if last < today and looks_ahead(text, start, end):
+            note += ", has probably happened"
+        # "(meaning 2026-03-05)" is already in brackets
+        out += text[at:end] + (f", {note}" if following == ")" else f" ({note})")
+        at = end
+    return out + text[at:]
+
+
+_SAID = re.compile(r" \(|, (?:today|yesterday|tomorrow|in \d|\d+ \w+ ago)")
+
+
+def _written(days: tuple[date, date]) -> str:
+    return str(days[0]) if days[0] == days[1] else f"{days[0]} to {days[1]}"
+
+
+def _length(days: int) -> str:
+    # Days to a week, weeks to a month, months to a year, all rounded down: as Mastra's OM does.
+    for size, unit, below in ((1, "day", 7), (7, "week", 30), (30, "month", 365)):
+        if days < below:
+            return _unit_words((days // size, unit))
+    return _unit_words((days // 365, "year"))
+
+
+def _unit_words(*amounts: tuple[int, str]) -> str:
+    return " ".join(f"{n} {unit}{'s' * (n != 1)}" for n, unit in amounts if n)
+
+
+def day_words(day: date) -> str:
+    """*day* as someone may search for it: "2026-03-05 5 March 2026 Thursday"."""
+    return f"{day} {day.day} {MONTHS[day.month - 1]} {day.year} {WEEKDAYS[day.weekday()]}"
+
+
+LAST_MS = (
+    250_000_000_000_000  # a time beyond it, or as far before 1970, is taken for none: calendars end in 9999
+)
+
+
+def day_of_ms(ms: int, zone: tzinfo) -> date:
+    """The day, in *zone*, of a time in milliseconds since the epoch."""
+    return datetime.fromtimestamp(ms / 1000, zone).date()
+
+
+@cache
+def time_zone(name: str = "") -> tzinfo:
+    """The time zone called *name*; "" is the system's, with its changes to summer time."""
+    if name := name or os.environ.get("TZ", "").lstrip(":"):
+        try:
+            return ZoneInfo(name)
+        except (KeyError, ValueError, OSError):
+            return UTC  # config.py has refused a wrong name; this is a wrong TZ
+    try:
+        with Path("/etc/localtime").open("rb") as f:
+            return ZoneInfo.from_file(f, key="local")
+    except (OSError, ValueError):
+        return UTC

@@ -1,0 +1,397 @@
+"""
+The days people speak of: "next Friday", "in May", "3 weeks ago", said on a day → the days meant.
+
+A table of forms, RULES, tried in its order: a pattern and what a match of it means. English only.
+A phrase that could be two different days, such as 5/7/2023, is left alone: no date is better than a
+wrong one. Not here: saying a day (dates.py). One rule: a range is as wide as what was said; "two weeks
+ago" is a week, "in 2022" a year.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import date
+from typing import NamedTuple
+
+from .spans import (
+    COUNTING,
+    MONTHS,
+    ONE_DAY,
+    SEASONS,
+    WEEKDAYS,
+    Days,
+    choose_days,
+    day_number,
+    direction,
+    month_span,
+    number_range,
+    pick_days,
+    place_in_list,
+    shift_day,
+    span_around,
+)
+from .tense import BEHIND, FUTURE, sentence_around
+
+Meaning = Callable[[re.Match[str], date, str], Days | None]  # match, day it was said, tense → days meant
+
+
+_LED = re.compile(r"\b(in|during|over|since|until|till|by|before|after|around|through)(?:\s+the)?\s+$", re.I)
+
+
+def _led(m: re.Match[str]) -> bool:
+    """Whether a word before the match makes a time of it: "in May", "since 2019", "over the summer"."""
+    return bool(_LED.search(m.string, max(0, m.start() - 20), m.start()))
+
+
+_PREPOSITIONS = ("on", "by", "until", "since", "before", "after", "from", "between")
+
+
+def _word_before(m: re.Match[str]) -> str:
+    found = re.search(r"(\w{1,20})\s{1,20}$", m.string[max(0, m.start() - 20) : m.start()])
+    return found[1].lower() if found else ""
+
+
+# --- the meaning of each form
+
+
+def _years(m: re.Match[str], said: date) -> Iterable[int]:
+    """The year that *m* gives, else those that may be meant (a leap day is at most 8 years off)."""
+    if text := m["year"]:
+        return [int(text) if len(text) == 4 else 2000 + int(text[-2:])]
+    return range(max(said.year - 8, 1), said.year + 9)
+
+
+def _unit(m: re.Match[str]) -> str:
+    unit: str = m["unit"].lower()
+    return "day" if unit == "night" else unit
+
+
+def _iso(m: re.Match[str], _said: date, _tense: str) -> Days:
+    parts = [int(part) for part in re.findall(r"\d+", m[0])]
+    return date(*parts[:3]), date(*parts[-3:])
+
+
+def _numeric(m: re.Match[str], _said: date, _tense: str) -> Days | None:
+    """7.5.2023 is 7 May; 5/7/2023 is anyone's guess, unless one of the two cannot be a month."""
+    a, b, year = int(m["a"]), int(m["b"]), int(m["year"])
+    if m["sep"] == "/" and a != b and a <= 12 and b <= 12:
+        return None
+    day, month = (a, b) if m["sep"] == "." or a > 12 else (b, a)
+    at = date(year + 2000 * (year < 100), month, day)
+    return at, at
+
+
+def _dated(m: re.Match[str], said: date, tense: str) -> Days | None:
+    """A day of a month, or the first and last of some; the year may be missing."""
+    group = m.groupdict()
+    if m["month"] == "may" and not m["year"] and _word_before(m) not in _PREPOSITIONS:
+        return None  # "I may 5"
+    found = []
+    for year in _years(m, said):
+        try:
+            first = date(year, place_in_list(MONTHS, m["month"]) + 1, day_number(m["day"]))
+            month = place_in_list(MONTHS, group.get("month2") or m["month"]) + 1
+            last = date(year, month, day_number(group.get("day2") or m["day"]))
+        except ValueError:
+            continue
+        if last < first:  # 30 December to 2 January; a year that is said is the second's
+            first, last = (
+                (first.replace(year=year - 1), last) if m["year"] else (first, last.replace(year=year + 1))
+            )
+        found.append((first, last))
+    word = _word_before(m)
+    if word in ("by", "until", "till"):
+        return pick_days(found, said, "ahead", doubt=True)
+    return pick_days(found, said, tense, doubt=_in_doubt(m, tense, word))
+
+
+def _in_doubt(m: re.Match[str], tense: str, word: str) -> bool:
+    """Whether the tense is not all that tells: "moved to June 10", "the deadline was May 28 and they still wait"."""
+    if tense == "behind":
+        return word in ("for", "to")
+    sentence = " ".join(sentence_around(m.string, *m.span()))
+    return bool(BEHIND.search(sentence)) or not FUTURE.search(sentence)
+
+
+def _month_range(m: re.Match[str], said: date, tense: str) -> Days | None:
+    first, last = place_in_list(MONTHS, m["month"]) + 1, place_in_list(MONTHS, m["month2"]) + 1
+    before = 1 if m["year"] and first > last else 0  # November to January 2023
+    return pick_days(
+        [month_span(y - before, first, (last - first) % 12 + 1) for y in _years(m, said)], said, tense
+    )
+
+
+def _month(m: re.Match[str], said: date, tense: str) -> Days | None:
+    which = m["which"] or ""
+    if not (which or m["year"] or m.groupdict().get("part") or _led(m)):
+        return None  # a name, or a verb
+    if which.lower() == "this" and m["month"] in ("may", "march"):
+        return None
+    return choose_days(
+        which, [month_span(y, place_in_list(MONTHS, m["month"]) + 1, 1) for y in _years(m, said)], said, tense
+    )
+
+
+def _season(m: re.Match[str], said: date, tense: str) -> Days | None:
+    which = m["which"] or ""
+    if not (which or m["year"] or _led(m)):
+        return None
+    found = [month_span(year, SEASONS[m["season"].lower()], 3) for year in _years(m, said)]
+    if which.lower() == "this" and (on := [s for s in found if s[0] <= said <= s[1]]):
+        return on[0]  # in January, this winter began last year
+    return choose_days(which, found, said, tense)
+
+
+def _quarter(m: re.Match[str], said: date, tense: str) -> Days | None:
+    if m["nth"] and not m["year"]:
+        return None  # of a game
+    n = int(m["q"]) if m["q"] else ("first", "second", "third", "fourth").index(m["nth"].lower()) + 1
+    return pick_days([month_span(year, n * 3 - 2, 3) for year in _years(m, said)], said, tense)
+
+
+def _part(m: re.Match[str], said: date, tense: str) -> Days | None:
+    """The first, middle or last third: early May, mid-2023, the end of next month."""
+    if m["month"]:
+        whole = _month(m, said, tense)
+    elif m["unit"]:
+        whole = span_around(shift_day(said, _unit(m), direction(m["which"] or "")), _unit(m))
+    else:
+        whole = date(int(m["year2"]), 1, 1), date(int(m["year2"]), 12, 31)
+    if whole is None:
+        return None
+    part = (m["part"] or m["part_of"]).lower()
+    third = 2 if part in ("late", "end") else 1 if part.startswith("mid") else 0
+    days = (whole[1] - whole[0]).days + 1
+    return whole[0] + days * third // 3 * ONE_DAY, whole[0] + (days * (third + 1) // 3 - 1) * ONE_DAY
+
+
+def _counted(m: re.Match[str], said: date, sign: int) -> Days:
+    low, high = number_range(m["n"])
+    if m["n2"]:
+        high = number_range(m["n2"])[1]
+    if m["more"]:  # "a week or two"
+        high = max(high, 2)
+    ends = [span_around(shift_day(said, _unit(m), sign * n), _unit(m)) for n in (low, high)]
+    return min(ends)[0], max(ends)[1]
+
+
+def _ago(m: re.Match[str], said: date, _tense: str) -> Days:
+    return _counted(m, said, -1)
+
+
+def _in(m: re.Match[str], said: date, tense: str) -> Days | None:
+    return None if tense == "behind" else _counted(m, said, 1)  # "I read it in two days" is no date
+
+
+def _from(m: re.Match[str], said: date, _tense: str) -> Days:
+    """Two weeks from now, a week from Friday."""
+    base = m["base"].lower()
+    if base == "now":
+        return _counted(m, said, 1)
+    day = said + (ONE_DAY if base == "tomorrow" else 0 * ONE_DAY)
+    if base not in ("today", "tomorrow"):
+        day += ((place_in_list(WEEKDAYS, base) - said.weekday() - 1) % 7 + 1) * ONE_DAY
+    there = shift_day(day, _unit(m), number_range(m["n"])[0])
+    if _unit(m) in ("month", "quarter", "year"):
+        there = min(there + (day.day - 1) * ONE_DAY, span_around(there, "month")[1])
+    return there, there
+
+
+def _rolling(m: re.Match[str], said: date, tense: str) -> Days | None:
+    """The last three weeks, the next few days, within a month: up to, or from, the day it is said."""
+    if m["within"] and tense == "behind":
+        return None
+    days = {"day": 1, "weekend": 7, "week": 7, "fortnight": 14, "month": 30, "quarter": 91, "year": 365}[
+        _unit(m)
+    ]
+    there = (
+        said
+        + (1 if m["within"] else direction(m["which"]))
+        * days
+        * number_range(m["n"] or ("few" if m[0].endswith("s") else "a"))[1]
+        * ONE_DAY
+    )
+    return said, there
+
+
+def _this_unit(m: re.Match[str], said: date, _tense: str) -> Days:
+    return span_around(shift_day(said, _unit(m), direction(m["which"])), _unit(m))
+
+
+def _second_unit(m: re.Match[str], said: date, _tense: str) -> Days:
+    """The week before last, the weekend after next."""
+    return span_around(shift_day(said, _unit(m), -2 if m["which"].lower() == "before last" else 2), _unit(m))
+
+
+def _the_weekend(_m: re.Match[str], said: date, tense: str) -> Days | None:
+    nearest = "behind" if said.weekday() < 3 else "ahead"  # asked on a Monday, it is the one that was
+    return pick_days(
+        [span_around(said + 7 * n * ONE_DAY, "weekend") for n in (-1, 0, 1)], said, tense or nearest
+    )
+
+
+def _weekday_of_week(m: re.Match[str], said: date, _tense: str) -> Days:
+    at = (
+        span_around(shift_day(said, "week", direction(m["which"])), "week")[0]
+        + place_in_list(WEEKDAYS, m["wd"]) * ONE_DAY
+    )
+    return at, at
+
+
+def _weekday(m: re.Match[str], said: date, tense: str) -> Days | None:
+    day, which, word = place_in_list(WEEKDAYS, m["wd"]), (m["which"] or "").lower(), _word_before(m)
+    if word in ("every", "each", "other", "most", "usual", "black"):
+        return None
+    if len(m["wd"]) < 6 and not which and (word not in ("on", "by", "until", "since") or m["wd"].islower()):
+        return None  # sat, sun, wed
+    tense = {"by": "ahead", "until": "ahead", "since": "behind"}.get(word, tense)
+    weekday = said.weekday()
+    if which == "next":
+        days = 7 - weekday + day
+    elif which == "this" or direction(which) > 0:
+        days = (day - weekday) % 7
+    elif which or tense == "behind":
+        days = -((weekday - day - 1) % 7 + 1)
+    else:
+        days = (day - weekday - 1) % 7 + 1
+    return said + days * ONE_DAY, said + days * ONE_DAY
+
+
+def _nth(m: re.Match[str], said: date, tense: str) -> Days | None:
+    """On the 5th: of the month that is meant."""
+    if _word_before(m) not in _PREPOSITIONS:
+        return None
+    months = (span_around(shift_day(said, "month", n), "month") for n in range(-2, 3))
+    found = [
+        first + (day_number(m["day"]) - 1) * ONE_DAY
+        for first, last in months
+        if day_number(m["day"]) <= last.day
+    ]
+    return pick_days([(day, day) for day in found], said, tense or "ahead")
+
+
+def _year(m: re.Match[str], _said: date, _tense: str) -> Days | None:
+    year = int(m["year"])
+    if not _led(m) or (m["decade"] and year % 10):
+        return None
+    return date(year, 1, 1), date(year + (9 if m["decade"] else 0), 12, 31)
+
+
+def _month_number(m: re.Match[str], _said: date, _tense: str) -> Days:
+    return month_span(int(m["year"]), int(m["mm"]), 1)
+
+
+def _fixed(days: int) -> Meaning:
+    return lambda _m, said, _tense: (said + days * ONE_DAY, said + days * ONE_DAY)
+
+
+# --- the table
+
+PARTS = {
+    "wd": "(?:mon|tues|wednes|thurs|fri|satur|sun)day",
+    "short": "(?:mon|tues?|wed|thurs?|thu|fri|sat|sun)",
+    "month": r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?",
+    "year": r"(?:(?:19|20)\d\d|['’]\d\d)\b",
+    "day": r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?(?![\d:.%]\d|\w)",
+    "iso": r"(?:19|20)\d\d[-/](?:0?[1-9]|1[0-2])[-/](?:[12]\d|3[01]|0?[1-9])",
+    "to": r"(?:\s*[-–—]\s*|\s+(?:to|through|until|till)\s+(?:the\s+)?)",
+    "unit": r"(?P<unit>day|night|weekend|week|fortnight|month|quarter|year)s?(?![\w-])",
+    "season": r"(?P<season>spring|summer|autumn|fall|winter)\b",
+    "n": rf"(?:\d{{1,3}}|(?:a\s+)?(?:couple(?:\s+of)?|few|dozen)|an?|{COUNTING.replace(' ', '|')}|another|several)",
+    "which": r"(?P<which>this\s+past|this\s+coming|last|past|previous|this|next|coming|upcoming)",
+}
+
+
+class Rule(NamedTuple):
+    pattern: re.Pattern[str]
+    meaning: Meaning
+
+
+def _rule(pattern: str, meaning: Meaning) -> Rule:
+    return Rule(re.compile(re.sub(r"@(\w+)", lambda m: PARTS[m[1]], pattern), re.I), meaning)
+
+
+_YEAR = r"(?:,?\s+(?:of\s+|in\s+)?(?P<year>@year))?"
+
+_DAY_MONTH = r"(?:\s+of\s+|\s+(?!(?-i:may|march)\b(?!,?\s+@year)))"  # "only 5 may come"
+
+_COUNT = r"(?P<n>@n)(?:\s*(?:[-–]|\bor\b|\bto\b)\s*(?P<n2>@n))?\s+@unit(?P<more>\s+or\s+two)?"
+
+DATED_RULES = [
+    _rule(r"(?<![\w/-])(?P<year>@iso)(?:@to|\.\.)@iso(?!\w|[/-]\w)", _iso),
+    _rule(r"(?:\b@wd,?\s+)?(?<![\w/-])(?P<year>@iso)(?!(?!T\d)\w|[/-]\w)", _iso),
+    _rule(r"(?<![\w./])(?P<a>\d\d?)(?P<sep>[./])(?P<b>\d\d?)(?P=sep)(?P<year>\d{4}|\d\d)(?![\w/])", _numeric),
+    # May 30 to June 2; 30 May to 2 June; May 27-28; 27-28 May; and each with a year, or with between … and
+    _rule(
+        r"\b(?P<b>between\s+)?(?P<month>@month)\s+(?P<day>@day)(?(b)\s+and\s+|@to)(?P<month2>@month)\s+(?P<day2>@day)"
+        + _YEAR,
+        _dated,
+    ),
+    _rule(
+        r"\b(?P<b>between\s+)?(?P<day>@day)\s+(?:of\s+)?(?P<month>@month)(?(b)\s+and\s+|@to)(?P<day2>@day)\s+(?:of\s+)?(?P<month2>@month)"
+        + _YEAR,
+        _dated,
+    ),
+    _rule(
+        r"\b(?P<b>between\s+)?(?P<month>@month)\s+(?P<day>@day)(?(b)\s+and\s+|@to)(?P<day2>@day)" + _YEAR,
+        _dated,
+    ),
+    _rule(
+        r"\b(?P<b>between\s+)?(?P<day>@day)(?(b)\s+and\s+|@to)(?P<day2>@day)"
+        + _DAY_MONTH
+        + "(?P<month>@month)"
+        + _YEAR,
+        _dated,
+    ),
+    _rule(r"\b(?:@wd,?\s+(?:the\s+)?)?(?P<day>@day)" + _DAY_MONTH + "(?P<month>@month)" + _YEAR, _dated),
+    _rule(r"\b(?:@wd,?\s+)?(?P<month>@month)\s+(?:the\s+)?(?P<day>@day)" + _YEAR, _dated),
+]
+
+RULES = [
+    *DATED_RULES,
+    _rule(
+        r"\b(?:(?P<part>early|mid|late)(?:\s+|-)(?:in\s+)?|(?P<part_of>beginning|start|middle|end)\s+of\s+)(?:the\s+)?"
+        r"(?:@which\s+)?(?:(?P<month>@month)(?:,?\s+(?:of\s+)?(?P<year>@year))?"
+        r"|(?P<unit>week|month|quarter|year)\b|(?P<year2>(?:19|20)\d\d)\b)",
+        _part,
+    ),
+    _rule(
+        r"\b(?:(?P<b>between\s+)|(?P<f>from\s+))?(?P<month>@month)(?:\s+@year)?(?(b)\s+and\s+|@to)(?P<month2>@month)"
+        r"(?:,?\s+(?:of\s+)?(?P<year>@year))?",
+        _month_range,
+    ),
+    _rule(r"\b(?:@which\s+)?(?P<month>@month)(?:,?\s+(?:of\s+)?(?P<year>@year))?(?!\s*\d)", _month),
+    _rule(r"(?<![\w/-])(?P<year>(?:19|20)\d\d)-(?P<mm>0[1-9]|1[0-2])(?![\w/-])", _month_number),
+    _rule(
+        r"\b(?:(?-i:Q)(?P<q>[1-4])|(?P<nth>first|second|third|fourth)\s+quarter)\b(?:,?\s+(?:of\s+)?(?P<year>@year))?",
+        _quarter,
+    ),
+    _rule(r"\b(?:@which\s+)?@season(?:\s+(?:of\s+)?(?P<year>@year))?", _season),
+    _rule(r"\b(?:the\s+)?day\s+before\s+yesterday\b", _fixed(-2)),
+    _rule(r"\b(?:the\s+)?day\s+after\s+tomorrow\b", _fixed(2)),
+    _rule(
+        r"\b(?:the\s+)?(?P<unit>week|weekend|month|year)\s+(?P<which>before last|after next)\b", _second_unit
+    ),
+    _rule(rf"\b{_COUNT}\s+from\s+(?P<base>now|today|tomorrow|@wd)\b", _from),
+    _rule(r"\byesterday\b|\blast\s+night\b", _fixed(-1)),
+    _rule(r"\b(?:today|tonight|this\s+(?:morning|afternoon|evening))\b", _fixed(0)),
+    _rule(r"\btomorrow\b", _fixed(1)),
+    _rule(rf"\b{_COUNT}\s+(?:ago|back)\b", _ago),
+    _rule(rf"\bin\s+(?:about\s+|around\s+|roughly\s+)?{_COUNT}(?!\s+(?:of|total|straight)\b)", _in),
+    _rule(
+        r"\b(?:(?P<within>within)|(?:the\s+)?(?P<which>last|past|previous|next|coming))\s+(?:the\s+next\s+)?(?P<n>@n)\s+@unit",
+        _rolling,
+    ),
+    _rule(
+        r"\b(?P<within>(?!))?(?:the|this)\s+(?P<which>past|coming)\s+(?P<n>(?!))?@unit(?<!weekend)", _rolling
+    ),
+    _rule(r"\b@which\s+week(?:\s+on)?\s+(?P<wd>@wd)\b", _weekday_of_week),
+    _rule(r"\b(?P<wd>@wd)\s+(?:of\s+)?@which\s+week\b", _weekday_of_week),
+    _rule(r"\b@which\s+@unit(?!\s+of\b)", _this_unit),
+    _rule(r"\bthe\s+weekend\b", _the_weekend),
+    _rule(r"\b(?:@which\s+)?(?P<wd>@wd|@short)\b", _weekday),
+    _rule(r"\bthe\s+(?P<day>\d\d?(?:st|nd|rd|th))(?=\s*(?:$|[.,;:!?)]|(?:and|at|for|with|we|i|to)\b))", _nth),
+    _rule(r"\b(?P<year>(?:19|20)\d\d)(?P<decade>s)?(?![\w/-]|[.:,]\d)", _year),
+]

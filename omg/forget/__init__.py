@@ -1,0 +1,1 @@
+"""Forgetting: what goes, the erasing itself, and every trace elsewhere."""

@@ -1,0 +1,150 @@
+"""
+Take something back so that no byte of it stays: note, archive, receipts, pending, snapshots, index, logs.
+
+    select(graph, …) -> Selection       what would go: shown to the person first
+    forget(graph, selection)            does it
+
+What is to go is first written down (forgetting.json), so that a crash halfway is finished at the next start.
+Afterwards a tombstone of salted hashes is all that is left, and it is honoured by import and rebuild. A note
+that has other sources besides is not lost: those messages become pending again, and it is derived anew from them.
+
+Not here: the gateway's own transcripts, which are OpenClaw's to delete; the caller says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from datetime import date
+
+from ..errors import BadNode
+from ..graph.damaged import DAMAGED_FOLDER as DAMAGED
+from ..graph.files import flock, write_private
+from ..graph.graph import Graph
+from ..graph.state import SessionState, State
+from ..journal import Outcome, apply_change
+from ..message.stored import turn_to_json
+from ..message.turn import Message, Turn
+from ..node.maptable import OPEN_LOOPS
+from ..node.note import parse_node
+from ..plan.drafts import Plan
+from ..plan.pages import new_page, now_block
+from .selection import Selection, every_message
+from .traces import (
+    SEEN,
+    Trace,
+    archived_messages,
+    remove_archived,
+    remove_damaged,
+    remove_drops,
+    scrub_log_pages,
+    scrub_logs,
+    scrub_receipts,
+    scrub_replaced,
+    unlink_notes,
+)
+
+JOURNAL = "forgetting.json"
+
+
+def forget_now(graph: Graph, selection: Selection) -> None:
+    """Do it. The caller holds `graph.lock()`. Raises Locked, and does nothing, while the graph is being rebuilt."""
+    with flock(graph.folder / "rebuild.lock", f"the rebuilding of {graph.identity.key}", 0):
+        write_private(graph.folder / JOURNAL, json.dumps(asdict(selection)))
+    finish_forgetting(graph)
+
+
+def finish_forgetting(graph: Graph) -> bool:
+    """Complete a forgetting that was begun; False if none was. Every step may be repeated. The caller holds the lock."""
+    journal = graph.folder / JOURNAL
+    if not journal.exists():
+        return False
+    raw = json.loads(journal.read_text(encoding="utf-8"))
+    text = raw.pop("text")
+    what = Selection(**{name: tuple(values) for name, values in raw.items()}, text=text)
+    trace, messages = what.trace, set(what.messages)
+    if messages:
+        graph.tombstones.add(messages | {m.key for _, m in every_message(graph) if m.id in messages})
+    observe_again(graph, set(what.again))
+    unlink_notes(graph, what.paths, trace)
+    scrub_pending(graph, messages)
+    remove_archived(graph.folder / "archive", messages)
+    remove_notes(graph, what.paths, messages)
+    scrub_receipts(graph.folder / "receipts", trace)
+    scrub_replaced(graph, trace)
+    remove_damaged(graph.folder / DAMAGED, trace)
+    graph.update(lambda state: blank_state(state, trace))
+    graph.uses.drop(lambda id: id in trace.names or trace.in_words(id))
+    for name in SEEN:  # they name notes, and cost a few model calls
+        (graph.folder / name).unlink(missing_ok=True)
+    remap_pages(graph, trace)
+    graph.vault.settle(0)
+    graph.vault.compact()
+    graph.index.rebuild(graph.vault, graph.folder / "archive")
+    home = graph.folder.parents[1]
+    remove_drops(home, trace)
+    scrub_logs(home, trace)
+    journal.unlink()
+    return True
+
+
+def observe_again(graph: Graph, ids: set[str]) -> None:
+    """Put archived messages back among what is pending; the archive keeps its lines, and is not doubled."""
+    by_session: dict[str, list[Message]] = {}
+    for session, m in archived_messages(graph.folder / "archive"):
+        if m.id in ids:
+            by_session.setdefault(session, []).append(m)
+    for n, (session, messages) in enumerate(sorted(by_session.items())):
+        turn = Turn(session, "", graph.identity.agent, "again", "", "", "", tuple(messages))
+        graph.put(f"{messages[-1].timestamp:015d}-again{n}", turn)
+
+
+def scrub_pending(graph: Graph, ids: set[str]) -> None:
+    for p in graph.intact():
+        turn = p.turn()
+        kept = tuple(m for m in turn.messages if m.id not in ids)
+        if not kept:
+            p.file.unlink()
+        elif len(kept) < len(turn.messages):
+            write_private(p.file, turn_to_json(replace(turn, messages=kept)))
+
+
+def remove_notes(graph: Graph, paths: Iterable[str], messages: set[str]) -> None:
+    """Take the files away. The tombstone of a note names none of the messages that stay: it may come back from those."""
+    for path in paths:
+        data = graph.vault.bytes(path)
+        if data is None:
+            continue
+        try:
+            node = parse_node(data.decode("utf-8", errors="replace"), path)
+            cited = [s.id for s in node.sources if s.id in messages]
+        except BadNode:
+            cited = []  # whatever is in it, it goes
+        if cited:
+            graph.tombstones.add(cited, node.id)
+        graph.vault.remove(path, data)
+
+
+def blank_state(state: State, trace: Trace) -> None:
+    """Served snapshots and hints may quote what was forgotten, and so may the words of a failure."""
+    for key, s in state.sessions.items():
+        s.system = ""
+        if key in trace.sessions or any(trace.in_words(t) for t in (s.task, s.state, s.next)):
+            state.sessions[key] = SessionState(last_ms=s.last_ms, window=s.window)
+    state.error = "" if trace.in_words(state.error) else state.error
+    state.epoch += 1
+
+
+def remap_pages(graph: Graph, trace: Trace) -> None:
+    """Regenerate all maps without what is gone, and take its lines out of the log pages."""
+    graph.index.sync(graph.vault)
+    plan = Plan(graph, date.today())
+    plan.maps |= {e.path for e in graph.index.entries(type="moc")}
+    outcome = Outcome()
+    for change in plan.map_changes():
+        apply_change(graph, change, outcome)
+    inner = now_block(graph.state().sessions, plan.listed(OPEN_LOOPS), plan.day, graph.zone)
+    if (now := plan.page("now", inner, new_page("now", inner))) is not None:
+        apply_change(graph, now, outcome)
+    scrub_log_pages(graph, trace)

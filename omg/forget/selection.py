@@ -1,0 +1,173 @@
+"""
+Take something back so that no byte of it stays: note, archive, receipts, pending, snapshots, index, logs.
+
+    select(graph, …) -> Selection       what would go: shown to the person first
+    forget(graph, selection)            does it
+
+What is to go is first written down (forgetting.json), so that a crash halfway is finished at the next start.
+Afterwards a tombstone of salted hashes is all that is left, and it is honoured by import and rebuild. A note
+that has other sources besides is not lost: those messages become pending again, and it is derived anew from them.
+
+Not here: the gateway's own transcripts, which are OpenClaw's to delete; the caller says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ..errors import BadNode, NotFound
+from ..graph.graph import Graph
+from ..inbox.notes import inbox_path
+from ..message.turn import Message
+from ..node.maptable import STANDARD, page_title
+from ..node.markdown import slugify
+from ..node.note import parse_node
+from ..plan.pages import persons_words
+from .traces import LOG_PAGES, Trace, all_names, archived_messages, former_paths, notes_linking, reflecting
+
+TO_MAP = re.compile(r"\[\[mocs/[^|\]\n]*")  # where a note is filed is not what it says
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Everything sorted. Paths and message ids go, and with them whatever else tells of them."""
+
+    paths: tuple[str, ...]
+    messages: tuple[str, ...]
+    again: tuple[str, ...] = ()  # messages that stay, of notes that go: they are observed anew
+    linking: tuple[str, ...] = ()  # notes that stay, without their links to those that go
+    left: tuple[
+        str, ...
+    ] = ()  # pages on which a person wrote the text beside what we generate: theirs to mend
+    names: tuple[str, ...] = ()  # ids and former paths of the notes
+    sessions: tuple[str, ...] = ()  # of the messages
+    text: str = ""  # what was looked for
+
+    def __bool__(self) -> bool:
+        return bool(self.paths or self.messages)
+
+    @property
+    def trace(self) -> Trace:
+        names = frozenset((*self.paths, *self.names))
+        return Trace(names, frozenset(self.messages), frozenset(self.sessions), self.text.casefold())
+
+
+def select(
+    graph: Graph,
+    *,
+    paths: Iterable[str] = (),
+    session: str | None = None,
+    before_ms: int | None = None,
+    matching: str | None = None,
+) -> Selection:
+    """
+    What goes when these notes, and these messages, go: with a note its messages, with a message every note
+    that cites it, with a note every reflection that was made of it, and of that one; with all that a topic
+    listed the topic, whose name comes of them.
+    """
+    named = set(paths)
+    messages = {s.id for p in named for s in graph.index.sources(p)}
+    said = every_message(graph)
+    if session is not None or before_ms is not None or matching is not None:
+        messages |= {m.id for s, m in said if message_fits(s, m, session, before_ms, matching)}
+    left: list[str] = []
+    if matching is not None:
+        found, left = notes_holding(graph, matching)
+        for path in found:
+            cited = {s.id for s in graph.index.sources(path)}
+            if not cited & messages:  # put in other words, and no message could be told by it
+                messages |= cited
+        named |= found
+    gone = named | {p for p in graph.index.citing(sorted(messages)) if p.startswith("nodes/")}
+    gone |= {p for m in messages if (p := inbox_path(m)) and graph.vault.bytes(p) is not None}
+    former = former_paths(graph, messages)
+    gone |= reflecting(graph, gone | former)
+    gone |= {p for p in topic_maps(graph) if is_emptied(graph, p, gone) or names_it(p, matching)}
+    former |= {p for p in gone if graph.vault.bytes(p) is None}
+    gone -= former
+    again = {s.id for p in gone for s in graph.index.sources(p)} - messages
+    return Selection(
+        paths=tuple(sorted(gone)),
+        messages=tuple(sorted(messages)),
+        again=tuple(sorted(again)),
+        linking=tuple(p for p in notes_linking(graph, gone, former) if not is_generated(graph, p)),
+        left=tuple(p for p in left if p not in gone),
+        names=tuple(sorted((all_names(graph, gone) | former) - gone)),
+        sessions=tuple(sorted({s for s, m in said if m.id in messages})),
+        text=matching or "",
+    )
+
+
+def notes_holding(graph: Graph, text: str) -> tuple[set[str], list[str]]:
+    """The notes that hold *text*; and the generated pages that do outside of their generated part."""
+    trace, notes, pages = Trace(frozenset(), frozenset(), text=text.casefold()), set(), []
+    for path in (*graph.vault.paths(), *graph.vault.conflicts()):
+        data = graph.vault.bytes(path)
+        said = TO_MAP.sub("[[", (data or b"").decode("utf-8", errors="replace"))
+        if data is None or not trace.in_words(said):
+            continue
+        if not is_generated(graph, path) and (
+            path.startswith(("nodes/", "reflections/")) or not graph.vault.ours(data)
+        ):
+            notes.add(path)
+        elif is_generated(graph, path) and trace.in_words(outside_block(said)):
+            pages.append(path)
+    return notes, pages
+
+
+def topic_maps(graph: Graph) -> list[str]:
+    """The maps that the Reflector split off, as far as no person has written on them."""
+    found = []
+    for path in (e.path for e in graph.index.entries(type="moc") if e.path not in STANDARD):
+        with suppress(BadNode, NotFound):
+            text = graph.vault.text(path)
+            if not persons_words(text, path) and parse_node(text, path).description == page_title(path)[1]:
+                found.append(path)
+    return found
+
+
+def is_emptied(graph: Graph, topic: str, gone: set[str]) -> bool:
+    listed = {e.path for e in graph.index.entries(moc=topic)}
+    return bool(listed) and listed <= gone
+
+
+def names_it(path: str, text: str | None) -> bool:
+    return bool(text) and slugify(text or "") in path
+
+
+def is_generated(graph: Graph, path: str) -> bool:
+    """Whether the page at *path* is one that we generate, at least in part."""
+    entry = graph.index.entry(path)
+    return path.startswith(LOG_PAGES) or (entry is not None and entry.type in ("index", "now", "moc"))
+
+
+def outside_block(page: str) -> str:
+    before, _, rest = page.partition("<!-- omg:begin -->")
+    return before + rest.partition("<!-- omg:end -->")[2]
+
+
+def every_message(graph: Graph) -> list[tuple[str, Message]]:
+    """`(session, message)` of the archive and of what is pending."""
+    found = list(archived_messages(graph.folder / "archive"))
+    for p in graph.intact():
+        turn = p.turn()
+        found += [(turn.session, m) for m in turn.messages]
+    return found
+
+
+def message_fits(
+    session: str, m: Message, of: str | None, before_ms: int | None, matching: str | None
+) -> bool:
+    return (
+        (of is None or session == of)
+        and (before_ms is None or m.timestamp < before_ms)
+        and (matching is None or matching.casefold() in m.text.casefold() or call_holds(m, matching))
+    )
+
+
+def call_holds(m: Message, matching: str) -> bool:
+    """Whether the arguments of a call that the agent made hold it."""
+    return any(matching.casefold() in c.arguments.casefold() for c in m.calls)

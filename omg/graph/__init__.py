@@ -1,0 +1,1 @@
+"""The folder of one identity: pending turns, archive, state, locks, tombstones."""

@@ -1,0 +1,92 @@
+"""
+All that belongs to one identity: its vault, its index, and what cannot be derived again.
+
+    <home>/graphs/<slug>-<hash8>/
+        identity.json      whose graph this is
+        pending/           turns taken in, not yet observed; a file's name carries its tokens, so that
+                           how much is waiting is known without reading any
+        archive/YYYY-MM.jsonl   messages observed, kept
+        receipts/          the journal (journal.py)
+        tombstones.jsonl   what was forgotten, as salted hashes
+        written.jsonl      hashes of what we wrote, whole and in parts (vault.py)
+        state.json         session hints, activation snapshots: of the SESSIONS_KEPT that were last live
+        uses.jsonl         how often notes were of use (uses.py)
+        damaged/           what of these could not be read (graph/damaged.py)
+        index.db           derived; may be deleted at any moment
+
+Not here: deciding anything. One rule: whoever changes the vault holds `lock()`, and nobody holds it
+while a model is asked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..errors import Locked
+
+TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}")  # of write_private: whose it is, and a token
+
+
+def write_private(file: Path, text: str) -> None:
+    """Replace *file* atomically and durably, readable by its owner alone."""
+    tmp = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    fd = os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as f:
+            f.write(text)
+            f.flush()
+            os.fsync(f.fileno())
+        tmp.replace(file)
+    except BaseException:
+        tmp.unlink(missing_ok=True)
+        raise
+
+
+def process_alive(pid: int) -> bool:
+    """Whether that process is there; one of a restarted machine may have its number, which only means later."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
+
+
+@contextmanager
+def flock(file: Path, what: str, timeout_s: float = 30.0) -> Iterator[None]:
+    """Hold an exclusive lock on *file*. Raises Locked if another holder keeps it longer than *timeout_s*."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with file.open("a+") as f:
+        until = time.monotonic() + timeout_s
+        while True:
+            try:
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise Locked(
+                        f"{what} is locked by another process ({file}); try again when it is done"
+                    ) from None
+                time.sleep(0.02)
+        yield  # closing the file lets go of the lock
+
+
+def append_lines(file: Path, lines: list[str]) -> None:
+    """Add *lines* durably. A line that a crash left torn is ended first, so that ours stay whole."""
+    with file.open("ab+") as f:
+        os.fchmod(f.fileno(), 0o600)
+        if f.tell():
+            f.seek(-1, os.SEEK_END)
+            if f.read(1) != b"\n":
+                f.write(b"\n")
+        f.write("".join(line + "\n" for line in lines).encode())
+        f.flush()
+        os.fsync(f.fileno())

@@ -1,0 +1,235 @@
+"""
+All that belongs to one identity: its vault, its index, and what cannot be derived again.
+
+    <home>/graphs/<slug>-<hash8>/
+        identity.json      whose graph this is
+        pending/           turns taken in, not yet observed; a file's name carries its tokens, so that
+                           how much is waiting is known without reading any
+        archive/YYYY-MM.jsonl   messages observed, kept
+        receipts/          the journal (journal.py)
+        tombstones.jsonl   what was forgotten, as salted hashes
+        written.jsonl      hashes of what we wrote, whole and in parts (vault.py)
+        state.json         session hints, activation snapshots: of the SESSIONS_KEPT that were last live
+        uses.jsonl         how often notes were of use (uses.py)
+        damaged/           what of these could not be read (graph/damaged.py)
+        index.db           derived; may be deleted at any moment
+
+Not here: deciding anything. One rule: whoever changes the vault holds `lock()`, and nobody holds it
+while a model is asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import Any
+
+from ..dates.days import LAST_MS
+from ..errors import BadInput, Locked
+from ..identity import Identity
+from ..index.index import Index
+from ..message.stored import message_to_json, turn_to_json
+from ..message.turn import Message, Turn
+from ..vault.vault import Vault
+from .damaged import keep_damaged, set_aside_damaged
+from .files import TEMPORARY, append_lines, flock, process_alive, write_private
+from .pending import PENDING, PENDING_NAME, Pending
+from .state import State, bounded, copied_state, file_look, former_uses, load_state, state_fields
+from .tombstones import Tombstones
+from .uses import Uses
+
+
+class Graph:
+    def __init__(
+        self, identity: Identity, folder: Path, vault: Vault, index: Index, zone: tzinfo = UTC
+    ) -> None:
+        self.identity, self.folder, self.vault, self.index, self.zone = identity, folder, vault, index, zone
+        vault.names = index.names
+        for name in ("pending", "archive", "receipts"):
+            (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.tombstones = Tombstones(folder / "tombstones.jsonl")
+        self.uses = Uses(folder / "uses.jsonl")
+        if not self.uses.file.exists():
+            self.uses.adopt(former_uses(folder / "state.json"))
+        self._keys: dict[str, frozenset[str]] = {}  # pending file -> the keys of its messages
+        self._remembering = threading.RLock()
+        self._state, self._stamp = State(), (-1, -1, -1)  # as last read or written, and the file's look then
+        self._noted: list[Callable[[State], None]] = []  # changes that are in no file yet
+        self._fault = ""  # what is wrong with state.json
+
+    def sweep(self) -> None:
+        """Remove what writers that died were about to put in place: it may hold what was said."""
+        for folder in (self.folder, *(self.folder / name for name in ("pending", "receipts"))):
+            for file in folder.glob(".*"):
+                if (named := TEMPORARY.fullmatch(file.name)) and not process_alive(int(named[1])):
+                    file.unlink(missing_ok=True)
+
+    def mend(self) -> None:
+        """
+        Set aside what cannot be read of what no other file can bring back. The caller holds the lock.
+
+        A turn under a name that is none of ours, as earlier versions could leave one, gets its own.
+        """
+        for file in sorted((self.folder / "pending").glob("[!.]*.json")):
+            if not PENDING.fullmatch(file.name) and (turn := self.readable(Pending(file))) is not None:
+                self.put(file.stem, turn)
+                file.unlink()
+        if bad := self.tombstones.mend():
+            why = f"{len(bad)} line{'s' * (len(bad) != 1)} cannot be read"
+            lines = b"".join(line + b"\n" for line in bad)
+            keep_damaged(
+                self.folder,
+                self.tombstones.file,
+                lines,
+                why,
+                "what they forgot may come back by an import: forget it again",
+            )
+        self.state()
+        if self._fault:
+            self.update(lambda state: None)
+
+    def lock(self, timeout_s: float = 30.0) -> Any:
+        """Hold the vault: receipt → write → sync. Never across a model call."""
+        return flock(self.folder / "lock", f"the vault of {self.identity.key}", timeout_s)
+
+    # --- pending
+
+    def pending(self) -> list[Pending]:
+        """Oldest first."""
+        found = sorted((self.folder / "pending").glob("[0-9]*-*.json"))
+        return [Pending(p) for p in found if PENDING.fullmatch(p.name)]
+
+    def intact(self) -> list[Pending]:
+        """`pending`, less what cannot be read: that is set aside."""
+        return [p for p in self.pending() if self.readable(p) is not None]
+
+    def readable(self, pending: Pending) -> Turn | None:
+        """Its turn; None if it is observed meanwhile, or damaged: then it is set aside."""
+        try:
+            return pending.turn()
+        except FileNotFoundError:
+            return None
+        except BadInput as e:
+            mend = "`omg import --openclaw` brings back what was said there"
+            set_aside_damaged(self.folder, pending.file, str(e.__cause__ or e), mend)
+            return None
+
+    def put(self, name: str, turn: Turn) -> Pending:
+        """
+        Keep *turn* until it is observed. *name* (`<ms>-<uuid>`, else one is made of it) decides the file, so a
+        repeat changes nothing.
+        """
+        found = PENDING_NAME.fullmatch(name)
+        if not found or int(found[1]) >= LAST_MS:
+            said_ms = max((m.timestamp for m in turn.messages), default=0)
+            name = f"{said_ms:015d}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:16]}"
+        tokens = sum(m.tokens for m in turn.messages)
+        session = hashlib.sha256(turn.session.encode()).hexdigest()[:8]
+        file = self.folder / "pending" / f"{name}.{session}.{tokens}.json"
+        write_private(file, turn_to_json(turn))
+        return Pending(file)
+
+    def unseen(self, messages: Iterable[Message]) -> list[Message]:
+        """Those that are neither archived, pending, nor forgotten; each once."""
+        messages = list(messages)
+        keys = {k for m in messages for k in (m.id, m.key)}
+        known = self.index.seen(keys) | self.tombstones.messages(keys) | self._pending_keys()
+        fresh = []
+        for m in messages:
+            if m.id not in known and m.key not in known:
+                fresh.append(m)
+                known |= {m.id, m.key}
+        return fresh
+
+    def _pending_keys(self) -> set[str]:
+        keys: dict[str, frozenset[str]] = {}
+        for p in self.pending():
+            if p.name in self._keys:
+                keys[p.name] = self._keys[p.name]
+            elif turn := self.readable(p):
+                keys[p.name] = frozenset(k for m in turn.messages for k in (m.id, m.key))
+        self._keys = keys
+        return set().union(*keys.values())
+
+    # --- archive
+
+    def archive(self, names: Iterable[str], skip: frozenset[str] = frozenset()) -> None:
+        """Move pending files to the archive, then into the index. Repeating it after a crash adds nothing."""
+        files = [self.folder / "pending" / name for name in names]
+        files = [f for f in files if f.exists()]
+        self.index.archive(self.folder / "archive")
+        by_month: dict[str, list[str]] = {}
+        for file in files:
+            turn = Pending(file).turn()
+            seen = self.index.seen({m.id for m in turn.messages})
+            for m in turn.messages:
+                if m.id not in seen and m.id not in skip:
+                    month = datetime.fromtimestamp(m.timestamp / 1000, UTC).strftime("%Y-%m")
+                    by_month.setdefault(month, []).append(message_to_json(m, turn.session))
+        for month, lines in by_month.items():
+            append_lines(self.folder / "archive" / f"{month}.jsonl", lines)
+        self.index.archive(self.folder / "archive")
+        for file in files:
+            file.unlink()
+
+    # --- state
+
+    def state(self) -> State:
+        """As it is now. To be looked at: whoever changes it does so by `update` or `note`."""
+        file = self.folder / "state.json"
+        with self._remembering:
+            if self._stamp != (stamp := file_look(file)):
+                self._state, self._fault = load_state(file)
+                self._stamp = stamp
+                for change in self._noted:
+                    change(self._state)
+            return self._state
+
+    def update(self, change: Callable[[State], None]) -> State:
+        """Let *change* alter the state and write it to state.json; under its own lock, held for milliseconds."""
+        file = self.folder / "state.json"
+        with flock(self.folder / "state.lock", f"the state of {self.identity.key}"):
+            with self._remembering:
+                state, noted, fault = copied_state(self.state()), len(self._noted), self._fault
+            if fault:
+                mend = "what could be read of it is kept; the rest comes back with the next conversations"
+                set_aside_damaged(self.folder, file, fault, mend)
+                self._fault = ""
+            change(state)
+            bounded(state)
+            write_private(file, json.dumps(state, default=state_fields, ensure_ascii=False))
+            with self._remembering:
+                del self._noted[:noted]
+                for later in self._noted:
+                    later(state)
+                self._state, self._stamp = state, file_look(file)
+        return state
+
+    def note(self, change: Callable[[State], None]) -> None:
+        """As `update`, but on disk only with the next one or `flush`: for what a crash may take, and nobody waits for."""
+        with self._remembering:
+            state = copied_state(self.state())
+            change(state)
+            bounded(state)
+            self._state = state
+            self._noted.append(change)
+
+    def flush(self) -> None:
+        """Write what was noted."""
+        if self._noted:
+            self.update(lambda state: None)
+
+    def close(self) -> None:
+        with suppress(OSError, Locked):
+            self.flush()
+        self.index.close()
+
+    def __del__(self) -> None:
+        # Whoever used it last closes it: a home lets go of what it has not used for long, and others may be at it still.
+        with suppress(Exception):
+            self.close()

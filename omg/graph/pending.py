@@ -1,0 +1,65 @@
+"""
+All that belongs to one identity: its vault, its index, and what cannot be derived again.
+
+    <home>/graphs/<slug>-<hash8>/
+        identity.json      whose graph this is
+        pending/           turns taken in, not yet observed; a file's name carries its tokens, so that
+                           how much is waiting is known without reading any
+        archive/YYYY-MM.jsonl   messages observed, kept
+        receipts/          the journal (journal.py)
+        tombstones.jsonl   what was forgotten, as salted hashes
+        written.jsonl      hashes of what we wrote, whole and in parts (vault.py)
+        state.json         session hints, activation snapshots: of the SESSIONS_KEPT that were last live
+        uses.jsonl         how often notes were of use (uses.py)
+        damaged/           what of these could not be read (graph/damaged.py)
+        index.db           derived; may be deleted at any moment
+
+Not here: deciding anything. One rule: whoever changes the vault holds `lock()`, and nobody holds it
+while a model is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import BadInput
+from ..message.stored import turn_from_json
+from ..message.turn import Turn
+
+# Of a pending file, and of the drop it comes from.
+PENDING = re.compile(r"\d{1,15}-[\w-]{1,120}\.[0-9a-f]{8}\.\d{1,12}\.json", re.ASCII)
+
+PENDING_NAME = re.compile(r"(\d{1,15})-[\w-]{1,120}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """One file of `pending/`: `<ms>-<uuid>.<hash of the session>.<tokens>.json`."""
+
+    file: Path
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    @property
+    def tokens(self) -> int:
+        return int(self.file.name.split(".")[2])
+
+    @property
+    def session(self) -> str:
+        """A short hash: files of one session share it."""
+        return self.file.name.split(".")[1]
+
+    @property
+    def at_ms(self) -> int:
+        return int(self.file.name.split("-", 1)[0])
+
+    def turn(self) -> Turn:
+        """Raises BadInput, naming the file, for one that is damaged."""
+        try:
+            return turn_from_json(self.file.read_text(encoding="utf-8"))
+        except (BadInput, UnicodeDecodeError) as e:
+            raise BadInput(f"{self.file}: is damaged ({e}); move it away, and the other turns go on") from e

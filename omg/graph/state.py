@@ -1,0 +1,158 @@
+"""
+All that belongs to one identity: its vault, its index, and what cannot be derived again.
+
+    <home>/graphs/<slug>-<hash8>/
+        identity.json      whose graph this is
+        pending/           turns taken in, not yet observed; a file's name carries its tokens, so that
+                           how much is waiting is known without reading any
+        archive/YYYY-MM.jsonl   messages observed, kept
+        receipts/          the journal (journal.py)
+        tombstones.jsonl   what was forgotten, as salted hashes
+        written.jsonl      hashes of what we wrote, whole and in parts (vault.py)
+        state.json         session hints, activation snapshots: of the SESSIONS_KEPT that were last live
+        uses.jsonl         how often notes were of use (uses.py)
+        damaged/           what of these could not be read (graph/damaged.py)
+        index.db           derived; may be deleted at any moment
+
+Not here: deciding anything. One rule: whoever changes the vault holds `lock()`, and nobody holds it
+while a model is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from ..dates.days import LAST_MS
+
+SESSIONS_KEPT = 100  # of one identity; one that comes back later is activated anew, and has lost nothing else
+
+
+@dataclass(slots=True)
+class SessionState:
+    """What is live in one session. Times in ms since the epoch; 0 = never."""
+
+    task: str = ""  # continuation hints, from the last observation that had any
+    state: str = ""
+    next: str = ""
+    at_ms: int = 0  # when what the hints say was said
+    system: str = ""  # the `system` slice as served until the next activation
+    activated_ms: int = 0
+    reason: str = ""
+    epoch: int = -1  # State.epoch when it was rendered
+    mocs: list[str] = field(default_factory=list)  # the two on show
+    falls: dict[str, int] = field(default_factory=dict)  # MOC -> entry points since the last activation
+    model: str = ""
+    last_ms: int = 0  # the last turn seen
+    cut: str = ""  # what last cut its context, "compaction" or "reset",
+    cut_ms: int = 0  # and when
+    window: int = 0  # tokens of turns taken in since the last activation
+
+
+@dataclass(slots=True)
+class State:
+    sessions: dict[str, SessionState] = field(default_factory=dict)
+    epoch: int = 0  # grows when a person edits, forgets, undoes: every `system` slice is stale then
+    observed_ms: int = 0  # when an observation was last completed
+    quiet_ms: int = 0  # when one was that ran because the conversation rested
+    urgent_ms: int = 0  # when a compaction or reset last asked for everything to be taken in
+    failures: int = 0  # in a row
+    failed_ms: int = 0
+    error: str = ""
+    reflected_ms: int = 0
+    changed_tokens: int = 0  # of nodes written since the last reflection
+    by_hand: dict[str, int] = field(
+        default_factory=dict
+    )  # inbox note that a person wrote -> its mtime then, ns
+
+
+def file_look(file: Path) -> tuple[int, int, int]:
+    """What tells one version of *file*, which is always replaced, from another."""
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return (0, 0, 0)
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def copied_state(state: State) -> State:
+    """A State that can be changed while others read *state*; what its sessions hold is replaced, never altered."""
+    return replace(state, sessions={key: replace(own) for key, own in state.sessions.items()})
+
+
+def bounded(state: State) -> None:
+    """Keep the sessions that were last live: a state is copied, read and written whole."""
+    if len(state.sessions) > SESSIONS_KEPT:
+        latest = sorted(state.sessions, key=lambda key: live_ms(state.sessions[key]), reverse=True)
+        for key in latest[SESSIONS_KEPT:]:
+            del state.sessions[key]
+
+
+def live_ms(session: SessionState) -> int:
+    return max(session.last_ms, session.at_ms, session.activated_ms, session.cut_ms)
+
+
+def former_uses(file: Path) -> dict[str, tuple[int, int]]:
+    """The counts that state.json held before they had a file of their own."""
+    try:
+        uses = json.loads(file.read_text(encoding="utf-8"))["uses"]
+        return {str(id): (int(times), int(last_ms)) for id, (times, last_ms) in uses.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        return {}
+
+
+def state_fields(state: State | SessionState) -> dict[str, Any]:
+    """For json; `dataclasses.asdict` copies every value and takes ten times as long."""
+    return {name: getattr(state, name) for name in state.__slots__}
+
+
+def load_state(file: Path) -> tuple[State, str]:
+    """The state as far as it makes sense, and what does not, "" if all does. The rest only costs an activation."""
+    try:
+        raw = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return State(), ""
+    except (ValueError, RecursionError):
+        return State(), "is no JSON"
+    odd: list[str] = []
+    given = sound_fields(State, raw, "the whole", odd)
+    of_each = given.get("sessions", {}).items()
+    given["sessions"] = {
+        key: SessionState(**sound_fields(SessionState, own, "a session", odd)) for key, own in of_each
+    }
+    return State(**given), f"makes no sense in {', '.join(sorted(set(odd)))}" if odd else ""
+
+
+FIELD_KINDS: dict[str, Callable[[Any], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "int": lambda value: whole_field(value),
+    "list[str]": lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
+    "dict[str, int]": lambda value: (
+        isinstance(value, dict) and all(isinstance(v, int) for v in value.values())
+    ),
+    "dict": lambda value: isinstance(value, dict),
+}
+
+
+def sound_fields(
+    form: type[State] | type[SessionState], raw: object, what: str, odd: list[str]
+) -> dict[str, Any]:
+    """Those fields of *raw* that *form* has and that are of its kind; what is not goes to *odd*, by name."""
+    if not isinstance(raw, dict):
+        odd.append(what)
+        return {}
+    found = {}
+    for of in (f for f in fields(form) if f.name in raw):
+        fits = FIELD_KINDS.get(str(of.type), FIELD_KINDS["dict"])
+        if fits(raw[of.name]):
+            found[of.name] = raw[of.name]
+        else:
+            odd.append(f"`{of.name}`")
+    return found
+
+
+def whole_field(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < LAST_MS

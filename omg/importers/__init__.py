@@ -1,0 +1,1 @@
+"""Old conversations become drops of the spool: plain files, OpenClaw's transcripts and database."""

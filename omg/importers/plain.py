@@ -1,0 +1,101 @@
+"""
+Conversations as they lie on disk: sessions of entries, as the gateway's own reader would hand them over.
+
+- OpenClaw session JSONL, also archived, also zstd
+- the live database of an OpenClaw agent, read-only, beside a running gateway
+- JSONL of role, content, timestamp (and speaker, session, id)
+
+What is made of them is importer.py's business, and their cleaning turn.py's. What a line does not tell is not
+invented: one without a time is reported. Its one rule: nothing is left out silently.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+
+from ..identity import identity_of_session
+from .entries import Session, Sessions, key_of, said_epoch_ms
+from .lines import JsonObject, ReadingProgress, json_objects
+
+# --- plain JSONL
+
+ROLES = {
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "ai", "bot", "model", "agent"), "assistant"),
+    **dict.fromkeys(("tool", "toolResult", "function"), "toolResult"),
+}
+
+UNSAID = ("system", "developer")
+
+
+def read_plain(path: Path, since: int, reading: ReadingProgress) -> Sessions:
+    """
+    Lines of role, content, timestamp; also of speaker or name, session, id, tool_calls, tool_call_id.
+
+    Lines that name no session are one of their file's own; two files may have the same name.
+    """
+    alike: Counter[str] = Counter()
+    place = hashlib.blake2b(str(path.resolve()).encode("utf-8", "replace"), digest_size=2).hexdigest()
+    session, entries = Session("", "", ""), list[JsonObject]()
+    for number, line in json_objects(path, reading):
+        role, at = ROLES.get(str(line.get("role"))), said_epoch_ms(line.get("timestamp"))
+        if role is None or at is None or not isinstance(line.get("content"), str | list | None):
+            if line.get("role") in UNSAID:
+                reading.unsaid += 1
+            else:
+                reading.skipped.append(
+                    f"{path}:{number}: needs a role, a content and a timestamp (ISO, s, ms)"
+                )
+            continue
+        label = str(line.get("session") or path.stem)
+        if entries and label != session.id:
+            yield session, entries
+            entries = []
+        own = label if line.get("session") else f"{label}-{place}"
+        key = label if label.startswith("agent:") else key_of(own)
+        if identity_of_session(key) is None:
+            reading.skipped.append(f"{path}:{number}: a session of nobody's memory")
+            continue
+        session = Session(key, label, key.split(":")[1])
+        entries.append(plain_entry(line, role, at, path.stem, alike))
+    yield session, entries
+
+
+def plain_entry(line: JsonObject, role: str, at: int, stem: str, alike: Counter[str]) -> JsonObject:
+    """A plain line as an entry. *alike* counts equal lines: each has its own id, the same every time."""
+    speaker, content, id = line.get("speaker") or line.get("name"), line.get("content"), line.get("id")
+    if id is None:
+        what = json.dumps([line.get("session"), role, at, content], ensure_ascii=False, sort_keys=True)
+        alike[what] += 1
+        number = f"{what}{alike[what]}".encode("utf-8", "replace")
+        id = "import-" + hashlib.blake2b(number, digest_size=12).hexdigest()
+    else:
+        # Every export begins with 1, and many call it m1: so who, where, when and what belong to the id.
+        what = json.dumps([line.get("session"), role, at, content, id], ensure_ascii=False, sort_keys=True)
+        id = f"{id}-{hashlib.blake2b(what.encode('utf-8', 'replace'), digest_size=6).hexdigest()}"
+    message: JsonObject = {"role": role, "content": content or "", "timestamp": at}
+    if role == "toolResult":
+        message |= {"toolCallId": line.get("tool_call_id"), "toolName": line.get("name")}
+    elif speaker:
+        message["__openclaw"] = {"senderName": speaker}
+    if isinstance(line.get("tool_calls"), list):
+        parts = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
+        message["content"] = [
+            *parts,
+            *(tool_call(call) for call in line["tool_calls"] if isinstance(call, dict)),
+        ]
+    return {"entryId": str(id), "createdAt": at, "message": message}
+
+
+def tool_call(call: JsonObject) -> JsonObject:
+    """A tool call as OpenAI writes it, as OpenClaw does."""
+    made = call["function"] if isinstance(call.get("function"), dict) else call
+    return {
+        "type": "toolCall",
+        "id": call.get("id"),
+        "name": made.get("name"),
+        "arguments": made.get("arguments"),
+    }

@@ -1,0 +1,83 @@
+"""
+Old conversations, as drops like the gateway's.
+
+- `read`, `read_all`  files · `openclaw`  every session of an OpenClaw state folder
+- `import_drops`      takes them in, through the spool, as if the gateway had dropped them
+
+What files look like, transcripts.py knows. Its one rule: importing again adds nothing. Messages keep the ids
+they have, so that what the hooks took in, an export and the live database are one conversation.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..message.drop import read_drop
+from ..message.turn import Turn
+from .drops import Drops, drop_name
+from .lines import JsonObject
+
+if TYPE_CHECKING:
+    from ..worker.home import Home
+
+
+def import_drops(
+    home: Home, drops: Drops, *, dry_run: bool = False, progress: Callable[[int], None] = lambda n: None
+) -> JsonObject:
+    """
+    Take *drops* in; what holds nothing new leaves no trace, and with *dry_run* nothing does.
+
+    *progress* is told the bytes behind us since it was last told. Returns the number of `messages`, of those
+    that are `new`, of `sessions`, what was `skipped`, and how much was `left_out` as nobody's words: instructions
+    to a model, heartbeats, what is empty.
+    """
+    messages, new, told, entries = 0, 0, 0, 0
+    sessions: set[tuple[str, str]] = set()
+    met: set[str] = set()  # a dry run remembers nothing, so this must
+    for drop in drops:
+        data = json.dumps(drop).encode()
+        turn = read_drop(data, home.config.identity.members)
+        fresh = unknown_ids(home, turn) - met
+        if dry_run:
+            met |= fresh
+        elif fresh:
+            write_drop(home.folder / "spool", drop_name(drop), data)
+            home.take_in()
+        entries += len(drop["entries"])
+        messages, new = messages + len(turn.messages), new + len(fresh)
+        sessions.add((turn.session, turn.session_id))
+        progress(drops.reading.done - told)
+        told = drops.reading.done
+    progress(drops.total - told)
+    return {
+        "messages": messages,
+        "new": new,
+        "sessions": len(sessions),
+        "skipped": drops.reading.skipped,
+        "left_out": drops.reading.unsaid + entries - messages,
+    }
+
+
+def unknown_ids(home: Home, turn: Turn) -> set[str]:
+    """Ids of a turn's messages that its graph does not hold; none if it is nobody's."""
+    who = home.whose(turn)
+    if who is None:
+        return set()
+    if who not in home.identities():
+        return {m.id for m in turn.messages}
+    return {m.id for m in home.graph(who).unseen(turn.messages)}
+
+
+def write_drop(folder: Path, name: str, data: bytes) -> None:
+    """Put a drop into the spool as the hooks do: whole or not at all, and for its owner's eyes."""
+    temporary = folder / f".{name}.{secrets.token_hex(4)}"  # two imports of one file may run at once
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(folder / f"{name}.json")

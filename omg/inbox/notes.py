@@ -1,0 +1,208 @@
+"""
+Loose notes as messages: what people leave in inbox/, and what the agent writes to its own memory files.
+
+    <vault>/inbox/*.md                    a message for each paragraph: a person's, or the agent's where a run of it
+                                          may have written the file (inbox/runs.py)
+    <workspace>/memory/YYYY-MM-DD.md      a message for each line, the agent's; into the owner's graph, where only the
+                                          owner reaches the agent, and no older than the graph
+
+A message's id is `inbox:<path>:<hash of the text>`, so that what is added to a note is new and the rest is not, and
+its key is of the text alone: a note that is renamed says nothing new. Not here: observing them (observe/run.py). One
+rule: nothing is moved or rewritten here; both kinds of files are only read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, date, datetime, time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..dates.days import day_of_ms
+from ..errors import OmgError
+from ..graph.graph import Graph
+from ..graph.state import State
+from ..message.drop import clean_entries
+from ..message.turn import Message, Turn
+from ..node.markdown import HISTORY_HEADING
+from ..node.note import Node, parse_node
+from ..vault.vault import copy_of_another
+
+PREFIX = "inbox:"
+
+INBOX_SESSION = "inbox"  # what such a note's source has in the place of a conversation
+
+SETTLED_S = 60  # since the last save: nobody is writing just now
+
+MEANT = "This was meant for `"  # a note of ours, with what could not be written elsewhere (journal.py)
+
+DAY_FILE = re.compile(r"\d{4}-\d\d-\d\d\.md")
+
+SAYS_NOTHING = re.compile(r"#{1,6}(\s|$)|<!--|---+$|```|\|[\s:|-]+\|$")
+
+
+Wrote = Callable[[str, Iterable[int]], bool | None]  # as Runs.wrote
+
+
+def take_loose(
+    graph: Graph,
+    now: datetime,
+    known: dict[Path, tuple[int, ...]],
+    wrote: Wrote = lambda name, at_ms: False,
+    memory: Path | None = None,
+    *,
+    force: bool = False,
+) -> int:
+    """
+    Put what is new in loose notes with what is pending; returns how many messages that were.
+
+    *known*: the files looked at before, as they were then; it is kept up. *wrote*: whether an agent may have
+    written a file; what cannot be told yet waits. *memory*: where the agent's own files lie, if not above the vault. With *force* a note that was saved just now is taken, too.
+    """
+    files, taken = [*loose_notes(graph), *day_files(graph, memory)], 0
+    there = {name for _, name in files} if (graph.vault.root / "inbox").is_dir() else graph.state().by_hand
+    by_hand = {name: ns for name, ns in graph.state().by_hand.items() if name in there}
+    for file, name in files:
+        try:
+            found = file.stat()
+        except FileNotFoundError:
+            continue
+        mark = (found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+        if known.get(file) == mark or (not force and now.timestamp() - found.st_mtime < SETTLED_S):
+            continue
+        said_ms = round(found.st_mtime * 1000)
+        loose = name.startswith("inbox/")
+        agents = loose and wrote(file.name, (said_ms, round(found.st_ctime * 1000)))
+        if agents is None:
+            continue  # of a run that is not over
+        try:
+            node = read_loose(graph, name) if loose else None
+            if node is None:
+                messages = () if loose else day_messages(graph, file, name)
+            else:
+                messages = note_messages(node, said_ms, agents=bool(agents))
+        except (OmgError, OSError, UnicodeDecodeError):
+            continue  # the index says what is wrong with it
+        if node and not agents and (is_placed(node) or node.links or node.loop):
+            by_hand[name] = found.st_mtime_ns
+        if fresh := graph.unseen(messages):
+            what = hashlib.sha256("".join(m.id for m in fresh).encode()).hexdigest()[:16]
+            who = graph.identity
+            turn = Turn(INBOX_SESSION, INBOX_SESSION, who.agent, "inbox", "", "", "", tuple(fresh))
+            graph.put(f"{fresh[0].timestamp:015d}-{what}", turn)
+            taken += len(fresh)
+        known[file] = mark
+    if by_hand != graph.state().by_hand:
+        graph.update(partial(vouch_for, by_hand=by_hand))
+    return taken
+
+
+def vouch_for(state: State, by_hand: dict[str, int]) -> None:
+    state.by_hand, state.epoch = by_hand, state.epoch + 1
+
+
+def loose_notes(graph: Graph) -> Iterator[tuple[Path, str]]:
+    """File and path of each note in the inbox, less its own README."""
+    for file in sorted((graph.vault.root / "inbox").glob("*.md")):
+        if file.stem.startswith(".") or file.stem == "README" or file.is_symlink():
+            continue
+        if not copy_of_another(file.stem):
+            yield file, f"inbox/{file.stem}"
+
+
+def day_files(graph: Graph, memory: Path | None) -> Iterator[tuple[Path, str]]:
+    """OpenClaw's own notes of the days since the graph was made, beside the vault or in *memory*."""
+    root, who = graph.vault.root, graph.identity
+    if (root.parent.name, root.name) == ("memory", "omg"):
+        memory = root.parent
+    if memory is None or who.key != f"agent:{who.agent}:main":
+        return
+    begun = day_of_ms(round((graph.folder / "identity.json").stat().st_mtime * 1000), graph.zone)
+    for file in sorted(memory.glob("????-??-??.md")):
+        if (
+            DAY_FILE.fullmatch(file.name)
+            and (day := day_named(file))
+            and day >= begun
+            and not file.is_symlink()
+        ):
+            yield file, f"memory/{file.stem}"
+
+
+def day_named(file: Path) -> date | None:
+    try:
+        return date.fromisoformat(file.stem)
+    except ValueError:
+        return None
+
+
+def read_loose(graph: Graph, path: str) -> Node | None:
+    """A loose note; None if it is one of ours."""
+    data = graph.vault.bytes(path)
+    return None if data is None or graph.vault.ours(data) else parse_node(data.decode("utf-8"), path)
+
+
+def is_placed(node: Node) -> bool:
+    """Whether its head gives it a place in the graph: then it is a note already, and not something to be filed."""
+    return node.type != "note" or bool(node.sources)
+
+
+def note_messages(node: Node, said_ms: int, *, agents: bool) -> tuple[Message, ...]:
+    """
+    The paragraphs of a loose note; none of one that has a place in the graph already.
+
+    *agents*: an agent may have written it. Then it has none, whatever its head says.
+    """
+    if (is_placed(node) and not agents) or node.body.lstrip().startswith(MEANT):
+        return ()
+    return inbox_messages("assistant" if agents else "user", node.path, paragraphs(node), said_ms)
+
+
+def paragraphs(node: Node) -> list[str]:
+    """What a person wrote, in blocks; a heading goes with what is below it."""
+    body = node.body.partition(f"{HISTORY_HEADING}\n")[0].replace("\r\n", "\n")
+    found: list[str] = []
+    above = ""
+    for part in re.split(r"\n\s*\n", body.strip()):
+        text = part.strip()
+        if text and "\n" not in text and text.startswith("#"):
+            above = f"{above}\n{text}".strip()
+        elif text:
+            found.append(f"{above}\n{text}".strip())
+            above = ""
+    return [*found, above] if above else found
+
+
+def day_messages(graph: Graph, file: Path, name: str) -> tuple[Message, ...]:
+    lines = [
+        re.sub(r"^(?:[-*+]|\d+\.)\s+(?:\[.\]\s+)?", "", text.strip())
+        for text in file.read_text("utf-8").split("\n")
+    ]
+    day = day_named(file)
+    assert day is not None
+    noon = datetime.combine(day, time(12), graph.zone).astimezone(UTC)
+    said = [text for text in lines if text and not SAYS_NOTHING.match(text)]
+    return inbox_messages("assistant", name, said, round(noon.timestamp() * 1000))
+
+
+def inbox_messages(role: str, path: str, texts: list[str], said_ms: int) -> tuple[Message, ...]:
+    """Through the same door as all that is said: cleaned, and without secrets."""
+    entries: list[dict[str, Any]] = []
+    for n, text in enumerate(texts):
+        mark = hashlib.sha256(text.encode()).hexdigest()[:12]
+        message = {"role": role, "content": text, "timestamp": said_ms + n, "idempotencyKey": PREFIX + mark}
+        entries.append({"entryId": f"{PREFIX}{path}:{mark}", "message": message})
+    return clean_entries(entries)
+
+
+def inbox_path(id: str) -> str | None:
+    """The inbox note that a message came from; None for all others."""
+    path = id.removeprefix(PREFIX).rpartition(":")[0] if id.startswith(PREFIX) else ""
+    return path if path.startswith("inbox/") else None
+
+
+def is_by_hand(message: Message) -> bool:
+    """Whether a person wrote it in a note of theirs."""
+    return message.role == "user" and message.id.startswith(PREFIX)

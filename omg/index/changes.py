@@ -1,0 +1,179 @@
+"""
+A vault's files and the tables brought to one state: which notes are new, changed, moved, gone or unreadable.
+
+A file is read again if its (mtime, size) is not what it was, and entered again if its hash is not. A note is
+moved if its id, or else its bytes, turn up at another path while the file at its own is gone.
+
+Not here: the rows themselves (rows.py). One rule: a file that cannot be read as a note costs that note alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import stat
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..errors import BadNode, OutsideVault
+from ..node.note import Node, parse_node
+from ..vault.vault import CONFLICT, Vault
+from .rows import NOTES_AT_ONCE, NoteFile, RowWriter
+from .store import rows_of
+from .vectors import drop_vectors
+
+RACY_NS = (
+    50_000_000  # saved twice within a tick of the system's clock, a file keeps its time: look again next time
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A note whose file is no more."""
+
+    path: str
+    id: str
+    sources: tuple[str, ...]  # ids of its messages
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    changed: tuple[str, ...] = ()  # paths that are new, or have new bytes; those that were moved to as well
+    removed: tuple[Gone, ...] = ()  # not those that were moved away from
+    moved: tuple[tuple[str, str], ...] = ()  # from, to
+    bad: dict[str, str] = field(default_factory=dict)  # path → what to mend, of the files looked at now
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """A file as it was last seen. *note*: its row; None for one that could not be read."""
+
+    note: int | None
+    mtime: int
+    size: int
+    hash: str
+
+
+@dataclass(slots=True)
+class VaultSight:
+    """What one sync sees of the vault."""
+
+    vault: Vault
+    found: Mapping[str, tuple[int, int]]  # path → mtime, size
+    known: Mapping[str, KnownFile]
+    lost: dict[str, str]  # hash → path, of the notes whose files are gone
+    moved: dict[str, str] = field(default_factory=dict)
+    bad: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def stale(self) -> list[str]:
+        return [
+            p for p, at in self.found.items() if (k := self.known.get(p)) is None or (k.mtime, k.size) != at
+        ]
+
+
+def sync_tables(filing: RowWriter, vault: Vault, paths: Iterable[str] | None) -> Synced:
+    """Bring the tables up to all of *vault*, or to *paths* alone."""
+    sight = look_at_vault(filing.db, vault, paths)
+    fresh = paths is None and not sight.known
+    stale = sight.stale
+    for at in range(0, len(stale), NOTES_AT_ONCE):
+        filing.enter(list(read_notes(filing, sight, stale[at : at + NOTES_AT_ONCE])))
+    removed = remove_gone(filing, sight)
+    filing.settle(fresh)
+    changed, moved = sorted(filing.entered.values()), sorted(sight.moved.items())
+    return Synced(tuple(changed), removed, tuple(moved), sight.bad)
+
+
+def look_at_vault(db: sqlite3.Connection, vault: Vault, paths: Iterable[str] | None) -> VaultSight:
+    good, bad = "select path, id, mtime, size, hash from note", "select path, null, mtime, size, '' from bad"
+    if paths is None:
+        found = {path: (mtime, size) for path, mtime, size in vault.scan()}
+        known = {path: KnownFile(*rest) for path, *rest in db.execute(f"{good} union all {bad}")}
+    else:
+        listed = list(dict.fromkeys(paths))
+        found = {path: times for path in listed if (times := file_stat(vault, path))}
+        rows = [row for table in (good, bad) for row in rows_of(db, f"{table} where path in", listed)]
+        known = {path: KnownFile(*rest) for path, *rest in rows}
+    lost = {k.hash: path for path, k in known.items() if path not in found and k.hash}
+    return VaultSight(vault, found, known, lost)
+
+
+def file_stat(vault: Vault, path: str) -> tuple[int, int] | None:
+    """mtime and size of the note at *path*; None if there is none."""
+    if CONFLICT.search(path.rpartition("/")[2]):
+        return None
+    try:
+        found = vault.file(path).lstat()
+    except (OutsideVault, OSError):
+        return None
+    return (found.st_mtime_ns, found.st_size) if stat.S_ISREG(found.st_mode) else None
+
+
+def read_notes(filing: RowWriter, sight: VaultSight, paths: Sequence[str]) -> Iterator[NoteFile]:
+    """The notes of *paths* whose bytes are new. What is no note is put aside."""
+    for path in paths:
+        was, (mtime, size) = sight.known.get(path), sight.found[path]
+        if time.time_ns() - mtime < RACY_NS:
+            mtime = 0
+        data = None
+        try:
+            data = sight.vault.bytes(path)
+            if data is None:  # gone since we looked: the next sync says so
+                continue
+            hash = hashlib.blake2b(data, digest_size=16).hexdigest()
+            if was and was.hash == hash:
+                filing.db.execute("update note set mtime = ?, size = ? where path = ?", (mtime, size, path))
+                continue
+            node = parse_node(data.decode("utf-8"), path)
+        except (UnicodeDecodeError, BadNode, OutsideVault) as e:
+            sight.bad[path] = (
+                f"{path}.md: is not UTF-8; save it as UTF-8" if isinstance(e, ValueError) else str(e)
+            )
+            mtime = 0 if data is None else mtime  # nobody may read it: permissions come back without a save
+            filing.db.execute("replace into bad values (?, ?, ?, ?)", (path, mtime, size, sight.bad[path]))
+            if was and was.note is not None:
+                drop_notes(filing, [was.note])
+            continue
+        if was and was.note is None:
+            filing.db.execute("delete from bad where path = ?", (path,))
+        row = was.note if was else None
+        yield NoteFile(node, moved_from(filing, sight, node, hash) if row is None else row, mtime, size, hash)
+
+
+def moved_from(filing: RowWriter, sight: VaultSight, node: Node, hash: str) -> int | None:
+    """The row of the note that was elsewhere until now."""
+    rows = []
+    if node.id != node.path:
+        rows = filing.db.execute("select id, path from note where node = ?", (node.id,)).fetchall()
+    elif hash in sight.lost:
+        rows = [(sight.known[sight.lost[hash]].note, sight.lost[hash])]
+    for id, path in rows:
+        if path not in sight.moved and path not in sight.found and file_stat(sight.vault, path) is None:
+            sight.moved[path] = node.path
+            return int(id)
+    return None
+
+
+def remove_gone(filing: RowWriter, sight: VaultSight) -> tuple[Gone, ...]:
+    """Forget the files that are gone."""
+    gone = {
+        path: k.note for path, k in sight.known.items() if path not in sight.found and path not in sight.moved
+    }
+    filing.db.executemany("delete from bad where path = ?", [(path,) for path in gone])
+    ids = [id for id in gone.values() if id is not None]
+    cited: dict[int, list[str]] = {}
+    for note, _, source in sorted(
+        rows_of(filing.db, "select note, rowid, id from source where note in", ids)
+    ):
+        cited.setdefault(note, []).append(source)
+    rows = rows_of(filing.db, "select path, node, id from note where id in", ids)
+    removed = tuple(Gone(path, node, tuple(cited.get(id, ()))) for path, node, id in sorted(rows))
+    drop_notes(filing, ids)
+    return removed
+
+
+def drop_notes(filing: RowWriter, ids: Sequence[int]) -> None:
+    filing.take_out(ids)
+    drop_vectors(filing.db, ids, gone=True)

@@ -1,0 +1,410 @@
+"""
+The index of one vault: disposable, derived, and all that is asked of a graph without opening its files.
+
+    sync, archive, embed    keep up with the notes, with what was said, and with the vectors
+    search, search_raw      the right note first (search.py); the messages, where no note has it (archived.py)
+    entry, resolve, links…  what a note is, where a link leads, who links here
+
+Any number of threads may ask while one writes. Not here: files (vault.py), and what is in the tables
+(store.py, rows.py). One rule: it may be lost at any moment. A file that is damaged, locked, deleted or of
+another version is made anew by whoever meets it, with one line in the log.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+from ..errors import ModelUnavailable
+from ..message.turn import Message
+from ..node.fields import Source
+from ..vault.vault import Vault
+from . import vectors
+from .archived import find_messages, known_keys, messages_around, messages_by_id, remove_messages, take_in
+from .changes import Synced, sync_tables
+from .entries import Entry, Hit, entries_where
+from .links import ALIAS, fitting_notes, resolve_row
+from .rows import RowWriter
+from .scores import POOL, Rarity, parse_query
+from .search import find_notes
+from .store import Store, is_unusable, reason_unusable, rows_of
+from .vectors import Matrix, Near, missing_vectors, put_vectors
+
+if TYPE_CHECKING:
+    from ..embed import Embedder
+
+
+log = logging.getLogger(__name__)
+
+RAW_TERMS = 32  # of a question to the archive, where how rare each is is not known
+
+P = ParamSpec("P")
+
+T = TypeVar("T")
+
+
+def retry_on_new_file(method: Callable[Concatenate[Index, P], T]) -> Callable[Concatenate[Index, P], T]:
+    """Once more on a new file, where the one there was turns out to be of no use."""
+
+    @functools.wraps(method)
+    def call(self: Index, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        generation = self._ready()
+        try:
+            return method(self, *args, **kwargs)
+        except sqlite3.DatabaseError as e:
+            if not is_unusable(e):
+                raise
+            self._store.replace(reason_unusable(e), generation)
+        self._ready()
+        return method(self, *args, **kwargs)
+
+    return call
+
+
+def day_start_ms(day: date, zone: tzinfo) -> int:
+    return round(datetime.combine(day, time(), zone).timestamp() * 1000)
+
+
+class Index:
+    """*zone*: whose days the notes are dated in. *patience_s*: how long a lock of somebody else's is waited for."""
+
+    def __init__(
+        self, file: Path, embedder: Embedder | None = None, zone: tzinfo = UTC, patience_s: float = 10.0
+    ) -> None:
+        self.file, self.embedder, self.zone = file, embedder, zone
+        self._store = Store(file, patience_s)
+        self._generation = self._store.generation
+        self._vault: Vault | None = None
+        self._archive: Path | None = None
+        self._filling = threading.RLock()
+        self._rarity = Rarity()
+        self._matrix = Matrix(embedder.id) if embedder else None
+        self._warm = False  # whether the embedder answers at once; a search never loads a model
+
+    def close(self) -> None:
+        self._store.close()
+
+    # --- keeping up
+
+    @retry_on_new_file
+    def sync(self, vault: Vault, paths: Iterable[str] | None = None) -> Synced:
+        """
+        Bring the index up to the files of *vault*: all of them, or *paths* alone. One transaction.
+
+        Raises NotFound, and leaves all as it was, if the vault is out of reach.
+        """
+        self._vault = vault
+        with self._store.write() as db:
+            filled = self._value(db, "filled")
+            synced = sync_tables(RowWriter(db, self.zone), vault, paths if filled else None)
+            if not filled:
+                db.execute("update meta set value = 1 where key = 'filled'")
+        if not filled:
+            log.info("index %s made from %d notes: %s", self.file, len(synced.changed), self._store.born)
+        return synced
+
+    @retry_on_new_file
+    def filled(self) -> bool:
+        """Whether the notes were ever read into this file."""
+        with self._store.read() as db:
+            return bool(self._value(db, "filled"))
+
+    @retry_on_new_file
+    def archive(self, folder: Path) -> int:
+        """Take in what was added to the archive's files; returns how many messages that were."""
+        self._archive = folder
+        with self._store.write() as db:
+            count, changed = take_in(db, folder, self.zone)
+            RowWriter(db, self.zone).rewindow(changed)
+        return count
+
+    def rebuild(self, vault: Vault, archive: Path) -> Synced:
+        """Everything anew, in a new file, so that not a byte stays of what is no longer in the old."""
+        with self._filling:
+            self._vault, self._archive = None, archive
+            self._store.replace("asked for")
+            self._generation = self._store.generation
+            self.archive(archive)
+            return self.sync(vault)
+
+    def embed(self, limit: int = 256) -> int:
+        """
+        Make up to *limit* of the vectors that are missing; returns how many were made.
+
+        0: there is nothing left to do, or no model that works; words alone find notes then.
+        """
+        if self.embedder is None:
+            return 0
+        rows = self._missing(limit)
+        try:
+            made = self.embedder([text for _, _, text in rows] or ["warm"])
+        except ModelUnavailable as e:
+            log.warning("no vectors: %s", e)
+            return 0
+        if rows:
+            self._put(rows, made)
+        elif not self._warm:
+            self._gather()  # here, or the first search would
+        self._warm = True
+        return len(rows)
+
+    @retry_on_new_file
+    def forget_messages(self, ids: Iterable[str]) -> None:
+        """Take messages out, until the archive's file brings them in again."""
+        with self._store.write() as db:
+            rows = [i for (i,) in rows_of(db, "select id from message where mid in", list(ids))]
+            RowWriter(db, self.zone).rewindow(remove_messages(db, rows, self.zone))
+
+    # --- searching
+
+    @retry_on_new_file
+    def search(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        now: datetime,
+        types: Collection[str] | None = None,
+        walk: bool = True,
+        vectors: bool = True,
+        uses: Mapping[str, int] = {},
+        quote: bool = True,
+    ) -> list[Hit]:
+        """
+        The *k* notes that answer *query* best, best first.
+
+        *now* is today for "last week", and for how fresh a note is. *walk*: follow links from the best. *uses*:
+        note id → how often it was of use. *quote*: let `why` quote the words that were found. The model is asked for the query's vector only once `embed` has it
+        loaded: until then words have to do.
+        """
+        with self._store.read() as db:
+            near = functools.partial(self._near, db) if vectors and self._warm else None
+            local = now.astimezone(self.zone)
+            return find_notes(
+                db,
+                query,
+                k,
+                now=local,
+                rarity=self._rarity,
+                near=near,
+                types=types,
+                walk=walk,
+                uses=uses,
+                quote=quote,
+            )
+
+    @retry_on_new_file
+    def search_raw(self, query: str, k: int = 10, *, now: datetime) -> list[tuple[Message, str, float]]:
+        """Messages of the archive, with their session and a score that orders them. *now*: today for "last week"."""
+        question = parse_query(query, now.astimezone(self.zone).date())
+        match = " OR ".join(term.match for term in question.terms[:RAW_TERMS])
+        between = [
+            (day_start_ms(when.start, self.zone), day_start_ms(when.end + timedelta(1), self.zone))
+            for when in question.days
+        ]
+        with self._store.read() as db:
+            return find_messages(db, match, k, between) if match or between else []
+
+    # --- looking up
+
+    @retry_on_new_file
+    def entry(self, name: str) -> Entry | None:
+        """The note of this path, or of this id."""
+        with self._store.read() as db:
+            found = entries_where(db, "where path = ?", [name]) or entries_where(db, "where node = ?", [name])
+        return next(iter(found.values()), None)
+
+    @retry_on_new_file
+    def entries(
+        self,
+        *,
+        type: str | None = None,
+        status: str | None = "active",
+        loop: str | None = None,
+        moc: str | None = None,
+        pinned: bool | None = None,
+        first: int | None = None,
+    ) -> list[Entry]:
+        """
+        Notes by path. *status* None: whatever theirs is. *moc*: those that this map lists. *first*: no more than
+        so many, by priority, then the newest.
+        """
+        wanted = {"type": type, "status": status, "loop": loop, "home": moc, "pinned": pinned}
+        given = {column: value for column, value in wanted.items() if value is not None}
+        where = "where " + " and ".join(f"{column} = ?" for column in given) if given else ""
+        values: list[object] = [*given.values()]
+        if first is not None:
+            order = "instr('high,medium,low', priority), coalesce(event_from, said_from) desc, path"
+            where = f"where id in (select id from note {where} order by {order} limit ?)"
+            values.append(first)
+        with self._store.read() as db:
+            return list(entries_where(db, where, values).values())
+
+    @retry_on_new_file
+    def moc_counts(self) -> dict[str, int]:
+        """Map → how many active notes it lists."""
+        select = """select home, count(*) from note
+            where home <> '' and status = 'active' and type <> 'moc' group by home order by home"""
+        with self._store.read() as db:
+            return dict(db.execute(select).fetchall())
+
+    @retry_on_new_file
+    def resolve(self, link: str) -> str | None:
+        """The path that *link* leads to: a path, an id, an alias or the only fitting end of a path, in any case."""
+        with self._store.read() as db:
+            id = resolve_row(db, link)
+            path = db.execute("select path from note where id = ?", (id,)).fetchone()
+        return path and str(path[0])
+
+    @retry_on_new_file
+    def names(self, link: str) -> list[str]:
+        """All that the note answers to which *link* leads to: its path, its id, its aliases; as they are compared."""
+        with self._store.read() as db:
+            note = resolve_row(db, link)
+            return [full for (full,) in db.execute("select full from name where note = ?", (note,))]
+
+    @retry_on_new_file
+    def ambiguous(self, link: str) -> list[str]:
+        """The paths that *link* fits equally well, where they are several."""
+        with self._store.read() as db:
+            fits = [path for _, path, _ in fitting_notes(db, link)]
+        return fits if len(fits) > 1 else []
+
+    @retry_on_new_file
+    def dangling(self) -> list[tuple[str, str]]:
+        """`(path, target)` of the links that lead nowhere, or to several notes at once."""
+        with self._store.read() as db:
+            select = "select distinct path, target from link join note on note.id = src where dst is null order by 1, 2"
+            return db.execute(select).fetchall()
+
+    @retry_on_new_file
+    def backlinks(self, path: str) -> list[str]:
+        """Paths of the notes that link to *path*."""
+        select = """select distinct s.path from note d join link on dst = d.id join note s on s.id = src
+            where d.path = ? and s.id <> d.id order by 1"""
+        with self._store.read() as db:
+            return [p for (p,) in db.execute(select, (path,))]
+
+    @retry_on_new_file
+    def links(self, path: str) -> list[str]:
+        """Paths of the notes that *path* links to, in its prose or its head, in that note's order."""
+        entry = self.entry(path)
+        return [] if entry is None else list(entry.links)
+
+    @retry_on_new_file
+    def sources(self, path: str) -> list[Source]:
+        """The messages that the note was made from."""
+        select = """select session, source.id, timestamp, kind from source join note on note.id = note
+            where path = ? order by source.rowid"""
+        with self._store.read() as db:
+            return [Source(*row) for row in db.execute(select, (path,))]
+
+    @retry_on_new_file
+    def citing(self, ids: Iterable[str]) -> list[str]:
+        """Paths of the notes made from one of these messages."""
+        select = "select path from source join note on note.id = note where source.id in"
+        with self._store.read() as db:
+            return sorted({path for (path,) in rows_of(db, select, list(ids))})
+
+    @retry_on_new_file
+    def seen(self, keys: Iterable[str]) -> set[str]:
+        """Which of *keys*, ids or keys of messages, are in the archive."""
+        with self._store.read() as db:
+            return known_keys(db, keys)
+
+    @retry_on_new_file
+    def messages(self, ids: Iterable[str]) -> list[Message]:
+        """Those of *ids* that are in the archive, in the order they were said."""
+        with self._store.read() as db:
+            return messages_by_id(db, ids)
+
+    @retry_on_new_file
+    def around(self, id: str, n: int = 2) -> list[Message]:
+        """The message *id* with the *n* before and after it in its session; empty if it is not there."""
+        with self._store.read() as db:
+            return messages_around(db, id, n)
+
+    @retry_on_new_file
+    def homes(self) -> dict[str, str]:
+        """Path → the map that lists the note, for all active notes that a map lists."""
+        select = "select path, home from note where home <> '' and status = 'active' order by path"
+        with self._store.read() as db:
+            return dict(db.execute(select).fetchall())
+
+    @retry_on_new_file
+    def hashes(self) -> dict[str, str]:
+        """Path → hash of the note's bytes, as `files.digest` has it."""
+        with self._store.read() as db:
+            return dict(db.execute("select path, hash from note order by path").fetchall())
+
+    @retry_on_new_file
+    def detours(self) -> list[tuple[str, str, str]]:
+        """`(path, target, there)` of the links that lead to a note by a former path of it, an alias."""
+        select = f"""select distinct s.path, target, d.path from name join link using (leaf, full)
+            join note d on d.id = link.dst join note s on s.id = src
+            where name.rank = {ALIAS} and name.note = link.dst and full like '%/%' order by 1, 2"""
+        with self._store.read() as db:
+            return db.execute(select).fetchall()
+
+    @retry_on_new_file
+    def bad(self) -> dict[str, str]:
+        """Path → what to mend, of the files that cannot be read as notes."""
+        with self._store.read() as db:
+            return dict(db.execute("select path, reason from bad order by path").fetchall())
+
+    # --- inside
+
+    def _ready(self) -> int:
+        """Look whether the file is still there; fill it again if it is a new one. Returns its generation."""
+        generation = self._store.look()
+        if generation != self._generation:
+            with self._filling:
+                if generation != self._generation:
+                    self._generation = generation
+                    self._refill()
+        return generation
+
+    def _refill(self) -> None:
+        with self._store.read() as db:
+            if self._value(db, "filled"):
+                return  # by another process
+        if self._archive is not None:
+            self.archive(self._archive)
+        if self._vault is not None:
+            self.sync(self._vault)
+
+    @staticmethod
+    def _value(db: sqlite3.Connection, key: str) -> int:
+        return int(db.execute("select value from meta where key = ?", (key,)).fetchone()[0])
+
+    @retry_on_new_file
+    def _missing(self, limit: int) -> list[tuple[int, str, str]]:
+        assert self.embedder is not None
+        with self._store.read() as db:
+            return missing_vectors(db, self.embedder.id, limit)
+
+    @retry_on_new_file
+    def _put(self, rows: list[tuple[int, str, str]], made: vectors.Floats) -> None:
+        assert self.embedder is not None
+        with self._store.write() as db:
+            put_vectors(db, self.embedder.id, rows, made)
+
+    @retry_on_new_file
+    def _gather(self) -> None:
+        assert self._matrix is not None
+        with self._store.read() as db:
+            self._matrix.follow(db, self._generation)
+
+    def _near(self, db: sqlite3.Connection, text: str) -> Near | None:
+        assert self.embedder is not None and self._matrix is not None
+        self._matrix.follow(db, self._generation)
+        try:
+            return self._matrix.near(self.embedder([text])[0], POOL)
+        except ModelUnavailable:
+            return None

@@ -1,0 +1,129 @@
+"""
+What a link leads to: a path, an id, an alias, or the end of a path, in any case.
+
+Over the tables `name` and `link` of the store. Not here: what a link looks like in a text (markdown.py).
+One rule: the first of these that fits decides, and where two notes fit equally well, neither is meant.
+
+    0 path    1 id    2 alias    3 the end of a path, from a "/" on: a file's name, mostly
+    4 the link ends with a path, an id or a former path: Obsidian writes what lies above the vault, if that is open
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import unicodedata
+from collections.abc import Collection, Iterator
+
+from ..node.note import Node
+
+PATH, ID, ALIAS = range(3)
+
+PROSE, LINK, SUCCESSOR, PREDECESSOR, REFLECTION = range(5)
+
+
+def name_key(target: str) -> str:
+    """*target* as it is compared: no case, one form of accents, no `./` or `../` before it, no `.md` behind."""
+    if not target.isascii():
+        target = unicodedata.normalize("NFC", target)
+    target = target.strip().casefold().removesuffix(".md")
+    return re.sub(r"^(?:\.{0,2}/)+", "", target) if target.startswith((".", "/")) else target
+
+
+def last_name(full: str) -> str:
+    return full.rpartition("/")[2]
+
+
+def names_of_note(node: Node) -> list[tuple[str, str, int]]:
+    """`(leaf, full, rank)` of all that *node* answers to."""
+    found = {name_key(node.path): PATH}
+    for name, rank in ((node.id, ID), *((alias, ALIAS) for alias in node.aliases)):
+        found.setdefault(name_key(name), rank)
+    return [(last_name(full), full, rank) for full, rank in found.items() if full]
+
+
+def links_of_note(node: Node) -> list[tuple[str, str, str, int]]:
+    """`(target, full, leaf, kind)` of all links of *node*; a target in both head and prose is one of the prose."""
+    found: dict[tuple[str, bool], tuple[str, str, str, int]] = {}
+    successor = (node.superseded_by,) if node.superseded_by else ()
+    kinds = ((LINK, node.links), (PROSE, node.wikilinks), (SUCCESSOR, successor))
+    for kind, targets in (*kinds, (PREDECESSOR, node.supersedes), (REFLECTION, node.reflected_in)):
+        for target in targets:
+            if full := name_key(target):
+                found[full, kind <= LINK] = (target, full, last_name(full), kind)
+    return list(found.values())
+
+
+def fitting_notes(db: sqlite3.Connection, target: str) -> list[tuple[int, str, int]]:
+    """`(note, path, rank)` of the notes that fit *target* best: one, several that fit equally well, or none."""
+    full = name_key(target)
+    rows = db.execute(
+        """
+        select note, path, case when full = ?1 then rank else 3 end as fits from name join note on note.id = note
+        where leaf = ?2 and (full = ?1 or (rank = 0 and substr(full, -length(?1) - 1) = '/' || ?1))
+        order by fits, path
+        """,
+        (full, last_name(full)),
+    ).fetchall()
+    if not rows and "/" in full:
+        rows = from_above(db, full)
+    return [row for row in rows if row[2] == rows[0][2]]
+
+
+def from_above(db: sqlite3.Connection, full: str) -> list[tuple[int, str, int]]:
+    """The note whose path, id or former path is the longest that *full* ends with; a bare name may be anybody's."""
+    return db.execute(
+        """
+        select note, path, 4 from name join note on note.id = note
+        where leaf = ?2 and full like '%/%' and substr(?1, -length(full) - 1) = '/' || full
+        order by length(full) desc, rank, path limit 1
+        """,
+        (full, last_name(full)),
+    ).fetchall()
+
+
+def resolve_row(db: sqlite3.Connection, target: str) -> int | None:
+    """The note that *target* means."""
+    fits = fitting_notes(db, target)
+    # A copied file has the id of its original; the link still leads somewhere, and always to the same place.
+    return fits[0][0] if len(fits) == 1 or (fits and fits[0][2] == ID) else None
+
+
+def relink_rows(
+    db: sqlite3.Connection, *, leaves: Collection[str] | None = None, sources: Collection[int] | None = None
+) -> set[int]:
+    """
+    Find out anew where links lead: those with a last part in *leaves*, those of *sources*, or all.
+
+    Returns the notes of which a link now leads elsewhere.
+    """
+    moved: set[int] = set()
+    meant: dict[str, int | None] = {}
+    for rows in chosen_links(db, leaves, sources):
+        changed = []
+        for row, src, dst, full in rows:
+            if full not in meant:
+                meant[full] = resolve_row(db, full)
+            if meant[full] != dst:
+                changed.append((meant[full], row))
+                moved.add(src)
+        db.executemany("update link set dst = ? where rowid = ?", changed)
+    return moved
+
+
+Link = tuple[int, int, int | None, str]
+
+
+def chosen_links(
+    db: sqlite3.Connection, leaves: Collection[str] | None, sources: Collection[int] | None
+) -> Iterator[list[Link]]:
+    columns = "select rowid, src, dst, full from link where"
+    if leaves is not None or sources is not None:
+        for column, values in (("leaf", leaves or ()), ("src", sources or ())):
+            for value in values:
+                yield db.execute(f"{columns} {column} = ?", (value,)).fetchall()
+        return
+    last = 0
+    while rows := db.execute(f"{columns} rowid > ? order by rowid limit 10000", (last,)).fetchall():
+        yield rows
+        last = rows[-1][0]

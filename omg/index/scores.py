@@ -1,0 +1,223 @@
+"""
+The right note first: words, meaning, days and links, in milliseconds.
+
+    words      bm25 over the columns of store.NOTE, the question's terms joined by OR
+    meaning    cosine with the notes' vectors, where there are any; fused convexly, since ranks alone lose the gap
+    days       "last week", "in May 2023": notes about those days, or said on them, are raised
+    links      from the best notes to what they link to, as far as the question likes it
+    order      a note that was replaced comes after its successor; priority, freshness and use decide near ties
+
+No model, no network, and no look at all notes but for one product of matrix and vector. Not here: making the
+tables (index.py). What was tried, with figures, is in bench/LOG.md. One rule: a constant here has its
+measurement or its reason beside it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..dates.spoken import When, resolve_dates
+from .store import NOTE_COLUMNS, rows_of
+from .terms import Term, terms_of
+
+if TYPE_CHECKING:
+    from .vectors import Near
+
+
+POOL = (
+    200  # candidates from words, and from meaning: half of it costs LoCoMo .006 of r@10 with the static table
+)
+
+POSTINGS = 15_000  # rows that the words of a question may fit; the rarest words first. 1 µs each
+
+ASKED_CHARS = 2_000  # of a question
+
+DATED_CHARS = 500  # a longer text is a message, whose dates are not what is looked for
+
+WORDS_SHARE = 0.7  # share of the words' score beside that of meaning
+
+RAISED_BY_DAY = 0.75  # by how much a note of the days asked for is raised
+
+UNSURE_BELOW = 0.05  # how sure an answer is at the least: it was found, if only by a word that every note has
+
+DATED_LEAST = 0.2  # what such a note has at least, where its words say nothing
+
+SUPERSEDED, DORMANT = 0.5, 0.9
+
+PRIORITY = {"high": 1.04, "medium": 1.0, "low": 0.96}
+
+FRESH, FRESH_DAYS = 0.03, 60  # e-folding time
+
+USED = 0.02
+
+
+@dataclass(slots=True)
+class Candidate:
+    score: float = 0.0  # of 1, the best
+    status: str = "active"
+    path: str = ""  # the last resort between equals
+    why: list[str] = field(default_factory=list)
+
+
+Pool = dict[int, Candidate]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    text: str
+    terms: tuple[Term, ...]
+    days: tuple[When, ...]
+
+    @property
+    def match(self) -> str:
+        return " OR ".join(term.match for term in self.terms)
+
+
+def parse_query(text: str, today: dt.date) -> ParsedQuery:
+    text = text[:ASKED_CHARS]
+    days = tuple(resolve_dates(text, today)) if len(text) <= DATED_CHARS else ()
+    return ParsedQuery(text, terms_of(text, tuple(when.phrase for when in days)), days)
+
+
+class Rarity:
+    """How many notes a term fits, remembered: names and topics come again in question after question."""
+
+    def __init__(self) -> None:
+        self._notes = -1
+        self._fits: dict[str, int] = {}
+
+    def choose(self, db: sqlite3.Connection, found: Sequence[Term]) -> tuple[tuple[Term, ...], float]:
+        """
+        The terms to ask for, rarest first, within POSTINGS; and what a note that has all of them once scores.
+        """
+        notes = int(db.execute("select value from meta where key = 'hits'").fetchone()[0])
+        if abs(notes - self._notes) > 0.05 * notes or len(self._fits) > 20_000:
+            self._notes, self._fits = notes, {}
+        known = (
+            self._fits
+        )  # another prompt's thread may begin anew meanwhile, and this question keeps what it counted
+        for term in found:
+            if not known.get(term.match):  # what no note had a moment ago, one may have by now
+                count = db.execute("select count(*) from note_fts where note_fts match ?", (term.match,))
+                known[term.match] = int(count.fetchone()[0])
+        kept: list[Term] = []
+        rows, whole = 0, 0.0
+        for term in sorted(found, key=lambda t: known[t.match]):
+            fits = known[term.match]
+            rows += fits
+            if kept and (rows > POSTINGS or fits > max(1_000, notes / 2)):
+                break  # fts5 weighs a word that more than half of the notes have as good as nothing
+            if fits:
+                kept.append(term)
+            # As fts5 weighs it. What no note has counts too: the question asks for it.
+            whole += max(1e-6, math.log((notes - fits + 0.5) / (fits + 0.5)))
+        return tuple(kept), whole
+
+
+def notes_by_words(db: sqlite3.Connection, match: str, types: Collection[str] | None) -> dict[int, float]:
+    """The best notes and their bm25."""
+    weights = ", ".join(map(str, NOTE_COLUMNS.values()))
+    score = f"-bm25(note_fts, {weights}) as score"
+    if types is None:
+        select = f"select rowid, {score} from note_fts where note_fts match ?"
+    else:
+        kinds = ", ".join("?" * len(types))
+        select = f"""select note_fts.rowid, {score} from note_fts join note on note.id = note_fts.rowid
+            where note_fts match ? and note.type in ({kinds})"""
+    return dict(db.execute(f"{select} order by score desc limit {POOL}", (match, *(types or ()))))
+
+
+def notes_by_days(db: sqlite3.Connection, days: Iterable[When]) -> list[int]:
+    """Notes about one of *days*, or said then; the latest first."""
+    found = []
+    for when in days:
+        start, end = when.start.toordinal(), when.end.toordinal()
+        for since, until in (("event_from", "event_to"), ("said_from", "said_to")):
+            # A note that began over a year before is found by its words; without a bound this looks at every note.
+            rows = db.execute(
+                f"select id from note where hit and {since} between ? and ? and {until} >= ? order by {since} desc limit 50",
+                (start - 366, end, start),
+            )
+            found += [id for (id,) in rows]
+    return list(dict.fromkeys(found))
+
+
+def fused_scores(words: Mapping[int, float], near: Near | None, whole: float) -> tuple[Pool, float]:
+    """
+    Both scores as shares of the best, weighed and added; and how sure the best is, of 1.
+
+    Sure is a note that has the words asked for once each, or means just that.
+    """
+    top = max(words.values(), default=0.0)
+    share = WORDS_SHARE if near else 1.0
+    pool = {id: Candidate(share * score / top) for id, score in words.items()} if top else {}
+    sure = min(1.0, max(UNSURE_BELOW, top / whole)) if top else 0.0
+    if near:
+        best = max(near.cosines.values())
+        sure = max(sure, best)
+        for id, cosine in near.cosines.items():
+            if cosine > near.median:
+                closeness = (cosine - near.median) / (best - near.median)
+                pool.setdefault(id, Candidate()).score += (1 - share if top else 1.0) * closeness
+                if closeness > 0.5 and cosine > 0.3:
+                    pool[id].why.append("close in meaning")
+    return pool, sure or UNSURE_BELOW
+
+
+def weigh_pool(
+    db: sqlite3.Connection, pool: Pool, question: ParsedQuery, now: dt.datetime, uses: Mapping[str, int]
+) -> None:
+    """
+    Raise notes of the days asked for, and what replaced a note that was found; let priority, freshness and use
+    decide between equals. What is no longer there leaves the pool.
+    """
+    today = now.date().toordinal()
+    columns = "id, path, node, status, priority, said_from, said_to, event_from, event_to"
+    rows = {row[0]: row[1:] for row in rows_of(db, f"select {columns} from note where hit and id in", pool)}
+    for id in pool.keys() - rows.keys():
+        del pool[id]
+    for id in [id for id, row in rows.items() if row[2] == "superseded"]:
+        if (new := final_successor(db, id)) is not None:
+            old, successor = pool[id], pool.setdefault(new, Candidate())
+            if successor.score <= old.score:
+                successor.score = old.score
+                successor.why.append("replaces what was found")
+    fresh = rows_of(db, f"select {columns} from note where hit and id in", pool.keys() - rows.keys())
+    for id, path, node, status, priority, *days in [*((id, *row) for id, row in rows.items()), *fresh]:
+        candidate = pool[id]
+        candidate.path, candidate.status = path, status
+        if phrase := phrase_within(days, question.days):
+            candidate.score = max(candidate.score * (1 + RAISED_BY_DAY), DATED_LEAST)
+            candidate.why.append(f"of {phrase}")
+        age = max(0, today - (days[1] or today))
+        candidate.score *= PRIORITY.get(priority, 1.0) * (1 + FRESH * math.exp(-age / FRESH_DAYS))
+        candidate.score *= 1 + USED * min(3.0, math.log1p(uses.get(node, 0)))
+        candidate.score *= {"superseded": SUPERSEDED, "dormant": DORMANT}.get(status, 1.0)
+
+
+def phrase_within(days: Sequence[int | None], asked: Iterable[When]) -> str | None:
+    """The phrase whose days a note's *days* (said from, to; event from, to) meet."""
+    for when in asked:
+        first, last = when.start.toordinal(), when.end.toordinal()
+        if any(since and until and since <= last and until >= first for since, until in (days[:2], days[2:])):
+            return when.phrase.strip()
+    return None
+
+
+def final_successor(db: sqlite3.Connection, id: int) -> int | None:
+    """The note that in the end replaced *id*."""
+    chain = [id]
+    while len(chain) < 20:
+        row = db.execute(
+            "select n.id from note o join note n on n.path = o.superseded_by where o.id = ? and n.hit",
+            (chain[-1],),
+        ).fetchone()
+        if row is None or row[0] in chain:
+            break
+        chain.append(row[0])
+    return chain[-1] if len(chain) > 1 else None

@@ -1,0 +1,279 @@
+"""
+Before a prompt: the slice of memory that it is given.
+
+    activation   whether `system` is rendered anew for this prompt, and why
+    slice_for    the two texts, within one budget; what was decided is kept in the graph's state
+    preview      the same, and nothing is kept
+    hook_result  the same, as the gateway's before_prompt_build takes it
+
+`system` is rendered at an activation and then served byte for byte until the next: prompt caches live on
+it. What is learnt in between reaches the model through `prompt`. Not here: the words (render.py). One rule:
+no model and no clock of our own, and no file but index.md, now.md and two maps, at an activation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any
+
+from ..config.sections import Config
+from ..dates.days import event_span, pause_text
+from ..dates.spoken import When, resolve_dates
+from ..errors import OmgError
+from ..graph.graph import Graph
+from ..graph.state import SessionState, State
+from ..index.entries import Entry, Hit
+from ..index.terms import STOP, terms_of
+from ..message.envelope import legible_text, strip_memory, without_envelope
+from ..node.maptable import MOCS, OPEN_LOOPS, map_of, map_of_type
+from ..plan.pages import persons_words
+from ..tokens import clip_text, count_tokens
+from .render import render_prompt, render_system_slice
+
+PROMPT_SHARE = 0.25  # of the budget, kept free of `system` for what bears on the message itself
+
+URGENT_S = 60  # how long a cut waits for its observation before `system` goes on without
+
+CANDIDATES = 100  # notes of a map that may be shown; a budget of 3,000 tokens holds about 80
+
+MS_PER_DAY = 86_400_000
+
+SYSTEM_KEPT_DAYS = 7  # what was served to a session is dropped when nobody has come back for it
+
+QUERY_CHARS = 2_000  # of a prompt; what is pasted below that says little about what is meant
+
+# Of a hit's score. On LoCoMo nine in ten of the right notes score above .25, with words alone; of questions about
+# other people's talks the best hit stays below .22 in every second case.
+FLOOR = 0.2
+
+# Words of a message that asks nothing of memory. A message with no others, and no date, is given none.
+SMALL_TALK = frozenset(
+    """
+    ack alright amazing awesome bye cheers continue cool correct done exactly excellent fine good great haha hello hey
+    hi hm hmm lol love maybe morning evening night nice nope okay ok oh perfect proceed right sorry sounds start stop
+    super test thank thanks thx understood welcome well wow yeah yep yup
+    """.split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """`system` and `prompt`, wrapped, "" where there is nothing to say; *tokens* of both, *reason* of an activation."""
+
+    system: str = ""
+    prompt: str = ""
+    tokens: int = 0
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A slice, and what is to be kept of how it came about."""
+
+    given: Slice
+    fell: Mapping[str, int]  # map -> how many entry points fell into it, or how often it was called
+    recalled: Sequence[str]  # ids of the notes in the slice that bear on the prompt
+    mocs: Sequence[str]  # on show in `system`
+    epoch: int  # State.epoch when it was rendered
+
+    def keep(self, state: State, session: str, model: str, at_ms: int) -> None:
+        own = state.sessions.setdefault(session, SessionState())
+        # Since it was decided something was edited or forgotten: nothing that it names goes to the disk any more.
+        whole = self.epoch == state.epoch
+        if whole:
+            own.falls = dict(Counter(own.falls) + Counter(self.fell))
+        if self.given.reason:
+            own.system, own.mocs = (self.given.system, list(self.mocs)) if whole else ("", [])
+            own.epoch = self.epoch
+            own.reason, own.model = self.given.reason, model or own.model
+            own.activated_ms, own.falls, own.window = at_ms, {}, 0
+            for other in state.sessions.values():
+                if max(other.last_ms, other.activated_ms) < at_ms - SYSTEM_KEPT_DAYS * MS_PER_DAY:
+                    other.system, other.activated_ms = "", 0
+
+
+# --- when
+
+
+def activation(
+    state: State, session: str, *, now: datetime, pending_tokens: int, config: Config, model: str = ""
+) -> str | None:
+    """
+    Why `system` is to be rendered anew for this prompt of *session*; None: it is served as it stands.
+
+    new_session  nothing was served to it yet        model_change  another model has no cache of it
+    edit         a person edited, forgot or undid    threshold     message_tokens were said since
+    compaction   its context was cut                 quiet         an observation has been completed at rest
+    reset        its context was dropped             idle          a long silence: either way the cache is cold
+
+    A threshold waits until there is something new to take in, a cut until what was said is observed (for at
+    most URGENT_S, should the model be down).
+    """
+    own, options = state.sessions.get(session), config.observation
+    if own is None or not own.activated_ms:
+        return "new_session"
+    if own.epoch != state.epoch:
+        return "edit"
+    at_ms = epoch_ms_of(now)
+    if own.cut_ms > own.activated_ms:
+        observed = state.observed_ms >= own.cut_ms or not pending_tokens
+        if observed or at_ms - own.cut_ms >= URGENT_S * 1000:
+            return own.cut
+    if model and own.model and model != own.model:
+        return "model_change"
+    if own.window >= options.message_tokens and state.observed_ms > own.activated_ms:
+        return "threshold"
+    idle = options.activate_after_idle
+    cold = idle is not False and at_ms - max(own.last_ms, own.activated_ms) >= idle * 1000
+    if state.quiet_ms > own.activated_ms and (cold or idle is False):
+        return "quiet"
+    return "idle" if cold else None
+
+
+# --- what
+
+
+def hook_result(
+    graph: Graph,
+    body: Mapping[str, Any],
+    now: datetime,
+    config: Config,
+    tell: Callable[..., None] = lambda *_, **__: None,
+) -> dict[str, str]:
+    """The result of before_prompt_build for the prompt that *body* describes; what is empty is left out."""
+    session, model = str(body.get("sessionKey") or ""), str(body.get("modelId") or "")
+    given = slice_for(graph, str(body.get("prompt") or ""), session, now, config, model)
+    if given.reason:
+        tell("activation", session=session, reason=given.reason, tokens=count_tokens(given.system))
+    result = {"appendSystemContext": given.system, "prependContext": given.prompt}
+    return {key: text for key, text in result.items() if text}
+
+
+def preview(graph: Graph, prompt: str, session: str, now: datetime, config: Config) -> Slice:
+    """What `slice_for` would give; nothing is kept."""
+    return decide_slice(graph, graph.state(), prompt, session, now, config).given
+
+
+def slice_for(
+    graph: Graph, prompt: str, session: str, now: datetime, config: Config, model: str = ""
+) -> Slice:
+    """What *prompt* of *session* is given. An activation and where its hits fell are kept in the state."""
+    if not config.inject.budget_tokens:
+        return Slice()
+    made = decide_slice(graph, graph.state(), prompt, session, now, config, model)
+    if made.given.reason or made.fell:
+        # What a session is served is on disk before it is served; what was of use may wait, so no prompt waits for it.
+        keep = graph.update if made.given.reason else graph.note
+        keep(lambda state: made.keep(state, session, model, epoch_ms_of(now)))
+        if made.epoch == graph.state().epoch:
+            graph.uses.add(made.recalled, epoch_ms_of(now))
+    return made.given
+
+
+def decide_slice(
+    graph: Graph, state: State, prompt: str, session: str, now: datetime, config: Config, model: str = ""
+) -> Decision:
+    """The slice for *prompt*, from *state* as it was read."""
+    budget, today = config.inject.budget_tokens, now.astimezone(graph.zone).date()
+    own = state.sessions.get(session) or SessionState()
+    query = strip_memory(without_envelope(legible_text(prompt))).strip()[:QUERY_CHARS]
+    hits = relevant_hits(graph, query, now, config)
+    fell = Counter([*(map_of(h.entry) for h in hits), *maps_called(query)])
+    pending = sum(p.tokens for p in graph.pending()) if own.cut_ms > own.activated_ms else 0
+    reason = activation(state, session, now=now, pending_tokens=pending, config=config, model=model)
+    text, cost, mocs = own.system, count_tokens(own.system), own.mocs
+    if reason is None and cost > budget:
+        reason = "edit"  # of omg.toml
+    if reason:
+        mocs = choose_maps(Counter(own.falls) + fell, own.mocs)
+        text = render_system(graph, state, session, mocs, today, round(budget * (1 - PROMPT_SHARE)))
+        cost = count_tokens(text)
+    silence = pause_text(now.timestamp() - own.last_ms / 1000) if own.last_ms else None
+    fresh = render_prompt(hits, text, today, budget - cost, config.inject.entry_points, silence)
+    recalled = [h.entry.id for h in hits if f"[[{h.entry.path}]]" in text + fresh]
+    return Decision(Slice(text, fresh, cost + count_tokens(fresh), reason), fell, recalled, mocs, state.epoch)
+
+
+def epoch_ms_of(at: datetime) -> int:
+    return round(at.timestamp() * 1000)
+
+
+def relevant_hits(graph: Graph, query: str, now: datetime, config: Config) -> list[Hit]:
+    """The notes that bear on *query*, best first; none for a message that asks nothing of memory."""
+    days = resolve_dates(query, now.astimezone(graph.zone).date())
+    if not config.inject.entry_points or not (days or asks_of_memory(query)):
+        return []
+    # Twice as many as are named: some of them stand in `system` already.
+    uses = graph.uses.times()
+    hits = graph.index.search(query, 2 * config.inject.entry_points, now=now, uses=uses, quote=False)
+    return [h for h in hits if (h.why and h.score >= FLOOR) or event_falls_on(h.entry.event, days)]
+
+
+def event_falls_on(event: str | None, days: Iterable[When]) -> bool:
+    """Whether *event* is on one of *days*: then a note bears on "what is next week?" though no word is shared."""
+    when = event_span(event)
+    return when is not None and any(when[0] <= d.end and when[1] >= d.start for d in days)
+
+
+def asks_of_memory(text: str) -> bool:
+    """Whether *text* has a word that could be about something: "ok thanks" has none."""
+    return any(
+        t.shown.lower() not in STOP | SMALL_TALK and any(map(str.isalnum, t.shown)) for t in terms_of(text)
+    )
+
+
+def maps_called(text: str) -> list[str]:
+    """Maps that *text* calls by their name: "the next steps of the project"."""
+    words = {word.removesuffix("s") for word in re.findall(r"\w+", text.lower())}
+    return [path for type, (path, _, _) in MOCS.items() if type in words]
+
+
+def choose_maps(falls: Mapping[str, int], before: Sequence[str]) -> list[str]:
+    """The maps that most entry points fell into; else those on show before, else who and how."""
+    best = sorted((p for p, n in falls.items() if n > 0), key=lambda p: (-falls[p], p))
+    return list(dict.fromkeys([*best, *before, map_of_type("preference"), map_of_type("identity")]))[:2]
+
+
+def render_system(
+    graph: Graph, state: State, session: str, mocs: Sequence[str], today: date, budget: int
+) -> str:
+    """The `system` text of *session* as of now."""
+    index = graph.index
+    entries = [
+        *index.entries(pinned=True),
+        *(loops := index.entries(loop="open")),
+        *(e for moc in mocs for e in index.entries(moc=moc, first=CANDIDATES)),
+    ]
+    pages = {path: written_by_hand(graph, path, budget // 8) for path in ("index", "now", *mocs)}
+    return render_system_slice(
+        entries=vouched(entries, state.by_hand),
+        counts=index.moc_counts() | {OPEN_LOOPS: len(loops)},
+        sessions=state.sessions,
+        own=session,
+        mocs=mocs,
+        written=pages,
+        today=today,
+        zone=graph.zone,
+        budget=budget,
+    )
+
+
+def vouched(entries: Iterable[Entry], by_hand: Mapping[str, int]) -> Iterator[Entry]:
+    """Those of the inbox only as a person was seen to leave them there, and never pinned: an agent writes there, too."""
+    for entry in entries:
+        if not entry.path.startswith("inbox/"):
+            yield entry
+        elif by_hand.get(entry.path) == entry.mtime:
+            yield replace(entry, pinned=False)
+
+
+def written_by_hand(graph: Graph, path: str, budget: int) -> str:
+    """What a person wrote on a page around its block; "" if the page is not there or cannot be read."""
+    try:
+        return clip_text(persons_words(graph.vault.text(path), path), budget)
+    except (OmgError, OSError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,335 @@
+"""
+The journal of one batch: every file with its text before and after, written down before anything else is.
+
+    receipts/<id>.open.json   promised, perhaps half done
+    receipts/<id>.json        done
+
+After a crash `replay` finishes what a receipt promises, so a model is never asked twice. The same record
+is what `undo` takes back. For each file the text on disk decides:
+
+    it is `after`     done already
+    it is `before`    write
+    it is gone        a person deleted it: a tombstone, nothing is written
+    anything else     a person was there: the change is rebased on their text; else what is new in it is put
+                      down in inbox/, and nothing if there is nothing new
+
+Once it is done, maps, index and Now are left out of it: they are made anew whenever notes change, by an undo as
+well. What is done is kept for KEPT_DAYS.
+
+Not here: what to write (plan/drafts.py). One rule: a receipt is the only way into a vault.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from .errors import BadInput, BadNode, NotFound, Stale
+from .graph.damaged import set_aside_damaged
+from .graph.files import write_private
+from .graph.graph import Graph
+from .graph.state import SessionState, State
+from .node.fields import GENERATED
+from .node.markdown import with_generated_block
+from .node.note import amend_text, parse_node
+
+KEPT_DAYS = 30  # how far `omg undo` and `omg history` reach back
+
+RECEIPTS_KEPT = 50  # the last cycles are kept however old they are: somebody may come back after a year
+
+
+@dataclass(frozen=True, slots=True)
+class Rebase:
+    """What the change comes down to when the file is no longer the one it was planned on."""
+
+    block: str | None = None  # the generated block
+    set: dict[str, Any] = field(default_factory=dict)  # frontmatter keys
+    history: str | None = None  # a line for ## History
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    path: str
+    before: str | None  # None: there was no file
+    after: str | None  # None: the file goes
+    rebase: Rebase = Rebase()
+    theirs: bool = False  # a person's note, amended: it stays theirs, and is never rendered anew
+    mode: int | None = None  # who may read the file, if the change makes one; None: as new files are
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    id: str
+    kind: str  # observation, reflection, edit, forget, undo
+    at: str  # ISO, UTC
+    changes: tuple[Change, ...] = ()
+    pending: tuple[str, ...] = ()  # files of pending/ that this batch has observed
+    hints: dict[str, dict[str, Any]] = field(default_factory=dict)  # session -> SessionState fields
+    summary: tuple[str, ...] = ()  # what was done, a line each, for a person
+    person: bool = False  # a person asked for it: every `system` slice is refreshed
+    tokens: int = 0  # of the nodes written: what brings the next reflection nearer
+
+    def dumps(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @staticmethod
+    def loads(text: str) -> Receipt:
+        raw = json.loads(text)
+        changes = tuple(Change(**{**c, "rebase": Rebase(**c["rebase"])}) for c in raw.pop("changes"))
+        pending, summary = tuple(raw.pop("pending")), tuple(raw.pop("summary"))
+        return Receipt(changes=changes, pending=pending, summary=summary, **raw)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the changes."""
+
+    written: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)  # a person's file: rebased or left alone
+    inbox: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+
+
+def read_receipt(file: Path) -> Receipt:
+    """Raises BadInput, naming the file, for one that is damaged."""
+    try:
+        return Receipt.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise BadInput(
+            f"{file}: is damaged ({e}); move it away, and `omg doctor` looks after the rest"
+        ) from e
+
+
+def readable(graph: Graph, file: Path) -> Receipt | None:
+    """The receipt in *file*; None for one that is damaged, which is set aside."""
+    try:
+        return read_receipt(file)
+    except BadInput as e:
+        cut = file.name.endswith(".open.json")
+        mend = "its turns are observed again" if cut else "that cycle cannot be undone any more"
+        set_aside_damaged(graph.folder, file, f"is damaged ({e.__cause__})", mend)
+        return None
+
+
+def commit_receipt(graph: Graph, receipt: Receipt) -> Outcome:
+    """Write the receipt down, then do what it says. The caller holds `graph.lock()`."""
+    file = graph.folder / "receipts" / f"{receipt.id}.open.json"
+    write_private(file, receipt.dumps())
+    return finish_receipt(graph, file, receipt)
+
+
+def replay_open(graph: Graph) -> list[str]:
+    """Finish what a crash left open; returns the receipts' ids. The caller holds `graph.lock()`."""
+    done = []
+    for file in sorted((graph.folder / "receipts").glob("*.open.json")):
+        if (receipt := readable(graph, file)) is not None:
+            finish_receipt(graph, file, receipt)
+            done.append(receipt.id)
+    return done
+
+
+def finish_receipt(graph: Graph, file: Path, receipt: Receipt) -> Outcome:
+    outcome = Outcome()
+    for change in receipt.changes:
+        if graph.vault.read_only(change.path) and graph.vault.bytes(change.path) != encode_text(change.after):
+            put_in_inbox(graph, change, outcome, "is read-only")  # its owner means it
+        else:
+            apply_change(graph, change, outcome)
+    graph.update(lambda state: note_written(state, receipt))
+    graph.archive(receipt.pending)
+    graph.index.sync(graph.vault, [c.path for c in receipt.changes] + outcome.inbox)
+    close(file, receipt)
+    return outcome
+
+
+def close(file: Path, receipt: Receipt) -> None:
+    """The receipt is done: keep of it what an undo needs, and of the others those that are not too old."""
+    kept = tuple(c for c in receipt.changes if not remade(c))
+    if len(kept) < len(receipt.changes):
+        write_private(file, replace(receipt, changes=kept).dumps())
+    file.replace(file.with_name(f"{receipt.id}.json"))
+    expire(file.parent)
+
+
+def remade(change: Change) -> bool:
+    """Whether a map, the index or Now was written anew; one that came or went is a change like any other."""
+    page = change.path in ("index", "now") or change.path.startswith("mocs/")
+    return page and change.rebase.block is not None and None not in (change.before, change.after)
+
+
+def expire(folder: Path) -> None:
+    """
+    Remove closed receipts that nobody reaches back to. By the file's age: an old talk that is imported is dated
+    by when it was had. An undo stays, for the Reflector does not do again what a person took back (seen.py).
+    """
+    with os.scandir(folder) as entries:
+        closed = [e for e in entries if closed_name(e.name) and not undoing(e.name)]
+    if len(closed) <= RECEIPTS_KEPT:
+        return
+    newest_first = sorted(((e.stat().st_mtime, e.path) for e in closed), reverse=True)
+    for written, path in newest_first[RECEIPTS_KEPT:]:
+        if written < time.time() - KEPT_DAYS * 86_400:
+            Path(path).unlink()
+
+
+def undoing(name: str) -> bool:
+    return "-undo-" in name and not name.endswith("-maps.json")
+
+
+def closed_name(name: str) -> bool:
+    return name.endswith(".json") and not name.endswith(".open.json") and not name.startswith(".")
+
+
+def note_written(state: State, receipt: Receipt) -> None:
+    """Enter the receipt into the state. Safe to repeat, except for `changed_tokens`, which is a rough measure."""
+    for session, hints in receipt.hints.items():
+        entry = state.sessions.setdefault(session, SessionState())
+        if hints.get("at_ms", 0) >= entry.at_ms:
+            for key, value in hints.items():
+                setattr(entry, key, value)
+    state.changed_tokens += receipt.tokens
+    if receipt.person:
+        state.epoch += 1
+
+
+def apply_change(graph: Graph, change: Change, outcome: Outcome) -> None:
+    vault = graph.vault
+    for _ in range(
+        5
+    ):  # each round lost a race with a save; five saves within one of our writes do not happen
+        now = vault.bytes(change.path)
+        before, after = encode_text(change.before), encode_text(change.after)
+        try:
+            if now == after:
+                if after is not None:
+                    own_change(graph, change, after)
+                return outcome.written.append(change.path)
+            if now == before:
+                if after is None:
+                    assert before is not None
+                    vault.remove(change.path, before)
+                else:
+                    vault.write(change.path, after, before, change.mode)
+                    own_change(graph, change, after)
+                return outcome.written.append(change.path)
+            if now is None and not generated_change(change):
+                add_tombstone(graph, change)
+                return outcome.gone.append(change.path)
+            if now is None:  # a map can be made again at any time, so its absence says nothing
+                assert after is not None
+                vault.write(change.path, after, None)
+                return outcome.written.append(change.path)
+            rebased = rebase_change(now, change)
+            if rebased is None:
+                return put_in_inbox(graph, change, outcome)
+            if rebased != now:
+                words = change.rebase.block is None and not vault.ours(now)
+                vault.write(change.path, rebased, now)
+                own_change(graph, replace(change, theirs=words), rebased)
+            return outcome.kept.append(change.path)
+        except Stale:
+            continue
+    put_in_inbox(graph, change, outcome)
+
+
+def own_change(graph: Graph, change: Change, data: bytes) -> None:
+    """Take *data*, which is in place now, for ours or for theirs."""
+    if change.theirs:
+        graph.vault.disown(change.path)
+    else:
+        graph.vault.remember(change.path, data)
+
+
+def rebase_change(now: bytes, change: Change) -> bytes | None:
+    """*change* made on a person's text, or None where it cannot be. Making it twice changes nothing more."""
+    what = change.rebase
+    try:
+        text = now.decode("utf-8")
+        if what.block is not None:
+            return with_generated_block(text, what.block).encode()
+        if what.set or what.history:
+            history = None if what.history and what.history in text else what.history
+            return amend_text(text, set=what.set, history=history).encode()
+    except (UnicodeDecodeError, BadNode):
+        pass
+    return None
+
+
+def generated_change(change: Change) -> bool:
+    if change.rebase.block is None or change.after is None:
+        return False
+    return parse_node(change.after, change.path).type in GENERATED
+
+
+def add_tombstone(graph: Graph, change: Change) -> None:
+    assert change.before is not None
+    try:
+        node = parse_node(change.before, change.path)
+    except BadNode:
+        return
+    graph.tombstones.add([s.id for s in node.sources], node.id)
+
+
+def put_in_inbox(
+    graph: Graph, change: Change, outcome: Outcome, why: str = "you changed at the same time"
+) -> None:
+    """
+    What is new in a change that could not be made, as an inbox note: a whole new note, or a line of history. A
+    map is made anew anyway, and sources, links or an older state are no news.
+    """
+    new = change.rebase.history
+    if change.before is None and change.rebase.block is None:
+        new = change.after
+    if new is None:
+        return outcome.kept.append(change.path)
+    # The note's name comes of its text: once is enough.
+    body = f"This was meant for `{change.path}`, which {why}.\n\n{new}"
+    outcome.inbox.append(graph.vault.put_inbox(f"for {Path(change.path).name}", body))
+
+
+def encode_text(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8")
+
+
+def receipts_of(graph: Graph, limit: int | None = None) -> list[Receipt]:
+    """Closed receipts, newest first."""
+    files = sorted((graph.folder / "receipts").glob("*.json"), reverse=True)
+    files = [f for f in files if not f.name.endswith(".open.json")][:limit]
+    return [receipt for f in files if (receipt := readable(graph, f)) is not None]
+
+
+def find_receipt(graph: Graph, id: str) -> Receipt:
+    """The closed receipt *id*, or the only one whose id ends with it. Raises NotFound, BadInput if ambiguous."""
+    names = [f.name.removesuffix(".json") for f in (graph.folder / "receipts").glob("*.json")]
+    fitting = [n for n in names if n == id] or [
+        n for n in names if n.endswith(id) and not n.endswith(".open")
+    ]
+    if not fitting:
+        raise NotFound(
+            f"no cycle {id!r} in the graph of {graph.identity.key}; `omg history` lists those of {KEPT_DAYS} days"
+        )
+    if len(fitting) > 1:
+        raise BadInput(f"{id!r} fits {len(fitting)} cycles; give more of the id")
+    return read_receipt(graph.folder / "receipts" / f"{fitting[0]}.json")
+
+
+def undo_receipt(graph: Graph, id: str, new_id: str, at: str) -> tuple[Outcome, list[str]]:
+    """
+    Put back every note that cycle *id* changed; returns also the paths refused because they were edited since.
+
+    The caller holds `graph.lock()`. What is put back is itself a receipt, so an undo can be undone.
+    """
+    receipt = find_receipt(graph, id)
+    back, refused = [], []
+    for change in reversed(receipt.changes):
+        now = graph.vault.bytes(change.path)
+        if now == encode_text(change.after):
+            back.append(replace(change, before=change.after, after=change.before, rebase=Rebase()))
+        elif now != encode_text(change.before) and change.rebase.block is None:
+            refused.append(change.path)  # a map that went on changing is made anew by the caller
+    undone = Receipt(new_id, "undo", at, tuple(back), summary=(f"undid {receipt.id}",), person=True)
+    return commit_receipt(graph, undone), refused

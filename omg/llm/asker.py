@@ -1,0 +1,223 @@
+"""
+Ask a model, over LiteLLM, in a child process that comes and goes.
+
+    Asker ── retries, fallbacks, ledger ── Child ── a pipe ── child.py, a process ── litellm
+
+What comes back is text: what it means is for the Observer and the Reflector to say. One rule: what is asked
+and what is answered is never logged, and never part of an error.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import random
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from ..config.sections import Config, Llm
+from ..errors import BadReply, ConfigError, CutShort, ModelError, ModelUnavailable
+from .child import Child, schema_in_words
+from .ledger import Ledger, ModelReply
+from .question import Ask, Failure, ModelQuestion
+from .replies import why_useless, with_token_counts, without_thinking
+from .windows import SHORT_REPLY, reply_room
+
+log = logging.getLogger(__name__)
+
+RETRY_PAUSE_S = 60.0  # who asks us to wait longer than this is not waited for
+
+
+class Asker:
+    """
+    An Ask: each of *models* in turn, each as often as `[llm] attempts` says.
+
+    Raises OverBudget before a call that today's cap forbids, CutShort if every reply reached its limit unsaid,
+    BadReply if all that came was empty or looping, else ModelUnavailable. One thread at a time is served; `close` from another one ends its waiting.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        models: Sequence[str],
+        ledger: Ledger,
+        *,
+        gateway: Ask | None = None,
+        child: Child | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.models = tuple(models)
+        self._config, self._llm = config, config.llm
+        self._ledger = ledger
+        self._gateway = gateway
+        self._child = child or Child()
+        self._child_is_ours = child is None
+        self._now = now
+        self._plain: set[str] = set()  # models that refused our schema or temperature, and answered without
+        self._closed = threading.Event()
+
+    def __call__(self, question: ModelQuestion) -> ModelReply:
+        failed: list[ModelError] = []
+        for model in self.models:
+            if failed:
+                log.warning("%s; asking %s", failed[-1], model)
+            try:
+                return self._persist(model, question)
+            except (ModelUnavailable, BadReply) as e:
+                failed.append(e)
+        if len(failed) == 1:
+            raise failed[0]
+        kinds = (CutShort, BadReply, ModelUnavailable)
+        kind = next((k for k in kinds if all(isinstance(e, k) for e in failed)), ModelUnavailable)
+        raise kind("; ".join(map(str, failed))) from failed[-1]
+
+    def close(self) -> None:
+        self._closed.set()
+        if self._child_is_ours:
+            self._child.close()
+
+    def __enter__(self) -> Asker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _persist(self, model: str, question: ModelQuestion) -> ModelReply:
+        """*model*'s reply, tried again where that may help. A useless reply gets one more chance, not all."""
+        useless = 0
+        for tries in itertools.count(1):
+            if self._closed.is_set():
+                break
+            self._ledger.check(self._now())
+            came = self._try(model, question)
+            if isinstance(came, ModelReply):
+                if not came.text and came.cut:  # asked the same again, it would hardly think less
+                    raise CutShort(
+                        f"{model}: said nothing in {came.tokens_out:,} tokens (models that reason at length do "
+                        "that); raise [llm] max_output_tokens"
+                    )
+                if (fault := why_useless(came)) is None:
+                    return came
+                useless += 1
+                if useless > 1 or tries >= self._llm.attempts:
+                    raise BadReply(f"{model}: {fault}")
+                continue
+            pause = pause_before_retry(came, tries, self._llm)
+            if pause is None:
+                raise ModelUnavailable(f"{model}: {failure_text(came, tries, self._llm)}")
+            self._closed.wait(pause)
+        raise ModelUnavailable(f"{model}: not asked any more, OMG is stopping")
+
+    def _try(self, model: str, question: ModelQuestion) -> ModelReply | Failure:
+        """One reply, entered in the ledger, or why there is none."""
+        if model == "gateway":
+            came: ModelReply | Failure = self._ask_gateway(question)
+        else:
+            plain = model in self._plain
+            came = self._ask_child(model, question, plain)
+            if isinstance(came, Failure) and came.status in (400, 422) and not plain:
+                # Some servers refuse a schema, some a temperature, some a long reply, and not all say which.
+                came = self._ask_child(model, question, plain=True)
+                if isinstance(came, ModelReply):
+                    self._plain.add(model)
+        if isinstance(came, ModelReply):
+            self._ledger.spend(came, question.purpose, self._now())
+            came = replace(came, text=without_thinking(came.text))
+        return came
+
+    def _ask_gateway(self, question: ModelQuestion) -> ModelReply:
+        if self._gateway is None:
+            raise ModelUnavailable(
+                "gateway: OpenClaw's plugin is not connected; start the gateway, or name a model in "
+                "[observation] model"
+            )
+        asked = replace(question, system=schema_in_words(question.system, question.schema), schema=None)
+        return with_token_counts(self._gateway(asked), asked)
+
+    def _ask_child(self, model: str, question: ModelQuestion, plain: bool) -> ModelReply | Failure:
+        llm = self._llm
+        room = reply_room(model, question, self._config)
+        # Without an api_base the key is the first model's: another provider must not be shown it.
+        key = llm.api_key if llm.api_base or model == self.models[0] else ""
+        answer = self._child.call(
+            {
+                "model": model,
+                "system": question.system,
+                "user": question.user,
+                "schema": question.schema,
+                "json_schema": False if plain else llm.json_schema,
+                "plain": plain,
+                "max_tokens": min(room, SHORT_REPLY) if plain else room,
+                "timeout_s": llm.timeout_s,
+                "api_base": llm.api_base,
+                "api_key": key,
+            },
+            llm.timeout_s,
+        )
+        return (
+            with_token_counts(ModelReply(model=model, **answer), question)
+            if "text" in answer
+            else Failure(**answer)
+        )
+
+
+def make_asker(
+    config: Config,
+    models: str | Sequence[str],
+    ledger: Ledger,
+    *,
+    gateway: Ask | None = None,
+    child: Child | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Asker:
+    """
+    The Ask over *models*, the first that answers; close it after use.
+
+    *gateway* answers for the model `gateway`, and is not asked again when it raises. Askers that share a
+    *child* share its process; who made it closes it.
+    """
+    models = [models] if isinstance(models, str) else list(models)
+    if not models or "offline" in models or not all(models):
+        raise ConfigError(f"model = {models}: name a LiteLLM model or `gateway`; `offline` is never asked")
+    return Asker(config, models, ledger, gateway=gateway, child=child, now=now)
+
+
+def reply_to_failure(ask: Ask, question: ModelQuestion) -> ModelReply:
+    """What *ask* says, for one who asks about less where a reply was cut: empty, where it was cut before its first word."""
+    try:
+        return ask(question)
+    except CutShort:
+        return ModelReply("", "", 0, 0, cut=True)
+
+
+def pause_before_retry(failure: Failure, tries: int, llm: Llm) -> float | None:
+    """Seconds until the next try after *tries* of them; None: there is none."""
+    if not failure.again or tries >= llm.attempts or (failure.wait_s or 0) > RETRY_PAUSE_S:
+        return None
+    # ±20 %, so that what failed together does not come back together
+    pause: float = min(llm.backoff_s * 2 ** (tries - 1), RETRY_PAUSE_S) * random.uniform(0.8, 1.2)
+    return max(pause, failure.wait_s or 0)
+
+
+def failure_text(failure: Failure, tries: int, llm: Llm) -> str:
+    """What happened and what to do, for a person."""
+    if not failure.status and not failure.again:
+        return failure.why  # there was no model to blame
+    happened, remedy = {
+        400: ("refused the request", "check the model's name and its limits ([llm] max_output_tokens)"),
+        401: ("refused the key", "set the provider's own variable, such as OPENAI_API_KEY, or [llm] api_key"),
+        403: ("refused the key", "check what the key may do, and which models it may use"),
+        404: ("is not known there", "check the model's name and [llm] api_base"),
+        408: (
+            f"did not answer within {llm.timeout_s:g} s",
+            "raise [llm] timeout_s, or name a fallback model",
+        ),
+        429: ("has reached its rate limit or quota", "wait, or name a fallback model"),
+    }.get(failure.status, ("gave no usable answer", "see that the server is up; check [llm] api_base"))
+    if failure.wait_s and failure.wait_s > RETRY_PAUSE_S:
+        remedy = f"it asks to be left alone for {failure.wait_s:.0f} s"
+    code = f"{failure.status}: " if failure.status else ""
+    after = f" after {tries} tries" if tries > 1 else ""
+    return f"{happened}{after} ({code}{failure.why}); {remedy}"

@@ -1,0 +1,38 @@
+"""
+Ask a model, over LiteLLM, in a child process that comes and goes.
+
+    Asker ── retries, fallbacks, ledger ── Child ── a pipe ── child.py, a process ── litellm
+
+What comes back is text: what it means is for the Observer and the Reflector to say. One rule: what is asked
+and what is answered is never logged, and never part of an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .ledger import ModelReply
+
+
+@dataclass(frozen=True, slots=True)
+class ModelQuestion:
+    system: str
+    user: str
+    schema: dict[str, Any] | None  # JSON schema of the reply; None: any text
+    purpose: str  # "observe", "reflect", …: what the ledger says it was for
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no reply, as the child tells it."""
+
+    why: str
+    status: int = 0  # HTTP; 0: no answer at all
+    again: bool = True  # whether the same question may fare better a little later
+    wait_s: float | None = None  # how long the server asks us to stay away
+
+
+Ask = Callable[[ModelQuestion], ModelReply]

@@ -1,0 +1,1 @@
+"""Messages and turns: how a drop is read, cleaned, redacted, stored and cut into pieces."""

@@ -1,0 +1,93 @@
+"""
+Numbers that open an account: payment cards, what is printed on their backs, and IBANs.
+
+A card is told by its issuer's digits, its length and its check digit, an IBAN by the remainder of ISO 7064; of
+numbers drawn at random fewer than one in fifty passes. Phone numbers, hashes, dates and ids stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stdnum.iban import is_valid as is_iban
+from stdnum.us.ssn import is_valid as is_ssn
+
+NumberSpan = tuple[int, int, str]  # start, end, kind
+
+CARD = re.compile(  # 4-4-4-4 and up to 19 digits, 4-6-5, 4-6-4, or no groups at all
+    r"(?<![\w.+-])(?:[2-6]\d{3}[ -]?\d{4}[ -]?\d{4}[ -]?\d{1,4}(?:[ -]?\d{1,3})?|3\d{3}[ -]\d{6}[ -]\d{4,5})(?![\w-]|\.\d)",
+    re.ASCII,
+)
+
+ISSUERS = re.compile(  # first digits and lengths, after ISO/IEC 7812
+    r"4\d{15}(?:\d{3})?|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3[068]\d{12}|35\d{14}|(?:6\d|5[0678])\d{14,17}"
+)
+
+SPOKEN_OF = re.compile(r"card|visa|amex|debit|credit|karte|carte|tarjeta|cart[aã]o|\bc[vc][vc]", re.I)
+
+NEAR_CARD = 60  # chars around a number in which a card may be spoken of
+
+CARD_CODE = re.compile(
+    r"\bc[vc][vc]2?\b\W{0,4}(?:(?:code|number)\W{1,3})?(?:is\W{1,3})?(?P<code>\d{3,4})\b", re.I
+)
+
+IBAN = re.compile(
+    r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
+)
+
+LOWER_IBAN = re.compile(
+    r"(?<![A-Za-z0-9])[a-z]{2}\d{2}(?: ?[a-z0-9]{4}){2,7}(?: ?[a-z0-9]{1,3})?(?![A-Za-z0-9])"
+)
+
+SSN = re.compile(r"(?<![\w.+-])\d{3}([- ])\d{2}\1\d{4}(?![\w-]|\.\d)")
+
+NO_SSN = re.compile(
+    r"(?:order|invoice|part|item|ticket|case|ref|article|serial|sku|nr|no|number|bestell\w*)\W{0,3}$|#$", re.I
+)
+
+SSN_OF = re.compile(r"\bssn\b|social|itin", re.I)
+
+SHORTEST_IBAN = 15  # Norway's
+
+
+def account_numbers(text: str) -> Iterator[NumberSpan]:
+    """Where a card's number, its code, or an IBAN stands in *text*."""
+    for m in CARD.finditer(text):
+        digits = re.sub(r"\D", "", m[0])
+        around = text[max(0, m.start() - NEAR_CARD) : m.end() + NEAR_CARD]
+        known = ISSUERS.fullmatch(digits) or (len(digits) >= 13 and SPOKEN_OF.search(around))
+        if known and luhn(digits):
+            yield *m.span(), "card number"
+    for m in CARD_CODE.finditer(text):
+        yield *m.span("code"), "card code"
+    for m in IBAN.finditer(text):
+        if length := iban_length(m[0]):
+            yield m.start(), m.start() + length, "IBAN"
+    for m in LOWER_IBAN.finditer(text):
+        if is_iban(m[0]):
+            yield *m.span(), "IBAN"
+    for m in SSN.finditer(text):
+        before = text[max(0, m.start() - NEAR_CARD) : m.start()]
+        if is_ssn(m[0].replace(" ", "-")) and (
+            SSN_OF.search(before) or (m[1] == "-" and not NO_SSN.search(before))
+        ):
+            yield *m.span(), "social security number"
+
+
+def luhn(digits: str) -> bool:
+    """Whether the last digit is the check digit of the others (ISO/IEC 7812-1)."""
+    doubled = (int(d) * (1 + n % 2) for n, d in enumerate(reversed(digits)))
+    return sum(d - 9 * (d > 9) for d in doubled) % 10 == 0 and len(set(digits)) > 1
+
+
+def iban_length(text: str) -> int:
+    """How many chars of *text* are an IBAN; 0 if it begins with none. A word in capitals may stand behind it."""
+    for m in reversed([*re.finditer(r"(?=[ -]|$)", text)]):
+        code = re.sub(r"[ -]", "", text[: m.start()])
+        if (
+            len(code) >= SHORTEST_IBAN
+            and int("".join(str(int(c, 36)) for c in code[4:] + code[:4])) % 97 == 1
+        ):
+            return m.start()
+    return 0

@@ -1,0 +1,324 @@
+"""
+What was said between two ends of the agent, cleaned.
+
+- `read_drop` a spool file (of hooks/index.js or importer.py) → a Turn: the one place that parses drops
+- `clean`     the gateway's entries → Messages: no injection, no wrappers, no turns of its own, no secrets
+- `pieces`    safe cuts: a tool call stays with its result; `halves` where a piece was too much
+- `to_json/from_json` for a pending turn, `message_to_json/message_from_json` for a line of the archive
+
+No I/O and no opinion about what is worth remembering. Its one rule: a secret is out of a text before anything
+else is made of it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from ..dates.days import LAST_MS
+from ..errors import BadInput
+from ..identity import says_owner
+from .envelope import cut_middle, is_from_gateway, legible_text, spoken_answer, strip_memory, without_envelope
+from .machinery import arguments_without_memory, result_without_memory
+from .redaction import redact, redact_arguments
+from .turn import Call, Message, Turn
+
+log = logging.getLogger(__name__)
+
+# After a crash the gateway takes an interrupted turn up again by itself: what comes of it is said to the user.
+RECOVERY = "main_session_restart_recovery"
+
+# Where a web chat keeps /omg and what the plugin answered: that quotes notes, and is no conversation.
+COMMAND = re.compile(r"\s*/omg(?:\s|$)", re.IGNORECASE)
+
+INJECTED = "gateway-injected"  # the "model" of what the gateway itself says; of an aborted answer, too
+
+TOOL_CHARS = 4_000  # of a tool's result; the archive is no place for the rest, and the transcript has it
+
+ARGUMENT_CHARS = 2_000
+
+
+# --- drops
+
+
+def _text_of(value: object) -> str:
+    return "" if value is None else legible_text(str(value))
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def to_epoch_ms(value: object) -> int | None:
+    """Milliseconds since the epoch, of a number of them or of ISO text; None if it is neither."""
+    number: object = value
+    if isinstance(value, str):
+        try:
+            at = datetime.fromisoformat(value)
+            number = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000
+        except (ValueError, OverflowError):
+            number = int(value) if value.isdecimal() and len(value) < 16 else None
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < LAST_MS:
+        return None
+    return round(number)
+
+
+Text = Annotated[str, BeforeValidator(_text_of)]
+
+Ms = Annotated[int | None, BeforeValidator(to_epoch_ms)]
+
+Fields = Annotated[dict[str, Any], BeforeValidator(_mapping)]
+
+
+class LooseModel(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class SaidMessage(LooseModel):
+    """A message as the transcript stores it."""
+
+    role: str
+    content: str | list[Any] | None = None
+    timestamp: Ms = None
+    idempotency: Text = Field("", alias="idempotencyKey")
+    provenance: Fields = {}
+    call_id: Text = Field("", alias="toolCallId")
+    tool: Text = Field("", alias="toolName")
+    details: Fields = {}
+    model: Text = ""
+    meta: Fields = Field({}, alias="__openclaw")
+
+
+class DropEntry(LooseModel):
+    id: Text = Field("", alias="entryId")
+    created: Ms = Field(None, alias="createdAt")
+    idempotency: Text = Field("", alias="idempotencyKey")
+    message: SaidMessage
+
+
+class SpoolDrop(LooseModel):
+    v: Literal[1]
+    reason: Text = "turn"
+    agent: Text = Field("", alias="agentId")
+    session: Text = Field("", alias="sessionKey")
+    session_id: Text = Field("", alias="sessionId")
+    workspace: Text = Field("", alias="workspaceDir")
+    channel: Text = ""
+    sender: Text = Field("", alias="senderId")
+    entries: list[Any]
+
+
+def read_drop(data: bytes, asked: Collection[str] = ()) -> Turn:
+    """
+    The Turn in a spool file.
+
+    *asked*: triggers besides a person's whose turns are remembered, such as `cron`. Raises BadInput if *data*
+    is no drop, or has no session; a single entry that cannot be read is left out and logged.
+    """
+    try:
+        drop = SpoolDrop.model_validate(json.loads(data))
+    except (ValueError, RecursionError) as e:
+        reason = first_complaint(e) if isinstance(e, ValidationError) else str(e)
+        raise BadInput(f"not a drop: {reason}; a drop is JSON with v, sessionKey and entries") from e
+    session = drop.session
+    if not session.strip():
+        raise BadInput("a drop without a sessionKey: whose it is cannot be told")
+    sender, channel = _person(drop.entries)
+    return Turn(
+        session=session,
+        session_id=drop.session_id,
+        agent=drop.agent or (session.split(":")[1] if session.startswith("agent:") else "main"),
+        reason=drop.reason,
+        channel=drop.channel or channel,
+        sender=drop.sender or sender,
+        workspace=drop.workspace,
+        messages=clean_entries(drop.entries, asked),
+    )
+
+
+def _person(entries: Iterable[Any]) -> tuple[str, str]:
+    """
+    Who wrote the first message that says so, and on which channel.
+
+    For drops without a hook's context: a session caught up later has the identity that it has live.
+    """
+    for raw in entries:
+        meta = _mapping(_mapping(_mapping(raw).get("message")).get("__openclaw"))
+        if meta.get("senderId"):
+            return _text_of(meta["senderId"]), _text_of(_mapping(meta.get("transport")).get("channel"))
+    return "", ""
+
+
+def first_complaint(error: ValidationError) -> str:
+    """The first of pydantic's complaints, on one line."""
+    first = error.errors()[0]
+    return f"`{'.'.join(map(str, first['loc'])) or 'it'}`: {first['msg']}"
+
+
+def clean_entries(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[Message, ...]:
+    """
+    What people, the agent and its tools said, each message once and without what is not theirs.
+
+    A turn that the gateway began by itself (heartbeat, cron, another session) goes whole, unless its source
+    is *asked* for: then its answer stays. So does `/omg` with our answer to it. Of a person's turn that the
+    agent left unanswered (NO_REPLY), the person's words stay.
+    """
+    kept: list[Message] = []
+    seen: set[str] = set()
+    calls: dict[str, Call] = {}  # by id
+    inside = False  # a turn of the gateway's own
+    commanded = False  # the person's last message was for us
+    for raw in entries:
+        try:
+            entry = DropEntry.model_validate(raw)
+        except ValidationError as e:
+            log.warning("an entry of the transcript cannot be read and is left out: %s", first_complaint(e))
+            continue
+        if entry.message.role == "user":
+            provenance, text = entry.message.provenance, content_of(entry.message.content)[0]
+            own = provenance.get("kind") not in (None, "external_user") or is_from_gateway(text)
+            inside = own and provenance.get("sourceTool") not in (*asked, RECOVERY)
+            commanded = COMMAND.match(text) is not None
+            if own or commanded:
+                continue
+        elif commanded and entry.message.model == INJECTED:
+            continue
+        message = None if inside else _message(entry, calls)
+        if message and seen.isdisjoint((message.id, message.key)):
+            seen |= {message.id, message.key}
+            kept.append(message)
+    return tuple(kept)
+
+
+def _message(entry: DropEntry, calls: dict[str, Call]) -> Message | None:
+    """The cleaned message; None if nothing of it is to be kept. Its calls are noted in *calls*."""
+    said = entry.message
+    match said.role:
+        case "user":
+            message = _heard(said)
+        case "assistant":
+            message = _answer(said)
+            calls |= {call.id: call for call in message.calls}
+        case "toolResult" | "tool":
+            message = _result(said, calls)
+        case _:
+            return None
+    if message.role != "tool" and not message.text and not message.calls:
+        return None  # a failed or aborted answer, a silent one, or nothing but thoughts
+    message = replace(
+        message,
+        id=entry.id,
+        timestamp=said.timestamp or entry.created or 0,
+        idempotency=said.idempotency or entry.idempotency,
+    )
+    return message if message.id else replace(message, id=message.idempotency or message.key)
+
+
+def _heard(said: SaidMessage) -> Message:
+    text, redacted = redact(without_envelope(strip_memory(content_of(said.content)[0])).strip())
+    return Message(
+        id="",
+        role="user",
+        text=text,
+        timestamp=0,
+        sender=redact(_text_of(said.meta.get("senderName")))[0],
+        sender_id=_text_of(said.meta.get("senderId")),
+        owner=says_owner(said.meta.get("senderIsOwner")),
+        redacted=redacted,
+    )
+
+
+def _answer(said: SaidMessage) -> Message:
+    text, made = content_of(said.content)
+    text, redacted = redact(spoken_answer(strip_memory(text)).strip())
+    calls = []
+    for call in made:
+        arguments, more = redact_arguments(legible_text(call.arguments))
+        arguments = cut_middle(arguments_without_memory(call.name, arguments), ARGUMENT_CHARS)
+        calls.append(replace(call, arguments=arguments))
+        redacted += more
+    return Message(
+        "",
+        "assistant",
+        text,
+        0,
+        redact(_text_of(said.meta.get("senderName")))[0],
+        calls=tuple(calls),
+        redacted=redacted,
+    )
+
+
+def redacted_arguments(message: Message) -> Message:
+    """*message* with what today's rules find taken out, for what an older version kept."""
+    text, found = redact(message.text)
+    sender, more = redact(message.sender)
+    calls = []
+    for call in message.calls:
+        arguments, most = redact_arguments(call.arguments)
+        calls.append(replace(call, arguments=arguments))
+        more += most
+    if not found + more:
+        return message
+    total = message.redacted + found + more
+    return replace(message, text=text, sender=sender, calls=tuple(calls), redacted=total)
+
+
+def _result(said: SaidMessage, calls: Mapping[str, Call]) -> Message:
+    """A tool's result, cut; one through the gateway's tool search as a result of the tool that was meant."""
+    call = calls.get(said.call_id)
+    tool, content = call.name if call else said.tool, said.content
+    if said.tool == "tool_call":
+        tool = _text_of(_mapping(said.details.get("tool")).get("name")) or tool
+        inner = _mapping(said.details.get("result")).get("content")
+        content = inner if isinstance(inner, str | list) else content
+    text, redacted = redact(strip_memory(content_of(content)[0]).strip())
+    text = result_without_memory(tool, call.arguments if call else "", text)
+    return Message(
+        "", "tool", cut_middle(text, TOOL_CHARS), 0, call_id=said.call_id, tool=tool, redacted=redacted
+    )
+
+
+def content_of(content: str | list[Any] | None) -> tuple[str, list[Call]]:
+    """Text, with placeholders for what is none, and the tool calls. Thoughts are nobody's words: left out."""
+    texts: list[str] = []
+    made: list[Call] = []
+    for part in content if isinstance(content, list) else [content]:
+        if not isinstance(part, Mapping):
+            texts.append(_text_of(part) if isinstance(part, str) else "")
+            continue
+        kind = _text_of(part.get("type"))
+        if kind in ("text", "input_text", "output_text"):
+            texts.append(_text_of(part.get("text")))
+        elif kind in ("toolCall", "tool_use"):
+            made.append(_call(part))
+        elif kind in ATTACHED:
+            texts.append(_placeholder(kind.removeprefix("input_").removesuffix("_url"), part))
+    return "\n".join(texts), made
+
+
+ATTACHED = frozenset(("image", "image_url", "input_image", "audio", "video", "file", "document", "media"))
+
+
+def _call(part: Mapping[str, Any]) -> Call:
+    """A tool call; one through the gateway's tool search as a call of the tool that was meant."""
+    name, arguments = _text_of(part.get("name")), part.get("arguments", part.get("input"))
+    if name == "tool_call" and isinstance(arguments, Mapping) and isinstance(arguments.get("id"), str):
+        name, arguments = arguments["id"].rsplit(":", 1)[-1], arguments.get("args")
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments or {}, ensure_ascii=False, separators=(",", ":"))
+    return Call(_text_of(part.get("id")), name, arguments)
+
+
+def _placeholder(kind: str, part: Mapping[str, Any]) -> str:
+    keys = ("fileName", "filename", "name", "title", "path")
+    name = next((_text_of(part[key]) for key in keys if part.get(key)), "")
+    name = re.split(r"[\\/]", name)[-1] or _text_of(part.get("mimeType") or part.get("media_type"))
+    name = re.sub(r"[\[\]\s]+", " ", name).strip()[:80]
+    return f"[{kind}: {name}]" if name else f"[{kind}]"

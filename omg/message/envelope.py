@@ -1,0 +1,164 @@
+"""
+What is put around words, and how it comes off again.
+
+- `wrap/strip`   the sentinel around what OMG injects, so that memory never observes itself
+- `unwrapped`    a person's text without the gateway's stamps, context blocks and notes
+- `from_gateway` a prompt that the gateway wrote in a person's place
+- `legible`      a text as a file can hold it
+
+Text in, text out; what a message or a turn is, turn.py knows. Its one rule: of words that merely mention a
+marker, nothing is lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+# The tag carries a checksum of what it encloses, so that only what we wrapped is stripped: a page, a user or
+# a note that contains the tag loses not a word. Blank space does not count: gateways trim and re-wrap it.
+OPEN = re.compile(r'<omg-memory v="([0-9a-f]{8})">\n?')
+
+CLOSE = "</omg-memory>"
+
+TAG = re.compile(r"<(\\*)(/?omg-memory)", re.IGNORECASE)
+
+
+def wrap_memory(text: str) -> str:
+    """*text* between sentinels, a line each. Sentinels within it are escaped: `<omg…` becomes `<\\omg…`."""
+    inner = TAG.sub(r"<\\\1\2", text)
+    return f'<omg-memory v="{_checksum(inner)}">\n{inner}\n{CLOSE}\n'
+
+
+def strip_memory(text: str) -> str:
+    """*text* without what `wrap` made, wherever it stands, and without the one newline behind each."""
+    if "<omg-memory" not in text:
+        return text
+    kept, at = [], 0
+    for m in OPEN.finditer(text):
+        end = text.find(CLOSE, m.end())
+        if m.start() >= at and end >= 0 and _checksum(text[m.end() : end]) == m[1]:
+            kept.append(text[at : m.start()])
+            at = end + len(CLOSE)
+            at += text.startswith("\n", at)
+    return "".join(kept) + text[at:]
+
+
+def _checksum(text: str) -> str:
+    return hashlib.blake2b("".join(text.split()).encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+
+
+# The gateway's wrappers, as a running one was seen to write them.
+CTX = "⟦openclaw:ctx⟧"
+
+BLOCKS = re.DOTALL | re.MULTILINE
+
+BEGUN = re.compile(r"^[ \t]*<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>[ \t]*$", BLOCKS)
+
+ENDED_BLOCK = re.compile(r"^[ \t]*<<<END_OPENCLAW_INTERNAL_CONTEXT>>>[ \t]*(?:\n|\Z)", BLOCKS)
+
+LONE = re.compile(r"^[ \t]*<<<(?:BEGIN|END)_OPENCLAW_INTERNAL_CONTEXT>>>[ \t]*(?:\n|\Z)", BLOCKS)
+
+# "Conversation info: ⟦openclaw:ctx⟧", and the JSON block or the paragraph under it
+JSON_BEGUN = re.compile(rf"^[^\n]+ {CTX}[ \t]*\n[ \t]*```json\n", BLOCKS)
+
+JSON_ENDED = re.compile(r"^[ \t]*```[ \t]*(?:\n+|\Z)", BLOCKS)
+
+CONTEXT = re.compile(rf"^[^\n]+ {CTX}[ \t]*\n(?:[^\n]*\S[^\n]*(?:\n|\Z))*+\n*", BLOCKS)
+
+REST = re.compile(rf"^[ \t]*Context: {CTX}[ \t]*$.*\Z", BLOCKS)
+
+ACTIVE_BEGUN = re.compile(r"^[ \t]*Context:[ \t]*\n[ \t]*<active_memory_plugin>", BLOCKS)
+
+ACTIVE_ENDED = re.compile(r"</active_memory_plugin>[ \t]*\n*")
+
+STAMP = re.compile(r"\A\s*\[[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d[^\]\n]*\] ?")
+
+HISTORY_BLOCK = re.compile(
+    r"\A\[(?:Chat messages since your last reply|Recent chat messages) - for context\].*?"
+    r"\[Current message - respond to this\][ \t]*\n?",
+    re.DOTALL,
+)
+
+GATEWAY_NOTE = re.compile(
+    r"^[ \t]*(?:\[message_id: [^\]\n]*\]|Delivery: [^\n]*`message` tool[^\n]*"
+    r"|\[?Runtime: agent=[^\n]* \| [^\n]*)[ \t]*(?:\n|\Z)",
+    re.MULTILINE,
+)
+
+
+def without(text: str, begun: re.Pattern[str], ended: re.Pattern[str]) -> str:
+    """
+    *text* without what stands from each *begun* to the first *ended* behind it; one that never ends stays.
+
+    In one expression a text full of beginnings would be read to its end for each of them.
+    """
+    kept, at = [], 0
+    while (start := begun.search(text, at)) and (end := ended.search(text, start.end())):
+        kept.append(text[at : start.start()])
+        at = end.end()
+    return "".join(kept) + text[at:]
+
+
+def without_internal(text: str) -> str:
+    if "_OPENCLAW_INTERNAL_CONTEXT>>>" not in text:
+        return text
+    return LONE.sub("", without(text, BEGUN, ENDED_BLOCK))
+
+
+def without_envelope(text: str) -> str:
+    """A person's *text* without what the gateway put around it."""
+    text = STAMP.sub("", without_internal(text))
+    if CTX in text or "<active_memory" in text:
+        text = REST.sub("", without(text, ACTIVE_BEGUN, ACTIVE_ENDED))
+        text = CONTEXT.sub("", without(text, JSON_BEGUN, JSON_ENDED))
+        text = STAMP.sub("", text.lstrip("\n"))
+    return GATEWAY_NOTE.sub("", HISTORY_BLOCK.sub("", text))
+
+
+# Prompts of the gateway's own, for transcripts that do not mark them as such.
+PROMPT = re.compile(
+    r"\[OpenClaw (?:heartbeat poll|exec completion|cron wake|session event)\]|\[cron:[^\]\n]+\]"
+    r"|\[Inter-session message\]|\[Subagent (?:Context|Task)\]|Pre-compaction memory flush\."
+    r"|A new session was started via /(?:new|reset)\b|Read HEARTBEAT\.md\b|Follow the heartbeat monitor\b"
+    r"|Continue the OpenClaw runtime event\."
+)
+
+
+def is_from_gateway(text: str) -> bool:
+    """Was this prompt written by the gateway, in a person's place?"""
+    return bool(PROMPT.match(STAMP.sub("", text).lstrip()))
+
+
+THOUGHT = re.compile(r"\A\s*<(think(?:ing)?|thought)\b[^<>]*>.*?</\1\s*>\s*", re.DOTALL | re.IGNORECASE)
+
+SILENT = re.compile(
+    r'\W*(?:(?:NO_REPLY|HEARTBEAT_OK)\W*)+|\{\s*"action"\s*:\s*"NO_REPLY"\s*\}', re.IGNORECASE
+)
+
+
+def spoken_answer(text: str) -> str:
+    """What an agent's *text* said to a person: "" where it is a silent token; no leading <think> block."""
+    text = THOUGHT.sub("", without_internal(text))
+    return "" if SILENT.fullmatch(text.strip()) else text
+
+
+UNREADABLE_CHARS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]|\r")
+
+DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.-]+)*;base64,[A-Za-z0-9+/=]{64,}")
+
+
+def legible_text(text: str) -> str:
+    """*text* with LF, without control characters and lone surrogates, data URLs by their type alone."""
+    if UNREADABLE_CHARS.search(text):
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\r\n", "\n")
+        text = UNREADABLE_CHARS.sub(lambda m: "\n" if m[0] == "\r" else "", text)
+    return DATA_URL.sub(r"[data: \1]", text) if ";base64," in text else text
+
+
+def cut_middle(text: str, chars: int) -> str:
+    """*text*, or four fifths of *chars* from its head and a fifth from its end, and a note between them."""
+    if len(text) <= chars:
+        return text
+    tail = chars // 5  # what failed is said at the end
+    return f"{text[: chars - tail]}\n[… {len(text) - chars:,} characters cut]\n{text[-tail:]}"

@@ -1,0 +1,82 @@
+"""
+What was said between two ends of the agent, cleaned.
+
+- `read_drop` a spool file (of hooks/index.js or importer.py) → a Turn: the one place that parses drops
+- `clean`     the gateway's entries → Messages: no injection, no wrappers, no turns of its own, no secrets
+- `pieces`    safe cuts: a tool call stays with its result; `halves` where a piece was too much
+- `to_json/from_json` for a pending turn, `message_to_json/message_from_json` for a line of the archive
+
+No I/O and no opinion about what is worth remembering. Its one rule: a secret is out of a text before anything
+else is made of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..tokens import count_tokens
+
+Role = Literal["user", "assistant", "tool"]
+
+FRAME_TOKENS = 4  # role and separators, for each message
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    id: str
+    name: str
+    arguments: str  # JSON, cut
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    id: str  # the gateway's entry id; else its idempotency key; else `key`
+    role: Role
+    text: str
+    timestamp: int  # ms UTC
+    sender: str = ""
+    sender_id: str = ""
+    owner: bool | None = None
+    calls: tuple[Call, ...] = ()
+    call_id: str = ""  # role "tool": which call it answers
+    tool: str = ""
+    redacted: int = 0  # secrets taken out
+    idempotency: str = ""
+
+    @property
+    def key(self) -> str:
+        """Equal for one message that reaches us under two ids, by a hook's event and by the transcript."""
+        calls = "".join(call.id for call in self.calls) + self.call_id
+        what = self.idempotency or f"{self.timestamp}\0{self.text}\0{calls}"
+        return hashlib.blake2b(f"{self.role}\0{what}".encode("utf-8", "replace"), digest_size=12).hexdigest()
+
+    @property
+    def tokens(self) -> int:
+        calls = sum(count_tokens(call.name + call.arguments) for call in self.calls)
+        return FRAME_TOKENS + count_tokens(self.text) + calls
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    session: str  # the sessionKey
+    session_id: str
+    agent: str
+    reason: str
+    channel: str
+    sender: str
+    workspace: str
+    messages: tuple[Message, ...] = field(default=())
+
+    @property
+    def owned(self) -> bool | None:
+        """Whether all that people say in it is said to be the owner's; None where no person speaks."""
+        heard = [m.owner is True for m in self.messages if m.role == "user"]
+        return all(heard) if heard else None
+
+    @property
+    def shared(self) -> bool:
+        """Whether somebody who is not known to be the owner is named in it."""
+        heard = [m for m in self.messages if m.role == "user"]
+        return any(m.owner is False or (m.owner is None and m.sender_id) for m in heard)

@@ -1,0 +1,171 @@
+"""
+One markdown file, as a value.
+
+    parse    text → Node      lenient: whatever a person's editor left behind
+    render   Node → text      strict: parse(render(n)) == n, and what we rendered is reproduced byte for byte
+    amend    text → text      changes a few keys of a file that a person touched; all other bytes stay
+
+Not here: YAML (properties.py); where a file lies, and whether it may be written (vault.py). One rule:
+nothing a person wrote is lost on the way; what we cannot read is kept in `extra`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..dates.days import LAST_MS
+from .markdown import bare_target
+
+TYPES = ("identity", "preference", "project", "decision", "fact", "episode")  # what is remembered
+
+GENERATED = ("index", "now", "moc", "reflection", "log")  # what we make of it
+
+PRIORITIES = ("high", "medium", "low")
+
+STATUSES = ("active", "superseded", "dormant")
+
+LOOPS = ("open", "done")
+
+SCOPES = ("dm", "group", "global")
+
+ORIGINS = ("user", "assistant", "tool", "human")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A message that a node was made from; the archive has it. *timestamp* is ms since the epoch."""
+
+    session: str
+    id: str
+    timestamp: int
+    kind: str = "message"
+
+
+SOURCE = ("sessionKey", "kind", "id", "timestamp")
+
+
+# --- reading values: each reader raises ValueError for what it cannot make sense of
+
+
+def text_value(value: Any) -> str:
+    """A single value as text; YAML makes numbers of ids and tags that look like them."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    raise ValueError(value)
+
+
+def text_line(value: Any) -> str:
+    text = text_value(value)
+    return " ".join(text.split()) if "\n" in text or not text.strip() else text
+
+
+def one_of_values(*names: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        name = text_value(value).strip().lower()
+        if name not in names:
+            raise ValueError(value)
+        return name
+
+    return read
+
+
+def flag_value(value: Any) -> bool:
+    return one_of_values("true", "yes", "on", "false", "no", "off")(value) in ("true", "yes", "on")
+
+
+def day_value(value: Any) -> dt.date:
+    """A date, with or without a time behind it (Obsidian has properties of both kinds)."""
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)(?:[T ].*)?", text_value(value).strip())
+    if not found:
+        raise ValueError(value)
+    return dt.date.fromisoformat(found[1])
+
+
+def days_value(value: Any) -> str:
+    ends = [day_value(part) for part in text_value(value).split("..")]
+    if len(ends) > 2 or ends != sorted(ends):
+        raise ValueError(value)
+    return "..".join(end.isoformat() for end in ends)
+
+
+def count_value(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(value)
+    return value
+
+
+def leaf_values(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        for item in value:
+            yield from leaf_values(item)
+    elif value is not None:  # Obsidian leaves an empty item behind while one types
+        yield value
+
+
+def many_values(value: Any) -> tuple[str, ...]:
+    items = value if isinstance(value, list) else [value]
+    return tuple(text_value(item) for item in items if item is not None)
+
+
+def link_value(value: Any) -> str:
+    (target,) = link_values(value)
+    return target
+
+
+def link_values(value: Any) -> tuple[str, ...]:
+    """Targets, whatever the nesting: without quotes, YAML takes `[[x]]` for a list in a list."""
+    return tuple(bare_target(text_value(item)) for item in leaf_values(value))
+
+
+def applies_to(value: Any) -> tuple[str | None, str | None]:
+    if not isinstance(value, dict) or value.keys() - {"sessionScope", "identityKey"}:
+        raise ValueError(value)
+    scope, identity = value.get("sessionScope"), value.get("identityKey")
+    return (
+        None if scope is None else one_of_values(*SCOPES)(scope),
+        None if identity is None else text_value(identity) or None,
+    )
+
+
+def source_values(value: Any) -> tuple[Source, ...]:
+    return tuple(source_value(item) for item in leaf_values(value))
+
+
+def source_value(value: Any) -> Source:
+    """Keys of others would be lost with the value, so their presence leaves all of it to `extra`."""
+    if not isinstance(value, dict) or value.keys() - set(SOURCE) or set(SOURCE) - value.keys() - {"kind"}:
+        raise ValueError(value)
+    kind, at = text_value(value.get("kind", "message")), count_value(value["timestamp"])
+    if at >= LAST_MS:
+        raise ValueError(value)
+    return Source(text_value(value["sessionKey"]), text_value(value["id"]), at, kind)
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "id": text_value,
+    "description": text_line,
+    "type": one_of_values(*TYPES, *GENERATED, "note"),
+    "priority": one_of_values(*PRIORITIES),
+    "status": one_of_values(*STATUSES),
+    "pinned": flag_value,
+    "loop": one_of_values(*LOOPS),
+    "created": day_value,
+    "updated": day_value,
+    "event": days_value,
+    "appliesTo": applies_to,
+    "origin": one_of_values(*ORIGINS),
+    "generation": count_value,
+    "reflected_in": link_values,
+    "sources": source_values,
+    "supersedes": link_values,
+    "superseded_by": link_value,
+    "links": link_values,
+    "tags": many_values,
+    "aliases": many_values,
+}

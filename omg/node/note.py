@@ -1,0 +1,172 @@
+"""
+One markdown file, as a value.
+
+    parse    text → Node      lenient: whatever a person's editor left behind
+    render   Node → text      strict: parse(render(n)) == n, and what we rendered is reproduced byte for byte
+    amend    text → text      changes a few keys of a file that a person touched; all other bytes stay
+
+Not here: YAML (properties.py); where a file lies, and whether it may be written (vault.py). One rule:
+nothing a person wrote is lost on the way; what we cannot read is kept in `extra`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import BadNode
+from .fields import READERS, SOURCE, TYPES, Source
+from .markdown import H1, brackets, first_text_line, link_targets, slugify, with_history_line, without_code
+from .properties import load_properties, property_entry, split_head, with_properties, with_unix_ends
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """
+    A file of the vault. Link-valued fields hold the bare target: "mocs/moc-preferences".
+
+    `extra` holds a person's own properties, and values of known keys that we cannot read.
+    """
+
+    path: str  # below the vault root, without ".md"; not in the frontmatter
+    id: str  # the stable handle, "omg/preference/answer-style"; the path where the file has none
+    description: str  # one line
+    type: str  # one of TYPES or GENERATED; "note" is a person's file without one
+    priority: str = "medium"
+    status: str = "active"
+    pinned: bool = False
+    loop: str | None = None
+    created: dt.date | None = None
+    updated: dt.date | None = None
+    event: str | None = None  # "2026-03-05" or "2026-03-05..2026-03-08"
+    scope: str | None = None  # appliesTo.sessionScope
+    identity: str | None = None  # appliesTo.identityKey
+    origin: str | None = None
+    generation: int = 0
+    reflected_in: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    supersedes: tuple[str, ...] = ()
+    superseded_by: str | None = None
+    links: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    body: str = ""
+    extra: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def wikilinks(self) -> tuple[str, ...]:
+        return link_targets(self.body)
+
+    @property
+    def title(self) -> str:
+        """The first `# heading` of the body, else the alias that the file is named after, else its name made readable."""
+        if "# " in self.body and (found := H1.search(without_code(self.body))):
+            return found[1]
+        name = self.path.rpartition("/")[2]
+        if re.match(r"\d{4}-", name):  # 2026-W08, 2026-03-05
+            return name
+        spelled = next((alias for alias in self.aliases if name in (alias, slugify(alias))), "")
+        words = spelled or re.sub(r"[-_]+", " ", name).strip() or name
+        return spelled or words[0].upper() + words[1:]
+
+
+def parse_node(text: str, path: str) -> Node:
+    """
+    Read the text of the file at *path*.
+
+    Raises BadNode for a head that does not end, is not YAML, or is not made of `key: value` lines.
+    Everything else is read somehow: a note needs no head, and a value that makes no sense goes to `extra`.
+    """
+    try:
+        span, start = split_head(text)
+        meta = load_properties(text[span])
+    except BadNode as e:
+        raise BadNode(f"{path}.md: {e}") from e
+    # One blank line below the head and one line end at the end are the file's; the rest is the body's.
+    body = with_unix_ends(text[start:]).removesuffix("\n")
+    body = body.removeprefix("\n") if start > span.stop else body
+    known: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    for key, value in meta.items():
+        if (read := READERS.get(key)) is None:
+            extra[key] = value
+        elif value is not None:
+            try:
+                known[key] = read(value)
+            except ValueError:
+                extra[key] = value
+    known["scope"], known["identity"] = known.pop("appliesTo", (None, None))
+    known["id"] = known.get("id") or path
+    known["description"] = known.get("description") or first_text_line(body)
+    known.setdefault("type", "note")
+    return Node(path=path, body=body, extra=extra, **known)
+
+
+def render_node(node: Node) -> str:
+    """The text of the file: head, blank line, body; LF."""
+    lines = "".join(property_entry(key, value) for key, value in head_of(node).items())
+    return f"---\n{lines}---\n" + (f"\n{with_unix_ends(node.body)}\n" if node.body else "")
+
+
+def head_of(node: Node) -> dict[str, Any]:
+    """
+    The frontmatter as `render` writes it, in its order: only what JSON can hold, and what `amend` takes.
+
+    What has its default is left out; of a memory, priority, status and generation are always shown.
+    """
+    applies = {"sessionScope": node.scope, "identityKey": node.identity}
+    values: dict[str, Any] = {
+        "id": node.id,
+        "description": node.description,
+        "type": node.type,
+        "priority": node.priority,
+        "status": node.status,
+        "pinned": node.pinned,
+        "loop": node.loop,
+        "created": node.created and node.created.isoformat(),
+        "updated": node.updated and node.updated.isoformat(),
+        "event": node.event,
+        "appliesTo": {key: value for key, value in applies.items() if value},
+        "origin": node.origin,
+        "generation": node.generation,
+        "reflected_in": [brackets(target) for target in node.reflected_in],
+        "sources": [
+            dict(zip(SOURCE, (s.session, s.kind, s.id, s.timestamp), strict=True)) for s in node.sources
+        ],
+        "supersedes": [brackets(target) for target in node.supersedes],
+        "superseded_by": node.superseded_by and brackets(node.superseded_by),
+        "links": [brackets(target) for target in node.links],
+        "tags": list(node.tags),
+        "aliases": list(node.aliases),
+    }
+    defaults = {"id": node.path, "description": first_text_line(node.body)} | DEFAULTS
+    shown = ("id", "description", *(("priority", "status", "generation") if node.type in TYPES else ()))
+    found = {}
+    for key, value in values.items():
+        default = value == defaults[key] if key in defaults else not value
+        if default and key in node.extra:
+            found[key] = node.extra[key]  # what stands there is not one of ours, but it is somebody's
+        elif not default or key in shown:
+            found[key] = value
+    return found | {key: value for key, value in node.extra.items() if key not in values}
+
+
+DEFAULTS = {"type": "note", "priority": "medium", "status": "active"}
+
+
+def amend_text(text: str, *, set: Mapping[str, Any] = {}, history: str | None = None) -> str:
+    """
+    Change top-level keys of the head to the values in *set*, and add a line to `## History`.
+
+    Values are as in `head`; None takes a key out. A head is made where there is none. A key that has its
+    value keeps its bytes, so that doing it twice is doing it once, but for *history*, which is added again.
+    Raises BadNode as `parse` does, and where a key cannot be changed without touching another (YAML aliases).
+    """
+    if set:
+        text = with_properties(text, set)
+    if history is not None:
+        text = with_history_line(text, " ".join(history.splitlines()))
+    return text

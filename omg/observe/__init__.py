@@ -1,0 +1,1 @@
+"""The Observer: from a batch of turns to notes."""

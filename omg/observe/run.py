@@ -1,0 +1,268 @@
+"""
+The Observer: turns that are pending become notes.
+
+    batch of turns → what is known of it (index) → one question → observe/reply.py → plan/drafts.py → a receipt → the vault
+
+With a model the question is one call for a piece of a conversation, or one small call for each message
+where the model is small (`turnwise`); without one the rules of offline.py answer in the same form.
+Nothing is marked observed unless an answer could be understood, and a lock is held only once there is one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ..config.sections import Config
+from ..dates.days import day_of_ms
+from ..errors import BadNode, NotFound, Stale
+from ..graph.graph import Graph
+from ..graph.pending import Pending
+from ..graph.state import SessionState, copied_state
+from ..inbox.notes import INBOX_SESSION, inbox_path
+from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, replay_open
+from ..llm.asker import reply_to_failure
+from ..llm.question import ModelQuestion
+from ..message.pieces import split_halves, split_messages
+from ..message.turn import Message
+from ..node.maptable import OPEN_LOOPS
+from ..node.markdown import wikilink
+from ..offline.observer import observe_offline
+from ..plan.drafts import Plan
+from ..plan.pages import new_page, now_block
+from .question import WINDOW_SHARE, Observer, observer_prompt, render_question, shown_notes
+from .reply import HINTS, OBSERVER_SCHEMA, ParsedReply, parse_value
+from .smallmodel import agents_own_notes, is_small_model, message_by_message, parsed_answer
+
+log = logging.getLogger(__name__)
+
+TellObservation = Callable[..., None]  # (event, **fields): to events.jsonl
+
+
+@dataclass(slots=True)
+class Observed:
+    """What one batch came to."""
+
+    receipt: Receipt
+    outcome: Outcome
+    messages: int = 0
+    tokens_in: int = 0  # of the turns
+    tokens_out: int = 0  # of the notes written
+    dropped: list[str] = field(default_factory=list)
+
+
+def pending_batches(pending: Sequence[Pending], limit: int) -> Iterator[list[Pending]]:
+    """
+    Pending files in the order they were said, one conversation after the other, each batch of at most *limit*
+    tokens unless a single file is larger, or begins with the results of the calls that the one before it ends with.
+    """
+    by_session: dict[str, list[Pending]] = {}
+    for p in pending:
+        by_session.setdefault(p.session, []).append(p)
+    batch: list[Pending] = []
+    for files in by_session.values():
+        for p in files:
+            if batch and sum(b.tokens for b in batch) + p.tokens > limit and not answers_call(batch, p):
+                yield batch
+                batch = []
+            batch.append(p)
+        if batch:
+            yield batch
+            batch = []
+
+
+def answers_call(batch: Sequence[Pending], following: Pending) -> bool:
+    """Whether *following* holds the result of a call made in *batch*: a compaction can come between the two."""
+    made = {call.id for p in batch for m in p.turn().messages for call in m.calls}
+    return any(m.call_id in made for m in following.turn().messages if m.call_id)
+
+
+def observe_batch(
+    graph: Graph,
+    batch: Sequence[Pending],
+    observer: Observer,
+    config: Config,
+    tell: TellObservation = lambda *a, **k: None,
+) -> Observed:
+    """
+    Observe *batch* (of one session) and write what it says. Raises ModelError, and leaves all as it was,
+    if no answer could be had; Stale if one of its turns was forgotten while the model was asked.
+    """
+    turns = [p.turn() for p in batch]
+    session = turns[-1].session
+    messages = [m for t in turns for m in t.messages]
+    tokens_in = sum(p.tokens for p in batch)
+    started = time.monotonic()
+    tell("observation_start", session=session, tokens=tokens_in, messages=len(messages), model=observer.model)
+    plan = Plan(
+        graph, day_of_ms(messages[-1].timestamp, graph.zone) if messages else datetime.now(UTC).date()
+    )
+    own = graph.state().sessions.get(session) or SessionState()
+    stood = {key: getattr(own, key) for key in HINTS}
+    hints: dict[str, str] = {}
+    dropped: list[str] = []
+    cut = 0
+    for understood in replies_to(graph, plan, session, stood, messages, observer, config, turns[-1].agent):
+        plan.apply_all(understood.edits)
+        hints |= understood.hints
+        stood |= understood.hints
+        dropped += understood.dropped
+        cut += understood.cut
+    file_loose_notes(plan, messages, graph)
+    observed = write_batch(graph, plan, batch, session, messages, hints)
+    observed.tokens_in, observed.dropped = tokens_in, dropped + plan.dropped
+    tell(
+        "observation_end",
+        session=session,
+        model=observer.model,
+        cycle=observed.receipt.id,
+        tokens=tokens_in,
+        messages=len(messages),
+        notes=sum(c.path.startswith("nodes/") for c in observed.receipt.changes),
+        files=len(observed.outcome.written),
+        note_tokens=observed.tokens_out,
+        compression=round(tokens_in / observed.tokens_out, 1) if observed.tokens_out else None,
+        dropped=len(observed.dropped),
+        cut=cut,
+        duration_ms=round((time.monotonic() - started) * 1000),
+    )
+    return observed
+
+
+def replies_to(
+    graph: Graph,
+    plan: Plan,
+    session: str,
+    stood: Mapping[str, str],
+    messages: Sequence[Message],
+    observer: Observer,
+    config: Config,
+    agent: str,
+) -> Iterator[ParsedReply]:
+    """
+    One understood reply for each piece of *messages* that fits the model's window. Edits are applied in between.
+
+    *stood*: how the conversation did, brought up to date by the caller after each reply. A piece about which a reply was cut short is asked about again, in halves, down to a single message.
+    """
+    room = int(min(config.observation.max_tokens_per_batch, observer.window * WINDOW_SHARE))
+    waiting = split_messages(messages, room)
+    while waiting:
+        piece = waiting.pop(0)
+        shown = shown_notes(graph, plan, session, stood, piece, config)
+        if observer.ask is None:
+            entries = list(shown.notes.values())
+            yield parse_value(observe_offline(piece, entries, graph.zone), shown)
+            yield parse_value({"edits": agents_own_notes(shown)}, shown)
+        elif is_small_model(config, observer):
+            yield from message_by_message(shown, observer.ask, config, agent)
+        else:
+            question = ModelQuestion(
+                observer_prompt("observe", config, agent),
+                render_question(shown),
+                OBSERVER_SCHEMA,
+                "observe",
+                agent,
+            )
+            reply = reply_to_failure(observer.ask, question)
+            if reply.cut and len(parts := split_halves(piece)) > 1:
+                log.info("%s: a reply about %d messages was cut short", observer.model, len(piece))
+                waiting[:0] = parts
+                continue
+            yield parsed_answer(reply, observer, shown)
+
+
+# --- what is written
+
+
+def file_loose_notes(plan: Plan, messages: Sequence[Message], graph: Graph) -> None:
+    """Each loose note that these messages were gets a line that says where it went; the words above it stay."""
+    ids: dict[str, set[str]] = {}
+    for m in messages:
+        if path := inbox_path(m.id):
+            ids.setdefault(path, set()).add(m.id)
+    for path, own in ids.items():
+        written = [d.node for d in plan.drafts.values() if d.text != d.before]
+        links = [wikilink(n.path, n.title) for n in written if any(s.id in own for s in n.sources)]
+        kept = own & {s.id for n in written for s in n.sources}
+        day = day_of_ms(messages[-1].timestamp, graph.zone)
+        line = f"- {day}: " + (f"filed as {', '.join(links)}" if links else "read; nothing of it was new")
+        if links and kept != own:  # these words are in no other note
+            line += f"; {len(own - kept)} of {len(own)} paragraphs only stay here"
+        try:
+            draft = plan.draft(path)
+        except (NotFound, BadNode):
+            continue  # renamed, removed or broken meanwhile: it is its owner's
+        if not draft.ours:
+            plan.rewrite(draft, draft.node, Rebase(history=line))
+
+
+def write_batch(
+    graph: Graph,
+    plan: Plan,
+    batch: Sequence[Pending],
+    session: str,
+    messages: Sequence[Message],
+    hints: Mapping[str, str],
+) -> Observed:
+    """Under the vault's lock: the receipt, the files, the archive, the index."""
+    with graph.lock():
+        replay_open(graph)
+        there = {m.id for p in batch if p.file.exists() for m in p.turn().messages}
+        if there != {m.id for m in messages}:
+            raise Stale("what was observed has been forgotten meanwhile; nothing of it was written")
+        said = max((m.timestamp for m in messages), default=0)
+        hints = {} if session == INBOX_SESSION else hints  # nobody talks there
+        if graph.tombstones.messages(m.id for m in messages):  # forgotten while the model was thinking
+            hints = {}
+        live = {
+            **hints,
+            "last_ms": said,
+        }
+        if hints:
+            live["at_ms"] = said
+        changes = plan.changes()
+        now = None if session == INBOX_SESSION else now_change(graph, plan, session, live)
+        summary = tuple(
+            f"{'wrote' if c.before is None else 'changed'} {c.path}"
+            for c in changes
+            if c.path.startswith("nodes/")
+        )
+        receipt = Receipt(
+            id=cycle_id(said, [p.name for p in batch]),
+            kind="observation",
+            at=datetime.fromtimestamp(said / 1000, UTC).isoformat(timespec="seconds"),
+            changes=(*changes, *([now] if now else [])),
+            pending=tuple(p.name for p in batch),
+            hints={} if session == INBOX_SESSION else {session: live},
+            summary=summary,
+            tokens=plan.written_tokens(),
+        )
+        outcome = commit_receipt(graph, receipt)
+    return Observed(receipt, outcome, len(messages), tokens_out=receipt.tokens)
+
+
+def now_change(graph: Graph, plan: Plan, session: str, live: Mapping[str, Any]) -> Change | None:
+    """The Now node as it will be with this session's hints and the drafted loops."""
+    sessions = copied_state(
+        graph.state()
+    ).sessions  # what is served meanwhile is not to show what is not written yet
+    own = sessions.setdefault(session, SessionState())
+    if live.get("at_ms", 0) >= own.at_ms:
+        for key, value in live.items():
+            setattr(own, key, value)
+    inner = now_block(sessions, plan.listed(OPEN_LOOPS), plan.day, graph.zone)
+    return plan.page("now", inner, new_page("now", inner))
+
+
+def cycle_id(said_ms: int, names: Sequence[str]) -> str:
+    """Sorts by time, and is the same for the same batch: what a crash repeats is recognised."""
+    stamp = re.sub(r"[-:]", "", datetime.fromtimestamp(said_ms / 1000, UTC).isoformat(timespec="seconds"))[
+        :15
+    ]
+    return f"{stamp}-{hashlib.sha256('|'.join(names).encode()).hexdigest()[:8]}"

@@ -1,0 +1,113 @@
+"""
+The Observer: turns that are pending become notes.
+
+    batch of turns → what is known of it (index) → one question → observe/reply.py → plan/drafts.py → a receipt → the vault
+
+With a model the question is one call for a piece of a conversation, or one small call for each message
+where the model is small (`turnwise`); without one the rules of offline.py answer in the same form.
+Nothing is marked observed unless an answer could be understood, and a lock is held only once there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..config.sections import Config
+from ..errors import BadReply
+from ..inbox.notes import PREFIX
+from ..llm.jsontext import cut_out
+from ..llm.ledger import ModelReply
+from ..llm.question import Ask, ModelQuestion
+from ..offline.conversation import speaker
+from ..offline.observer import derive_edit
+from .question import Observer, observer_prompt
+from .reply import OBSERVER_SCHEMA, ParsedReply, ShownToObserver, parse_reply, parse_value
+
+FACTS, FACT_CHARS = (
+    6,
+    240,
+)  # of a reply about one message: without an end in the grammar small models find none
+
+SMALL_WINDOW = 16_000  # tokens; below it `style = "auto"` asks message by message
+
+
+def agents_own_notes(shown: ShownToObserver) -> list[Any]:
+    """Offline: the agent's own notes, which are statements already and nobody's talk, each as a fact."""
+    return [
+        edit
+        for handle, (_, m) in shown.messages.items()
+        if m.role == "assistant" and m.id.startswith(PREFIX)
+        if (edit := derive_edit({"type": "fact", "text": m.text}, handle, m, shown.notes, shown.zone))
+    ]
+
+
+def parsed_answer(reply: ModelReply, observer: Observer, shown: ShownToObserver) -> ParsedReply:
+    """What *reply* says, its failure told with the model's name; of one that was cut, what is whole."""
+    try:
+        understood = parse_reply(reply.text, shown)
+    except BadReply as e:
+        why = "ended before its first note was whole; raise [llm] max_output_tokens" if reply.cut else e
+        raise BadReply(f"{observer.model}: {why}") from e
+    if reply.cut:
+        understood.cut, understood.hints = 1, {}  # how the conversation stands, it would have said at its end
+        understood.dropped.append(
+            "the end of a reply that was cut short; [llm] max_output_tokens allows more"
+        )
+    return understood
+
+
+def is_small_model(config: Config, observer: Observer) -> bool:
+    style = config.observation.style
+    return style == "turnwise" or (style == "auto" and observer.window < SMALL_WINDOW)
+
+
+def message_by_message(shown: ShownToObserver, ask: Ask, config: Config, agent: str) -> Iterator[ParsedReply]:
+    """
+    The small-model form: one message a call, only `type` and `text` asked for; all else is derived here.
+
+    A message whose reply cannot be read is skipped; if none could be, BadReply is raised.
+    """
+    schema = {
+        "type": "object",
+        "properties": {
+            "facts": {
+                "type": "array",
+                "maxItems": FACTS,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "type": OBSERVER_SCHEMA["properties"]["edits"]["items"]["properties"]["type"],
+                        "text": {"type": "string", "maxLength": FACT_CHARS},
+                    },
+                    "required": ["type", "text"],
+                },
+            }
+        },
+        "required": ["facts"],
+    }
+    read, failed = 0, None
+    for handle, (_, message) in shown.messages.items():
+        heard = message.role == "user" or message.id.startswith(PREFIX)
+        if not heard or not message.text.strip():
+            continue
+        line = f"{speaker(message)}: {message.text}"
+        reply = ask(
+            ModelQuestion(observer_prompt("observe-turnwise", config, agent), line, schema, "observe", agent)
+        )
+        try:
+            facts = cut_out(reply.text, "facts", "text")["facts"]
+        except BadReply as e:
+            failed = e
+            continue
+        read += 1
+        edits = [
+            edit
+            for f in (facts if isinstance(facts, list) else ())
+            if isinstance(f, dict) and (edit := derive_edit(f, handle, message, shown.notes, shown.zone))
+        ]
+        understood = parse_value({"edits": edits}, shown)
+        understood.cut = int(reply.cut)
+        yield understood
+    if failed and not read:
+        raise BadReply("the model's replies hold no `facts`; nothing was marked observed") from failed

@@ -1,0 +1,394 @@
+"""
+The Observer without a model: rules that keep, near-verbatim, what people assert, decide, prefer and plan.
+
+It answers in the form a model does (prompts/observe.md), so that its reply takes the same way: parsed, gated,
+written. Handles are those of the prompt: `m1` is the first of the messages, `n1` the first of the known notes.
+It reads neither clock nor file, and what it cannot word well it leaves out.
+
+    observe   messages and known notes → a whole reply
+    derive    one fact that a small model found → an edit
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, tzinfo
+from typing import TYPE_CHECKING, Any
+
+from ..dates.days import day_of_ms, event_span
+from ..message.envelope import strip_memory
+from ..message.turn import Message
+from .conversation import now_hints, speaker
+from .cues import base_of, bases, begins, holds, listed, says_enough
+from .drafts import CALLED_OFF, OfflineDraft, OfflineDrafts
+from .kinds import IT_OR_THEM, is_detail, nearest_weekday, priority_of, stands_alone, title_for, type_and_loop
+from .likeness import gist
+from .phrases import Assertion, addressed, read_sentence, without_lead_in
+from .quoted import own_words
+from .sentences import split_sentences
+from .titles import cut_at_clause, title_of_topic
+from .wording import absolute, order, sentence, third
+
+if TYPE_CHECKING:
+    from ..index.entries import Entry
+
+
+OfflineReply = dict[str, Any]
+
+BECAUSE = re.compile(
+    r",?\s{1,9}\b(?:because|so that|due to|given that|in order to)\b\s{1,9}(?P<why>.{1,600})$", re.I
+)
+
+CALLED = re.compile(r"(?i:it's|it is|it'll be|we) (?:called|named|call it) (?P<name>[A-Z\"][\w\" '-]*)")
+
+SHORT = re.compile(
+    r"(?:I|it|we|you|my|no|yes|not|none|that|oh|hm+|well|sure|ok)\b|.*\?$", re.I
+)  # no answer in itself
+
+FIRST_PERSON = re.compile(r"\b(?:I|I'm|I've|[Mm]y|me)\b")
+
+TAKEN_UP = re.compile(
+    r"(?:use|go with|go for|switch|stick|drop|choose|pick|move|call it \w|name it \w|postpone)\b"
+)
+
+VAGUE = re.compile(r"\w+(?:ing|ed|able|ful|ous)|able", re.I)  # no title, where feelings are told
+
+SAYING_SO = frozenset(
+    ("sorry", "mean", "meant", "say", "said", "pm", "am", "clock")
+)  # in a correction, beside the day
+
+GROUNDED = 0.6  # of a small model's words that must stand in the message
+
+
+def observe_offline(messages: Sequence[Message], known: Sequence[Entry], zone: tzinfo) -> OfflineReply:
+    """What a model would reply, shown *messages* and the *known* notes."""
+    hearing = OfflineObserver(messages, {f"n{n}": e for n, e in enumerate(known, 1)}, zone)
+    for n, message in enumerate(messages, 1):
+        hearing.hear(message, f"m{n}")
+    stands = {} if hearing.people else now_hints(messages)  # people among themselves have no task
+    return {"edits": hearing.drafts.edits(), "now": stands}
+
+
+def derive_edit(
+    fact: Mapping[str, Any], handle: str, message: Message, notes: Mapping[str, Entry], zone: tzinfo
+) -> OfflineReply:
+    """
+    The edit for a fact (`type`, `text`) that a small model found in *message*; {} if there is nothing to do:
+    it is known, or the message does not say it.
+    """
+    text, who = " ".join(str(fact.get("text") or "").split()), speaker(message)
+    words = gist(text) - gist(who)
+    heard = own_words(message.text) if message.role == "user" else message.text
+    if not words or len(words & gist(heard)) < GROUNDED * len(words):
+        return {}
+    hearing = OfflineObserver([message], notes, zone)
+    found = read_sentence(first_person(text, who), people=True)
+    kind = str(fact.get("type") or "fact")
+    found = replace(found, type=kind) if found and found.type else Assertion(kind, "stated", text)
+    hearing.note(found, text, hearing.scene(message, handle), told=True)
+    return next(iter(hearing.drafts.edits()), {})
+
+
+def first_person(text: str, who: str) -> str:
+    """ "Maya prefers tea" → "I prefer tea": as the cues know it."""
+    m = re.match(rf"(?:{re.escape(who)}|the user)(?P<own>'s)?\s+(?P<verb>\w+)", text, re.I)
+    if not m:
+        return text
+    if m["own"]:
+        return f"My {m['verb']}{text[m.end() :]}"
+    verb = m["verb"].lower()
+    plain = {"is": "am", "has": "have"}.get(verb) or next(
+        (b for b in (verb[:-1], verb[:-2]) if b in bases()), verb
+    )
+    return f"I {plain}{text[m.end() :]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Around a sentence: who says it to whom, when, and in which message."""
+
+    handle: str
+    who: str
+    whom: str  # "" if that cannot be told
+    day: date
+
+
+class OfflineObserver:
+    """A conversation being heard, message by message, and the drafts it comes to."""
+
+    def __init__(self, messages: Sequence[Message], known: Mapping[str, Entry], zone: tzinfo) -> None:
+        self.zone = zone
+        self.speakers = list(dict.fromkeys(speaker(m) for m in messages if m.sender))
+        self.people = len(self.speakers) > 1 or any(m.sender and m.role == "assistant" for m in messages)
+        self.drafts = OfflineDrafts(known, self.speakers)
+        self.asked = ""  # the question that the message before ended with
+        self.acted = False  # a tool was used since a person spoke
+
+    def scene(self, m: Message, handle: str) -> Scene:
+        who = speaker(m)
+        others = [s for s in self.speakers if s != who]
+        whom = (others[0] if len(others) == 1 else "") if self.people else "the assistant"
+        return Scene(handle, who, whom, day_of_ms(m.timestamp, self.zone))
+
+    def hear(self, m: Message, handle: str) -> None:
+        self.acted = self.acted or m.role == "tool" or bool(m.calls)
+        text = strip_memory(m.text)
+        if m.role == "tool" or not text:
+            return
+        if m.role == "assistant" and not m.sender:
+            if self.acted:
+                self.outcome(text, self.scene(m, handle))
+        else:
+            self.listen(text, self.scene(m, handle))
+            self.acted = False
+        self.asked = text[-400:].rstrip() if text.rstrip().endswith("?") else ""
+
+    # --- what people say
+
+    def listen(self, text: str, scene: Scene) -> None:
+        """The statements of one message become drafts; asides join the one before them."""
+        here: int | None = None  # where the draft is that an aside belongs to
+        thing = ""  # what "it" is
+        loose: list[str] = []
+        names = [s for s in self.speakers if s != scene.who]
+        for n, said in enumerate(split_sentences(text)):
+            said = addressed(said, names)
+            if n == 0:
+                said = self.answer(said) or said
+            if begins("undo", without_lead_in(said)):
+                self.drafts.drop(scene.who)
+                here = None
+                continue
+            if self.corrected(said, scene) or self.went(said, scene) or self.called(here, said, scene):
+                continue
+            said = self.clear(said, thing, scene)
+            found = read_sentence(said, self.people)
+            if found and stands_alone(found, said) and not (here is not None and is_detail(found, said)):
+                where = self.note(found, said, scene)
+                thing = found.slot if found.cue == "own" else thing
+                if where is not None or not self.people:
+                    here = here if where is None else where
+                    continue
+            # no note of its own, but it may help another
+            reason = here is not None and self.drafts.all[here].type == "decision" and BECAUSE.search(said)
+            if here is not None and (found or reason):
+                self.beside(here, said, scene)
+            elif found:
+                loose.append(said)
+        if loose:
+            self.remark(here, loose, scene)
+
+    def beside(self, here: int, said: str, scene: Scene) -> None:
+        self.drafts.aside(here, self.worded(Assertion("", "aside"), said, scene)[0], scene.handle)
+
+    def remark(self, here: int | None, asides: Sequence[str], scene: Scene) -> None:
+        """Asides that found no note before them: they go to one after them; to a plan; or make a small note."""
+        if not self.people:
+            if here is not None:
+                return
+            here = self.drafts.open(scene.who)
+            asides = [a for a in asides if FIRST_PERSON.search(a) and re.search(r"\d", a)]
+        elif here is None:
+            best = max(asides, key=lambda a: (bool(FIRST_PERSON.search(a)), len(gist(a))))
+            if FIRST_PERSON.search(best) and says_enough(" ".join(asides), 6):
+                here = self.note(Assertion("fact", "aside", without_lead_in(best)), best, scene)
+        if here is not None:
+            for aside in asides:
+                self.beside(here, aside, scene)
+
+    def answer(self, said: str) -> str:
+        """The statement that a short answer makes of the question before it; "" if it makes none."""
+        if not self.asked:
+            return ""
+        if begins("agreed", said) and (m := holds("proposed", self.asked)):
+            rest = self.asked[m.end() :].rstrip("? ")
+            named = TAKEN_UP.match(rest) and not re.search(r"\b(?:that|this|it)$", rest)
+            return f"I agreed to {rest}" if named else ""
+        last = re.split(r"(?<=[.!?])\s+", self.asked)[-1]
+        if len(said.split()) > 8 or begins("reaction", said) or begins("undo", said) or SHORT.match(said):
+            return ""
+        if begins("working", last):
+            return f"I'm working on {re.sub('^(?:mostly|mainly|currently|on) ', '', said, flags=re.I)}"
+        if m := re.search(r"(?:what|which|who|when)(?:'s| is) your ((?:\w+ ){0,3}\w+)\?$", last, re.I):
+            return f"My {m[1]} is {said}"
+        if re.search(r"where (?:do you live|are you based)\?$", last, re.I):
+            return f"I live in {re.sub('^in ', '', said, flags=re.I)}"
+        if re.search(r"what should I call you\?$", last, re.I):
+            return f"My name is {said}"
+        return ""
+
+    def clear(self, said: str, thing: str, scene: Scene) -> str:
+        """*said* with "it" or "them" put in words, where a statement before tells what that is."""
+        m = IT_OR_THEM.search(said)
+        if not m:
+            return said
+        verb = base_of(m["verb"])
+        if verb in listed("light"):  # "get it", "make it" say anything
+            return said
+        for _, d in self.drafts.by(scene.who):
+            if d.topic.lower().startswith(f"{verb} "):
+                thing = cut_at_clause(d.topic[len(verb) + 1 :]).rstrip(".!")
+                break
+        known = says_enough(thing, 1) and not re.match(r"(?:about|to|for|with|on|this|that|it)\b", thing)
+        return f"{said[: m.start('it')]}{thing}{said[m.end('it') :]}" if known else said
+
+    def note(self, found: Assertion, said: str, scene: Scene, *, told: bool = False) -> int | None:
+        """Draft what *said* states. Where the draft is; None if it is known, or cannot be worded. *told*: it is already."""
+        if told:
+            description, event = absolute(sentence(said), scene.day, ahead=found.loop == "open")
+        else:
+            description, event = self.worded(found, said, scene)
+        why = BECAUSE.search(description) if found.type == "decision" else None
+        if why:
+            description = sentence(description[: why.start()])
+        kind, loop = type_and_loop(found, event, scene.day, self.people)
+        name = title_for(found, scene.who if self.people else "")
+        if (
+            not name
+            or not says_enough(description, 2)
+            or (self.people and not event and VAGUE.fullmatch(name))
+        ):
+            return None
+        draft = OfflineDraft(
+            kind,
+            name,
+            description,
+            scene.who,
+            scene.day,
+            slot=found.slot,
+            topic=found.topic,
+            cue=found.cue,
+            asides=(sentence(f"Because {why['why']}"),) if why else (),
+            priority=priority_of(kind, found.cue, bool(loop and (event or found.cue == "remind")), said),
+            event=event,
+            loop=loop,
+            sources=(scene.handle,),
+        )
+        return self.drafts.place(draft, said)
+
+    def worded(self, found: Assertion, said: str, scene: Scene) -> tuple[str, str | None]:
+        """*said* as a note says it, and its day."""
+        if found.language != "en":
+            return f"{scene.who[0].upper()}{scene.who[1:]}: “{said.strip()}”", None
+        text, lead = without_lead_in(said), begins("adverbial", without_lead_in(said))
+        if lead and holds("addressed", lead[0]) and not begins("order", text):
+            text = text[lead.end() :]  # "since you're going to write for me: …"
+        text, event = absolute(text, scene.day, ahead=found.loop == "open")
+        text = order(found.cue, text)
+        if found.type in ("decision", "identity") and not self.people:
+            text = re.sub(
+                r"^we\b", "I", text, flags=re.I
+            )  # with an assistant, "we" decide what the user decides
+        return sentence(third(text, scene.who, scene.whom)), event
+
+    # --- what the assistant did
+
+    def outcome(self, text: str, scene: Scene) -> None:
+        """ "Booked, a table for two on Friday": what it did in the world for the person who asked."""
+        for said in split_sentences(text):
+            m = begins("outcome", said)
+            if not m or said.endswith("?") or holds("workshop", said) or not says_enough(m["what"], 2):
+                continue
+            did, event = absolute(f"{m['verb'].lower()} {m['what']}", scene.day, ahead=True)
+            days, name = event_span(event), title_of_topic(m["what"])
+            loop = "open" if days and days[0] > scene.day else None
+            if name:
+                description = sentence(f"The assistant {did}")
+                self.drafts.place(
+                    OfflineDraft(
+                        "episode",
+                        name,
+                        description,
+                        "the user",
+                        scene.day,
+                        cue="outcome",
+                        event=event,
+                        loop=loop,
+                        sources=(scene.handle,),
+                    ),
+                    said,
+                )
+
+    # --- what changes what was said before
+
+    def corrected(self, said: str, scene: Scene) -> bool:
+        """ "No, I meant Thursday": set the day of what the same person said last right. True if that is what it was."""
+        m = begins("correction", said)
+        rest = (m and (m["what"] or m["what2"])) or ""
+        written, event = absolute(rest, scene.day, ahead=True)
+        if not event or any(word.isalpha() for word in gist(written) - SAYING_SO):
+            return False  # a day, and nothing but a day
+        old = next((i for i, d in self.drafts.by(scene.who) if d.event and d.day == scene.day), None)
+        if old is None:
+            recent = [
+                i
+                for i, d in enumerate(self.drafts.all)
+                if d.loop == "open"
+                and d.event
+                and d.day == scene.day
+                and not self.drafts.of_another(d, scene.who)
+            ]
+            old = recent[0] if len(recent) == 1 else None
+        if old is None:
+            return False
+        draft = self.drafts.all[old]
+        assert draft.event
+        if re.fullmatch(
+            r"(?:on )?\w{1,20}day\W*(?:sorry\W*)?", rest, re.I
+        ):  # a bare weekday: that of the week it was about
+            event = str(nearest_weekday(date.fromisoformat(event[:10]), date.fromisoformat(draft.event[:10])))
+        text = draft.description.replace(draft.event[:10], event[:10], 1)
+        self.drafts.put(
+            old,
+            replace(
+                draft, who=scene.who, event=event, description=text, sources=(*draft.sources, scene.handle)
+            ),
+        )
+        return True
+
+    def went(self, said: str, scene: Scene) -> bool:
+        """ "Hamburg was great!": a plan that came true. True if there is one of which that can be said."""
+        m = begins("went", without_lead_in(said))
+        words = gist(m["what"]) if m else frozenset()
+        for i, d in reversed(list(enumerate(self.drafts.all))):
+            past = not d.event or d.event[:10] <= str(scene.day) or bool(CALLED_OFF.search(said))
+            if (
+                d.loop == "open"
+                and past
+                and words
+                and words <= d.words
+                and not self.drafts.of_another(d, scene.who)
+            ):
+                text = f"{d.description.rstrip('.')}; on {scene.day}: “{sentence(without_lead_in(said))}”"
+                self.drafts.put(
+                    i,
+                    replace(
+                        d,
+                        who=scene.who,
+                        day=scene.day,
+                        loop="done",
+                        description=text,
+                        cue="went",
+                        sources=(*d.sources, scene.handle),
+                    ),
+                )
+                return True
+        return False
+
+    def called(self, here: int | None, said: str, scene: Scene) -> bool:
+        """ "It's called Tidepool, it's about a crab": the name of the project that was spoken of."""
+        m = CALLED.match(without_lead_in(said))
+        if not m or here is None or self.drafts.all[here].type != "project":
+            return False
+        name = m["name"].strip('" ')
+        draft = self.drafts.all[here]
+        self.drafts.put(
+            here,
+            replace(
+                draft, title=name, description=sentence(f"{draft.description.rstrip('.')} called {name}")
+            ),
+        )
+        self.beside(here, said, scene)
+        return True

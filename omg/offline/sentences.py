@@ -1,0 +1,104 @@
+"""
+What a sentence does: states a preference, a plan, a fact, or nothing that a memory is for.
+
+    sentences   a message's text → what a person wrote in it, sentence by sentence, without code, quotes and logs
+    read        a sentence → a Reading, or None for questions, orders, small talk and the like
+
+The words that tell are in words/. Not here: how a note is worded (wording.py), and what becomes of it
+(offline.py). One rule: in doubt it is small talk; a few good notes are worth more than a transcript.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from .phrases import OWN_LINES, PASTED_LINES, clauses
+from .quoted import own_words
+
+# --- sentences
+
+STRAIGHT_QUOTES = str.maketrans(
+    {"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " ", "\u200b": "", "\ufe0f": "", "\u200d": ""}
+)
+
+MARKER = re.compile(
+    r"\[(?:image|photo|picture|file|audio|video|document|media|part|sticker|shares?)\b[^\[\]\n]{0,300}\]",
+    re.I,
+)
+
+NOISE = re.compile(  # how a line begins that a program wrote, or that someone quotes
+    r"\s*(?:[>|$#%{}]|\+{3} |-{3,}|={3,}|@@|at [\w.$<>]+\(|File \"|Traceback|diff --git|import \w+$|from \w+ import"
+    r"|def \w|class \w+[(:]|(?:const|let|var|function|return|export|SELECT|INSERT|UPDATE|GET|POST|curl|npm|pip|git|cd"
+    r"|sudo|docker) [\w./-]+\s*[\w=({\"'*-]|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d"
+    r"|(?:INFO|WARN(?:ING)?|ERROR|DEBUG|FATAL|TRACE)\b|</?\w|[\w./-]+\.\w{1,4}:\d+)"
+)
+
+CODE_MARKS = frozenset("{}[]<>=|\\;$#_/~^")
+
+BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?")
+
+MARKUP = re.compile(r"\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|`")
+
+PICTURES = r"\U0001F000-\U0001FAFF☀-➿⬀-⯿"
+
+EMOJI = re.compile(rf"[{PICTURES}]|(?<!\w)[:;]-?[)(DPp](?!\w)|<3")
+
+HEART = re.compile(r"(?<=\bI )(?:[❤♥💙-💜🖤🤍🤎🧡]|<3)\s*(?=\w)")
+
+LIKED = re.compile(  # food, animals, what people do: pictures that stand for a noun
+    r"\b(I (?:\w+ )?(?:love|like|prefer|enjoy|adore|hate)) ([☕⚽\U0001F32D-\U0001F37F\U0001F3A3-\U0001F3FA"
+    r"\U0001F400-\U0001F43E\U0001F950-\U0001F96F\U0001F980-\U0001F9AE])"
+)
+
+SENTENCE_END = re.compile(
+    rf"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？])[」』]*\s*|\s{{0,9}};\s+|\s{{1,9}}(?=[{PICTURES}]|[:;]-?[)(DP](?!\w))"
+    r"|\s{0,9}[\u2028\u2029\x85]\s*(?=[A-ZÀ-ÖØ-Þ])"  # no end of a line, but where a capital follows they are meant as one
+)
+
+ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|Dr|Mr|Mrs|Ms|Prof|St|No|approx|ca|z\.B|bzw|Sra?|Mme|Jan|Feb|Aug|Sept?|Oct|Nov|Dec|[ap]\.m|U\.S)"
+    r"|(?:^|\s)(?!I\b)[A-Z])\.$"
+)
+
+OWN_CHARS = (
+    4_000  # of a longer message only the beginning and the end may be its sender's own words; likewise lines
+)
+
+LONGEST_SENTENCE = 400  # characters; what is longer is pasted or dictated, and no sentence
+
+
+def split_sentences(text: str) -> Iterator[str]:
+    """The sentences in *text* that a person may have written, in order: straight quotes, no emoji, no markup."""
+    text = own_words(text)  # whole: where a quotation begins may be far from its end
+    if len(text) > 2 * OWN_CHARS:
+        text = f"{text[:OWN_CHARS]}\n{text[-OWN_CHARS:]}"
+    text = pictured(MARKER.sub(" ", text.translate(STRAIGHT_QUOTES)))
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) > PASTED_LINES:
+        lines = [*lines[:OWN_LINES], *lines[-OWN_LINES:]]
+    for line in filter(is_written_by_person, lines):
+        held = ""
+        for part in SENTENCE_END.split(MARKUP.sub("", BULLET.sub("", line))):
+            held = f"{held} {part}".strip()
+            if not ABBREVIATION.search(held):
+                yield from cleaned_sentences(held)
+                held = ""
+        yield from cleaned_sentences(held)
+
+
+def pictured(text: str) -> str:
+    """*text* with pictures that stand for words in words: "I ❤️ hiking", "I love 🍕"."""
+    return LIKED.sub(lambda m: f"{m[1]} {unicodedata.name(m[2]).lower()}", HEART.sub("love ", text))
+
+
+def is_written_by_person(line: str) -> bool:
+    """Whether a person wrote *line*, and no program did."""
+    return not NOISE.match(line) and sum(c in CODE_MARKS for c in line) <= 0.06 * len(line) + 2
+
+
+def cleaned_sentences(sentence: str) -> Iterator[str]:
+    sentence = " ".join(EMOJI.sub(" ", sentence).split())
+    if any(c.isalpha() for c in sentence) and len(sentence) <= LONGEST_SENTENCE:
+        yield from clauses(sentence)

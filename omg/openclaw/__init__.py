@@ -1,0 +1,1 @@
+"""OpenClaw's side: its command and configuration, installing, the doctor."""

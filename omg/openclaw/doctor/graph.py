@@ -1,0 +1,216 @@
+"""
+The doctor at one graph: its notes, its links, its maps, and what waits for them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from ...errors import BadNode
+from ...graph.damaged import damaged_files
+from ...graph.graph import Graph
+from ...journal import Receipt, commit_receipt, readable, replay_open
+from ...node.fields import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES
+from ...node.markdown import UNLINKABLE, generated_block, slugify
+from ...node.note import parse_node
+from ...plan.drafts import Plan
+from ...worker.home import Home
+from .finding import Finding
+from .secrets import check_secrets
+
+PENDING_AGE_S = 86_400
+
+NIGHT_S = 2 * 86_400
+
+UNDERSTOOD = {
+    **{
+        key: " or ".join(names)
+        for key, names in (("type", TYPES), ("priority", PRIORITIES), ("status", STATUSES), ("loop", LOOPS))
+    },
+    **dict.fromkeys(("created", "updated"), "a day, such as 2026-02-19"),
+    "event": "a day, such as 2026-02-19, or several: 2026-02-19..2026-02-21",
+    "pinned": "true or false",
+}
+
+MANY_LINKS = 200  # links into one note, beyond which the graph view is a hairball
+
+
+def check_graph(home: Home, graph: Graph) -> Iterator[Finding]:
+    key = graph.identity.key
+    yield from check_lifecycle(home, graph)
+    synced = home.refresh(graph)
+    if behind := len(synced.changed) + len(synced.removed):
+        yield Finding(
+            "note",
+            f"the index was behind by {behind} note{'s' * (behind != 1)}, and is not any more",
+            key,
+        )
+    for path, why in sorted(graph.index.bad().items()):
+        yield Finding(
+            "warn",
+            f"cannot be read: {why}",
+            path,
+            "mend it in an editor, or its permissions; until then the note is left alone",
+        )
+    for path in graph.vault.conflicts():
+        yield Finding(
+            "warn",
+            "a copy made by a sync service; it is not indexed",
+            path,
+            "keep what you want of it in the note itself, then delete the copy",
+        )
+    yield from check_secrets(graph)
+    yield from check_names(graph)
+    ids = Counter(e.id for e in graph.index.entries(status=None))
+    for id, n in ids.items():
+        if n > 1:
+            paths = [e.path for e in graph.index.entries(status=None) if e.id == id]
+            yield Finding(
+                "warn",
+                f"{n} notes have the id {id}",
+                ", ".join(paths),
+                "give all but one another `id`, or delete the copy",
+            )
+    yield from check_heads(graph)
+    yield from check_shape(graph)
+    yield from check_maps(home, graph)
+
+
+def check_heads(graph: Graph) -> Iterator[Finding]:
+    """What a person wrote in a note's head that says nothing to us: it stays, and counts for nothing."""
+    for path in graph.vault.paths():
+        with suppress(BadNode, UnicodeDecodeError):
+            data = graph.vault.bytes(path)
+            if data is None or not graph.vault.theirs(data):
+                continue
+            node = parse_node(data.decode("utf-8"), path)
+            if node.pinned and path.startswith("inbox/"):
+                what = "`pinned` counts for nothing in the inbox, where an agent may write, too"
+                yield Finding("note", what, path, "move the note below nodes/")
+            for key, value in node.extra.items():
+                if key in UNDERSTOOD:
+                    what = f"`{key}: {value}` is not understood, and counts for nothing"
+                    yield Finding("note", what, path, f"write {UNDERSTOOD[key]}")
+
+
+def check_names(graph: Graph) -> Iterator[Finding]:
+    """Files that are not what they seem, names that cannot be linked to, links that lead nowhere."""
+    files: set[str] = set()
+    for path, why in graph.vault.others():
+        files |= {
+            path.casefold(),
+            path.rpartition("/")[2].casefold(),
+        }  # Obsidian finds a file by its name, too
+        if why:
+            yield Finding("warn", f"{why}; it is left alone", path, "put the file itself there, or rename it")
+    for path in (p for p in graph.vault.paths() if UNLINKABLE.search(p)):
+        what = "no [[link]] can lead there: its name has one of [ ] | # ^"
+        yield Finding(
+            "warn", what, path, f"omg rename {shlex.quote(path)} {slugify(path.rpartition('/')[2])}"
+        )
+    for path in (p for p in graph.vault.paths() if graph.vault.read_only(p)):
+        yield Finding("note", "is read-only, so nothing is written to it", path, "chmod u+w, if it may be")
+    dangling = [(path, target) for path, target in graph.index.dangling() if target.casefold() not in files]
+    for path, target in dangling[:50]:
+        if several := graph.index.ambiguous(target):
+            what = f"[[{target}]] may be any of {', '.join(several)}"
+            yield Finding("warn", what, path, "write the path in the link")
+        else:
+            mend = "write the note (`omg new`), or correct the link"
+            yield Finding("note", f"[[{target}]] leads nowhere yet", path, mend)
+
+
+def check_lifecycle(home: Home, graph: Graph) -> Iterator[Finding]:
+    key, state, now = graph.identity.key, graph.state(), home.clock().timestamp()
+    pending = graph.pending()
+    if state.failures:
+        yield Finding(
+            "fail",
+            f"the last observation{f's, {state.failures},' * (state.failures != 1)} failed: {state.error}",
+            key,
+            "mend the model's settings, then `omg observe`",
+        )
+    for waiting in pending:
+        graph.readable(waiting)
+    old = sum(now - p.at_ms / 1000 > PENDING_AGE_S for p in pending)
+    if old:
+        yield Finding("warn", f"{old} turn{'s' * (old != 1)} waited for more than a day", key, "omg observe")
+    for file in sorted((graph.folder / "receipts").glob("*.json")):
+        readable(graph, file)
+    for file, line in damaged_files(graph.folder):
+        yield Finding("warn", line, str(file), "delete it and its .txt once it is of no use to you")
+    if list((graph.folder / "receipts").glob("*.open.json")):
+        yield Finding(
+            "warn", "a cycle was cut short", key, "the next start finishes it", lambda: finish_open(graph)
+        )
+    if state.observed_ms and now - max(state.reflected_ms, 0) / 1000 > NIGHT_S:
+        last = (
+            datetime.fromtimestamp(state.reflected_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+            if state.reflected_ms
+            else "never"
+        )
+        yield Finding(
+            "note",
+            f"the nightly reflection last ran: {last}",
+            key,
+            "omg reflect, and see `omg install` for the job",
+        )
+
+
+def finish_open(graph: Graph) -> None:
+    with graph.lock():
+        replay_open(graph)
+
+
+def check_shape(graph: Graph) -> Iterator[Finding]:
+    entries = [e for e in graph.index.entries() if e.type in TYPES]
+    orphans = [e.path for e in entries if not graph.index.links(e.path) and not graph.index.backlinks(e.path)]
+    for path in [path for path in orphans if not UNLINKABLE.search(path)][:20]:
+        yield Finding(
+            "note", "linked from nowhere, and leads nowhere", path, "omg reflect attaches it to its map"
+        )
+    for entry in entries:
+        back = len(graph.index.backlinks(entry.path)) if len(entries) < 20_000 else 0
+        if back > MANY_LINKS:
+            yield Finding(
+                "note", f"a hub: {back} notes link here", entry.path, "split it, or let fewer notes name it"
+            )
+
+
+def check_maps(home: Home, graph: Graph) -> Iterator[Finding]:
+    plan = Plan(graph, home.clock().astimezone(graph.zone).date())
+    plan.maps |= {e.path for e in graph.index.entries(type="moc")}
+    changes = plan.map_changes()
+    for path in (p for p in graph.vault.paths() if p.startswith("mocs/")):
+        if generated_block(graph.vault.text(path)) is None:
+            yield Finding("note", "has no generated block; it is yours alone now", path)
+    if changes:
+        now = home.clock().astimezone(UTC)
+
+        def regenerate() -> None:
+            with graph.lock():
+                commit_receipt(
+                    graph,
+                    Receipt(
+                        f"{now:%Y%m%dT%H%M%S}-maps", "edit", now.isoformat(timespec="seconds"), tuple(changes)
+                    ),
+                )
+
+        yield Finding(
+            "warn",
+            f"{len(changes)} map{' is' if len(changes) == 1 else 's are'} out of date",
+            ", ".join(c.path for c in changes),
+            "omg doctor --fix, or omg reflect",
+            regenerate,
+        )
+    else:
+        notes = sum(e.type not in GENERATED for e in graph.index.entries())
+        yield Finding(
+            "ok",
+            f"{notes} note{'s' * (notes != 1)}, maps up to date",
+            graph.identity.key,
+        )

@@ -1,0 +1,120 @@
+"""
+The doctor at a home: the daemon's files, what is left in the spool, and the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from ...client import ask_daemon
+from ...worker.home import Home
+from ...worker.status import observer_text
+from .finding import Finding
+
+SPOOL_AGE_S = 300  # a drop lives for moments
+
+DRIVE_BYTES = 2_000_000_000
+
+
+def check_home(home: Home) -> Iterator[Finding]:
+    up = ask_daemon(home.folder, "/health", {}, timeout_s=5)
+    yield (
+        Finding("ok", f"the daemon is up (pid {up['pid']})")
+        if up
+        else Finding("note", "no daemon is running", mend="it starts with the gateway; or `omg up`")
+    )
+    if not up and (home.folder / "omg.sock").exists():
+        sock = home.folder / "omg.sock"
+        yield Finding(
+            "warn",
+            "a socket was left by a crash",
+            str(sock),
+            "the next start removes it",
+            lambda: sock.unlink(missing_ok=True),
+        )
+    now = home.clock().timestamp()
+    drops = home.drops()
+    old = [d for d in drops if now - d.stat().st_mtime > SPOOL_AGE_S]
+    if old:
+        yield Finding(
+            "warn",
+            f"{len(old)} drop{'s' * (len(old) != 1)} in the spool for too long; nobody has taken them in",
+            str(home.folder / "spool"),
+            "omg observe",
+            lambda: taken_in(home),
+        )
+    if torn := [f for f in (home.folder / "spool").glob(".*") if now - f.stat().st_mtime > SPOOL_AGE_S]:
+        yield Finding(
+            "note",
+            f"{len(torn)} drop{'s' * (len(torn) != 1)} whose writer died; the transcript has what was said",
+            str(home.folder / "spool"),
+            "omg doctor --fix removes them; `omg import --openclaw` reads what is missing",
+            lambda: removed(torn),
+        )
+    if bad := list((home.folder / "spool" / "bad").glob("*.json")):
+        yield Finding(
+            "warn",
+            f"{len(bad)} drop{'s' * (len(bad) != 1)} could not be read; the reason lies beside each",
+            str(home.folder / "spool" / "bad"),
+            "report them, then delete the folder",
+        )
+    if home.folder.stat().st_mode & 0o077:
+        yield Finding(
+            "fail",
+            "others on this machine can read the home",
+            str(home.folder),
+            f"chmod 700 {home.folder}",
+            lambda: home.folder.chmod(0o700),
+        )
+    yield from check_model(home, up)
+    size = sum(f.stat().st_size for f in home.folder.rglob("*") if f.is_file())
+    level: Literal["ok", "warn"] = "warn" if size > DRIVE_BYTES else "ok"
+    spent = home.ledger.today(home.clock())
+    yield Finding(
+        level,
+        f"the home takes {size / 1e6:,.1f} MB; today {spent.calls} model call{'s' * (spent.calls != 1)}, {spent.tokens:,} tokens, ${spent.usd:.2f}",
+        str(home.folder),
+    )
+
+
+def taken_in(home: Home) -> None:
+    home.take_in()
+
+
+def removed(files: list[Path]) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)
+
+
+def check_model(home: Home, up: dict[str, Any] | None) -> Iterator[Finding]:
+    """Which model observes, as the daemon has it where one is up, and whether it can be asked."""
+    ours = home.models()
+    models = list((up or {}).get("observer") or ours)
+    if models != ours:
+        yield Finding(
+            "warn",
+            f"the daemon observes with {', else '.join(models)}; omg.toml and this environment say {', else '.join(ours)}",
+            str(home.folder / "omg.toml"),
+            "`omg down`, and what starts the daemon starts it with the new one",
+        )
+    if models[0] == "offline":
+        yield Finding(
+            "note",
+            "the Observer is the offline rules: near-verbatim notes, no model",
+            mend="set [observation] model in omg.toml for a better one",
+        )
+    else:
+        told = observer_text({"observer": ", else ".join(models), "offline": False, "daemon": up})
+        what, _, trouble = told.partition("\n")
+        level: Literal["ok", "note", "fail"] = "ok"
+        if trouble:
+            level = "fail" if (up or {}).get("trouble") else "note"
+        yield Finding(level, f"the Observer is {what}", mend=trouble.strip().removeprefix("not now: "))
+    from ...errors import OverBudget
+
+    try:
+        home.ledger.check(home.clock())
+    except OverBudget as e:
+        yield Finding("warn", str(e))

@@ -1,0 +1,48 @@
+"""
+`omg doctor`: what is wrong, where, and how to mend it.
+
+Each check is a function that yields findings; a finding that is safe to mend carries the function that does
+it. Nothing is changed without `--fix`, and `--fix` never touches a word a person wrote.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+from ...errors import OmgError, error_text
+from ...worker.home import Home
+from ..gateway import OpenClaw
+from .finding import Finding
+from .gateway import check_gateway
+from .graph import check_graph
+from .home import check_home
+
+
+def examine_home(home: Home, claw: OpenClaw | None) -> Iterator[Finding]:
+    """Every finding, the gateway's first. *claw* None: OpenClaw is not on this machine."""
+    yield from check_gateway(home, claw)
+    yield from check_home(home)
+    for who in home.identities():
+        cut = list((home.folder / "graphs" / who.folder / "receipts").glob("*.open.json"))
+        try:
+            graph = home.graph(who)
+            if cut and not any(file.exists() for file in cut):
+                yield Finding("note", "a cycle that a crash cut short was finished just now", who.key)
+            yield from check_graph(home, graph)
+        except (OmgError, OSError, sqlite3.Error) as e:  # one graph's trouble is not the others'
+            yield Finding("fail", error_text(e), who.key, "mend that, then `omg doctor` again")
+
+
+def mend_findings(findings: list[Finding]) -> list[str]:
+    """Mend what is safe to; returns what was mended, or why not."""
+    said = []
+    for finding in findings:
+        if finding.fix is None:
+            continue
+        try:
+            finding.fix()
+            said.append(f"mended: {finding.what}")
+        except (OmgError, OSError) as e:
+            said.append(f"could not mend: {finding.what}: {e}")
+    return said

@@ -1,0 +1,198 @@
+"""
+OpenClaw as seen from outside: where its state lies, what its configuration says, and its own command line.
+
+We read its configuration and never write it: changes go through `openclaw config patch`, which checks them.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import json5
+
+from ..errors import GatewayError
+
+PORT = 18789  # the gateway's, where the configuration names none
+
+TIMEOUT_S = 180  # a command of theirs starts in 4–13 s, and much later on a loaded machine
+
+
+@dataclass(frozen=True, slots=True)
+class OpenClaw:
+    """*state* is its state folder, *file* its configuration, *command* how its command line is called."""
+
+    state: Path
+    file: Path
+    command: tuple[str, ...]
+
+    def run(self, *args: str) -> str:
+        """Standard output of `openclaw ARGS`. Raises GatewayError with the last lines of what it complained about."""
+        env = {**os.environ, "OPENCLAW_STATE_DIR": str(self.state), "OPENCLAW_CONFIG_PATH": str(self.file)}
+        try:
+            done = subprocess.run(
+                [*self.command, *args],
+                env=env,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
+                stdin=subprocess.DEVNULL,
+            )
+        except (OSError, subprocess.TimeoutExpired) as e:
+            raise GatewayError(f"`openclaw {' '.join(args[:3])}` could not be run: {e}") from e
+        if done.returncode != 0:
+            said = " ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
+            raise GatewayError(
+                f"`openclaw {' '.join(args[:3])}` failed: {said[:500] or f'exit code {done.returncode}'}"
+            )
+        return done.stdout
+
+    def config(self) -> dict[str, Any]:
+        """The configuration as its owner wrote it, before defaults. Raises GatewayError if it cannot be read."""
+        try:
+            value = json5.loads(self.file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise GatewayError(
+                f"{self.file} does not exist; set OpenClaw up first (`openclaw onboard`)"
+            ) from None
+        except (ValueError, UnicodeDecodeError) as e:
+            raise GatewayError(
+                f"{self.file} cannot be read: {e}; `openclaw config validate` says more"
+            ) from e
+        if not isinstance(value, dict):
+            raise GatewayError(f"{self.file} holds no configuration; `openclaw config validate` says more")
+        return value
+
+    def up(self, config: Mapping[str, Any]) -> bool:
+        """Whether something listens at the gateway's port: asked in no time, where their command takes seconds."""
+        port = os.environ.get("OPENCLAW_GATEWAY_PORT") or value_at(config, "gateway.port", PORT)
+        try:
+            socket.create_connection(("127.0.0.1", int(port)), timeout=1).close()
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """What its scheduler holds; it can only be asked while the gateway is up."""
+        said = json.loads(self.run("cron", "list", "--json"))
+        return list(said["jobs"] if isinstance(said, dict) else said)
+
+    @property
+    def plugin(self) -> Path:
+        """Where `openclaw plugins install` puts a copy of our plugin."""
+        return self.state / "extensions" / "omg"
+
+    def patch(self, changes: Mapping[str, Any]) -> None:
+        """Merge *changes* into the configuration, checked by OpenClaw; null takes a key out."""
+        with tempfile.NamedTemporaryFile("w", suffix=".json5", encoding="utf-8") as f:
+            json.dump(changes, f)
+            f.flush()
+            self.run("config", "patch", "--file", f.name)
+
+
+def configured(home: Path, env: Mapping[str, str] = os.environ) -> tuple[dict[str, Any], Path] | None:
+    """The configuration of the OpenClaw that *home* belongs to, and its state folder; None if there is none to read."""
+    state = Path(env.get("OPENCLAW_STATE_DIR") or home.parent).expanduser().absolute()
+    file = Path(env.get("OPENCLAW_CONFIG_PATH") or state / "openclaw.json").expanduser()
+    try:
+        found = file.stat()
+        return read(file, found.st_mtime_ns, found.st_size), state
+    except (OSError, ValueError):
+        return None
+
+
+@functools.lru_cache(maxsize=8)
+def read(file: Path, mtime_ns: int, size: int) -> dict[str, Any]:
+    """A configuration as it was then; json5 is slow, and this is asked at each tick."""
+    value = json5.loads(file.read_text(encoding="utf-8"))
+    return value if isinstance(value, dict) else {}
+
+
+def own_memory(home: Path, agent: str, env: Mapping[str, str] = os.environ) -> Path | None:
+    """
+    The `memory/` of *agent*'s workspace; None where others than its owner reach the agent.
+
+    OpenClaw's flush writes there, whose session it may be: what others said would become the owner's.
+    """
+    if (found := configured(home, env)) is None or others_can_reach(found[0]):
+        return None
+    return (
+        workspace_of(found[0], agent, found[1]) / "memory" if agent in configured_agents(found[0]) else None
+    )
+
+
+def find_openclaw(env: Mapping[str, str] = os.environ) -> OpenClaw:
+    """The OpenClaw of this machine, by its own variables. Raises GatewayError if its command is not found."""
+    home = Path(env.get("OPENCLAW_HOME") or env.get("HOME") or "~").expanduser()
+    state = Path(env.get("OPENCLAW_STATE_DIR") or home / ".openclaw").expanduser().absolute()
+    file = Path(env.get("OPENCLAW_CONFIG_PATH") or state / "openclaw.json").expanduser().absolute()
+    command = shutil.which("openclaw", path=env.get("PATH"))
+    if command is None:
+        raise GatewayError(
+            "the command `openclaw` is not on PATH; install OpenClaw, or add its folder to PATH"
+        )
+    return OpenClaw(state, file, (command,))
+
+
+def value_at(config: Mapping[str, Any], path: str, default: Any = None) -> Any:
+    """The value at a dotted *path*."""
+    value: Any = config
+    for part in path.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return default
+        value = value[part]
+    return value
+
+
+def configured_agents(config: Mapping[str, Any]) -> list[str]:
+    """Ids of the configured agents; `main` where none is named."""
+    entries = value_at(config, "agents.entries", {})
+    return (list(entries) if isinstance(entries, Mapping) else []) or ["main"]
+
+
+def workspace_of(config: Mapping[str, Any], agent: str, state: Path) -> Path:
+    """The agent's workspace, where its `memory/` lies. Other agents than the first have one below the default."""
+    entries = value_at(config, "agents.entries", {})
+    if own := value_at(entries, f"{agent}.workspace"):
+        return Path(str(own)).expanduser().absolute()
+    marked = [name for name in entries if value_at(entries, f"{name}.default") is True]
+    first = (marked or (["main"] if "main" in entries else list(entries)) or ["main"])[0]
+    if shared := value_at(config, "agents.defaults.workspace"):
+        folder = Path(str(shared)).expanduser().absolute()
+        return folder if agent == first else folder / agent
+    return state / ("workspace" if agent == first else f"workspace-{agent}")
+
+
+def others_can_reach(config: Mapping[str, Any]) -> list[str]:
+    """Channels over which someone besides the owner may reach an agent; empty: only the owner can."""
+    found = []
+    for name, channel in sorted(value_at(config, "channels", {}).items()):
+        if not isinstance(channel, Mapping) or channel.get("enabled") is False or name == "defaults":
+            continue
+        accounts = [a for a in value_at(channel, "accounts", {}).values() if isinstance(a, Mapping)]
+        if not all(is_private({**channel, **account}) for account in accounts or [{}]):
+            found.append(name)
+    return found
+
+
+def is_private(channel: Mapping[str, Any]) -> bool:
+    """Whether one person alone gets through. Left unset, direct messages pair whom the owner lets in, and groups are a list."""
+    people = {
+        str(p)
+        for key in ("allowFrom", "groupAllowFrom")
+        if isinstance(channel.get(key), list)
+        for p in channel[key]
+    }
+    direct = channel.get("dmPolicy") in ("allowlist", "disabled")
+    grouped = channel.get("groupPolicy", "allowlist")
+    groups = grouped == "disabled" or (grouped == "allowlist" and not channel.get("groups"))
+    return direct and groups and len(people) <= 1 and "*" not in people

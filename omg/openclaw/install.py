@@ -1,0 +1,362 @@
+"""
+`omg install` and `omg uninstall`: into OpenClaw and out again, each step said, each repeatable.
+
+Installing: plugin (a copy, with the skill), the permissions it needs, where vaults lie, from when on
+sessions are remembered, which model observes, a nightly job, a turn to prove it. Uninstalling takes back exactly what installing
+put into the configuration; the vaults and the home stay, because they are the user's.
+
+Not here: what is wrong with an installation (doctor). Its one rule: a step that finds all as it should be
+changes nothing, and asks OpenClaw's slow command line nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import json5
+
+from ..client import ask_daemon, socket_of
+from ..config.file import load_config, set_value, set_vault, shipped_folder
+from ..errors import GatewayError, OmgError
+from ..graph.files import write_private
+from ..identity import identity_of_session
+from .gateway import OpenClaw, configured_agents, others_can_reach, value_at, workspace_of
+
+NIGHTLY = "20 4 * * *"  # not at 03:00: OpenClaw's own dreaming runs then
+
+JOB, JOB_KEY = "omg-nightly", "omg:nightly"
+
+BACKUP = "openclaw.json.before-omg"
+
+STARTS_WITHIN_S = 60  # the gateway reloads a plugin in about 2 s, and a cold Python follows
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is done, or with a dry run would be; `note` is what a person should know besides."""
+
+    what: str
+    note: str = ""
+    changed: bool = True
+
+
+def gateway_command() -> list[str]:
+    """How the gateway starts us: the interpreter that runs now, whatever PATH the gateway has."""
+    return [sys.executable, "-P", "-m", "omg.cli"]
+
+
+def install_plugin(
+    claw: OpenClaw, home: Path, *, dry_run: bool = False, nightly: bool = True
+) -> Iterator[Step]:
+    """
+    Yield each step once it is done. Raises GatewayError where OpenClaw refuses; what was done until then
+    stays, and running it again goes on from there.
+    """
+    socket_of(home)  # refuses a home whose path is too long, before anything is changed
+    config = claw.config()
+
+    def do(action: Callable[[], object]) -> None:
+        if not dry_run:
+            action()
+
+    yield Step(f"OpenClaw's state is {claw.state}, its configuration {claw.file}", changed=False)
+    if value_at(config, "plugins.entries.omg") is None or not (home / BACKUP).exists():
+        do(lambda: keep_text(home / BACKUP, claw.file.read_text(encoding="utf-8")))
+        yield Step("keep a copy of the configuration", str(home / BACKUP))
+    yield from place_vaults(claw, config, home, do)
+    if not (home / "installed.json").exists():
+        do(lambda: keep_text(home / "installed.json", json.dumps({"at": int(time.time() * 1000)})))
+        yield Step(
+            "remember sessions from now on", "what was said earlier comes in with `omg import --openclaw`"
+        )
+    changes = admission_patch(config)
+    if changes:
+        do(lambda: claw.patch(changes))
+        yield Step("let the plugin in", ", ".join(f"plugins.{name}" for name in changes["plugins"]))
+    fresh = not same_plugin(claw.plugin)
+    if fresh:
+        do(lambda: put_plugin(claw))
+    yield Step("install the plugin `omg` with its skill", str(claw.plugin), changed=fresh)
+    wanted = entry_patch(config if dry_run else claw.config(), home)
+    if wanted:
+        do(lambda: claw.patch({"plugins": {"entries": {"omg": wanted}}}))
+    given = "it sees conversations (hooks.allowConversationAccess), and knows its home and its command"
+    yield Step("give the plugin what it needs", given, changed=bool(wanted))
+    yield model_step(config, home, do)
+    up = claw.up(config)
+    if nightly:
+        yield nightly_step(claw, home, up, do)
+    if not dry_run:
+        yield self_test()
+        yield daemon_step(home, up)
+
+
+def keep_text(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_private(file, text)
+
+
+def place_vaults(
+    claw: OpenClaw, config: dict[str, Any], home: Path, do: Callable[[Callable[[], object]], None]
+) -> Iterator[Step]:
+    """
+    In the workspace where only the owner reaches the agent; under the home as soon as others do, since
+    OpenClaw's memory_search shows every .md of a workspace's memory/ to all of the agent's sessions.
+    """
+    others = others_can_reach(config)
+    known = load_config(home).vaults
+    for agent in configured_agents(config):
+        key = f"agent:{agent}:main"
+        owner = identity_of_session(key)
+        begun = home / "graphs" / owner.folder / "vault" if owner else home
+        if key in known or begun.is_dir():
+            yield Step(f"the owner's vault of agent {agent} is {known.get(key, begun)}", changed=False)
+        elif others:
+            why = f"others can reach it over {', '.join(others)}"
+            yield Step(f"the vaults of agent {agent} are in {home / 'graphs'}", why, changed=False)
+        else:
+            vault = workspace_of(config, agent, claw.state) / "memory" / "omg"
+            do(lambda key=key, vault=vault: set_vault(home, key, vault))  # type: ignore[misc]
+            yield Step(f"put the owner's vault of agent {agent} into {vault}", "open it in Obsidian")
+
+
+def admission_patch(config: dict[str, Any]) -> dict[str, Any]:
+    """What must change for OpenClaw to load a plugin of our name at all; empty when nothing."""
+    changes: dict[str, Any] = {}
+    if value_at(config, "plugins.enabled") is False:
+        changes["enabled"] = True
+    allow, deny = value_at(config, "plugins.allow", []), value_at(config, "plugins.deny", [])
+    if allow and "omg" not in allow:
+        changes["allow"] = [*allow, "omg"]
+    if "omg" in deny:
+        changes["deny"] = [p for p in deny if p != "omg"]
+    return {"plugins": changes} if changes else {}
+
+
+def plugin_files() -> dict[str, Path]:
+    """The plugin's files as this version has them, by their place in it; the skill lies inside, as OpenClaw asks."""
+    hooks, skills = shipped_folder("hooks"), shipped_folder("skills")
+    found = {p.relative_to(hooks).as_posix(): p for p in hooks.glob("*") if p.is_file()}
+    found = {name: p for name, p in found.items() if not name.endswith(".test.js")}
+    skill = {f"skills/{p.relative_to(skills).as_posix()}": p for p in skills.rglob("*") if p.is_file()}
+    return found | skill
+
+
+def same_plugin(folder: Path) -> bool:
+    """Whether the plugin in *folder* is the one we would install."""
+    try:
+        return all((folder / name).read_bytes() == p.read_bytes() for name, p in plugin_files().items())
+    except OSError:
+        return False
+
+
+def put_plugin(claw: OpenClaw) -> None:
+    """Hooks and skill as one folder, installed the documented way (a copy: our wheel may move)."""
+    with tempfile.TemporaryDirectory() as tmp:
+        folder = Path(tmp) / "omg"
+        for name, source in plugin_files().items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, folder / name)
+        claw.run("plugins", "install", str(folder), "--force", "--accept-capabilities")
+    if not claw.plugin.is_dir():  # it says no with exit code 0, too
+        raise GatewayError(
+            f"OpenClaw did not install the plugin into {claw.plugin}; `openclaw plugins doctor` says more"
+        )
+
+
+def entry_patch(config: dict[str, Any], home: Path) -> dict[str, Any]:
+    """What must change in `plugins.entries.omg`; empty when all is as it should be."""
+    entry = value_at(config, "plugins.entries.omg", {})
+    wanted: dict[str, Any] = {}
+    if entry.get("enabled") is not True:
+        wanted["enabled"] = True
+    hooks = entry.get("hooks") or {}
+    if hooks.get("allowConversationAccess") is not True:
+        wanted["hooks"] = {"allowConversationAccess": True}
+    if hooks.get("allowPromptInjection") is False:
+        wanted.setdefault("hooks", {})["allowPromptInjection"] = True
+    ours = {"home": str(home), "command": gateway_command()}
+    if any((entry.get("config") or {}).get(k) != v for k, v in ours.items()):
+        wanted["config"] = ours
+    if len(configured_agents(config)) > 1 and value_at(entry, "llm.allowAgentIdOverride") is not True:
+        wanted["llm"] = {"allowAgentIdOverride": True}  # each agent's memory is made by its own model
+    return wanted
+
+
+def model_step(config: dict[str, Any], home: Path, do: Callable[[Callable[[], object]], None]) -> Step:
+    """Enter which model observes, where nobody has, and say what it may cost a day."""
+    from ..llm.ledger import GATEWAY_TOKENS_PER_DAY
+
+    options = load_config(home, {}).observation  # as the gateway's daemon reads it, whatever we were told
+    unset = not options.model
+    if unset:
+        do(lambda: set_value(home, "observation", "model", "gateway"))
+    model = options.model or "gateway"
+    models = [model] if isinstance(model, str) else model
+    cap = options.daily_budget_tokens or (GATEWAY_TOKENS_PER_DAY if "gateway" in models else None)
+    named = ", else ".join(models)
+    if models[0] == "gateway":
+        theirs = value_at(config, "agents.defaults.model")
+        theirs = theirs if isinstance(theirs, str) else value_at(theirs, "primary", "") if theirs else ""
+        own = f"the agent's own model{f' ({theirs})' if theirs else ''}, asked through the gateway"
+        named = ", else ".join([own, *models[1:]])
+    if cap:
+        limit = f"at most {cap:,} tokens a day"
+    elif options.daily_budget_usd is not None:
+        limit = f"at most ${options.daily_budget_usd:g} a day"
+    elif models[0] == "offline":
+        limit = "no model, no cost"
+    else:
+        limit = "no daily cap; set [observation] daily_budget_tokens or daily_budget_usd"
+    return Step(f"the Observer is {named}; {limit}", f"change it in {home / 'omg.toml'}", changed=unset)
+
+
+def nightly_command(home: Path) -> list[str]:
+    """What the scheduler runs; it names the home, since the gateway's environment may name another or none."""
+    return ["/usr/bin/env", f"OMG_HOME={home}", *gateway_command(), "reflect", "--all-vaults"]
+
+
+def nightly_step(claw: OpenClaw, home: Path, up: bool, do: Callable[[Callable[[], object]], None]) -> Step:
+    if not up:
+        line = f"{NIGHTLY} {' '.join(nightly_command(home))}"
+        return Step(
+            "no nightly job yet: OpenClaw's scheduler answers only while the gateway is up",
+            f"run `omg install` again then, or put this line into your crontab:\n      {line}",
+            changed=False,
+        )
+    what, argv = f"have `omg reflect` run at {NIGHTLY} by OpenClaw's scheduler", nightly_command(home)
+    ours = [job for job in claw.jobs() if job.get("declarationKey") == JOB_KEY]
+    if ours and value_at(ours[0], "payload.argv") == argv and ours[0].get("enabled") is not False:
+        return Step(what, changed=False)
+    do(
+        lambda: claw.run(
+            "cron", "add", "--name", JOB, "--cron", NIGHTLY, "--session", "isolated",
+            "--command-argv", json.dumps(argv), "--no-deliver", "--declaration-key", JOB_KEY, "--json",
+        )
+    )  # fmt: skip
+    return Step(what)
+
+
+def self_test() -> Step:
+    """A turn of a made-up agent through spool, Observer and vault of a home of its own: no model, no trace."""
+    from ..config.sections import Config, Observation
+    from ..worker.home import Home
+
+    with tempfile.TemporaryDirectory() as tmp:
+        trial = Home(Config(home=Path(tmp) / "omg", observation=Observation(model="offline")))
+        try:
+            now = int(time.time() * 1000)
+            said = {"role": "user", "content": "I prefer short answers.", "timestamp": now}
+            drop = {
+                "v": 1, "reason": "turn", "agentId": "selftest", "sessionKey": "agent:selftest:main",
+                "entries": [{"entryId": "selftest", "message": said}],
+            }  # fmt: skip
+            write_private(trial.folder / "spool" / f"{now:015d}-selftest.json", json.dumps(drop))
+            trial.work(force=True)
+            notes = trial.find("agent:selftest:main").index.entries()
+        finally:
+            trial.close()
+    if not any(e.type == "preference" for e in notes):
+        raise OmgError("the self-test turn left no note; run `omg doctor`")
+    return Step("a test turn became a note, and is gone again", changed=False)
+
+
+def daemon_step(home: Path, up: bool) -> Step:
+    """The gateway starts the daemon: by now if it is up, else when it comes."""
+    if not up:
+        return Step("the daemon starts with the gateway", changed=False)
+    until = time.monotonic() + STARTS_WITHIN_S
+    while (found := ask_daemon(home, "/health", {}, timeout_s=5)) is None:
+        if time.monotonic() > until:
+            raise OmgError(
+                f"the gateway is up, but has started no daemon within {STARTS_WITHIN_S} s; run `omg doctor`, "
+                "or start the gateway again"
+            )
+        time.sleep(0.2)
+    return Step(f"the daemon is up (pid {found['pid']})", changed=False)
+
+
+# --- and out again
+
+
+def uninstall_plugin(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Iterator[Step]:
+    """Take OMG out of OpenClaw. Vaults and home stay."""
+    config = claw.config()
+
+    def do(action: Callable[[], object]) -> None:
+        if not dry_run:
+            action()
+
+    if claw.up(config):
+        for job in [job for job in claw.jobs() if job.get("declarationKey") == JOB_KEY]:
+            do(lambda job=job: claw.run("cron", "rm", str(job["id"])))  # type: ignore[misc]
+            yield Step("take the nightly job out of OpenClaw's scheduler")
+    else:
+        note = "run `omg uninstall` again then, or delete the line from your crontab if it is there"
+        yield Step("a nightly job can only be taken out while the gateway is up", note, changed=False)
+    if claw.plugin.exists():
+        do(lambda: claw.run("plugins", "uninstall", "omg", "--force"))
+        yield Step("uninstall the plugin")
+    changes = leftovers(config if dry_run else claw.config(), config_before(home))
+    if changes:
+        do(lambda: claw.patch(changes))
+        yield Step("take our settings out of the configuration", f"as it was before: {home / BACKUP}")
+    if load_config(home, {}).observation.model == "gateway":
+        do(lambda: set_value(home, "observation", "model", None))
+        note = "what you import from now on is observed by rules; name a model in omg.toml for a better one"
+        yield Step("no gateway lends the agent's model any more", note)
+    # Last: until the plugin is gone, the gateway would start another one.
+    do(lambda: ask_daemon(home, "/stop", {}, timeout_s=10))
+    yield Step("stop the daemon")
+    do(lambda: (home / "installed.json").unlink(missing_ok=True))
+    yield Step(f"your vaults and {home} stay", "delete them by hand if you want them gone", changed=False)
+
+
+def config_before(home: Path) -> dict[str, Any]:
+    """The configuration as it was before us; empty if the copy is gone."""
+    try:
+        return dict(json5.loads((home / BACKUP).read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError):
+        return {}
+
+
+def leftovers(config: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """What of ours is still in *config*, as a patch that takes it out; what the user had *before* comes back."""
+    plugins, were = value_at(config, "plugins", {}), value_at(before, "plugins", {})
+    changes: dict[str, Any] = {}
+    entries, had = value_at(plugins, "entries", {}), value_at(were, "entries", {})
+    if "omg" in had:
+        if back := reverting(entries.get("omg", {}), had["omg"]):
+            changes["entries"] = {"omg": back}
+    elif "omg" in entries:
+        alone = set(entries) == {"omg"} and "entries" not in were
+        changes["entries"] = None if alone else {"omg": None}
+    allow, allowed = plugins.get("allow") or [], were.get("allow") or []
+    if "omg" in allow and "omg" not in allowed:
+        changes["allow"] = [p for p in allow if p != "omg"] or None
+    deny = plugins.get("deny") or []
+    if "omg" in (were.get("deny") or []) and "omg" not in deny:
+        changes["deny"] = [*deny, "omg"]
+    if "plugins" not in before and set(plugins) == set(changes) and not any(changes.values()):
+        return {"plugins": None}  # there was no such section before us
+    return {"plugins": changes} if changes else {}
+
+
+def reverting(now: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """The merge patch that makes *now* what was *before*."""
+    patch: dict[str, Any] = {key: None for key in now if key not in before}
+    for key, value in before.items():
+        if isinstance(value, dict) and isinstance(now.get(key), dict):
+            if deeper := reverting(now[key], value):
+                patch[key] = deeper
+        elif key not in now or now[key] != value:
+            patch[key] = value
+    return patch

@@ -1,0 +1,1 @@
+"""The graph as one page for a browser."""

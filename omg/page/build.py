@@ -1,0 +1,173 @@
+"""
+The graph of one vault as a single HTML file: search it, filter it, walk from note to note.
+
+It is a picture at one moment, not a view that follows the vault, and it holds the notes' full text: whoever
+has the file has the memory. Its one rule: nothing runs in it, and nothing is loaded by it, but the two
+scripts of ours that the page's own policy names by their hash.
+
+Drawn by force-graph (omg/_vendor), which is kept, small (173 kB) and at ease with 10,000 notes.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import html as markup
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..errors import OmgError
+
+if TYPE_CHECKING:
+    from ..graph.graph import Graph
+
+
+PAGE_FOLDER = Path(__file__).parent / "assets"
+
+LIBRARY = Path(__file__).parent / "vendor" / "force-graph.min.js"
+
+# One colour per type, here and in the vault's graph.json; all readable on a light and on a dark ground.
+COLOURS = {
+    "identity": "#e5617a",
+    "preference": "#ee9b4b",
+    "project": "#4a90e2",
+    "decision": "#9a75dd",
+    "fact": "#45a97c",
+    "episode": "#2fa9bb",
+    "reflection": "#cfa52f",
+    "moc": "#7d879c",
+    "index": "#7d879c",
+    "now": "#7d879c",
+}
+
+OTHER = "#9aa0ad"  # a person's own note, or a type of their own
+
+
+class Card(Protocol):
+    """What the page shows of a note; an index Entry and a Node both have it."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def priority(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def pinned(self) -> bool: ...
+    @property
+    def loop(self) -> str | None: ...
+    @property
+    def event(self) -> str | None: ...
+    @property
+    def created(self) -> date | None: ...
+    @property
+    def updated(self) -> date | None: ...
+    @property
+    def tags(self) -> tuple[str, ...]: ...
+
+
+def graph_page(graph: Graph) -> str:
+    """The page of *graph* as its index knows it: notes of every status, logs left out."""
+    entries = [entry for entry in graph.index.entries(status=None) if entry.type != "log"]
+    bodies = {}
+    for entry in entries:
+        with contextlib.suppress(OmgError):  # gone or broken since the index saw it: shown without its text
+            bodies[entry.path] = graph.vault.read(entry.path).body
+    links = [(entry.path, target) for entry in entries for target in entry.links]
+    root = graph.vault.root
+    return page_html(entries, links, f"Memory of {graph.identity.key}", bodies=bodies, root=root)
+
+
+def page_html(
+    entries: Iterable[Card],
+    links: Iterable[tuple[str, str]],
+    title: str,
+    *,
+    bodies: Mapping[str, str] | None = None,
+    root: Path | None = None,
+) -> str:
+    """
+    The page's whole text.
+
+    `links` are pairs of paths; one that leads to no entry, or to its own note, is left out. `bodies` holds
+    the markdown below each note's frontmatter, by path. With `root`, the vault's folder, a note can be opened
+    in Obsidian.
+    """
+    entries = list(entries)
+    place = {entry.path: i for i, entry in enumerate(entries)}
+    pairs = dict.fromkeys((place[a], place[b]) for a, b in links if a in place and b in place and a != b)
+    data = {
+        "title": title,
+        "root": root.absolute().as_posix() if root else None,
+        "types": page_types(entries),
+        "notes": [page_note(entry, (bodies or {}).get(entry.path, "")) for entry in entries],
+        "links": [list(pair) for pair in pairs],
+    }
+    script, library = (PAGE_FOLDER / "graph.js").read_text("utf-8"), LIBRARY.read_text("utf-8")
+    parts = {
+        "title": markup.escape(title),
+        "policy": content_policy(library, script),
+        "style": (PAGE_FOLDER / "graph.css").read_text("utf-8"),
+        "data": inert_json(data),
+        "library": library,
+        "script": script,
+    }
+    # One pass: a part that happens to contain a marker is never filled in itself.
+    return re.sub(r"<!--(\w+)-->", lambda m: parts[m[1]], (PAGE_FOLDER / "graph.html").read_text("utf-8"))
+
+
+def page_note(entry: Card, body: str) -> dict[str, Any]:
+    """What the page knows of one note; what is empty is left out. 10,000 notes are a few MB of it."""
+    day = (entry.event or "")[:10] or entry.created or entry.updated
+    shown = {
+        "path": entry.path,
+        "id": entry.id,
+        "type": entry.type,
+        "title": entry.title,
+        "description": entry.description,
+        "priority": entry.priority,
+        "status": entry.status,
+        "pinned": entry.pinned,
+        "loop": entry.loop,
+        "event": entry.event,
+        "day": str(day) if day else None,
+        "updated": str(entry.updated) if entry.updated else None,
+        "tags": list(entry.tags),
+        "body": body.strip(),
+    }
+    return {key: value for key, value in shown.items() if value}
+
+
+def page_types(entries: Iterable[Card]) -> list[dict[str, Any]]:
+    """Every type there is: ours first and in our order, then a person's own."""
+    counts = Counter(entry.type for entry in entries)
+    order = [*(t for t in COLOURS if t in counts), *sorted(t for t in counts if t not in COLOURS)]
+    return [{"name": t, "colour": COLOURS.get(t, OTHER), "count": counts[t]} for t in order]
+
+
+def inert_json(data: Any) -> str:
+    """JSON that cannot end the element it stands in, nor open a comment there."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def content_policy(*scripts: str) -> str:
+    """A Content-Security-Policy under which only these scripts run, and no address is ever asked."""
+    hashes = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    ours = " ".join(f"'sha256-{digest}'" for digest in hashes)
+    # force-graph adds its own few rules of style at run time, hence unsafe-inline: text never becomes style.
+    style = "style-src 'unsafe-inline'"
+    return f"default-src 'none'; script-src {ours}; {style}; base-uri 'none'; form-action 'none'"

@@ -1,0 +1,1 @@
+"""What is to be written: drafts of notes, and the generated pages that list them."""

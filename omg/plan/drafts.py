@@ -1,0 +1,424 @@
+"""
+What Observer, Reflector or a person proposes, turned into the changes of one receipt.
+
+    Plan(graph, day)  .apply(edit) .apply_all(edits) / .create(edit) .update(edit) .supersede(edit) .amend(path, …)  ->  .changes()
+
+A Plan is drafts over a vault: nothing is written, later edits see earlier ones, and the maps that list a
+touched node come out regenerated. Files that are ours are rewritten whole; what a person touched is
+amended, which leaves every word of theirs where it was.
+
+Not here: where an edit comes from. One rule: what was said before is never lost, it moves to `## History`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from ..errors import BadNode, NotFound
+from ..graph.graph import Graph
+from ..index.entries import Entry
+from ..journal import Change, Rebase
+from ..node.fields import GENERATED, TYPES
+from ..node.maptable import OPEN_LOOPS, STANDARD, map_of_type
+from ..node.markdown import generated_block, slugify, wikilink, with_generated_block
+from ..node.note import Node, amend_text, head_of, parse_node, render_node
+from ..tokens import count_tokens
+from ..vault.parts import BODY_PART
+from .edits import (
+    Edit,
+    NoteDraft,
+    as_entry,
+    higher_priority,
+    map_listing_entry,
+    merged_sources,
+    one_line,
+    split_history,
+    title_alias,
+    topic_size,
+    weaker_origin,
+    with_history_lines,
+)
+from .pages import index_block, map_block, new_page
+
+LISTED = (*TYPES, "note", "reflection")  # what stands on a map
+
+INDEX_LINES = 40  # of the index note; with more maps than that, topics are found on the map above them
+
+FROM_ABOVE = re.compile(r"(?<=\[\[)[^\[\]|#\n\\]+/(?:nodes|mocs|reflections|inbox)/[^\[\]|#\n\\]+")
+
+NEEDS_USER = ("identity", "preference", "decision", "project")  # only a person's own words become these
+
+
+class Plan:
+    """Drafts over one vault. *day* dates what is written; it comes from the messages, not from a clock."""
+
+    def __init__(self, graph: Graph, day: dt.date) -> None:
+        self.graph, self.day = graph, day
+        self.drafts: dict[str, NoteDraft] = {}
+        self.maps: set[str] = set()  # MOC paths to regenerate
+        self.pages: dict[str, str] = {}  # MOC pages that are new and more than maps.page, their blocks empty
+        self.dropped: list[str] = []  # reasons, for the log
+        # `indexed` for all maps, where the caller has read all notes anyway.
+        self.known: Mapping[str, Sequence[Entry]] | None = None
+
+    # --- edits
+
+    def apply(self, edit: Edit) -> str | None:
+        """Draft *edit*; returns the path of the note that now says it, or None if it was dropped."""
+        self.day = edit.day or self.day
+        if edit.op == "create" or edit.target is None:
+            return self.create(edit)
+        try:
+            return self.update(edit) if edit.op == "update" else self.supersede(edit)
+        except (NotFound, BadNode):  # a person deleted it meanwhile, or broke it: what is new is still said
+            return self.create(replace(edit, op="create", target=None))
+
+    def apply_all(self, edits: Sequence[Edit]) -> None:
+        """Draft the *edits* of one reply, and link those that are about one another."""
+        paths = [self.apply(edit) for edit in edits]
+        for edit, path in zip(edits, paths, strict=True):
+            others = [other for n in edit.beside if (other := paths[n]) is not None and other != path]
+            if path is not None and others:
+                self.relate(path, others)
+
+    def relate(self, path: str, others: Iterable[str]) -> None:
+        """Let the draft of *path* link to *others*; a file that a person touched stays as it is."""
+        draft = self.drafts.get(path)
+        if draft is None or not draft.ours:
+            return
+        main, lines = split_history(draft.node.body)
+        there = {*draft.node.links, *draft.node.wikilinks}
+        links, main = self.weave([other for other in others if other not in there], main)
+        node = replace(draft.node, links=(*draft.node.links, *links), body=with_history_lines(main, lines))
+        self.rewrite(draft, node, Rebase())
+
+    def create(
+        self, edit: Edit, history: tuple[str, ...] = (), supersedes: tuple[str, ...] = ()
+    ) -> str | None:
+        path, same = self.place(edit)
+        if same:
+            return self.update(replace(edit, target=path))
+        id = "omg/" + path.removeprefix("nodes/")
+        ids = [s.id for s in edit.sources]
+        if self.graph.tombstones.blocks(id, ids, cited=lambda: bool(self.graph.index.citing(ids))):
+            self.dropped.append(f"{path}: a person deleted this note")
+            return None
+        home = map_of_type(edit.type)
+        links, body = self.weave(edit.links, edit.body.strip() or edit.description)
+        node = Node(
+            path=path,
+            id=id,
+            description=one_line(edit.description),
+            type=edit.type,
+            priority=edit.priority,
+            loop=edit.loop,
+            created=self.day,
+            updated=self.day,
+            event=edit.event,
+            scope=self.graph.identity.scope,
+            identity=self.graph.identity.key,
+            origin=edit.origin,
+            generation=edit.generation,
+            sources=edit.sources,
+            supersedes=supersedes,
+            links=(home, *links),
+            tags=edit.tags,
+            aliases=title_alias(edit.title, path),
+            body=with_history_lines(body, history),
+        )
+        self.drafts[path] = NoteDraft(None, node, render_node(node), ours=True)
+        self.touch(node)
+        return path
+
+    def update(self, edit: Edit) -> str | None:
+        """Say it anew in the same note; the former statement moves to History."""
+        assert edit.target is not None
+        draft = self.draft(edit.target)
+        old, said = draft.node, one_line(edit.description)
+        sources = merged_sources(old.sources, edit.sources)
+        if said == old.description and edit.loop in (None, old.loop) and edit.event in (None, old.event):
+            if sources == old.sources:
+                return old.path
+            return self.rewrite(draft, replace(old, sources=sources), Rebase())
+        if edit.said_ms and edit.said_ms < max((s.timestamp for s in old.sources), default=0):
+            return self.recall_earlier(draft, edit)
+        stated = not draft.ours or "description" in draft.theirs  # by a person, in their own words
+        if stated and said != old.description and self.said_since(edit, old.path):
+            return self.supersede(edit)
+        if stated and draft.ours and said != old.description:
+            return self.recall_earlier(draft, edit)
+        line = self.history_line(old) if said != old.description else None
+        links, body = self.weave(edit.links, edit.body.strip() or edit.description)
+        main, lines = split_history(old.body)
+        if said == old.description:
+            body = main
+        node = replace(
+            old,
+            description=said,
+            priority=higher_priority(old.priority, edit.priority),
+            event=edit.event or old.event,
+            loop=edit.loop or old.loop,
+            origin=weaker_origin(old.origin, edit.origin),
+            updated=self.day,
+            sources=sources,
+            tags=tuple(dict.fromkeys((*old.tags, *edit.tags))),
+            links=tuple(dict.fromkeys((*old.links, *links))),
+            body=with_history_lines(body, (*lines, *([line] if line else []))),
+        )
+        loop = {"loop": edit.loop} if edit.loop and edit.loop != old.loop else {}
+        return self.rewrite(draft, node, Rebase(set=loop, history=f"- {self.day}: {said}"))
+
+    def said_since(self, edit: Edit, path: str) -> bool:
+        """Whether *edit* was said after a person last saved the note: then it is news, and not the old belief."""
+        return edit.said_ms > self.graph.vault.file(path).stat().st_mtime * 1000
+
+    def supersede(self, edit: Edit) -> str | None:
+        """A new note takes the place of the target, which stays on disk and off the maps."""
+        assert edit.target is not None
+        draft = self.draft(edit.target)
+        old = draft.node
+        earlier = edit.said_ms and edit.said_ms < max((s.timestamp for s in old.sources), default=0)
+        if one_line(edit.description) == old.description or earlier:
+            return self.update(edit)
+        line = f"{self.history_line(old)} ({wikilink(old.path, old.title)})"
+        heir = replace(edit, op="create", generation=max(edit.generation, old.generation))
+        path = self.create(heir, history=(line,), supersedes=(old.path,))
+        if path is not None and path != old.path:
+            self.retire(old.path, path)
+        return path
+
+    def recall_earlier(self, draft: NoteDraft, edit: Edit) -> str:
+        """An old conversation came in late: newer wins, so what it says is history already."""
+        line = f"- {self.day}: {one_line(edit.description)}"
+        main, lines = split_history(draft.node.body)
+        lines = tuple(sorted({*lines, line}))
+        sources = merged_sources(draft.node.sources, edit.sources)
+        node = replace(draft.node, sources=sources, body=with_history_lines(main, lines))
+        return self.rewrite(draft, node, Rebase(history=line))
+
+    def retire(self, path: str, successor: str) -> None:
+        """Mark *path* superseded by *successor*."""
+        draft = self.draft(path)
+        node = replace(draft.node, status="superseded", superseded_by=successor, updated=self.day)
+        self.rewrite(draft, node, Rebase(set={"status": "superseded", "superseded_by": wikilink(successor)}))
+
+    def amend(self, path: str, **changes: Any) -> str:
+        """Change frontmatter fields of *path* as `Node` names them, and nothing else."""
+        draft = self.draft(path)
+        node = replace(draft.node, **changes)
+        was, now = head_of(draft.node), head_of(node)
+        return self.rewrite(
+            draft, node, Rebase(set={k: now.get(k) for k in (*was, *now) if was.get(k) != now.get(k)})
+        )
+
+    # --- drafts
+
+    def draft(self, path: str) -> NoteDraft:
+        """The draft of *path*, begun from the file if there is none yet. Raises NotFound, BadNode."""
+        if path not in self.drafts:
+            vault = self.graph.vault
+            text = vault.text(path)
+            node = parse_node(self.as_linked_here(text), path)
+            theirs = vault.theirs(text.encode("utf-8"))
+            ours = BODY_PART not in theirs and not vault.read_only(path)
+            self.drafts[path] = NoteDraft(text, node, text, ours, theirs=theirs if ours else frozenset())
+        return self.drafts[path]
+
+    def as_linked_here(self, text: str) -> str:
+        """*text* with links from the vault's root down, where Obsidian wrote them from a folder above it."""
+
+        def from_here(link: re.Match[str]) -> str:
+            return self.graph.index.resolve(link[0]) or link[0]
+
+        return FROM_ABOVE.sub(from_here, text)
+
+    def rewrite(self, draft: NoteDraft, node: Node, rebase: Rebase) -> str:
+        if draft.ours:
+            node = with_node_properties(node, draft.node, draft.theirs - rebase.set.keys())
+            text = draft.text if node == draft.node else render_node(node)
+        else:
+            history = None if rebase.history and rebase.history in draft.text else rebase.history
+            text = amend_text(draft.text, set=rebase.set, history=history)
+            node = parse_node(text, node.path)
+        both = Rebase(set={**draft.rebase.set, **rebase.set}, history=rebase.history or draft.rebase.history)
+        self.drafts[node.path] = replace(draft, node=node, text=text, rebase=both)
+        self.touch(draft.node)
+        self.touch(node)
+        return node.path
+
+    def place(self, edit: Edit) -> tuple[str, bool]:
+        """A free path for *edit*, or the path of a note that says the same already."""
+        slug, n = slugify(edit.title), 1
+        while True:
+            path = f"nodes/{edit.type}/{slug}" + (f"-{n}" if n > 1 else "")
+            taken = path in self.drafts or self.graph.vault.bytes(path) is not None
+            if not taken and self.graph.index.entry("omg/" + path.removeprefix("nodes/")) is None:
+                return path, False
+            if taken:
+                with suppress(BadNode, NotFound):
+                    node = self.draft(path).node
+                    if node.status == "active" and one_line(edit.description) == node.description:
+                        return path, True
+                if path in self.drafts and self.drafts[path].text == self.drafts[path].before:
+                    del self.drafts[path]
+            n += 1
+
+    def weave(self, links: Iterable[str], body: str) -> tuple[tuple[str, ...], str]:
+        """Links whose title the text mentions go into the prose, once each; the others are returned."""
+        rest = []
+        for path in dict.fromkeys(links):
+            title = self.title(path)
+            if title is None:
+                continue
+            mention = (
+                re.compile(rf"(?<![\w\[|]){re.escape(title)}(?![\w\]|])", re.I) if len(title) > 2 else None
+            )
+            found = mention and mention.search(
+                re.sub(r"\[\[[^\[\]\n]*\]\]", lambda m: "\0" * len(m[0]), body)
+            )
+            if found:
+                body = body[: found.start()] + wikilink(path, found[0]) + body[found.end() :]
+            else:
+                rest.append(path)
+        return tuple(rest), body
+
+    def title(self, path: str) -> str | None:
+        if path in self.drafts:
+            return self.drafts[path].node.title
+        entry = self.graph.index.entry(path)
+        return entry.title if entry else None
+
+    def history_line(self, old: Node) -> str:
+        return f"- {old.updated or old.created or self.day}: {old.description}"
+
+    # --- maps
+
+    def touch(self, node: Node) -> None:
+        if node.type not in LISTED:
+            return
+        if home := map_listing_entry(as_entry(node)):
+            self.maps.add(home)
+        if node.loop:
+            self.maps.add(OPEN_LOOPS)
+
+    def listed(self, moc: str) -> list[Entry]:
+        """The notes that *moc* lists once the drafts are written."""
+        return self.lists((moc,))[moc]
+
+    def lists(self, mocs: Iterable[str]) -> dict[str, list[Entry]]:
+        """`listed` for each of *mocs*, in their order."""
+        drafts, found = self.drafted(), {}
+        for moc in sorted(mocs):
+            entries = self.indexed(moc) if self.known is None else self.known.get(moc, ())
+            found[moc] = [e for e in entries if e.path not in drafts and e.type in LISTED]
+        for entry in drafts.values():
+            if entry.status == "active" and entry.type in LISTED:
+                for moc in {
+                    map_listing_entry(entry),
+                    OPEN_LOOPS if entry.loop == "open" else "",
+                } & found.keys():
+                    found[moc].append(entry)
+        return {moc: sorted(entries, key=lambda e: e.path) for moc, entries in found.items()}
+
+    def indexed(self, moc: str) -> list[Entry]:
+        """The active notes that *moc* lists before the drafts."""
+        index = self.graph.index
+        return index.entries(loop="open") if moc == OPEN_LOOPS else index.entries(moc=moc)
+
+    def drafted(self) -> dict[str, Entry]:
+        """The drafts that change their file, as the index will have them."""
+        return {p: as_entry(d.node) for p, d in self.drafts.items() if d.text != d.before}
+
+    def topics(self) -> dict[str, list[Entry]]:
+        """Map → the maps that were split off it: those that link to it before any other map."""
+        pages = {e.path: e for e in self.graph.index.entries(type="moc") if e.path not in STANDARD}
+        pages |= {path: as_entry(parse_node(text, path)) for path, text in self.pages.items()}
+        found: dict[str, list[Entry]] = {}
+        for path, page in sorted(pages.items()):
+            parent = next((t for t in page.links if t.startswith("mocs/") and t != path), None)
+            if parent is not None:
+                found.setdefault(parent, []).append(page)
+        return found
+
+    def page(self, path: str, inner: str, whole: str) -> Change | None:
+        """The change that puts *inner* into the generated block of *path*; *whole* is the page if there is none."""
+        now = self.graph.vault.bytes(path)
+        before = None if now is None else now.decode("utf-8", errors="replace")
+        if before is None:
+            after = whole
+        elif generated_block(before) is None or self.graph.vault.read_only(path):
+            # Its owner took the markers out, or locked the file: the page is theirs now.
+            return None
+        else:
+            after = with_generated_block(before, inner)
+        return None if after == before else Change(path, before, after, Rebase(block=inner))
+
+    def map_changes(self) -> list[Change]:
+        listed = self.lists(self.maps)
+        counts = {**self.counts(), **{moc: len(entries) for moc, entries in listed.items()}}
+        topics = self.topics()
+        changes = []
+        for moc, entries in listed.items():
+            below = [
+                replace(t, description=topic_size(t, counts))
+                for t in topics.get(moc, ())
+                if counts.get(t.path)
+            ]
+            inner = map_block(moc, [*below, *entries])
+            whole = self.pages[moc] if moc in self.pages else new_page(moc, "")
+            changes.append(self.page(moc, inner, with_generated_block(whole, inner)))
+        if listed:
+            small = {t.path for of in topics.values() for t in of} if len(counts) > INDEX_LINES else set()
+            shown = {moc: n for moc, n in counts.items() if moc in STANDARD or (n and moc not in small)}
+            inner = index_block(shown)
+            changes.append(self.page("index", inner, new_page("index", inner)))
+        return [c for c in changes if c is not None]
+
+    def counts(self) -> dict[str, int]:
+        """MOC path → active notes it lists, before the drafts."""
+        loops = [e for e in self.indexed(OPEN_LOOPS) if e.type in LISTED]  # at home on other maps
+        return {**self.graph.index.moc_counts(), OPEN_LOOPS: len(loops)}
+
+    def entries(self) -> list[Entry]:
+        """The active drafts, in the order they were begun."""
+        nodes = [d.node for d in self.drafts.values() if d.text != d.before]
+        return [as_entry(n) for n in nodes if n.status == "active" and n.type not in GENERATED]
+
+    def changes(self) -> list[Change]:
+        """Under the vault's lock: what was forgotten while the drafts were thought of is not brought back by them."""
+        self.leave_out_forgotten()
+        notes = [
+            Change(path, d.before, d.text, d.rebase, theirs=not d.ours)
+            for path, d in self.drafts.items()
+            if d.text != d.before
+        ]
+        return notes + self.map_changes()
+
+    def leave_out_forgotten(self) -> None:
+        cited = {s.id for d in self.drafts.values() for s in d.node.sources}
+        gone = self.graph.tombstones.messages(cited)
+        for path, draft in list(self.drafts.items()):
+            if any(s.id in gone for s in draft.node.sources):
+                del self.drafts[path]
+                self.dropped.append("a note whose messages were forgotten meanwhile")
+
+    def written_tokens(self) -> int:
+        return sum(
+            count_tokens(f"{d.node.description} {d.node.body}")
+            for d in self.drafts.values()
+            if d.text != d.before
+        )
+
+
+# --- small things
+
+
+def with_node_properties(node: Node, of: Node, properties: Iterable[str]) -> Node:
+    """*node* with those *properties*, as a head names them, that *of* has."""
+    names = [n for p in properties for n in (("scope", "identity") if p == "appliesTo" else (p,))]
+    return replace(node, **{name: getattr(of, name) for name in names if name in Node.__slots__})

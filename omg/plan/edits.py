@@ -1,0 +1,144 @@
+"""
+What Observer, Reflector or a person proposes, turned into the changes of one receipt.
+
+    Plan(graph, day)  .apply(edit) .apply_all(edits) / .create(edit) .update(edit) .supersede(edit) .amend(path, …)  ->  .changes()
+
+A Plan is drafts over a vault: nothing is written, later edits see earlier ones, and the maps that list a
+touched node come out regenerated. Files that are ours are rewritten whole; what a person touched is
+amended, which leaves every word of theirs where it was.
+
+Not here: where an edit comes from. One rule: what was said before is never lost, it moves to `## History`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..index.entries import Entry
+from ..journal import Rebase
+from ..node.fields import Source
+from ..node.maptable import map_of, page_title
+from ..node.markdown import HISTORY_HEADING, slugify
+from ..node.note import Node
+
+TITLE_CHARS = 120  # characters; the name of its file holds 60
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    op: Literal["create", "update", "supersede"]
+    title: str
+    description: str
+    type: str = "fact"
+    body: str = ""
+    priority: str = "medium"
+    event: str | None = None
+    loop: str | None = None
+    tags: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()  # paths
+    beside: tuple[int, ...] = ()  # places, among the edits of one reply, of others it is about
+    sources: tuple[Source, ...] = ()
+    origin: str | None = None
+    target: str | None = None  # path of the note to update or supersede
+    reason: str = ""
+    generation: int = 0
+    day: dt.date | None = None  # when it was said; None: the plan's
+
+    @property
+    def said_ms(self) -> int:
+        return max((s.timestamp for s in self.sources), default=0)
+
+
+@dataclass(slots=True)
+class NoteDraft:
+    before: str | None
+    node: Node
+    text: str  # what the file will be
+    ours: bool  # nobody but us has written its words: it may be rendered anew
+    rebase: Rebase = field(default_factory=Rebase)
+    theirs: frozenset[str] = frozenset()  # properties of a note of ours that a person has set
+
+    @property
+    def touched(self) -> bool:
+        return not self.ours or bool(self.theirs)
+
+
+def map_listing_entry(entry: Entry) -> str:
+    """The map that lists *entry*; "" for a person's page that names none, and is no memory of ours."""
+    linked = any(t.startswith("mocs/") for t in entry.links)
+    return map_of(entry) if linked or entry.type != "note" else ""
+
+
+def topic_size(topic: Entry, counts: Mapping[str, int]) -> str:
+    """What stands behind a topic on the map above it: how much is in it, unless a person has said what is."""
+    n = counts[topic.path]
+    return f"{n} note{'s' * (n > 1)}" if topic.description == page_title(topic.path)[1] else topic.description
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def title_alias(title: str, path: str) -> tuple[str, ...]:
+    """*title* as an alias, where the name of its file cannot spell it: "Maria's iPhone", "GraphQL"."""
+    title, name = one_line(re.sub(r"[\[\]|\\]", " ", title)), path.rpartition("/")[2]
+    if number := re.fullmatch(re.escape(slugify(title)) + r"-(\d+)", name):  # a second note by this title
+        title += f" {number[1]}"
+    fits = len(title) <= TITLE_CHARS and name in (title, slugify(title))
+    return (title,) if fits and Node(path, "", "", "").title != title else ()
+
+
+def merged_sources(old: tuple[Source, ...], new: Iterable[Source]) -> tuple[Source, ...]:
+    return tuple(
+        {(s.session, s.id): s for s in (*new, *old)}[key]
+        for key in dict.fromkeys((s.session, s.id) for s in (*old, *new))
+    )
+
+
+def higher_priority(a: str, b: str) -> str:
+    return min(a, b, key=("high", "medium", "low").index)
+
+
+def weaker_origin(a: str | None, b: str | None) -> str | None:
+    """The less trusted of two origins: what a tool had a part in stays a tool's."""
+    order = ("tool", "assistant", "user", "human", None)
+    return min(a, b, key=order.index)
+
+
+def split_history(body: str) -> tuple[str, tuple[str, ...]]:
+    main, mark, lines = body.partition(f"{HISTORY_HEADING}\n")
+    if not mark:
+        return body.strip(), ()
+    return main.strip(), tuple(line for line in lines.strip().splitlines() if line.strip())
+
+
+def with_history_lines(body: str, lines: tuple[str, ...]) -> str:
+    return f"{body.strip()}\n\n{HISTORY_HEADING}\n" + "\n".join(lines) if lines else body.strip()
+
+
+def as_entry(node: Node) -> Entry:
+    """What the index will say of *node*, its links not resolved."""
+    return Entry(
+        path=node.path,
+        id=node.id,
+        type=node.type,
+        title=node.title,
+        description=node.description,
+        priority=node.priority,
+        status=node.status,
+        pinned=node.pinned,
+        loop=node.loop,
+        event=node.event,
+        created=node.created,
+        updated=node.updated,
+        origin=node.origin,
+        generation=node.generation,
+        superseded_by=node.superseded_by,
+        links=(*node.links, *node.wikilinks),
+        tags=node.tags,
+        mtime=0,
+    )

@@ -1,0 +1,234 @@
+"""
+What stands between the markers of the maps, the index note and Now: text, made from index entries.
+
+    moc      one map of content: the notes it lists        home_of  which map lists a note
+    index    the maps there are                            page     a whole new file around such a block
+    now      open loops, and what each conversation is about
+
+Pure: entries in, markdown out. The same entries give the same bytes, whenever and in whatever order they
+come; so nothing here says "today" or "overdue". One rule: nothing generated links to `index` or `now`,
+bare names that would lead elsewhere once a whole workspace is the vault.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime, tzinfo
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from ..dates.days import day_of_ms, event_span
+from ..dates.spans import MONTHS
+from ..node.maptable import MOCS, OPEN_LOOPS, STANDARD, page_title
+from ..node.markdown import BEGIN, END, wikilink, with_generated_block
+from ..node.markdown import generated_block as block_of
+from ..node.note import Node, parse_node, render_node
+
+if TYPE_CHECKING:
+    from ..graph.state import SessionState
+    from ..index.entries import Entry
+
+
+BY_MONTH = {MOCS["episode"][0], MOCS["decision"][0]}  # newest first, under the names of the months
+
+NOTHING_YET = "Nothing yet."
+
+YOURS = "%% Between the two omg lines this page is written anew; everything above and below them is yours. %%"
+
+RETRIEVAL_RULE = """\
+A line says what a note is about; open the note only when the line is not enough. Links in its text lead to
+what it depends on, its sources to the words it was made from. Of two notes that disagree, the newer holds."""
+
+KEEP_DAYS = 7  # a task nobody has come back to in a week is no longer what a conversation is about
+
+NEXT_DAYS = 1  # a reply that was planned before yesterday would only steer a new talk back
+
+NOW_LOOPS = 20  # on Now; all of them are on their own map
+
+OVERDUE_DAYS = (
+    14  # a plan this long past is met or moot (dates.due): on its map still, and shown nowhere else
+)
+
+
+def filed_day(entry: Entry) -> date | None:
+    """The day *entry* is filed under: when it happened, else when it was said."""
+    days = event_span(entry.event)
+    return days[0] if days else entry.created or entry.updated
+
+
+# --- the blocks
+
+
+def map_block(path: str, entries: Iterable[Entry]) -> str:
+    """The block of the map at *path*. Entries that are maps themselves come first, as its topics."""
+    entries = list({e.path: e for e in entries}.values())
+    topics = [e for e in entries if e.type == "moc"]
+    notes = [e for e in entries if e.type != "moc"]
+    if path == OPEN_LOOPS:
+        parts = list(by_due_day(notes))
+    elif path in BY_MONTH:
+        parts = list(by_month(notes))
+    elif path == MOCS["reflection"][0]:
+        parts = [listing_lines(sorted(notes, key=lambda e: e.path, reverse=True))]
+    else:
+        parts = [listing_lines(sorted(notes, key=title_key))]
+    if topics:
+        parts.insert(0, "### Topics\n\n" + listing_lines(sorted(topics, key=title_key)))
+    if not entries:
+        return NOTHING_YET
+    count = f"{len(notes)} note{'s' * (len(notes) != 1)}."
+    return "\n\n".join([count, *(part for part in parts if part)])
+
+
+def title_key(entry: Entry) -> tuple[str, str]:
+    return entry.title.casefold(), entry.path
+
+
+def by_month(entries: list[Entry]) -> Iterator[str]:
+    """Newest first, a heading for each month; notes without any day at the end."""
+    dated = sorted(
+        ((filed_day(e) or date.min, e.path, e) for e in entries), reverse=True, key=lambda d: d[:2]
+    )
+    for (year, month), group in groupby(dated, key=lambda d: (d[0].year, d[0].month)):
+        heading = f"{MONTHS[month - 1]} {year}" if year > 1 else "Undated"
+        yield f"### {heading}\n\n" + listing_lines((e for _, _, e in group), day=filed_day)
+
+
+def by_due_day(entries: list[Entry]) -> Iterator[str]:
+    dated = [e for e in in_due_order(entries) if due_day(e)]
+    yield listing_lines(dated, day=due_day)
+    if undated := in_due_order(entries)[len(dated) :]:
+        yield "### Without a day\n\n" + listing_lines(undated)
+
+
+def in_due_order(entries: Iterable[Entry]) -> list[Entry]:
+    """What is due first comes first; what has no day follows, newest first."""
+    entries = sorted(entries, key=lambda e: e.path)
+    entries.sort(key=lambda e: e.created or date.min, reverse=True)
+    return sorted(entries, key=lambda e: due_day(e) or date.max)
+
+
+def standing_loops(loops: Iterable[Entry], today: date) -> list[Entry]:
+    """Those still to be done: by due day, then without one; what is long past is left out."""
+    return [e for e in in_due_order(loops) if (today - (due_day(e) or today)).days <= OVERDUE_DAYS]
+
+
+def due_day(entry: Entry) -> date | None:
+    days = event_span(entry.event)
+    return days[1] if days else None
+
+
+def listing_lines(entries: Iterable[Entry], day: Callable[[Entry], date | None] = lambda _: None) -> str:
+    return "\n".join(f"- {at} {listed_line(e)}" if (at := day(e)) else f"- {listed_line(e)}" for e in entries)
+
+
+def listed_line(entry: Entry) -> str:
+    """`[[path|title]] — description`; one that only repeats the title is left out."""
+    link, said = wikilink(entry.path, safe_line(entry.title).replace("`", " ")), safe_line(entry.description)
+    return link if said.rstrip(".").casefold() == entry.title.rstrip(".").casefold() else f"{link} — {said}"
+
+
+def safe_line(text: str) -> str:
+    """*text* on one line, with nothing in it that would swallow the lines below: comments, a lone backtick."""
+    text = re.sub("%(?=%)", "% ", " ".join(text.split()).replace("<!--", "<! --"))
+    return text if re.fullmatch(r"[^`]*(?:`[^`]+`[^`]*)*", text) else text.replace("`", "'")
+
+
+def index_block(counts: Mapping[str, int]) -> str:
+    """The block of the index note. *counts*: a map's path → how many notes it lists."""
+    lines = [map_line(path, counts.get(path, 0)) for path in STANDARD]
+    topics = sorted(path for path in counts if path not in STANDARD)
+    if topics:
+        lines += ["", "### Topics", "", *(map_line(path, counts[path]) for path in topics)]
+    return "\n".join([*lines, "", "### Finding something", "", RETRIEVAL_RULE])
+
+
+def map_line(path: str, count: int) -> str:
+    title, purpose = page_title(path)
+    return f"- {wikilink(path, title)}{f' ({count})' if count else ''} — {purpose}"
+
+
+# --- Now
+
+
+def now_block(
+    sessions: Mapping[str, SessionState],
+    loops: Iterable[Entry],
+    today: date,
+    zone: tzinfo = UTC,
+    keep_days: int = KEEP_DAYS,
+) -> str:
+    """
+    The block of the Now note: open loops, then each conversation that has a task, the latest first.
+
+    What was said of a task more than *keep_days* before *today* is left out, and so are plans long past.
+    """
+    every, parts = in_due_order(loops), []
+    shown = standing_loops(every, today)[:NOW_LOOPS]
+    if every:
+        lines = [listing_lines(shown, day=due_day)] * bool(shown)
+        if left := len(every) - len(shown):
+            said = f"and {left} more in" if shown else f"{left} long past, in"
+            lines.append(f"- {said} {wikilink(OPEN_LOOPS, 'Open loops')}")
+        parts.append("### Open loops\n\n" + "\n".join(lines))
+    for key, session in latest_first(sessions):
+        if hints := hints_that_hold(session, today, zone, keep_days):
+            at = datetime.fromtimestamp(session.at_ms / 1000, zone)
+            lines = [f"- **{name}:** {text}" for name, text in hints]
+            parts.append(f"### {session_title(key)}\n\n*As of {at:%Y-%m-%d %H:%M}*\n\n" + "\n".join(lines))
+    return "\n\n".join(parts) or NOTHING_YET
+
+
+def latest_first(sessions: Mapping[str, SessionState]) -> list[tuple[str, SessionState]]:
+    return sorted(sessions.items(), key=lambda s: (-s[1].at_ms, s[0]))
+
+
+def hints_that_hold(
+    session: SessionState, today: date, zone: tzinfo, keep_days: int = KEEP_DAYS
+) -> list[tuple[str, str]]:
+    """
+    `(name, text)` of the hints of *session* that still hold.
+
+    A reply that was planned is moot as soon as the talk has gone on, or a day has passed.
+    """
+    age = (today - day_of_ms(session.at_ms, zone)).days if session.at_ms else keep_days + 1
+    if age > keep_days:
+        return []
+    next = session.next if age <= NEXT_DAYS and session.last_ms <= session.at_ms else ""
+    found = (("Task", session.task), ("State", session.state), ("Next reply", next))
+    return [(name, safe_line(text)) for name, text in found if text.strip()]
+
+
+def session_title(session: str) -> str:
+    """A session key as a person reads it: "agent:main:telegram:direct:111" → "telegram direct 111"."""
+    parts = session.replace(":main:thread:import-", ":imported:").split(":")
+    return " ".join(parts[2:] if parts[0] == "agent" and len(parts) > 2 else parts)
+
+
+# --- whole pages
+
+
+def new_page(path: str, block: str) -> str:
+    """A new file at *path* around *block*, and a line that tells its owner which part is theirs."""
+    title, purpose = page_title(path)
+    kind = path if path in ("index", "now") else "moc"
+    id = "omg/" + path.removeprefix("mocs/").replace("moc-", "moc/", 1)
+    body = f"# {title}\n\n{YOURS}\n\n{BEGIN}\n{END}"
+    return with_generated_block(render_node(Node(path, id, purpose, kind, body=body)), block)
+
+
+def persons_words(text: str, path: str) -> str:
+    """
+    What a person wrote on the page *text*: all but its head, its block, and what `page` puts there.
+
+    Nothing of a page whose markers are broken: what we once wrote there cannot be told from their words.
+    """
+    if block_of(text) is not None:
+        whole = with_generated_block(text, "")
+    elif BEGIN in text or END in text:
+        return ""
+    else:
+        whole = text
+    ours = {"", f"# {page_title(path)[0]}", YOURS, BEGIN, END}
+    return "\n".join(kept for kept in parse_node(whole, path).body.splitlines() if kept.strip() not in ours)

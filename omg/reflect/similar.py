@@ -1,0 +1,135 @@
+"""
+What the Reflector does without a model: repetitions, links, sleep, maps.
+
+    repeated   notes that say the same to the letter become one        kin      what a changed note resembles
+    mend       links to a former path lead to the present one again    proposed what looks like a repetition
+    doze       what nobody has linked or recalled for long leaves      shelve   maps that grew too long get topics
+               the maps, and comes back when it is
+
+Each drafts on a Plan and returns lines for the log page. One rule: files that a person has touched keep
+their place and their words; at the most they are superseded by one that says the same.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..index.entries import Entry
+from ..node.fields import PRIORITIES, TYPES
+from ..node.markdown import wikilink
+from ..plan.edits import split_history
+from .revise import merge_notes
+from .shelves import NEAR, REPEATS, link_of
+from .snapshot import Snapshot
+from .topics import normalized, resembles, statement_likeness
+
+# Notes shown with each changed one. Of ten contradictions put among the 184 notes of a LoCoMo conversation, eight
+# find each other so with the static table, and all ten with MiniLM.
+SIMILAR_SHOWN = 3
+
+VECTOR_BATCHES = 8  # of 256 that a night makes itself; more, after an import, is the daemon's to make
+
+ORIGIN_ORDER = ("tool", "assistant", "user", "human", None)
+
+
+# --- repetitions
+
+
+def merge_repeated(ground: Snapshot) -> list[str]:
+    """Merge notes of one type whose texts are the same but for case, spaces and marks."""
+    same: dict[tuple[object, ...], list[str]] = defaultdict(list)
+    for e in ground.now() if ground.changed else ():
+        if e.type in TYPES:
+            day = e.created if e.type == "episode" else None  # what happens every week is no repetition
+            same[e.type, e.loop, e.event or day, normalized(e.description)].append(e.path)
+    done = []
+    for paths in same.values():
+        if len(paths) < 2 or not any(p in ground.changed for p in paths):
+            continue
+        by_text: dict[str, list[str]] = defaultdict(list)
+        for path in paths:
+            by_text[normalized(split_history(ground.node(path).body)[0])].append(path)
+        for several in by_text.values():
+            done += merge_into_one(ground, several)
+    return done
+
+
+def merge_into_one(ground: Snapshot, paths: Sequence[str]) -> list[str]:
+    """Merge *paths* into the most trusted of them; a person's own note stays, and two of theirs are theirs."""
+
+    def standing(path: str) -> tuple[bool, int, dt.date, str]:
+        node = ground.node(path)
+        mine = node.pinned or ground.plan.draft(path).touched
+        return not mine, -ORIGIN_ORDER.index(node.origin), node.created or dt.date.max, path
+
+    keep, *rest = sorted(paths, key=standing)
+    done = []
+    for gone in rest:
+        if (
+            ground.node(gone).pinned
+            or not ground.ours(gone)
+            or (gone in ground.frozen and keep in ground.frozen)
+        ):
+            continue
+        merge_notes(ground.plan, keep, gone)
+        done.append(
+            f"Merged {link_of(ground.node(gone))} into {link_of(ground.node(keep))}: they said the same."
+        )
+    return done
+
+
+def similar_notes(ground: Snapshot, paths: Iterable[str], now: dt.datetime) -> dict[str, dict[str, float]]:
+    """
+    Each of *paths* → what it resembles and how much, nearest first; left out if it resembles nothing.
+
+    What matters most comes first, happenings last, for the day's cap may come in between.
+    """
+    index = ground.plan.graph.index
+    standing = {e.path: e for e in ground.now() if e.type in TYPES}
+    wanted = [standing[path] for path in paths if path in standing]
+    wanted.sort(key=lambda e: (e.type == "episode", PRIORITIES.index(e.priority), e.path))
+    for _ in range(VECTOR_BATCHES if wanted else 0):
+        if not index.embed():
+            break
+    found = {}
+    for entry in wanted:
+        near = {}
+        for hit in index.search(
+            f"{entry.title}. {entry.description}", 3 * SIMILAR_SHOWN, now=now, walk=False
+        ):
+            other = standing.get(hit.entry.path)
+            if (
+                other
+                and other != entry
+                and ("close in meaning" in hit.why or resembles(statement_of(entry), statement_of(other)))
+            ):
+                near[other.path] = hit.score
+        if near:
+            found[entry.path] = dict(list(near.items())[:SIMILAR_SHOWN])
+    return found
+
+
+def statement_of(entry: Entry) -> str:
+    return f"{entry.title} {entry.description}"
+
+
+def proposed_pairs(ground: Snapshot, near: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Pairs that look like repetitions, for a person to judge where no model does."""
+    standing = {e.path: e for e in ground.now()}
+    pairs: dict[tuple[str, ...], float] = {}
+    for path, others in near.items():
+        for other, score in others.items():
+            pair = tuple(sorted((path, other)))
+            pairs[pair] = max(score, pairs.get(pair, 0.0))
+    lines = []
+    for (a, b), score in sorted(pairs.items()):
+        if a in standing and b in standing and looks_repeated(standing[a], standing[b], score):
+            lines.append(f"{wikilink(a, standing[a].title)} and {wikilink(b, standing[b].title)} look alike.")
+    return lines
+
+
+def looks_repeated(a: Entry, b: Entry, score: float) -> bool:
+    shared = statement_likeness(a.description, b.description)
+    return a.type == b.type and a.event == b.event and (shared >= REPEATS or (shared > 0 and score >= NEAR))

@@ -1,0 +1,1 @@
+"""What the agent's tools, the /omg command and memory_search are answered."""

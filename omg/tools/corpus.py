@@ -1,0 +1,67 @@
+"""
+What the agent's tools, the /omg command and `omg status` answer.
+
+    tool       omg_search, omg_open, omg_remember, omg_forget
+    command    /omg status | search … | forget …
+    corpus     memory_search's extra corpus, by session
+    status     the same for people and scripts
+
+Every answer is of the one graph that the asking session may see; a name from another graph is as unknown
+as one that never was. Not here: finding, writing, forgetting; this only carries between them and a caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..worker.home import Home
+from .tools import graph_of, hit_limit, mapping_in
+
+
+def corpus_answer(home: Home, body: Mapping[str, Any]) -> dict[str, Any]:
+    """What `memory_search` and `memory_get` of this session may see of the graph, in their form."""
+    params, graph = mapping_in(body, "params"), graph_of(home, mapping_in(body, "context"))
+    if body.get("op") == "get":
+        path = graph and graph.index.resolve(
+            str(params.get("lookup") or params.get("path") or "").removeprefix("omg/")
+        )
+        entry = graph.index.entry(path) if graph and path else None
+        if graph is None or entry is None:
+            return {"result": None}
+        text = graph.vault.text(entry.path)
+        return {
+            "result": {
+                "corpus": "omg",
+                "path": f"omg/{entry.path}",
+                "title": entry.title,
+                "kind": entry.type,
+                "content": text,
+                "fromLine": 1,
+                "lineCount": text.count("\n") + 1,
+            }
+        }
+    hits = (
+        graph.index.search(
+            str(params.get("query") or ""), hit_limit(params.get("maxResults"), 6), now=home.clock()
+        )
+        if graph
+        else []
+    )
+    return {
+        "results": [
+            {
+                "corpus": "omg",
+                "path": f"omg/{h.entry.path}",
+                "title": h.entry.title,
+                "kind": h.entry.type,
+                "score": round(min(h.score, 1.0), 3),
+                "snippet": h.entry.description,
+                "id": h.entry.id,
+                "startLine": 1,
+                "endLine": 1,
+                "citation": f"omg/{h.entry.path}",
+            }
+            for h in hits
+        ]
+    }

@@ -1,0 +1,244 @@
+"""
+What the agent's tools, the /omg command and `omg status` answer.
+
+    tool       omg_search, omg_open, omg_remember, omg_forget
+    command    /omg status | search … | forget …
+    corpus     memory_search's extra corpus, by session
+    status     the same for people and scripts
+
+Every answer is of the one graph that the asking session may see; a name from another graph is as unknown
+as one that never was. Not here: finding, writing, forgetting; this only carries between them and a caller.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from ..curate.notes import find_note, forget_selection, select_to_forget, write_edits
+from ..dates.days import day_of_ms
+from ..errors import BadInput, NotFound, OmgError
+from ..graph.graph import Graph
+from ..identity import is_remembered, says_owner
+from ..index.entries import Hit
+from ..index.terms import terms_of
+from ..message.drop import to_epoch_ms
+from ..message.redaction import redact
+from ..node.fields import GENERATED, TYPES, Source
+from ..plan.edits import Edit
+from ..worker.home import Home
+from .codes import Codes
+
+ASK_USER = "Ask the user. If they agree in their next message, call omg_forget with this code alone: "
+
+
+def graph_of(
+    home: Home, context: Mapping[str, Any], *, write: bool = False, create: bool = False
+) -> Graph | None:
+    """The graph the asking session may see; None if it has none. A reader waits for nobody who is at the vault."""
+    who = home.identity_of(
+        str(context.get("sessionKey") or ""),
+        channel=str(context.get("channel") or ""),
+        sender=str(context.get("senderId") or ""),
+        owner=says_owner(context.get("senderIsOwner")),
+    )
+    if who is None or not (create or (home.folder / "graphs" / who.folder).is_dir()):
+        return None
+    return home.graph(who) if write or create else home.opened(who)
+
+
+def call_tool(home: Home, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
+    """`{name, params, context}` → `{text, details}`. What goes wrong is told to the model in words, as `text`."""
+    name, params, context = str(body.get("name")), mapping_in(body, "params"), mapping_in(body, "context")
+    graph = graph_of(home, context, write=name == "omg_forget", create=name == "omg_remember")
+    if graph is None:
+        return {"text": "Nothing is remembered for this conversation.", "details": {}}
+    try:
+        if name == "omg_search":
+            return search_tool(home, graph, params)
+        if name == "omg_open":
+            return open_tool(graph, params)
+        if name == "omg_remember":
+            return remember_tool(home, graph, params, context)
+        if name == "omg_forget":
+            return forget_tool(home, graph, params, context, codes)
+    except OmgError as e:
+        return {"text": str(e), "details": {"error": type(e).__name__}}
+    raise BadInput(f"no tool {name!r}")
+
+
+def mapping_in(body: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = body.get(key)
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def hit_limit(value: object, default: int) -> int:
+    return int(max(1, min(value, 20))) if isinstance(value, int | float) and value == value else default
+
+
+def search_tool(home: Home, graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
+    query = str(params.get("query") or "").strip()
+    if not query:
+        raise BadInput("omg_search needs a `query`")
+    hits = graph.index.search(query, hit_limit(params.get("limit"), 8), now=home.clock())
+    lines = [
+        f"[[{h.entry.path}]] — {h.entry.description}" + (f" ({h.entry.event})" if h.entry.event else "")
+        for h in hits
+    ]
+    return {"text": "\n".join(lines) or "Nothing found.", "details": {"hits": [*map(hit_value, hits)]}}
+
+
+def hit_value(hit: Hit) -> dict[str, Any]:
+    entry = hit.entry
+    return {
+        "path": entry.path,
+        "description": entry.description,
+        "score": round(hit.score, 3),
+        "why": hit.why,
+    }
+
+
+def search_answer(home: Home, body: Mapping[str, Any]) -> dict[str, Any]:
+    """What `omg search` prints. *body*: query, k, and identity, None for the owner's."""
+    graph = home.find(body.get("identity"))
+    return {
+        "hits": [*map(hit_value, graph.index.search(str(body["query"]), int(body["k"]), now=home.clock()))]
+    }
+
+
+def open_tool(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
+    path = find_note(graph, link_target(params.get("id")))
+    node = graph.vault.read(path)
+    messages = graph.index.messages([s.id for s in node.sources])[:10]
+    said = "\n".join(f"- {day_of_ms(m.timestamp, graph.zone)} {m.role}: {m.text[:400]}" for m in messages)
+    made = (
+        "OMG makes this page from the notes"
+        if node.type in GENERATED
+        else "no message is named as its source"
+    )
+    waiting = "it is not taken in yet" if node.sources else made
+    return {
+        "text": f"{graph.vault.text(path).strip()}\n\nIt was said:\n{said or f'- ({waiting})'}",
+        "details": {"path": path},
+    }
+
+
+def link_target(value: object) -> str:
+    """The note that a model or a person means: they write the name alone, or the whole [[link|label]]."""
+    return str(value or "").strip().removeprefix("[[").removesuffix("]]").split("|")[0].strip()
+
+
+def remember_tool(
+    home: Home, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
+) -> dict[str, Any]:
+    """
+    Only what the user asked for in this very turn: their message is the source, as the transcript has it.
+
+    A page or a tool may have talked the model into this. So the user vouches only for what shares words with
+    what they said; the rest is the assistant's, and does not become a preference, a decision or who they are.
+    """
+    message = mapping_in(context, "userMessage")
+    text, title = (redact(" ".join(str(params.get(k) or "").split()))[0] for k in ("text", "title"))
+    if not text:
+        raise BadInput("omg_remember needs a `text`, one line")
+    if not said_by_user(message):
+        raise BadInput("omg_remember needs a message of the user in this turn as its source; there is none")
+    at = to_epoch_ms(message.get("timestamp")) or home.now_ms()
+    said = shares_words(text, str(message.get("text") or ""))
+    kind = str(params.get("type") or "fact")
+    edit = Edit(
+        op="create",
+        title=title or text[:50],
+        description=text,
+        type=kind if kind in TYPES and (said or kind in ("fact", "episode")) else "fact",
+        sources=(Source(str(context["sessionKey"]), str(message["id"]), at),),
+        origin="user" if said else "assistant",
+        day=day_of_ms(at, home.zone),
+    )
+    path = write_edits(graph, [edit], home.clock(), f"remembered {edit.title}")
+    return {"text": f"Remembered as [[{path}]].", "details": {"path": path}}
+
+
+def said_by_user(message: Mapping[str, Any]) -> bool:
+    """Whether a person wrote this message of the transcript, and not the gateway in their place."""
+    return bool(message.get("id")) and mapping_in(message, "provenance").get("kind") in (
+        None,
+        "",
+        "external_user",
+    )
+
+
+def shares_words(text: str, said: str) -> bool:
+    """Whether *text* shares a third of its words with what was *said*: "remember that" alone vouches for nothing."""
+    words, heard = ({t.match for t in terms_of(x)} for x in (text, said))
+    return len(words & heard) * 3 >= max(1, len(words))
+
+
+def forget_tool(
+    home: Home, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any], codes: Codes
+) -> dict[str, Any]:
+    key, run, message = (
+        graph.identity.key,
+        str(context.get("runId") or ""),
+        mapping_in(context, "userMessage"),
+    )
+    id = str(message.get("id") or "")
+    if code := str(params.get("code") or "").strip():
+        # A heartbeat, a sub-agent's report: such a turn comes later, too, and nobody has agreed in it.
+        theirs = is_remembered(context) and said_by_user(message)
+        paths = codes.redeem(code, key, *((run, id) if theirs else ("", "")))
+        forget_selection(home, graph, select_to_forget(graph, ids=paths))
+        return {
+            "text": f"Forgotten: {len(paths)} notes and the messages they came from.",
+            "details": {"paths": list(paths)},
+        }
+    what = link_target(params.get("query") or params.get("id"))
+    if not what:
+        raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
+    path = graph.index.resolve(what)
+    hits = (
+        [path] if path else [h.entry.path for h in graph.index.search(what, 5, now=home.clock(), walk=False)]
+    )
+    if not hits:
+        raise NotFound(f"nothing is remembered about {what!r}")
+    going = list(select_to_forget(graph, ids=hits).paths)  # other notes may cite the same messages
+    lines = [f"- [[{p}]] — {e.description}" for p in going if (e := graph.index.entry(p))]
+    code = codes.issue(key, run, id, going)
+    text = "This would be forgotten, with the messages it came from:\n" + "\n".join(lines)
+    return {
+        "text": f"{text}\n{ASK_USER}{code}",
+        "details": {"code": code, "paths": going},
+    }
+
+
+def slash_command(home: Home, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
+    """`/omg status`, `/omg search WORDS`, `/omg forget WORDS`, `/omg forget CODE`."""
+    context = mapping_in(body, "context")
+    verb, _, rest = str(body.get("args") or "status").strip().partition(" ")
+    graph = graph_of(home, context, write=verb == "forget")
+    if graph is None:
+        return {"text": "Nothing is remembered for this conversation yet."}
+    try:
+        if verb == "status":
+            return {"text": status_line(graph)}
+        if verb == "search":
+            return {"text": str(search_tool(home, graph, {"query": rest})["text"])}
+        if verb == "forget":
+            # A command is always the user's own turn, so each one counts as a turn and a message of its own.
+            once = secrets.token_hex(4)
+            context |= {"trigger": "user", "runId": once, "userMessage": {"id": once}}
+            params = {"code": rest.strip()} if rest.strip() in codes.issued else {"query": rest}
+            text = str(forget_tool(home, graph, params, context, codes)["text"])
+            return {"text": text.replace(ASK_USER, "To do it, send: /omg forget ")}
+    except OmgError as e:
+        return {"text": str(e)}
+    return {"text": "/omg status · /omg search WORDS · /omg forget WORDS"}
+
+
+def status_line(graph: Graph) -> str:
+    entries = [e for e in graph.index.entries() if e.path.startswith("nodes/")]
+    waiting = graph.pending()
+    state = graph.state()
+    trouble = f" {state.error}" if state.error and waiting else ""
+    return f"{len(entries)} notes are remembered; {len(waiting)} turns wait to be observed.{trouble}"

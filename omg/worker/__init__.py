@@ -1,0 +1,1 @@
+"""All graphs of one home: taken in, observed on time, reflected at night, reported."""

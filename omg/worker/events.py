@@ -1,0 +1,84 @@
+"""
+What happened, a JSON line each, in events.jsonl: for scripts, and for whoever wants to watch.
+
+    taken_in            messages, tokens, and how far the windows are
+    observation_start   trigger, tokens, messages, model
+    observation_end     the same and notes, their tokens, the compression, calls, cost, replies left without their end
+    observation_failed  error, tokens, duration
+    activation          session, reason, tokens of the slice
+    reflection_…        worker/nights.py
+
+Numbers, names and reasons; one rule: never conversation text.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ..graph.files import append_lines, flock
+
+BYTES = 5_000_000  # the file is begun anew beyond this; one old file is kept
+
+POLL_S = 0.3
+
+
+def write_event(home: Path, event: str, now: datetime, fields: Mapping[str, Any]) -> None:
+    file = home / "events.jsonl"
+    if full(file):
+        with flock(home / "events.lock", "events.jsonl"):
+            if full(file):  # still: another process, or thread, may have begun it anew
+                file.replace(file.with_suffix(".1.jsonl"))
+    line = {"at": now.isoformat(timespec="milliseconds"), "event": event, **fields}
+    append_lines(file, [json.dumps(line, ensure_ascii=False)])
+
+
+def full(file: Path) -> bool:
+    try:
+        return file.stat().st_size > BYTES
+    except FileNotFoundError:
+        return False
+
+
+def read_events(home: Path, last: int | None = None) -> list[dict[str, Any]]:
+    """The events so far, oldest first, or the *last* of them; a line torn by a crash is none."""
+    found = []
+    for file in (home / "events.1.jsonl", home / "events.jsonl"):
+        if file.exists():
+            found += [e for line in file.read_bytes().splitlines() if (e := read_event(line)) is not None]
+    return found if last is None else found[max(0, len(found) - last) :]
+
+
+def follow_events(home: Path, stop: Callable[[], bool] = lambda: False) -> Iterator[dict[str, Any]]:
+    """What happens from now on, until *stop*; a file begun anew is followed from its start."""
+    file = home / "events.jsonl"
+    offset = file.stat().st_size if file.exists() else 0
+    while not stop():
+        size = file.stat().st_size if file.exists() else 0
+        offset = 0 if size < offset else offset
+        if size > offset:
+            with file.open("rb") as f:
+                f.seek(offset)
+                data = f.read()
+            whole = data[: data.rfind(b"\n") + 1]  # the rest is still being written
+            offset += len(whole)
+            yield from (e for line in whole.splitlines() if (e := read_event(line)) is not None)
+        time.sleep(POLL_S)
+
+
+def read_event(line: bytes) -> dict[str, Any] | None:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) and "event" in event else None
+
+
+def event_text(event: Mapping[str, Any]) -> str:
+    """An event as a line for people."""
+    rest = " ".join(f"{k}={v}" for k, v in event.items() if k not in ("at", "event") and v not in ("", None))
+    return f"{str(event.get('at', ''))[:19]} {event['event']} {rest}".rstrip()

@@ -1,0 +1,155 @@
+"""
+The Reflector over all graphs of a home: by night from cron, or in the background when enough has changed.
+
+Graph after graph; what goes wrong in one is said and stops none of the others. What a run did not come to,
+or did not finish, the next one does. Not here: what a cycle is (reflect.py).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import Locked, OmgError, error_text
+from ..graph.graph import Graph
+from ..reflect.cycle import Cycle, Progress
+from ..reflect.run import is_due, reflect_graph
+from .home import Home
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """What became of one graph. One of `cycle` and `error` is there."""
+
+    identity: str
+    cycle: Cycle | None = None
+    error: str = ""
+    busy: bool = False  # another process is at it
+
+    def line(self) -> str:
+        if self.cycle is None:
+            return f"{self.identity}: {self.error}"
+        return f"{self.identity}: {self.cycle.headline}"
+
+    def value(self) -> dict[str, Any]:
+        """For JSON."""
+        if self.cycle is None:
+            return {"identity": self.identity, "error": self.error}
+        c = self.cycle
+        return {
+            "identity": self.identity,
+            "cycle": c.receipt.id if c.receipt else None,
+            "headline": c.headline,
+            "counts": c.counts,
+            "summary": c.summary,
+            "proposed": c.proposed,
+            "skipped": c.skipped,
+            "calls": c.calls,
+            "tokens": c.tokens,
+        }
+
+
+def reflect_each(
+    home: Home,
+    identity: str | None = None,
+    *,
+    since: dt.date | None = None,
+    dry_run: bool = False,
+    progress: Callable[[str], Progress] = lambda identity: lambda done, all: None,
+) -> Iterator[Night]:
+    """A cycle for each graph, or for that of *identity* alone, each told as it is done."""
+    for who in [home.find(identity).identity] if identity else home.identities():
+        try:
+            graph = home.graph(who, keep=False)
+            yield Night(who.key, one_night(home, graph, since, dry_run, progress(who.key)))
+        except Locked as e:
+            log.info("%s: left to whoever is at it: %s", who.key, e)
+            yield Night(who.key, error=str(e), busy=True)
+        except OmgError as e:
+            log.warning("%s: not reflected: %s", who.key, e)
+            home.tell("reflection_failed", graph=who.key, error=str(e))
+            yield Night(who.key, error=str(e))
+        except OSError as e:  # a folder that cannot be written, a full disk
+            where = Path(e.filename).parent if isinstance(e.filename, str) else who.key
+            why = f"{where}: {e.strerror or type(e).__name__}; mend that, then `omg reflect`"
+            log.warning("%s: not reflected: %s", who.key, why)
+            home.tell("reflection_failed", graph=who.key, error=why)
+            yield Night(who.key, error=why)
+        except Exception as e:  # one vault's trouble, whatever it is, is not the others'
+            log.exception("%s: not reflected", who.key)
+            home.tell("reflection_failed", graph=who.key, error=type(e).__name__)
+            yield Night(who.key, error=f"{type(e).__name__}, see omg.log")
+
+
+def background_reflection(home: Home, *, idle: bool) -> list[Night]:
+    """
+    Reflect where enough has changed; where only the background share has, not unless the worker is *idle*.
+
+    A cycle that fails is not tried again at the next tick: the night does what it was to do.
+    """
+    done: list[Night] = []
+    for who in home.identities():
+        if home.rests(who):
+            continue
+        try:
+            graph = home.opened(who, keep=False)  # its state will do
+            wanted = is_due(graph, home.config)
+        except (OmgError, OSError) as e:
+            log.debug("%s: not looked at: %s", who.key, error_text(e))
+            continue
+        if wanted == "now" or (wanted and idle):
+            night = next(reflect_each(home, who.key))
+            if night.cycle is None and not night.busy:
+                try:
+                    graph.update(lambda state: setattr(state, "changed_tokens", 0))
+                except (
+                    OSError,
+                    Locked,
+                ) as e:  # a full disk: without a pause the model is asked at every tick
+                    home.stumbled(who, e)
+            done.append(night)
+    return done
+
+
+def one_night(home: Home, graph: Graph, since: dt.date | None, dry_run: bool, progress: Progress) -> Cycle:
+    home.refresh(graph)
+    model = home.config.reflection.model
+    observer = home.answering(model) if model else home.observer(graph.identity.agent)
+
+    def tell(event: str, **fields: Any) -> None:
+        home.tell(event, graph=graph.identity.key, **fields)
+
+    now = home.clock()
+    cycle = reflect_graph(
+        graph,
+        observer,
+        home.config,
+        now,
+        since=since,
+        dry_run=dry_run,
+        tell=tell,
+        progress=progress,
+        refresh=lambda: home.refresh(graph),
+    )
+    if not dry_run:
+        with graph.lock():
+            graph.vault.mark()
+        graph.uses.keep({entry.id for entry in graph.index.entries(status=None)})
+    log.info("%s: reflected: %s; %d calls", graph.identity.key, cycle.headline, cycle.calls)
+    for why in cycle.refused:
+        log.info("%s: refused %s", graph.identity.key, why)
+    return cycle
+
+
+def reflect_answer(home: Home, body: Mapping[str, Any]) -> dict[str, Any]:
+    """What the daemon says to POST /reflect {identity?, since?, dry_run?}."""
+    since = dt.date.fromisoformat(str(body["since"])) if body.get("since") else None
+    identity = str(body["identity"]) if body.get("identity") else None
+    found = reflect_each(home, identity, since=since, dry_run=bool(body.get("dry_run")))
+    return {"graphs": [night.value() for night in found]}

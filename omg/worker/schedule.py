@@ -1,0 +1,136 @@
+"""
+When what is pending is observed, and what is remembered of having tried.
+
+    due    asked for every graph at every tick: why now, or None
+    waits  the same for a person: why not yet
+    heard, pressed, failed, capped, completed   changes to a graph's state
+
+Pure: state, options and a time in; no file and no clock. One rule: a failure makes a graph wait longer each
+time, and never drops what waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from ..config.sections import Observation
+from ..graph.pending import Pending
+from ..graph.state import SessionState, State
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 30, 3600  # after a failed observation; doubles in between
+
+NEAR_THRESHOLD = 1.1  # steps before the threshold from which a step is half as long (as OM has it)
+
+
+def step_tokens(state: State, options: Observation) -> float:
+    """Tokens that make a background step; half of it near the threshold, so that activation finds fresh notes."""
+    if options.step is None:
+        return options.message_tokens
+    widest = max((s.window for s in state.sessions.values()), default=0)
+    return (
+        options.step / 2 if widest >= options.message_tokens - NEAR_THRESHOLD * options.step else options.step
+    )
+
+
+def observation_due(
+    state: State, pending: Sequence[Pending], options: Observation, now: datetime, cap: str = ""
+) -> str | None:
+    """
+    Why *pending* is to be observed now; None: it waits.
+
+    urgent  its context is about to be cut, or was        step   enough has come together
+    turn    `buffer_tokens = "turn"`                      quiet  the conversation rests
+
+    *cap*: what the ledger says, where today's is reached.
+    """
+    at = now.timestamp()
+    if not pending or cap or at < retry_at(state):
+        return None
+    if state.urgent_ms:
+        return "urgent"
+    if options.buffer_tokens == "turn":
+        return "turn"
+    if sum(p.tokens for p in pending) >= step_tokens(state, options):
+        return "step"
+    if options.quiet_after is not False and at - last_ms(pending) / 1000 >= options.quiet_after:
+        return "quiet"
+    return None
+
+
+def why_waiting(
+    state: State, pending: Sequence[Pending], options: Observation, now: datetime, cap: str = ""
+) -> str:
+    """Why nothing is observed just now, for a person; "" if nothing waits."""
+    if not pending:
+        return ""
+    if cap:
+        return cap
+    if now.timestamp() < retry_at(state):
+        again = datetime.fromtimestamp(retry_at(state), UTC).isoformat(timespec="seconds")
+        return f"{state.error}; asked again at {again}, or by `omg observe --now`"
+    if observation_due(state, pending, options, now):
+        return "it is due, and being observed where a daemon is up"
+    tokens, needed = sum(p.tokens for p in pending), step_tokens(state, options)
+    text = f"{tokens:,} of {needed:,.0f} tokens have come together"
+    if options.quiet_after is False:
+        return text
+    rest = datetime.fromtimestamp(last_ms(pending) / 1000 + options.quiet_after, UTC)
+    return f"{text}; at {rest.isoformat(timespec='seconds')} the conversation counts as resting"
+
+
+def last_ms(pending: Sequence[Pending]) -> int:
+    return max(p.at_ms for p in pending)
+
+
+def retry_at(state: State) -> float:
+    """Seconds since the epoch before which a graph that failed is left alone."""
+    if not state.failures:
+        return 0.0
+    pause: int = min(FIRST_PAUSE_S << min(state.failures - 1, 20), LONGEST_PAUSE_S)
+    return state.failed_ms / 1000 + pause
+
+
+# --- changes to the state
+
+
+def note_heard(state: State, session: str, last_ms: int, tokens: int) -> None:
+    entry = state.sessions.setdefault(session, SessionState())
+    entry.last_ms = max(entry.last_ms, last_ms)
+    entry.window += tokens
+
+
+def note_urgent(state: State, session: str, reason: str, at_ms: int, waiting: bool) -> None:
+    """A hook says "now". *waiting*: there is something pending; else only the cut itself is noted."""
+    if waiting:
+        state.urgent_ms = at_ms
+    if reason in ("compaction", "reset"):
+        entry = state.sessions.setdefault(session, SessionState())
+        entry.cut, entry.cut_ms = reason, at_ms
+
+
+def note_edited(state: State) -> None:
+    state.epoch += 1
+
+
+def note_failure(state: State, error: str, at_ms: int) -> None:
+    state.failures += 1
+    state.failed_ms, state.error = at_ms, error
+
+
+def recovered(state: State) -> None:
+    state.failures, state.error = 0, ""
+
+
+def note_capped(state: State, error: str) -> None:
+    """Today's cap is reached: no failure of any model, so nothing is counted and no pause grows."""
+    state.error = error
+
+
+def note_completed(state: State, reason: str, began_ms: int, at_ms: int) -> None:
+    """All that was pending at *began_ms* is observed."""
+    state.failures, state.error, state.observed_ms = 0, "", at_ms
+    if state.urgent_ms <= began_ms:
+        state.urgent_ms = 0
+    if reason == "quiet":
+        state.quiet_ms = at_ms

@@ -1,0 +1,144 @@
+"""
+What the agent's tools, the /omg command and `omg status` answer.
+
+    tool       omg_search, omg_open, omg_remember, omg_forget
+    command    /omg status | search … | forget …
+    corpus     memory_search's extra corpus, by session
+    status     the same for people and scripts
+
+Every answer is of the one graph that the asking session may see; a name from another graph is as unknown
+as one that never was. Not here: finding, writing, forgetting; this only carries between them and a caller.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ..errors import OmgError, error_text
+from ..graph.graph import Graph
+from ..identity import Identity
+from .home import Home
+
+
+def home_status(home: Home) -> dict[str, Any]:
+    """What is up, what waits and why, and what it cost today. Shapes: see the keys; tokens and usd are of today."""
+    spent = home.ledger.today(home.clock())
+    observer = home.models()
+    return {
+        "home": str(home.folder),
+        "observer": ", else ".join(observer),
+        "offline": observer[0] == "offline",
+        "spool": len(home.drops()),
+        "unreadable_drops": len(list((home.folder / "spool" / "bad").glob("*.json"))),
+        "today": {
+            "calls": spent.calls,
+            "tokens": spent.tokens,
+            "usd": round(spent.usd, 4),
+            "cap_tokens": home.ledger.cap_tokens,
+            "cap_usd": home.ledger.cap_usd,
+        },
+        "graphs": [status_of(home, who) for who in home.identities()],
+    }
+
+
+def status_of(home: Home, who: Identity) -> dict[str, Any]:
+    try:
+        return graph_status(home, home.graph(who, keep=False))
+    except (
+        OmgError,
+        OSError,
+        sqlite3.Error,
+    ) as e:  # one vault that is out of reach is not the others' trouble
+        return {"identity": who.key, "error": error_text(e)}
+
+
+def graph_status(home: Home, graph: Graph) -> dict[str, Any]:
+    state, pending, options = home.standing(graph), graph.pending(), home.config.observation
+    waiting = sum(p.tokens for p in pending)
+    return {
+        "identity": graph.identity.key,
+        "vault": str(graph.vault.root),
+        "notes": sum(e.path.startswith("nodes/") for e in graph.index.entries()),
+        "windows": {
+            "messages": {
+                "tokens": max((s.window for s in state.sessions.values()), default=0),
+                "threshold": options.message_tokens,
+            },
+            "pending": {"tokens": waiting, "threshold": round(home.step(state)), "turns": len(pending)},
+            "reflection": {
+                "tokens": state.changed_tokens,
+                "threshold": home.config.reflection.observation_tokens,
+            },
+        },
+        "open_receipts": len(list((graph.folder / "receipts").glob("*.open.json"))),
+        "due": home.due(graph),
+        "waiting_because": home.waits(graph),
+        "failures": state.failures,
+        "observed": iso_time(state.observed_ms),
+        "reflected": iso_time(state.reflected_ms),
+        "unreadable": graph.index.bad(),
+        "sessions": {
+            key: {
+                "task": s.task,
+                "activated": iso_time(s.activated_ms),
+                "reason": s.reason,
+                "window": s.window,
+            }
+            for key, s in state.sessions.items()
+        },
+    }
+
+
+def observer_text(answer: Mapping[str, Any]) -> str:
+    """Which model observes, and what keeps it from it, for a person."""
+    daemon, name = answer.get("daemon") or {}, str(answer["observer"])
+    if answer["offline"]:
+        return f"{name} (rules, no model: near-verbatim notes)"
+    if not name.startswith("gateway"):
+        return name
+    text = name.replace("gateway", "the agent's own model, asked through the gateway", 1)
+    if daemon.get("lent"):
+        text += f" ({daemon['lent']} answered last)"
+    if trouble := daemon.get("trouble"):
+        return f"{text}\n          not now: {trouble}"
+    if daemon.get("polled_s") is None:
+        return f"{text}\n          not now: no gateway lends it; what is said waits until one is up"
+    return text
+
+
+def status_text(answer: Mapping[str, Any]) -> str:
+    daemon, today = answer.get("daemon"), answer["today"]
+    cap = f" of {today['cap_tokens']:,}" if today["cap_tokens"] else ""
+    lines = [
+        f"home      {answer['home']}",
+        f"daemon    {'up, pid ' + str(daemon['pid']) if daemon else answer.get('away') or 'not running'}",
+        f"observer  {observer_text(answer)}",
+        f"today     {today['calls']} call{'s' * (today['calls'] != 1)}, {today['tokens']:,}{cap} tokens, ${today['usd']:.4f}",
+    ]
+    if answer["unreadable_drops"]:
+        drops = f"{answer['unreadable_drops']} drop{'s' * (answer['unreadable_drops'] != 1)}"
+        lines.append(f"spool     {drops} could not be read; see {answer['home']}/spool/bad")
+    for g in answer["graphs"]:
+        if "error" in g:
+            lines += [f"\n{g['identity']}", f"  out of reach: {g['error']}"]
+            continue
+        waiting = g["windows"]["pending"]
+        turns = f"{waiting['turns']} turn{'s' * (waiting['turns'] != 1)}"
+        lines += [
+            f"\n{g['identity']}",
+            f"  vault     {g['vault']}",
+            f"  notes     {g['notes']}",
+            f"  waiting   {turns}, {waiting['tokens']:,} of {waiting['threshold']:,} tokens",
+        ]
+        if g["waiting_because"] and waiting["turns"]:
+            lines.append(f"  because   {g['waiting_because']}")
+        lines.append(f"  observed  {g['observed'] or 'never'}; reflected {g['reflected'] or 'never'}")
+        lines += [f"  unreadable {path}: {why}" for path, why in g["unreadable"].items()]
+    return "\n".join(lines)
+
+
+def iso_time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds") if ms else ""
