@@ -15,8 +15,6 @@ skill_app = typer.Typer(help="The skill, for an agent without the plugin.", no_a
 
 app.add_typer(skill_app, name="skill")
 
-SKILL_COMMAND_NAME = "observational-memory-graph"
-
 
 @skill_app.callback()
 def skill_callback() -> None:

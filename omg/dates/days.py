@@ -140,14 +140,13 @@ def day_words(day: date) -> str:
     return f"{day} {day.day} {MONTHS[day.month - 1]} {day.year} {WEEKDAYS[day.weekday()]}"
 
 
-LAST_MS = (
-    250_000_000_000_000  # a time beyond it, or as far before 1970, is taken for none: calendars end in 9999
-)
+# A message's time beyond it, or as far before 1970, is taken for none: calendars end in 9999.
+LAST_MS = 250_000_000_000_000
 
 
 def day_of_ms(ms: int, zone: tzinfo) -> date:
-    """The day, in *zone*, of a time in milliseconds since the epoch."""
-    return datetime.fromtimestamp(ms / 1000, zone).date()
+    """The day, in *zone*, of a time in milliseconds since the epoch; of one beyond LAST_MS the last day."""
+    return datetime.fromtimestamp(min(ms, LAST_MS) / 1000, zone).date()
 
 
 @cache

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..dates.days import LAST_MS
 from .markdown import bare_target
 
 TYPES = ("identity", "preference", "project", "decision", "fact", "episode")  # what is remembered
@@ -141,10 +140,10 @@ def source_value(value: Any) -> Source:
     """Keys of others would be lost with the value, so their presence leaves all of it to `extra`."""
     if not isinstance(value, dict) or value.keys() - set(SOURCE) or set(SOURCE) - value.keys() - {"kind"}:
         raise ValueError(value)
-    kind, at = text_value(value.get("kind", "message")), count_value(value["timestamp"])
-    if at >= LAST_MS:
-        raise ValueError(value)
-    return Source(text_value(value["sessionKey"]), text_value(value["id"]), at, kind)
+    kind = text_value(value.get("kind", "message"))
+    return Source(
+        text_value(value["sessionKey"]), text_value(value["id"]), count_value(value["timestamp"]), kind
+    )
 
 
 READERS: dict[str, Callable[[Any], Any]] = {

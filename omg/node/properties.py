@@ -257,7 +257,11 @@ def with_properties(text: str, values: Mapping[str, Any]) -> str:
     fm = text[span]
     root = compose_head(fm)
     now = {} if root is None else values_of(root)
-    values = {name: value for name, value in values.items() if not same_value(now.get(name), value)}
+    values = {
+        name: value
+        for name, value in values.items()
+        if (name in now if value is None else not same_value(now.get(name), value))
+    }
     if not values:
         return text
     if root is not None:
