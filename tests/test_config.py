@@ -10,7 +10,9 @@ from omg.config.sections import Config
 from omg.errors import ConfigError
 from omg.node.fields import TYPES
 from omg.observe.question import observer_prompt
+from omg.openclaw.doctor.home import check_model
 from omg.worker.home import Home
+from omg.worker.status import home_status, status_text
 
 
 def read(home: Path, text: str) -> Config:
@@ -162,6 +164,15 @@ def test_a_list_of_models_is_asked_in_its_order_and_the_smallest_window_counts(h
     assert observer.model == "openai/gpt-4o-mini"
     assert observer.ask.models == ("openai/gpt-4o-mini", "openai/gpt-4")
     assert observer.window == 8_192  # gpt-4's
+    which.close()
+
+
+def test_a_model_for_reflection_alone_leaves_the_observer_as_it_is_and_status_says_who_does_what(home):
+    which = home_with(home, '[observation]\nmodel = "offline"\n[reflection]\nmodel = "openai/gpt-4o-mini"')
+    assert (which.models(), which.reflecting()) == (["offline"], ["openai/gpt-4o-mini"])
+    told = status_text(home_status(which))
+    assert "observer  offline" in told and "reflector openai/gpt-4o-mini" in told
+    assert any("gpt-4o-mini reflects only" in finding.what for finding in check_model(which, None))
     which.close()
 
 

@@ -61,7 +61,7 @@ def say(omg, *texts, session=MAIN):
     (omg.folder / "spool" / f"{1_771_500_000_000 + omg.said:015d}-{omg.said}.json").write_text(
         json.dumps(drop)
     )
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_what_is_forgotten_leaves_no_trace_in_any_file(omg):
     what = select_to_forget(graph, matching="zanzibarquartz")
     assert what.paths
     forget_selection(omg, graph, what)
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert holding(omg.folder, b"zanzibarquartz") == []
     kept = [e.description for e in graph.index.entries() if e.path.startswith("nodes/")]
     assert any("Lisbon" in d for d in kept)
@@ -212,7 +212,7 @@ def test_a_forgetting_cut_short_is_finished_at_the_next_start(omg, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         forget_selection(omg, graph, select_to_forget(graph, matching="zanzibarquartz"))
     monkeypatch.undo()
-    again = Home(omg.config.sections, clock=lambda: NOW)
+    again = Home(omg.config, clock=lambda: NOW)
     again.find(MAIN)
     again.close()
     assert holding(omg.folder, b"zanzibarquartz") == []
@@ -250,7 +250,7 @@ def test_a_note_that_has_other_sources_is_derived_from_them_again(omg):
     for gone in tea:  # so that only observing e1 anew can tell of it
         graph.vault.remove(gone, graph.vault.bytes(gone))
     graph.index.sync(graph.vault)
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert cited(graph, "e1") == ["The user prefers tea in the morning."]
     assert [m.id for m in graph.index.messages(["e1", "e2"])] == ["e1"]
     assert traces(omg, "zanzibarquartz") == []
@@ -308,9 +308,9 @@ def test_a_person_who_deleted_the_note_can_still_have_its_message_and_journal_fo
 def test_forgetting_reaches_logs_broken_drops_rebuilt_graphs_and_the_inbox(omg):
     say(omg, "My locker combination is zanzibarquartz.", "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)
-    build_anew(graph, omg.observer("main"), omg.config.sections, NOW)
+    build_anew(graph, omg.observer("main"), omg.config, NOW)
     swap_graphs(graph, NOW)
-    build_anew(graph, omg.observer("main"), omg.config.sections, NOW)
+    build_anew(graph, omg.observer("main"), omg.config, NOW)
     [path] = graph.index.citing(["e1"])
     log = omg.folder / "omg.log"
     log.write_text(f"up\ndropped {path}: Zanzibarquartz\ndown\n")
@@ -329,7 +329,7 @@ def test_forgetting_reaches_logs_broken_drops_rebuilt_graphs_and_the_inbox(omg):
     held = graph.vault.file(path).with_name(f".omg-0123abcd-{'0' * 16}-{'1' * 16}~note")
     held.write_text("")
     forget_selection(omg, graph, select_to_forget(graph, matching="zanzibarquartz"))
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert traces(omg, "zanzibarquartz") == []
     assert log.read_text() == "up\ndown\n"
     assert cited(graph, "e2") == ["The user's sister Maya lives in Lisbon."]
@@ -364,7 +364,7 @@ def test_a_forgetting_cut_short_anywhere_is_finished_at_the_next_start(omg, monk
     with pytest.raises(ZeroDivisionError):
         forget_selection(omg, graph, select_to_forget(graph, matching="zanzibarquartz"))
     monkeypatch.undo()
-    again = Home(omg.config.sections, clock=lambda: NOW)
+    again = Home(omg.config, clock=lambda: NOW)
     again.find(MAIN)
     again.close()
     assert traces(omg, "zanzibarquartz") == []
@@ -372,7 +372,7 @@ def test_a_forgetting_cut_short_anywhere_is_finished_at_the_next_start(omg, monk
 
 def test_a_reader_that_was_open_before_sees_nothing_of_it_after(omg):
     say(omg, "My locker combination is zanzibarquartz.")
-    other = Home(omg.config.sections, clock=lambda: NOW)
+    other = Home(omg.config, clock=lambda: NOW)
     reader = other.find(MAIN)
     assert reader.index.search_raw("zanzibarquartz", 3, now=NOW)
     graph = omg.find(MAIN)

@@ -82,7 +82,7 @@ def test_a_receipt_that_cannot_be_read_is_a_finding_and_not_the_end_of_the_other
     file = omg.find().folder / "receipts" / "20260101T000000-x.open.json"
     file.write_text("{torn")
     omg.close()
-    with_it = Home(omg.config.sections)
+    with_it = Home(omg.config)
     (finding,) = found(with_it, file)
     assert finding.level == "warn" and "its turns are observed again" in finding.what
     assert not file.exists() and Path(finding.where).read_text() == "{torn"
@@ -96,7 +96,7 @@ def test_a_cycle_that_a_crash_cut_short_is_finished_and_that_is_said(omg):
         Receipt("x", "edit", "2026").dumps()
     )
     omg.close()
-    with_it = Home(omg.config.sections)
+    with_it = Home(omg.config)
     assert [f.level for f in found(with_it) if "cut short was finished" in f.what] == ["note"]
     assert not [f for f in found(with_it) if "cut short" in f.what]
     with_it.close()
@@ -108,7 +108,7 @@ def test_what_a_killed_process_leaves_is_found_and_gone_after_fix(omg):
     state = aged(graph.folder / ".state.json.999999.deadbeef")
     (graph.vault.root / "index.md").unlink()
     omg.close()
-    with_it = Home(omg.config.sections)
+    with_it = Home(omg.config)
     findings = found(with_it)
     assert all(f.mend for f in findings if f.level in ("warn", "fail"))
     assert sum("in the spool for too long" in f.what or "whose writer died" in f.what for f in findings) == 2

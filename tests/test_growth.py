@@ -47,7 +47,7 @@ def test_a_conversation_that_comes_back_after_many_others_is_activated_anew(omg:
     graph = omg.find()
     old = "agent:main:main:thread:2999"
     graph.update(many)
-    given = slice_for(graph, "What is next?", old, NOW, omg.config.sections)
+    given = slice_for(graph, "What is next?", old, NOW, omg.config)
     assert given.reason == "new_session" and old in graph.state().sessions
 
 
@@ -89,11 +89,11 @@ def test_a_tick_does_not_list_the_vault_because_of_a_loose_note(omg: Home, monke
     graph = omg.find()
     (graph.vault.root / "inbox" / "a.md").write_text("I like the market on Saturdays.\n")
     (graph.vault.root / "inbox" / "a (conflicted copy 2026-03-01).md").write_text("I like nothing.\n")
-    assert [m for p in omg.worker.delegate(force=True) for m in [p.messages]] == [1]
+    assert [m for p in omg.work(force=True) for m in [p.messages]] == [1]
     listed: list[Path] = []
     scan = os.scandir
     monkeypatch.setattr("os.scandir", lambda where=".": (listed.append(Path(where)), scan(where))[1])
-    omg.worker.delegate()
+    omg.work()
     assert [where for where in listed if where.is_relative_to(graph.vault.root / "nodes")] == []
 
 

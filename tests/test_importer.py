@@ -546,7 +546,7 @@ def test_each_imported_file_is_a_session_with_calls_sources_and_a_task_of_its_ow
     files.append(jsonl(tmp_path / "heartbeat.jsonl", plain("I keep a carp.")))
     omg = Home(Config(home=home), gateway=model)
     import_drops(omg, read_all_drops(files))
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     graph = omg.find("agent:main:main")
     assert omg.identities() == [graph.identity]
     said = [re.findall(r"I keep a (\w+)\.", user.partition("# Messages")[2]) for user in asked]

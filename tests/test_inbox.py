@@ -46,7 +46,7 @@ def notes(omg):
 
 def test_a_loose_note_is_filed_and_says_where(omg):
     file = leave(omg, "thought.md", "I prefer window seats on trains.\n")
-    omg.worker.delegate()
+    omg.work()
     (path, node), *rest = notes(omg).items()
     assert not rest
     assert (node.type, node.origin) == ("preference", "human")
@@ -61,7 +61,7 @@ def test_a_loose_note_is_filed_and_says_where(omg):
 def test_what_became_no_note_stays_where_it_was_written_is_said_and_is_found(omg):
     text = "I prefer window seats on trains.\n\nBlue lamp behind the shed.\n\nThe gate squeaks.\n"
     file = leave(omg, "things.md", text)
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert len(notes(omg)) == 1
     assert file.read_text().startswith(text)
     assert file.read_text().endswith("; 2 of 3 paragraphs only stay here\n")
@@ -72,11 +72,11 @@ def test_what_became_no_note_stays_where_it_was_written_is_said_and_is_found(omg
 
 def test_what_was_read_once_is_not_read_again_and_what_is_added_is(omg):
     file = leave(omg, "list.md", "I prefer window seats on trains.\n")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     text = file.read_text()
-    assert omg.worker.delegate(force=True) == []
+    assert omg.work(force=True) == []
     file.write_text(text.replace("trains.\n", "trains.\n\nMy sister Maya lives in Lisbon.\n", 1))
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert len(notes(omg)) == 2
     assert file.read_text().count("filed as") == 2
     assert omg.find().vault.read("inbox/list").type == "note"
@@ -84,15 +84,15 @@ def test_what_was_read_once_is_not_read_again_and_what_is_added_is(omg):
 
 def test_a_note_that_is_renamed_says_nothing_new(omg):
     file = leave(omg, "a.md", "I prefer window seats on trains.\n")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     file.rename(file.with_name("b.md"))
-    assert omg.worker.delegate(force=True) == []
+    assert omg.work(force=True) == []
     assert len(notes(omg)) == 1
 
 
 def test_a_note_that_is_being_written_is_left_alone(omg):
     leave(omg, "now.md", "I prefer window seats on trains.\n", age_s=5)
-    omg.worker.delegate()
+    omg.work()
     assert notes(omg) == {}
     assert omg.find().pending() == []
 
@@ -102,7 +102,7 @@ def test_our_own_notes_in_the_inbox_are_not_taken_for_a_persons(omg):
     graph.vault.put_inbox(
         "for answer-style", "This was meant for `nodes/x`, which you changed.\n\nI prefer tea.\n"
     )
-    assert omg.worker.delegate(force=True) == []
+    assert omg.work(force=True) == []
     assert [p for p in graph.vault.paths() if p.startswith("inbox/")] == [
         "inbox/README",
         "inbox/for-answer-style",
@@ -112,7 +112,7 @@ def test_our_own_notes_in_the_inbox_are_not_taken_for_a_persons(omg):
 def test_a_secret_in_a_note_goes_no_further_than_the_note(omg):
     key = "sk-proj-" + "Ab3" * 16
     leave(omg, "key.md", f"I prefer the key {key} for the shop.\n")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     graph = omg.find()
     theirs = ("receipts", "index.db", "index.db-wal")  # the journal and the index hold the note itself
     rest = [f for f in omg.folder.rglob("*") if f.is_file() and not {f.name, f.parent.name} & {*theirs}]
@@ -129,14 +129,14 @@ def test_the_agents_own_day_files_are_read_and_not_touched(omg):
         "# 2026-03-01\n\n- Nora decided to print the book on glossy paper.\n<!-- importance: 7 -->\n"
     )
     before = today.read_bytes()
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     (node,) = notes(omg).values()
     assert "glossy paper" in node.description
     assert (node.type, node.origin) == ("fact", "assistant")
     assert node.sources[0].id.startswith("inbox:memory/2026-03-01:")
     assert today.read_bytes() == before
     today.write_text(today.read_text() + "- The printer's name is Katrin Ahlers.\n")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert len(notes(omg)) == 2
 
 
@@ -158,7 +158,7 @@ def test_a_note_deleted_before_it_is_observed_costs_nothing(omg):
     graph = omg.find()
     assert take_loose(graph, NOW, {}) == 1
     file.unlink()
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert len(notes(omg)) == 1
     assert not file.exists()
 

@@ -15,6 +15,7 @@ from omg.inject.decide import slice_for
 from omg.llm.child import Child
 from omg.llm.ledger import ModelReply
 from omg.observe.run import pending_batches
+from omg.reflect.run import is_due
 from omg.worker.events import event_text, follow_events, read_events
 from omg.worker.home import Home
 from omg.worker.schedule import LONGEST_PAUSE_S, note_failure, retry_at
@@ -131,7 +132,7 @@ def words(n, what="lamp"):
 
 
 def given(omg, prompt="What about the lamp?", session=MAIN, model=""):
-    return slice_for(omg.find(MAIN), prompt, session, omg.clock(), omg.config.sections, model)
+    return slice_for(omg.find(MAIN), prompt, session, omg.clock(), omg.config, model)
 
 
 def happened(omg, name):
@@ -143,14 +144,14 @@ def happened(omg, name):
 
 def test_nothing_is_asked_below_the_step_and_one_batch_above_it(omg, model):
     graph = say(omg, words(150))
-    assert omg.worker.delegate() == []
+    assert omg.work() == []
     assert model.asked == []
     say(omg, words(60, "chair"))
     assert omg.due(graph) == "step"
-    assert len(omg.worker.delegate()) == 1
+    assert len(omg.work()) == 1
     assert len(model.asked) == 1
     assert graph.pending() == []
-    assert omg.worker.delegate() == []
+    assert omg.work() == []
 
 
 def test_the_step_is_halved_near_the_threshold(omg, model, clock):
@@ -158,7 +159,7 @@ def test_the_step_is_halved_near_the_threshold(omg, model, clock):
     given(omg)
     for _ in range(4):
         say(omg, words(190))
-        omg.worker.delegate()
+        omg.work()
         clock.pass_(seconds=5)
     assert graph.state().sessions[MAIN].window >= 780
     assert omg.step(graph.state()) == 100
@@ -180,10 +181,24 @@ def test_without_steps_all_waits_for_the_threshold(make):
     assert omg.due(graph) == "step"
 
 
+def test_without_steps_neither_a_rest_observes_nor_half_the_threshold_reflects(make, clock):
+    omg = make(buffer_tokens=False)
+    graph = say(omg, words(20))
+    clock.pass_(days=3)
+    assert omg.due(graph) is None and "resting" not in omg.waits(graph)
+    options = omg.config.reflection
+    graph.update(lambda state: setattr(state, "changed_tokens", options.observation_tokens - 1))
+    assert is_due(graph, omg.config) is None
+    graph.update(lambda state: setattr(state, "changed_tokens", options.observation_tokens))
+    assert is_due(graph, omg.config) == "now"
+    say(omg, words(20), reason="compaction")
+    assert omg.due(graph) == "urgent"
+
+
 def test_one_huge_message_is_observed_at_once_and_in_pieces(make, model):
     omg = make(max_tokens_per_batch=500)
     say(omg, words(1_600))
-    omg.worker.delegate()
+    omg.work()
     assert len(model.asked) >= 3
     assert "[part 2/" in model.asked[1].user
     assert omg.find(MAIN).pending() == []
@@ -199,7 +214,7 @@ def test_a_turn_of_tools_with_hardly_a_word_is_observed(omg, model):
     }
     graph = say(omg, "Look.", {"role": "assistant", "content": [call]}, result)
     assert omg.due(graph) == "step"
-    omg.worker.delegate()
+    omg.work()
     assert "calls read(" in model.asked[0].user
     assert "TOOL RESULT of read" in model.asked[0].user
 
@@ -229,7 +244,7 @@ def test_conversations_are_observed_one_after_the_other_each_in_its_order(omg, m
         clock.pass_(seconds=5)
         say(omg, words(50, f"boat{n}"), session=f"{MAIN}:thread:7")
         clock.pass_(seconds=5)
-    omg.worker.delegate()
+    omg.work()
     order = [
         w
         for q in model.asked
@@ -249,7 +264,7 @@ def test_a_conversation_that_rests_is_observed(omg, clock):
     assert omg.due(graph) is None
     clock.pass_(seconds=1)
     assert omg.due(graph) == "quiet"
-    omg.worker.delegate()
+    omg.work()
     assert graph.state().quiet_ms == int(clock.now.timestamp() * 1000)
 
 
@@ -271,7 +286,7 @@ def test_a_cut_is_observed_at_once_by_whatever_process_comes_next(make, cut):
 
 def test_a_cut_with_nothing_pending_makes_nothing_urgent_later(omg):
     graph = say(omg, words(20))
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     say(omg, reason="compaction")
     assert omg.due(say(omg, words(20, "chair"))) is None
     assert graph.state().sessions[MAIN].cut == "compaction"
@@ -287,7 +302,7 @@ def test_what_comes_in_while_the_model_thinks_is_pending_and_still_urgent(omg, m
         say(omg, words(20, "chair"), reason="compaction")
 
     model.during = meanwhile
-    omg.worker.delegate()
+    omg.work()
     assert len(graph.pending()) == 1
     assert omg.due(graph) == "urgent"
 
@@ -300,9 +315,9 @@ def test_what_is_forgotten_while_the_model_thinks_is_not_written(omg, model, clo
         forget_selection(omg, graph, select_to_forget(graph, matching="secret"))
 
     model.during = meanwhile
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert [m.id for p in graph.pending() for m in p.turn().messages] == [f"{MAIN}-1"]
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert graph.pending() == []
     assert not any("secret" in graph.vault.text(p) for p in graph.vault.paths())
 
@@ -331,7 +346,7 @@ def test_the_next_model_answers_where_the_first_is_down_and_status_is_calm(home,
     omg, child = Home(config, clock=clock), Child()
     omg._child = child
     say(omg, words(20))
-    assert len(omg.worker.delegate(force=True)) == 1
+    assert len(omg.work(force=True)) == 1
     assert [r.model for r in openai_server.history] == ["first", "first", "second"]
     assert omg.waits(omg.find(MAIN)) == ""
     omg.close()
@@ -343,7 +358,7 @@ def test_a_conversation_that_no_model_can_answer_does_not_hold_up_the_others(omg
     say(omg, words(20, "boat"), session=f"{MAIN}:thread:7")
     real = model.__call__
     omg.gateway = lambda q: ModelReply("{}", "scripted", 1, 1) if "poison" in q.user else real(q)
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     graph = omg.find(MAIN)
     assert ["poison" in p.turn().messages[0].text for p in graph.pending()] == [True]
     assert graph.state().failures == 1
@@ -351,7 +366,7 @@ def test_a_conversation_that_no_model_can_answer_does_not_hold_up_the_others(omg
     clock.pass_(minutes=10)
     omg.gateway = real
     omg._askers.clear()
-    omg.worker.delegate()
+    omg.work()
     assert graph.pending() == []
 
 
@@ -362,7 +377,7 @@ def test_a_poisoned_turn_is_parted_from_the_turns_around_it(omg, model, clock):
     real = model.__call__
     omg.gateway = lambda q: ModelReply("{}", "scripted", 1, 1) if "poison" in q.user else real(q)
     for _ in range(10):
-        omg.worker.delegate(force=True)
+        omg.work(force=True)
     waiting = [p.turn().messages[0].text.split()[1] for p in omg.find(MAIN).pending()]
     assert waiting == ["poison", "boat"]  # what came later in its conversation is not observed before it
 
@@ -370,12 +385,12 @@ def test_a_poisoned_turn_is_parted_from_the_turns_around_it(omg, model, clock):
 def test_at_the_cap_turns_wait_without_counting_as_failures(make, model, clock):
     omg = make(daily_budget_tokens=150)
     graph = say(omg, words(210))
-    omg.worker.delegate()
+    omg.work()
     say(omg, words(210, "chair"))
     for _ in range(5):
         clock.pass_(minutes=10)
-        assert omg.worker.delegate() == []
-        omg.worker.delegate(force=True)
+        assert omg.work() == []
+        omg.work(force=True)
     assert len(model.asked) == 1
     assert graph.state().failures == 0
     assert len(happened(omg, "observation_failed")) == 1
@@ -384,7 +399,7 @@ def test_at_the_cap_turns_wait_without_counting_as_failures(make, model, clock):
     assert "daily_budget_tokens" in status["graphs"][0]["waiting_because"]
     clock.pass_(days=1)
     assert omg.due(graph) == "step"
-    omg.worker.delegate()
+    omg.work()
     assert graph.pending() == []
 
 
@@ -393,7 +408,7 @@ def test_status_says_what_waits_and_why(omg, model, clock):
     assert "of 200 tokens have come together" in omg.waits(graph)
     assert "counts as resting" in omg.waits(graph)
     model.error = ModelUnavailable("gateway: nobody is there")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert "nobody is there" in omg.waits(graph)
     assert "2026-03-02T09:00:30" in omg.waits(graph)
     window = home_status(omg)["graphs"][0]["windows"]
@@ -407,13 +422,13 @@ def test_status_says_what_waits_and_why(omg, model, clock):
 
 def test_the_slice_stands_still_while_notes_are_written_and_takes_them_in_at_the_threshold(omg, clock):
     say(omg, words(250))
-    omg.worker.delegate()
+    omg.work()
     first = given(omg)
     assert first.reason == "new_session"
     for n in range(4):
         clock.pass_(seconds=20)
         say(omg, words(230, f"chair{n}"))
-        omg.worker.delegate()
+        omg.work()
         here = given(omg, f"Where is chair{n}?")
         if n < 3:
             assert (here.reason, here.system) == (None, first.system)
@@ -421,7 +436,7 @@ def test_the_slice_stands_still_while_notes_are_written_and_takes_them_in_at_the
     assert here.reason is None or here.reason == "threshold"
     clock.pass_(seconds=20)
     say(omg, words(230, "table"))
-    omg.worker.delegate()
+    omg.work()
     last = given(omg)
     assert "threshold" in (here.reason, last.reason)
     assert last.system != first.system
@@ -432,7 +447,7 @@ def test_a_rest_activates_once_the_cache_is_cold(omg, clock):
     say(omg, words(20))
     given(omg)
     clock.pass_(seconds=241)
-    omg.worker.delegate()
+    omg.work()
     assert given(omg).reason is None  # the provider still has the prefix
     clock.pass_(seconds=301)
     assert given(omg).reason in ("quiet", "idle")
@@ -446,7 +461,7 @@ def test_a_cut_activates_as_soon_as_what_was_said_is_observed(omg, clock):
     say(omg, words(20, "chair"), reason="compaction")
     assert given(omg).reason is None
     clock.pass_(seconds=1)
-    omg.worker.delegate()
+    omg.work()
     clock.pass_(seconds=1)
     assert given(omg).reason == "compaction"
     assert given(omg).reason is None
@@ -461,7 +476,7 @@ def test_another_model_has_no_cache_and_gets_a_fresh_slice(omg):
 
 def test_a_persons_edit_activates_every_conversation(omg):
     graph = say(omg, words(250))
-    omg.worker.delegate()
+    omg.work()
     other = f"{MAIN}:thread:7"
     given(omg), given(omg, session=other)
     (path,) = [p for p in graph.vault.paths() if p.startswith("nodes/")]
@@ -474,7 +489,7 @@ def test_a_persons_edit_activates_every_conversation(omg):
 
 def test_hints_survive_an_activation_and_expire(omg, clock):
     say(omg, words(250))
-    omg.worker.delegate()
+    omg.work()
     graph = omg.find(MAIN)
     assert "Plan the trip" in given(omg).system
     clock.pass_(hours=1)
@@ -493,7 +508,7 @@ def test_hints_survive_an_activation_and_expire(omg, clock):
 
 def test_events_tell_what_was_done_what_it_cost_and_nothing_that_was_said(omg, model):
     say(omg, words(250, "hippogriff"))
-    omg.worker.delegate()
+    omg.work()
     (start,), (end,) = happened(omg, "observation_start"), happened(omg, "observation_end")
     assert (start["trigger"], start["messages"], start["model"]) == ("step", 1, "gateway")
     assert start["tokens"] > 200

@@ -32,7 +32,7 @@ def say(omg, n, text):
     entry = {"entryId": f"e{n}", "message": {"role": "user", "content": text, "timestamp": at}}
     drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": MAIN, "entries": [entry]}
     (omg.folder / "spool" / f"{at:015d}-{n}.json").write_text(json.dumps(drop))
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
 
 
 def test_a_note_without_a_head_is_found_as_it_is_and_gets_one_only_when_something_must_be_written(omg):

@@ -95,6 +95,14 @@ def test_a_reply_comes_back_with_its_cost_and_is_entered(ask, server, tmp_path):
     assert (line["purpose"], line["tokens_in"]) == ("observe", 50)
 
 
+def test_the_reflector_is_asked_without_chance_and_the_observer_with_a_little(ask, server):
+    server.replies(Say("x"), Say("x"))
+    one = ask()
+    one(ASKED)
+    one(replace(ASKED, purpose="reflect"))
+    assert [request.body["temperature"] for request in server.history] == [0.3, 0.0]
+
+
 def test_a_model_with_a_price_costs_money(ask, server):
     server.replies(Say("x", tokens_in=1_000_000, tokens_out=0))
     assert ask("openai/gpt-4o-mini")(ASKED).usd == pytest.approx(0.15)
@@ -468,7 +476,9 @@ def quick(tmp_path, monkeypatch):
     (tmp_path / "path").mkdir()
     (tmp_path / "path" / "litellm.py").write_text(STAND_IN)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "path"))
-    rest = dict.fromkeys(("system", "api_base", "api_key"), "") | dict.fromkeys(("schema", "plain"))
+    rest = dict.fromkeys(("system", "api_base", "api_key"), "") | dict.fromkeys(
+        ("schema", "plain", "temperature")
+    )
     with Child(idle_s=0.3) as child:
 
         def call(user, timeout_s=20.0):

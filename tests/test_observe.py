@@ -55,7 +55,7 @@ def omg(home, openai_server, child, clock):
     which = Home(config, clock=clock)
     which._child = child
     yield which
-    for graph in which._graphs.values():
+    for graph in which.kept():
         graph.close()
 
 
@@ -105,7 +105,7 @@ def waiting(omg):
 def test_a_statement_becomes_a_note_with_its_source(omg, openai_server):
     openai_server.replies(reply(edit(), task="Deploy the shop", next="Ask for the date"))
     say(omg, "I prefer short checklists.")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     node = notes(omg)["nodes/preference/answer-style"]
     assert (node.description, node.origin, node.priority) == ("Prefers short checklists.", "user", "high")
     assert [(s.session, s.id) for s in node.sources] == [(MAIN, "e1")]
@@ -124,7 +124,7 @@ def test_a_task_that_is_done_is_cleared_and_one_that_is_not_spoken_of_stays(omg,
     def hear(said, now):
         openai_server.replies(json.dumps({"edits": [], "now": now}))
         say(omg, said)
-        omg.worker.delegate(force=True)
+        omg.work(force=True)
 
     hear("Remind Ben of the stand fee.", {"task": "Ask Ben for the fee", "state": "not asked", "next": "Ask"})
     hear("Nice weather.", {"task": None, "state": "asked"})
@@ -141,16 +141,16 @@ def test_the_observer_is_shown_how_this_conversation_stood_and_no_other(omg, ope
     openai_server.replies(reply(task="Book the ferry"), reply(task="Feed the goats"))
     say(omg, "Book the ferry.")
     say(omg, "Feed the goats.", session=MAIN + ":thread:goats")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     openai_server.always(reply())
     say(omg, "And now?")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     shown = openai_server.history[-1].user
     assert "# Now, before these messages\n\ntask: Book the ferry\n" in shown
     assert "goats" not in shown
     allowing(omg, 4_000, previous_observer_tokens=0)
     say(omg, "And tomorrow?")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert "Book the ferry" not in openai_server.history[-1].user
 
 
@@ -158,7 +158,7 @@ def test_the_second_half_of_a_batch_is_shown_how_the_first_one_ended(omg, openai
     allowing(omg, 8_000, max_tokens_per_batch=500)
     openai_server.replies(reply(task="Book the ferry"), reply())
     say(omg, {"role": "user", "content": "The ferry, please. " + "It is a long way. " * 200})
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     first, second = (request.user for request in openai_server.history[:2])
     assert "Book the ferry" not in first
     assert "task: Book the ferry" in second
@@ -179,7 +179,7 @@ def test_notes_of_one_reply_link_to_each_other(omg, openai_server):
     )
     openai_server.replies(reply(harbor, choice, driver))
     say(omg, "Harbor is a booking app. We decided that Harbor runs on Postgres, through asyncpg.")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     found = notes(omg)
     assert found["nodes/project/harbor"].links == ("mocs/moc-projects", "nodes/decision/postgres")
     assert "[[nodes/project/harbor|Harbor]] runs on" in found["nodes/decision/postgres"].body
@@ -194,7 +194,7 @@ def test_a_title_keeps_the_spelling_that_its_file_name_cannot(omg, openai_server
         )
     )
     say(omg, "I want it short.")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     found = {p: (n.title, n.aliases) for p, n in notes(omg).items()}
     assert found == {
         "nodes/fact/maria-s-iphone": ("Maria's iPhone", ("Maria's iPhone",)),
@@ -209,9 +209,9 @@ def test_an_update_keeps_what_was_said_before(omg, openai_server):
         reply(edit()), reply(edit(op="update", node="n1", description="Prefers long checklists."))
     )
     say(omg, "I prefer short checklists.")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     say(omg, "I prefer long checklists now.", start=START + timedelta(days=3))
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     node = notes(omg)["nodes/preference/answer-style"]
     assert node.description == "Prefers long checklists."
     assert "- 2026-02-19: Prefers short checklists." in node.body
@@ -224,9 +224,9 @@ def test_a_superseded_note_leaves_the_map_and_stays_on_disk(omg, openai_server):
         reply(edit(op="supersede", node="n1", title="Long checklists", description="Wants everything long.")),
     )
     say(omg, "I prefer short checklists.")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     say(omg, "From now on I prefer everything long, checklists too.", start=START + timedelta(days=3))
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     old, new = notes(omg)["nodes/preference/answer-style"], notes(omg)["nodes/preference/long-checklists"]
     assert (old.status, old.superseded_by) == ("superseded", new.path)
     assert new.supersedes == (old.path,)
@@ -240,7 +240,7 @@ def test_a_persons_words_stay_when_the_model_disagrees(omg, openai_server):
         reply(edit()), reply(edit(op="update", node="n1", description="Prefers long checklists."))
     )
     say(omg, "I prefer short checklists.")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     graph = omg.find(MAIN)
     file = graph.vault.file("nodes/preference/answer-style")
     mine = file.read_text().replace(
@@ -248,7 +248,7 @@ def test_a_persons_words_stay_when_the_model_disagrees(omg, openai_server):
     )
     file.write_text(mine)
     say(omg, "I prefer long checklists now.", start=START + timedelta(days=3))
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     text = file.read_text()
     assert "says the owner" in parse_node(text, "x").description
     assert "2026-02-19: " not in text or "long checklists" in text
@@ -267,7 +267,7 @@ def test_a_model_cannot_name_a_path(omg, openai_server):
         )
     )
     say(omg, "I prefer short checklists.")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     graph = omg.find(MAIN)
     written = {p.resolve() for p in omg.folder.rglob("*.md")}
     assert all(p.is_relative_to(graph.vault.root.resolve()) for p in written)
@@ -284,10 +284,10 @@ def test_ids_that_were_not_shown_change_nothing(omg, openai_server):
         ),
     )
     say(omg, "I prefer short checklists.")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     before = omg.find(MAIN).vault.text("nodes/preference/answer-style")
     say(omg, "Thanks for the checklists.")
-    done = omg.worker.delegate(force=True)
+    done = omg.work(force=True)
     assert omg.find(MAIN).vault.text("nodes/preference/answer-style") == before
     assert len(done[0].dropped) == 3
     assert waiting(omg) == 0
@@ -319,7 +319,7 @@ LOOP = (
 def test_a_useless_model_costs_no_turn_and_status_says_why(omg, openai_server, bad):
     openai_server.always(bad)
     say(omg, "I prefer short checklists.")
-    assert omg.worker.delegate(force=True) == []
+    assert omg.work(force=True) == []
     state = omg.find(MAIN).state()
     assert waiting(omg) == 1
     assert notes(omg) == {}
@@ -327,7 +327,7 @@ def test_a_useless_model_costs_no_turn_and_status_says_why(omg, openai_server, b
     assert "scripted" in state.error
     openai_server.reset()
     openai_server.always(reply(edit()))
-    assert len(omg.worker.delegate(force=True)) == 1
+    assert len(omg.work(force=True)) == 1
     assert list(notes(omg)) == ["nodes/preference/answer-style"]
     assert omg.find(MAIN).state().failures == 0
 
@@ -339,17 +339,17 @@ def test_a_fenced_reply_and_a_truncated_one_are_read(omg, openai_server):
         whole[: len(whole) - 60],
     )
     say(omg, "I have a cat.")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     say(omg, "I prefer short checklists and work in Lisbon.")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert set(notes(omg)) == {"nodes/preference/first", "nodes/preference/answer-style"}
 
 
 def allowing(omg, tokens, **more):
     """The same home, whose model may say that many tokens at once."""
-    llm = omg.config.sections.llm.model_copy(update={"max_output_tokens": tokens})
-    seen = omg.config.sections.observation.model_copy(update=more)
-    omg.config.sections = omg.config.sections.model_copy(update={"llm": llm, "observation": seen})
+    llm = omg.config.llm.model_copy(update={"max_output_tokens": tokens})
+    seen = omg.config.observation.model_copy(update=more)
+    omg.config = omg.config.model_copy(update={"llm": llm, "observation": seen})
     omg._askers.clear()
 
 
@@ -366,7 +366,7 @@ def test_a_reply_that_is_cut_short_is_asked_for_again_in_halves_and_loses_no_not
     allowing(omg, 100)  # two notes
     openai_server.always(each_message)
     say(omg, *(f"I keep {animal}." for animal in ANIMALS))
-    (done,) = omg.worker.delegate(force=True)
+    (done,) = omg.work(force=True)
     assert {n.description for n in notes(omg).values()} == {f"I keep {animal}." for animal in ANIMALS}
     assert [n.sources[0].id for n in notes(omg).values()].count("e1") == 1
     assert (done.dropped, waiting(omg)) == ([], 0)
@@ -377,7 +377,7 @@ def test_of_one_message_whose_reply_is_cut_short_what_is_whole_is_kept_and_it_is
     allowing(omg, 100)
     openai_server.always(reply(*(edit(title=a, description=f"Keeps {a}.") for a in ANIMALS)))
     say(omg, "I keep a small farm.")
-    (done,) = omg.worker.delegate(force=True)
+    (done,) = omg.work(force=True)
     assert len(notes(omg)) == 2
     assert done.dropped == ["the end of a reply that was cut short; [llm] max_output_tokens allows more"]
     end = read_events(omg.folder, 1)[0]
@@ -390,7 +390,7 @@ def test_a_model_that_thinks_until_it_is_cut_is_asked_about_less(omg, openai_ser
         lambda r: Say("<think>Let me see", finish="length") if "\nm2" in r.user else each_message(r)
     )
     say(omg, *(f"I keep {animal}." for animal in ANIMALS[:2]))
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert len(notes(omg)) == 2
     assert len(openai_server.history) == 3
 
@@ -411,7 +411,7 @@ def test_a_long_message_whose_reply_is_cut_short_is_read_in_parts(omg, openai_se
 
     openai_server.always(boxes)
     say(omg, page)
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert len(seen) >= 117  # a part may begin in the middle of a line
     assert len(notes(omg)) >= 2 and waiting(omg) == 0
 
@@ -421,7 +421,7 @@ def test_message_by_message_what_is_whole_of_a_cut_reply_is_kept(omg, openai_ser
     facts = [{"type": "fact", "text": f"The user keeps {a}."} for a in ANIMALS]
     openai_server.always({"facts": facts})
     say(omg, "I keep an otter, a heron, two goats, a donkey, six hens, one carp, a parrot and a snail.")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert 0 < len(notes(omg)) < 4
     assert read_events(omg.folder, 1)[0]["cut"] == 1
 
@@ -429,7 +429,7 @@ def test_message_by_message_what_is_whole_of_a_cut_reply_is_kept(omg, openai_ser
 def test_after_429_the_same_turn_is_asked_again_and_observed_once(omg, openai_server):
     openai_server.replies(Fail(429, retry_after=0), reply(edit()))
     say(omg, "I prefer short checklists.")
-    assert len(omg.worker.delegate(force=True)) == 1
+    assert len(omg.work(force=True)) == 1
     assert len(notes(omg)) == 1
 
 
@@ -439,7 +439,7 @@ def test_a_failing_graph_waits_longer_each_time_and_costs_the_others_nothing(omg
     say(omg, "I prefer short checklists.")
     say(omg, "I live in Lisbon.", session=other)
     clock.now += timedelta(minutes=10)
-    omg.worker.delegate()
+    omg.work()
     assert [len(g.pending()) for g in omg.graphs()] == [1, 0]
     assert omg.due(omg.find(MAIN)) is None
     clock.now += timedelta(seconds=31)
@@ -456,17 +456,13 @@ def test_what_the_observer_is_shown_of_the_known_is_bounded(omg, openai_server):
         )
     )
     say(omg, "I prefer short checklists.")
-    omg.worker.delegate(force=True)
-    omg.config.sections = omg.config.sections.model_copy(
-        update={
-            "observation": omg.config.sections.observation.model_copy(
-                update={"previous_observer_tokens": 100}
-            )
-        }
+    omg.work(force=True)
+    omg.config = omg.config.model_copy(
+        update={"observation": omg.config.observation.model_copy(update={"previous_observer_tokens": 100})}
     )
     openai_server.always(reply())
     say(omg, "More about my checklists for deploys.")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     shown = openai_server.history[-1].user.split("# Messages")[0]
     assert 0 < shown.count("\nn") <= 5
 
@@ -478,7 +474,7 @@ def test_injected_memory_and_the_agents_own_system_text_are_not_observed(omg, op
         wrap_memory("The user likes planted things.") + "\nI prefer short checklists.",
         {"role": "system", "content": "You are OMG."},
     )
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert "planted" not in openai_server.history[-1].user
     assert "You are OMG" not in openai_server.history[-1].user
 
@@ -510,7 +506,7 @@ def test_a_page_that_plants_an_instruction_never_becomes_the_users_wish(omg, ope
             ],
         },
     )
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert {n.type for n in notes(omg).values()} == {"fact"}
     assert {n.origin for n in notes(omg).values()} == {"tool"}
 
@@ -518,7 +514,7 @@ def test_a_page_that_plants_an_instruction_never_becomes_the_users_wish(omg, ope
 def test_a_huge_message_is_observed_in_pieces(omg, openai_server):
     openai_server.always(reply(edit()))
     say(omg, "I prefer short checklists. " + "word " * 30_000)
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     assert len(openai_server.history) >= 3
     assert waiting(omg) == 0
     assert list(notes(omg)) == ["nodes/preference/answer-style"]
@@ -529,9 +525,9 @@ def test_the_day_is_the_users_and_newer_wins_over_what_comes_in_late(omg, openai
         reply(edit()), reply(edit(op="update", node="n1", description="Prefers no checklists."))
     )
     say(omg, "I prefer short checklists.")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     say(omg, "I prefer no checklists.", start=START - timedelta(days=30))
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     node = notes(omg)["nodes/preference/answer-style"]
     assert node.description == "Prefers short checklists."
     assert "- 2026-01-20: Prefers no checklists." in node.body

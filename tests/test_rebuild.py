@@ -45,7 +45,7 @@ def omg(home):
 
 
 def built(omg, graph):
-    return build_anew(graph, omg.observer("main"), omg.config.sections, NOW)
+    return build_anew(graph, omg.observer("main"), omg.config, NOW)
 
 
 def path_of(graph, word):

@@ -204,7 +204,7 @@ def test_an_empty_vault_is_no_deletion_of_everything(omg, graph):
     write(graph, edit())
     away = graph.vault.root.rename(graph.vault.root.with_name("away"))
     graph.vault.root.mkdir()  # where a drive is mounted, most days
-    again = Home(omg.config.sections, clock=lambda: NOW)
+    again = Home(omg.config, clock=lambda: NOW)
     with pytest.raises(NotFound, match="the vault is empty"):
         again.find("agent:main:main")
     assert list(graph.vault.root.iterdir()) == []

@@ -84,7 +84,7 @@ def theirs(text: str) -> list[str]:
 def test_no_edit_is_lost_and_no_deleted_note_comes_back(home, tmp_path, seed):
     omg = Home(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW)
     say(omg, 0, "I like tea. I like jazz. I prefer rye bread.")
-    omg.worker.delegate(force=True)
+    omg.work(force=True)
     graph = omg.find(MAIN)
     diary = tmp_path / "diary.json"
     script = Path(__file__).with_name("person.py")
@@ -94,7 +94,7 @@ def test_no_edit_is_lost_and_no_deleted_note_comes_back(home, tmp_path, seed):
         while person.poll() is None:
             n += 1
             say(omg, n, SAYINGS[n % len(SAYINGS)].format(THINGS[n % len(THINGS)]))
-            omg.worker.delegate(force=True)
+            omg.work(force=True)
             omg.refresh(graph)
     assert person.returncode == 0
     time.sleep(2.1)  # what was replaced at the last moment settles

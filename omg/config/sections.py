@@ -103,7 +103,7 @@ class Observation(Section):
     )
     buffer_tokens: float | Literal["turn", False] = Field(
         0.2,
-        description="pending tokens that are observed in the background: below 1 a share of message_tokens, else a number of tokens, less than message_tokens; `turn`: after each turn; false: only at message_tokens. Near the threshold half of it",
+        description="pending tokens that are observed in the background: below 1 a share of message_tokens, else a number of tokens, less than message_tokens; `turn`: after each turn; false: nothing in the background, neither a rest nor an early reflection: only at message_tokens and where a context is cut. Near the threshold half of it",
     )
     activate_after_idle: float | Literal[False] = Field(
         300,
@@ -111,7 +111,7 @@ class Observation(Section):
     )
     quiet_after: float | Literal[False] = Field(
         240,
-        description="seconds of rest, or a text like `4m`, after which all that is pending is observed; false: rest starts nothing",
+        description="seconds of rest, or a text like `4m`, after which all that is pending is observed; false, or buffer_tokens = false: rest starts nothing",
     )
     max_tokens_per_batch: int = Field(
         10_000,
@@ -186,13 +186,17 @@ class Observation(Section):
 
 
 class ReflectionSection(Section):
-    model: str | list[str] = Field("", description="as observation.model; empty: the Observer's")
+    model: str | list[str] = Field(
+        "",
+        description="as observation.model, for reflection alone: the Observer keeps its own; empty: the Observer's",
+    )
     instruction: str = Field("", description="appended to the Reflector's prompt")
     observation_tokens: int = Field(
         40_000, description="tokens of notes written since the last cycle at which the Reflector runs"
     )
     buffer_activation: float = Field(
-        0.5, description="share of it at which reflection starts in the background, above 0 and at most 1"
+        0.5,
+        description="share of it at which reflection starts in the background, above 0 and at most 1; not with buffer_tokens = false",
     )
     dormant_after_days: int = Field(
         90, description="days without link, opening or recall after which a low-priority note leaves the maps"

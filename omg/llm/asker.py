@@ -149,6 +149,7 @@ class Asker:
                 "schema": question.schema,
                 "json_schema": False if plain else llm.json_schema,
                 "plain": plain,
+                "temperature": question.temperature,
                 "max_tokens": min(room, SHORT_REPLY) if plain else room,
                 "timeout_s": llm.timeout_s,
                 "api_base": llm.api_base,

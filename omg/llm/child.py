@@ -227,7 +227,7 @@ def completion_arguments(question: dict[str, Any]) -> dict[str, Any]:
     elif schema:
         system = schema_in_words(system, schema)
     if not question["plain"]:
-        ours["temperature"] = 0.3
+        ours["temperature"] = question["temperature"]
     if question["api_base"] and provider in SELF_HOSTED:
         ours["api_base"] = question["api_base"]
         # The client insists on some key, which a server of one's own need not have.

@@ -24,6 +24,11 @@ class ModelQuestion:
     purpose: str  # "observe", "reflect", …: what the ledger says it was for
     agent: str = ""
 
+    @property
+    def temperature(self) -> float:
+        """As Mastra's observational memory has it: some freedom for what is noted, none for what is merged."""
+        return 0.0 if self.purpose == "reflect" else 0.3
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:

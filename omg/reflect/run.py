@@ -41,11 +41,13 @@ LOG_PAGE_FOLDER = "reflections/log"
 def is_due(graph: Graph, config: Config) -> Literal["now", "background"] | None:
     """
     Whether enough has changed since the last cycle: "background" from the share `buffer_activation` on, when
-    there is nothing else to do; "now" at `observation_tokens`.
+    there is nothing else to do (and `buffer_tokens` is not false); "now" at `observation_tokens`.
     """
     changed, options = graph.state().changed_tokens, config.reflection
     if changed >= options.observation_tokens:
         return "now"
+    if config.observation.buffer_tokens is False:
+        return None
     return "background" if changed >= options.observation_tokens * options.buffer_activation else None
 
 

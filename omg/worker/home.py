@@ -397,6 +397,12 @@ class Home:
         own = self.config.observation.agents.get(agent)
         return self._named((own and own.model) or self.config.observation.model)
 
+    def reflecting(self, agent: str = "") -> list[str]:
+        """Who reflects for *agent*: the Reflector's own model, else the Observer's. The Observer keeps its own."""
+        return (
+            self._named(self.config.reflection.model) if self.config.reflection.model else self.models(agent)
+        )
+
     def _named(self, model: str | list[str]) -> list[str]:
         models = [m for m in ([model] if isinstance(model, str) else model) if m]
         used = self.gateway is not None or (self.folder / "installed.json").exists()

@@ -119,8 +119,7 @@ def background_reflection(home: Home, *, idle: bool) -> list[Night]:
 
 def one_night(home: Home, graph: Graph, since: dt.date | None, dry_run: bool, progress: Progress) -> Cycle:
     home.refresh(graph)
-    model = home.config.reflection.model
-    observer = home.answering(model) if model else home.observer(graph.identity.agent)
+    observer = home.answering(home.reflecting(graph.identity.agent))
 
     def tell(event: str, **fields: Any) -> None:
         home.tell(event, graph=graph.identity.key, **fields)

@@ -42,6 +42,7 @@ def observation_due(
     urgent  its context is about to be cut, or was        step   enough has come together
     turn    `buffer_tokens = "turn"`                      quiet  the conversation rests
 
+    With `buffer_tokens = false` nothing happens in the background: neither turn nor quiet, and a step is the threshold.
     *cap*: what the ledger says, where today's is reached.
     """
     at = now.timestamp()
@@ -53,9 +54,14 @@ def observation_due(
         return "turn"
     if sum(p.tokens for p in pending) >= step_tokens(state, options):
         return "step"
-    if options.quiet_after is not False and at - last_ms(pending) / 1000 >= options.quiet_after:
+    if rests_count(options) and at - last_ms(pending) / 1000 >= options.quiet_after:
         return "quiet"
     return None
+
+
+def rests_count(options: Observation) -> bool:
+    """Whether a conversation that rests is observed."""
+    return options.quiet_after is not False and options.buffer_tokens is not False
 
 
 def why_waiting(
@@ -73,7 +79,7 @@ def why_waiting(
         return "it is due, and being observed where a daemon is up"
     tokens, needed = sum(p.tokens for p in pending), step_tokens(state, options)
     text = f"{tokens:,} of {needed:,.0f} tokens have come together"
-    if options.quiet_after is False:
+    if not rests_count(options):
         return text
     rest = datetime.fromtimestamp(last_ms(pending) / 1000 + options.quiet_after, UTC)
     return f"{text}; at {rest.isoformat(timespec='seconds')} the conversation counts as resting"

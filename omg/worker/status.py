@@ -31,6 +31,7 @@ def home_status(home: Home) -> dict[str, Any]:
         "home": str(home.folder),
         "observer": ", else ".join(observer),
         "offline": observer[0] == "offline",
+        "reflector": ", else ".join(home.reflecting()),
         "spool": len(home.drops()),
         "unreadable_drops": len(list((home.folder / "spool" / "bad").glob("*.json"))),
         "today": {
@@ -116,6 +117,7 @@ def status_text(answer: Mapping[str, Any]) -> str:
         f"home      {answer['home']}",
         f"daemon    {'up, pid ' + str(daemon['pid']) if daemon else answer.get('away') or 'not running'}",
         f"observer  {observer_text(answer)}",
+        *([f"reflector {answer['reflector']}"] if answer["reflector"] != answer["observer"] else []),
         f"today     {today['calls']} call{'s' * (today['calls'] != 1)}, {today['tokens']:,}{cap} tokens, ${today['usd']:.4f}",
     ]
     if answer["unreadable_drops"]:

@@ -105,6 +105,9 @@ def check_model(home: Home, up: dict[str, Any] | None) -> Iterator[Finding]:
             "the Observer is the offline rules: near-verbatim notes, no model",
             mend="set [observation] model in omg.toml for a better one",
         )
+        if (reflecting := home.reflecting()) != models:
+            what = f"{', else '.join(reflecting)} reflects only; what is said is noted by rules"
+            yield Finding("note", what, mend="set [observation] model as well, if it is to observe, too")
     else:
         told = observer_text({"observer": ", else ".join(models), "offline": False, "daemon": up})
         what, _, trouble = told.partition("\n")
