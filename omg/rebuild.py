@@ -1,12 +1,10 @@
 """
 A graph made again from its archive, as with a better model: beside the old one, and in its place on confirmation.
 
-    build(graph, …)   graphs/<graph>/rebuild/: all that a person made or touched, every tombstone, and the
-                         archive observed once more. It may be interrupted, and goes on where it stopped; what
-                         was said, edited or deleted meanwhile is taken along
-    swap(graph, stamp)   the new notes take the place of the old, which are kept in graphs/<graph>/replaced/
-
-Not here: what to observe (observe/run.py). One rule: the old vault is not touched before `swap`, and not lost by it.
+`build_anew` makes graphs/<graph>/rebuild/: all that a person made or touched, every tombstone, and the archive
+observed once more. It may be interrupted, and goes on where it stopped; what was said, edited or deleted meanwhile is
+taken along. `swap_graphs` puts it in the place of the old, which is kept in graphs/<graph>/replaced/. One rule: the
+old vault is not touched before the swap, and not lost by it.
 """
 
 from __future__ import annotations
@@ -39,7 +37,6 @@ from .vault.files import digest, flush_folder
 from .vault.vault import Vault
 
 TURN_TOKENS = 4_000  # of one pending file
-
 # What belongs to a vault's notes, besides the index.
 MADE = ("receipts", "written.jsonl", "state.json", "reflected.json")
 

@@ -1,11 +1,9 @@
 """
 What a text costs, in tokens, with no network and no model.
 
-- counted in o200k, with the table that lies in the litellm wheel: found on disk, litellm is not loaded
-- where that table is missing, an estimate that errs on the high side
-- a long text is counted in windows, which never makes it cheaper: a budget that holds here holds
-
-Not the tokenizer of the model in use. Its one rule: it never downloads.
+Counted in o200k, not with the tokenizer of the model in use: with the table that lies in the litellm wheel, else by an
+estimate that errs on the high side. A long text is counted in windows, which never makes it cheaper. One rule: it
+never downloads.
 """
 
 from __future__ import annotations
@@ -22,11 +20,9 @@ from pathlib import Path
 # tiktoken's cache name (sha1 of the table's URL) and content hash. Checked before tiktoken sees the
 # file: one that does not match, tiktoken would delete and fetch again.
 TABLE = "fb374d419588a4632f3f557e76b4b70aebbca790"
-
 SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 
 WINDOW = 16_384  # chars encoded at once: 8 MB/s on a run of one letter, which unbounded is quadratic
-
 COUNTS_REMEMBERED = 2_000  # chars; of longer texts only slices are counted again and again, a few at a time
 
 _loading = threading.Lock()

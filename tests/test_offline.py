@@ -13,10 +13,10 @@ from omg.message.turn import Call, Message
 from omg.node.fields import PRIORITIES, TYPES
 from omg.node.note import Node
 from omg.observe.reply import ShownToObserver, parse_value
+from omg.offline.assertions import read_sentence
 from omg.offline.conversation import now_hints, speaker
 from omg.offline.cues import language
 from omg.offline.observer import derive_edit, observe_offline
-from omg.offline.phrases import read_sentence
 from omg.offline.sentences import split_sentences
 from omg.offline.titles import title_of_topic
 from omg.offline.wording import absolute, third

@@ -1,13 +1,7 @@
 """
-Days, seen from today: "3 weeks ago", "[2 weeks later]", "was due 2 days ago".
+A day in words, seen from today: "3 weeks ago", "[2 weeks later]", "was due 2 days ago"; and time zones.
 
-    relative, gap, pause    how far off, how far apart
-    due, annotate           what to say of a node's day, and of the days in a text
-    span, words             a node's `event` as days; a day as words for full text
-    day_of, zone            a timestamp's day; a zone's name
-    resolve                 what people say for days; it lives in spoken.py
-
-Pure, and "today" is always an argument. Its one rule: a day itself is not past until it is over.
+Not here: reading a text (spoken.py). One rule: a day is not past until it is over.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """
-The days people speak of: "next Friday", "in May", "3 weeks ago", said on a day → the days meant.
+The forms of dates in English, in the order they are tried: a pattern, and what a match of it means.
 
-A table of forms, RULES, tried in its order: a pattern and what a match of it means. English only.
-A phrase that could be two different days, such as 5/7/2023, is left alone: no date is better than a
-wrong one. Not here: saying a day (dates.py). One rule: a range is as wide as what was said; "two weeks
-ago" is a week, "in 2022" a year.
+A phrase that could be two different days, such as 5/7/2023, is left alone: no date is better than a wrong one.
+One rule: a range is as wide as what was said; "two weeks ago" is a week, "in 2022" a year.
 """
 
 from __future__ import annotations
@@ -314,9 +312,7 @@ def _rule(pattern: str, meaning: Meaning) -> Rule:
 
 
 _YEAR = r"(?:,?\s+(?:of\s+|in\s+)?(?P<year>@year))?"
-
 _DAY_MONTH = r"(?:\s+of\s+|\s+(?!(?-i:may|march)\b(?!,?\s+@year)))"  # "only 5 may come"
-
 _COUNT = r"(?P<n>@n)(?:\s*(?:[-–]|\bor\b|\bto\b)\s*(?P<n2>@n))?\s+@unit(?P<more>\s+or\s+two)?"
 
 DATED_RULES = [

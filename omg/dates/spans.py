@@ -1,7 +1,7 @@
 """
 Days in spans: the week around a day, the day two months on, which of several years is meant; words for them.
 
-Not here: reading a text (spoken.py). One rule: a span is its first and its last day, both included.
+One rule: a span is its first and its last day, both included.
 """
 
 from __future__ import annotations
@@ -11,14 +11,11 @@ from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 
 ONE_DAY = timedelta(days=1)
-
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}  # first month; northern
 
 NEAR_DAYS = 60  # a day so near needs no verb
@@ -95,11 +92,8 @@ def direction(which: str) -> int:
 
 
 COUNTING = "one two three four five six seven eight nine ten eleven twelve"
-
 _NUMBERS = {word: n for n, word in enumerate(COUNTING.split(), 1)}
-
 _NUMBERS |= {"a": 1, "an": 1, "another": 1, "couple": 2, "dozen": 12}
-
 _VAGUE = {"few": (2, 5), "several": (3, 7)}
 
 

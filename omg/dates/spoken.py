@@ -1,11 +1,4 @@
-"""
-The days people speak of: "next Friday", "in May", "3 weeks ago", said on a day → the days meant.
-
-A table of forms, RULES, tried in its order: a pattern and what a match of it means. English only.
-A phrase that could be two different days, such as 5/7/2023, is left alone: no date is better than a
-wrong one. Not here: saying a day (dates.py). One rule: a range is as wide as what was said; "two weeks
-ago" is a week, "in 2022" a year.
-"""
+"""The days that a text speaks of: "next Friday", "in May", "3 weeks ago", said on a day → the days meant."""
 
 from __future__ import annotations
 

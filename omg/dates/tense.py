@@ -1,17 +1,9 @@
-"""
-The days people speak of: "next Friday", "in May", "3 weeks ago", said on a day → the days meant.
-
-A table of forms, RULES, tried in its order: a pattern and what a match of it means. English only.
-A phrase that could be two different days, such as 5/7/2023, is left alone: no date is better than a
-wrong one. Not here: saying a day (dates.py). One rule: a range is as wide as what was said; "two weeks
-ago" is a week, "in 2022" a year.
-"""
+"""Whether the words around a date look back or ahead. English only."""
 
 from __future__ import annotations
 
 import re
 
-# --- tense
 
 # The person Will does not look forward to anything.
 INTENT = re.compile(
@@ -20,32 +12,25 @@ INTENT = re.compile(
     r"|expect(?:s|ed|ing)?|promised|decided to)\b|['’]ll\b",
     re.I,
 )
-
 AHEAD = re.compile(
     INTENT.pattern + r"|\b(?:must|should|ha(?:ve|s) to|gotta|let['’]s|remind|upcoming|see you|appointment"
     r"|excited|wait|(?:can|could) (?:we|you|i)|(?:i['’]m|we['’]re|is|are|am) \w+ing)\b",
     re.I,
 )
-
 BEHIND = re.compile(
     r"\b(?:was|were|did|didn['’]t|had|went|got|came|saw|made|took|met|bought|said|told|gave|found|left|felt|ate|won"
     r"|lost|began|broke|spoke|wrote|ran|sent|spent|thought|knew|kept|held|heard|built|taught|drove|flew|sold|paid"
     r"|(?!hundred)[a-z]{2,}[^\We]ed)\b",
     re.I,
 )
-
 FINITE = re.compile(r"was|were|did|didn['’]t|went|came|saw|took|gave|ate|wrote|knew|drove|flew", re.I)
-
 CLAUSE = re.compile(
     r"[,;:—–(]|\b(?:and|but|so|because|which|after|when|as)\b|\b(?:i|we|he|she|they|who|has|have)\s+(?:\w+ly\s+)?\Z",
     re.I,
 )
-
 # What looks ahead and can mean no day that is past: a deadline can, and so can what somebody waits for.
 FUTURE = re.compile(r"\b(?:(?-i:will)|shall|going to|gonna|remind|plan(?:s|ning)? to)\b|['’]ll\b", re.I)
-
 _NEAR = 200  # chars
-
 _STOPS = (". ", "! ", "? ", "\n")
 
 

@@ -1,14 +1,9 @@
 """
-Take something back so that no byte of it stays: note, archive, receipts, pending, snapshots, index, logs.
+The erasing of a Selection, step by step.
 
-    select(graph, …) -> Selection       what would go: shown to the person first
-    forget(graph, selection)            does it
-
-What is to go is first written down (forgetting.json), so that a crash halfway is finished at the next start.
-Afterwards a tombstone of salted hashes is all that is left, and it is honoured by import and rebuild. A note
-that has other sources besides is not lost: those messages become pending again, and it is derived anew from them.
-
-Not here: the gateway's own transcripts, which are OpenClaw's to delete; the caller says so.
+What is to go is first written down (forgetting.json), so that a crash halfway is finished at the next start; every
+step may be repeated. Afterwards a tombstone of salted hashes is all that is left, which import and rebuild heed. A
+note that has other sources besides is not lost: those messages become pending again.
 """
 
 from __future__ import annotations

@@ -1,15 +1,4 @@
-"""
-Take something back so that no byte of it stays: note, archive, receipts, pending, snapshots, index, logs.
-
-    select(graph, …) -> Selection       what would go: shown to the person first
-    forget(graph, selection)            does it
-
-What is to go is first written down (forgetting.json), so that a crash halfway is finished at the next start.
-Afterwards a tombstone of salted hashes is all that is left, and it is honoured by import and rebuild. A note
-that has other sources besides is not lost: those messages become pending again, and it is derived anew from them.
-
-Not here: the gateway's own transcripts, which are OpenClaw's to delete; the caller says so.
-"""
+"""What goes when a note, a conversation or a word is forgotten, and what stays without its links."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Where else something of what is forgotten stands, and how it goes from there.
+Where else something of what is forgotten stands, and how it is taken out there.
 
     links       other notes, whoever wrote them: a link to it becomes plain words, a line of history about it goes
     receipts    what they hold of it; the rest of a cycle can still be undone
@@ -7,8 +7,7 @@ Where else something of what is forgotten stands, and how it goes from there.
     drops       of the spool that could not be read
     logs        lines that name it
 
-Not here: what is to go (forget/erase.py), and files that are made anew instead (maps, index). One rule: what does not
-tell of it stays as it is, byte for byte; and every step may be repeated.
+One rule: what does not tell of it stays as it is, byte for byte; and every step may be repeated.
 """
 
 from __future__ import annotations
@@ -31,11 +30,8 @@ from ..node.markdown import bare_target, link_targets
 from ..node.note import amend_text, head_of, parse_node
 
 ID_IN_TEXT = re.compile(r"""\bid: *["']?([^"'\n,}]+)""")  # a note's own, and those of its sources
-
 ANY_LINK = re.compile(r"!?\[\[([^\[\]\n]*)\]\]")
-
 LOG_PAGES = "reflections/log/"
-
 SEEN = ("reflected.json", "reflected.open.json")  # what the Reflector has seen
 
 

@@ -1,14 +1,9 @@
 """
-Before a prompt: the slice of memory that it is given.
+Which slice of memory a prompt is given, and when `system` is rendered anew.
 
-    activation   whether `system` is rendered anew for this prompt, and why
-    slice_for    the two texts, within one budget; what was decided is kept in the graph's state
-    preview      the same, and nothing is kept
-    hook_result  the same, as the gateway's before_prompt_build takes it
-
-`system` is rendered at an activation and then served byte for byte until the next: prompt caches live on
-it. What is learnt in between reaches the model through `prompt`. Not here: the words (render.py). One rule:
-no model and no clock of our own, and no file but index.md, now.md and two maps, at an activation.
+`system` is rendered at an activation and then served byte for byte until the next: prompt caches depend on it. What
+is learnt in between reaches the model through `prompt`. One rule: no model, no clock of our own, and no file but
+index.md, now.md and two maps, at an activation.
 """
 
 from __future__ import annotations
@@ -35,17 +30,11 @@ from ..tokens import clip_text, count_tokens
 from .render import render_prompt, render_system_slice
 
 PROMPT_SHARE = 0.25  # of the budget, kept free of `system` for what bears on the message itself
-
 URGENT_S = 60  # how long a cut waits for its observation before `system` goes on without
-
 CANDIDATES = 100  # notes of a map that may be shown; a budget of 3,000 tokens holds about 80
-
 MS_PER_DAY = 86_400_000
-
 SYSTEM_KEPT_DAYS = 7  # what was served to a session is dropped when nobody has come back for it
-
 QUERY_CHARS = 2_000  # of a prompt; what is pasted below that says little about what is meant
-
 # Of a hit's score. On LoCoMo nine in ten of the right notes score above .25, with words alone; of questions about
 # other people's talks the best hit stays below .22 in every second case.
 FLOOR = 0.2

@@ -1,11 +1,7 @@
 """
-The Observer: turns that are pending become notes.
+What the Observer is asked: its instructions, the known notes, how the conversation stood, and the messages.
 
-    batch of turns → what is known of it (index) → one question → observe/reply.py → plan/drafts.py → a receipt → the vault
-
-With a model the question is one call for a piece of a conversation, or one small call for each message
-where the model is small (`turnwise`); without one the rules of offline.py answer in the same form.
-Nothing is marked observed unless an answer could be understood, and a lock is held only once there is one.
+Pure but for the index, which finds the notes that the messages may be about.
 """
 
 from __future__ import annotations
@@ -36,9 +32,6 @@ class Observer:
     ask: Ask | None = None
     model: str = "offline"
     window: int = 128_000
-
-
-# --- what is shown
 
 
 def shown_notes(

@@ -1,11 +1,9 @@
 """
-What a model said, turned into edits we can stand behind.
+What a model replied → edits.
 
-Untrusted from end to end: JSON is cut out of whatever surrounds it and salvaged when truncated; an item
-that cannot be understood is dropped, not the rest; notes and messages can only be named by the handles
-they were shown under; who said a thing is computed from the messages cited, never taken from the model.
-
-Not here: asking (observe/run.py) and writing (plan/drafts.py). Pure.
+Untrusted from end to end: an item that cannot be understood is dropped, not the rest; notes and messages can only be
+named by the handles they were shown under. Pure. One rule: who said a thing is computed from the messages cited,
+never taken from the model.
 """
 
 from __future__ import annotations
@@ -61,11 +59,8 @@ OBSERVER_SCHEMA: dict[str, Any] = {
 }
 
 EVENT = re.compile(r"\d{4}-\d\d-\d\d(\.\.\d{4}-\d\d-\d\d)?")
-
 LONG_WORD = re.compile(r"[^\W_]{4,}")
-
 HINTS = ("task", "state", "next")  # how a conversation stands
-
 LONGEST_DESCRIPTION = 600  # characters of a description; beyond it is no line any more but a model running on
 
 

@@ -1,11 +1,9 @@
 """
-The Observer: turns that are pending become notes.
+From a batch of pending turns to notes.
 
-    batch of turns → what is known of it (index) → one question → observe/reply.py → plan/drafts.py → a receipt → the vault
-
-With a model the question is one call for a piece of a conversation, or one small call for each message
-where the model is small (`turnwise`); without one the rules of offline.py answer in the same form.
-Nothing is marked observed unless an answer could be understood, and a lock is held only once there is one.
+With a model, one call for each piece of a conversation, or for each message where the model is small; without one,
+the rules of omg/offline/ answer in the same form. One rule: nothing is marked observed unless an answer could be
+understood, and the vault's lock is held only once there is one.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ from ..plan.drafts import Plan
 from ..plan.pages import new_page, now_block
 from .question import WINDOW_SHARE, Observer, observer_prompt, render_question, shown_notes
 from .reply import HINTS, OBSERVER_SCHEMA, ParsedReply, parse_value
-from .smallmodel import agents_own_notes, is_small_model, message_by_message, parsed_answer
+from .small_model import agents_own_notes, is_small_model, message_by_message, parsed_answer
 
 log = logging.getLogger(__name__)
 
@@ -175,9 +173,6 @@ def replies_to(
                 waiting[:0] = parts
                 continue
             yield parsed_answer(reply, observer, shown)
-
-
-# --- what is written
 
 
 def file_loose_notes(plan: Plan, messages: Sequence[Message], graph: Graph) -> None:

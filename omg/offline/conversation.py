@@ -1,8 +1,5 @@
 """
-Who speaks in a conversation, and how it stands at its end, told without a model.
-
-    speaker   a message → the name by which notes call whoever said it
-    now       messages → the task that is open: the offline Observer's part of the Now note
+Who speaks in a conversation, and how it stands at its end.
 
 What a tool returned has no say here: Now goes into the prompt as it is, so only what the user asked for and what
 the assistant asks back may stand in it.
@@ -15,18 +12,16 @@ from collections.abc import Sequence
 
 from ..message.envelope import strip_memory
 from ..message.turn import Message
+from .assertions import without_lead_in
 from .cues import begins
-from .phrases import without_lead_in
 from .sentences import split_sentences
 
 NAME = re.compile(r"[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2}")
-
 CLOSING_WORDS = re.compile(
     r"(?:thanks?|thank you|thx|cheers|great|perfect|ok(?:ay)?|bye|good ?night|see you|nice|cool|awesome|danke|merci|gracias"
     r"|got it|that's all)\b",
     re.I,
 )
-
 CLIPPED = 160  # characters of what someone asked
 
 

@@ -1,11 +1,8 @@
 """
 The words the offline Observer knows, one file for each language: words/en.toml, words/de.toml, …
 
-    language    a file, its patterns compiled when they are first needed
-    is_past, base_of, says, …    what more than one of phrases.py and wording.py asks about a word
-
-Not here: sentences. One rule: what is a word or a pattern of a language stands in its file, and can be changed
-there by someone who does not read Python.
+One rule: what is a word or a pattern of a language stands in its file, and can be changed there by someone who
+does not read Python.
 """
 
 from __future__ import annotations
@@ -86,8 +83,6 @@ def holds(what: str, text: str) -> re.Match[str] | None:
     """Whether it stands anywhere in *text*."""
     return language("en").patterns[what].search(text)
 
-
-# --- words
 
 TOKEN = re.compile(r"\d+(?:[.:]\d+)+|[^\W_]+(?:['-][^\W_]+)*")
 

@@ -1,12 +1,9 @@
 """
-The notes of one offline reply in the making, and what a new statement does to them.
+The notes of one offline reply, and what a new statement does to them: repeat, change, finish a plan, or stand beside.
 
-A statement repeats a note, changes it, closes its plan, or stands beside it: told by the words they share, the
-kind of note, and words such as "instead". Known notes and notes of this very reply are treated alike; a draft
-without sources is a known note that nothing has touched.
-
-Not here: reading (phrases.py) and wording (wording.py). One rule: of two ways to take a statement, the one
-that loses nothing; when unsure, it is a note of its own.
+Known notes and notes of this very reply are treated alike; a draft without sources is a known note that nothing has
+changed. Not here: reading (assertions.py) and wording (wording.py). One rule: of two ways to take a statement, the
+one that loses nothing; when unsure, it is a note of its own.
 """
 
 from __future__ import annotations
@@ -26,34 +23,25 @@ if TYPE_CHECKING:
 
 
 SAME = 0.8  # of the lighter statement's words in the other: it says the same again
-
 TWIN = 0.66  # enough for a change, beside a weak word for one, such as "now"
-
 ALIKE_SHARE = 0.5  # both are about one thing
-
 RELATED = 0.34  # enough for a change, beside a word such as "instead"
-
 CHOSEN = ("preference", "decision", "identity")  # types of what something else can take the place of
-
 ASIDES = 3  # lines a note takes in, beside its own
 
 NEGATED = re.compile(
     r"\b(?:not|no|never|don't|doesn't|isn't|aren't|won't|can't|hates?|dislikes?|stopped|quit|against|without)\b",
     re.I,
 )
-
 FINISHED = re.compile(
     r"\b(?:done|finished|completed?|over|sent|submitted|paid|delivered|launched|shipped|handed in|took place"
     r"|went (?:really |very )?(?:well|fine|great|badly))\b",
     re.I,
 )
-
 CALLED_OFF = re.compile(
     r"\b(?:cancell?ed|called off|fell through|(?:not|no longer) (?:going|happening))\b", re.I
 )
-
 PREFERRED = re.compile(r"\bprefer(?:s|red)? .{1,200}? (?:to|over|than) (?P<old>[^,.;]+)", re.I)
-
 REPLACED = re.compile(
     r"\b(?:from|instead of|rather than|no longer|replac(?:ed|ing)|used to|stopped|over|not) (?P<old>.{1,120}?)"
     r"(?: to | with | any ?more|,|;|\.|$)",
@@ -62,7 +50,6 @@ REPLACED = re.compile(
 
 
 VALUE = re.compile(r"(?<!^)\b[A-Z]|\d")  # a name or a number, beside who it is about
-
 COUNT = re.compile(r"\b\d+ (?:out )?of (?:the |their )?(?P<all>\d+ \w+)")  # how far something is
 
 

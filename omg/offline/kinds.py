@@ -1,13 +1,4 @@
-"""
-The Observer without a model: rules that keep, near-verbatim, what people assert, decide, prefer and plan.
-
-It answers in the form a model does (prompts/observe.md), so that its reply takes the same way: parsed, gated,
-written. Handles are those of the prompt: `m1` is the first of the messages, `n1` the first of the known notes.
-It reads neither clock nor file, and what it cannot word well it leaves out.
-
-    observe   messages and known notes → a whole reply
-    derive    one fact that a small model found → an edit
-"""
+"""What note an assertion makes: whether it makes one at all, its type, loop, title and priority."""
 
 from __future__ import annotations
 
@@ -15,20 +6,16 @@ import re
 from datetime import date, timedelta
 
 from ..dates.days import event_span
+from .assertions import DAY_WORDS, Assertion
 from .cues import begins
-from .phrases import DAY_WORDS, Assertion
 from .titles import title_of_topic
 
 IT_OR_THEM = re.compile(r"\b(?P<verb>[a-z]+) (?P<it>it|them)\b(?!'| (?:is|was|will)\b)", re.I)
-
 FIRST_PART = re.compile(r"[,:;]| because ")
 
 UNCLEAR = ("plan", "must", "wish", "past", "remind", "choice")  # with an object that is only "it", no note
 
 LONGEST_OFFLINE_TITLE = 40  # characters, of one that is the statement itself
-
-
-# --- small rules
 
 
 def stands_alone(found: Assertion, said: str) -> bool:

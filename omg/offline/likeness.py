@@ -1,8 +1,8 @@
 """
 What two statements have in common: the stems of the words that say something.
 
-Rough on purpose: it only has to tell whether two short sentences may be about one thing; drafts.py asks more before
-it changes anything. Not the search index's stemming, which SQLite does.
+Rough: it only has to tell whether two short sentences may be about one thing; drafts.py asks more before it changes
+anything. Not the search index's stemming, which SQLite does.
 """
 
 from __future__ import annotations
@@ -14,13 +14,9 @@ from functools import cache, lru_cache
 from .cues import TOKEN, bases, irregular, listed, read_words
 
 PLAIN_VERB = 0.4  # what a common verb counts in a likeness; a name or a noun counts 1
-
 PARTIES = frozenset(("user", "other", "assistant"))  # whom every other note is about
-
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-
 WIDE = re.compile(r"[぀-ヿ㐀-鿿가-힯]+")
-
 ENDINGS = (("ies", "y"), ("ied", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
 
 

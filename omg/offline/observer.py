@@ -1,12 +1,8 @@
 """
-The Observer without a model: rules that keep, near-verbatim, what people assert, decide, prefer and plan.
+A conversation, message by message, made into a reply such as a model would give.
 
-It answers in the form a model does (prompts/observe.md), so that its reply takes the same way: parsed, gated,
-written. Handles are those of the prompt: `m1` is the first of the messages, `n1` the first of the known notes.
-It reads neither clock nor file, and what it cannot word well it leaves out.
-
-    observe   messages and known notes → a whole reply
-    derive    one fact that a small model found → an edit
+Handles are those of the prompt: `m1` is the first of the messages, `n1` the first of the known notes. One rule: it
+reads neither clock nor file, and what it cannot word well it leaves out.
 """
 
 from __future__ import annotations
@@ -20,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from ..dates.days import day_of_ms, event_span
 from ..message.envelope import strip_memory
 from ..message.turn import Message
+from .assertions import Assertion, addressed, read_sentence, without_lead_in
 from .conversation import now_hints, speaker
 from .cues import base_of, bases, begins, holds, listed, says_enough
 from .drafts import CALLED_OFF, OfflineDraft, OfflineDrafts
 from .kinds import IT_OR_THEM, is_detail, nearest_weekday, priority_of, stands_alone, title_for, type_and_loop
 from .likeness import gist
-from .phrases import Assertion, addressed, read_sentence, without_lead_in
 from .quoted import own_words
 from .sentences import split_sentences
 from .titles import cut_at_clause, title_of_topic
@@ -40,21 +36,17 @@ OfflineReply = dict[str, Any]
 BECAUSE = re.compile(
     r",?\s{1,9}\b(?:because|so that|due to|given that|in order to)\b\s{1,9}(?P<why>.{1,600})$", re.I
 )
-
 CALLED = re.compile(r"(?i:it's|it is|it'll be|we) (?:called|named|call it) (?P<name>[A-Z\"][\w\" '-]*)")
 
 SHORT = re.compile(
     r"(?:I|it|we|you|my|no|yes|not|none|that|oh|hm+|well|sure|ok)\b|.*\?$", re.I
 )  # no answer in itself
-
 FIRST_PERSON = re.compile(r"\b(?:I|I'm|I've|[Mm]y|me)\b")
 
 TAKEN_UP = re.compile(
     r"(?:use|go with|go for|switch|stick|drop|choose|pick|move|call it \w|name it \w|postpone)\b"
 )
-
 VAGUE = re.compile(r"\w+(?:ing|ed|able|ful|ous)|able", re.I)  # no title, where feelings are told
-
 SAYING_SO = frozenset(
     ("sorry", "mean", "meant", "say", "said", "pm", "am", "clock")
 )  # in a correction, beside the day

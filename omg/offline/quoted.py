@@ -1,10 +1,8 @@
 """
-What in a message is its sender's own, and what they only pass on.
+A message without what its sender only passes on: code, forwarded mails, quotations, reported speech, and what is
+handed over to be translated, summarised or corrected.
 
-    own   a text → the same without code, forwarded mails, block quotes, quoted and reported speech, and
-          what is handed over to be translated, summarised or corrected
-
-How such things are introduced stands in words/quoted.toml. Not here: lines that a program wrote (phrases.py).
+How such things are introduced stands in words/quoted.toml. Not here: lines that a program wrote (sentences.py).
 One rule: in doubt it is another's; what someone pastes must never become what they believe.
 """
 
@@ -21,25 +19,17 @@ FENCE = re.compile(
     r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|<([\w-]{1,60}+)[^<>\n]{0,500}>[^\S\n]{0,9}\n.{0,2000}?</\2>",
     re.DOTALL,
 )
-
 QUOTED_CHARS_LOOKED_THROUGH = 100_000  # characters that are looked through; nobody types as many
-
 NEAR_QUOTE = 200  # characters around a quotation in which its speaker is named
-
 APOSTROPHES = str.maketrans("’‘", "''")
-
 QUOTED_LINE = re.compile(r"\s*(?:[-*•–]\s+|\d{1,2}[.)]\s+)?(?:[>＞»│┃▌▏❯]|&gt;)")
-
 INDENTED = re.compile(r"(?: {4,}+|\t)(?!\s*+(?:[-*•–]|\d{1,2}[.)])\s)")
-
 SPAN = re.compile(
     r"“[^“”]{0,2000}”|„[^“”„]{0,2000}[“”]|«[^«»]{0,2000}»|「[^「」]{0,2000}」|『[^『』]{0,2000}』|`[^`\n]{0,2000}`"
     r"|(?<![\w\"])\"(?=\S)[^\"]{0,2000}\"(?!\w)"
     r"|(?<![\w'])'(?=\S)(?:[^'\n]|(?<=\w)'(?=\w)){0,500}'(?!\w)"
 )
-
 SEVERAL = re.compile(r"[.!?…]\s+\S|[。！？]\S|\n")  # sentences: one would stand as the sender's own
-
 ROLE = re.compile(
     r"\s*+(?:\[?[\d:.,/APMapm-][\d:., /APMapm-]{3,19}\]?[\s-]*+)?(?P<name>[A-Z][\w.-]*(?: [A-Z][\w.-]*)?)(?: ?\([^)\n]*\))?: \S"
 )

@@ -1,12 +1,4 @@
-"""
-What a sentence does: states a preference, a plan, a fact, or nothing that a memory is for.
-
-    sentences   a message's text → what a person wrote in it, sentence by sentence, without code, quotes and logs
-    read        a sentence → a Reading, or None for questions, orders, small talk and the like
-
-The words that tell are in words/. Not here: how a note is worded (wording.py), and what becomes of it
-(offline.py). One rule: in doubt it is small talk; a few good notes are worth more than a transcript.
-"""
+"""The sentences in a message that a person wrote: without code, quotations, logs, markup and emoji."""
 
 from __future__ import annotations
 
@@ -14,54 +6,41 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from .phrases import OWN_LINES, PASTED_LINES, clauses
+from .assertions import OWN_LINES, PASTED_LINES, clauses
 from .quoted import own_words
 
-# --- sentences
 
 STRAIGHT_QUOTES = str.maketrans(
     {"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " ", "\u200b": "", "\ufe0f": "", "\u200d": ""}
 )
-
 MARKER = re.compile(
     r"\[(?:image|photo|picture|file|audio|video|document|media|part|sticker|shares?)\b[^\[\]\n]{0,300}\]",
     re.I,
 )
-
 NOISE = re.compile(  # how a line begins that a program wrote, or that someone quotes
     r"\s*(?:[>|$#%{}]|\+{3} |-{3,}|={3,}|@@|at [\w.$<>]+\(|File \"|Traceback|diff --git|import \w+$|from \w+ import"
     r"|def \w|class \w+[(:]|(?:const|let|var|function|return|export|SELECT|INSERT|UPDATE|GET|POST|curl|npm|pip|git|cd"
     r"|sudo|docker) [\w./-]+\s*[\w=({\"'*-]|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d"
     r"|(?:INFO|WARN(?:ING)?|ERROR|DEBUG|FATAL|TRACE)\b|</?\w|[\w./-]+\.\w{1,4}:\d+)"
 )
-
 CODE_MARKS = frozenset("{}[]<>=|\\;$#_/~^")
-
 BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?")
-
 MARKUP = re.compile(r"\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|`")
-
 PICTURES = r"\U0001F000-\U0001FAFF☀-➿⬀-⯿"
-
 EMOJI = re.compile(rf"[{PICTURES}]|(?<!\w)[:;]-?[)(DPp](?!\w)|<3")
-
 HEART = re.compile(r"(?<=\bI )(?:[❤♥💙-💜🖤🤍🤎🧡]|<3)\s*(?=\w)")
-
 LIKED = re.compile(  # food, animals, what people do: pictures that stand for a noun
     r"\b(I (?:\w+ )?(?:love|like|prefer|enjoy|adore|hate)) ([☕⚽\U0001F32D-\U0001F37F\U0001F3A3-\U0001F3FA"
     r"\U0001F400-\U0001F43E\U0001F950-\U0001F96F\U0001F980-\U0001F9AE])"
 )
-
 SENTENCE_END = re.compile(
     rf"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？])[」』]*\s*|\s{{0,9}};\s+|\s{{1,9}}(?=[{PICTURES}]|[:;]-?[)(DP](?!\w))"
     r"|\s{0,9}[\u2028\u2029\x85]\s*(?=[A-ZÀ-ÖØ-Þ])"  # no end of a line, but where a capital follows they are meant as one
 )
-
 ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|Dr|Mr|Mrs|Ms|Prof|St|No|approx|ca|z\.B|bzw|Sra?|Mme|Jan|Feb|Aug|Sept?|Oct|Nov|Dec|[ap]\.m|U\.S)"
     r"|(?:^|\s)(?!I\b)[A-Z])\.$"
 )
-
 OWN_CHARS = (
     4_000  # of a longer message only the beginning and the end may be its sender's own words; likewise lines
 )

@@ -4,8 +4,8 @@ A title for what a sentence says: a noun phrase of at most six words, which beco
     "went to a support group yesterday" → "Support group"
     "take photos of the prints on Monday" → "Photos of prints"
 
-Not here: whether there is a file of that name already (plan/drafts.py). One rule: a stump is no title; where no phrase
-can be made, there is none.
+Not here: whether there is a file of that name already (plan/drafts.py). One rule: where no phrase can be made, there
+is no title.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import re
 from .cues import base_of, bases, holds, is_past, language, listed, says_enough
 
 TITLE_WORDS = 6
-
 BASE_FIRST = frozenset(  # cues whose topic begins with a verb's base
     (
         "plan",
@@ -31,35 +30,27 @@ BASE_FIRST = frozenset(  # cues whose topic begins with a verb's base
         "project",
     )
 )
-
 PAST_FIRST = frozenset(
     ("past", "ongoing", "habit", "aside", "")
 )  # cues whose topic may begin with a past form
-
 REFUSED = frozenset(
     ("choice", "prefer", "dislike", "style", "standing")
 )  # cues whose topic may be what someone does not want
-
 NAMED = re.compile(r"\b(?:called|named|titled) \"?([^\",.;:!?]{2,40}?)(?=[\",.;:!?]|$| and | which | that )")
-
 EMPTY_PHRASE = re.compile(  # "It's important to me to …", "I think that …"
     r"^(?:it|that|this|there|they|i|we)(?:'\w+)?(?: \w+){0,3}?(?: (?:to|for) me)? (?:to|that|how|when|for|of|about|by|with) "
     r"|^(?:i|we)(?:'\w+)? \w+ ",
     re.I,
 )
-
 KEPT_WORDS = re.compile(
     r"(?:keep|make) (?:your |the |all )*(\w+) ((?:\w+er )?\w+)(?: and \w+)?(?:,| from| when| please|[.!]*$)",
     re.I,
 )
-
 QUOTE = re.compile(r'"([^"]*)"')
-
 PARTICLE = re.compile(
     r"(?:up|out|off|back|away|down|over|on|into|through|around|along)\b\s*(?:(?:to|for|with|of|at|in|from)\b\s*)?",
     re.I,
 )
-
 PLACE = re.compile(r"(?:back )?to (?=(?-i:[A-Z]))(.+)", re.I)
 
 

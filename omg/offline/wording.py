@@ -5,8 +5,7 @@ How a note is worded: in the third person, with absolute dates.
     absolute   "tomorrow at 10" → "on 2026-03-05 at 10", and the days that are meant
     order      "never use emojis" → "I want you never to use emojis"
 
-What a sentence says is phrases.py's, titles are titles.py's. Pure, and English. One rule: names, numbers and quoted words come out as
-they went in.
+Pure, and English. One rule: names, numbers and quoted words come out as they went in.
 """
 
 from __future__ import annotations
@@ -27,28 +26,20 @@ TELLS_DAY = re.compile(
     r"|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
     re.I,
 )
-
 BEFORE = re.compile(
     r"\b(on|by|until|till|before|after|since|from|for|around|in|at|to|of|during|over|between|and|through|than|about|not|within)\s+(the\s+)?$",
     re.I,
 )
-
 LAST_DAY = frozenset(("by", "until", "till", "before"))
-
 NOT_THE_DAY = re.compile(r"\b(?:since|not|instead of|rather than|from|after)\s+(?:the\s+)?$", re.I)
-
 YEARLY = re.compile(r"\b(?:birthdays?|born|anniversary|every year|each year)\b", re.I)
-
 BIRTHDAY = re.compile(
     r"(?:\d{1,2}\w*\s+(?:of\s+)?)?[A-Za-z]{3,9}\.?(?:\s+\d{1,2}(?:st|nd|rd|th)?)?"
 )  # a day of no year
-
 PART_OF_DAY = re.compile(r"\s{1,9}(morning|afternoon|evening|night)\b", re.I)
-
 MOVED = re.compile(
     r"\b(?:moved|pushed|postponed|rescheduled|shifted|changed|delayed|brought forward)\b", re.I
 )
-
 TO_A_DAY = re.compile(  # "the call was moved to Friday", that is to come
     rf"{MOVED.pattern}.{{0,400}}\bto (?=(?:next |the |this )?(?:\d|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month|{'|'.join(m[:3] for m in MONTHS)}))"
     r"|\bmeant\b|\binstead of\b",
@@ -155,18 +146,14 @@ def dates_in_words(when: When) -> tuple[str, str]:
 # --- the third person
 
 QUOTED = re.compile(r'("[^"]*")')
-
 CONTRACTED = {"m": "am", "ve": "have", "d": "would", "ll": "will", "re": "are"}
-
 PRONOUN_PATTERN = (
     r"\b(?P<word>I'm|I've|I'd|I'll|I|we're|we've|we'd|we'll|we|my|mine|me|myself|our|ours|us|ourselves"
     r"|you're|you've|you'd|you'll|your|yours|yourself|you)(?![\w'])(?P<adverbs>(?:\s+(?:<adverb>))*)(?P<next>\s+[a-z]+(?:'t)?)?"
 )
-
 SINGULAR = {"am": "is", "are": "is", "have": "has", "do": "does", "were": "was", "go": "goes"} | {
     "don't": "doesn't", "haven't": "hasn't", "aren't": "isn't", "weren't": "wasn't",
 }  # fmt: skip
-
 PLURAL = {
     "am": "are",
     "is": "are",
@@ -176,18 +163,14 @@ PLURAL = {
     "doesn't": "don't",
     "wasn't": "weren't",
 }
-
 POSSESSIVES = {"my": "their", "our": "their", "mine": "theirs", "ours": "theirs", "me": "them", "us": "them"}
-
 ANYONE = re.compile(  # "when you love someone" is about no one in particular
     r"\b(?:when|if|how|what|where|once|that|because|as|whatever|whenever|before|after|thank|know)\s+$", re.I
 )
-
 SECOND_VERB = re.compile(  # "wakes up at six and run …", and no noun: "tea and run" would be one
     r"^([^,.;]*? and (?:then |often |usually |sometimes )?)([a-z]+)"
     r"(?= (?:an?|the|my|their|his|her|up|to|in|on|at|with|for|it|them|\d|\w+ing)\b)"
 )
-
 TAKES_A_VERB = frozenset(
     ("want", "need", "hope", "have", "plan", "like")
 )  # the verb beside it may depend on it

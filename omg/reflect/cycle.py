@@ -1,11 +1,8 @@
 """
-One cycle of the Reflector in the making: what changed, what is done about it, what a model said. All drafts.
+What one cycle of the Reflector drafts: what changed, what is done about it, what a model said.
 
-    Work(…).draft()     asks and drafts
-    Work(…, first)      drafts once more, on a vault that changed meanwhile, from what was said the first time
-
-Not here: locks, and what is written (__init__.py). One rule: nobody is asked twice, and what a model said of a
-note counts only while the note is what it was shown.
+Not here: locks, and what is written (run.py). One rule: nobody is asked twice, and what a model said of a note counts
+only while the note is what it was shown.
 """
 
 from __future__ import annotations
@@ -30,6 +27,7 @@ from ..node.fields import TYPES
 from ..node.maptable import OPEN_LOOPS
 from ..node.note import Node
 from ..plan.drafts import Plan
+from .map_split import assign_maps, filed_lines, link_of
 from .periods import (
     ROOM,
     Period,
@@ -42,7 +40,6 @@ from .periods import (
     write_reflection,
 )
 from .seen import Seen, load_seen, undone_notes
-from .shelves import assign_maps, filed_lines, link_of
 from .similar import merge_repeated, proposed_pairs, similar_notes
 from .snapshot import Snapshot
 from .upkeep import mark_dormant, mend_links

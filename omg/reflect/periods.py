@@ -1,12 +1,9 @@
 """
-What a week or a month amounted to: reflection nodes, made by a model of episodes, weeks and months.
-
-    due periods → what is shown of each → a reply → claims that link what they rest on → a draft on the Plan
+Reflections on weeks and months, made by a model of episodes, and of weeks in turn.
 
 Only what is over is looked back on: whole ISO weeks of episodes, and of facts that happened in them; whole months
-of weeks. No episode is deleted or changed but for `reflected_in`. Not here: which notes are one note
-(verdicts.py). One rule: a claim that names no note it was shown is thrown away, and a reply that is no
-shorter than what it was made of is no reflection.
+of weeks. No episode is deleted or changed but for `reflected_in`. One rule: a claim that names no note it was shown
+is dropped, and a reply that is no shorter than what it was made of is no reflection.
 """
 
 from __future__ import annotations
@@ -56,15 +53,10 @@ REFLECTION_SCHEMA: dict[str, Any] = {
 }
 
 LEAST_NOTES, LEAST_TOKENS = 3, 80  # below either, the notes are their own summary
-
 SHARE = 0.5  # of its input's tokens that a reflection is asked to stay below
-
 LONGEST_REFLECTION = 800  # tokens of a reflection, however much it is made of
-
 NOTE_TOKENS = 300  # of a note's text that a model is shown
-
 ROOM = 0.5  # of the model's window for what is shown
-
 CLAIM_CHARS, LINE_CHARS = 600, 300
 
 # What the next attempt is told when the last one came out too long. Each asks for less than the one before.

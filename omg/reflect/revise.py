@@ -1,9 +1,8 @@
 """
 What is done to notes that exist: merged, superseded, described anew, their links mended.
 
-Each function drafts on a Plan; nothing is written here. Not here: why (upkeep.py, verdicts.py, a person with
-curate.py), and whether it may be. One rule: a statement that leaves the maps stays on disk, and is named,
-with its date, in the History of the note that took its place.
+Each function drafts on a Plan; whether it may be done was decided before. One rule: a statement that leaves the maps
+stays on disk, and is named, with its date, in the History of the note that took its place.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from ..plan.edits import (
 )
 
 CITED = re.compile(r"\s{0,9}\((?:\[\[[^\[\]\n]*\]\](?:, )?)+\)")  # the links behind a claim of a reflection
-
 LINK_WITH_LABEL = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]]*)\]\]")
 
 

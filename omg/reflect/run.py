@@ -1,10 +1,8 @@
 """
-The Reflector: one cycle over one graph, by night or once enough has changed.
-
-    notes changed since the last cycle → drafts, and a model asked about them (cycle.py) → one receipt
+One cycle of the Reflector over one graph, from its lock to its receipt.
 
 Drafting and asking hold no lock. Under the lock the drafts are compared with the vault; where anybody wrote
-meanwhile, all is drafted once more from what was said. Nothing changed: no receipt, no line in the log. One
+meanwhile, all is drafted once more from the replies there are. Nothing changed: no receipt, no line in the log. One
 rule: what a cycle did is one receipt, so one undo.
 """
 

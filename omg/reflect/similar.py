@@ -1,13 +1,7 @@
 """
-What the Reflector does without a model: repetitions, links, sleep, maps.
+Notes that are alike: repetitions are merged, what resembles a changed note is found for a model to compare.
 
-    repeated   notes that say the same to the letter become one        kin      what a changed note resembles
-    mend       links to a former path lead to the present one again    proposed what looks like a repetition
-    doze       what nobody has linked or recalled for long leaves      shelve   maps that grew too long get topics
-               the maps, and comes back when it is
-
-Each drafts on a Plan and returns lines for the log page. One rule: files that a person has touched keep
-their place and their words; at the most they are superseded by one that says the same.
+One rule: a note that a person has touched keeps its words; at the most it is superseded by one that says the same.
 """
 
 from __future__ import annotations
@@ -20,21 +14,17 @@ from ..index.entries import Entry
 from ..node.fields import PRIORITIES, TYPES
 from ..node.markdown import wikilink
 from ..plan.edits import split_history
+from .map_split import NEAR, REPEATS, link_of
 from .revise import merge_notes
-from .shelves import NEAR, REPEATS, link_of
 from .snapshot import Snapshot
 from .topics import normalized, resembles, statement_likeness
 
 # Notes shown with each changed one. Of ten contradictions put among the 184 notes of a LoCoMo conversation, eight
 # find each other so with the static table, and all ten with MiniLM.
 SIMILAR_SHOWN = 3
-
 VECTOR_BATCHES = 8  # of 256 that a night makes itself; more, after an import, is the daemon's to make
 
 ORIGIN_ORDER = ("tool", "assistant", "user", "human", None)
-
-
-# --- repetitions
 
 
 def merge_repeated(ground: Snapshot) -> list[str]:

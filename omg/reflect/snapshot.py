@@ -1,14 +1,4 @@
-"""
-What the Reflector does without a model: repetitions, links, sleep, maps.
-
-    repeated   notes that say the same to the letter become one        kin      what a changed note resembles
-    mend       links to a former path lead to the present one again    proposed what looks like a repetition
-    doze       what nobody has linked or recalled for long leaves      shelve   maps that grew too long get topics
-               the maps, and comes back when it is
-
-Each drafts on a Plan and returns lines for the log page. One rule: files that a person has touched keep
-their place and their words; at the most they are superseded by one that says the same.
-"""
+"""The notes a cycle works on, as they were at its start, beside the Plan it drafts on."""
 
 from __future__ import annotations
 

@@ -1,12 +1,8 @@
 """
 Which notes belong together: the topics of a map that grew too long, and notes that say the same thing.
 
-    split      the notes of one map → groups, each with a name
-    nearest    a note → the group it clearly belongs to, or None
-    alike      how much two texts say the same, in words and in numbers
-
-Pure and deterministic: the same notes give the same groups on any machine. Not here: files, maps and who
-decides (upkeep.py). One rule: a note that fits nowhere stays where it is; on a wrong shelf it is lost.
+Pure and deterministic: the same notes give the same groups on any machine. One rule: a note that fits nowhere stays
+where it is; on a wrong map it is lost.
 """
 
 from __future__ import annotations
@@ -23,13 +19,9 @@ from ..index.terms import RUN, STOP
 from ..node.markdown import slugify
 
 TOPIC_NOTES = 4  # notes that make a topic; below it a page of its own costs more looking than it saves
-
 NEIGHBOURS = 6  # edges kept for each note: enough to hold a topic together, and Louvain stays quick
-
 PAIRS = 200  # notes that a feature may join, each to each
-
 RESOLUTIONS = (1.0, 2.0, 4.0, 8.0)
-
 # What makes a topic clearly a note's: mean cosine to its three nearest notes, and how far the next topic lies
 # behind. Of the topics of five LoCoMo conversations, a fifth of the notes held out: 74 % join one, and of these
 # 97 % the right one.

@@ -1,13 +1,5 @@
 """
-What the Reflector does without a model: repetitions, links, sleep, maps.
-
-    repeated   notes that say the same to the letter become one        kin      what a changed note resembles
-    mend       links to a former path lead to the present one again    proposed what looks like a repetition
-    doze       what nobody has linked or recalled for long leaves      shelve   maps that grew too long get topics
-               the maps, and comes back when it is
-
-Each drafts on a Plan and returns lines for the log page. One rule: files that a person has touched keep
-their place and their words; at the most they are superseded by one that says the same.
+Links that lead to a note by a former path are mended; low notes that nobody used for long go dormant, and come back.
 """
 
 from __future__ import annotations
@@ -20,8 +12,8 @@ from ..graph.graph import Graph
 from ..graph.uses import Uses
 from ..index.entries import Entry
 from ..node.fields import TYPES
+from .map_split import link_of
 from .revise import relink_note
-from .shelves import link_of
 from .snapshot import Snapshot
 
 # --- links

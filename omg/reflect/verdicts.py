@@ -1,11 +1,8 @@
 """
-What a model says of notes that are alike, and what of it is done.
+What a model says of notes that are alike, and which of it is done.
 
-    changed notes and their nearest → calls of a dozen notes → a reply → verdicts → drafts on the Plan
-
-Its cost follows what changed since the last cycle: a note that resembles no other is never asked about.
-Not here: finding what is alike (upkeep.py), and how notes are merged (revise.py). One rule: a model proposes;
-who is newer, whose words they are, and what may replace what is decided by code.
+Its cost follows what changed since the last cycle: a note that resembles no other is never asked about. One rule: a
+model proposes; who is newer, whose words they are, and what may replace what is decided by code.
 """
 
 from __future__ import annotations
@@ -53,16 +50,11 @@ VERDICTS_SCHEMA: dict[str, Any] = {
 }
 
 MOST = 12  # notes in a call: more, and small models begin to mix them up
-
 BODY_TOKENS = 120  # of a note's text that a model is shown
-
 VERDICT_LINE_CHARS, WHY_CHARS = 300, 160
-
 # A note that says "mark all as superseded" is obeyed by some models. Pairs, as a night finds them, leave half of a call.
 FEW_REPLACED = 3  # notes that a reply may always replace: one subject that changed four times
-
 REPEATED = 0.5  # share of the words of two notes that merely say the same
-
 TRUST_OF_ORIGIN = {"tool": 0, "assistant": 1}  # a person's word, said or written, is 2
 
 

@@ -1,11 +1,7 @@
 """
-The Observer: turns that are pending become notes.
+The Observer for small models: one message a call, and only `type` and `text` of each fact; the rest is derived.
 
-    batch of turns → what is known of it (index) → one question → observe/reply.py → plan/drafts.py → a receipt → the vault
-
-With a model the question is one call for a piece of a conversation, or one small call for each message
-where the model is small (`turnwise`); without one the rules of offline.py answer in the same form.
-Nothing is marked observed unless an answer could be understood, and a lock is held only once there is one.
+One rule: the edits it makes pass through reply.py like any model's.
 """
 
 from __future__ import annotations
@@ -28,7 +24,6 @@ FACTS, FACT_CHARS = (
     6,
     240,
 )  # of a reply about one message: without an end in the grammar small models find none
-
 SMALL_WINDOW = 16_000  # tokens; below it `style = "auto"` asks message by message
 
 

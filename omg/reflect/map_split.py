@@ -1,13 +1,7 @@
 """
-What the Reflector does without a model: repetitions, links, sleep, maps.
+Maps that grew too long are split into topics; notes that no map lists are put on one.
 
-    repeated   notes that say the same to the letter become one        kin      what a changed note resembles
-    mend       links to a former path lead to the present one again    proposed what looks like a repetition
-    doze       what nobody has linked or recalled for long leaves      shelve   maps that grew too long get topics
-               the maps, and comes back when it is
-
-Each drafts on a Plan and returns lines for the log page. One rule: files that a person has touched keep
-their place and their words; at the most they are superseded by one that says the same.
+One rule: a note whose links a person has edited stays where it is.
 """
 
 from __future__ import annotations
@@ -28,9 +22,6 @@ from .topics import TOPIC_NOTES, TopicItem, nearest_topic, split_topics
 # When two notes are proposed as one: this share of their words, or this score of a search for the one by the other.
 # In that conversation the two conditions name four pairs, and all four say the same in other words.
 REPEATS, NEAR = 0.75, 0.6
-
-
-# --- maps
 
 
 def assign_maps(ground: Snapshot, most: int) -> tuple[list[str], Counter[str]]:

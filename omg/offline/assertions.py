@@ -1,11 +1,8 @@
 """
-What a sentence does: states a preference, a plan, a fact, or nothing that a memory is for.
+What a sentence asserts: a preference, a plan, a fact, or nothing that a memory is for.
 
-    sentences   a message's text → what a person wrote in it, sentence by sentence, without code, quotes and logs
-    read        a sentence → a Reading, or None for questions, orders, small talk and the like
-
-The words that tell are in words/. Not here: how a note is worded (wording.py), and what becomes of it
-(offline.py). One rule: in doubt it is small talk; a few good notes are worth more than a transcript.
+The patterns that tell are in words/. One rule: in doubt it is small talk; a few good notes are worth more than a
+transcript.
 """
 
 from __future__ import annotations
@@ -40,28 +37,22 @@ QUESTION_WORDS = re.compile(
     r"|which|when|why|any)\b)|\s{1,9}(?:and|so|but)\s{1,9}(?=(?:can|could|would|will|do|did|should|shall) (?:you|I|we)\b)",
     re.I,
 )
-
 SPEAKING = r"(?:I|I'm|I've|I'll|I'd|we|we're|we've|we'll|my|our|let's)"
-
 JOIN = re.compile(
     rf"(?:,\s{{0,9}}(?:and|but|so|plus)|(?P<and>\s{{1,9}}(?:and|but))|\s{{1,9}}[—–-])\s{{1,9}}(?={SPEAKING}\s)|,\s{{1,9}}(?={SPEAKING}\s)"
     r"|,\s{0,9}(?:and|but)\s{1,9}(?=(?:the|their|his|her|[A-Z]\w+)\s)"
 )
-
 SUBJECT = re.compile(  # "my wife and I" is no clause and another
     r"\b(?:I|we|it|they|he|she|there|is|are|was|were|has|have|had|will|can|keep)\b|'(?:m|s|re|ve|ll)\b",
     re.I,
 )
-
 DEPENDENT = re.compile(
     r"(?:if|when|while|although|though|unless|since|because|before|after|once|as|whether)\b", re.I
 )
-
 TWO_PLANS = re.compile(
     r"(?P<head>.{0,400}?\b(?:I|we)(?:'ll| will|'m going to| am going to|'re going to| have to| need to)) (?P<one>.{1,400}?),? and (?P<two>[a-z]+ .+)",
     re.I,
 )
-
 DAY_WORDS = re.compile(
     r"\b(?:yesterday|tomorrow|tonight|today|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:last|next|this) (?:week|month|year|weekend"
     r"|morning|night|spring|summer|autumn|fall|winter)|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w* \d+|(?:end|middle|beginning) of"
@@ -124,9 +115,6 @@ def addressed(sentence: str, names: Iterable[str]) -> str:
     greeting = r"\b(?i:hey|hi|hello|thanks|thank you|sure|yeah|yes|wow|yep|sorry|oh|ok)"
     sentence = re.sub(rf"(^|[,!.]|{greeting}) ?(?:{called})(?=[,!.?]|$)", r"\1", sentence)
     return re.sub(r"^[\s,!.:]+|(?<=,)[,\s]*,", "", sentence).strip()
-
-
-# --- reading
 
 
 @lru_cache(maxsize=512)  # a clause is read to see whether it stands alone, and again if it does
@@ -232,14 +220,11 @@ UNWANTED = re.compile(  # but not "I hate", which needs no other title than what
     r"(?:please )?(?:don't|do not|no|never|avoid|stop)\b|(?:I|we) (?:\w+ )?(?:(?:don't|do not) (?:need|want)|no longer|stopped|gave up)\b",
     re.I,
 )
-
 THIS = re.compile(  # what was shown, and not told
     r"(?:[a-z]+ )?(?:(?:at|in|on|to|with) )?(?:this|that|it|these|those|some|something|one)(?: \w+)?\W*$",
     re.I,
 )
-
 THAT = re.compile(r"(?:that|how|it|out|like)\b")  # "I realized that …"
-
 LEAST_WORDS = {
     "past": 3,
     "habit": 3,
@@ -314,7 +299,6 @@ def general(cue: str, verb: str, matched: str, text: str) -> bool:
 
 
 SPECIFIC = re.compile(r"\d|(?<!^)\b(?!I\b)[A-Z][\w-]+|\w[.@]\w")
-
 SLOT = re.compile(
     r"(?P<slot>(?:the |[A-Z])[\w' -]{2,40}?)(?:'s)? (?:is|are|was|were|should be|costs?)(?: now)? (?P<what>.+)"
 )
