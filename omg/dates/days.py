@@ -150,7 +150,7 @@ def time_zone(name: str = "") -> tzinfo:
         try:
             return ZoneInfo(name)
         except (KeyError, ValueError, OSError):
-            return UTC  # config.py has refused a wrong name; this is a wrong TZ
+            return UTC  # the config has refused a wrong name; this is a wrong TZ
     try:
         with Path("/etc/localtime").open("rb") as f:
             return ZoneInfo.from_file(f, key="local")

@@ -45,9 +45,7 @@ def looks_ahead(text: str, start: int, end: int) -> bool:
     return bool(INTENT.search(sentence_around(text, start, end)[0]))
 
 
-LOOKED_AT = (
-    8_000  # chars in which days are sought: what is longer is no question and no note, and costs 25 µs a char
-)
+LOOKED_AT = 8_000  # chars in which days are sought, at 25 µs a char: no question and no note is longer
 
 
 def _found(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-
 # The person Will does not look forward to anything.
 INTENT = re.compile(
     r"\b(?:(?-i:will)|(?-i:^Will(?= [a-z]))(?! \w+s\b)|(?:am|is|are|be) to|shall|plan(?:s|ned|ning)?"

@@ -20,10 +20,8 @@ from ..offline.observer import derive_edit
 from .question import Observer, observer_prompt
 from .reply import OBSERVER_SCHEMA, ParsedReply, ShownToObserver, parse_reply, parse_value
 
-FACTS, FACT_CHARS = (
-    6,
-    240,
-)  # of a reply about one message: without an end in the grammar small models find none
+# Of a reply about one message: without an end in the grammar small models find none.
+FACTS, FACT_CHARS = 6, 240
 SMALL_WINDOW = 16_000  # tokens; below it `style = "auto"` asks message by message
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from .assertions import OWN_LINES, PASTED_LINES, clauses
 from .quoted import own_words
 
-
 STRAIGHT_QUOTES = str.maketrans(
     {"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " ", "\u200b": "", "\ufe0f": "", "\u200d": ""}
 )
@@ -42,7 +41,7 @@ ABBREVIATION = re.compile(
     r"|(?:^|\s)(?!I\b)[A-Z])\.$"
 )
 OWN_CHARS = (
-    4_000  # of a longer message only the beginning and the end may be its sender's own words; likewise lines
+    4_000  # beyond it only a message's beginning and end may be its sender's own words; likewise lines
 )
 
 LONGEST_SENTENCE = 400  # characters; what is longer is pasted or dictated, and no sentence
