@@ -10,7 +10,8 @@ Then, all in one moment, as many connections as --connections ask: each must be 
 
     inject      ms, of every prompt; `failed` had no answer within ten seconds
     rss_mb, descriptors, threads     after the first tenth, at the most, at the end
-    burst       what became of the connections; `after_ms` is the first prompt after them
+    burst       what became of the connections; `after_ms` is the first prompt after them. What the daemon holds after
+                it is looked at when its threads have ended, ten seconds later at the most
 
 Figures of an idle machine are in LOG.md.
 """
@@ -86,7 +87,6 @@ class Talk:
         scratch = self.home / "spool" / f".{name}"
         scratch.write_text(json.dumps(drop))
         scratch.replace(self.home / "spool" / f"{name}.json")
-        self.ask("/wake")
 
     def search(self) -> None:
         params = {"query": self.chance.choice(THINGS)}
@@ -163,6 +163,7 @@ def measure(
         wait_for(lambda: all(talk.prompt() for talk in talks), 300, "everybody's first note")
         for talk in talks:
             talk.waits.clear()
+            talk.failed.clear()
         until = time.monotonic() + seconds
         threads = [threading.Thread(target=talk.go_on, args=(until, pause_s)) for talk in talks]
         for thread in threads:
@@ -179,6 +180,10 @@ def measure(
         began = time.perf_counter()
         talks[0].prompt()
         after_ms = round((time.perf_counter() - began) * 1000)
+        ended = time.monotonic() + HUNG_S  # the burst's threads take a moment to end
+        most = max(look["threads"] for look in looks)
+        while burden(daemon.pid)["threads"] > most and time.monotonic() < ended:
+            time.sleep(0.05)
         looks.append(burden(daemon.pid))
         return {
             "inject": {

@@ -120,7 +120,7 @@ class Installed:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     """With three notes, all by the gateway's model."""
     made = Installed(tmp_path_factory.mktemp("i"))
-    told = made.omg("import", str(made.said("I prefer short checklists.", "My sister Maya lives in Lisbon.", "The door code is 4711.")))  # fmt: skip
+    told = made.omg("import", str(made.said("I prefer short checklists.", "My sister Maya lives in Lisbon.", "The house number is 4711.")))  # fmt: skip
     assert "3 messages, of them 3 new, came in; 3 observed" in told
     yield made
     made.end()

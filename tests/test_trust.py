@@ -108,7 +108,6 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
             daemon = Running(home, OFFLINE).ready()
         for n, who in enumerate(people):
             drop(home, f"I prefer {who.canary} tea.", who.session, f"t{n}")
-        daemon.ask("/wake")
         eventually(lambda: all(who.canary in everything(search(daemon, who)) for who in people), 240)
         yield daemon, people
     finally:
@@ -280,7 +279,11 @@ def speak(opened: Home, session: str, n: int, at: datetime, asked: str, said: st
     (opened.folder / "spool" / f"{ms:015d}-{n}.json").write_text(json.dumps(drop))
 
 
-def test_under_load_the_daemon_answers_in_time_and_stays_as_large_as_it_was(tmp_path: Path) -> None:
+def test_under_load_the_daemon_answers_in_time_and_stays_as_large_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not FULL:
+        monkeypatch.setattr(load, "HUNG_S", 60.0)  # other tests may run beside; `make trust` measures
     measured = load.measure(
         tmp_path / "omg",
         sessions=100 if FULL else 6,

@@ -1,8 +1,7 @@
 """
-The command line: parse, call one function, print.
+The command `omg`: all commands, and what an error looks like.
 
-People read stdout, scripts say `--json`; an error is one line on stderr and exit code 1. Nothing here decides
-anything, and nothing heavy is imported before a command needs it: `omg --help` costs a moment.
+Nothing here decides anything, and nothing heavy is imported before a command needs it: `omg --help` costs a moment.
 """
 
 from __future__ import annotations

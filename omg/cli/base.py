@@ -1,8 +1,7 @@
 """
 What every command shares: the app, the home it opens, how it prints.
 
-People read stdout, scripts say `--json`; an error is one line on stderr and exit code 1. Nothing here decides
-anything, and nothing heavy is imported before a command needs it: `omg --help` costs a moment.
+One rule: people read stdout, scripts say `--json`; an error is one line on stderr and exit code 1.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""
-The command line: parse, call one function, print.
-
-People read stdout, scripts say `--json`; an error is one line on stderr and exit code 1. Nothing here decides
-anything, and nothing heavy is imported before a command needs it: `omg --help` costs a moment.
-"""
+"""The commands of conversations and what is made of them: import, observe, search, show, inject, status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of a person's own hand: write, correct, take back. Each calls one function of curate.py."""
+"""The commands of a person's own hand: write, correct, take back. Each calls one function of omg/curate/."""
 
 from __future__ import annotations
 

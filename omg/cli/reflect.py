@@ -1,4 +1,4 @@
-"""The command that cron calls."""
+"""The command of the night, which cron calls."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """
-One `omg.toml`, checked when it is read, and `OMG_*` variables above it.
+Read and edit `omg.toml`, with `OMG_*` variables above it.
 
-Every key has a default; an unknown key is refused with the nearest known name. The gateway's own
-configuration holds two things only, `home` and `command`; all the rest is here.
+An unknown key is refused with the nearest known name. The gateway's own configuration holds two things only, `home`
+and `command`; all the rest is here.
 """
 
 from __future__ import annotations

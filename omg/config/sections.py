@@ -1,9 +1,4 @@
-"""
-One `omg.toml`, checked when it is read, and `OMG_*` variables above it.
-
-Every key has a default; an unknown key is refused with the nearest known name. The gateway's own
-configuration holds two things only, `home` and `command`; all the rest is here.
-"""
+"""The sections and keys of `omg.toml`: every key has a default, a check, and a description that the documents show."""
 
 from __future__ import annotations
 

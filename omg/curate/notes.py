@@ -1,8 +1,8 @@
 """
-A person's own hand on the graph: write, link, merge, rename, supersede, pin, undo, forget, export.
+What a person does to notes: find, write, link, merge, rename, supersede, pin, forget.
 
-All but the last two are one receipt each, so each can be undone. Not here: how it is asked for (cli_curate.py,
-tools.py). One rule: what a person says is so is done as said, or refused with the reason; nothing is guessed.
+All but forgetting are one receipt each, so each can be undone. Not here: how it is asked for (cli/curate.py,
+tools/tools.py). One rule: what a person says is so is done as said, or refused with the reason; nothing is guessed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""
-A person's own hand on the graph: write, link, merge, rename, supersede, pin, undo, forget, export.
-
-All but the last two are one receipt each, so each can be undone. Not here: how it is asked for (cli_curate.py,
-tools.py). One rule: what a person says is so is done as said, or refused with the reason; nothing is guessed.
-"""
+"""Take a cycle back, and tell which cycles there were. What was edited since is refused, by name."""
 
 from __future__ import annotations
 

@@ -1,15 +1,4 @@
-"""
-The process that remembers while the gateway answers.
-
-    POST /inject    a prompt's who and what   -> the result of before_prompt_build, as is
-    POST /tool /command /corpus               -> what the agent's tools and commands answer (tools.py)
-    POST /llm/next /llm/done                  the plugin lends us the agent's own model (gateway.py)
-    POST /status /search /work /rebuild /reflect /stop /health
-
-One per home. Threads: one per request, three of ours, watchdog's. Its one rule: who asks for memory waits for
-nobody. A prompt takes no lock that is held while a model is asked, or while another process is at a vault.
-No model library is ever imported here; that is the child's.
-"""
+"""Events of the files below a folder, as far as the system tells of them."""
 
 from __future__ import annotations
 

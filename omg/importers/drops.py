@@ -1,11 +1,7 @@
 """
-Old conversations, as drops like the gateway's.
+Drops out of conversation files: which files there are, and where a session is cut.
 
-- `read`, `read_all`  files · `openclaw`  every session of an OpenClaw state folder
-- `import_drops`      takes them in, through the spool, as if the gateway had dropped them
-
-What files look like, transcripts.py knows. Its one rule: importing again adds nothing. Messages keep the ids
-they have, so that what the hooks took in, an export and the live database are one conversation.
+Not here: what a file looks like (transcripts.py), and taking the drops in (run.py).
 """
 
 from __future__ import annotations

@@ -1,13 +1,4 @@
-"""
-Conversations as they lie on disk: sessions of entries, as the gateway's own reader would hand them over.
-
-- OpenClaw session JSONL, also archived, also zstd
-- the live database of an OpenClaw agent, read-only, beside a running gateway
-- JSONL of role, content, timestamp (and speaker, session, id)
-
-What is made of them is importer.py's business, and their cleaning turn.py's. What a line does not tell is not
-invented: one without a time is reported. Its one rule: nothing is left out silently.
-"""
+"""Numbered lines of a text file, compressed or not, and JSON objects out of them; what cannot be read is reported."""
 
 from __future__ import annotations
 

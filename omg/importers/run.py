@@ -1,11 +1,8 @@
 """
-Old conversations, as drops like the gateway's.
+Take drops in through the spool, as if the gateway's plugin had written them.
 
-- `read`, `read_all`  files · `openclaw`  every session of an OpenClaw state folder
-- `import_drops`      takes them in, through the spool, as if the gateway had dropped them
-
-What files look like, transcripts.py knows. Its one rule: importing again adds nothing. Messages keep the ids
-they have, so that what the hooks took in, an export and the live database are one conversation.
+One rule: importing again adds nothing. Messages keep the ids they have, so that what the hooks took in, an export
+and the live database are one conversation.
 """
 
 from __future__ import annotations

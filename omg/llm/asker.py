@@ -1,10 +1,9 @@
 """
-Ask a model, over LiteLLM, in a child process that comes and goes.
+Ask a model, over LiteLLM, in a child process that is started when there is a question.
 
     Asker ── retries, fallbacks, ledger ── Child ── a pipe ── child.py, a process ── litellm
 
-What comes back is text: what it means is for the Observer and the Reflector to say. One rule: what is asked
-and what is answered is never logged, and never part of an error.
+One rule: what is asked and what is answered is never logged, and never part of an error.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """
-What a model said, turned into edits we can stand behind.
+JSON out of a model's reply, whatever surrounds it; of a truncated one, the items that are whole.
 
-Untrusted from end to end: JSON is cut out of whatever surrounds it and salvaged when truncated; an item
-that cannot be understood is dropped, not the rest; notes and messages can only be named by the handles
-they were shown under; who said a thing is computed from the messages cited, never taken from the model.
-
-Not here: asking (observe/run.py) and writing (plan/drafts.py). Pure.
+Not here: what the items mean (observe/reply.py, reflect/verdicts.py).
 """
 
 from __future__ import annotations

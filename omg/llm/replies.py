@@ -1,11 +1,4 @@
-"""
-Ask a model, over LiteLLM, in a child process that comes and goes.
-
-    Asker ── retries, fallbacks, ledger ── Child ── a pipe ── child.py, a process ── litellm
-
-What comes back is text: what it means is for the Observer and the Reflector to say. One rule: what is asked
-and what is answered is never logged, and never part of an error.
-"""
+"""What can be said of a reply without reading it: empty, repeating itself, how many tokens it has."""
 
 from __future__ import annotations
 

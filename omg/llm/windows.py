@@ -1,11 +1,4 @@
-"""
-Ask a model, over LiteLLM, in a child process that comes and goes.
-
-    Asker ── retries, fallbacks, ledger ── Child ── a pipe ── child.py, a process ── litellm
-
-What comes back is text: what it means is for the Observer and the Reflector to say. One rule: what is asked
-and what is answered is never logged, and never part of an error.
-"""
+"""How many tokens a model takes in and gives, from the configuration or from the table that LiteLLM carries."""
 
 from __future__ import annotations
 

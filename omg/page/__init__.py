@@ -1,1 +1,1 @@
-"""The graph as one page for a browser."""
+"""The graph as one page for a browser (build.py); assets/ has its scripts, vendor/ the library that draws."""

@@ -5,7 +5,7 @@ It is a picture at one moment, not a view that follows the vault, and it holds t
 has the file has the memory. Its one rule: nothing runs in it, and nothing is loaded by it, but the two
 scripts of ours that the page's own policy names by their hash.
 
-Drawn by force-graph (omg/_vendor), which is kept, small (173 kB) and at ease with 10,000 notes.
+Drawn by force-graph (page/vendor), which is kept, small (173 kB) and at ease with 10,000 notes.
 """
 
 from __future__ import annotations

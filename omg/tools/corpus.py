@@ -1,14 +1,4 @@
-"""
-What the agent's tools, the /omg command and `omg status` answer.
-
-    tool       omg_search, omg_open, omg_remember, omg_forget
-    command    /omg status | search … | forget …
-    corpus     memory_search's extra corpus, by session
-    status     the same for people and scripts
-
-Every answer is of the one graph that the asking session may see; a name from another graph is as unknown
-as one that never was. Not here: finding, writing, forgetting; this only carries between them and a caller.
-"""
+"""The graph as an extra corpus of OpenClaw's memory_search and memory_get, by session."""
 
 from __future__ import annotations
 

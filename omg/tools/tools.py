@@ -1,13 +1,7 @@
 """
-What the agent's tools, the /omg command and `omg status` answer.
+The agent's tools and the /omg command: whose graph is asked, what is wanted, what is answered.
 
-    tool       omg_search, omg_open, omg_remember, omg_forget
-    command    /omg status | search … | forget …
-    corpus     memory_search's extra corpus, by session
-    status     the same for people and scripts
-
-Every answer is of the one graph that the asking session may see; a name from another graph is as unknown
-as one that never was. Not here: finding, writing, forgetting; this only carries between them and a caller.
+Not here: finding, writing, forgetting (index/search.py, curate/notes.py); this carries between them and a caller.
 """
 
 from __future__ import annotations

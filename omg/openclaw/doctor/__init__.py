@@ -1,1 +1,10 @@
-"""The doctor: what is wrong with gateway, home and graphs, and how to mend it."""
+"""
+`omg doctor`: what is wrong, where, and how to mend it.
+
+    run       all checks in turn, and `--fix`
+    finding   what is said of one thing
+    home      the daemon's files, the spool, the model
+    gateway   the plugin, its permissions, who shares a memory
+    graph     notes, links, maps, what waits
+    secrets   what in a vault looks like a secret
+"""
