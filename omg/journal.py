@@ -4,14 +4,14 @@ The journal of one batch: every file with its text before and after, written dow
     receipts/<id>.open.json   promised, perhaps half done
     receipts/<id>.json        done
 
-After a crash `replay` finishes what a receipt promises, so a model is never asked twice. The same record
-is what `undo` takes back. For each file the text on disk decides:
+After a crash `replay_open` finishes what a receipt promises, so a model is never asked twice. The same record
+is what `undo_receipt` takes back. For each file the text on disk decides:
 
     it is `after`     done already
     it is `before`    write
     it is gone        a person deleted it: a tombstone, nothing is written
-    anything else     a person was there: the change is rebased on their text; else what is new in it is put
-                      down in inbox/, and nothing if there is nothing new
+    anything else     a person was there: the change is rebased on their text; else what is new in it goes to inbox/,
+                      and nothing if there is nothing new
 
 Once it is done, maps, index and Now are left out of it: they are made anew whenever notes change, by an undo as
 well. What is done is kept for KEPT_DAYS.
@@ -38,7 +38,6 @@ from .node.markdown import with_generated_block
 from .node.note import amend_text, parse_node
 
 KEPT_DAYS = 30  # how far `omg undo` and `omg history` reach back
-
 RECEIPTS_KEPT = 50  # the last cycles are kept however old they are: somebody may come back after a year
 
 
@@ -164,7 +163,7 @@ def remade(change: Change) -> bool:
 def expire(folder: Path) -> None:
     """
     Remove closed receipts that nobody reaches back to. By the file's age: an old talk that is imported is dated
-    by when it was had. An undo stays, for the Reflector does not do again what a person took back (seen.py).
+    by when it was had. An undo stays, for the Reflector does not do again what a person took back (reflect/seen.py).
     """
     with os.scandir(folder) as entries:
         closed = [e for e in entries if closed_name(e.name) and not undoing(e.name)]

@@ -20,12 +20,10 @@ from omg.embed import Model, load_embedder
 from omg.errors import NotFound
 from omg.index.index import Index
 from omg.index.links import name_key
-from omg.index.rows import MAP_OF_TYPE
 from omg.index.store import POOLED, Store
 from omg.message.stored import message_to_json
 from omg.message.turn import Message
-from omg.node.fields import TYPES, Source
-from omg.node.maptable import map_of_type
+from omg.node.fields import Source
 from omg.node.note import Node, parse_node, render_node
 from omg.vault.vault import Vault
 
@@ -398,12 +396,6 @@ def test_a_map_lists_what_links_to_it_first_else_what_is_of_its_type(vault, inde
     assert [e.path for e in index.entries(moc="mocs/moc-facts")] == ["mocs/moc-garden", "nodes/fact/tax"]
     assert [e.path for e in index.entries(loop="open")] == ["nodes/fact/tax"]
     assert [e.path for e in index.entries(type="fact", status="dormant")] == ["nodes/fact/old"]
-
-
-def test_the_index_knows_the_maps_of_the_types_as_the_maps_do():
-    assert {t: MAP_OF_TYPE[t] for t in (*TYPES, "reflection")} == {
-        t: map_of_type(t) for t in (*TYPES, "reflection")
-    }
 
 
 @given(st.text(max_size=30))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from omg.graph.state import SessionState
 from omg.index.entries import Entry
 from omg.node.fields import TYPES
-from omg.node.maptable import OPEN_LOOPS, STANDARD, map_of, map_of_type
+from omg.node.maptable import OPEN_LOOPS, STANDARD, map_listing, map_of, map_of_type
 from omg.node.markdown import generated_block, link_targets, with_generated_block
 from omg.node.note import parse_node, render_node
 from omg.plan.pages import (
@@ -174,6 +174,8 @@ def test_a_note_is_listed_by_the_first_map_it_links_to() -> None:
     )
     assert map_of(linked) == "mocs/moc-garden"
     assert map_of_type("note") == "mocs/moc-facts"
+    assert map_listing("people/ann", "note", ("nodes/fact/tea",)) == ""  # a person's page that names no map
+    assert map_listing("people/ann", "note", ("mocs/moc-garden",)) == "mocs/moc-garden"
     assert {map_of_type(type) for type in TYPES} < set(STANDARD)
 
 
@@ -306,10 +308,3 @@ def test_generated_text_links_neither_to_the_index_nor_to_now(entries: list[Entr
     text = now_block({"s": session(task, AT)}, entries, TODAY, UTC)
     assert set(link_targets(text)) <= {OPEN_LOOPS, *(e.path for e in entries), *link_targets(task)}
     assert parse_node(new_page("now", text), "now").type == "now"
-
-
-def test_the_maps_of_the_index_are_those_of_the_maps() -> None:
-    from omg.index.rows import MAP_OF_TYPE, OPEN_LOOPS_MAP
-
-    assert OPEN_LOOPS_MAP == OPEN_LOOPS
-    assert {type: map_of_type(type) for type in MAP_OF_TYPE} == MAP_OF_TYPE

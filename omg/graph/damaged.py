@@ -4,7 +4,7 @@ What cannot be read is not thrown away, and stops nothing: it is set aside, with
     <graph>/damaged/<name>        as it was found
     <graph>/damaged/<name>.txt    the line, for `omg doctor` and the log
 
-Not here: telling what is damaged. One rule: nothing is deleted but what is to be forgotten (traces.py).
+Not here: telling what is damaged. One rule: nothing is deleted but what is to be forgotten (forget/traces.py).
 """
 
 from __future__ import annotations

@@ -1,21 +1,8 @@
 """
-All that belongs to one identity: its vault, its index, and what cannot be derived again.
+Private files: replaced atomically, appended durably, locked by the kernel.
 
-    <home>/graphs/<slug>-<hash8>/
-        identity.json      whose graph this is
-        pending/           turns taken in, not yet observed; a file's name carries its tokens, so that
-                           how much is waiting is known without reading any
-        archive/YYYY-MM.jsonl   messages observed, kept
-        receipts/          the journal (journal.py)
-        tombstones.jsonl   what was forgotten, as salted hashes
-        written.jsonl      hashes of what we wrote, whole and in parts (vault.py)
-        state.json         session hints, activation snapshots: of the SESSIONS_KEPT that were last live
-        uses.jsonl         how often notes were of use (uses.py)
-        damaged/           what of these could not be read (graph/damaged.py)
-        index.db           derived; may be deleted at any moment
-
-Not here: deciding anything. One rule: whoever changes the vault holds `lock()`, and nobody holds it
-while a model is asked.
+Not here: what is in them; and notes (vault/files.py). One rule: after a crash a file is the old one or the new one,
+readable by its owner alone.
 """
 
 from __future__ import annotations

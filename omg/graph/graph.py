@@ -3,15 +3,14 @@ All that belongs to one identity: its vault, its index, and what cannot be deriv
 
     <home>/graphs/<slug>-<hash8>/
         identity.json      whose graph this is
-        pending/           turns taken in, not yet observed; a file's name carries its tokens, so that
-                           how much is waiting is known without reading any
+        pending/           turns taken in, not yet observed (pending.py)
         archive/YYYY-MM.jsonl   messages observed, kept
         receipts/          the journal (journal.py)
-        tombstones.jsonl   what was forgotten, as salted hashes
-        written.jsonl      hashes of what we wrote, whole and in parts (vault.py)
-        state.json         session hints, activation snapshots: of the SESSIONS_KEPT that were last live
+        tombstones.jsonl   what was forgotten, as salted hashes (tombstones.py)
+        written.jsonl      hashes of what we wrote, whole and in parts (vault/written.py)
+        state.json         what is live in each session (state.py)
         uses.jsonl         how often notes were of use (uses.py)
-        damaged/           what of these could not be read (graph/damaged.py)
+        damaged/           what of these could not be read (damaged.py)
         index.db           derived; may be deleted at any moment
 
 Not here: deciding anything. One rule: whoever changes the vault holds `lock()`, and nobody holds it

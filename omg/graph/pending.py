@@ -1,21 +1,8 @@
 """
-All that belongs to one identity: its vault, its index, and what cannot be derived again.
+One file of `pending/`: a turn that was taken in and is not yet observed.
 
-    <home>/graphs/<slug>-<hash8>/
-        identity.json      whose graph this is
-        pending/           turns taken in, not yet observed; a file's name carries its tokens, so that
-                           how much is waiting is known without reading any
-        archive/YYYY-MM.jsonl   messages observed, kept
-        receipts/          the journal (journal.py)
-        tombstones.jsonl   what was forgotten, as salted hashes
-        written.jsonl      hashes of what we wrote, whole and in parts (vault.py)
-        state.json         session hints, activation snapshots: of the SESSIONS_KEPT that were last live
-        uses.jsonl         how often notes were of use (uses.py)
-        damaged/           what of these could not be read (graph/damaged.py)
-        index.db           derived; may be deleted at any moment
-
-Not here: deciding anything. One rule: whoever changes the vault holds `lock()`, and nobody holds it
-while a model is asked.
+Not here: putting it there and archiving it (graph.py). One rule: the name carries session and tokens, so that how much
+is waiting is known without reading any file.
 """
 
 from __future__ import annotations
@@ -30,7 +17,6 @@ from ..message.turn import Turn
 
 # Of a pending file, and of the drop it comes from.
 PENDING = re.compile(r"\d{1,15}-[\w-]{1,120}\.[0-9a-f]{8}\.\d{1,12}\.json", re.ASCII)
-
 PENDING_NAME = re.compile(r"(\d{1,15})-[\w-]{1,120}", re.ASCII)
 
 

@@ -1,8 +1,8 @@
 """
 How often each note was of use to a prompt, and when last: a line for each use, in `uses.jsonl` of a graph.
 
-Not here: what a use is (inject/), and what it counts for (index/recall.py, reflect/tidy.py). One rule: a prompt
-costs a line, however many notes there are. What a crash takes of it is a count.
+Not here: what a use is (inject/decide.py), and what it counts for (index/scores.py, reflect/upkeep.py). One rule: a
+prompt costs a line, however many notes there are. What a crash takes of it is a count.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 USE_DAY_MS = 86_400_000  # a talk about one thing is one use of it
-
 USES_SLACK = 1_000  # lines beyond one a note before the file is made short again: some 80 kB
 
 

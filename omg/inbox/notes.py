@@ -2,7 +2,7 @@
 Loose notes as messages: what people leave in inbox/, and what the agent writes to its own memory files.
 
     <vault>/inbox/*.md                    a message for each paragraph: a person's, or the agent's where a run of it
-                                          may have written the file (inbox/runs.py)
+                                          may have written the file (runs.py)
     <workspace>/memory/YYYY-MM-DD.md      a message for each line, the agent's; into the owner's graph, where only the
                                           owner reaches the agent, and no older than the graph
 
@@ -32,15 +32,10 @@ from ..node.note import Node, parse_node
 from ..vault.vault import copy_of_another
 
 PREFIX = "inbox:"
-
 INBOX_SESSION = "inbox"  # what such a note's source has in the place of a conversation
-
 SETTLED_S = 60  # since the last save: nobody is writing just now
-
 MEANT = "This was meant for `"  # a note of ours, with what could not be written elsewhere (journal.py)
-
 DAY_FILE = re.compile(r"\d{4}-\d\d-\d\d\.md")
-
 SAYS_NOTHING = re.compile(r"#{1,6}(\s|$)|<!--|---+$|```|\|[\s:|-]+\|$")
 
 

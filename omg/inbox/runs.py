@@ -3,10 +3,10 @@ When an agent was at work, and what it may have written then: whether a file of 
 
     runs/<hash of the session>   runs under way: a line for each prompt that was built, in ms since the epoch; what
                                  the transcript has gained since takes it away
-    writes.jsonl                 what transcripts showed (turn/writes.py), for KEPT_S
+    writes.jsonl                 what transcripts showed (message/writes.py), for KEPT_MS
 
 Of all sessions, also of those that are nobody's memory: whoever reaches the agent reaches its tools. Not here:
-reading files (inbox/notes.py). One rule: a file is a person's only where no run can have written it.
+reading files (notes.py). One rule: a file is a person's only where no run can have written it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from ..message.writes import SLACK_MS, Writes, folded_path
 
 # A run whose transcript has not come by then is one of a gateway that died, or a prompt that no run followed.
 LONGEST_MS = 3_600_000
-
 KEPT_MS = 30 * 86_400_000  # a note is filed a minute after it is saved; the rest is for vaults that were away
 
 

@@ -1,11 +1,11 @@
 """
-The archive as the index knows it: who said what, and what was said around it.
+The archive's messages in the index: who said what, and what was said around it.
 
-    take_in    the new lines of archive/*.jsonl, by byte offset
-    window     the messages a note was made from, and those around them: what a note is found by besides its own words
-    search     messages by their words, with the columns and weights that notes have
+    take_in          the new lines of archive/*.jsonl, by byte offset
+    source_window    the messages a note was made from, and those around them: a note is found by these, too
+    find_messages    messages by their words, with the columns and weights that notes have
 
-Over the table `message` of the store. Not here: who writes the archive (graph.py). One rule: its files are
+Over the table `message` of the store. Not here: who writes the archive (graph/graph.py). One rule: its files are
 the truth; one that has changed, other than by lines added, is read again from its start.
 """
 
@@ -25,19 +25,12 @@ from .store import MESSAGE_COLUMNS, rows_of
 from .terms import fold_text
 
 SAID_CHARS = 1_000  # of a message that a note was made from
-
 BODY_CHARS = 8_000  # of a message that is looked for itself
-
 NEAR_CHARS = 500  # of its neighbours: enough to say what the talk is about
-
 SOURCES = 12  # of a note's, the latest; one that is updated for years has hundreds
-
 APART_MS = 6 * 3_600_000  # a session may go on for years: what was said half a day ago is another talk
-
 RAISED_FOR_DAY = 1.75  # as search.py raises notes of the days asked for
-
 TAIL_BYTES = 64  # bytes before the offset by which a file is known again
-
 SPOKEN = "trim(coalesce(json_extract(line, '$.sender'), '') || ' ' || json_extract(line, '$.text'))"
 
 

@@ -23,9 +23,8 @@ from .rows import NOTES_AT_ONCE, NoteFile, RowWriter
 from .store import rows_of
 from .vectors import drop_vectors
 
-RACY_NS = (
-    50_000_000  # saved twice within a tick of the system's clock, a file keeps its time: look again next time
-)
+# saved twice within a tick of the system's clock, a file keeps its time: look again next time
+RACY_NS = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)

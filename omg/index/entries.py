@@ -1,5 +1,5 @@
 """
-Notes as the index lists them: Entry, and the questions that need no search.
+Entry, a note as the index lists it, and Hit, a note that was found.
 
 Over the tables `note`, `link` and `source` of the store. Not here: finding by words (search.py), and a note's
 body, which only the vault has. One rule: a list is sorted by path, so that what is generated from it does

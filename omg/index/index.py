@@ -1,11 +1,11 @@
 """
-The index of one vault: disposable, derived, and all that is asked of a graph without opening its files.
+The index of one vault: all that is asked of a graph without opening its files.
 
     sync, archive, embed    keep up with the notes, with what was said, and with the vectors
-    search, search_raw      the right note first (search.py); the messages, where no note has it (archived.py)
+    search, search_raw      notes (search.py); messages, where no note has it (archived.py)
     entry, resolve, links…  what a note is, where a link leads, who links here
 
-Any number of threads may ask while one writes. Not here: files (vault.py), and what is in the tables
+Any number of threads may ask while one writes. Not here: files (vault/vault.py), and what is in the tables
 (store.py, rows.py). One rule: it may be lost at any moment. A file that is damaged, locked, deleted or of
 another version is made anew by whoever meets it, with one line in the log.
 """
@@ -43,9 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RAW_TERMS = 32  # of a question to the archive, where how rare each is is not known
-
 P = ParamSpec("P")
-
 T = TypeVar("T")
 
 

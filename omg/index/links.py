@@ -1,7 +1,7 @@
 """
 What a link leads to: a path, an id, an alias, or the end of a path, in any case.
 
-Over the tables `name` and `link` of the store. Not here: what a link looks like in a text (markdown.py).
+Over the tables `name` and `link` of the store. Not here: what a link looks like in a text (node/markdown.py).
 One rule: the first of these that fits decides, and where two notes fit equally well, neither is meant.
 
     0 path    1 id    2 alias    3 the end of a path, from a "/" on: a file's name, mostly
@@ -18,7 +18,6 @@ from collections.abc import Collection, Iterator
 from ..node.note import Node
 
 PATH, ID, ALIAS = range(3)
-
 PROSE, LINK, SUCCESSOR, PREDECESSOR, REFLECTION = range(5)
 
 

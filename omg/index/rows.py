@@ -2,8 +2,8 @@
 A note's rows: how a Node lies in the tables, and what in them depends on other notes.
 
     enter      notes become rows: names, links, sources, and the columns of their full text
-    settle     links find where they lead now; what depends on that (linked titles, map, successor) follows
-    rewindow   what was said around a note's messages is part of what it is found by
+    settle     links find their notes; what depends on that (linked titles, map, successor) follows
+    rewindow   what was said around a note's messages has changed: so do the columns made of it
 
 Not here: files (changes.py), and reading the tables. One rule: what it costs follows what changed, not how much
 there is.
@@ -21,6 +21,7 @@ from typing import Any
 
 from ..dates.days import day_of_ms, day_words, event_span
 from ..node.fields import Source
+from ..node.maptable import map_listing
 from ..node.markdown import uncommented
 from ..node.note import Node
 from .archived import source_window
@@ -29,27 +30,9 @@ from .store import NOTE_COLUMNS, TABLES, rows_of
 from .terms import fold_text
 from .vectors import drop_vectors
 
-# Which map lists a note that names none. As in plan/pages.py, which is made from entries and so lies above.
-MAP_OF_TYPE = {
-    "identity": "mocs/moc-identity",
-    "preference": "mocs/moc-preferences",
-    "project": "mocs/moc-projects",
-    "decision": "mocs/moc-decisions",
-    "fact": "mocs/moc-facts",
-    "episode": "mocs/moc-episodes",
-    "reflection": "mocs/moc-reflections",
-}
-
-OPEN_LOOPS_MAP = "mocs/moc-open-loops"  # lists notes beside their own map
-
-STANDING_MAPS = {*MAP_OF_TYPE.values(), OPEN_LOOPS_MAP}  # listed on no other map, whatever they link to
-
 NO_HITS = ("index", "now", "moc", "log")  # types that lead to notes and are no answer themselves
-
 LOG_FOLDER = "reflections/log/"
-
 NOTES_AT_ONCE = 500  # notes in memory at once
-
 DAYS = 3  # of a note's, in words; a note of many days is found by the others' messages
 
 
@@ -239,14 +222,6 @@ def is_searchable(node: Node) -> bool:
     return node.type not in NO_HITS and not node.path.startswith(LOG_FOLDER)
 
 
-def map_listing(path: str, type: str, links: Iterable[str]) -> str:
-    """The map that lists a note: the first it links to, else that of its type."""
-    if type in ("index", "now", "log") or path in STANDING_MAPS:
-        return ""
-    own = (link for link in links if link.startswith("mocs/") and link not in (path, OPEN_LOOPS_MAP))
-    return next(own, MAP_OF_TYPE.get(type, ""))
-
-
 def note_row(id: int, file: NoteFile, zone: tzinfo) -> tuple[Any, ...]:
     """As TABLES["note"]. Map and successor are left to `settle`."""
     n = file.node
@@ -284,7 +259,6 @@ def text_columns(node: Node, zone: tzinfo) -> tuple[str, str, str, str, str]:
 
 
 LABELLED = re.compile(r"\[\[([^\[\]\n]*?)\]\]")
-
 TITLE_HEADING = re.compile(r"^# ++(.*\S)[ \t]*$", re.M)
 
 

@@ -1,15 +1,13 @@
 """
-The right note first: words, meaning, days and links, in milliseconds.
+How well a note answers a question: the candidates, and what each is worth.
 
-    words      bm25 over the columns of store.NOTE, the question's terms joined by OR
+    words      bm25 over the columns of store.NOTE_COLUMNS, the question's terms joined by OR
     meaning    cosine with the notes' vectors, where there are any; fused convexly, since ranks alone lose the gap
     days       "last week", "in May 2023": notes about those days, or said on them, are raised
-    links      from the best notes to what they link to, as far as the question likes it
-    order      a note that was replaced comes after its successor; priority, freshness and use decide near ties
+    weights    status, priority, freshness and use decide near ties
 
-No model, no network, and no look at all notes but for one product of matrix and vector. Not here: making the
-tables (index.py). What was tried, with figures, is in bench/LOG.md. One rule: a constant here has its
-measurement or its reason beside it.
+Not here: links (walk.py), and what was tried (bench/LOG.md). One rule: a constant has its measurement or its reason
+beside it.
 """
 
 from __future__ import annotations
@@ -29,30 +27,18 @@ if TYPE_CHECKING:
     from .vectors import Near
 
 
-POOL = (
-    200  # candidates from words, and from meaning: half of it costs LoCoMo .006 of r@10 with the static table
-)
-
+# candidates from words, and from meaning: half of it costs LoCoMo .006 of r@10 with the static table
+POOL = 200
 POSTINGS = 15_000  # rows that the words of a question may fit; the rarest words first. 1 µs each
-
 ASKED_CHARS = 2_000  # of a question
-
 DATED_CHARS = 500  # a longer text is a message, whose dates are not what is looked for
-
 WORDS_SHARE = 0.7  # share of the words' score beside that of meaning
-
 RAISED_BY_DAY = 0.75  # by how much a note of the days asked for is raised
-
 UNSURE_BELOW = 0.05  # how sure an answer is at the least: it was found, if only by a word that every note has
-
 DATED_LEAST = 0.2  # what such a note has at least, where its words say nothing
-
 SUPERSEDED, DORMANT = 0.5, 0.9
-
 PRIORITY = {"high": 1.04, "medium": 1.0, "low": 0.96}
-
 FRESH, FRESH_DAYS = 0.03, 60  # e-folding time
-
 USED = 0.02
 
 

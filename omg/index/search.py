@@ -1,15 +1,8 @@
 """
-The right note first: words, meaning, days and links, in milliseconds.
+A question → hits, best first, each with why it was found: scores.py, then walk.py.
 
-    words      bm25 over the columns of store.NOTE, the question's terms joined by OR
-    meaning    cosine with the notes' vectors, where there are any; fused convexly, since ranks alone lose the gap
-    days       "last week", "in May 2023": notes about those days, or said on them, are raised
-    links      from the best notes to what they link to, as far as the question likes it
-    order      a note that was replaced comes after its successor; priority, freshness and use decide near ties
-
-No model, no network, and no look at all notes but for one product of matrix and vector. Not here: making the
-tables (index.py). What was tried, with figures, is in bench/LOG.md. One rule: a constant here has its
-measurement or its reason beside it.
+Not here: making the tables (index.py), and vectors (vectors.py). One rule: milliseconds; no model, no network, and no
+look at all notes but for one product of matrix and vector.
 """
 
 from __future__ import annotations

@@ -24,15 +24,11 @@ from typing import Any
 from .terms import TOKENIZER
 
 VERSION = 3  # of the tables below and of what is in their columns: with another, the file is made anew
-
 KEPT_NEVER = -1  # the generation of a connection for one use
-
 NOT_OPEN = -1  # the inode before the file is first looked at
 
-POOLED = (
-    2  # connections that wait for the next reader, two descriptors each; more at once are closed after use
-)
-
+# connections that wait for the next reader, two descriptors each; more at once are closed after use
+POOLED = 2
 CACHE_KIB = 16_000  # of pages, for each reader; the system's cache has the rest
 
 # Columns of the two full-text tables with their weights in bm25; bench/LOG.md has what was tried.
@@ -144,9 +140,8 @@ class Store:
     def __init__(self, file: Path, patience_s: float = 10.0) -> None:
         self.file, self.patience_s = file, patience_s
         self.born = "new"  # why the file was last made: for the log, once it is filled
-        self.generation = (
-            0  # grows with every new file, so that what is kept in memory is dropped with the old
-        )
+        # grows with every new file, so that what is kept in memory is dropped with the old
+        self.generation = 0
         self._inode = NOT_OPEN
         self._pool: queue.LifoQueue[tuple[int, sqlite3.Connection]] = queue.LifoQueue(POOLED)
         self._changing, self._writing = threading.RLock(), threading.RLock()
@@ -382,7 +377,6 @@ UNUSABLE, UNREADABLE = {5, 6, 11, 26}, {266, 522}
 
 # What has no code of its own: a table that is gone, or one of full text that is in pieces; text that is none.
 BROKEN = ("no such table", "vtable constructor failed", "Could not decode to UTF-8")
-
 BARRED = {8, 10, 13, 14}  # read-only, I/O, full, cannot open
 
 

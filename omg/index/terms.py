@@ -1,11 +1,11 @@
 """
 Text as the full-text index holds it, and a question as the terms it is asked with.
 
-    fold     text → text       one form for what is written in several; a token a character where no spaces part words
-    terms    question → terms  all that may tell one note from another; joined by OR, rarest first (search.py)
+    fold_text    text → text       one form for what is written in several; a token a character where no spaces part words
+    terms_of     question → terms  all that may tell one note from another; joined by OR, rarest first (scores.py)
 
-Not here: which term weighs how much: the index knows how rare it is. One rule: a question in any script
-that has words in it has terms, and no character in it is syntax.
+Not here: how much a term weighs, which depends on how rare it is. One rule: a question in any script that has words
+in it has terms, and no character in it is syntax.
 """
 
 from __future__ import annotations
@@ -48,18 +48,13 @@ UNSPACED = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4
 UNSPACED += "\u1100-\u11ff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 
 RUN = re.compile(f"[{UNSPACED}]+")
-
 SPACED = re.compile(f"(?<=[{UNSPACED}]) (?=[{UNSPACED}])")
 
 # Letters and digits, as the tokenizer sees them; Python's \w leaves out the marks that Indic words are full of.
 LETTER = rf"[^\W_{UNSPACED}]|[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0dff]"
-
 WORD_PATTERN = re.compile(f"(?:{LETTER})+")
-
 PART = re.compile(f"[{UNSPACED}]+|(?:{LETTER})+")
-
 ARABIC = re.compile("[\u0600-\u06ff]+")
-
 ARABIC_FORMS = {ord(a): b for a, b in zip("أإآٱىةؤئ", "ااااييوي", strict=True)} | {0x640: None}
 
 ARABIC_FORMS[ord("ة")] = "ه"
@@ -140,7 +135,7 @@ def terms_of_chunk(chunk: str, first: bool) -> list[Term]:
             found += unspaced_terms(part)
         elif not is_dropped(part, chunk, first):
             found.append(Term(match_form(fold_text(part)), part))
-    if len(parts) > 1 and "/" not in chunk and not RUN.search(chunk):  # node.js, 3.5, to-do: also as one
+    if len(parts) > 1 and "/" not in chunk and not RUN.search(chunk):  # socket.io, 3.5, to-do: also as one
         found.append(Term(quoted_terms(fold_text(" ".join(parts))), chunk.strip(".,;:!?()\"'")))
     return found
 

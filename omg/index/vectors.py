@@ -1,8 +1,8 @@
 """
 The notes' vectors: made in the background, kept as float16 in the store, searched as one matrix in memory.
 
-    missing, put    what `Index.embed` works off: notes without a vector of this embedder
-    Matrix          all vectors of one embedder; follows the store by its revision number
+    missing_vectors, put_vectors    what `Index.embed` works off: notes without a vector of this embedder
+    Matrix                          all vectors of one embedder; follows the store by its revision number
 
 Not here: models (embed.py). One rule: a vector counts only for the embedder that made it and the text it was
 made of; a note that changes loses it at once, and until it has a new one words alone find it.
@@ -23,13 +23,9 @@ if TYPE_CHECKING:
 
 
 TEXT_CHARS = 2_000  # of a note: more than MiniLM reads, and the static table only blurs with length
-
 ROWS_AT_ONCE = 4096  # rows read at once while the matrix is filled: 4 MB
-
 MEDIAN_SAMPLE = 4096  # similarities of which the median is taken: it moves by less than .002
-
 FEW_VECTORS = 20  # notes; of fewer, a median may be the very note that is meant
-
 GONE = "gone"
 
 

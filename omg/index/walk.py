@@ -1,15 +1,8 @@
 """
-The right note first: words, meaning, days and links, in milliseconds.
+From the best notes to what they link to, or stands beside them on a small map, as far as the question is about it.
 
-    words      bm25 over the columns of store.NOTE, the question's terms joined by OR
-    meaning    cosine with the notes' vectors, where there are any; fused convexly, since ranks alone lose the gap
-    days       "last week", "in May 2023": notes about those days, or said on them, are raised
-    links      from the best notes to what they link to, as far as the question likes it
-    order      a note that was replaced comes after its successor; priority, freshness and use decide near ties
-
-No model, no network, and no look at all notes but for one product of matrix and vector. Not here: making the
-tables (index.py). What was tried, with figures, is in bench/LOG.md. One rule: a constant here has its
-measurement or its reason beside it.
+Not here: the candidates and their scores (scores.py). One rule: a fixed share of the hits stays the question's own,
+whatever is linked.
 """
 
 from __future__ import annotations
@@ -22,19 +15,12 @@ from .scores import Candidate, Pool
 from .store import rows_of
 
 ENTRY_POINTS = 5  # from which links are followed; from more, what is linked to is anything
-
 OWN_SHARE = 0.5  # share of the hits that are the question's own, whatever is linked
-
 STEP = 0.4  # what a link from the best note adds to the linked note, as a share of what that has of itself
-
 UNASKED = 0.05  # of the best: what a linked note has of itself at the least
-
 MAP_STEP = 0.25  # of a link's worth has what stands on the same small map
-
 MAP_SIZE = 40  # above it a map says nothing: everything is on it
-
 MOST_LINKS = 50  # links; a note with more is linked to for other reasons than the question's
-
 FANNED = 60  # links of one note that are followed
 
 
@@ -45,7 +31,7 @@ def walked_order(db: sqlite3.Connection, pool: Pool, k: int) -> list[int]:
     """
     The order of the notes once links have been followed from the best of them.
 
-    The first OWN of *k* stay as they are. After them a linked note may pass one that only has the words: by as
+    The first OWN_SHARE of *k* stay as they are. After them a linked note may pass one that only has the words: by as
     much as the entry point is sure, the link says, and the note itself has of the question. A note all of whose
     messages a better one has too is one step from it, and leaves its place to others.
     """

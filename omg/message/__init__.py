@@ -1,1 +1,12 @@
-"""Messages and turns: how a drop is read, cleaned, redacted, stored and cut into pieces."""
+"""
+Messages and turns: what was said, cleaned and without secrets. No I/O.
+
+    turn          Message and Turn
+    drop          a spool file, or the gateway's entries → messages
+    envelope      what is put around words, and how it is taken off
+    machinery     calls of OMG's own skill and tools, left out
+    redaction     secrets out of a text; with passwords, placed, accounts for those known by name, place, check digit
+    stored        turns and messages as JSON
+    pieces        a conversation cut to a model's window
+    writes        which files an agent may have written
+"""

@@ -1,8 +1,8 @@
 """
 Numbers that open an account: payment cards, what is printed on their backs, and IBANs.
 
-A card is told by its issuer's digits, its length and its check digit, an IBAN by the remainder of ISO 7064; of
-numbers drawn at random fewer than one in fifty passes. Phone numbers, hashes, dates and ids stay.
+A card is known by its issuer's digits, its length and its check digit, an IBAN by the remainder of ISO 7064; of
+numbers drawn at random fewer than one in fifty passes. One rule: phone numbers, hashes, dates and ids stay.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from stdnum.iban import is_valid as is_iban
 from stdnum.us.ssn import is_valid as is_ssn
 
 NumberSpan = tuple[int, int, str]  # start, end, kind
-
 CARD = re.compile(  # 4-4-4-4 and up to 19 digits, 4-6-5, 4-6-4, or no groups at all
     r"(?<![\w.+-])(?:[2-6]\d{3}[ -]?\d{4}[ -]?\d{4}[ -]?\d{1,4}(?:[ -]?\d{1,3})?|3\d{3}[ -]\d{6}[ -]\d{4,5})(?![\w-]|\.\d)",
     re.ASCII,
@@ -25,7 +24,6 @@ ISSUERS = re.compile(  # first digits and lengths, after ISO/IEC 7812
 )
 
 SPOKEN_OF = re.compile(r"card|visa|amex|debit|credit|karte|carte|tarjeta|cart[aã]o|\bc[vc][vc]", re.I)
-
 NEAR_CARD = 60  # chars around a number in which a card may be spoken of
 
 CARD_CODE = re.compile(
@@ -47,7 +45,6 @@ NO_SSN = re.compile(
 )
 
 SSN_OF = re.compile(r"\bssn\b|social|itin", re.I)
-
 SHORTEST_IBAN = 15  # Norway's
 
 

@@ -1,13 +1,10 @@
 """
-What was said between two ends of the agent, cleaned.
+A spool file → a Turn: the one place that parses what the gateway says.
 
-- `read_drop` a spool file (of hooks/index.js or importer.py) → a Turn: the one place that parses drops
-- `clean`     the gateway's entries → Messages: no injection, no wrappers, no turns of its own, no secrets
-- `pieces`    safe cuts: a tool call stays with its result; `halves` where a piece was too much
-- `to_json/from_json` for a pending turn, `message_to_json/message_from_json` for a line of the archive
+    read_drop        a file of hooks/index.js or the importers → a Turn
+    clean_entries    the gateway's entries → Messages: no injection, no wrappers, no turns of its own, no secrets
 
-No I/O and no opinion about what is worth remembering. Its one rule: a secret is out of a text before anything
-else is made of it.
+Not here: what is worth remembering. One rule: a secret is out of a text before anything else is made of it.
 """
 
 from __future__ import annotations
@@ -37,11 +34,8 @@ RECOVERY = "main_session_restart_recovery"
 
 # Where a web chat keeps /omg and what the plugin answered: that quotes notes, and is no conversation.
 COMMAND = re.compile(r"\s*/omg(?:\s|$)", re.IGNORECASE)
-
 INJECTED = "gateway-injected"  # the "model" of what the gateway itself says; of an aborted answer, too
-
 TOOL_CHARS = 4_000  # of a tool's result; the archive is no place for the rest, and the transcript has it
-
 ARGUMENT_CHARS = 2_000
 
 
@@ -71,9 +65,7 @@ def to_epoch_ms(value: object) -> int | None:
 
 
 Text = Annotated[str, BeforeValidator(_text_of)]
-
 Ms = Annotated[int | None, BeforeValidator(to_epoch_ms)]
-
 Fields = Annotated[dict[str, Any], BeforeValidator(_mapping)]
 
 

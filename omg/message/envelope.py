@@ -1,13 +1,13 @@
 """
 What is put around words, and how it comes off again.
 
-- `wrap/strip`   the sentinel around what OMG injects, so that memory never observes itself
-- `unwrapped`    a person's text without the gateway's stamps, context blocks and notes
-- `from_gateway` a prompt that the gateway wrote in a person's place
-- `legible`      a text as a file can hold it
+    wrap_memory, strip_memory    the sentinel around what OMG injects, so that memory never observes itself
+    without_envelope             a person's text without the gateway's stamps, context blocks and notes
+    is_from_gateway              whether the gateway wrote a prompt in a person's place
+    legible_text                 a text as a file can hold it
 
-Text in, text out; what a message or a turn is, turn.py knows. Its one rule: of words that merely mention a
-marker, nothing is lost.
+Text in, text out. Not here: messages and turns (turn.py). One rule: of words that merely mention a marker, nothing is
+lost.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ import re
 # The tag carries a checksum of what it encloses, so that only what we wrapped is stripped: a page, a user or
 # a note that contains the tag loses not a word. Blank space does not count: gateways trim and re-wrap it.
 OPEN = re.compile(r'<omg-memory v="([0-9a-f]{8})">\n?')
-
 CLOSE = "</omg-memory>"
-
 TAG = re.compile(r"<(\\*)(/?omg-memory)", re.IGNORECASE)
 
 
@@ -50,28 +48,18 @@ def _checksum(text: str) -> str:
 
 # The gateway's wrappers, as a running one was seen to write them.
 CTX = "⟦openclaw:ctx⟧"
-
 BLOCKS = re.DOTALL | re.MULTILINE
-
 BEGUN = re.compile(r"^[ \t]*<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>[ \t]*$", BLOCKS)
-
 ENDED_BLOCK = re.compile(r"^[ \t]*<<<END_OPENCLAW_INTERNAL_CONTEXT>>>[ \t]*(?:\n|\Z)", BLOCKS)
-
 LONE = re.compile(r"^[ \t]*<<<(?:BEGIN|END)_OPENCLAW_INTERNAL_CONTEXT>>>[ \t]*(?:\n|\Z)", BLOCKS)
 
 # "Conversation info: ⟦openclaw:ctx⟧", and the JSON block or the paragraph under it
 JSON_BEGUN = re.compile(rf"^[^\n]+ {CTX}[ \t]*\n[ \t]*```json\n", BLOCKS)
-
 JSON_ENDED = re.compile(r"^[ \t]*```[ \t]*(?:\n+|\Z)", BLOCKS)
-
 CONTEXT = re.compile(rf"^[^\n]+ {CTX}[ \t]*\n(?:[^\n]*\S[^\n]*(?:\n|\Z))*+\n*", BLOCKS)
-
 REST = re.compile(rf"^[ \t]*Context: {CTX}[ \t]*$.*\Z", BLOCKS)
-
 ACTIVE_BEGUN = re.compile(r"^[ \t]*Context:[ \t]*\n[ \t]*<active_memory_plugin>", BLOCKS)
-
 ACTIVE_ENDED = re.compile(r"</active_memory_plugin>[ \t]*\n*")
-
 STAMP = re.compile(r"\A\s*\[[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d[^\]\n]*\] ?")
 
 HISTORY_BLOCK = re.compile(
@@ -144,7 +132,6 @@ def spoken_answer(text: str) -> str:
 
 
 UNREADABLE_CHARS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]|\r")
-
 DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.-]+)*;base64,[A-Za-z0-9+/=]{64,}")
 
 

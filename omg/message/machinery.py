@@ -1,9 +1,8 @@
 """
-What OMG's own skill and tools said, in a transcript: it is not remembered, or memory would observe itself.
+Calls of OMG's own skill and tools in a transcript, left out: memory does not observe itself.
 
-Of a call to memory its place is kept, and one line that says what happened: memory was read, written, or something
-was forgotten. What was asked to be forgotten is in neither call nor result. Pure. Its one rule: of calls that
-are not ours nothing is lost.
+Of such a call its place is kept and one line that says what happened: memory was read, written, or something was
+forgotten. What was asked to be forgotten is in neither call nor result. One rule: of other calls nothing is lost.
 """
 
 from __future__ import annotations
@@ -15,13 +14,9 @@ from typing import Any
 from .envelope import cut_middle
 
 MEMORY_READ = "[memory was read here]"
-
 MEMORY_WRITTEN = "[memory was written here]"
-
 MEMORY_FORGOTTEN = "[something was forgotten here]"
-
 MANUAL = "[how memory works was looked up here]"
-
 SKILL_NAME = "observational-memory-graph"
 
 SKILL_PAGE = re.compile(
@@ -29,28 +24,19 @@ SKILL_PAGE = re.compile(
 )  # in the heads of the skill's pages
 
 MEMORY_TOOLS = re.compile(r"\bomg_(?:search|open|remember|forget)\b")
-
 RECALL = re.compile(r"(?:omg_\w+|memory_search|memory_get)$")
-
 FINDERS = ("tool_describe", "tool_search")  # of the gateway's catalogue of tools
-
 VAULT = re.compile(r"memory/omg/|/omg/graphs/")  # in the arguments of a tool that reads or writes notes
-
 FILE_WRITERS = ("write", "edit", "apply_patch", "write_file", "edit_file", "multi_edit")
-
 SHELLS = ("exec", "bash", "shell", "process")
-
 READS = "search|show|inject|export|history"
-
 WRITES = "new|pin|link|merge|rename|supersede|undo"
-
 SHELL_COMMAND = re.compile(  # ours, where a shell's line may begin a command
     r"""(?:["'`;&|(\n]|\$\(|\b(?:run|sudo|-m)\s)\s*(?:[\w.~/-]*/)?omg\s+"""
     rf"(?:(?P<read>{READS})|(?P<written>{WRITES})|(?P<forgotten>forget))\b"
 )
 
 FORGETTING = '{"command":"omg forget"}'
-
 LONGEST_COMMAND = 200  # characters of each text in a call that writes notes: the vault has them
 
 

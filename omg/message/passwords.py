@@ -1,8 +1,8 @@
 """
 Secrets that are known by the name beside them: `password: …`, `API_KEY=…`, `Authorization: …`, `пароль: …`.
 
-What stands behind a name is a secret only if it looks like one: no word about secrets, no code, no prose. Text
-comes in as redaction.py has unmasked it. Its one rule: entropy is asked only where a name has been found.
+What stands behind a name is a secret only if it looks like one: no word about secrets, no code, no prose. Not here:
+unmasking the text (redaction.py). One rule: entropy is asked only where a name has been found.
 """
 
 from __future__ import annotations
@@ -86,13 +86,9 @@ PROGRAM_CODE = re.compile(
 )
 
 DIGIT, WORD_LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
-
 FILE = re.compile(r"\.[a-z]{2,4}\d?$|^v?\d+(?:\.\d+)+|^\d+[a-z]{1,5}$")  # a file, a version, "15th"
-
 HYPHENATED = re.compile(r"[A-Za-z]+(?:[-'’][A-Za-z]+)+$")
-
 CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-
 TYPED = re.compile(r"[!-~]{5,}")  # what a password before "です" is made of
 
 PASSWORD_WORDS = re.compile(

@@ -1,13 +1,7 @@
 """
-What was said between two ends of the agent, cleaned.
+A conversation cut into pieces that a model's window holds.
 
-- `read_drop` a spool file (of hooks/index.js or importer.py) → a Turn: the one place that parses drops
-- `clean`     the gateway's entries → Messages: no injection, no wrappers, no turns of its own, no secrets
-- `pieces`    safe cuts: a tool call stays with its result; `halves` where a piece was too much
-- `to_json/from_json` for a pending turn, `message_to_json/message_from_json` for a line of the archive
-
-No I/O and no opinion about what is worth remembering. Its one rule: a secret is out of a text before anything
-else is made of it.
+Not here: how large a piece may be. One rule: a tool call stays with its result.
 """
 
 from __future__ import annotations

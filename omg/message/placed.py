@@ -1,8 +1,8 @@
 """
 Secrets that are known by where they stand: in commands, files of credentials, addresses, headers, tables, lists.
 
-What a key looks like by itself, redaction.py knows; what stands behind a name, passwords.py. Text comes in as
-redaction.py has unmasked it. Its one rule: each place has an expression with an end, so that no text is read twice.
+Not here: what a key looks like by itself (redaction.py), and what stands behind a name (passwords.py). One rule: each
+place has an expression with an end, so that no text is read twice.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from .passwords import PASSWORDS, PROSE_WORDS, STAND_IN, WORD_LETTER, entropy
 
 PlacedSpan = tuple[int, int, str]  # start, end, kind
-
 SECRET_VALUE = r"(?P<q>[\"'])?(?P<value>(?(q)[^\n\"']{3,200}|[^\s\"'|;&<>$(){}]{3,200}))"
-
 TOOL_NAMES = r"(?:mysql\w{0,12}|mariadb[\w-]{0,12}|sqlcmd|bcp|osql|redis-cli|ldap\w{3,9}|mongo\w{0,9}|docker|podman|helm|az|unzip|7z|zip|sshpass|mosquitto_\w{3})"
 
 # (hint in lower case, kind, expression)
@@ -149,7 +147,6 @@ def hook_secrets(text: str) -> Iterator[PlacedSpan]:
 
 
 COOKIE = re.compile(r"\b(?:set-)?cookie[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?P<pairs>[^\n]{1,4000})", re.I)
-
 PAIR = re.compile(r"(?<![^\s;\"'])(?P<name>[\w.$-]{1,60})=(?P<value>[^\s;,\"']{8,3000})")
 
 
@@ -163,7 +160,6 @@ def cookie_secrets(text: str) -> Iterator[PlacedSpan]:
 # --- tables
 
 SEPARATORS = "|,;\t"
-
 TABLE_HEAD = re.compile(r"\w[\w ./()-]{0,30}")
 
 SECRET_CELL = frozenset(
@@ -263,7 +259,6 @@ ONE_CODE = re.compile(
 )
 
 BETWEEN = re.compile(r"[^A-Za-z]{0,20}")
-
 CODES_CHARS = 1_000
 
 
@@ -322,9 +317,7 @@ NO_SECRET = re.compile(
 )
 
 DRAWN = re.compile(r"(?<![\w/+.=-])(?:0x)?[A-Za-z0-9+/_-]{32,200}={0,2}(?![\w/+=-])")
-
 LONG_RUN = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_/+-]{30,}")  # sought first: there is hardly one in talk
-
 NEAR_WORD = 110  # chars before it in which a secret is spoken of
 
 

@@ -6,8 +6,8 @@ Take the secrets out of a text.
 - values by their name, such as `password: …` (passwords.py), cards and IBANs (accounts.py)
 
 Not a scanner of files, and no judge of prose: UUIDs, hashes, phone numbers and dates stay. A secret is sought in
-the text as a reader sees it (`unmasked`), and only where it stands is the text changed. Its one rule: what was
-redacted is never changed again, so that redact(redact(x)) == redact(x).
+the text as a reader sees it (`unmasked`), and only where it stands is the text changed. One rule: what was redacted
+is never changed again, so that redact(redact(x)) == redact(x).
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ def redact(text: str) -> tuple[str, int]:
     return "".join(piece for piece, _ in pieces), sum(found for _, found in pieces)
 
 
-REDACTED_AT_ONCE = (
-    40_000  # chars: an expression that reads holds the interpreter, and so whoever waits for memory
-)
+# chars: an expression that reads holds the interpreter, and so whoever waits for memory
+REDACTED_AT_ONCE = 40_000
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -113,10 +112,8 @@ class Form:
 
 KEY_START = r"(?<![A-Za-z0-9])"  # a key begins where a word begins: no "risk-…", no middle of a hash
 
-KEY_TAIL = (
-    r"[A-Za-z0-9_-]*"  # to the end of the word: a form that counts 24 chars would leave a longer key's rest
-)
-
+# to the end of the word: a form that counts 24 chars would leave a longer key's rest
+KEY_TAIL = r"[A-Za-z0-9_-]*"
 REACH = 400  # chars a form with `back` may extend beyond its hint
 
 
@@ -247,9 +244,7 @@ def _round(text: str) -> tuple[str, int]:
 
 
 EXAMPLE = re.compile(r"@(?:localhost|127\.|[\w.-]{0,60}example\.)")
-
 WRAPPED = re.compile(r"\\?\n[> \t]*(?P<rest>[A-Za-z0-9+/=_-]{4,120})(?=\\?\s*(?:\n|\Z))")
-
 LINES = 60  # of a key that a mail or a terminal broke
 
 

@@ -1,13 +1,8 @@
 """
-What was said between two ends of the agent, cleaned.
+Message and Turn: what was said in one exchange with the agent.
 
-- `read_drop` a spool file (of hooks/index.js or importer.py) → a Turn: the one place that parses drops
-- `clean`     the gateway's entries → Messages: no injection, no wrappers, no turns of its own, no secrets
-- `pieces`    safe cuts: a tool call stays with its result; `halves` where a piece was too much
-- `to_json/from_json` for a pending turn, `message_to_json/message_from_json` for a line of the archive
-
-No I/O and no opinion about what is worth remembering. Its one rule: a secret is out of a text before anything
-else is made of it.
+Not here: how they are read (drop.py) and stored (stored.py). One rule: `key` is the same for a message that arrives
+twice under different ids.
 """
 
 from __future__ import annotations
@@ -19,7 +14,6 @@ from typing import Literal
 from ..tokens import count_tokens
 
 Role = Literal["user", "assistant", "tool"]
-
 FRAME_TOKENS = 4  # role and separators, for each message
 
 

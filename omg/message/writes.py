@@ -30,11 +30,8 @@ HARMLESS = frozenset(
 )
 
 FILE_KEYS = ("path", "file_path", "filePath", "file", "filename")
-
 NAMED_PATH = re.compile(r"(?<![^\s\"'`|<>*])[^\s\"'`|<>*]{1,1000}\.md\b", re.IGNORECASE)
-
 OUR_TOOLS = re.compile(r"omg_\w+$")
-
 SLACK_MS = 5_000  # a file's time and a message's come from one clock, and are not taken at one moment
 
 

@@ -1,12 +1,8 @@
 """
-One markdown file, as a value.
+The properties of a note: their names, the values they may have, and a reader for each.
 
-    parse    text → Node      lenient: whatever a person's editor left behind
-    render   Node → text      strict: parse(render(n)) == n, and what we rendered is reproduced byte for byte
-    amend    text → text      changes a few keys of a file that a person touched; all other bytes stay
-
-Not here: YAML (properties.py); where a file lies, and whether it may be written (vault.py). One rule:
-nothing a person wrote is lost on the way; what we cannot read is kept in `extra`.
+Not here: YAML (properties.py), and the note as a whole (note.py). One rule: a reader raises ValueError for what it
+cannot make sense of, and the note keeps that property in `extra`.
 """
 
 from __future__ import annotations
@@ -20,17 +16,11 @@ from typing import Any
 from .markdown import bare_target
 
 TYPES = ("identity", "preference", "project", "decision", "fact", "episode")  # what is remembered
-
 GENERATED = ("index", "now", "moc", "reflection", "log")  # what we make of it
-
 PRIORITIES = ("high", "medium", "low")
-
 STATUSES = ("active", "superseded", "dormant")
-
 LOOPS = ("open", "done")
-
 SCOPES = ("dm", "group", "global")
-
 ORIGINS = ("user", "assistant", "tool", "human")
 
 

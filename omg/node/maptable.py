@@ -1,22 +1,14 @@
 """
-What stands between the markers of the maps, the index note and Now: text, made from index entries.
+The maps of content there are, and which one lists a note.
 
-    moc      one map of content: the notes it lists        home_of  which map lists a note
-    index    the maps there are                            page     a whole new file around such a block
-    now      open loops, and what each conversation is about
-
-Pure: entries in, markdown out. The same entries give the same bytes, whenever and in whatever order they
-come; so nothing here says "today" or "overdue". One rule: nothing generated links to `index` or `now`,
-bare names that would lead elsewhere once a whole workspace is the vault.
+Not here: what is written on a map (plan/pages.py). One rule: this table stands nowhere else; index, plan and
+injection ask here.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ..index.entries import Entry
-
+from collections.abc import Iterable
+from typing import Protocol
 
 # type → path, title, what the page is for
 MOCS = {
@@ -35,8 +27,18 @@ MOCS = {
 }
 
 OPEN_LOOPS = MOCS["open-loop"][0]
-
 STANDARD = [path for path, _, _ in MOCS.values()]
+
+
+class Listed(Protocol):
+    """A note as far as a map is concerned."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def links(self) -> tuple[str, ...]: ...
 
 
 # --- which map
@@ -47,12 +49,21 @@ def map_of_type(type: str) -> str:
     return MOCS.get(type, MOCS["fact"])[0]
 
 
-def map_of(entry: Entry) -> str:
-    """Path of the map that lists *entry*: the first that it links to, else that of its type."""
-    linked = (
-        link for link in entry.links if link.startswith("mocs/") and link not in (entry.path, OPEN_LOOPS)
-    )
-    return next(linked, map_of_type(entry.type))
+def map_listing(path: str, type: str, links: Iterable[str]) -> str:
+    """
+    Path of the map that lists a note: the first it links to, else that of its type.
+
+    "" for what none lists: these maps themselves, the log, and a person's page that names none.
+    """
+    if type in ("index", "now", "log") or path in STANDARD:
+        return ""
+    linked = (link for link in links if link.startswith("mocs/") and link not in (path, OPEN_LOOPS))
+    return next(linked, MOCS[type][0] if type in MOCS else "")
+
+
+def map_of(note: Listed) -> str:
+    """The map that lists *note*; that of the facts where none does."""
+    return map_listing(note.path, note.type, note.links) or map_of_type(note.type)
 
 
 def page_title(path: str) -> tuple[str, str]:

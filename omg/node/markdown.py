@@ -1,8 +1,8 @@
 """
-What stands in a note's body, as text: links, the generated block, the history, and names made of titles.
+The body of a note, as text: links, the generated block, the history, and names made of titles.
 
-Not here: the head (properties.py), and what a note is (node.py). One rule: whoever adds to a text changes
-no other byte of it, line ends included.
+Not here: the head (properties.py), and what a note is (note.py). One rule: whoever adds to a text changes no other
+byte of it, line ends included.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from ..errors import BadNode
 from .properties import line_end, split_head, with_unix_ends
 
 HISTORY_HEADING = "## History"
-
 BEGIN, END = "<!-- omg:begin -->", "<!-- omg:end -->"
-
 DESCRIPTION_CHARS = 200  # of a description taken from a body
-
 WIKILINK = re.compile(r"\[\[([^\[\]\n]+)\]\]")
 
 # Fenced blocks (one left open lasts to the end), and `spans`, which end with their paragraph.
@@ -109,7 +106,6 @@ def slugify(title: str) -> str:
 # --- parts of a body
 
 MARKS = re.compile(r"[ \t]*+(?:[#>*+-]++[ \t]++)*+")  # of headings, quotations and items
-
 H1 = re.compile(r"^# ++(.*\S)[ \t]*$", re.M)
 
 
@@ -158,9 +154,7 @@ def between_markers(text: str) -> slice | None:
 
 
 HISTORY_LINE = re.compile(rf"^{HISTORY_HEADING}[ \t]*$", re.M)
-
 NEXT = re.compile(r"^(?:#{1,2} |<!-- omg:)", re.M)  # what ends the section
-
 LINE_END = re.compile(r"[\r\n]|\Z")
 
 

@@ -1,12 +1,12 @@
 """
-One markdown file, as a value.
+One markdown file as a value.
 
-    parse    text → Node      lenient: whatever a person's editor left behind
-    render   Node → text      strict: parse(render(n)) == n, and what we rendered is reproduced byte for byte
-    amend    text → text      changes a few keys of a file that a person touched; all other bytes stay
+    parse_node     text → Node      lenient: whatever a person's editor left behind
+    render_node    Node → text      strict: parse_node(render_node(n)) == n; what we rendered comes out byte for byte
+    amend_text     text → text      changes a few keys of a file that a person touched; all other bytes stay
 
-Not here: YAML (properties.py); where a file lies, and whether it may be written (vault.py). One rule:
-nothing a person wrote is lost on the way; what we cannot read is kept in `extra`.
+Not here: where a file lies, and whether it may be written (vault/vault.py). One rule: nothing a person wrote is lost
+on the way; what we cannot read is kept in `extra`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """
 The properties at the head of a note: read as Obsidian reads them, written so that every reader agrees.
 
-    split     where the head lies in a text
-    load      its YAML as Python values
-    entry     one property as text
-    changed   a text with some of its properties changed, and no other byte
+    split_head         where the head lies in a text
+    load_properties    its YAML as Python values
+    property_entry     one property as text
+    with_properties    a text with some of its properties changed, and no other byte
 
-YAML 1.2, less what only surprises: `on`, `0123`, `0x1F`, `12:30` and dates are strings. Not here: what
-the properties mean (node.py). One rule: what is written reads the same under YAML 1.1 and 1.2.
+YAML 1.2, less what only surprises: `on`, `0123`, `0x1F`, `12:30` and dates are strings. Not here: what the
+properties mean (fields.py). One rule: what is written reads the same under YAML 1.1 and 1.2.
 """
 
 from __future__ import annotations
@@ -25,13 +25,9 @@ from frontmatter.default_handlers import YAMLHandler
 from ..errors import BadNode
 
 HEAD_CHARS = 1_000_000  # about 7,000 sources; nothing that a person or we would write
-
 DEPTH = 50  # of nested values: libyaml recurses in C, and 100,000 brackets end the process, not the parse
-
 VALUES = 100_000  # in one head, aliases counted each time: against nine lines that stand for a billion
-
 HEAD_START = re.compile(r"\ufeff?---[ \t]*\r?\n")
-
 HEAD_END = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.M)
 
 
@@ -186,15 +182,10 @@ def scalar_value(node: yaml.ScalarNode) -> Any:
 # What may stand without quotes: it starts with a letter, so it is no number, date or indicator; and has no
 # ": " or " #". Inside [ ] and { } also no comma. The words below are what YAML 1.1 takes for something else.
 PLAIN = re.compile(r"[^\W\d_](?:[\w .,;!?()'\"/&+=%@$–—…“”‘’-]*[\w.,;!?()'\"/&+=%@$–—…“”‘’-])?")
-
 PLAIN_IN_FLOW = re.compile(r"[^\W\d_](?:[\w ./+=@$-]*[\w./+=@$-])?")
-
 YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
-
 DATES = ("created", "updated", "event")  # they stand plain: whoever reads a date there is not misled
-
 DATE_VALUE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:\.\.[0-9]{4}-[0-9]{2}-[0-9]{2})?")
-
 UNPRINTABLE = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 

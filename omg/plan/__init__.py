@@ -1,1 +1,7 @@
-"""What is to be written: drafts of notes, and the generated pages that list them."""
+"""
+What is to be written: drafts of notes, and the generated pages that list them.
+
+    edits       Edit: what is proposed; and how a note's words, sources and priority are joined
+    pages       what stands on a map, the index note and Now: entries → text
+    drafts      Plan: edits → drafts → the changes of one receipt
+"""

@@ -1,13 +1,10 @@
 """
-What Observer, Reflector or a person proposes, turned into the changes of one receipt.
+Plan: edits become drafts over a vault, and the drafts the changes of one receipt.
 
-    Plan(graph, day)  .apply(edit) .apply_all(edits) / .create(edit) .update(edit) .supersede(edit) .amend(path, …)  ->  .changes()
-
-A Plan is drafts over a vault: nothing is written, later edits see earlier ones, and the maps that list a
-touched node come out regenerated. Files that are ours are rewritten whole; what a person touched is
-amended, which leaves every word of theirs where it was.
-
-Not here: where an edit comes from. One rule: what was said before is never lost, it moves to `## History`.
+Nothing is written here; later edits see earlier drafts, and the maps that list a changed note come out regenerated.
+Files that are ours are rewritten whole; what a person touched is amended, which leaves every word of theirs where it
+was. Not here: where an edit comes from, and writing (journal.py). One rule: what was said before is never lost, it
+moves to `## History`.
 """
 
 from __future__ import annotations
@@ -46,11 +43,8 @@ from .edits import (
 from .pages import index_block, map_block, new_page
 
 LISTED = (*TYPES, "note", "reflection")  # what stands on a map
-
 INDEX_LINES = 40  # of the index note; with more maps than that, topics are found on the map above them
-
 FROM_ABOVE = re.compile(r"(?<=\[\[)[^\[\]|#\n\\]+/(?:nodes|mocs|reflections|inbox)/[^\[\]|#\n\\]+")
-
 NEEDS_USER = ("identity", "preference", "decision", "project")  # only a person's own words become these
 
 

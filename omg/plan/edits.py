@@ -1,13 +1,8 @@
 """
-What Observer, Reflector or a person proposes, turned into the changes of one receipt.
+Edit, what Observer, Reflector or a person proposes for a note, and NoteDraft, the note as it will be.
 
-    Plan(graph, day)  .apply(edit) .apply_all(edits) / .create(edit) .update(edit) .supersede(edit) .amend(path, …)  ->  .changes()
-
-A Plan is drafts over a vault: nothing is written, later edits see earlier ones, and the maps that list a
-touched node come out regenerated. Files that are ours are rewritten whole; what a person touched is
-amended, which leaves every word of theirs where it was.
-
-Not here: where an edit comes from. One rule: what was said before is never lost, it moves to `## History`.
+Pure. Not here: where an edit comes from, and what it does to other notes (drafts.py). One rule: where two notes become
+one, the less trusted origin holds.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """
-What stands between the markers of the maps, the index note and Now: text, made from index entries.
+What stands between the markers of the maps, the index note and Now: index entries → markdown.
 
-    moc      one map of content: the notes it lists        home_of  which map lists a note
-    index    the maps there are                            page     a whole new file around such a block
-    now      open loops, and what each conversation is about
+    map_block     one map of content: the notes it lists    now_block    open loops, and what each conversation is about
+    index_block   the maps there are                        new_page     a whole new file around such a block
 
-Pure: entries in, markdown out. The same entries give the same bytes, whenever and in whatever order they
-come; so nothing here says "today" or "overdue". One rule: nothing generated links to `index` or `now`,
+Pure: the same entries give the same bytes, whenever and in whatever order they come; so nothing here says "today" or
+"overdue". Not here: which notes a map lists (drafts.py). One rule: nothing generated links to `index` or `now`,
 bare names that would lead elsewhere once a whole workspace is the vault.
 """
 
@@ -31,24 +30,18 @@ if TYPE_CHECKING:
 
 
 BY_MONTH = {MOCS["episode"][0], MOCS["decision"][0]}  # newest first, under the names of the months
-
 NOTHING_YET = "Nothing yet."
-
 YOURS = "%% Between the two omg lines this page is written anew; everything above and below them is yours. %%"
-
 RETRIEVAL_RULE = """\
 A line says what a note is about; open the note only when the line is not enough. Links in its text lead to
 what it depends on, its sources to the words it was made from. Of two notes that disagree, the newer holds."""
 
 KEEP_DAYS = 7  # a task nobody has come back to in a week is no longer what a conversation is about
-
 NEXT_DAYS = 1  # a reply that was planned before yesterday would only steer a new talk back
-
 NOW_LOOPS = 20  # on Now; all of them are on their own map
 
-OVERDUE_DAYS = (
-    14  # a plan this long past is met or moot (dates.due): on its map still, and shown nowhere else
-)
+# a plan this long past is met or moot (dates.due): on its map still, and shown nowhere else
+OVERDUE_DAYS = 14
 
 
 def filed_day(entry: Entry) -> date | None:

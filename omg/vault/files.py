@@ -1,5 +1,5 @@
 """
-One file put in the place of another, and what it replaced kept at hand until it has settled.
+One file put in the place of another; what it replaced is kept at hand until it has settled.
 
 Not here: notes, paths below a vault, and what becomes of a late save (vault.py). One rule: a reader, or a
 crash, finds the old bytes or the new, and nothing is overwritten that the caller has not seen.
@@ -31,7 +31,6 @@ LEFTOVER = re.compile(
 )
 
 NO_SUCH = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 

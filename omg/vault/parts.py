@@ -1,5 +1,5 @@
 """
-A note as its parts, the properties and the body, each as a mark by which it is known again.
+A note as its parts, the properties and the body, each as a mark (a short hash) by which it is known again.
 
 An editor may lay a head out anew (Obsidian does, whenever a property is edited): quotes, the form of lists, line
 ends. The values stay, and so do their marks. A link's target is marked apart from the text around it, since a
@@ -21,11 +21,8 @@ from ..node.fields import READERS
 from ..node.note import Node, head_of, parse_node, render_node
 
 BODY_PART = "body"
-
 OWN_PART = "own"  # all properties that are none of ours
-
 TARGET = re.compile(r"(?<=\[\[)[^\[\]|#\n\\]+")
-
 Names = Callable[[str], Iterable[str]]  # all that the note answers to which a link leads to
 
 

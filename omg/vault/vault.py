@@ -3,11 +3,11 @@ A folder of notes. The only module that writes a .md file.
 
     write, remove   the bytes are compared with those the caller read, then replaced in one step
     settle          somebody saved into a file that we had just replaced: their bytes win
-    ours            whether its words are those that we wrote, wherever the file has gone and however its head is laid
-    theirs          what of it is a person's: properties of the head, or all
+    ours            whether its words are those that we wrote, wherever the file has gone and however its head lies
+    theirs          which parts of it are a person's: properties of the head, or all
 
-Not here: what a note says (node.py), what belongs in it (plan/drafts.py), and who may write when: whoever
-changes a vault holds its lock (graph.py). One rule: no person's bytes are lost, not even to a race.
+Not here: what a note says (node/note.py), and what belongs in it (plan/drafts.py). Whoever changes a vault holds its
+lock (graph/graph.py). One rule: no person's bytes are lost, not even to a race.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ CONFLICT = re.compile(
 )
 
 FORMS = "templates"  # what Obsidian makes new notes from: forms, and no notes
-
 Bytes = bytes  # the class has a method of that name
 
 

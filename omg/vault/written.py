@@ -24,9 +24,8 @@ class Record:
     """What we wrote to one path."""
 
     hash: str
-    parts: str = (
-        ""  # "part=mark part=mark"; "" for what is no note, and for lines from before there were marks
-    )
+    # "part=mark part=mark"; "" for what is no note, and for lines from before there were marks
+    parts: str = ""
     theirs: frozenset[str] = frozenset()  # the parts whose value is a person's, which we wrote back as it was
 
     @property
