@@ -24,7 +24,7 @@ from omg.observe.question import Observer
 from omg.plan.pages import new_page
 from omg.reflect.cycle import Cycle
 from omg.reflect.run import reflect_graph
-from omg.reflect.seen import load_seen, promise_seen
+from omg.reflect.seen import load_seen, stage_seen
 from omg.worker.home import Home
 
 DAY = dt.timedelta(days=1)
@@ -214,7 +214,7 @@ def test_a_topic_on_which_a_person_wrote_is_left_to_them(home: Home, graph: Grap
 def test_what_a_crash_left_of_what_was_seen_names_nothing_of_it(home: Home, graph: Graph) -> None:
     put(graph, [note(f"nodes/fact/{SECRET}", "It is in the cellar.", MONDAY)])
     night(home, None)
-    promise_seen(graph, load_seen(graph), "crashed")
+    stage_seen(graph, load_seen(graph), "crashed")
     forget(home, ids=[f"nodes/fact/{SECRET}"])
     assert traces(home) == []
 

@@ -79,7 +79,7 @@ def test_a_vault_that_cannot_be_written_is_named_with_what_to_do(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", "/vault/mocs/.omg-1.tmp")
 
-    monkeypatch.setattr("omg.reflect.run.commit", refuse)
+    monkeypatch.setattr("omg.reflect.run.commit_receipt", refuse)
     code, out, _ = reflected()
     assert code == 1
     assert "/vault/mocs: Permission denied" in out and "`omg reflect`" in out

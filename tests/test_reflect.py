@@ -41,7 +41,7 @@ from omg.node.note import Node, render_node
 from omg.observe.question import Observer
 from omg.reflect.cycle import Cycle
 from omg.reflect.run import is_due, reflect_graph
-from omg.reflect.verdicts import MOST, groups_to_ask, smaller
+from omg.reflect.verdicts import NOTES_PER_CALL, groups_to_ask, smaller_groups
 from omg.worker.home import Home
 
 DAY = dt.timedelta(days=1)
@@ -737,7 +737,7 @@ def test_a_night_whose_reply_is_cut_short_asks_again_about_fewer_notes_and_misse
 @given(st.integers(2, 12))
 def test_smaller_calls_show_every_two_notes_together(size: int) -> None:
     paths = [str(n) for n in range(size)]
-    fewer = smaller(paths)
+    fewer = smaller_groups(paths)
     assert all(len(some) < size for some in fewer)
     shown = {frozenset(pair) for some in fewer for pair in combinations(some, 2)}
     assert shown == ({frozenset(pair) for pair in combinations(paths, 2)} if size > 2 else set())
@@ -1013,7 +1013,7 @@ def test_what_does_not_fit_the_models_window_is_looked_back_on_in_parts(graph: G
     nodes = [graph.vault.read(p) for p in paths] * 5
     model = Scripted()
     period = Period(WEEK, "Week 2 of 2026", MONDAY, MONDAY + 6 * DAY, tuple(paths))
-    found = reflection_on(period, nodes, model, "", 200, "main")
+    found = reflection_on(period, nodes, model, system="", room=200, agent="main")
     assert found and len(model.history) > 2
     assert sum(len(c.notes) for c in found.claims) == 20
 
@@ -1121,9 +1121,9 @@ def test_a_new_note_is_filed_under_the_topic_it_belongs_to_and_the_log_says_so(g
     )
 )
 def test_every_changed_note_is_shown_with_all_it_resembles_a_dozen_at_a_time(
-    kin: dict[str, list[str]],
+    similar: dict[str, list[str]],
 ) -> None:
-    calls = groups_to_ask(kin)
-    assert all(len(call) == len(set(call)) <= MOST for call in calls)
-    for path, near in kin.items():
+    calls = groups_to_ask(similar)
+    assert all(len(call) == len(set(call)) <= NOTES_PER_CALL for call in calls)
+    for path, near in similar.items():
         assert any({path, *near} <= set(call) for call in calls)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from .ledger import ModelReply
@@ -34,3 +36,13 @@ class Failure:
 
 
 Ask = Callable[[ModelQuestion], ModelReply]
+
+
+def instructions(name: str, also: str | None = None) -> str:
+    """The system part of a question: prompts/<name>.md, and what the owner of the config adds to it."""
+    return prompt_text(name) + (f"\n\n# Also\n\n{also}\n" if also else "")
+
+
+@cache
+def prompt_text(name: str) -> str:
+    return (Path(__file__).parents[1] / "prompts" / f"{name}.md").read_text(encoding="utf-8")

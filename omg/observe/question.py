@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
-from pathlib import Path
 from typing import Literal
 
 from ..config.sections import Config
 from ..graph.graph import Graph
 from ..index.entries import Entry
-from ..llm.question import Ask
+from ..llm.question import Ask, instructions
 from ..message.turn import Message
 from ..plan.drafts import Plan
 from ..tokens import clip_text, count_tokens
@@ -114,10 +112,6 @@ def message_label(m: Message) -> str:
 
 def observer_prompt(name: str, config: Config, agent: str) -> str:
     own = config.observation.agents.get(agent)
-    extra = own.instruction if own and own.instruction is not None else config.observation.instruction
-    return prompt_text(name) + (f"\n\n# Also\n\n{extra}\n" if extra else "")
-
-
-@cache
-def prompt_text(name: str) -> str:
-    return (Path(__file__).parents[1] / "prompts" / f"{name}.md").read_text(encoding="utf-8")
+    return instructions(
+        name, own.instruction if own and own.instruction is not None else config.observation.instruction
+    )

@@ -53,10 +53,10 @@ REFLECTION_SCHEMA: dict[str, Any] = {
 }
 
 LEAST_NOTES, LEAST_TOKENS = 3, 80  # below either, the notes are their own summary
-SHARE = 0.5  # of its input's tokens that a reflection is asked to stay below
+TARGET_SHARE = 0.5  # of its input's tokens that a reflection is asked to stay below
 LONGEST_REFLECTION = 800  # tokens of a reflection, however much it is made of
 NOTE_TOKENS = 300  # of a note's text that a model is shown
-ROOM = 0.5  # of the model's window for what is shown
+SHOWN_SHARE = 0.5  # of the model's window for what is shown
 CLAIM_CHARS, LINE_CHARS = 600, 300
 
 # What the next attempt is told when the last one came out too long. Each asks for less than the one before.
@@ -137,7 +137,7 @@ def due_weeks(entries: Sequence[Entry], today: dt.date) -> list[Period]:
         if last < today:
             year, number, _ = first.isocalendar()
             members = tuple(path for _, path in sorted(by_week[week]))
-            found.append(Period(week, f"Week {number} of {year}", first, last, members))
+            found.append(Period(week, f"Week {number} of {year}", first=first, last=last, members=members))
     return found
 
 
@@ -159,7 +159,9 @@ def due_months(entries: Sequence[Entry], today: dt.date) -> list[Period]:
         last = (first + dt.timedelta(days=31)).replace(day=1) - dt.timedelta(days=1)
         if monday(week_of(last - dt.timedelta(days=(last.weekday() - 3) % 7))) + dt.timedelta(days=6) < today:
             paths = tuple(path for _, path in sorted(members))
-            found.append(Period(f"reflections/{month}", f"{first:%B %Y}", first, last, paths))
+            found.append(
+                Period(f"reflections/{month}", f"{first:%B %Y}", first=first, last=last, members=paths)
+            )
     return found
 
 
@@ -171,7 +173,7 @@ def month_of(monday: dt.date) -> str:
 
 
 def reflection_on(
-    period: Period, nodes: Sequence[Node], ask: Ask, system: str, room: int, agent: str
+    period: Period, nodes: Sequence[Node], ask: Ask, *, system: str, room: int, agent: str
 ) -> ReflectionDraft | None:
     """
     A reflection on *nodes*, or None if no attempt gave one that is shorter than they are.
@@ -180,7 +182,7 @@ def reflection_on(
     """
     parts = []
     for part in fitting_parts(nodes, room):
-        if (found := ask_until_short(period, part, ask, system, agent)) is None:
+        if (found := ask_until_short(period, part, ask, system=system, agent=agent)) is None:
             return None
         parts.append(found)
     if len(parts) == 1:
@@ -205,7 +207,7 @@ def fitting_parts(nodes: Sequence[Node], room: int) -> Iterator[list[Node]]:
 
 
 def ask_until_short(
-    period: Period, nodes: Sequence[Node], ask: Ask, system: str, agent: str
+    period: Period, nodes: Sequence[Node], ask: Ask, *, system: str, agent: str
 ) -> ReflectionDraft | None:
     """
     Ask up to four times, each time for less; the first reply below the target wins, else the shortest usable one.
@@ -219,7 +221,7 @@ def ask_until_short(
     shown = {f"e{n}": node for n, node in enumerate(nodes, 1)}
     text = "\n".join(shown_line(handle, node) for handle, node in shown.items())
     whole = substance_tokens(nodes)
-    target = min(LONGEST_REFLECTION, int(whole * SHARE))
+    target = min(LONGEST_REFLECTION, int(whole * TARGET_SHARE))
     best, before = None, ""  # type: ReflectionDraft | None, str
     grown: list[ReflectionDraft] = []
     unended: list[ReflectionDraft] = []
@@ -228,7 +230,7 @@ def ask_until_short(
         length = f"Stay below {target} tokens in all, about {target * 3 // 4} words. {step}".strip()
         user = f"# {period.title}, {period.first} to {period.last}\n\n{text}\n\n# Length\n\n{length}{before}"
         try:
-            reply = ask(ModelQuestion(system, user, REFLECTION_SCHEMA, "reflect", agent))
+            reply = ask(ModelQuestion(system, user, schema=REFLECTION_SCHEMA, purpose="reflect", agent=agent))
         except BadReply as e:
             silent.append(e)
             continue

@@ -26,10 +26,11 @@ from ..node.fields import TYPES
 from ..node.maptable import OPEN_LOOPS
 from ..node.markdown import generated_block, with_generated_block
 from ..node.note import Node, render_node
+from ..observe.question import Observer
 from ..plan.pages import YOURS, new_page, now_block
 from ..vault.files import digest
-from .cycle import Answering, Cycle, CycleWork, Progress
-from .seen import keep_promise, promise_seen
+from .cycle import Cycle, CycleWork, Progress
+from .seen import commit_seen, stage_seen
 
 TellReflection = Callable[..., None]  # (event, **fields): to events.jsonl
 
@@ -51,7 +52,7 @@ def is_due(graph: Graph, config: Config) -> Literal["now", "background"] | None:
 
 def reflect_graph(
     graph: Graph,
-    observer: Answering,
+    observer: Observer,
     config: Config,
     now: dt.datetime,
     *,
@@ -74,7 +75,7 @@ def reflect_graph(
         if not dry_run:
             with graph.lock():
                 replay_open(graph)
-        work = CycleWork(graph, observer, config, now, since, progress)
+        work = CycleWork(graph, observer, config, now, since=since, progress=progress)
         broken = False
         try:
             work.draft()
@@ -88,7 +89,7 @@ def reflect_graph(
             with graph.lock():
                 replay_open(graph)
                 if broken or stale_notes(work):
-                    work = CycleWork(graph, observer, config, now, since, progress, first=work)
+                    work = CycleWork(graph, observer, config, now, since=since, progress=progress, first=work)
                     work.draft()
                 write_cycle(work)
         cycle = work.cycle
@@ -122,12 +123,12 @@ def write_cycle(work: CycleWork) -> None:
     note_seen(work)
     if changes or cycle.proposed:
         cycle.receipt = cycle_receipt(work, changes)
-        promise_seen(graph, work.seen, cycle.receipt.id)
+        stage_seen(graph, work.seen, cycle.receipt.id)
         cycle.outcome = commit_receipt(graph, cycle.receipt)
-        keep_promise(graph)
+        commit_seen(graph)
     elif work.seen != work.before:
-        promise_seen(graph, work.seen, "")
-        keep_promise(graph)
+        stage_seen(graph, work.seen, "")
+        commit_seen(graph)
 
     def reflected(state: State) -> None:
         state.reflected_ms = int(work.now.timestamp() * 1000)
@@ -164,9 +165,9 @@ def note_seen(work: CycleWork) -> None:
     }
     gone = {p for p, d in drafts if d.node.status == "superseded"}
     notes = {}
-    for path, entry in work.ground.entries.items():
+    for path, entry in work.snapshot.entries.items():
         if entry.type in TYPES and path in work.hashes and path not in gone:
-            asked = path not in work.unasked or path in work.heard.asked
+            asked = path not in work.unasked or path in work.replies.asked
             notes[path] = (after.get(path, work.hashes[path]), asked)
     work.seen.notes = notes
 

@@ -57,13 +57,13 @@ def load_seen(graph: Graph) -> Seen:
         return Seen()
 
 
-def promise_seen(graph: Graph, seen: Seen, cycle: str) -> None:
+def stage_seen(graph: Graph, seen: Seen, cycle: str) -> None:
     """Write *seen* down as what will be true once the receipt *cycle* is done."""
     text = json.dumps({"cycle": cycle, "notes": seen.notes, "periods": seen.periods}, ensure_ascii=False)
     write_private(seen_files(graph)[1], text)
 
 
-def keep_promise(graph: Graph) -> None:
+def commit_seen(graph: Graph) -> None:
     """The receipt is done, or there was none to write: what was promised is true."""
     file, open_file = seen_files(graph)
     open_file.replace(file)

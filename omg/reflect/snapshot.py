@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from ..index.entries import Entry
+from ..node.markdown import wikilink
 from ..node.note import Node
 from ..plan.drafts import Plan
 
@@ -32,3 +33,7 @@ class Snapshot:
         """The active notes as the drafts leave them, by path."""
         found = {**self.entries, **self.plan.drafted()}
         return [found[p] for p in sorted(found) if found[p].status == "active"]
+
+
+def link_of(node: Node) -> str:
+    return wikilink(node.path, node.title)

@@ -25,7 +25,7 @@ RESOLUTIONS = (1.0, 2.0, 4.0, 8.0)
 # What makes a topic clearly a note's: mean cosine to its three nearest notes, and how far the next topic lies
 # behind. Of the topics of five LoCoMo conversations, a fifth of the notes held out: 74 % join one, and of these
 # 97 % the right one.
-CLEAR, AHEAD_WORDS = 0.16, 0.8
+CLEAR, MARGIN = 0.16, 0.8
 
 TOPIC_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
@@ -240,7 +240,7 @@ def nearest_topic(items: Sequence[TopicItem], topics: Mapping[str, Sequence[Topi
             ranked.append((-sum(near) / 3, key))
         ranked.sort()
         clear = bool(ranked) and -ranked[0][0] >= CLEAR
-        if clear and (len(ranked) == 1 or ranked[1][0] >= AHEAD_WORDS * ranked[0][0]):
+        if clear and (len(ranked) == 1 or ranked[1][0] >= MARGIN * ranked[0][0]):
             found[item.path] = ranked[0][1]
     return found
 

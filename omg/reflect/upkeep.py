@@ -12,31 +12,30 @@ from ..graph.graph import Graph
 from ..graph.uses import Uses
 from ..index.entries import Entry
 from ..node.fields import TYPES
-from .map_split import link_of
 from .revise import relink_note
-from .snapshot import Snapshot
+from .snapshot import Snapshot, link_of
 
 # --- links
 
 
-def mend_links(ground: Snapshot) -> list[str]:
+def mend_links(snapshot: Snapshot) -> list[str]:
     """Links in our files that lead to a note by a former path lead to its present one again."""
     astray: dict[str, dict[str, str]] = defaultdict(dict)
-    for path, target, there in led_by_name(ground.plan.graph):
-        if path not in ground.frozen:
+    for path, target, there in detoured_links(snapshot.plan.graph):
+        if path not in snapshot.frozen:
             astray[path][target] = there
     done: dict[str, int] = defaultdict(int)
     for path, moved in sorted(astray.items()):
-        if relink_note(ground.plan, path, moved):
+        if relink_note(snapshot.plan, path, moved):
             for there in set(moved.values()):
                 done[there] += 1
     return [
-        f"Mended the links to {link_of(ground.node(there))} in {n} note{'s' * (n > 1)}."
+        f"Mended the links to {link_of(snapshot.node(there))} in {n} note{'s' * (n > 1)}."
         for there, n in sorted(done.items())
     ]
 
 
-def led_by_name(graph: Graph) -> list[tuple[str, str, str]]:
+def detoured_links(graph: Graph) -> list[tuple[str, str, str]]:
     """`(path, target, there)` of links whose target looks like a path, but leads only by an alias or an id."""
     found = graph.index.detours()
     for path, target in graph.index.dangling():
@@ -54,28 +53,32 @@ def led_by_name(graph: Graph) -> list[tuple[str, str, str]]:
 # --- sleep
 
 
-def mark_dormant(ground: Snapshot, uses: Uses, now: dt.datetime, days: int) -> tuple[list[str], list[str]]:
-    """Lines for notes that went dormant, and for those that woke."""
+def mark_dormant(snapshot: Snapshot, uses: Uses, now: dt.datetime, days: int) -> tuple[list[str], list[str]]:
+    """Lines for notes that went dormant, and for those that came back."""
     since = (now - dt.timedelta(days=days)).timestamp() * 1000
-    today = ground.plan.day
-    slept: list[str] = []
-    woke: list[str] = []
-    for entry in sorted(ground.entries.values(), key=lambda e: e.path):
-        if entry.type not in TYPES or entry.priority != "low" or entry.path in ground.frozen:
+    today = snapshot.plan.day
+    dormant: list[str] = []
+    woken: list[str] = []
+    for entry in sorted(snapshot.entries.values(), key=lambda e: e.path):
+        if entry.type not in TYPES or entry.priority != "low" or entry.path in snapshot.frozen:
             continue
-        idle = not entry.pinned and entry.loop != "open" and not is_recent(entry, uses, since, today, days)
-        idle = idle and not is_linked(ground, entry.path)
-        if idle == (entry.status == "dormant") or not ground.ours(entry.path, "status"):
+        idle = (
+            not entry.pinned
+            and entry.loop != "open"
+            and not is_recent(entry, uses, since_ms=since, today=today, days=days)
+        )
+        idle = idle and not is_linked(snapshot, entry.path)
+        if idle == (entry.status == "dormant") or not snapshot.ours(entry.path, "status"):
             continue
-        node = ground.node(entry.path)
+        node = snapshot.node(entry.path)
         if node.status != entry.status:  # merged or replaced in this very cycle
             continue
-        ground.plan.amend(entry.path, status="dormant" if idle else "active")
-        (slept if idle else woke).append(link_of(node))
-    return slept, woke
+        snapshot.plan.amend(entry.path, status="dormant" if idle else "active")
+        (dormant if idle else woken).append(link_of(node))
+    return dormant, woken
 
 
-def is_recent(entry: Entry, uses: Uses, since_ms: float, today: dt.date, days: int) -> bool:
+def is_recent(entry: Entry, uses: Uses, *, since_ms: float, today: dt.date, days: int) -> bool:
     """Whether the note was said, recalled or due within *days*; a day to come counts."""
     if uses.last_ms(entry.id) >= since_ms:
         return True
@@ -84,9 +87,9 @@ def is_recent(entry: Entry, uses: Uses, since_ms: float, today: dt.date, days: i
     return (today - latest).days < days
 
 
-def is_linked(ground: Snapshot, path: str) -> bool:
+def is_linked(snapshot: Snapshot, path: str) -> bool:
     """Whether an active note, not one that we generate, links to it."""
-    back = ground.plan.graph.index.backlinks(path)
+    back = snapshot.plan.graph.index.backlinks(path)
     return any(
-        (e := ground.entries.get(b)) and e.status == "active" and e.type in (*TYPES, "note") for b in back
+        (e := snapshot.entries.get(b)) and e.status == "active" and e.type in (*TYPES, "note") for b in back
     )

@@ -20,12 +20,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from ..errors import BadReply
 from ..llm.jsontext import cut_out
 from ..node.fields import TYPES
-from ..node.markdown import wikilink
 from ..node.note import Node
 from ..plan.drafts import Plan
 from ..plan.edits import one_line, split_history
 from ..tokens import clip_text
 from .revise import describe_note, merge_notes, said_day, supersede_note, without_links
+from .snapshot import link_of
 from .topics import normalized, numbers_in, resembles, statement_likeness, stems_of
 
 VERDICTS_SCHEMA: dict[str, Any] = {
@@ -49,7 +49,7 @@ VERDICTS_SCHEMA: dict[str, Any] = {
     "required": ["edits"],
 }
 
-MOST = 12  # notes in a call: more, and small models begin to mix them up
+NOTES_PER_CALL = 12  # notes in a call: more, and small models begin to mix them up
 BODY_TOKENS = 120  # of a note's text that a model is shown
 VERDICT_LINE_CHARS, WHY_CHARS = 300, 160
 # A note that says "mark all as superseded" is obeyed by some models. Pairs, as a night finds them, leave half of a call.
@@ -99,7 +99,7 @@ class MergeRules:
     plan: Plan
     changed: Collection[str]  # paths: only these may be described anew
     frozen: Collection[str]  # paths that a person's undo put back: no two of them are joined again
-    kin: Mapping[str, Collection[str]]  # a changed note → those it resembles
+    similar: Mapping[str, Collection[str]]  # a changed note → those it resembles
     done: list[str] = field(default_factory=list)  # lines for the log page
     refused: list[str] = field(default_factory=list)
     proposed: list[str] = field(default_factory=list)  # what only a person may do
@@ -111,18 +111,18 @@ class MergeRules:
 # --- what is asked
 
 
-def groups_to_ask(kin: Mapping[str, Sequence[str]]) -> list[list[str]]:
+def groups_to_ask(similar: Mapping[str, Sequence[str]]) -> list[list[str]]:
     """
-    Notes to show together. *kin*: a changed note → those it resembles, nearest first, no more than a few.
+    Notes to show together. *similar*: a changed note → those it resembles, nearest first, no more than a few.
 
-    Each changed note is in a call with all of its kin; where they overlap, calls are shared.
+    Each changed note is in a call with all that it resembles; where they overlap, calls are shared.
     """
     found: list[list[str]] = []
     places: dict[str, list[int]] = {}  # path → the calls it is in
-    for path, near in kin.items():
-        wanted = [path, *near][:MOST]
+    for path, near in similar.items():
+        wanted = [path, *near][:NOTES_PER_CALL]
         likely = {n for w in wanted for n in places.get(w, ())} | {len(found) - 1}
-        fits = [n for n in likely if n >= 0 and len({*found[n], *wanted}) <= MOST]
+        fits = [n for n in likely if n >= 0 and len({*found[n], *wanted}) <= NOTES_PER_CALL]
         n = max(fits, key=lambda n: (len({*found[n]} & {*wanted}), n), default=len(found))
         if n == len(found):
             found.append([])
@@ -133,17 +133,17 @@ def groups_to_ask(kin: Mapping[str, Sequence[str]]) -> list[list[str]]:
     return found
 
 
-def smaller(paths: Sequence[str]) -> list[list[str]]:
+def smaller_groups(paths: Sequence[str]) -> list[list[str]]:
     """Calls that together show each two of *paths*, and two thirds of them each; none for a pair."""
     thirds = [paths[n::3] for n in range(3)]
     return [[*a, *b] for a, b in combinations(thirds, 2)] if len(paths) > 2 else []
 
 
-def pairs_question(shown: Mapping[str, Node]) -> str:
-    return "# Notes\n\n" + "\n".join(shown_pair(handle, node) for handle, node in shown.items())
+def verdicts_question(shown: Mapping[str, Node]) -> str:
+    return "# Notes\n\n" + "\n".join(note_shown(handle, node) for handle, node in shown.items())
 
 
-def shown_pair(handle: str, node: Node) -> str:
+def note_shown(handle: str, node: Node) -> str:
     marks = [node.type, node.priority, f"heard {said_on(node)}"]
     marks += [f"on {node.event}"] * bool(node.event) + [f"loop {node.loop}"] * bool(node.loop)
     marks += ["tool"] * (node.origin == "tool")
@@ -168,7 +168,7 @@ def said_on(node: Node) -> str:
 # --- what comes back
 
 
-def read_verdicts(text: str, court: MergeRules) -> list[Verdict]:
+def read_verdicts(text: str, rules: MergeRules) -> list[Verdict]:
     """Those that can be read; the others are noted. Raises BadReply if there is no list of them."""
     items = cut_out(text)["edits"]
     if not isinstance(items, list):
@@ -178,22 +178,22 @@ def read_verdicts(text: str, court: MergeRules) -> list[Verdict]:
         try:
             found.append(Verdict.model_validate(item))
         except ValidationError as e:
-            court.refused.append(f"edit {n}: {e.errors()[0]['msg']}")
+            rules.refused.append(f"edit {n}: {e.errors()[0]['msg']}")
     return found
 
 
-def follow_verdicts(court: MergeRules, shown: Mapping[str, str], text: str, *, words: bool = True) -> None:
+def follow_verdicts(rules: MergeRules, shown: Mapping[str, str], text: str, *, words: bool = True) -> None:
     """
     Draft what the reply *text* proposes and may be done. *shown*: handle → path. Not *words*: the verdicts count,
     but what the model wrote may tell of a note that is gone.
     """
-    found = read_verdicts(text, court)
-    if (gone := gone_after(court, shown, found)) > max(FEW_REPLACED, len(shown) // 2):
-        first = short_name(node_at(court, next(iter(shown.values()))))
-        court.proposed.append(
+    found = read_verdicts(text, rules)
+    if (gone := gone_after(rules, shown, found)) > max(FEW_REPLACED, len(shown) // 2):
+        first = link_of(node_at(rules, next(iter(shown.values()))))
+        rules.proposed.append(
             f"A model would replace {gone} of {len(shown)} notes at once, {first} and others."
         )
-        court.refused.append(f"a reply that would replace {gone} of {len(shown)} notes")
+        rules.refused.append(f"a reply that would replace {gone} of {len(shown)} notes")
         return
     for n, verdict in enumerate(found, 1):
         if not words:
@@ -203,12 +203,12 @@ def follow_verdicts(court: MergeRules, shown: Mapping[str, str], text: str, *, w
                 raise RefusedVerdict("names a note that was not shown")
             path, other = shown[verdict.node], shown.get(verdict.other, "")
             act = {"merge": merge_pair, "supersede": supersede_pair, "describe": new_description}[verdict.op]
-            court.done.append(act(court, path, other, verdict))
+            rules.done.append(act(rules, path, other, verdict))
         except RefusedVerdict as e:
-            court.refused.append(f"edit {n}, {verdict.op}: {e}")
+            rules.refused.append(f"edit {n}, {verdict.op}: {e}")
 
 
-def gone_after(court: MergeRules, shown: Mapping[str, str], found: Sequence[Verdict]) -> int:
+def gone_after(rules: MergeRules, shown: Mapping[str, str], found: Sequence[Verdict]) -> int:
     """
     How many of *shown* would be gone after *found*; those that only repeat another are not counted.
 
@@ -220,8 +220,8 @@ def gone_after(court: MergeRules, shown: Mapping[str, str], found: Sequence[Verd
         if verdict.op == "describe" or a not in shown or b not in shown:
             continue
         with suppress(RefusedVerdict):  # what is not followed takes nothing away
-            check_pair(court, shown[a], shown[b])
-            one, other = (node_at(court, shown[handle]).description for handle in (a, b))
+            check_pair(rules, shown[a], shown[b])
+            one, other = (node_at(rules, shown[handle]).description for handle in (a, b))
             if verdict.op == "supersede" or statement_likeness(one, other) < REPEATED:
                 a, b = handle_of(heads, a), handle_of(heads, b)
                 if a != b:
@@ -235,33 +235,33 @@ def handle_of(heads: Mapping[str, str], handle: str) -> str:
     return handle
 
 
-def merge_pair(court: MergeRules, keep: str, gone: str, verdict: Verdict) -> str:
-    check_pair(court, keep, gone)
-    a, b = keep_and_gone(court, node_at(court, keep), node_at(court, gone))
+def merge_pair(rules: MergeRules, keep: str, gone: str, verdict: Verdict) -> str:
+    check_pair(rules, keep, gone)
+    a, b = keep_and_gone(rules, node_at(rules, keep), node_at(rules, gone))
     ours, theirs = numbers_in(stems_of(a.description)), numbers_in(stems_of(b.description))
     if not (ours <= theirs or theirs <= ours):
         raise RefusedVerdict("their numbers differ, so they are not the same")
     if a.event and b.event and a.event != b.event:
         raise RefusedVerdict("their days differ, so they are not the same")
-    said = verdict.description if may_describe(court, a.path, verdict.description, (a, b)) else ""
+    said = verdict.description if may_describe(rules, a.path, verdict.description, (a, b)) else ""
     # A weak model takes a change for a repetition. A line made of both holds both; without one the newer holds.
     if (
         not said
-        and standing_of(court, a) == standing_of(court, b)
-        and last_said_ms(court, b.path) > last_said_ms(court, a.path)
+        and standing_of(rules, a) == standing_of(rules, b)
+        and last_said_ms(rules, b.path) > last_said_ms(rules, a.path)
     ):
         a, b = b, a
-    merge_notes(court.plan, a.path, b.path, said)
-    court.counts["merged"] += 1
-    return f"Merged {short_name(b)} into {short_name(a)}{reason_of(verdict)}"
+    merge_notes(rules.plan, a.path, b.path, said)
+    rules.counts["merged"] += 1
+    return f"Merged {link_of(b)} into {link_of(a)}{reason_of(verdict)}"
 
 
-def keep_and_gone(court: MergeRules, a: Node, b: Node) -> tuple[Node, Node]:
+def keep_and_gone(rules: MergeRules, a: Node, b: Node) -> tuple[Node, Node]:
     """The note that stays and the one that goes; *a* is whom the model would keep, and wins a tie."""
-    if standing_of(court, b) > standing_of(court, a):
+    if standing_of(rules, b) > standing_of(rules, a):
         a, b = b, a
-    if standing_of(court, b)[0]:
-        court.proposed.append(f"{short_name(a)} and {short_name(b)} seem to say the same.")
+    if standing_of(rules, b)[0]:
+        rules.proposed.append(f"{link_of(a)} and {link_of(b)} seem to say the same.")
         raise RefusedVerdict(f"{b.path} is one that a person wrote in, or pinned")
     if a.type != b.type and b.type != "fact":
         raise RefusedVerdict(f"a {b.type} is no {a.type}")
@@ -270,54 +270,58 @@ def keep_and_gone(court: MergeRules, a: Node, b: Node) -> tuple[Node, Node]:
     return a, b
 
 
-def standing_of(court: MergeRules, found: Node) -> tuple[int, int, bool]:
+def standing_of(rules: MergeRules, found: Node) -> tuple[int, int, bool]:
     """What decides which of two notes stays, the first difference first."""
-    touched = court.plan.draft(found.path).touched
+    touched = rules.plan.draft(found.path).touched
     return 2 * found.pinned + touched, trust_in(found), found.type != "fact"
 
 
-def supersede_pair(court: MergeRules, new: str, old: str, verdict: Verdict) -> str:
-    check_pair(court, new, old)
-    if last_said_ms(court, old) > last_said_ms(court, new):
+def supersede_pair(rules: MergeRules, new: str, old: str, verdict: Verdict) -> str:
+    check_pair(rules, new, old)
+    if last_said_ms(rules, old) > last_said_ms(rules, new):
         new, old = old, new
-    a, b = node_at(court, new), node_at(court, old)
+    a, b = node_at(rules, new), node_at(rules, old)
     if b.pinned:
-        court.proposed.append(f"{short_name(b)} is pinned, but {short_name(a)} is newer and says otherwise.")
+        rules.proposed.append(f"{link_of(b)} is pinned, but {link_of(a)} is newer and says otherwise.")
         raise RefusedVerdict(f"{old} is pinned; only a person takes it back")
     if trust_in(a) < trust_in(b):
         raise RefusedVerdict(f"what came from {a.origin} does not replace what a person said")
-    line = f"{short_name(a)} ({said_day(court.plan, a)}) replaced {short_name(b)} ({said_day(court.plan, b)}){reason_of(verdict)}"
-    supersede_note(court.plan, old, new)
-    court.counts["superseded"] += 1
+    line = f"{link_of(a)} ({said_day(rules.plan, a)}) replaced {link_of(b)} ({said_day(rules.plan, b)}){reason_of(verdict)}"
+    supersede_note(rules.plan, old, new)
+    rules.counts["superseded"] += 1
     return line
 
 
-def new_description(court: MergeRules, path: str, _: str, verdict: Verdict) -> str:
-    found = node_at(court, path)
-    if path not in court.changed or found.status != "active":
+def new_description(rules: MergeRules, path: str, _: str, verdict: Verdict) -> str:
+    found = node_at(rules, path)
+    if path not in rules.changed or found.status != "active":
         raise RefusedVerdict("the note did not change")
-    if path in court.frozen or not may_describe(court, path, verdict.description, (found,)):
+    if path in rules.frozen or not may_describe(rules, path, verdict.description, (found,)):
         raise RefusedVerdict("the line may not be changed, or not to that")
-    describe_note(court.plan, path, verdict.description)
-    court.counts["described"] += 1
-    return f"Described {short_name(found)} anew{reason_of(verdict)}"
+    describe_note(rules.plan, path, verdict.description)
+    rules.counts["described"] += 1
+    return f"Described {link_of(found)} anew{reason_of(verdict)}"
 
 
 # --- what may be
 
 
-def check_pair(court: MergeRules, one: str, other: str) -> None:
+def check_pair(rules: MergeRules, one: str, other: str) -> None:
     if one == other:
         raise RefusedVerdict("names one note twice")
     for path in (one, other):
-        found = node_at(court, path)
+        found = node_at(rules, path)
         if found.type not in TYPES or found.status != "active":
             raise RefusedVerdict(f"{path} is not active any more")
-    if one in court.frozen and other in court.frozen:
+    if one in rules.frozen and other in rules.frozen:
         raise RefusedVerdict("a person undid that before")
     # A call holds notes on several subjects, and a weak model takes any two of them, or those of the example.
-    a, b = (f"{found.title} {found.description}" for found in (node_at(court, one), node_at(court, other)))
-    if other not in court.kin.get(one, ()) and one not in court.kin.get(other, ()) and not resembles(a, b):
+    a, b = (f"{found.title} {found.description}" for found in (node_at(rules, one), node_at(rules, other)))
+    if (
+        other not in rules.similar.get(one, ())
+        and one not in rules.similar.get(other, ())
+        and not resembles(a, b)
+    ):
         raise RefusedVerdict("they are not about the same")
 
 
@@ -325,14 +329,14 @@ def trust_in(found: Node) -> int:
     return TRUST_OF_ORIGIN.get(found.origin or "", 2)
 
 
-def may_describe(court: MergeRules, path: str, description: str, of: Sequence[Node]) -> bool:
+def may_describe(rules: MergeRules, path: str, description: str, of: Sequence[Node]) -> bool:
     """
     Whether *path* may be given *description*, which was made *of* these notes.
 
     Not where a person has written, nor where what a person said would be mixed with what others did; and
     it must be made of the notes' own words, and have no number that they have not.
     """
-    draft = court.plan.draft(path)
+    draft = rules.plan.draft(path)
     if (
         not description
         or len(description) > VERDICT_LINE_CHARS
@@ -349,25 +353,21 @@ def may_describe(court: MergeRules, path: str, description: str, of: Sequence[No
     return bool(said) and numbers_in(said) <= there and len(said & there) >= 0.6 * len(said)
 
 
-def last_said_ms(court: MergeRules, path: str) -> int:
+def last_said_ms(rules: MergeRules, path: str) -> int:
     """When the note was last said, in ms; a person's own hand counts as saying it."""
-    found = node_at(court, path)
+    found = node_at(rules, path)
     latest = max((s.timestamp for s in found.sources), default=0)
-    draft = court.plan.draft(path)
+    draft = rules.plan.draft(path)
     if not draft.ours or "description" in draft.theirs:
         with suppress(OSError):
-            latest = max(latest, court.plan.graph.vault.file(path).stat().st_mtime_ns // 10**6)
+            latest = max(latest, rules.plan.graph.vault.file(path).stat().st_mtime_ns // 10**6)
     if not latest and (day := found.updated or found.created):
         latest = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)
     return latest
 
 
-def node_at(court: MergeRules, path: str) -> Node:
-    return court.plan.draft(path).node
-
-
-def short_name(found: Node) -> str:
-    return wikilink(found.path, found.title)
+def node_at(rules: MergeRules, path: str) -> Node:
+    return rules.plan.draft(path).node
 
 
 def reason_of(verdict: Verdict) -> str:
