@@ -547,6 +547,14 @@ def test_a_merge_by_hand_keeps_what_a_night_would_keep(graph):
     assert f"Paint the flat. ([[{b}|" in graph.vault.text(a)
 
 
+def test_a_note_that_takes_anothers_place_is_as_old_a_generation_as_that_was(graph):
+    first, second = (new_note(graph, "fact", t, f"{t} is so.", NOW).path for t in ("Alder", "Birch"))
+    merge_into(graph, first, second, NOW)
+    heir = write_edits(graph, [Edit("supersede", "Cedar", "Cedar is so.", target=first)], NOW, "replaced it")
+    fresh = write_edits(graph, [Edit("create", "Elm", "Elm is so.")], NOW, "wrote it")
+    assert [graph.vault.read(path).generation for path in (heir, fresh)] == [1, 0]
+
+
 def test_a_note_that_outlives_another_is_a_generation_older(graph):
     first, second, third = (
         new_note(graph, "fact", title, f"{title} is so.", NOW).path for title in ("Alder", "Birch", "Cedar")

@@ -154,3 +154,44 @@ def test_what_is_mistyped_in_a_head_is_named_with_what_is_understood(omg):
         "`priority": "write high or medium or low",
         "`created": "write a day, such as 2026-02-19",
     }
+
+
+SEED = """---
+id: omg/preference/answer-style
+description: Likes short answers, the result first
+type: preference
+priority: high
+appliesTo: { sessionScope: dm, identityKey: "agent:main:telegram:direct:alice" }
+sources:
+  - { sessionKey: "agent:main:main", kind: message, timestamp: 1771495200000 }
+  - { sessionKey: "agent:main:main", kind: message, timestamp: 1771581600000 }
+links: ["[[omg/moc-projects]]"]
+---
+
+She likes short answers.
+"""
+
+
+def test_a_note_in_the_form_of_the_first_design_says_what_it_says_and_is_named_with_what_to_mend(omg):
+    path = "nodes/preference/answer-style"
+    save(omg, f"{path}.md", SEED)
+    graph = omg.find()
+    assert [s.timestamp for s in graph.vault.read(path).sources] == [1771495200000, 1771581600000]
+    assert [e.path for e in graph.index.entries(moc="mocs/moc-projects")] == [path]
+    assert (path, "omg/moc-projects") not in graph.index.dangling()
+    findings = [f for f in found(omg, path) if f.mend]
+    assert any("2 of its sources name no message" in f.what and f.level == "warn" for f in findings)
+    assert any(f.mend == "write [[mocs/moc-projects]]" for f in findings)
+    assert any("are of agent:main:telegram:direct:alice" in f.what for f in findings)
+    mend_findings(found(omg))
+    assert path in graph.vault.text("mocs/moc-projects") and path not in graph.vault.text(
+        "mocs/moc-preferences"
+    )
+    assert (graph.vault.root / f"{path}.md").read_text() == SEED
+
+
+def test_a_deleted_note_whose_sources_name_no_message_keeps_no_other_from_being_noted(omg):
+    file = save(omg, "nodes/preference/answer-style.md", SEED)
+    file.unlink()
+    omg.refresh(omg.find())
+    assert not omg.find().tombstones.blocks("omg/preference/other", [""], cited=lambda: False)

@@ -36,7 +36,7 @@ class Tombstones:
         if not self._salt:
             self._salt = secrets.token_hex(16)
             append_lines(self.file, [json.dumps({"salt": self._salt})])
-        line = {"node": node and self._hash(node), "sources": sorted(self._hash(s) for s in sources)}
+        line = {"node": node and self._hash(node), "sources": sorted(self._hash(s) for s in sources if s)}
         append_lines(self.file, [json.dumps(line)])
 
     def messages(self, ids: Iterable[str]) -> set[str]:

@@ -36,7 +36,9 @@ def last_name(full: str) -> str:
 def names_of_note(node: Node) -> list[tuple[str, str, int]]:
     """`(leaf, full, rank)` of all that *node* answers to."""
     found = {name_key(node.path): PATH}
-    for name, rank in ((node.id, ID), *((alias, ALIAS) for alias in node.aliases)):
+    # A map is also found by the form that the first design wrote: [[omg/moc-preferences]].
+    map_ids = (f"omg/{last_name(node.path)}",) if node.path.startswith("mocs/") else ()
+    for name, rank in ((node.id, ID), *((alias, ALIAS) for alias in (*node.aliases, *map_ids))):
         found.setdefault(name_key(name), rank)
     return [(last_name(full), full, rank) for full, rank in found.items() if full]
 

@@ -92,7 +92,7 @@ class RowWriter:
             rows["note"].append(note_row(id, file, self.zone))
             rows["name"] += [(id, *name) for name in names_of_note(node)]
             rows["link"] += [(id, None, *link) for link in links_of_note(node)]
-            rows["source"] += [(id, s.session, s.id, s.kind, s.timestamp) for s in node.sources]
+            rows["source"] += [(id, s.session, s.id, s.kind, s.timestamp) for s in node.sources if s.id]
             if is_searchable(node):
                 text = text_columns(node, self.zone)
                 rows["text"].append((id, *text, "", *source_window(self.db, node.sources, text[2])))

@@ -29,7 +29,7 @@ class Source:
     """A message that a node was made from; the archive has it. *timestamp* is ms since the epoch."""
 
     session: str
-    id: str
+    id: str  # "" where a person named none: then it says when, and leads nowhere
     timestamp: int
     kind: str = "message"
 
@@ -128,12 +128,14 @@ def source_values(value: Any) -> tuple[Source, ...]:
 
 def source_value(value: Any) -> Source:
     """Keys of others would be lost with the value, so their presence leaves all of it to `extra`."""
-    if not isinstance(value, dict) or value.keys() - set(SOURCE) or set(SOURCE) - value.keys() - {"kind"}:
+    needed = set(SOURCE) - {"kind", "id"}
+    if not isinstance(value, dict) or value.keys() - set(SOURCE) or needed - value.keys():
         raise ValueError(value)
-    kind = text_value(value.get("kind", "message"))
-    return Source(
-        text_value(value["sessionKey"]), text_value(value["id"]), count_value(value["timestamp"]), kind
+    session, id, kind = (
+        text_value(value.get(key, other))
+        for key, other in (("sessionKey", ""), ("id", ""), ("kind", "message"))
     )
+    return Source(session, id, count_value(value["timestamp"]), kind)
 
 
 READERS: dict[str, Callable[[Any], Any]] = {

@@ -134,7 +134,12 @@ def head_of(node: Node) -> dict[str, Any]:
         "generation": node.generation,
         "reflected_in": [brackets(target) for target in node.reflected_in],
         "sources": [
-            dict(zip(SOURCE, (s.session, s.kind, s.id, s.timestamp), strict=True)) for s in node.sources
+            {
+                key: value
+                for key, value in zip(SOURCE, (s.session, s.kind, s.id, s.timestamp), strict=True)
+                if key != "id" or value
+            }
+            for s in node.sources
         ],
         "supersedes": [brackets(target) for target in node.supersedes],
         "superseded_by": node.superseded_by and brackets(node.superseded_by),

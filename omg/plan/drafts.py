@@ -44,7 +44,9 @@ from .pages import index_block, map_block, new_page
 
 LISTED = (*TYPES, "note", "reflection")  # what stands on a map
 INDEX_LINES = 40  # of the index note; with more maps than that, topics are found on the map above them
-FROM_ABOVE = re.compile(r"(?<=\[\[)[^\[\]|#\n\\]+/(?:nodes|mocs|reflections|inbox)/[^\[\]|#\n\\]+")
+FROM_ABOVE = re.compile(
+    r"(?<=\[\[)(?:[^\[\]|#\n\\]+/(?:nodes|mocs|reflections|inbox)/|omg/(?=moc-))[^\[\]|#\n\\]+"
+)
 NEEDS_USER = ("identity", "preference", "decision", "project")  # only a person's own words become these
 
 
@@ -224,7 +226,7 @@ class Plan:
         return self.drafts[path]
 
     def as_linked_here(self, text: str) -> str:
-        """*text* with links from the vault's root down, where Obsidian wrote them from a folder above it."""
+        """*text* with links from the vault's root down, where Obsidian, or a person, wrote them from a folder above it."""
 
         def from_here(link: re.Match[str]) -> str:
             return self.graph.index.resolve(link[0]) or link[0]

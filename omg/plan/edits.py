@@ -88,10 +88,12 @@ def title_alias(title: str, path: str) -> tuple[str, ...]:
 
 
 def merged_sources(old: tuple[Source, ...], new: Iterable[Source]) -> tuple[Source, ...]:
-    return tuple(
-        {(s.session, s.id): s for s in (*new, *old)}[key]
-        for key in dict.fromkeys((s.session, s.id) for s in (*old, *new))
-    )
+    def key(s: Source) -> tuple[str, str | int]:
+        return s.session, s.id or s.timestamp
+
+    both = (*old, *new)
+    kept = {key(s): s for s in (*new, *old)}
+    return tuple(kept[k] for k in dict.fromkeys(map(key, both)))
 
 
 def higher_priority(a: str, b: str) -> str:

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from ...errors import BadNode
+from ...errors import BadNode, NotFound, OutsideVault
 from ...graph.damaged import damaged_files
 from ...graph.graph import Graph
 from ...journal import Receipt, commit_receipt, readable, replay_open
 from ...node.fields import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES
 from ...node.markdown import UNLINKABLE, generated_block, slugify
-from ...node.note import parse_node
+from ...node.note import Node, parse_node
 from ...plan.drafts import Plan
 from ...worker.home import Home
 from .finding import Finding
@@ -76,6 +76,7 @@ def check_graph(home: Home, graph: Graph) -> Iterator[Finding]:
                 "give all but one another `id`, or delete the copy",
             )
     yield from check_heads(graph)
+    yield from check_applies_to(graph)
     yield from check_shape(graph)
     yield from check_maps(home, graph)
 
@@ -91,10 +92,40 @@ def check_heads(graph: Graph) -> Iterator[Finding]:
             if node.pinned and path.startswith("inbox/"):
                 what = "`pinned` counts for nothing in the inbox, where an agent may write, too"
                 yield Finding("note", what, path, "move the note below nodes/")
+            yield from check_other_forms(node)
             for key, value in node.extra.items():
                 if key in UNDERSTOOD:
                     what = f"`{key}: {value}` is not understood, and counts for nothing"
                     yield Finding("note", what, path, f"write {UNDERSTOOD[key]}")
+
+
+def check_other_forms(node: Node) -> Iterator[Finding]:
+    """What is read leniently, and would be of more use in our own form."""
+    if nameless := sum(not source.id for source in node.sources):
+        what = f"{nameless} of its sources name no message: they date the note, and lead to nothing that was said"
+        yield Finding("warn", what, node.path, "add the message's `id` to each, where it is known")
+    for target in dict.fromkeys((*node.links, *node.wikilinks)):
+        if target.casefold().startswith("omg/moc-"):
+            ours = "mocs/" + target[4:]
+            what = f"[[{target}]] is read as [[{ours}]], which Obsidian does not do"
+            yield Finding("warn", what, node.path, f"write [[{ours}]]")
+
+
+def check_applies_to(graph: Graph) -> Iterator[Finding]:
+    """Notes that say that they are another's. Whose a note is, its vault decides; but a copy may be a mistake."""
+    others: dict[str, list[str]] = {}
+    for path in graph.vault.paths():
+        with suppress(BadNode, NotFound, OutsideVault):
+            key = graph.vault.read(path).identity
+            if key and key != graph.identity.key:
+                others.setdefault(key, []).append(path)
+    for key, paths in others.items():
+        what = f"{len(paths)} note{'s' * (len(paths) != 1)} in the vault of {graph.identity.key} say by `appliesTo` that they are of {key}"
+        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+        mend = (
+            "nothing to do after `omg identity join` or `move`; else take out what was copied here by mistake"
+        )
+        yield Finding("note", what, ", ".join(paths[:3]) + more, mend)
 
 
 def check_names(graph: Graph) -> Iterator[Finding]:
