@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from omg.config.file import load_config
+from omg.config.file import load_config, set_value
 from omg.config.sections import Config
 from omg.errors import ConfigError
 from omg.node.fields import TYPES
@@ -210,3 +210,45 @@ def test_the_instruction_of_an_agent_replaces_the_shared_one(home):
     assert "Note recipes." not in observer_prompt("observe", config, "mona")
     assert "# Also" not in observer_prompt("observe", config, "mute")
     assert all(kind in observer_prompt("observe", config, "mute") for kind in TYPES)
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        ("# mine\n[observation]\nmodel = 'x'  # cheap\n\n[inject]\n", "# mine\n[observation]\nmodel = \"m\"  # cheap\n\n[inject]\n"),
+        ("observation = { model = 'x', style = \"full\" }\n", 'observation = { model = "m", style = "full" }\n'),
+        ("observation.quiet_after = 1\n", 'observation.quiet_after = 1\nobservation.model = "m"\n'),
+        ("[inject]\r\n[ observation ] # here\r\n", '[inject]\r\n[ observation ] # here\r\nmodel = "m"\n'),
+        ("", '[observation]\nmodel = "m"\n'),
+    ],
+)  # fmt: skip
+def test_a_value_is_entered_however_the_file_is_written_and_all_else_stays(home, before, after):
+    home.mkdir(exist_ok=True)
+    file = home / "omg.toml"
+    file.write_bytes(before.encode())
+    file.chmod(0o640)
+    set_value(home, "observation", "model", "m")
+    assert file.read_bytes().decode() == after
+    assert file.stat().st_mode & 0o777 == (0o640 if before else 0o600)
+
+
+def test_a_value_goes_again_and_what_never_was_there_changes_nothing(home):
+    home.mkdir(exist_ok=True)
+    file = home / "omg.toml"
+    file.write_text('[identity.links]\nada = ["telegram:1"]\n')
+    set_value(home, "vaults", "agent:main:main", None)
+    assert file.read_text() == '[identity.links]\nada = ["telegram:1"]\n'
+    set_value(home, "identity.links", "ada", None)
+    assert load_config(home, {}).identity.links == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["[observation", "observation = 3\n", "[observation]\nmodell = 'x'\n", "\xff"]
+)
+def test_a_file_that_cannot_be_added_to_is_left_and_the_line_to_enter_is_named(home, text):
+    home.mkdir(exist_ok=True)
+    file = home / "omg.toml"
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ConfigError, match=r'omg.toml: .*enter, under \[observation\]: "model" = "m"'):
+        set_value(home, "observation", "model", "m")
+    assert file.read_bytes() == text.encode("latin-1")

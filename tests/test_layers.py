@@ -104,7 +104,7 @@ def test_a_room_is_small_and_a_head_only_hands_names_on(module):
 def test_every_file_that_a_docstring_or_comment_names_exists(module):
     text = module.read_text(encoding="utf-8")
     named = set(re.findall(r"(?<![\w./<*{-])((?:\w+/)*\w+\.(?:py|js))\b", text))
-    roots = [module.parent, PACKAGE, PACKAGE.parent, PACKAGE.parent / "hooks"]
+    roots = [module.parent, module.parent / "assets", PACKAGE, PACKAGE.parent, PACKAGE.parent / "hooks"]
     assert {name for name in named if not any((root / name).exists() for root in roots)} == set()
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from omg.config.file import load_config
-from omg.config.sections import Config
 from omg.curate.notes import forget_selection, select_to_forget
 from omg.curate.people import join_accounts, move_identity
-from omg.errors import BadInput, NotFound, OmgError
+from omg.errors import BadInput, NotFound
 from omg.worker.home import Home
 
 ALICE, BOB = "agent:main:telegram:direct:111", "agent:main:discord:direct:222"
@@ -150,8 +149,8 @@ def test_what_is_no_account_is_refused(opened: Open, name: str, accounts: list[s
         join_accounts(opened(), name, accounts)
 
 
-def test_links_written_in_another_form_are_left_to_their_owner(opened: Open, home: Path) -> None:
-    (home / "omg.toml").write_text('[identity]\nlinks = { bob = ["telegram:9"] }\n')
-    with pytest.raises(OmgError, match="by hand"):
-        join_accounts(opened(), "ada", ["telegram:111"])
-    assert isinstance(load_config(home), Config)
+def test_links_written_in_another_form_are_added_to_and_kept(opened: Open, home: Path) -> None:
+    (home / "omg.toml").write_text('[identity]\nlinks = { bob = ["telegram:9"] }  # mine\n')
+    join_accounts(opened(), "ada", ["telegram:111"])
+    assert load_config(home).identity.links == {"bob": ["telegram:9"], "ada": ["telegram:111"]}
+    assert "# mine" in (home / "omg.toml").read_text()

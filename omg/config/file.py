@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -115,34 +114,37 @@ def shipped_folder(name: Literal["hooks", "skills", "vault_template"]) -> Path:
 
 def set_value(home: Path, table: str, key: str, value: str | list[str] | None) -> None:
     """
-    Enter `<key> = <value>` under `[<table>]` of omg.toml, or with None take it out; every other line stays as it is.
+    Enter `<key> = <value>` under `[<table>]` of omg.toml, or with None take it out; all else stays as it is.
 
-    Raises ConfigError, with the line to add by hand, where the file is written in a way we cannot add to.
+    Raises ConfigError, naming what to enter by hand, for a file that is no TOML or has something else in that place.
     """
-    bare = key if re.fullmatch(r"[\w-]+", key, re.ASCII) else json.dumps(key)
-    file, line = home / "omg.toml", f"{bare} = {json.dumps(value, ensure_ascii=False)}"
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    at = next((n for n, text in enumerate(lines, 1) if text.partition("#")[0].strip() == f"[{table}]"), 0)
-    if at:
-        end = next((n for n in range(at, len(lines)) if lines[n].startswith("[")), len(lines))
-        names = (json.dumps(key), f"'{key}'", key)
-        same = [n for n in range(at, end) if lines[n].partition("=")[0].strip() in names]
-        lines = [text for n, text in enumerate(lines) if n not in same]
-        if value is not None:
-            lines.insert(at, line)
-    elif value is not None:
-        lines += ([""] if lines else []) + [f"[{table}]", line]
-    text = "\n".join(lines) + "\n"
+    import tomlkit  # not at the top: most commands write no configuration
+    from tomlkit.exceptions import TOMLKitError
+
+    file = home / "omg.toml"
+    before = file.read_bytes() if file.exists() else b""
     try:
+        document = tomlkit.parse(before.decode())
+        place: Any = document
+        for name in table.split("."):
+            place = place.setdefault(name, tomlkit.table())
+        if value is not None:
+            place[key] = value
+        elif place.pop(key, None) is None:
+            return
+        text = tomlkit.dumps(document)
         Config(home=home, **tomllib.loads(text))
-    except (tomllib.TOMLDecodeError, ValidationError):
-        raise ConfigError(f"{file}: enter this by hand, under [{table}]: {line}") from None
+    except (TOMLKitError, ValueError, AttributeError, TypeError):
+        line = "" if value is None else f" = {json.dumps(value, ensure_ascii=False)}"
+        raise ConfigError(
+            f"{file}: mend it, or by hand {'enter' if line else 'take out'}, under [{table}]: {json.dumps(key)}{line}"
+        ) from None
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     whole = file.with_name(f".omg.toml.{os.getpid()}")
-    mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
-    with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as f:
+    mode = file.stat().st_mode & 0o777 if before else 0o600
+    with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as f:
         os.fchmod(f.fileno(), mode)
-        f.write(text)
+        f.write(text.encode())
     whole.replace(file)
 
 

@@ -73,7 +73,7 @@ def move_identity(home: Home, old: str, new: str) -> str:
         write_private(
             target / "identity.json", json.dumps({"key": to.key, "scope": to.scope, "agent": to.agent})
         )
-    unset_vault(home.folder, old)
+    set_value(home.folder, "vaults", old, None)  # were the folder used again, two graphs would share it
     return str(target)
 
 
@@ -81,16 +81,6 @@ def identity_marks(home: Home) -> Iterator[tuple[Path, Identity]]:
     """Each graph's mark and whose it is: by the marks, since a crash may have left a folder misnamed."""
     for mark in sorted((home.folder / "graphs").glob("*/identity.json")):
         yield mark, Identity(**json.loads(mark.read_text(encoding="utf-8")))
-
-
-def unset_vault(home: Path, key: str) -> None:
-    """Take `[vaults] "<key>"` out of omg.toml: were it used again, two graphs would share a folder."""
-    file = home / "omg.toml"
-    if file.exists():
-        lines = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
-        kept = [line for line in lines if not line.replace(" ", "").startswith(f"{json.dumps(key)}=")]
-        if kept != lines:
-            write_private(file, "\n".join(kept) + "\n")
 
 
 def merge_graphs(home: Home, source: Graph, into: Graph) -> None:
