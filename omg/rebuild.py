@@ -73,8 +73,8 @@ def build_anew(
                 commit_receipt(
                     new, Receipt(id, "edit", at.isoformat(timespec="seconds"), tuple(plan.map_changes()))
                 )
-            memories = [len([e for e in g.index.entries() if e.type in TYPES]) for g in (graph, new)]
-            return Rebuilt(new.vault.root, memories[0], memories[1], sum(1 for _ in persons_notes(graph)))
+            before, after = (sum(e.type in TYPES for e in g.index.entries()) for g in (graph, new))
+            return Rebuilt(new.vault.root, before, after, kept=sum(1 for _ in persons_notes(graph)))
         finally:
             new.close()
 
@@ -87,7 +87,8 @@ def open_new(graph: Graph) -> Graph:
         begin_rebuild(graph, folder)
     carry_over(graph, folder)
     vault = Vault(folder / "vault", folder / "written.jsonl")
-    new = Graph(graph.identity, folder, vault, Index(folder / "index.db", None, graph.zone), graph.zone)
+    index = Index(folder / "index.db", None, graph.zone)
+    new = Graph(graph.identity, folder, vault=vault, index=index, zone=graph.zone)
     new.index.sync(vault)
     new.index.archive(folder / "archive")
     fill_pending(graph, new)
@@ -158,7 +159,7 @@ def fill_pending(graph: Graph, new: Graph) -> None:
     fresh = {m.id for m in new.unseen(m for _, m in said)}
     for session, group in groupby((s for s in said if s[1].id in fresh), key=lambda s: s[0]):
         for piece in split_messages([m for _, m in group], TURN_TOKENS):
-            turn = Turn(session, "", graph.identity.agent, "import", "", "", "", piece)
+            turn = Turn(session, agent=graph.identity.agent, reason="import", messages=piece)
             new.put(f"{piece[0].timestamp:015d}-{digest(piece[0].id.encode())[:16]}", turn)
 
 
@@ -166,7 +167,7 @@ def swap_graphs(graph: Graph, now: datetime) -> Path:
     """
     Put the new notes in the place of the old; returns the folder that keeps those.
 
-    The moves are written down first, so that a crash between them is finished by `finish`.
+    The moves are written down first, so that a crash between them is finished by `finish_swap`.
     """
     new = graph.folder / "rebuild"
     if not (new / "filled").exists():
@@ -182,12 +183,12 @@ def swap_graphs(graph: Graph, now: datetime) -> Path:
         moves += [(graph.folder / name, old / name), (new / name, graph.folder / name)]
     with graph.lock():
         carry_over(graph, new)
-        promise(graph, [[str(source), str(target)] for source, target in moves])
+        write_moves(graph, [[str(source), str(target)] for source, target in moves])
         finish_swap(graph)
     return old
 
 
-def promise(graph: Graph, moves: list[list[str]]) -> None:
+def write_moves(graph: Graph, moves: list[list[str]]) -> None:
     """Write down which moves are left."""
     write_private(graph.folder / "swap.json", json.dumps({"left": moves}))
 
@@ -245,7 +246,7 @@ def finish_swap(graph: Graph) -> None:
     while moves:
         move(*map(Path, moves[0]))
         moves = moves[1:]
-        promise(graph, moves)
+        write_moves(graph, moves)
     shutil.rmtree(graph.folder / "rebuild", ignore_errors=True)
     graph.vault = Vault(graph.vault.root, graph.folder / "written.jsonl")
     graph.vault.names = graph.index.names

@@ -517,12 +517,12 @@ def test_what_is_forgotten_while_the_model_is_thinking_is_not_written_after(omg,
     graph = omg.find(MAIN)
     real = replies_to
 
-    def meanwhile(*args):
-        answers = list(real(*args))
+    def meanwhile(*args, **named):
+        answers = list(real(*args, **named))
         forget_selection(omg, graph, select_to_forget(graph, matching="zanzibarquartz"))
         return answers
 
-    monkeypatch.setattr(run, "answers", meanwhile)
+    monkeypatch.setattr(run, "replies_to", meanwhile)
     say(omg, "My locker combination is zanzibarquartz.")
     assert traces(omg, "zanzibarquartz") == []
     assert cited(graph, "e1") == ["The user's sister Maya lives in Lisbon."]

@@ -255,7 +255,7 @@ ANOTHERS = [
 def test_what_another_said_is_not_the_users(said):
     assert edits(said) == []
     fact = {"type": "preference", "text": "The user hates tea. The user lives in Oslo."}
-    assert derive_edit(fact, "m1", message(0, said), {}, UTC) == {}
+    assert derive_edit(fact, "m1", message(0, said), notes={}, zone=UTC) == {}
 
 
 @pytest.mark.parametrize(
@@ -608,7 +608,7 @@ def test_people_among_themselves_have_no_task():
 
 def derived(text, said, type="fact", known=()):
     notes = {f"n{n}": e for n, e in enumerate(known, 1)}
-    return derive_edit({"type": type, "text": text}, "m7", message(0, said), notes, UTC)
+    return derive_edit({"type": type, "text": text}, "m7", message(0, said), notes=notes, zone=UTC)
 
 
 def test_a_small_models_fact_gets_its_day_loop_and_title():
@@ -638,7 +638,7 @@ def test_a_small_models_fact_updates_the_note_it_is_about():
 
 def test_what_the_message_does_not_say_is_refused():
     assert derived("The user lives in Berlin with two cats.", "What time is it?", "identity") == {}
-    assert derive_edit({"type": None, "text": None}, "m1", message(0, "hi"), {}, UTC) == {}
+    assert derive_edit({"type": None, "text": None}, "m1", message(0, "hi"), notes={}, zone=UTC) == {}
 
 
 # --- the words

@@ -91,7 +91,7 @@ def observe_again(graph: Graph, ids: set[str]) -> None:
         if m.id in ids:
             by_session.setdefault(session, []).append(m)
     for n, (session, messages) in enumerate(sorted(by_session.items())):
-        turn = Turn(session, "", graph.identity.agent, "again", "", "", "", tuple(messages))
+        turn = Turn(session, agent=graph.identity.agent, reason="again", messages=tuple(messages))
         graph.put(f"{messages[-1].timestamp:015d}-again{n}", turn)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from ..errors import BadNode, NotFound
 from ..graph.graph import Graph
@@ -28,9 +29,7 @@ class Selection:
     messages: tuple[str, ...]
     again: tuple[str, ...] = ()  # messages that stay, of notes that go: they are observed anew
     linking: tuple[str, ...] = ()  # notes that stay, without their links to those that go
-    left: tuple[
-        str, ...
-    ] = ()  # pages on which a person wrote the text beside what we generate: theirs to mend
+    left: tuple[str, ...] = ()  # pages where a person wrote the text beside what we generate: theirs to mend
     names: tuple[str, ...] = ()  # ids and former paths of the notes
     sessions: tuple[str, ...] = ()  # of the messages
     text: str = ""  # what was looked for
@@ -61,7 +60,8 @@ def select(
     messages = {s.id for p in named for s in graph.index.sources(p)}
     said = every_message(graph)
     if session is not None or before_ms is not None or matching is not None:
-        messages |= {m.id for s, m in said if message_fits(s, m, session, before_ms, matching)}
+        wanted = partial(message_fits, of=session, before_ms=before_ms, matching=matching)
+        messages |= {m.id for s, m in said if wanted(m, s)}
     left: list[str] = []
     if matching is not None:
         found, left = notes_holding(graph, matching)
@@ -148,7 +148,7 @@ def every_message(graph: Graph) -> list[tuple[str, Message]]:
 
 
 def message_fits(
-    session: str, m: Message, of: str | None, before_ms: int | None, matching: str | None
+    m: Message, session: str, *, of: str | None, before_ms: int | None, matching: str | None
 ) -> bool:
     return (
         (of is None or session == of)

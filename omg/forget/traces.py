@@ -118,7 +118,7 @@ def unlink_notes(graph: Graph, gone: Collection[str], trace: Trace) -> None:
         if data is None:
             continue
         before = data.decode("utf-8", errors="replace")
-        after = without_traces(graph, path, before, frozenset(gone), trace)
+        after = without_traces(graph, path, before, gone=frozenset(gone), trace=trace)
         if after != before and before.encode("utf-8") == data:
             apply_change(graph, Change(path, before, after, theirs=not graph.vault.ours(data)), outcome)
 
@@ -130,7 +130,7 @@ def notes_linking(graph: Graph, gone: Collection[str], former: Collection[str] =
     return sorted(p for p in found - set(gone) if not p.startswith(LOG_PAGES))
 
 
-def without_traces(graph: Graph, path: str, text: str, gone: frozenset[str], trace: Trace) -> str:
+def without_traces(graph: Graph, path: str, text: str, *, gone: frozenset[str], trace: Trace) -> str:
     def leads_there(link: str) -> bool:
         try:
             target = bare_target(link)

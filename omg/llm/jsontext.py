@@ -25,6 +25,13 @@ def cut_out(text: str, key: str = "edits", mark: str = "op") -> dict[str, Any]:
         raise BadReply("the reply nests brackets without end; it was not used") from e
 
 
+def one_of(value: Any, *words: str) -> str:
+    """*value* as one of *words*, whatever its case. Raises ValueError."""
+    if (word := str(value).strip().lower()) not in words:
+        raise ValueError(f"op is none of {', '.join(words)}")
+    return word
+
+
 def found_in(text: str, key: str, mark: str) -> dict[str, Any]:
     decoder = json.JSONDecoder(strict=False)
     for start in (m.start() for m in re.finditer(r"\{", text)):

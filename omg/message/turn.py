@@ -55,12 +55,12 @@ class Message:
 @dataclass(frozen=True, slots=True)
 class Turn:
     session: str  # the sessionKey
-    session_id: str
-    agent: str
-    reason: str
-    channel: str
-    sender: str
-    workspace: str
+    session_id: str = ""
+    agent: str = ""
+    reason: str = ""
+    channel: str = ""
+    sender: str = ""
+    workspace: str = ""
     messages: tuple[Message, ...] = field(default=())
 
     @property

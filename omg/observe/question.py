@@ -35,14 +35,15 @@ class Observer:
 def shown_notes(
     graph: Graph,
     plan: Plan,
-    session: str,
-    stood: Mapping[str, str],
     messages: Sequence[Message],
+    *,
+    session: str,
+    current: Mapping[str, str],
     config: Config,
 ) -> ShownToObserver:
     """What the Observer is shown of *messages* and, within `previous_observer_tokens`, of what is known."""
     budget = config.observation.previous_observer_tokens
-    now = "\n".join(f"{key}: {stood[key]}" for key in HINTS if stood.get(key))
+    now = "\n".join(f"{key}: {current[key]}" for key in HINTS if current.get(key))
     if budget is not False:
         now = clip_text(now, budget)
         budget -= count_tokens(now)

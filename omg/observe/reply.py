@@ -1,7 +1,7 @@
 """
 What a model replied → edits.
 
-Untrusted from end to end: an item that cannot be understood is dropped, not the rest; notes and messages can only be
+Untrusted from end to end: an item that cannot be parsed is dropped, not the rest; notes and messages can only be
 named by the handles they were shown under. Pure. One rule: who said a thing is computed from the messages cited,
 never taken from the model.
 """
@@ -20,7 +20,8 @@ from ..dates.days import day_of_ms
 from ..errors import BadReply
 from ..inbox.notes import PREFIX, is_by_hand
 from ..index.entries import Entry
-from ..llm.jsontext import cut_out
+from ..llm.jsontext import cut_out, one_of
+from ..llm.ledger import ModelReply
 from ..message.turn import Message
 from ..node.fields import PRIORITIES, TYPES, Source
 from ..node.markdown import slugify
@@ -77,9 +78,7 @@ class ShownToObserver:
 @dataclass(slots=True)
 class ParsedReply:
     edits: list[Edit] = field(default_factory=list)
-    hints: dict[str, str] = field(
-        default_factory=dict
-    )  # of HINTS; "" clears one, and what is not there stays
+    hints: dict[str, str] = field(default_factory=dict)  # of HINTS; "" clears one, what is not there stays
     cut: int = 0  # replies whose end is missing
     dropped: list[str] = field(default_factory=list)  # why, one line per item; no conversation text
 
@@ -105,67 +104,71 @@ class ReplyItem(BaseModel):
 
     @field_validator("op", mode="before")
     @classmethod
-    def a_verb(cls, value: Any) -> str:
-        verb = str(value).strip().lower()
-        if verb not in ("create", "update", "supersede"):
-            raise ValueError("op is none of create, update, supersede")
-        return verb
+    def check_op(cls, value: Any) -> str:
+        return one_of(value, "create", "update", "supersede")
 
     @field_validator("type", mode="before")
     @classmethod
-    def a_type(cls, value: Any) -> str:
+    def mend_type(cls, value: Any) -> str:
         kind = str(value).strip().lower()
         kind = kind if kind in TYPES else kind.removesuffix("s")
         return kind if kind in TYPES else "fact"
 
     @field_validator("priority", mode="before")
     @classmethod
-    def a_priority(cls, value: Any) -> str:
-        return (
-            value.strip().lower()
-            if isinstance(value, str) and value.strip().lower() in PRIORITIES
-            else "medium"
-        )
+    def mend_priority(cls, value: Any) -> str:
+        priority = value.strip().lower() if isinstance(value, str) else ""
+        return priority if priority in PRIORITIES else "medium"
 
     @field_validator("event", mode="before")
     @classmethod
-    def a_day(cls, value: Any) -> str | None:
+    def mend_event(cls, value: Any) -> str | None:
         found = EVENT.fullmatch(str(value).strip()[:22]) or EVENT.match(str(value).strip())
         return found[0] if found else None
 
     @field_validator("loop", mode="before")
     @classmethod
-    def a_loop(cls, value: Any) -> str | None:
+    def mend_loop(cls, value: Any) -> str | None:
         return value if value in ("open", "done") else None
 
     @field_validator("title", "description", "body", "reason", mode="before")
     @classmethod
-    def a_text(cls, value: Any) -> str:
+    def mend_text(cls, value: Any) -> str:
         return "" if value is None else str(value).strip()
 
     @field_validator("tags", "links", "sources", mode="before")
     @classmethod
-    def a_list(cls, value: Any) -> list[str]:
+    def mend_list(cls, value: Any) -> list[str]:
         if isinstance(value, str):
             value = re.split(r"[,\s]+", value)
         return [str(v).strip() for v in value if str(v).strip()] if isinstance(value, list) else []
 
     @field_validator("node", mode="before")
     @classmethod
-    def a_handle(cls, value: Any) -> str | None:
+    def mend_handle(cls, value: Any) -> str | None:
         return str(value).strip() if value else None
 
 
+def parse_answer(reply: ModelReply, shown: ShownToObserver, model: str) -> ParsedReply:
+    """The edits in *reply*; of one that was cut short, those that are whole. A BadReply names the *model*."""
+    try:
+        parsed = parse_reply(reply.text, shown)
+    except BadReply as e:
+        why = "ended before its first note was whole; raise [llm] max_output_tokens" if reply.cut else e
+        raise BadReply(f"{model}: {why}") from e
+    if reply.cut:
+        parsed.cut, parsed.hints = 1, {}  # the hints stand at the end of a reply
+        parsed.dropped.append("the end of a reply that was cut short; [llm] max_output_tokens allows more")
+    return parsed
+
+
 def parse_reply(text: str, shown: ShownToObserver) -> ParsedReply:
-    """
-    The edits in a reply. An empty list of edits is an answer; no JSON at all is none: raises BadReply.
-    """
-    raw = cut_out(text)
-    return parse_value(raw, shown)
+    """The edits in a reply. An empty list of edits is an answer; no JSON at all is none: raises BadReply."""
+    return parse_value(cut_out(text), shown)
 
 
 def parse_value(raw: Mapping[str, Any], shown: ShownToObserver) -> ParsedReply:
-    understood = ParsedReply()
+    parsed = ParsedReply()
     items = raw.get("edits")
     if not isinstance(items, list):
         raise BadReply("the reply has no list of `edits`; nothing was marked observed")
@@ -177,21 +180,21 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver) -> ParsedReply:
             edit = to_edit(item, shown)
         except (ValidationError, ValueError) as e:
             reason = e.errors()[0]["msg"] if isinstance(e, ValidationError) else str(e)
-            understood.dropped.append(f"edit {n}: {reason}")
+            parsed.dropped.append(f"edit {n}: {reason}")
             continue
         for name in (f"new:{n}", slugify(edit.title)):
-            places.setdefault(name, len(understood.edits))
-        understood.edits.append(edit)
+            places.setdefault(name, len(parsed.edits))
+        parsed.edits.append(edit)
         linked.append([link if link.startswith("new:") else slugify(link) for link in item.links])
     for place, names in enumerate(linked):
         beside = tuple(dict.fromkeys(places[name] for name in names if places.get(name, place) != place))
-        understood.edits[place] = replace(understood.edits[place], beside=beside)
+        parsed.edits[place] = replace(parsed.edits[place], beside=beside)
     now = raw.get("now")
     if isinstance(now, Mapping):
-        understood.hints = {
+        parsed.hints = {
             k: " ".join(str(now[k]).split())[:LONGEST_DESCRIPTION] for k in HINTS if now.get(k) is not None
         }
-    return understood
+    return parsed
 
 
 def to_edit(item: ReplyItem, shown: ShownToObserver) -> Edit:
@@ -209,7 +212,7 @@ def to_edit(item: ReplyItem, shown: ShownToObserver) -> Edit:
         raise ValueError(f"{item.op} of a note that was not shown")
     latest = max(m.timestamp for _, m in cited)
     edit = Edit(
-        op=item.op,  # type: ignore[arg-type]  # checked by Item
+        op=item.op,  # type: ignore[arg-type]  # checked by ReplyItem
         title=item.title or description[:60],
         description=description,
         type=item.type,
@@ -225,10 +228,10 @@ def to_edit(item: ReplyItem, shown: ShownToObserver) -> Edit:
         reason=item.reason,
         day=day_of_ms(latest, shown.zone),
     )
-    return through_gate(edit, target)
+    return restrict_by_origin(edit, target)
 
 
-def through_gate(edit: Edit, target: Entry | None) -> Edit:
+def restrict_by_origin(edit: Edit, target: Entry | None) -> Edit:
     """What no person said becomes a fact or an episode at the most, and changes no note that a person's word made."""
     if edit.origin in ("user", "human"):
         return edit

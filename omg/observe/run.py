@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from ..errors import BadNode, NotFound, Stale
 from ..graph.graph import Graph
 from ..graph.pending import Pending
 from ..graph.state import SessionState, copied_state
-from ..inbox.notes import INBOX_SESSION, inbox_path
+from ..inbox.notes import INBOX_SESSION, PREFIX, inbox_path
 from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, replay_open
 from ..llm.asker import reply_to_failure
 from ..llm.question import ModelQuestion
@@ -31,12 +30,12 @@ from ..message.pieces import split_halves, split_messages
 from ..message.turn import Message
 from ..node.maptable import OPEN_LOOPS
 from ..node.markdown import wikilink
-from ..offline.observer import observe_offline
+from ..offline.observer import derive_edit, observe_offline
 from ..plan.drafts import Plan
 from ..plan.pages import new_page, now_block
 from .question import WINDOW_SHARE, Observer, observer_prompt, render_question, shown_notes
-from .reply import HINTS, OBSERVER_SCHEMA, ParsedReply, parse_value
-from .small_model import agents_own_notes, is_small_model, message_by_message, parsed_answer
+from .reply import HINTS, OBSERVER_SCHEMA, ParsedReply, ShownToObserver, parse_answer, parse_value
+from .small_model import is_small_model, message_by_message
 
 log = logging.getLogger(__name__)
 
@@ -102,18 +101,27 @@ def observe_batch(
         graph, day_of_ms(messages[-1].timestamp, graph.zone) if messages else datetime.now(UTC).date()
     )
     own = graph.state().sessions.get(session) or SessionState()
-    stood = {key: getattr(own, key) for key in HINTS}
+    current = {key: getattr(own, key) for key in HINTS}
     hints: dict[str, str] = {}
     dropped: list[str] = []
     cut = 0
-    for understood in replies_to(graph, plan, session, stood, messages, observer, config, turns[-1].agent):
-        plan.apply_all(understood.edits)
-        hints |= understood.hints
-        stood |= understood.hints
-        dropped += understood.dropped
-        cut += understood.cut
+    for reply in replies_to(
+        graph,
+        plan,
+        observer,
+        messages,
+        session=session,
+        current=current,
+        config=config,
+        agent=turns[-1].agent,
+    ):
+        plan.apply_all(reply.edits)
+        hints |= reply.hints
+        current |= reply.hints
+        dropped += reply.dropped
+        cut += reply.cut
     file_loose_notes(plan, messages, graph)
-    observed = write_batch(graph, plan, batch, session, messages, hints)
+    observed = write_batch(graph, plan, batch, session=session, messages=messages, hints=hints)
     observed.tokens_in, observed.dropped = tokens_in, dropped + plan.dropped
     tell(
         "observation_end",
@@ -136,23 +144,25 @@ def observe_batch(
 def replies_to(
     graph: Graph,
     plan: Plan,
-    session: str,
-    stood: Mapping[str, str],
-    messages: Sequence[Message],
     observer: Observer,
+    messages: Sequence[Message],
+    *,
+    session: str,
+    current: Mapping[str, str],
     config: Config,
     agent: str,
 ) -> Iterator[ParsedReply]:
     """
-    One understood reply for each piece of *messages* that fits the model's window. Edits are applied in between.
+    One parsed reply for each piece of *messages* that fits the model's window. Edits are applied in between.
 
-    *stood*: how the conversation did, brought up to date by the caller after each reply. A piece about which a reply was cut short is asked about again, in halves, down to a single message.
+    *current*: the conversation's hints, brought up to date by the caller after each reply. A piece about which a reply
+    was cut short is asked about again, in halves, down to a single message.
     """
     room = int(min(config.observation.max_tokens_per_batch, observer.window * WINDOW_SHARE))
     waiting = split_messages(messages, room)
     while waiting:
         piece = waiting.pop(0)
-        shown = shown_notes(graph, plan, session, stood, piece, config)
+        shown = shown_notes(graph, plan, piece, session=session, current=current, config=config)
         if observer.ask is None:
             entries = list(shown.notes.values())
             yield parse_value(observe_offline(piece, entries, graph.zone), shown)
@@ -163,16 +173,30 @@ def replies_to(
             question = ModelQuestion(
                 observer_prompt("observe", config, agent),
                 render_question(shown),
-                OBSERVER_SCHEMA,
-                "observe",
-                agent,
+                schema=OBSERVER_SCHEMA,
+                purpose="observe",
+                agent=agent,
             )
             reply = reply_to_failure(observer.ask, question)
             if reply.cut and len(parts := split_halves(piece)) > 1:
                 log.info("%s: a reply about %d messages was cut short", observer.model, len(piece))
                 waiting[:0] = parts
                 continue
-            yield parsed_answer(reply, observer, shown)
+            yield parse_answer(reply, shown, observer.model)
+
+
+def agents_own_notes(shown: ShownToObserver) -> list[Any]:
+    """Offline: the agent's own notes, which are statements already and nobody's talk, each as a fact."""
+    return [
+        edit
+        for handle, (_, m) in shown.messages.items()
+        if m.role == "assistant" and m.id.startswith(PREFIX)
+        if (
+            edit := derive_edit(
+                {"type": "fact", "text": m.text}, handle, m, notes=shown.notes, zone=shown.zone
+            )
+        )
+    ]
 
 
 def file_loose_notes(plan: Plan, messages: Sequence[Message], graph: Graph) -> None:
@@ -201,6 +225,7 @@ def write_batch(
     graph: Graph,
     plan: Plan,
     batch: Sequence[Pending],
+    *,
     session: str,
     messages: Sequence[Message],
     hints: Mapping[str, str],
@@ -215,12 +240,7 @@ def write_batch(
         hints = {} if session == INBOX_SESSION else hints  # nobody talks there
         if graph.tombstones.messages(m.id for m in messages):  # forgotten while the model was thinking
             hints = {}
-        live = {
-            **hints,
-            "last_ms": said,
-        }
-        if hints:
-            live["at_ms"] = said
+        live = {**hints, "last_ms": said} | ({"at_ms": said} if hints else {})
         changes = plan.changes()
         now = None if session == INBOX_SESSION else now_change(graph, plan, session, live)
         summary = tuple(
@@ -244,9 +264,8 @@ def write_batch(
 
 def now_change(graph: Graph, plan: Plan, session: str, live: Mapping[str, Any]) -> Change | None:
     """The Now node as it will be with this session's hints and the drafted loops."""
-    sessions = copied_state(
-        graph.state()
-    ).sessions  # what is served meanwhile is not to show what is not written yet
+    # A copy: what is served meanwhile is not to show what is not written yet.
+    sessions = copied_state(graph.state()).sessions
     own = sessions.setdefault(session, SessionState())
     if live.get("at_ms", 0) >= own.at_ms:
         for key, value in live.items():
@@ -257,7 +276,4 @@ def now_change(graph: Graph, plan: Plan, session: str, live: Mapping[str, Any]) 
 
 def cycle_id(said_ms: int, names: Sequence[str]) -> str:
     """Sorts by time, and is the same for the same batch: what a crash repeats is recognised."""
-    stamp = re.sub(r"[-:]", "", datetime.fromtimestamp(said_ms / 1000, UTC).isoformat(timespec="seconds"))[
-        :15
-    ]
-    return f"{stamp}-{hashlib.sha256('|'.join(names).encode()).hexdigest()[:8]}"
+    return f"{datetime.fromtimestamp(said_ms / 1000, UTC):%Y%m%dT%H%M%S}-{hashlib.sha256('|'.join(names).encode()).hexdigest()[:8]}"

@@ -13,41 +13,34 @@ from ..config.sections import Config
 from ..errors import BadReply
 from ..inbox.notes import PREFIX
 from ..llm.jsontext import cut_out
-from ..llm.ledger import ModelReply
 from ..llm.question import Ask, ModelQuestion
 from ..offline.conversation import speaker
 from ..offline.observer import derive_edit
 from .question import Observer, observer_prompt
-from .reply import OBSERVER_SCHEMA, ParsedReply, ShownToObserver, parse_reply, parse_value
+from .reply import OBSERVER_SCHEMA, ParsedReply, ShownToObserver, parse_value
 
 # Of a reply about one message: without an end in the grammar small models find none.
 FACTS, FACT_CHARS = 6, 240
 SMALL_WINDOW = 16_000  # tokens; below it `style = "auto"` asks message by message
 
-
-def agents_own_notes(shown: ShownToObserver) -> list[Any]:
-    """Offline: the agent's own notes, which are statements already and nobody's talk, each as a fact."""
-    return [
-        edit
-        for handle, (_, m) in shown.messages.items()
-        if m.role == "assistant" and m.id.startswith(PREFIX)
-        if (edit := derive_edit({"type": "fact", "text": m.text}, handle, m, shown.notes, shown.zone))
-    ]
-
-
-def parsed_answer(reply: ModelReply, observer: Observer, shown: ShownToObserver) -> ParsedReply:
-    """What *reply* says, its failure told with the model's name; of one that was cut, what is whole."""
-    try:
-        understood = parse_reply(reply.text, shown)
-    except BadReply as e:
-        why = "ended before its first note was whole; raise [llm] max_output_tokens" if reply.cut else e
-        raise BadReply(f"{observer.model}: {why}") from e
-    if reply.cut:
-        understood.cut, understood.hints = 1, {}  # how the conversation stands, it would have said at its end
-        understood.dropped.append(
-            "the end of a reply that was cut short; [llm] max_output_tokens allows more"
-        )
-    return understood
+FACTS_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "facts": {
+            "type": "array",
+            "maxItems": FACTS,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "type": OBSERVER_SCHEMA["properties"]["edits"]["items"]["properties"]["type"],
+                    "text": {"type": "string", "maxLength": FACT_CHARS},
+                },
+                "required": ["type", "text"],
+            },
+        }
+    },
+    "required": ["facts"],
+}
 
 
 def is_small_model(config: Config, observer: Observer) -> bool:
@@ -61,33 +54,14 @@ def message_by_message(shown: ShownToObserver, ask: Ask, config: Config, agent: 
 
     A message whose reply cannot be read is skipped; if none could be, BadReply is raised.
     """
-    schema = {
-        "type": "object",
-        "properties": {
-            "facts": {
-                "type": "array",
-                "maxItems": FACTS,
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "type": OBSERVER_SCHEMA["properties"]["edits"]["items"]["properties"]["type"],
-                        "text": {"type": "string", "maxLength": FACT_CHARS},
-                    },
-                    "required": ["type", "text"],
-                },
-            }
-        },
-        "required": ["facts"],
-    }
+    system = observer_prompt("observe-turnwise", config, agent)
     read, failed = 0, None
     for handle, (_, message) in shown.messages.items():
-        heard = message.role == "user" or message.id.startswith(PREFIX)
-        if not heard or not message.text.strip():
+        by_person = message.role == "user" or message.id.startswith(PREFIX)
+        if not by_person or not message.text.strip():
             continue
         line = f"{speaker(message)}: {message.text}"
-        reply = ask(
-            ModelQuestion(observer_prompt("observe-turnwise", config, agent), line, schema, "observe", agent)
-        )
+        reply = ask(ModelQuestion(system, line, schema=FACTS_SCHEMA, purpose="observe", agent=agent))
         try:
             facts = cut_out(reply.text, "facts", "text")["facts"]
         except BadReply as e:
@@ -97,10 +71,11 @@ def message_by_message(shown: ShownToObserver, ask: Ask, config: Config, agent: 
         edits = [
             edit
             for f in (facts if isinstance(facts, list) else ())
-            if isinstance(f, dict) and (edit := derive_edit(f, handle, message, shown.notes, shown.zone))
+            if isinstance(f, dict)
+            and (edit := derive_edit(f, handle, message, notes=shown.notes, zone=shown.zone))
         ]
-        understood = parse_value({"edits": edits}, shown)
-        understood.cut = int(reply.cut)
-        yield understood
+        parsed = parse_value({"edits": edits}, shown)
+        parsed.cut = int(reply.cut)
+        yield parsed
     if failed and not read:
         raise BadReply("the model's replies hold no `facts`; nothing was marked observed") from failed

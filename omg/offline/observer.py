@@ -64,7 +64,7 @@ def observe_offline(messages: Sequence[Message], known: Sequence[Entry], zone: t
 
 
 def derive_edit(
-    fact: Mapping[str, Any], handle: str, message: Message, notes: Mapping[str, Entry], zone: tzinfo
+    fact: Mapping[str, Any], handle: str, message: Message, *, notes: Mapping[str, Entry], zone: tzinfo
 ) -> OfflineReply:
     """
     The edit for a fact (`type`, `text`) that a small model found in *message*; {} if there is nothing to do:

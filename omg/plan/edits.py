@@ -100,10 +100,12 @@ def higher_priority(a: str, b: str) -> str:
     return min(a, b, key=("high", "medium", "low").index)
 
 
+ORIGIN_ORDER = ("tool", "assistant", "user", "human", None)  # the least trusted first
+
+
 def weaker_origin(a: str | None, b: str | None) -> str | None:
     """The less trusted of two origins: what a tool had a part in stays a tool's."""
-    order = ("tool", "assistant", "user", "human", None)
-    return min(a, b, key=order.index)
+    return min(a, b, key=ORIGIN_ORDER.index)
 
 
 def split_history(body: str) -> tuple[str, tuple[str, ...]]:

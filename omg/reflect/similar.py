@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..index.entries import Entry
 from ..node.fields import PRIORITIES, TYPES
 from ..node.markdown import wikilink
-from ..plan.edits import split_history
+from ..plan.edits import ORIGIN_ORDER, split_history
 from .revise import merge_notes
 from .snapshot import Snapshot, link_of
 from .topics import normalized, resembles, statement_likeness
@@ -24,8 +24,6 @@ SIMILAR_SHOWN = 3  # When two notes are proposed as one: this share of their wor
 # In the same conversation the two conditions name four pairs, and all four say the same in other words.
 REPEATS, NEAR = 0.75, 0.6
 VECTOR_BATCHES = 8  # of 256 that a night makes itself; more, after an import, is the daemon's to make
-
-ORIGIN_ORDER = ("tool", "assistant", "user", "human", None)
 
 
 def merge_repeated(snapshot: Snapshot) -> list[str]:

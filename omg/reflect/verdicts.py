@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from ..errors import BadReply
-from ..llm.jsontext import cut_out
+from ..llm.jsontext import cut_out, one_of
 from ..node.fields import TYPES
 from ..node.note import Node
 from ..plan.drafts import Plan
@@ -75,20 +75,17 @@ class Verdict(BaseModel):
 
     @field_validator("op", mode="before")
     @classmethod
-    def a_verb(cls, value: Any) -> str:
-        verb = str(value).strip().lower()
-        if verb not in ("merge", "supersede", "describe"):
-            raise ValueError("op is none of merge, supersede, describe")
-        return verb
+    def check_op(cls, value: Any) -> str:
+        return one_of(value, "merge", "supersede", "describe")
 
     @field_validator("node", "other", mode="before")
     @classmethod
-    def a_handle(cls, value: Any) -> str:
+    def mend_handle(cls, value: Any) -> str:
         return "" if value is None else str(value).strip().strip("[]")
 
     @field_validator("description", "why", mode="before")
     @classmethod
-    def a_line(cls, value: Any) -> str:
+    def mend_line(cls, value: Any) -> str:
         return "" if value is None else one_line(re.sub(r"[\[\]]", " ", str(value)))
 
 
