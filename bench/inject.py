@@ -37,9 +37,9 @@ sys.path.insert(0, str(REPO))
 from omg.client import ask_daemon
 from omg.config.file import load_config
 from omg.embed import load_embedder as embedder
+from omg.memory import Memory
 from omg.node.fields import Source
 from omg.node.note import Node, render_node
-from omg.worker.home import Home
 
 OWNER = "agent:main:main"
 TYPES = ("preference", "project", "decision", "fact", "episode")
@@ -91,9 +91,9 @@ def words(n: int, chance: random.Random) -> list[str]:
     return list(made)
 
 
-def plant(home: Home, notes: int, chance: random.Random) -> list[str]:
+def plant(home: Memory, notes: int, chance: random.Random) -> list[str]:
     """Fill the owner's vault and its index; returns sentences to ask with."""
-    graph = home.graph(home.identity_of(OWNER))  # type: ignore[arg-type]
+    graph = home.graph(home.registry.identity_of(OWNER))  # type: ignore[arg-type]
     vocabulary = words(8_000, chance)
     weights = [1 / (rank + 2) for rank in range(len(vocabulary))]
     paths: list[str] = []
@@ -163,7 +163,7 @@ def main() -> None:
             f'[observation]\nmodel = "offline"\n[embedding]\nmodel = "{args.embedder}"\n'
         )
         began = time.perf_counter()
-        home = Home(load_config(folder, {}), embed=embedder(args.embedder))
+        home = Memory(load_config(folder, {}), embed=embedder(args.embedder))
         prompts = plant(home, args.notes, random.Random(1))
         home.close()
         print(f"{args.notes} notes made, indexed and embedded in {time.perf_counter() - began:.1f} s")

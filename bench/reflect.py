@@ -28,11 +28,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from planted import NOW, Scripted, graph_of, home_at, note, put  # from the tests
 
 from omg.graph.graph import Graph
+from omg.memory import Memory
 from omg.node.note import Node
 from omg.observe.question import Observer
 from omg.reflect.cycle import Cycle
 from omg.reflect.run import reflect_graph
-from omg.worker.home import Home
 
 TYPES = ("fact",) * 5 + ("episode",) * 3 + ("preference", "decision", "project")
 PEOPLE = ("Ines", "Tomas", "Alma", "Bruno", "Clara", "Duarte")
@@ -67,7 +67,7 @@ def nodes(
     return found
 
 
-def night(home: Home, graph: Graph, when: dt.datetime, observer: Observer) -> tuple[float, float, Cycle]:
+def night(home: Memory, graph: Graph, when: dt.datetime, observer: Observer) -> tuple[float, float, Cycle]:
     """CPU and wall seconds of one cycle, refresh included."""
     cpu, wall = time.process_time(), time.perf_counter()
     home.refresh(graph)
@@ -75,7 +75,7 @@ def night(home: Home, graph: Graph, when: dt.datetime, observer: Observer) -> tu
     return time.process_time() - cpu, time.perf_counter() - wall, cycle
 
 
-def command(home: Home) -> float:
+def command(home: Memory) -> float:
     """CPU seconds of `omg reflect` as cron runs it, offline."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     env = {**os.environ, "OMG_HOME": str(home.folder), "PYTHONPATH": str(ROOT), "OMG_TIME_ZONE": "UTC"}

@@ -33,7 +33,7 @@ from omg.config.sections import Config, Observation, Time
 from omg.embed import load_embedder
 from omg.importers.run import write_drop
 from omg.inject.decide import slice_for
-from omg.worker.home import Home
+from omg.memory import Memory
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 DAY_S = 86_400
@@ -57,7 +57,7 @@ def said(person: int, day: int) -> str:
     )
 
 
-def live(home: Home, clock: list[datetime], turns: int, identities: int) -> list[dict[str, Any]]:
+def live(home: Memory, clock: list[datetime], turns: int, identities: int) -> list[dict[str, Any]]:
     """A row for each tenth."""
     rows: list[dict[str, Any]] = []
     days, waits = max(1, turns // identities), list[float]()
@@ -69,7 +69,7 @@ def live(home: Home, clock: list[datetime], turns: int, identities: int) -> list
         home.take_in()
         clock[0] += timedelta(hours=1)  # the conversations rest
         home.work()
-        for graph in home.graphs():
+        for graph in home.registry.graphs():
             home.refresh(graph)  # as the daemon's tick
         pass_a_day(home.folder)
         if (day + 1) * 10 // days > day * 10 // days:
@@ -78,9 +78,9 @@ def live(home: Home, clock: list[datetime], turns: int, identities: int) -> list
     return rows
 
 
-def prompt(home: Home, person: int, text: str, now: datetime) -> float:
+def prompt(home: Memory, person: int, text: str, now: datetime) -> float:
     """CPU milliseconds until it has its memory: those of the clock depend on what else the machine does."""
-    who = home.identity_of(key(person), channel="telegram", sender=str(person))
+    who = home.registry.identity_of(key(person), channel="telegram", sender=str(person))
     assert who is not None
     graph = home.graph(who)
     started = time.thread_time()
@@ -88,7 +88,7 @@ def prompt(home: Home, person: int, text: str, now: datetime) -> float:
     return (time.thread_time() - started) * 1000
 
 
-def drop(home: Home, person: int, day: int, now: datetime) -> None:
+def drop(home: Memory, person: int, day: int, now: datetime) -> None:
     at = round(now.timestamp() * 1000)
     messages = [("user", said(person, day)), ("assistant", "Noted.")]
     entries = [
@@ -106,7 +106,7 @@ def pass_a_day(home: Path) -> None:
         os.utime(file, (then, then))
 
 
-def row(home: Home, turns: int, waits: list[float]) -> dict[str, Any]:
+def row(home: Memory, turns: int, waits: list[float]) -> dict[str, Any]:
     sizes = dict.fromkeys(("archive", "notes", "index", "receipts", "written", "logs", "rest"), 0)
     for file in home.folder.rglob("*"):
         if file.is_file():
@@ -131,7 +131,7 @@ def kind(file: Path) -> str:
     return next((kind for name, kind in names.items() if file.name.startswith(name)), "rest")
 
 
-def in_turn(home: Home, identities: int) -> list[dict[str, Any]]:
+def in_turn(home: Memory, identities: int) -> list[dict[str, Any]]:
     """Strangers, one after the other: descriptors at each tenth."""
     rows, waits = [], list[float]()
     for n in range(identities):
@@ -165,7 +165,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         options = Observation(model="offline")
         config = Config(home=Path(folder), observation=options, time=Time(zone="UTC"))
-        home = Home(config, embed=load_embedder("none"), clock=lambda: clock[0])
+        home = Memory(config, embed=load_embedder("none"), clock=lambda: clock[0])
         rows = live(home, clock, given.turns, given.identities)
         strangers = in_turn(home, given.in_turn)
         home.close()

@@ -30,11 +30,11 @@ from omg.embed import load_embedder
 from omg.importers.drops import read_all_drops
 from omg.importers.run import write_drop
 from omg.inject.decide import hook_result
+from omg.memory import Memory
 from omg.message.drop import clean_entries
 from omg.node.fields import TYPES
 from omg.tokens import count_tokens
 from omg.worker.events import read_events
-from omg.worker.home import Home
 
 Turn = tuple[str, str, list[Any]]  # session, prompt, entries
 
@@ -57,7 +57,7 @@ def at(entry: Any) -> datetime:
     return datetime.fromtimestamp(entry["message"]["timestamp"] / 1000, UTC)
 
 
-def replay(home: Home, clock: list[datetime], options: Observation, most: int) -> dict[str, Any]:
+def replay(home: Memory, clock: list[datetime], options: Observation, most: int) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     before: dict[str, tuple[str, datetime]] = {}
     raw = 0
@@ -67,7 +67,7 @@ def replay(home: Home, clock: list[datetime], options: Observation, most: int) -
             clock[0] = rest
             home.work()
         clock[0] = at(entries[0])
-        who = home.identity_of(session)
+        who = home.registry.identity_of(session)
         assert who is not None
         graph = home.graph(who)
         started = time.perf_counter()
@@ -90,7 +90,7 @@ def replay(home: Home, clock: list[datetime], options: Observation, most: int) -
     return figures(rows, home, raw)
 
 
-def figures(rows: list[dict[str, Any]], home: Home, raw: int) -> dict[str, Any]:
+def figures(rows: list[dict[str, Any]], home: Memory, raw: int) -> dict[str, Any]:
     first, warm = rows[0], [r for r in rows[1:] if r["warm"]]
     graph = home.find()
     notes = [graph.vault.read(e.path) for e in graph.index.entries(status=None) if e.type in TYPES]
@@ -130,7 +130,7 @@ def main() -> None:
     logging.disable(logging.INFO)
     with tempfile.TemporaryDirectory() as folder:
         config = Config(home=Path(folder), observation=options, time=Time(zone="Europe/Berlin"))
-        home = Home(config, embed=load_embedder(given.embedder), clock=lambda: clock[0])
+        home = Memory(config, embed=load_embedder(given.embedder), clock=lambda: clock[0])
         found = replay(home, clock, options, given.turns)
         home.close()
     print(json.dumps(found) if given.json else "\n".join(f"{k:18} {v}" for k, v in found.items()))

@@ -16,11 +16,10 @@ from pathlib import Path
 
 from .config.file import load_config, set_value, set_vault
 from .config.sections import Config
-from .embed import load_embedder
 from .importers.drops import read_all_drops
 from .importers.run import import_drops
 from .inject.decide import preview
-from .worker.home import Home
+from .memory import Memory
 
 PROMPTS = (
     "Can you draft the next steps for the project?",
@@ -39,11 +38,11 @@ def run_demo(folder: Path | None = None) -> None:
     config = demo_config(folder)
     sample = sorted(SAMPLE_FOLDER.glob("*.jsonl"))
     now = datetime.now(UTC)
-    home = Home(config, embed=load_embedder(config.embedding.model), clock=lambda: now)
+    memory = Memory(config, clock=lambda: now)
     try:
-        taken = import_drops(home, read_all_drops(sample, None))
-        home.work(force=True)
-        graph = home.find(DEMO_SESSION)
+        taken = import_drops(memory.intake, read_all_drops(sample, None))
+        memory.work(force=True)
+        graph = memory.find(DEMO_SESSION)
         while graph.index.embed():
             pass
         last = max((s.last_ms for s in graph.state().sessions.values()), default=0)
@@ -65,7 +64,7 @@ def run_demo(folder: Path | None = None) -> None:
             f"Open {graph.vault.root} in Obsidian, or try:\n  {shell_line(config.home, 'search', 'checklists')}"
         )
     finally:
-        home.close()
+        memory.close()
 
 
 def demo_config(folder: Path) -> Config:

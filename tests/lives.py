@@ -30,8 +30,8 @@ from omg.inject.decide import slice_for
 from omg.journal import Receipt
 from omg.llm.ledger import ModelReply
 from omg.llm.question import ModelQuestion
+from omg.memory import Memory
 from omg.node.note import parse_node
-from omg.worker.home import Home
 from omg.worker.nights import reflect_each
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -70,8 +70,8 @@ class Broken(AssertionError):
 
 def template(folder: Path) -> Path:
     """A furnished home that lives begin as copies of: making one takes longer than living a short life."""
-    home = Home(config(folder), clock=lambda: START)
-    home.graph(home.identity_of(MAIN))  # type: ignore[arg-type]
+    home = Memory(config(folder), clock=lambda: START, embed=None)
+    home.graph(home.registry.identity_of(MAIN))  # type: ignore[arg-type]
     home.close()
     return folder
 
@@ -100,8 +100,8 @@ class Life:
         self.meanwhile = True  # whether somebody acts while the model is asked
         self.homes = [self.open(), self.open()]
 
-    def open(self) -> Home:
-        return Home(config(self.folder), gateway=self.ask, clock=lambda: self.now)
+    def open(self) -> Memory:
+        return Memory(config(self.folder), gateway=self.ask, clock=lambda: self.now, embed=None)
 
     def close(self) -> None:
         for home in self.homes:
@@ -171,7 +171,7 @@ class Life:
         self.do(name, self.rng.choice(self.homes))
         self.check()
 
-    def do(self, name: str, home: Home) -> None:
+    def do(self, name: str, home: Memory) -> None:
         self.steps.append(f"{name}{self.homes.index(home)}" if home in self.homes else name)
         try:
             getattr(self, f"_{name}")(home)
@@ -182,7 +182,7 @@ class Life:
         except Exception as e:
             raise self.broken(f"{name} raised {traceback.format_exc()}") from e
 
-    def _say(self, _: Home, session: str = "", reason: str = "") -> None:
+    def _say(self, _: Memory, session: str = "", reason: str = "") -> None:
         session, entries = session or self.rng.choice(SESSIONS), []
         for _n in range(self.rng.randint(1, 3)):
             n = len(self.said)
@@ -198,7 +198,7 @@ class Life:
         self.put(name, json.dumps(drop))
         self.now += timedelta(seconds=20)
 
-    def _again(self, _: Home) -> None:
+    def _again(self, _: Memory) -> None:
         """The hook and the catching up may both bring a turn."""
         if self.drops:
             name, text = self.rng.choice(self.drops)
@@ -209,33 +209,33 @@ class Life:
         whole.write_text(text)
         whole.replace(self.folder / "spool" / f"{name}.json")
 
-    def _take(self, home: Home) -> None:
+    def _take(self, home: Memory) -> None:
         home.take_in()
 
-    def _work(self, home: Home) -> None:
+    def _work(self, home: Memory) -> None:
         home.work()
 
-    def _force(self, home: Home) -> None:
+    def _force(self, home: Memory) -> None:
         home.work(force=True)
 
-    def _look(self, home: Home) -> None:
+    def _look(self, home: Memory) -> None:
         home.refresh(home.find())
 
-    def _wait(self, _: Home) -> None:
+    def _wait(self, _: Memory) -> None:
         self.now += timedelta(seconds=self.rng.choice((30, 250, 400, 4000, 90_000)))
 
-    def _reflect(self, home: Home) -> None:
-        list(reflect_each(home))
+    def _reflect(self, home: Memory) -> None:
+        list(reflect_each(home.worker))
 
-    def _restart(self, home: Home) -> None:
+    def _restart(self, home: Memory) -> None:
         home.close()
         self.homes[self.homes.index(home)] = self.open()
 
-    def _no_index(self, home: Home) -> None:
+    def _no_index(self, home: Memory) -> None:
         for file in self.vault.parent.glob("index.db*"):
             file.unlink(missing_ok=True)
 
-    def _inject(self, home: Home) -> None:
+    def _inject(self, home: Memory) -> None:
         session = self.rng.choice(SESSIONS)
         graph = home.find()
         given = slice_for(graph, f"What about {self.rng.choice(TOPICS)}?", session, self.now, home.config)
@@ -254,7 +254,7 @@ class Life:
     def theirs(self) -> list[Path]:
         return sorted(p for p in self.vault.glob("nodes/*/*.md"))
 
-    def _edit(self, _: Home) -> None:
+    def _edit(self, _: Memory) -> None:
         if not (files := [*self.theirs(), *sorted(self.vault.glob("mocs/*.md"))]):
             return
         file, mark = self.rng.choice(files), f"PERSON-{self.seed}-{len(self.marks)}-"
@@ -262,7 +262,7 @@ class Life:
             f.write(f"\n{mark}\n")
         self.marks[mark] = True
 
-    def _delete(self, _: Home) -> None:
+    def _delete(self, _: Memory) -> None:
         if files := self.theirs():
             file = self.rng.choice(files)
             text = file.read_text()
@@ -271,12 +271,12 @@ class Life:
                 if mark in text:
                     self.marks[mark] = False
 
-    def _rename(self, _: Home) -> None:
+    def _rename(self, _: Memory) -> None:
         if files := self.theirs():
             file = self.rng.choice(files)
             file.rename(file.with_name(f"{file.stem}-moved{len(self.steps)}.md"))
 
-    def _loose(self, _: Home) -> None:
+    def _loose(self, _: Memory) -> None:
         mark = f"PERSON-{self.seed}-{len(self.marks)}-"
         (self.vault / "inbox" / f"loose{len(self.marks)}.md").write_text(
             f"{mark} I prefer {self.rng.choice(TOPICS)}.\n"
@@ -285,7 +285,7 @@ class Life:
 
     # --- the plug
 
-    def _kill(self, _: Home) -> None:
+    def _kill(self, _: Memory) -> None:
         """Another process works, and dies at one of its writes."""
         at, mood, seed = self.rng.randint(1, 40), self.mood, self.rng.random()
         pid = os.fork()
@@ -293,13 +293,15 @@ class Life:
             with suppress(BaseException):
                 self.meanwhile, self.mood, self.rng = False, mood, random.Random(seed)
                 die_at(at)
-                Home(config(self.folder), gateway=self.ask, clock=lambda: self.now).work(force=True)
+                Memory(config(self.folder), gateway=self.ask, clock=lambda: self.now, embed=None).work(
+                    force=True
+                )
             os._exit(0)
         os.waitpid(pid, 0)
 
     # --- the disk
 
-    def _refuse(self, home: Home) -> None:
+    def _refuse(self, home: Memory) -> None:
         """A few file operations in a row fail, wherever they are, and whoever asks for them is told or waits."""
         what = self.rng.choice(("take", "work", "force", "look", "reflect", "inject"))
         error = self.rng.choice((errno.ENOSPC, errno.EIO, errno.EACCES))
@@ -309,7 +311,7 @@ class Life:
             getattr(self, f"_{what}")(home)
         self.meanwhile = True
 
-    def _spoil(self, home: Home) -> None:
+    def _spoil(self, home: Memory) -> None:
         """A page of the one graph cannot be read or written; the other's turns are observed all the same."""
         page = self.vault / "mocs" / "moc-facts.md"
         kept = page.with_suffix(".kept")
@@ -378,7 +380,7 @@ class Life:
         """Whatever happened, one undisturbed run later everything said is observed."""
         self.close()
         self.mood, self.meanwhile = "good", False
-        home = Home(config(self.folder), gateway=self.ask, clock=lambda: self.now)
+        home = Memory(config(self.folder), gateway=self.ask, clock=lambda: self.now, embed=None)
         self.homes = [home]
         self.now += timedelta(hours=2)
         home.work(force=True)

@@ -20,9 +20,9 @@ from omg.config.sections import Config
 from omg.graph.graph import Graph
 from omg.llm.ledger import ModelReply
 from omg.llm.question import ModelQuestion
+from omg.memory import Memory
 from omg.node.fields import Source
 from omg.node.note import Node, render_node
-from omg.worker.home import Home
 
 MONDAY = dt.date(2026, 1, 5)
 NOW = dt.datetime(2026, 4, 20, 4, 10, tzinfo=dt.UTC)
@@ -67,12 +67,14 @@ class Planted:
     facts: list[str] = field(default_factory=list)
 
 
-def home_at(folder: Path, **reflection: Any) -> Home:
-    return Home(Config(home=folder, reflection=reflection, time={"zone": "UTC"}), clock=lambda: NOW)
+def home_at(folder: Path, **reflection: Any) -> Memory:
+    return Memory(
+        Config(home=folder, reflection=reflection, time={"zone": "UTC"}), clock=lambda: NOW, embed=None
+    )
 
 
-def graph_of(home: Home) -> Graph:
-    who = home.identity_of(OWNER)
+def graph_of(home: Memory) -> Graph:
+    who = home.registry.identity_of(OWNER)
     assert who is not None
     return home.graph(who)
 

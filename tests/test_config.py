@@ -8,10 +8,10 @@ import pytest
 from omg.config.file import load_config, set_value
 from omg.config.sections import Config
 from omg.errors import ConfigError
+from omg.memory import Memory
 from omg.node.fields import TYPES
 from omg.observe.question import observer_prompt
 from omg.openclaw.doctor.home import check_model
-from omg.worker.home import Home
 from omg.worker.status import home_status, status_text
 
 
@@ -154,13 +154,13 @@ def test_a_variable_stands_above_the_file_and_is_checked_like_it(home):
 # --- what the options come to
 
 
-def home_with(home: Path, text: str, gateway=None) -> Home:
-    return Home(read(home, text), gateway=gateway)
+def home_with(home: Path, text: str, gateway=None) -> Memory:
+    return Memory(read(home, text), gateway=gateway, embed=None)
 
 
 def test_a_list_of_models_is_asked_in_its_order_and_the_smallest_window_counts(home):
     which = home_with(home, '[observation]\nmodel = ["openai/gpt-4o-mini", "openai/gpt-4"]')
-    observer = which.observer("main")
+    observer = which.worker.observer("main")
     assert observer.model == "openai/gpt-4o-mini"
     assert observer.ask.models == ("openai/gpt-4o-mini", "openai/gpt-4")
     assert observer.window == 8_192  # gpt-4's
@@ -169,8 +169,8 @@ def test_a_list_of_models_is_asked_in_its_order_and_the_smallest_window_counts(h
 
 def test_a_model_for_reflection_alone_leaves_the_observer_as_it_is_and_status_says_who_does_what(home):
     which = home_with(home, '[observation]\nmodel = "offline"\n[reflection]\nmodel = "openai/gpt-4o-mini"')
-    assert (which.models(), which.reflecting()) == (["offline"], ["openai/gpt-4o-mini"])
-    told = status_text(home_status(which))
+    assert (which.worker.models(), which.worker.reflecting()) == (["offline"], ["openai/gpt-4o-mini"])
+    told = status_text(home_status(which.worker))
     assert "observer  offline" in told and "reflector openai/gpt-4o-mini" in told
     assert any("gpt-4o-mini reflects only" in finding.what for finding in check_model(which, None))
     which.close()
@@ -180,23 +180,23 @@ def test_an_agent_may_have_a_model_of_its_own(home):
     which = home_with(
         home, '[observation]\nmodel = "offline"\n[observation.agents.mona]\nmodel = "openai/gpt-4o-mini"'
     )
-    assert which.observer("mona").model == "openai/gpt-4o-mini"
-    assert which.observer("main").model == "offline"
+    assert which.worker.observer("mona").model == "openai/gpt-4o-mini"
+    assert which.worker.observer("main").model == "offline"
     which.close()
 
 
 def test_without_a_model_the_gateway_is_asked_where_there_is_one(home):
     alone, under = home_with(home, ""), home_with(home, "", gateway=lambda question: None)
-    assert alone.observer("main").model == "offline"
-    assert under.observer("main").model == "gateway"
-    assert (alone.ledger.cap_tokens, under.ledger.cap_tokens) == (500_000, 500_000)
+    assert alone.worker.observer("main").model == "offline"
+    assert under.worker.observer("main").model == "gateway"
+    assert (alone.worker.ledger.cap_tokens, under.worker.ledger.cap_tokens) == (500_000, 500_000)
     alone.close()
     under.close()
 
 
 def test_a_model_of_ones_own_has_no_cap_of_ours(home):
     which = home_with(home, '[observation]\nmodel = "openai/gpt-4o-mini"')
-    assert which.ledger.cap_tokens is None
+    assert which.worker.ledger.cap_tokens is None
     which.close()
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from omg.config.sections import Config, Observation
+from omg.memory import Memory
 from omg.vault.vault import Vault
-from omg.worker.home import Home
 
 SAID = [
     ("agent:main:main", "user", "I prefer short checklists for deploys."),
@@ -47,9 +47,10 @@ def fill(home: Path, said: list[tuple[str, str, str]] = SAID) -> None:
 
 
 def run(home: Path) -> None:
-    which = Home(
+    which = Memory(
         Config(home=home, observation=Observation(model="offline", max_tokens_per_batch=40)),
         clock=lambda: NOW,
+        embed=None,
     )
     which.work(force=True)
     which.close()

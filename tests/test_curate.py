@@ -24,13 +24,13 @@ from omg.curate.notes import (
 from omg.curate.undo import closed_cycles, take_back, undoable
 from omg.errors import BadInput, Locked, NotFound, OmgError
 from omg.graph.files import flock
+from omg.memory import Memory
 from omg.node.fields import Source
 from omg.observe import run
 from omg.observe.run import replies_to
 from omg.openclaw.doctor.graph import check_graph
 from omg.plan.edits import Edit
 from omg.rebuild import build_anew, swap_graphs
-from omg.worker.home import Home
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MAIN = "agent:main:main"
@@ -38,7 +38,7 @@ MAIN = "agent:main:main"
 
 @pytest.fixture
 def omg(home):
-    which = Home(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW)
+    which = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
     yield which
     which.close()
 
@@ -95,14 +95,14 @@ def test_a_damaged_receipt_is_named_by_the_doctor_and_goes_with_what_is_forgotte
     selection = select_to_forget(graph, matching="Lisbon")
     named = [f.where for f in check_graph(omg, graph) if "cannot be undone any more" in f.what]
     assert named == [str(graph.folder / "damaged" / f.name) for f in (file, other)]
-    forget_selection(omg, graph, selection)
+    forget_selection(omg.intake, graph, selection)
     assert sorted(f.name for f in (graph.folder / "damaged").iterdir()) == [file.name, f"{file.name}.txt"]
 
 
 def test_the_last_change_to_take_back_is_none_that_was_forgotten(omg, graph):
     kept = new_note(graph, "fact", "Router", "The router is in the attic.", NOW)
     new_note(graph, "fact", "Code", "The code is 4711.", NOW)
-    forget_selection(omg, graph, select_to_forget(graph, matching="4711"))
+    forget_selection(omg.intake, graph, select_to_forget(graph, matching="4711"))
     assert undoable(graph, None).id == kept.cycle
 
 
@@ -185,7 +185,7 @@ def test_what_is_forgotten_leaves_no_trace_in_any_file(omg):
     assert holding(omg.folder, b"zanzibarquartz")
     what = select_to_forget(graph, matching="zanzibarquartz")
     assert what.paths
-    forget_selection(omg, graph, what)
+    forget_selection(omg.intake, graph, what)
     omg.work(force=True)
     assert holding(omg.folder, b"zanzibarquartz") == []
     kept = [e.description for e in graph.index.entries() if e.path.startswith("nodes/")]
@@ -198,7 +198,7 @@ def test_what_is_forgotten_leaves_no_trace_in_any_file(omg):
 def test_a_forgotten_message_cannot_be_imported_again(omg):
     say(omg, "My locker combination is zanzibarquartz.")
     graph = omg.find(MAIN)
-    forget_selection(omg, graph, select_to_forget(graph, session=MAIN))
+    forget_selection(omg.intake, graph, select_to_forget(graph, session=MAIN))
     omg.said = 0
     say(omg, "My locker combination is zanzibarquartz.")
     assert holding(omg.folder, b"zanzibarquartz") == []
@@ -210,9 +210,9 @@ def test_a_forgetting_cut_short_is_finished_at_the_next_start(omg, monkeypatch):
     graph = omg.find(MAIN)
     monkeypatch.setattr("omg.forget.traces.remove_archived", lambda *a: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        forget_selection(omg, graph, select_to_forget(graph, matching="zanzibarquartz"))
+        forget_selection(omg.intake, graph, select_to_forget(graph, matching="zanzibarquartz"))
     monkeypatch.undo()
-    again = Home(omg.config, clock=lambda: NOW)
+    again = Memory(omg.config, clock=lambda: NOW, embed=None)
     again.find(MAIN)
     again.close()
     assert holding(omg.folder, b"zanzibarquartz") == []
@@ -245,7 +245,7 @@ def test_a_note_that_has_other_sources_is_derived_from_them_again(omg):
     tea = [p for p in graph.index.citing(["e1"]) if p != path]
     what = select_to_forget(graph, matching="zanzibarquartz")
     assert (path in what.paths, what.messages, what.again) == (True, ("e2",), ("e1",))
-    forget_selection(omg, graph, what)
+    forget_selection(omg.intake, graph, what)
     assert graph.vault.bytes(path) is None
     for gone in tea:  # so that only observing e1 anew can tell of it
         graph.vault.remove(gone, graph.vault.bytes(gone))
@@ -261,7 +261,7 @@ def test_before_a_day_means_the_day_where_the_person_is(omg):
     graph = omg.find(MAIN)
     what = select_to_forget(graph, before_ms=1_771_500_001_500)
     assert what.messages == ("e1",)
-    forget_selection(omg, graph, what)
+    forget_selection(omg.intake, graph, what)
     assert cited(graph, "e1") == []
     assert cited(graph, "e2") == ["The user's sister Maya lives in Lisbon."]
 
@@ -274,7 +274,7 @@ def test_a_note_of_ones_own_is_forgotten_under_every_name_it_had(omg):
     link_notes(graph, other, path, NOW)
     what = select_to_forget(graph, ids=["zanzibarquartz"])
     assert what.linking == (other,)
-    forget_selection(omg, graph, what)
+    forget_selection(omg.intake, graph, what)
     assert traces(omg, "zanzibarquartz") == []
     assert "Up there is the thing, and dust." in graph.vault.text(other)
     assert [link for link in graph.index.dangling() if link[0].startswith("nodes/")] == []
@@ -286,11 +286,11 @@ def test_what_replaced_and_what_was_replaced_say_nothing_of_a_forgotten_note(omg
     kept = new_note(graph, "fact", "Shelf", "The shelf is full.", NOW).path
     merge_into(graph, kept, old, NOW)
     assert "zanzibarquartz" in graph.vault.text(kept)
-    forget_selection(omg, graph, select_to_forget(graph, ids=[old]))
+    forget_selection(omg.intake, graph, select_to_forget(graph, ids=[old]))
     assert traces(omg, "zanzibarquartz") == []
     a = new_note(graph, "fact", "Zanzibarquartz", "The zanzibarquartz is down there.", NOW).path
     supersede_by(graph, kept, a, NOW)
-    forget_selection(omg, graph, select_to_forget(graph, ids=[a]))
+    forget_selection(omg.intake, graph, select_to_forget(graph, ids=[a]))
     assert traces(omg, "zanzibarquartz") == []
     assert (graph.vault.read(kept).status, graph.vault.read(kept).superseded_by) == ("active", None)
 
@@ -301,16 +301,16 @@ def test_a_person_who_deleted_the_note_can_still_have_its_message_and_journal_fo
     [path] = graph.index.citing(["e1"])
     graph.vault.file(path).unlink()
     omg.refresh(graph)
-    forget_selection(omg, graph, select_to_forget(graph, matching="ZanzibarQuartz"))
+    forget_selection(omg.intake, graph, select_to_forget(graph, matching="ZanzibarQuartz"))
     assert traces(omg, "zanzibarquartz") == []
 
 
 def test_forgetting_reaches_logs_broken_drops_rebuilt_graphs_and_the_inbox(omg):
     say(omg, "My locker combination is zanzibarquartz.", "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)
-    build_anew(graph, omg.observer("main"), omg.config, NOW)
+    build_anew(graph, omg.worker.observer("main"), omg.config, NOW)
     swap_graphs(graph, NOW)
-    build_anew(graph, omg.observer("main"), omg.config, NOW)
+    build_anew(graph, omg.worker.observer("main"), omg.config, NOW)
     [path] = graph.index.citing(["e1"])
     log = omg.folder / "omg.log"
     log.write_text(f"up\ndropped {path}: Zanzibarquartz\ndown\n")
@@ -328,7 +328,7 @@ def test_forgetting_reaches_logs_broken_drops_rebuilt_graphs_and_the_inbox(omg):
     omg.refresh(graph)
     held = graph.vault.file(path).with_name(f".omg-0123abcd-{'0' * 16}-{'1' * 16}~note")
     held.write_text("")
-    forget_selection(omg, graph, select_to_forget(graph, matching="zanzibarquartz"))
+    forget_selection(omg.intake, graph, select_to_forget(graph, matching="zanzibarquartz"))
     omg.work(force=True)
     assert traces(omg, "zanzibarquartz") == []
     assert log.read_text() == "up\ndown\n"
@@ -345,7 +345,7 @@ def test_what_a_person_wrote_on_a_map_is_named_and_left_to_them(omg):
     omg.refresh(graph)
     what = select_to_forget(graph, matching="zanzibarquartz")
     assert what.left == ("mocs/moc-facts",)
-    forget_selection(omg, graph, what)
+    forget_selection(omg.intake, graph, what)
     assert holding(omg.folder, b"zanzibarquartz") == [str(page.relative_to(omg.folder))]
 
 
@@ -362,9 +362,9 @@ def test_a_forgetting_cut_short_anywhere_is_finished_at_the_next_start(omg, monk
     graph = omg.find(MAIN)
     monkeypatch.setattr(step, lambda *a: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        forget_selection(omg, graph, select_to_forget(graph, matching="zanzibarquartz"))
+        forget_selection(omg.intake, graph, select_to_forget(graph, matching="zanzibarquartz"))
     monkeypatch.undo()
-    again = Home(omg.config, clock=lambda: NOW)
+    again = Memory(omg.config, clock=lambda: NOW, embed=None)
     again.find(MAIN)
     again.close()
     assert traces(omg, "zanzibarquartz") == []
@@ -372,11 +372,11 @@ def test_a_forgetting_cut_short_anywhere_is_finished_at_the_next_start(omg, monk
 
 def test_a_reader_that_was_open_before_sees_nothing_of_it_after(omg):
     say(omg, "My locker combination is zanzibarquartz.")
-    other = Home(omg.config, clock=lambda: NOW)
+    other = Memory(omg.config, clock=lambda: NOW, embed=None)
     reader = other.find(MAIN)
     assert reader.index.search_raw("zanzibarquartz", 3, now=NOW)
     graph = omg.find(MAIN)
-    forget_selection(omg, graph, select_to_forget(graph, matching="zanzibarquartz"))
+    forget_selection(omg.intake, graph, select_to_forget(graph, matching="zanzibarquartz"))
     assert reader.index.search_raw("zanzibarquartz", 3, now=NOW) == []
     assert reader.index.search("zanzibarquartz", 3, now=NOW) == []
     other.close()
@@ -387,7 +387,7 @@ def test_nothing_is_forgotten_while_the_graph_is_being_rebuilt(omg):
     say(omg, "My locker combination is zanzibarquartz.")
     graph = omg.find(MAIN)
     with flock(graph.folder / "rebuild.lock", "x"), pytest.raises(Locked, match="rebuilding"):
-        forget_selection(omg, graph, select_to_forget(graph, matching="zanzibarquartz"))
+        forget_selection(omg.intake, graph, select_to_forget(graph, matching="zanzibarquartz"))
     assert not (graph.folder / "forgetting.json").exists()
 
 
@@ -519,7 +519,7 @@ def test_what_is_forgotten_while_the_model_is_thinking_is_not_written_after(omg,
 
     def meanwhile(*args, **named):
         answers = list(real(*args, **named))
-        forget_selection(omg, graph, select_to_forget(graph, matching="zanzibarquartz"))
+        forget_selection(omg.intake, graph, select_to_forget(graph, matching="zanzibarquartz"))
         return answers
 
     monkeypatch.setattr(run, "replies_to", meanwhile)

@@ -11,7 +11,7 @@ import pytest
 
 from omg.config.sections import Config, Embedding, Observation
 from omg.demo import DEMO_SESSION, SAMPLE_FOLDER, run_demo
-from omg.worker.home import Home
+from omg.memory import Memory
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +71,14 @@ def test_the_pasted_key_is_nowhere(shown):
 
 def test_every_nodes_sources_lead_to_archived_messages(shown):
     folder, _ = shown
-    home = Home(
+    home = Memory(
         Config(
             home=folder / "home",
             vaults={DEMO_SESSION: folder / "vault"},
             observation=Observation(model="offline"),
             embedding=Embedding(model="none"),
-        )
+        ),
+        embed=None,
     )
     graph = home.find(DEMO_SESSION)
     nodes = [e for e in graph.index.entries(status=None) if e.path.startswith("nodes/")]

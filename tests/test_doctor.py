@@ -8,14 +8,14 @@ import pytest
 from omg.config.sections import Config, Observation
 from omg.errors import BadNode
 from omg.journal import Receipt
+from omg.memory import Memory
 from omg.openclaw.doctor.run import examine_home, mend_findings
-from omg.worker.home import Home
 
 
 @pytest.fixture
 def omg(home):
-    which = Home(Config(home=home, observation=Observation(model="offline")))
-    which.graph(which.identity_of("agent:main:main"))
+    which = Memory(Config(home=home, observation=Observation(model="offline")), embed=None)
+    which.graph(which.registry.identity_of("agent:main:main"))
     yield which
     which.close()
 
@@ -82,7 +82,7 @@ def test_a_receipt_that_cannot_be_read_is_a_finding_and_not_the_end_of_the_other
     file = omg.find().folder / "receipts" / "20260101T000000-x.open.json"
     file.write_text("{torn")
     omg.close()
-    with_it = Home(omg.config)
+    with_it = Memory(omg.config, embed=None)
     (finding,) = found(with_it, file)
     assert finding.level == "warn" and "its turns are observed again" in finding.what
     assert not file.exists() and Path(finding.where).read_text() == "{torn"
@@ -96,7 +96,7 @@ def test_a_cycle_that_a_crash_cut_short_is_finished_and_that_is_said(omg):
         Receipt("x", "edit", "2026").dumps()
     )
     omg.close()
-    with_it = Home(omg.config)
+    with_it = Memory(omg.config, embed=None)
     assert [f.level for f in found(with_it) if "cut short was finished" in f.what] == ["note"]
     assert not [f for f in found(with_it) if "cut short" in f.what]
     with_it.close()
@@ -108,7 +108,7 @@ def test_what_a_killed_process_leaves_is_found_and_gone_after_fix(omg):
     state = aged(graph.folder / ".state.json.999999.deadbeef")
     (graph.vault.root / "index.md").unlink()
     omg.close()
-    with_it = Home(omg.config)
+    with_it = Memory(omg.config, embed=None)
     findings = found(with_it)
     assert all(f.mend for f in findings if f.level in ("warn", "fail"))
     assert sum("in the spool for too long" in f.what or "whose writer died" in f.what for f in findings) == 2

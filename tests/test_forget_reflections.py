@@ -17,6 +17,7 @@ from omg.graph.graph import Graph
 from omg.journal import receipts_of
 from omg.llm.ledger import ModelReply
 from omg.llm.question import Ask, ModelQuestion
+from omg.memory import Memory
 from omg.message.stored import message_to_json
 from omg.message.turn import Message
 from omg.node.note import parse_node
@@ -25,7 +26,6 @@ from omg.plan.pages import new_page
 from omg.reflect.cycle import Cycle
 from omg.reflect.run import reflect_graph
 from omg.reflect.seen import load_seen, stage_seen
-from omg.worker.home import Home
 
 DAY = dt.timedelta(days=1)
 SECRET = "zanzibarquartz"
@@ -39,14 +39,14 @@ TEXTS = (
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
+def home(tmp_path: Path) -> Iterator[Memory]:
     which = home_at(tmp_path / "omg")
     yield which
     which.close()
 
 
 @pytest.fixture
-def graph(home: Home) -> Graph:
+def graph(home: Memory) -> Graph:
     return graph_of(home)
 
 
@@ -77,20 +77,20 @@ def telling(question: ModelQuestion) -> ModelReply:
     return ModelReply(json.dumps(said), "scripted", 10, 10)
 
 
-def night(home: Home, ask: Ask | None = telling, now: dt.datetime = NOW) -> Cycle:
+def night(home: Memory, ask: Ask | None = telling, now: dt.datetime = NOW) -> Cycle:
     graph = graph_of(home)
     home.refresh(graph)
     observer = Observer(ask, "scripted", 128_000) if ask else Observer()
     return reflect_graph(graph, observer, home.config, now, refresh=lambda: home.refresh(graph))
 
 
-def forget(home: Home, **what: object) -> None:
+def forget(home: Memory, **what: object) -> None:
     graph = graph_of(home)
     home.refresh(graph)
-    forget_selection(home, graph, select_to_forget(graph, **what))
+    forget_selection(home.intake, graph, select_to_forget(graph, **what))
 
 
-def traces(home: Home, word: str = SECRET) -> list[str]:
+def traces(home: Memory, word: str = SECRET) -> list[str]:
     """Files that hold *word*, in their bytes or in their names."""
     files = [f for f in sorted(home.folder.rglob("*")) if f.is_file()]
     found = [f for f in files if word.encode() in f.read_bytes().lower() or word in f.name.lower()]
@@ -110,7 +110,7 @@ def first_week(graph: Graph) -> str:
 
 
 def test_a_month_made_of_a_week_that_told_of_it_is_forgotten_too_and_both_are_made_anew(
-    home: Home, graph: Graph
+    home: Memory, graph: Graph
 ) -> None:
     gone, *kept = week(graph)
     week(graph, MONDAY + 7 * DAY, texts=TEXTS[1:])
@@ -119,7 +119,7 @@ def test_a_month_made_of_a_week_that_told_of_it_is_forgotten_too_and_both_are_ma
     assert SECRET in graph.vault.text(first_week(graph)) and SECRET in graph.vault.text(month)
     what = select_to_forget(graph, ids=[gone])
     assert {first_week(graph), month} <= set(what.paths)
-    forget_selection(home, graph, what)
+    forget_selection(home.intake, graph, what)
     assert traces(home) == []
     assert all(graph.vault.read(p).reflected_in == () for p in kept)
     night(home, now=NOW + DAY)
@@ -129,7 +129,7 @@ def test_a_month_made_of_a_week_that_told_of_it_is_forgotten_too_and_both_are_ma
 
 
 def test_a_reflection_that_was_made_of_it_without_naming_it_is_forgotten_too(
-    home: Home, graph: Graph
+    home: Memory, graph: Graph
 ) -> None:
     gone, *_ = week(graph)
     night(home)
@@ -139,7 +139,9 @@ def test_a_reflection_that_was_made_of_it_without_naming_it_is_forgotten_too(
     assert traces(home) == []
 
 
-def test_a_reflection_on_a_note_that_a_person_deleted_goes_with_its_message(home: Home, graph: Graph) -> None:
+def test_a_reflection_on_a_note_that_a_person_deleted_goes_with_its_message(
+    home: Memory, graph: Graph
+) -> None:
     gone, *_ = week(graph)
     naming = json.loads(telling(ModelQuestion("", f"# Length\ne1 {SECRET}", {}, "reflect", "main")).text)
 
@@ -164,7 +166,7 @@ def test_a_reflection_on_a_note_that_a_person_deleted_goes_with_its_message(home
 # --- the log, topics, and what was seen
 
 
-def test_the_log_page_does_not_tell_of_it(home: Home, graph: Graph) -> None:
+def test_the_log_page_does_not_tell_of_it(home: Memory, graph: Graph) -> None:
     week(graph)
     put(
         graph,
@@ -183,7 +185,7 @@ def test_the_log_page_does_not_tell_of_it(home: Home, graph: Graph) -> None:
 
 @pytest.mark.parametrize("how", ["matching", "ids"])
 def test_a_topic_named_after_it_is_forgotten_and_its_other_notes_go_back_to_their_map(
-    home: Home, graph: Graph, how: str
+    home: Memory, graph: Graph, how: str
 ) -> None:
     topic = f"mocs/moc-facts-{SECRET}"
     whole = replace(parse_node(new_page(topic, ""), topic), links=("mocs/moc-facts",))
@@ -199,7 +201,7 @@ def test_a_topic_named_after_it_is_forgotten_and_its_other_notes_go_back_to_thei
         assert "[[nodes/fact/drawer|" in graph.vault.text("mocs/moc-facts")
 
 
-def test_a_topic_on_which_a_person_wrote_is_left_to_them(home: Home, graph: Graph) -> None:
+def test_a_topic_on_which_a_person_wrote_is_left_to_them(home: Memory, graph: Graph) -> None:
     topic = f"mocs/moc-facts-{SECRET}"
     put(graph, [note(f"nodes/fact/{SECRET}", f"The {SECRET} has sides.", MONDAY, links=())])
     page = graph.vault.file(topic)
@@ -207,11 +209,11 @@ def test_a_topic_on_which_a_person_wrote_is_left_to_them(home: Home, graph: Grap
     home.refresh(graph)
     what = select_to_forget(graph, matching=SECRET)
     assert what.left == (topic,)
-    forget_selection(home, graph, what)
+    forget_selection(home.intake, graph, what)
     assert "My own words." in graph.vault.text(topic)
 
 
-def test_what_a_crash_left_of_what_was_seen_names_nothing_of_it(home: Home, graph: Graph) -> None:
+def test_what_a_crash_left_of_what_was_seen_names_nothing_of_it(home: Memory, graph: Graph) -> None:
     put(graph, [note(f"nodes/fact/{SECRET}", "It is in the cellar.", MONDAY)])
     night(home, None)
     stage_seen(graph, load_seen(graph), "crashed")
@@ -219,7 +221,7 @@ def test_what_a_crash_left_of_what_was_seen_names_nothing_of_it(home: Home, grap
     assert traces(home) == []
 
 
-def test_a_rebuilt_graphs_old_reflections_are_searched_as_deep(home: Home, graph: Graph) -> None:
+def test_a_rebuilt_graphs_old_reflections_are_searched_as_deep(home: Memory, graph: Graph) -> None:
     gone, *_ = week(graph)
     night(home)
     old = graph.folder / "replaced" / "20260301T000000"
@@ -251,7 +253,7 @@ def meanwhile(do: Callable[[], None], when: Callable[[ModelQuestion], bool], the
     return ask
 
 
-def test_a_week_under_way_does_not_write_back_what_was_forgotten(home: Home, graph: Graph) -> None:
+def test_a_week_under_way_does_not_write_back_what_was_forgotten(home: Memory, graph: Graph) -> None:
     gone, *kept = week(graph)
     ask = meanwhile(lambda: forget(home, ids=[gone]), lambda q: "# Length" in q.user)
     night(home, ask)
@@ -263,7 +265,7 @@ def test_a_week_under_way_does_not_write_back_what_was_forgotten(home: Home, gra
 
 
 def test_what_a_model_said_of_others_beside_it_is_followed_without_its_words(
-    home: Home, graph: Graph
+    home: Memory, graph: Graph
 ) -> None:
     put(
         graph,
@@ -278,7 +280,9 @@ def test_what_a_model_said_of_others_beside_it_is_followed_without_its_words(
     assert graph.vault.read("nodes/preference/tea-b").superseded_by == "nodes/preference/tea-a"
 
 
-def test_a_note_deleted_while_the_model_thinks_costs_the_night_nothing_else(home: Home, graph: Graph) -> None:
+def test_a_note_deleted_while_the_model_thinks_costs_the_night_nothing_else(
+    home: Memory, graph: Graph
+) -> None:
     put(
         graph,
         [

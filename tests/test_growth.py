@@ -14,7 +14,7 @@ from omg.graph.graph import Graph
 from omg.graph.state import SESSIONS_KEPT, SessionState, State
 from omg.graph.uses import USE_DAY_MS, USES_SLACK, Uses
 from omg.inject.decide import slice_for
-from omg.worker.home import Home
+from omg.memory import Memory
 from omg.worker.nights import reflect_each
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -23,7 +23,7 @@ NOW_MS = int(NOW.timestamp() * 1000)
 
 @pytest.fixture
 def omg(home: Path):
-    which = Home(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW)
+    which = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
     yield which
     which.close()
 
@@ -34,7 +34,7 @@ def many(state: State) -> None:
         state.sessions[f"agent:main:main:thread:{n}"] = own
 
 
-def test_conversations_that_ended_long_ago_are_no_part_of_what_a_prompt_reads_and_writes(omg: Home) -> None:
+def test_conversations_that_ended_long_ago_are_no_part_of_what_a_prompt_reads_and_writes(omg: Memory) -> None:
     graph = omg.find()
     graph.update(many)
     kept = set(json.loads((graph.folder / "state.json").read_text())["sessions"])
@@ -43,7 +43,7 @@ def test_conversations_that_ended_long_ago_are_no_part_of_what_a_prompt_reads_an
     assert len(graph.state().sessions) == SESSIONS_KEPT
 
 
-def test_a_conversation_that_comes_back_after_many_others_is_activated_anew(omg: Home) -> None:
+def test_a_conversation_that_comes_back_after_many_others_is_activated_anew(omg: Memory) -> None:
     graph = omg.find()
     old = "agent:main:main:thread:2999"
     graph.update(many)
@@ -51,7 +51,7 @@ def test_a_conversation_that_comes_back_after_many_others_is_activated_anew(omg:
     assert given.reason == "new_session" and old in graph.state().sessions
 
 
-def test_a_prompt_writes_a_line_for_a_note_of_use_however_many_were_before(omg: Home) -> None:
+def test_a_prompt_writes_a_line_for_a_note_of_use_however_many_were_before(omg: Memory) -> None:
     graph = omg.find()
     graph.uses.adopt({f"omg/fact/n{n}": (3, NOW_MS - 9 * USE_DAY_MS) for n in range(5_000)})
     before = graph.uses.file.stat().st_size
@@ -85,7 +85,7 @@ def test_use_counts_are_bounded_by_the_notes_and_survive_a_torn_line(tmp_path: P
     assert list(other.times()) == ["omg/fact/a"]
 
 
-def test_a_tick_does_not_list_the_vault_because_of_a_loose_note(omg: Home, monkeypatch) -> None:
+def test_a_tick_does_not_list_the_vault_because_of_a_loose_note(omg: Memory, monkeypatch) -> None:
     graph = omg.find()
     (graph.vault.root / "inbox" / "a.md").write_text("I like the market on Saturdays.\n")
     (graph.vault.root / "inbox" / "a (conflicted copy 2026-03-01).md").write_text("I like nothing.\n")
@@ -97,8 +97,8 @@ def test_a_tick_does_not_list_the_vault_because_of_a_loose_note(omg: Home, monke
     assert [where for where in listed if where.is_relative_to(graph.vault.root / "nodes")] == []
 
 
-def test_what_was_of_use_is_forgotten_with_a_note_that_is_gone(omg: Home) -> None:
+def test_what_was_of_use_is_forgotten_with_a_note_that_is_gone(omg: Memory) -> None:
     graph = omg.find()
     graph.uses.add(["omg/fact/gone"], NOW_MS)
-    list(reflect_each(omg))
+    list(reflect_each(omg.worker))
     assert dict(graph.uses.times()) == {}

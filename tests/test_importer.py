@@ -28,8 +28,8 @@ from omg.importers.drops import (
 from omg.importers.entries import Session, said_epoch_ms
 from omg.importers.run import import_drops
 from omg.llm.ledger import ModelReply
+from omg.memory import Memory
 from omg.message.drop import read_drop
-from omg.worker.home import Home
 
 NOON = 1_772_712_000_000  # 2026-03-05 12:00 UTC
 OWNER = {"senderIsOwner": True}
@@ -544,11 +544,11 @@ def test_each_imported_file_is_a_session_with_calls_sources_and_a_task_of_its_ow
 
     files = [jsonl(tmp_path / f / "chat.jsonl", plain(f"I keep a {f}.")) for f in ("heron", "goat")]
     files.append(jsonl(tmp_path / "heartbeat.jsonl", plain("I keep a carp.")))
-    omg = Home(Config(home=home), gateway=model)
-    import_drops(omg, read_all_drops(files))
+    omg = Memory(Config(home=home), gateway=model, embed=None)
+    import_drops(omg.intake, read_all_drops(files))
     omg.work(force=True)
     graph = omg.find("agent:main:main")
-    assert omg.identities() == [graph.identity]
+    assert omg.registry.identities() == [graph.identity]
     said = [re.findall(r"I keep a (\w+)\.", user.partition("# Messages")[2]) for user in asked]
     assert sorted(said) == [["carp"], ["goat"], ["heron"]]
     entries = graph.index.entries(type="fact")
@@ -557,7 +557,7 @@ def test_each_imported_file_is_a_session_with_calls_sources_and_a_task_of_its_ow
     now = graph.vault.text("now")
     assert now.count("### imported chat-") == 2 and now.count("Task:") == 3
 
-    import_drops(omg, read_all_drops(files))
+    import_drops(omg.intake, read_all_drops(files))
     assert graph.pending() == []
     graph.close()
 
@@ -576,8 +576,8 @@ def test_an_import_counts_what_it_left_out_and_what_it_could_not_read(tmp_path, 
         {**plain("be good")[0], "role": "system"},
         {"role": "user", "content": "when?"},
     ]
-    with contextlib.closing(Home(Config(home=home))) as omg:
-        found = import_drops(omg, read_drops(jsonl(tmp_path / "chat.jsonl", lines)))
+    with contextlib.closing(Memory(Config(home=home), embed=None)) as omg:
+        found = import_drops(omg.intake, read_drops(jsonl(tmp_path / "chat.jsonl", lines)))
     assert (found["messages"], found["new"], found["left_out"], len(found["skipped"])) == (1, 1, 2, 1)
     assert import_summary({**found, "observed": 1}, "came in").splitlines() == [
         "1 message, of them 1 new, came in; 1 observed",

@@ -8,8 +8,8 @@ import pytest
 
 from omg.config.sections import Config, Observation
 from omg.inbox.notes import paragraphs, take_loose
+from omg.memory import Memory
 from omg.node.note import parse_node
-from omg.worker.home import Home
 
 MAIN = "agent:main:main"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -22,8 +22,8 @@ def omg(home, tmp_path):
         vaults={MAIN: tmp_path / "workspace/memory/omg"},
         observation=Observation(model="offline"),
     )
-    which = Home(config, clock=lambda: NOW)
-    which.graph(which.identity_of(MAIN))
+    which = Memory(config, clock=lambda: NOW, embed=None)
+    which.graph(which.registry.identity_of(MAIN))
     mark = which.find().folder / "identity.json"
     begun = (NOW - timedelta(days=3)).timestamp()
     os.utime(mark, (begun, begun))
@@ -142,11 +142,12 @@ def test_the_agents_own_day_files_are_read_and_not_touched(omg):
 
 def test_a_vault_elsewhere_has_no_day_files(home, tmp_path):
     (tmp_path / "2026-03-01.md").write_text("- Nora prefers aisle seats.\n")
-    which = Home(
+    which = Memory(
         Config(home=home, vaults={MAIN: tmp_path / "omg"}, observation=Observation(model="offline")),
         clock=lambda: NOW,
+        embed=None,
     )
-    which.graph(which.identity_of(MAIN))
+    which.graph(which.registry.identity_of(MAIN))
     which.work(force=True)
     assert which.find().pending() == []
     assert notes(which) == {}
@@ -189,8 +190,8 @@ def test_openclaws_flush_is_filed_wherever_the_vault_lies_unless_others_are_flus
         "channels": {"telegram": {"dmPolicy": "allowlist", "allowFrom": people}},
     }
     (tmp_path / "openclaw.json").write_text(json.dumps(settings))
-    which = Home(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW)
-    graph = which.graph(which.identity_of(MAIN))
+    which = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
+    graph = which.graph(which.registry.identity_of(MAIN))
     assert graph.vault.root.is_relative_to(home)
     begun = (NOW - timedelta(days=3)).timestamp()
     os.utime(graph.folder / "identity.json", (begun, begun))

@@ -16,13 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omg.config.agents import others_can_reach, workspace_of
 from omg.config.file import load_config
 from omg.errors import GatewayError, OmgError
+from omg.memory import Memory
 from omg.openclaw.doctor.finding import Finding
 from omg.openclaw.doctor.gateway import check_gateway
-from omg.openclaw.gateway import OpenClaw, others_can_reach, workspace_of
+from omg.openclaw.gateway import OpenClaw
 from omg.openclaw.install import entry_patch, gateway_command, install_plugin, leftovers, uninstall_plugin
-from omg.worker.home import Home
 
 Json = dict[str, Any]
 BARE: Json = {"gateway": {"mode": "local", "port": 9}, "agents": {"defaults": {"workspace": "/nowhere/ws"}}}
@@ -41,10 +42,10 @@ def claw(tmp_path: Path) -> OpenClaw:
 
 @pytest.fixture
 def examined(claw: OpenClaw, home: Path) -> Iterator[Callable[[], list[Finding]]]:
-    opened: list[Home] = []
+    opened: list[Memory] = []
 
     def examine() -> list[Finding]:
-        opened.append(Home(load_config(home)))
+        opened.append(Memory(load_config(home), embed=None))
         return list(check_gateway(opened[-1], claw))
 
     yield examine
@@ -115,8 +116,8 @@ def test_where_others_can_write_to_the_agent_no_vault_lies_in_its_workspace(
 
 
 def test_a_vault_that_is_there_already_stays_where_it_is(claw: OpenClaw, home: Path) -> None:
-    begun = Home(load_config(home))
-    begun.graph(begun.identity_of("agent:main:main"))  # type: ignore[arg-type]
+    begun = Memory(load_config(home), embed=None)
+    begun.graph(begun.registry.identity_of("agent:main:main"))  # type: ignore[arg-type]
     begun.close()
     list(install_plugin(claw, home))
     assert load_config(home).vaults == {}
@@ -193,8 +194,8 @@ def test_what_the_user_changed_since_stays(claw: OpenClaw, home: Path) -> None:
 def test_the_vault_outlives_the_uninstall_and_a_second_install_finds_it(claw: OpenClaw, home: Path) -> None:
     change(claw, {"channels": OTHERS})
     list(install_plugin(claw, home))
-    opened = Home(load_config(home))
-    graph = opened.graph(opened.identity_of("agent:main:main"))  # type: ignore[arg-type]
+    opened = Memory(load_config(home), embed=None)
+    graph = opened.graph(opened.registry.identity_of("agent:main:main"))  # type: ignore[arg-type]
     opened.close()
     list(uninstall_plugin(claw, home))
     assert (graph.vault.root / "index.md").exists()

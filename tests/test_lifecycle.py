@@ -14,10 +14,10 @@ from omg.graph.state import State
 from omg.inject.decide import slice_for
 from omg.llm.child import Child
 from omg.llm.ledger import ModelReply
+from omg.memory import Memory
 from omg.observe.run import pending_batches
 from omg.reflect.run import is_due
 from omg.worker.events import event_text, follow_events, read_events
-from omg.worker.home import Home
 from omg.worker.schedule import LONGEST_PAUSE_S, note_failure, retry_at
 from omg.worker.status import home_status
 
@@ -89,10 +89,11 @@ def make(home, clock, model):
     def make(**options):
         options = {"message_tokens": 1_000, "buffer_tokens": 200, **options}
         made.append(
-            Home(
+            Memory(
                 Config(home=home, observation=Observation(**options), llm=Llm(attempts=1, backoff_s=0)),
                 gateway=model,
                 clock=clock,
+                embed=None,
             )
         )
         return made[-1]
@@ -147,7 +148,7 @@ def test_nothing_is_asked_below_the_step_and_one_batch_above_it(omg, model):
     assert omg.work() == []
     assert model.asked == []
     say(omg, words(60, "chair"))
-    assert omg.due(graph) == "step"
+    assert omg.worker.due(graph) == "step"
     assert len(omg.work()) == 1
     assert len(model.asked) == 1
     assert graph.pending() == []
@@ -162,37 +163,37 @@ def test_the_step_is_halved_near_the_threshold(omg, model, clock):
         omg.work()
         clock.pass_(seconds=5)
     assert graph.state().sessions[MAIN].window >= 780
-    assert omg.step(graph.state()) == 100
+    assert omg.worker.step(graph.state()) == 100
     say(omg, words(110))
-    assert omg.due(graph) == "step"
+    assert omg.worker.due(graph) == "step"
 
 
 @pytest.mark.parametrize(("step", "due"), [("turn", "turn"), (False, None), (0.5, None), (5, "step")])
 def test_a_step_is_a_share_a_number_each_turn_or_never(make, step, due):
     omg = make(buffer_tokens=step)
-    assert omg.due(say(omg, words(150))) == due
+    assert omg.worker.due(say(omg, words(150))) == due
 
 
 def test_without_steps_all_waits_for_the_threshold(make):
     omg = make(buffer_tokens=False)
     graph = say(omg, words(900))
-    assert omg.due(graph) is None
+    assert omg.worker.due(graph) is None
     say(omg, words(100))
-    assert omg.due(graph) == "step"
+    assert omg.worker.due(graph) == "step"
 
 
 def test_without_steps_neither_a_rest_observes_nor_half_the_threshold_reflects(make, clock):
     omg = make(buffer_tokens=False)
     graph = say(omg, words(20))
     clock.pass_(days=3)
-    assert omg.due(graph) is None and "resting" not in omg.waits(graph)
+    assert omg.worker.due(graph) is None and "resting" not in omg.worker.waits(graph)
     options = omg.config.reflection
     graph.update(lambda state: setattr(state, "changed_tokens", options.observation_tokens - 1))
     assert is_due(graph, omg.config) is None
     graph.update(lambda state: setattr(state, "changed_tokens", options.observation_tokens))
     assert is_due(graph, omg.config) == "now"
     say(omg, words(20), reason="compaction")
-    assert omg.due(graph) == "urgent"
+    assert omg.worker.due(graph) == "urgent"
 
 
 def test_one_huge_message_is_observed_at_once_and_in_pieces(make, model):
@@ -213,7 +214,7 @@ def test_a_turn_of_tools_with_hardly_a_word_is_observed(omg, model):
         "content": [{"type": "text", "text": words(300)}],
     }
     graph = say(omg, "Look.", {"role": "assistant", "content": [call]}, result)
-    assert omg.due(graph) == "step"
+    assert omg.worker.due(graph) == "step"
     omg.work()
     assert "calls read(" in model.asked[0].user
     assert "TOOL RESULT of read" in model.asked[0].user
@@ -261,9 +262,9 @@ def test_conversations_are_observed_one_after_the_other_each_in_its_order(omg, m
 def test_a_conversation_that_rests_is_observed(omg, clock):
     graph = say(omg, words(20))
     clock.pass_(seconds=239)
-    assert omg.due(graph) is None
+    assert omg.worker.due(graph) is None
     clock.pass_(seconds=1)
-    assert omg.due(graph) == "quiet"
+    assert omg.worker.due(graph) == "quiet"
     omg.work()
     assert graph.state().quiet_ms == int(clock.now.timestamp() * 1000)
 
@@ -272,13 +273,13 @@ def test_a_rest_that_is_switched_off_starts_nothing(make, clock):
     omg = make(quiet_after=False)
     graph = say(omg, words(20))
     clock.pass_(days=3)
-    assert omg.due(graph) is None
+    assert omg.worker.due(graph) is None
 
 
 @pytest.mark.parametrize("cut", ["compaction", "reset"])
 def test_a_cut_is_observed_at_once_by_whatever_process_comes_next(make, cut):
     graph = say(make(), words(20), reason=cut)
-    assert make().due(graph) == "urgent"
+    assert make().worker.due(graph) == "urgent"
     make().work()
     assert graph.state().urgent_ms == 0
     assert graph.pending() == []
@@ -288,7 +289,7 @@ def test_a_cut_with_nothing_pending_makes_nothing_urgent_later(omg):
     graph = say(omg, words(20))
     omg.work(force=True)
     say(omg, reason="compaction")
-    assert omg.due(say(omg, words(20, "chair"))) is None
+    assert omg.worker.due(say(omg, words(20, "chair"))) is None
     assert graph.state().sessions[MAIN].cut == "compaction"
 
 
@@ -304,7 +305,7 @@ def test_what_comes_in_while_the_model_thinks_is_pending_and_still_urgent(omg, m
     model.during = meanwhile
     omg.work()
     assert len(graph.pending()) == 1
-    assert omg.due(graph) == "urgent"
+    assert omg.worker.due(graph) == "urgent"
 
 
 def test_what_is_forgotten_while_the_model_thinks_is_not_written(omg, model, clock):
@@ -312,7 +313,7 @@ def test_what_is_forgotten_while_the_model_thinks_is_not_written(omg, model, clo
 
     def meanwhile():
         model.during = lambda: None
-        forget_selection(omg, graph, select_to_forget(graph, matching="secret"))
+        forget_selection(omg.intake, graph, select_to_forget(graph, matching="secret"))
 
     model.during = meanwhile
     omg.work(force=True)
@@ -343,12 +344,12 @@ def test_the_next_model_answers_where_the_first_is_down_and_status_is_calm(home,
         observation=Observation(model=["openai/first", "openai/second"]),
         llm=Llm(api_base=openai_server.base, api_key="k", attempts=2, backoff_s=0.01, context_window=64_000),
     )
-    omg, child = Home(config, clock=clock), Child()
-    omg._child = child
+    omg, child = Memory(config, clock=clock, embed=None), Child()
+    omg.worker._child = child
     say(omg, words(20))
     assert len(omg.work(force=True)) == 1
     assert [r.model for r in openai_server.history] == ["first", "first", "second"]
-    assert omg.waits(omg.find(MAIN)) == ""
+    assert omg.worker.waits(omg.find(MAIN)) == ""
     omg.close()
 
 
@@ -357,15 +358,15 @@ def test_a_conversation_that_no_model_can_answer_does_not_hold_up_the_others(omg
     clock.pass_(seconds=1)
     say(omg, words(20, "boat"), session=f"{MAIN}:thread:7")
     real = model.__call__
-    omg.gateway = lambda q: ModelReply("{}", "scripted", 1, 1) if "poison" in q.user else real(q)
+    omg.worker.gateway = lambda q: ModelReply("{}", "scripted", 1, 1) if "poison" in q.user else real(q)
     omg.work(force=True)
     graph = omg.find(MAIN)
     assert ["poison" in p.turn().messages[0].text for p in graph.pending()] == [True]
     assert graph.state().failures == 1
-    assert "gateway" in omg.waits(graph)
+    assert "gateway" in omg.worker.waits(graph)
     clock.pass_(minutes=10)
-    omg.gateway = real
-    omg._askers.clear()
+    omg.worker.gateway = real
+    omg.worker._askers.clear()
     omg.work()
     assert graph.pending() == []
 
@@ -375,7 +376,7 @@ def test_a_poisoned_turn_is_parted_from_the_turns_around_it(omg, model, clock):
         say(omg, words(20, what))
         clock.pass_(seconds=1)
     real = model.__call__
-    omg.gateway = lambda q: ModelReply("{}", "scripted", 1, 1) if "poison" in q.user else real(q)
+    omg.worker.gateway = lambda q: ModelReply("{}", "scripted", 1, 1) if "poison" in q.user else real(q)
     for _ in range(10):
         omg.work(force=True)
     waiting = [p.turn().messages[0].text.split()[1] for p in omg.find(MAIN).pending()]
@@ -394,24 +395,24 @@ def test_at_the_cap_turns_wait_without_counting_as_failures(make, model, clock):
     assert len(model.asked) == 1
     assert graph.state().failures == 0
     assert len(happened(omg, "observation_failed")) == 1
-    assert "daily_budget_tokens" in omg.waits(graph)
-    status = home_status(omg)
+    assert "daily_budget_tokens" in omg.worker.waits(graph)
+    status = home_status(omg.worker)
     assert "daily_budget_tokens" in status["graphs"][0]["waiting_because"]
     clock.pass_(days=1)
-    assert omg.due(graph) == "step"
+    assert omg.worker.due(graph) == "step"
     omg.work()
     assert graph.pending() == []
 
 
 def test_status_says_what_waits_and_why(omg, model, clock):
     graph = say(omg, words(100))
-    assert "of 200 tokens have come together" in omg.waits(graph)
-    assert "counts as resting" in omg.waits(graph)
+    assert "of 200 tokens have come together" in omg.worker.waits(graph)
+    assert "counts as resting" in omg.worker.waits(graph)
     model.error = ModelUnavailable("gateway: nobody is there")
     omg.work(force=True)
-    assert "nobody is there" in omg.waits(graph)
-    assert "2026-03-02T09:00:30" in omg.waits(graph)
-    window = home_status(omg)["graphs"][0]["windows"]
+    assert "nobody is there" in omg.worker.waits(graph)
+    assert "2026-03-02T09:00:30" in omg.worker.waits(graph)
+    window = home_status(omg.worker)["graphs"][0]["windows"]
     assert window["messages"]["threshold"] == 1_000
     assert window["pending"]["turns"] == 1
     assert window["pending"]["threshold"] == 200
@@ -528,10 +529,10 @@ def test_events_are_followed_from_now_on_though_the_file_begins_anew(omg, monkey
     monkeypatch.setattr("omg.worker.events.POLL_S", 0.01)
 
     def tell():
-        omg.tell("one", tokens=1)
+        omg.registry.tell("one", tokens=1)
         with (omg.folder / "events.jsonl").open("a") as file:
             file.write('{"event": "torn')
-        omg.tell("two")
+        omg.registry.tell("two")
 
     threading.Timer(0.1, tell).start()
     for event in stream:

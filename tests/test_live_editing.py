@@ -9,11 +9,11 @@ from omg.config.sections import Config, Llm, Observation
 from omg.curate.notes import pin_note
 from omg.errors import BadInput
 from omg.journal import Receipt, commit_receipt
+from omg.memory import Memory
 from omg.node.fields import Source
 from omg.openclaw.doctor.graph import check_graph
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit
-from omg.worker.home import Home
 from omg.worker.nights import reflect_each
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -22,7 +22,7 @@ MAIN = "agent:main:main"
 
 @pytest.fixture
 def omg(home):
-    which = Home(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW)
+    which = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
     yield which
     which.close()
 
@@ -63,7 +63,7 @@ def test_a_note_that_its_owner_made_read_only_stays_as_it_is_and_what_was_said_o
     before = [(file.read_bytes(), file.stat().st_mode) for file in pages]
     say(omg, 2, "My sister Maya lives in Porto now.")
     say(omg, 3, "I like rye bread.")
-    assert [night.error for night in reflect_each(omg)] == [""]
+    assert [night.error for night in reflect_each(omg.worker)] == [""]
     assert [(file.read_bytes(), file.stat().st_mode) for file in pages] == before
     assert "Porto" in "".join(graph.vault.text(p) for p in graph.vault.paths())
     named = {f.where for f in check_graph(omg, graph) if "read-only" in f.what}
@@ -117,7 +117,7 @@ def test_a_correction_is_what_the_model_is_shown_and_what_stays(home, openai_ser
         observation=Observation(model="openai/scripted"),
         llm=Llm(api_base=openai_server.base, api_key="sk-test", context_window=32_000),
     )
-    omg = Home(config, clock=lambda: NOW)
+    omg = Memory(config, clock=lambda: NOW, embed=None)
     try:
         say(omg, 1, "My sister Maya lives in Lisbon.")
         graph = omg.find(MAIN)

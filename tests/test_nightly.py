@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from omg.cli.base import app
 from omg.graph.files import flock
 from omg.graph.graph import Graph
-from omg.worker.home import Home
+from omg.memory import Memory
 from omg.worker.nights import background_reflection, reflect_answer
 
 PEER = "agent:main:telegram:direct:7"
@@ -24,8 +24,8 @@ def scripted(request: Request) -> object:
     return Scripted().answer(request.user)
 
 
-def peer_of(home: Home) -> Graph:
-    who = home.identity_of(PEER, channel="telegram", sender="7")
+def peer_of(home: Memory) -> Graph:
+    who = home.registry.identity_of(PEER, channel="telegram", sender="7")
     assert who is not None
     return home.graph(who)
 
@@ -119,19 +119,19 @@ def test_what_is_not_a_day_or_a_graph_is_said_so(two_graphs: Path) -> None:
 def test_in_the_background_only_graphs_with_enough_change_are_reflected_on(two_graphs: Path) -> None:
     opened = home_at(two_graphs, observation_tokens=1000, buffer_activation=0.5)
     owner, peer = graph_of(opened), peer_of(opened)
-    assert background_reflection(opened, idle=True) == []
+    assert background_reflection(opened.worker, idle=True) == []
     owner.update(lambda state: setattr(state, "changed_tokens", 600))
-    assert background_reflection(opened, idle=False) == []
-    assert [n.identity for n in background_reflection(opened, idle=True)] == [owner.identity.key]
+    assert background_reflection(opened.worker, idle=False) == []
+    assert [n.identity for n in background_reflection(opened.worker, idle=True)] == [owner.identity.key]
     peer.update(lambda state: setattr(state, "changed_tokens", 1000))
-    assert [n.identity for n in background_reflection(opened, idle=False)] == [peer.identity.key]
-    assert background_reflection(opened, idle=True) == []
+    assert [n.identity for n in background_reflection(opened.worker, idle=False)] == [peer.identity.key]
+    assert background_reflection(opened.worker, idle=True) == []
     opened.close()
 
 
 def test_the_daemons_answer_is_json(two_graphs: Path) -> None:
     opened = home_at(two_graphs)
-    answer = reflect_answer(opened, {"identity": PEER, "since": None, "dry_run": True})
+    answer = reflect_answer(opened.worker, {"identity": PEER, "since": None, "dry_run": True})
     assert json.loads(json.dumps(answer))["graphs"][0]["identity"] == PEER
     opened.close()
 
@@ -141,9 +141,9 @@ def test_a_cycle_that_fails_in_the_background_waits_for_the_night(two_graphs: Pa
     graph = graph_of(opened)
     graph.update(lambda state: setattr(state, "changed_tokens", 1000))
     shutil.move(graph.vault.root, graph.vault.root.with_name("elsewhere"))
-    (failed,) = background_reflection(opened, idle=True)
+    (failed,) = background_reflection(opened.worker, idle=True)
     assert failed.error and failed.cycle is None
-    assert background_reflection(opened, idle=True) == []
+    assert background_reflection(opened.worker, idle=True) == []
     opened.close()
 
 
@@ -154,7 +154,7 @@ def test_notes_that_share_no_word_are_shown_together_where_their_vectors_are_clo
 
     opened = home_at(home)
     opened.close()
-    which = Home(opened.config, embed=load_embedder("static"), clock=opened.clock)
+    which = Memory(opened.config, embed=load_embedder("static"), clock=opened.clock)
     graph = graph_of(which)
     put(
         graph,
@@ -180,10 +180,10 @@ def test_a_graph_that_another_night_is_at_is_left_to_it_and_keeps_its_count(two_
     graph = graph_of(opened)
     graph.update(lambda state: setattr(state, "changed_tokens", 1000))
     with flock(graph.folder / "reflect.lock", "the Reflector"):
-        (night,) = background_reflection(opened, idle=True)
+        (night,) = background_reflection(opened.worker, idle=True)
         assert night.cycle is None and "locked" in night.error
     assert graph.state().changed_tokens == 1000
     assert not list(two_graphs.glob("events*"))  # nothing failed
-    (night,) = background_reflection(opened, idle=True)
+    (night,) = background_reflection(opened.worker, idle=True)
     assert night.cycle is not None
     opened.close()

@@ -9,10 +9,10 @@ from openai_server import Drop, Fail, Hang, Say
 
 from omg.config.sections import Config, Llm, Observation
 from omg.llm.child import Child
+from omg.memory import Memory
 from omg.message.envelope import wrap_memory
 from omg.node.note import parse_node
 from omg.worker.events import read_events
-from omg.worker.home import Home
 
 MAIN = "agent:main:main"
 START = datetime(2026, 2, 19, 9, tzinfo=UTC)
@@ -52,10 +52,10 @@ def omg(home, openai_server, child, clock):
             context_window=64_000,
         ),
     )
-    which = Home(config, clock=clock)
-    which._child = child
+    which = Memory(config, clock=clock, embed=None)
+    which.worker._child = child
     yield which
-    for graph in which.kept():
+    for graph in which.registry.kept():
         graph.close()
 
 
@@ -99,7 +99,7 @@ def notes(omg):
 
 
 def waiting(omg):
-    return sum(len(g.pending()) for g in omg.graphs())
+    return sum(len(g.pending()) for g in omg.registry.graphs())
 
 
 def test_a_statement_becomes_a_note_with_its_source(omg, openai_server):
@@ -350,7 +350,7 @@ def allowing(omg, tokens, **more):
     llm = omg.config.llm.model_copy(update={"max_output_tokens": tokens})
     seen = omg.config.observation.model_copy(update=more)
     omg.config = omg.config.model_copy(update={"llm": llm, "observation": seen})
-    omg._askers.clear()
+    omg.worker._askers.clear()
 
 
 def each_message(request):
@@ -440,10 +440,10 @@ def test_a_failing_graph_waits_longer_each_time_and_costs_the_others_nothing(omg
     say(omg, "I live in Lisbon.", session=other)
     clock.now += timedelta(minutes=10)
     omg.work()
-    assert [len(g.pending()) for g in omg.graphs()] == [1, 0]
-    assert omg.due(omg.find(MAIN)) is None
+    assert [len(g.pending()) for g in omg.registry.graphs()] == [1, 0]
+    assert omg.worker.due(omg.find(MAIN)) is None
     clock.now += timedelta(seconds=31)
-    assert omg.due(omg.find(MAIN)) == "quiet"
+    assert omg.worker.due(omg.find(MAIN)) == "quiet"
 
 
 def test_what_the_observer_is_shown_of_the_known_is_bounded(omg, openai_server):

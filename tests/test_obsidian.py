@@ -16,11 +16,11 @@ from omg.curate.notes import rename_note
 from omg.demo import run_demo
 from omg.graph.graph import Graph
 from omg.journal import Receipt, commit_receipt
+from omg.memory import Memory
 from omg.node.fields import Source
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit
 from omg.vault.vault import Vault
-from omg.worker.home import Home
 from omg.worker.nights import one_night
 
 DAY = dt.date(2026, 4, 20)
@@ -38,14 +38,14 @@ def demo_notes(tmp_path_factory: pytest.TempPathFactory) -> Vault:
 
 
 @pytest.fixture
-def which(home: Path) -> Iterator[Home]:
+def which(home: Path) -> Iterator[Memory]:
     with_home = home_at(home)
     yield with_home
     with_home.close()
 
 
 @pytest.fixture
-def graph(which: Home) -> Graph:
+def graph(which: Memory) -> Graph:
     graph = graph_of(which)
     body = f"Ada drinks green tea from [[{POT}|the pot]]."
     put(
@@ -115,14 +115,14 @@ def test_a_home_from_before_there_were_marks_knows_its_notes_however_their_heads
 
 
 def test_after_a_night_an_older_homes_notes_have_properties_of_a_person_too(
-    which: Home, graph: Graph
+    which: Memory, graph: Graph
 ) -> None:
     lines = [json.loads(line) for line in (graph.folder / "written.jsonl").read_text().splitlines()]
     old = "".join(json.dumps({"path": e["path"], "hash": e["hash"]}) + "\n" for e in lines)
     (graph.folder / "written.jsonl").write_text(old)
     data = saved(graph.vault.text(TEA), {"priority": "high"}).encode()
     assert not graph.vault.ours(data)
-    one_night(which, graph, None, False, lambda done, all: None)
+    one_night(which.worker, graph, None, False, lambda done, all: None)
     assert graph.vault.ours(data) and graph.vault.theirs(data) == {"priority"}
 
 
@@ -151,7 +151,7 @@ def test_words_that_a_person_writes_make_the_note_theirs(graph: Graph) -> None:
 
 
 def test_the_observer_goes_on_with_a_note_whose_priority_and_tags_a_person_set_and_leaves_these(
-    which: Home, graph: Graph
+    which: Memory, graph: Graph
 ) -> None:
     save(graph, TEA, saved(graph.vault.text(TEA), {"priority": "low", "tags": ["mornings"], "mood": "calm"}))
     which.refresh(graph)
@@ -165,7 +165,7 @@ def test_the_observer_goes_on_with_a_note_whose_priority_and_tags_a_person_set_a
 
 
 def test_a_description_that_a_person_wrote_is_superseded_by_news_and_never_replaced(
-    which: Home, graph: Graph
+    which: Memory, graph: Graph
 ) -> None:
     save(graph, TEA, saved(graph.vault.text(TEA), {"description": "Ada loves green tea."}))
     which.refresh(graph)
@@ -179,12 +179,12 @@ def test_a_description_that_a_person_wrote_is_superseded_by_news_and_never_repla
     assert old.superseded_by and graph.vault.read(old.superseded_by).description == "Ada drinks maté."
 
 
-def test_what_a_person_set_survives_a_rename_and_a_night(which: Home, graph: Graph) -> None:
+def test_what_a_person_set_survives_a_rename_and_a_night(which: Memory, graph: Graph) -> None:
     save(graph, TEA, saved(graph.vault.text(TEA), {"priority": "high"}))
     which.refresh(graph)
     done = rename_note(graph, TEA, "green-tea", NOW)
     assert "priority" in graph.vault.theirs(graph.vault.bytes(done.path) or b"")
-    one_night(which, graph, None, False, lambda done, all: None)
+    one_night(which.worker, graph, None, False, lambda done, all: None)
     observe(graph, said("Ada drinks black tea.", target=done.path, priority="low"))
     assert graph.vault.read(done.path).priority == "high"
 
@@ -201,7 +201,7 @@ def test_an_edit_in_obsidian_between_plan_and_write_freezes_nothing(graph: Graph
     assert graph.vault.ours(data) and graph.vault.theirs(data) == {"priority"}
 
 
-def test_a_head_laid_out_anew_is_no_edit_and_costs_no_prompt_its_cache(which: Home, graph: Graph) -> None:
+def test_a_head_laid_out_anew_is_no_edit_and_costs_no_prompt_its_cache(which: Memory, graph: Graph) -> None:
     epoch = graph.state().epoch
     save(graph, TEA, saved(graph.vault.text(TEA)))
     assert which.refresh(graph).changed == (TEA,)
@@ -216,7 +216,7 @@ def test_a_head_laid_out_anew_is_no_edit_and_costs_no_prompt_its_cache(which: Ho
 
 @pytest.mark.parametrize("above", ["omg", "memory/omg", "My vaults/omg"])
 def test_links_that_obsidian_writes_from_a_folder_above_lead_to_the_note(
-    which: Home, graph: Graph, above: str
+    which: Memory, graph: Graph, above: str
 ) -> None:
     text = f"See [[{above}/{POT}|the pot]], [[{above}/mocs/moc-facts]] and [[{above}/index]].\n"
     save(graph, "nodes/fact/kettle", text)
@@ -225,7 +225,7 @@ def test_links_that_obsidian_writes_from_a_folder_above_lead_to_the_note(
     assert graph.index.resolve("docs/index") is None  # a page of the workspace, and not our index
 
 
-def test_a_note_renamed_in_obsidian_freezes_none_that_link_to_it(which: Home, graph: Graph) -> None:
+def test_a_note_renamed_in_obsidian_freezes_none_that_link_to_it(which: Memory, graph: Graph) -> None:
     graph.vault.file(POT).rename(graph.vault.file("nodes/fact/tea-pot"))
     for new in ("nodes/fact/tea-pot", "memory/omg/nodes/fact/tea-pot", "tea-pot"):
         save(graph, TEA, saved(relinked(graph.vault.text(TEA), POT, new)))
@@ -241,7 +241,7 @@ def test_a_note_renamed_in_obsidian_freezes_none_that_link_to_it(which: Home, gr
     assert "nodes/fact/tea-pot" in node.links and "memory" not in graph.vault.text(TEA)
 
 
-def test_a_link_that_a_person_leads_elsewhere_is_theirs(which: Home, graph: Graph) -> None:
+def test_a_link_that_a_person_leads_elsewhere_is_theirs(which: Memory, graph: Graph) -> None:
     put(graph, [note("nodes/fact/cup", "The cup is white.", DAY)])
     which.refresh(graph)
     text = graph.vault.text(TEA).replace(f"[[{POT}|", "[[nodes/fact/cup|")

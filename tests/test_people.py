@@ -12,24 +12,24 @@ from omg.config.file import load_config
 from omg.curate.notes import forget_selection, select_to_forget
 from omg.curate.people import join_accounts, move_identity
 from omg.errors import BadInput, NotFound
-from omg.worker.home import Home
+from omg.memory import Memory
 
 ALICE, BOB = "agent:main:telegram:direct:111", "agent:main:discord:direct:222"
 PERSON = "agent:main:person:ada"
 CONFIG = '[observation]\nmodel = "offline" # mine\n[embedding]\nmodel = "none"\n'
-Open = Callable[[], Home]
+Open = Callable[[], Memory]
 
 
 @pytest.fixture
 def opened(home: Path) -> Iterator[Open]:
     home.mkdir()
     (home / "omg.toml").write_text(CONFIG)
-    homes: list[Home] = []
+    homes: list[Memory] = []
 
-    def open() -> Home:
+    def open() -> Memory:
         for one in homes:
             one.close()
-        homes.append(Home(load_config(home)))
+        homes.append(Memory(load_config(home), embed=None))
         return homes[-1]
 
     yield open
@@ -37,7 +37,7 @@ def opened(home: Path) -> Iterator[Open]:
         one.close()
 
 
-def say(home: Home, session: str, text: str, id: str, *, observe: bool = True) -> None:
+def say(home: Memory, session: str, text: str, id: str, *, observe: bool = True) -> None:
     at = 1_795_000_000_000 + int(id[1:])
     entry = {"entryId": id, "message": {"role": "user", "content": text, "timestamp": at}}
     drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": [entry]}
@@ -48,7 +48,7 @@ def say(home: Home, session: str, text: str, id: str, *, observe: bool = True) -
         home.take_in()
 
 
-def texts(home: Home, key: str) -> list[str]:
+def texts(home: Memory, key: str) -> list[str]:
     vault = home.find(key).vault
     return [vault.text(p) for p in vault.paths() if p.startswith("nodes/")]
 
@@ -58,9 +58,12 @@ def test_two_accounts_become_one_person_with_all_that_was_theirs(opened: Open) -
     say(home, ALICE, "I prefer short checklists.", "m1")
     say(home, BOB, "I prefer long walks.", "m2")
     say(home, BOB, "I prefer green tea.", "m3", observe=False)
-    assert join_accounts(home, "ada", ["telegram:111", "discord:222"]) == [(BOB, PERSON), (ALICE, PERSON)]
+    assert join_accounts(home.registry, "ada", ["telegram:111", "discord:222"]) == [
+        (BOB, PERSON),
+        (ALICE, PERSON),
+    ]
     home = opened()
-    assert [w.key for w in home.identities()] == [PERSON]
+    assert [w.key for w in home.registry.identities()] == [PERSON]
     graph = home.find(PERSON)
     assert {"m1", "m2"} <= graph.index.seen(["m1", "m2", "m3"])
     assert len(graph.pending()) == 1
@@ -84,7 +87,7 @@ def test_notes_that_differ_stand_side_by_side_and_a_persons_words_stay_theirs(op
     vault.file(note).write_text(vault.text(note) + "\nBob's own words.\n")
     vault.file("index").write_text(vault.text("index") + "\nOn Bob's index.\n")
     home.refresh(home.find(BOB))
-    move_identity(home, BOB, ALICE)
+    move_identity(home.registry, BOB, ALICE)
     home = opened()
     found = texts(home, ALICE)
     assert len(found) == 2
@@ -104,11 +107,11 @@ def test_what_was_forgotten_under_either_key_stays_forgotten(opened: Open) -> No
         say(home, session, "I prefer short checklists.", id)
         graph = home.find(session)
         forget_selection(
-            home,
+            home.intake,
             graph,
             select_to_forget(graph, ids=[e.path for e in graph.index.entries() if "/preference/" in e.path]),
         )
-    join_accounts(home, "ada", ["telegram:111", "discord:222"])
+    join_accounts(home.registry, "ada", ["telegram:111", "discord:222"])
     home = opened()
     for session, id in ((ALICE, "m1"), (BOB, "m2")):
         say(home, session, "I prefer short checklists.", id)
@@ -119,13 +122,13 @@ def test_a_move_to_a_key_without_a_graph_carries_the_folder(opened: Open) -> Non
     home = opened()
     say(home, ALICE, "I prefer short checklists.", "m1")
     new = "agent:main:direct:alice"
-    move_identity(home, ALICE, new)
+    move_identity(home.registry, ALICE, new)
     home = opened()
-    assert [w.key for w in home.identities()] == [new]
+    assert [w.key for w in home.registry.identities()] == [new]
     assert any("short checklists" in text for text in texts(home, new))
     assert home.find(new).index.seen(["m1"]) == {"m1"}
     with pytest.raises(NotFound):
-        move_identity(home, ALICE, new)
+        move_identity(home.registry, ALICE, new)
 
 
 def test_a_vault_outside_the_home_goes_with_its_key(opened: Open, tmp_path: Path) -> None:
@@ -135,7 +138,7 @@ def test_a_vault_outside_the_home_goes_with_its_key(opened: Open, tmp_path: Path
     set_vault(home.folder, ALICE, tmp_path / "notes")
     home = opened()
     say(home, ALICE, "I prefer short checklists.", "m1")
-    move_identity(home, ALICE, BOB)
+    move_identity(home.registry, ALICE, BOB)
     home = opened()
     assert home.config.vaults == {BOB: tmp_path / "notes"}
     assert any("short checklists" in text for text in texts(home, BOB))
@@ -146,11 +149,11 @@ def test_a_vault_outside_the_home_goes_with_its_key(opened: Open, tmp_path: Path
 )
 def test_what_is_no_account_is_refused(opened: Open, name: str, accounts: list[str]) -> None:
     with pytest.raises(BadInput):
-        join_accounts(opened(), name, accounts)
+        join_accounts(opened().registry, name, accounts)
 
 
 def test_links_written_in_another_form_are_added_to_and_kept(opened: Open, home: Path) -> None:
     (home / "omg.toml").write_text('[identity]\nlinks = { bob = ["telegram:9"] }  # mine\n')
-    join_accounts(opened(), "ada", ["telegram:111"])
+    join_accounts(opened().registry, "ada", ["telegram:111"])
     assert load_config(home).identity.links == {"bob": ["telegram:9"], "ada": ["telegram:111"]}
     assert "# mine" in (home / "omg.toml").read_text()

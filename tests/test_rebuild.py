@@ -16,9 +16,9 @@ from omg import rebuild
 from omg.config.sections import Config, Observation
 from omg.curate.notes import new_note
 from omg.errors import NotFound
+from omg.memory import Memory
 from omg.observe.question import Observer
 from omg.rebuild import build_anew, finish_swap, move, persons_notes, swap_graphs
-from omg.worker.home import Home
 from omg.worker.nights import one_night
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -27,7 +27,7 @@ MAIN = "agent:main:main"
 
 @pytest.fixture
 def omg(home):
-    which = Home(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW)
+    which = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
     texts = ["I prefer short checklists.", "My sister Maya lives in Lisbon.", "I am allergic to peanuts."]
     entries = [
         {
@@ -45,7 +45,7 @@ def omg(home):
 
 
 def built(omg, graph):
-    return build_anew(graph, omg.observer("main"), omg.config, NOW)
+    return build_anew(graph, omg.worker.observer("main"), omg.config, NOW)
 
 
 def path_of(graph, word):
@@ -132,7 +132,7 @@ def test_the_next_night_looks_back_again_on_weeks_whose_reflections_were_left_be
     monkeypatch.setattr(opened, "observer", lambda agent: Observer(Scripted(), "scripted", 32_000))
 
     def night():
-        one_night(opened, graph, None, False, lambda done, all: None)
+        one_night(opened.worker, graph, None, False, lambda done, all: None)
         return graph.vault.bytes(week)
 
     assert night()
@@ -162,7 +162,7 @@ def texts(root: Path) -> dict[str, str]:
     return {f.relative_to(root).as_posix(): f.read_text() for f in root.rglob("*.md")}
 
 
-def swapping(home: Home, at: int | None, count: Path) -> int:
+def swapping(home: Memory, at: int | None, count: Path) -> int:
     """Swap in a child that dies at its *at*-th change of a file; returns how many there were, or -1."""
     pid = os.fork()
     if pid == 0:
@@ -178,7 +178,7 @@ def swapping(home: Home, at: int | None, count: Path) -> int:
 
 def test_a_cut_anywhere_in_a_swap_across_file_systems_loses_no_note(home, elsewhere, tmp_path):
     config = Config(home=home, observation=Observation(model="offline"), vaults={MAIN: elsewhere / "omg"})
-    with_graph = Home(config, clock=lambda: NOW)
+    with_graph = Memory(config, clock=lambda: NOW, embed=None)
     graph = with_graph.find()
     shutil.rmtree(graph.vault.root / ".obsidian")  # fewer files, fewer cuts
     mine = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
@@ -190,18 +190,18 @@ def test_a_cut_anywhere_in_a_swap_across_file_systems_loses_no_note(home, elsewh
     shutil.copytree(home, tmp_path / "home-before")
     shutil.copytree(elsewhere, tmp_path / "vault-before")
 
-    def again() -> Home:
+    def again() -> Memory:
         for folder, before in ((home, "home-before"), (elsewhere, "vault-before")):
             shutil.rmtree(folder)
             shutil.copytree(tmp_path / before, folder)
-        return Home(config, clock=lambda: NOW)
+        return Memory(config, clock=lambda: NOW, embed=None)
 
     changes = swapping(again(), None, tmp_path / "count")
     new = texts(elsewhere / "omg")
     assert "and mine" in new[f"{mine}.md"] and changes > 100
     for at in range(1, changes, changes // 20):
         swapping(again(), at, tmp_path / "count")
-        after = Home(config, clock=lambda: NOW)
+        after = Memory(config, clock=lambda: NOW, embed=None)
         after.find(MAIN)
         after.close()
         [replaced] = (home / "graphs").glob("*/replaced/*/vault") if at > 3 else [elsewhere / "omg"]

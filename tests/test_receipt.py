@@ -13,11 +13,11 @@ from omg.curate.undo import take_back
 from omg.errors import NotFound
 from omg.graph.tombstones import Tombstones
 from omg.journal import KEPT_DAYS, RECEIPTS_KEPT, Change, Rebase, Receipt, commit_receipt, replay_open
+from omg.memory import Memory
 from omg.node.fields import Source
 from omg.node.note import parse_node
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit
-from omg.worker.home import Home
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 AT = "2026-03-01T12:00:00+00:00"
@@ -26,14 +26,14 @@ PATH = "nodes/preference/lists"
 
 @pytest.fixture
 def omg(home):
-    which = Home(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW)
+    which = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
     yield which
     which.close()
 
 
 @pytest.fixture
 def graph(omg):
-    return omg.find("agent:main:main") if omg.identities() else omg.find()
+    return omg.find("agent:main:main") if omg.registry.identities() else omg.find()
 
 
 def edit(**changes):
@@ -204,7 +204,7 @@ def test_an_empty_vault_is_no_deletion_of_everything(omg, graph):
     write(graph, edit())
     away = graph.vault.root.rename(graph.vault.root.with_name("away"))
     graph.vault.root.mkdir()  # where a drive is mounted, most days
-    again = Home(omg.config, clock=lambda: NOW)
+    again = Memory(omg.config, clock=lambda: NOW, embed=None)
     with pytest.raises(NotFound, match="the vault is empty"):
         again.find("agent:main:main")
     assert list(graph.vault.root.iterdir()) == []

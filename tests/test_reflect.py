@@ -36,13 +36,13 @@ from omg.graph.graph import Graph
 from omg.graph.state import State
 from omg.llm.ledger import ModelReply
 from omg.llm.question import Ask, ModelQuestion
+from omg.memory import Memory
 from omg.node.markdown import generated_block
 from omg.node.note import Node, render_node
 from omg.observe.question import Observer
 from omg.reflect.cycle import Cycle
 from omg.reflect.run import is_due, reflect_graph
 from omg.reflect.verdicts import NOTES_PER_CALL, groups_to_ask, smaller_groups
-from omg.worker.home import Home
 
 DAY = dt.timedelta(days=1)
 HISTORY = re.compile(r"## History\n(?:- .*\n?)+")
@@ -112,7 +112,7 @@ def history(graph: Graph, path: str) -> str:
 
 @dataclass
 class Night:
-    home: Home
+    home: Memory
     graph: Graph
     planted: Planted
     saved: dict[str, bytes]  # what a person saved, by the path the file has now

@@ -7,11 +7,11 @@ import pytest
 from corpora.messages import clean_lines, locomo, survivors, tellings
 
 from omg.config.sections import Config
+from omg.memory import Memory
 from omg.message.redaction import redact, redact_arguments
 from omg.message.stored import turn_from_json
 from omg.message.turn import Call, Message, Turn
 from omg.openclaw.doctor.run import examine_home, mend_findings
-from omg.worker.home import Home
 
 KEY = "sk-proj-" + "Ab3dEf9hIj2kLm5nOp8qRs1tUv4wXy7z"
 
@@ -55,8 +55,8 @@ def test_arguments_without_a_secret_stay_byte_for_byte():
 
 
 def test_the_doctor_takes_out_what_an_older_version_kept(tmp_path):
-    home = Home(Config(home=tmp_path / "home"), clock=lambda: datetime(2026, 3, 4, tzinfo=UTC))
-    graph = home.graph(home.identity_of("agent:main:main"))
+    home = Memory(Config(home=tmp_path / "home"), clock=lambda: datetime(2026, 3, 4, tzinfo=UTC), embed=None)
+    graph = home.graph(home.registry.identity_of("agent:main:main"))
     call = Call("c1", "exec", json.dumps({"command": f"export X={KEY}"}))
     said = Message("m1", "user", f"my key is {KEY}, and I like tea", 1_770_000_000_000)
     answer = Message("m2", "assistant", "noted", 1_770_000_001_000, calls=(call,))

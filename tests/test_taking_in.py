@@ -10,8 +10,8 @@ import omg
 from omg.config.sections import Config, Observation
 from omg.importers.drops import read_all_drops, read_drops
 from omg.importers.run import import_drops
+from omg.memory import Memory
 from omg.message.drop import read_drop
-from omg.worker.home import Home
 
 SAMPLE = sorted((Path(omg.__file__).parent / "sample").glob("*.jsonl"))
 NOON = 1_772_712_000_000
@@ -19,7 +19,7 @@ NOON = 1_772_712_000_000
 
 @pytest.fixture
 def home(tmp_path):
-    home = Home(Config(home=tmp_path / "home"))
+    home = Memory(Config(home=tmp_path / "home"), embed=None)
     yield home
     home.close()
 
@@ -30,30 +30,30 @@ def pending(home):
 
 def test_a_conversation_comes_in_once_however_often_it_is_imported(home):
     told = []
-    first = import_drops(home, read_all_drops(SAMPLE), progress=told.append)
+    first = import_drops(home.intake, read_all_drops(SAMPLE), progress=told.append)
     assert first["messages"] == first["new"] == len(pending(home))
     assert first["sessions"] == len(SAMPLE)
     assert first["skipped"] == []
     assert sum(told) == sum(path.stat().st_size for path in SAMPLE)
-    again = import_drops(home, read_all_drops(SAMPLE[::-1]))
+    again = import_drops(home.intake, read_all_drops(SAMPLE[::-1]))
     assert (again["messages"], again["new"]) == (first["messages"], 0)
     assert len(pending(home)) == first["new"]
     assert not list((home.folder / "spool").glob("*.json"))
 
 
 def test_what_is_pending_is_in_the_order_in_which_it_was_said(home):
-    import_drops(home, read_all_drops(SAMPLE[::-1]))
+    import_drops(home.intake, read_all_drops(SAMPLE[::-1]))
     times = [m.timestamp for m in pending(home)]
     assert times == sorted(times)
 
 
 def test_a_dry_run_counts_and_leaves_no_trace(home):
     before = sorted(home.folder.rglob("*"))
-    dry = import_drops(home, read_all_drops(SAMPLE * 2), dry_run=True)
+    dry = import_drops(home.intake, read_all_drops(SAMPLE * 2), dry_run=True)
     assert sorted(home.folder.rglob("*")) == before
-    real = import_drops(home, read_all_drops(SAMPLE))
+    real = import_drops(home.intake, read_all_drops(SAMPLE))
     assert dry["new"] == real["new"]
-    assert import_drops(home, read_all_drops(SAMPLE), dry_run=True)["new"] == 0
+    assert import_drops(home.intake, read_all_drops(SAMPLE), dry_run=True)["new"] == 0
 
 
 def test_what_the_hooks_took_in_is_not_imported_again(home, tmp_path):
@@ -75,14 +75,14 @@ def test_what_the_hooks_took_in_is_not_imported_again(home, tmp_path):
     assert len(read_drop(json.dumps(live).encode()).messages) == 2
     (home.folder / "spool" / f"{NOON:015d}-live.json").write_text(json.dumps(live))
     home.take_in()
-    assert import_drops(home, read_drops(path))["new"] == 1
+    assert import_drops(home.intake, read_drops(path))["new"] == 1
     assert sorted(m.text for m in pending(home)) == ["hi 0", "hi 1", "hi 2"]
 
 
 def test_no_secret_reaches_the_disk(home):
     raw = "".join(path.read_text(encoding="utf-8") for path in SAMPLE)
     key = raw[raw.index("sk-proj-") :][:80]
-    import_drops(home, read_all_drops(SAMPLE))
+    import_drops(home.intake, read_all_drops(SAMPLE))
     files = [p for p in home.folder.rglob("*") if p.is_file()]
     assert files
     assert not any(key[i : i + 16].encode() in p.read_bytes() for p in files for i in range(0, 64, 8))
@@ -101,7 +101,7 @@ def say(home, text):
 
 def test_a_turn_that_the_disk_damaged_keeps_nobody_else_waiting(tmp_path):
     with contextlib.closing(
-        Home(Config(home=tmp_path / "home", observation=Observation(model="offline")))
+        Memory(Config(home=tmp_path / "home", observation=Observation(model="offline")), embed=None)
     ) as home:
         say(home, "I prefer tea.")
         home.take_in()
@@ -109,7 +109,10 @@ def test_a_turn_that_the_disk_damaged_keeps_nobody_else_waiting(tmp_path):
         whole = damaged.read_bytes()
         damaged.write_bytes(whole[:50])
     with contextlib.closing(
-        Home(Config(home=tmp_path / "home", observation=Observation(model="offline", buffer_tokens="turn")))
+        Memory(
+            Config(home=tmp_path / "home", observation=Observation(model="offline", buffer_tokens="turn")),
+            embed=None,
+        )
     ) as home:
         say(home, "I prefer short answers.")
         assert len(home.work()) == 2  # Bob's, and what else Ada said
@@ -123,7 +126,7 @@ def test_a_vault_on_a_drive_that_is_not_mounted_keeps_nobody_else_waiting(tmp_pa
     config = Config(home=tmp_path / "home", observation=Observation(model="offline"))
 
     def opened():
-        return contextlib.closing(Home(config))
+        return contextlib.closing(Memory(config, embed=None))
 
     with opened() as home:
         say(home, "I prefer tea.")
@@ -158,7 +161,7 @@ def said_in(home, *people, session=ROOM, at=NOON):
     drop = {"v": 1, "sessionKey": session, "sessionId": "s", "entries": entries}
     (home.folder / "spool" / f"{at:015d}-x.json").write_text(json.dumps(drop))
     home.take_in()
-    files = {who.key: home.graph(who).pending() for who in home.identities()}
+    files = {who.key: home.graph(who).pending() for who in home.registry.identities()}
     return {key for key, pending in files.items() if any(p.at_ms == at for p in pending)}
 
 
@@ -181,24 +184,24 @@ def test_a_room_is_the_owners_only_where_the_gateway_says_so_of_every_line(home,
 
 def test_a_room_in_which_another_was_heard_is_never_the_owners_again(home):
     assert said_in(home, OWN) == {MAIN}
-    assert home.identity_of(ROOM).key == MAIN
+    assert home.registry.identity_of(ROOM).key == MAIN
     assert said_in(home, OWN, THEIRS, at=NOON + 10) == {ROOM}
-    assert home.identity_of(ROOM).key == ROOM
+    assert home.registry.identity_of(ROOM).key == ROOM
     assert said_in(home, OWN, at=NOON + 20) == {ROOM}
-    assert home.identity_of(ROOM, owner=True).key == ROOM
+    assert home.registry.identity_of(ROOM, owner=True).key == ROOM
 
 
 def test_who_is_said_not_to_be_the_owner_is_not_served_the_owners_memory(home):
     said_in(home, OWN)
-    assert home.identity_of(ROOM, owner=False).key == ROOM
-    assert home.identity_of("agent:main:main", owner=False).key == MAIN  # its form says whose it is
+    assert home.registry.identity_of(ROOM, owner=False).key == ROOM
+    assert home.registry.identity_of("agent:main:main", owner=False).key == MAIN  # its form says whose it is
 
 
 def test_the_rooms_that_an_earlier_version_knew_as_the_owners_still_are(home):
     (home.folder / "owners.json").write_text(json.dumps([ROOM]))
-    assert home.identity_of(ROOM).key == MAIN
+    assert home.registry.identity_of(ROOM).key == MAIN
     said_in(home, THEIRS)
-    assert home.identity_of(ROOM).key == ROOM
+    assert home.registry.identity_of(ROOM).key == ROOM
 
 
 @pytest.mark.parametrize("key", [f"{MAIN} ", f" {MAIN}", f"{MAIN}\n", "agent:main:telegram:direct:7 "])

@@ -12,11 +12,11 @@ import pytest
 
 from omg.config.file import shipped_folder
 from omg.config.sections import Config, Embedding, Observation
+from omg.memory import Memory
 from omg.node.fields import TYPES
 from omg.tools.codes import CODE_LIVES_S, Codes
 from omg.tools.corpus import corpus_answer
 from omg.tools.tools import call_tool, slash_command
-from omg.worker.home import Home
 
 ALICE, BOB = "agent:main:telegram:direct:111", "agent:main:telegram:direct:222"
 SECRET = "hydrangea"
@@ -30,7 +30,7 @@ class Agent:
         config = Config(
             home=folder, observation=Observation(model="offline"), embedding=Embedding(model="none")
         )
-        self.home, self.codes, self.n = Home(config), Codes(), 0
+        self.home, self.codes, self.n = Memory(config, embed=None), Codes(), 0
 
     def heard(self, session: str, text: str, *, observe: bool = True) -> str:
         """A message of the user's, as the hooks hand it over; its id."""
@@ -64,15 +64,15 @@ class Agent:
         }
         if said:
             context["userMessage"] = {"id": said[0], "text": said[1], "timestamp": 1_795_000_000_000}
-        return call_tool(self.home, {"name": name, "params": params, "context": context}, self.codes)
+        return call_tool(self.home.intake, {"name": name, "params": params, "context": context}, self.codes)
 
     def slash(self, session: str, args: str) -> str:
         channel, sender = session.split(":")[2], session.split(":")[-1]
         context = {"sessionKey": session, "channel": channel, "senderId": sender}
-        return str(slash_command(self.home, {"args": args, "context": context}, self.codes)["text"])
+        return str(slash_command(self.home.intake, {"args": args, "context": context}, self.codes)["text"])
 
     def notes(self, session: str) -> list[str]:
-        who = self.home.identity_of(session)
+        who = self.home.registry.identity_of(session)
         assert who is not None
         return [e.path for e in self.home.graph(who).index.entries() if e.path.startswith("nodes/")]
 
@@ -125,7 +125,7 @@ def test_memory_search_is_given_notes_and_no_pages_that_lead_to_them(agent: Agen
     for query in ("morning preferences", "index of maps", "about this vault", "now", "hydrangea"):
         context = {"sessionKey": ALICE, "channel": "telegram", "senderId": "111"}
         asked = {"op": "search", "params": {"query": query, "maxResults": 20}, "context": context}
-        kinds = {hit["kind"] for hit in corpus_answer(agent.home, asked)["results"]}
+        kinds = {hit["kind"] for hit in corpus_answer(agent.home.registry, asked)["results"]}
         assert not kinds & {"index", "now", "moc", "log"}
 
 
@@ -143,7 +143,7 @@ def test_anothers_note_is_as_unknown_as_one_that_never_was(agent: Agent) -> None
     assert told["text"].replace(path, "X") == never["text"].replace("nodes/preference/never-was", "X")
     assert told["details"] == never["details"]
     body = {"op": "get", "params": {"lookup": f"omg/{path}"}, "context": {"sessionKey": BOB}}
-    assert corpus_answer(agent.home, body) == {"result": None}
+    assert corpus_answer(agent.home.registry, body) == {"result": None}
     assert "no note" in agent.use("omg_open", BOB, id="../../../../etc/passwd")["text"]
 
 
@@ -155,14 +155,16 @@ def test_who_has_no_memory_is_told_so_and_gets_none_by_asking(agent: Agent, sess
     before = sorted((agent.home.folder / "graphs").iterdir())
     for name in ("omg_search", "omg_open", "omg_forget"):
         body = {"name": name, "params": {"query": SECRET, "id": SECRET}, "context": context}
-        assert call_tool(agent.home, body, agent.codes) == {
+        assert call_tool(agent.home.intake, body, agent.codes) == {
             "text": "Nothing is remembered for this conversation.",
             "details": {},
         }
     assert "Nothing" in str(
-        slash_command(agent.home, {"args": "status", "context": context}, agent.codes)["text"]
+        slash_command(agent.home.intake, {"args": "status", "context": context}, agent.codes)["text"]
     )
-    found = corpus_answer(agent.home, {"op": "search", "params": {"query": SECRET}, "context": context})
+    found = corpus_answer(
+        agent.home.registry, {"op": "search", "params": {"query": SECRET}, "context": context}
+    )
     assert found == {"results": []}
     assert sorted((agent.home.folder / "graphs").iterdir()) == before
 
@@ -184,7 +186,7 @@ def test_without_a_message_of_the_user_nothing_is_remembered(agent: Agent) -> No
     context = {"sessionKey": ALICE, "channel": "telegram", "senderId": "111"}
     context["userMessage"] = {"id": "m9", "text": "Buy milk.", "provenance": {"kind": "inter_session"}}  # type: ignore[assignment]
     body = {"name": "omg_remember", "params": {"text": "Buy milk."}, "context": context}
-    assert "there is none" in call_tool(agent.home, body, agent.codes)["text"]
+    assert "there is none" in call_tool(agent.home.intake, body, agent.codes)["text"]
     assert len(agent.notes(ALICE)) == 1
 
 
@@ -284,13 +286,13 @@ def test_the_corpus_is_the_sessions_own(agent: Agent) -> None:
             "params": {"query": "morning", "maxResults": 3},
             "context": {"sessionKey": session},
         }
-        return list(corpus_answer(agent.home, body)["results"])
+        return list(corpus_answer(agent.home.registry, body)["results"])
 
     (hit,) = found(ALICE)
     assert SECRET in hit["snippet"]
     assert 0 < hit["score"] <= 1
     body = {"op": "get", "params": {"lookup": hit["path"]}, "context": {"sessionKey": ALICE}}
-    assert SECRET in corpus_answer(agent.home, body)["result"]["content"]
+    assert SECRET in corpus_answer(agent.home.registry, body)["result"]["content"]
     assert SECRET not in json.dumps(found(BOB))
 
 

@@ -22,10 +22,11 @@ from omg.index.terms import terms_of
 from omg.inject.decide import preview, slice_for
 from omg.llm.ledger import ModelReply
 from omg.llm.question import ModelQuestion
+from omg.memory import Memory
 from omg.openclaw.doctor.graph import check_graph
 from omg.tools.codes import Codes
 from omg.tools.tools import call_tool
-from omg.worker.home import GRAPHS_KEPT, Home
+from omg.worker.registry import GRAPHS_KEPT
 from omg.worker.status import home_status, status_text
 
 OWNER, PEER = "agent:main:main", "agent:main:telegram:direct:7"
@@ -42,7 +43,7 @@ class World:
             llm=Llm(attempts=1, backoff_s=0),
             time={"zone": "UTC"},
         )
-        self.home = Home(config, gateway=self.answer, clock=lambda: self.now)
+        self.home = Memory(config, gateway=self.answer, clock=lambda: self.now, embed=None)
 
     def answer(self, question: ModelQuestion) -> ModelReply:
         self.asked.append("peer" if "peer" in question.user else "owner")
@@ -66,14 +67,14 @@ class World:
         self.home.take_in()
 
     def graph(self, session: str = OWNER) -> Graph:
-        who = self.home.identity_of(session)
+        who = self.home.registry.identity_of(session)
         assert who is not None
-        return self.home.opened(who)
+        return self.home.registry.opened(who)
 
     def restart(self) -> None:
         config = self.home.config
         self.home.close()
-        self.home = Home(config, gateway=self.answer, clock=lambda: self.now)
+        self.home = Memory(config, gateway=self.answer, clock=lambda: self.now, embed=None)
 
 
 @pytest.fixture
@@ -133,7 +134,7 @@ def test_what_breaks_one_graph_is_told_and_waits_while_the_others_go_on(
     assert [p.name for p in world.graph().pending()] == pending
     failed = [e for e in events(world) if e["event"] == "observation_failed"]
     assert len(failed) == 1 and failed[0]["graph"] == OWNER
-    (mine,) = [g for g in home_status(world.home)["graphs"] if g["identity"] == OWNER]
+    (mine,) = [g for g in home_status(world.home.worker)["graphs"] if g["identity"] == OWNER]
     assert mine.get("error") or (mine["failures"] and mine["waiting_because"])
     world.now += timedelta(seconds=31)
     world.home.work()
@@ -161,7 +162,7 @@ def test_what_waited_is_observed_once_the_page_is_mended(world: World) -> None:
 def test_one_vault_out_of_reach_does_not_hide_the_others_from_status(world: World) -> None:
     no_vault(world)
     world.restart()
-    status = home_status(world.home)
+    status = home_status(world.home.worker)
     (mine,) = [g for g in status["graphs"] if g["identity"] == OWNER]
     (other,) = [g for g in status["graphs"] if g["identity"] == PEER]
     assert "the vault is gone" in mine["error"]
@@ -250,10 +251,10 @@ def test_however_many_people_write_only_a_few_graphs_stay_open(world: World) -> 
         world.home.take_in()
         counts.append(descriptors())
     assert max(counts[2 * GRAPHS_KEPT :]) <= max(counts[GRAPHS_KEPT : 2 * GRAPHS_KEPT]) + 2
-    assert len(world.home.kept()) == GRAPHS_KEPT
+    assert len(world.home.registry.kept()) == GRAPHS_KEPT
     world.home.work()
     assert descriptors() <= max(counts) + 2
-    assert all(g["windows"]["pending"]["turns"] == 0 for g in home_status(world.home)["graphs"])
+    assert all(g["windows"]["pending"]["turns"] == 0 for g in home_status(world.home.worker)["graphs"])
 
 
 def test_a_graph_in_use_stays_open_however_many_are_opened_after_it(world: World) -> None:
@@ -261,7 +262,7 @@ def test_a_graph_in_use_stays_open_however_many_are_opened_after_it(world: World
     graph.note(lambda state: setattr(state, "epoch", 99))
     for n in range(2 * GRAPHS_KEPT):
         world.graph(f"agent:main:telegram:direct:{100 + n}")
-    assert graph not in world.home.kept()
+    assert graph not in world.home.registry.kept()
     assert world.graph() is graph
     assert preview(graph, "lamp?", OWNER, world.now, world.home.config).tokens
     for n in range(2 * GRAPHS_KEPT):
@@ -277,7 +278,7 @@ def test_a_locked_graph_is_tried_again_at_the_next_tick(world: World) -> None:
         with pytest.raises(Locked):
             (
                 world.home.graph(world.graph(PEER).identity),
-                Home(world.home.config).graph(world.graph().identity, wait_s=0),
+                Memory(world.home.config, embed=None).graph(world.graph().identity, wait_s=0),
             )
     world.home.work()
     assert world.graph().pending() == [] and world.graph().state().failures == 0
@@ -319,7 +320,7 @@ def test_a_state_of_a_wrong_shape_is_set_aside_and_told(world: World, damage: st
     if damage != '{"uses": {"a": 5}, "failures": "x"}':
         assert (graph.folder / "damaged" / "state.json").read_text() == damage
     assert "state.json" in told(world) and "set aside as" in told(world)
-    home_status(world.home)
+    home_status(world.home.worker)
 
 
 def test_a_damaged_tombstone_is_set_aside_and_the_others_hold(world: World) -> None:
@@ -414,7 +415,7 @@ def test_a_message_of_no_possible_time_is_remembered_and_delays_nobody(world: Wo
         "userMessage": {"id": "u1", "text": "the lamp is red", "timestamp": json.loads(at)},
     }
     body = {"name": "omg_remember", "params": {"text": "The lamp is red."}, "context": context}
-    assert "Remembered as" in call_tool(world.home, body, Codes())["text"]
+    assert "Remembered as" in call_tool(world.home.intake, body, Codes())["text"]
 
 
 @pytest.mark.parametrize(

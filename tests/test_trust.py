@@ -26,8 +26,8 @@ from bench import load
 from omg.config.sections import Config, Observation
 from omg.identity import identity_of_session
 from omg.inject.decide import hook_result
+from omg.memory import Memory
 from omg.message.redaction import redact
-from omg.worker.home import Home
 
 FULL = os.environ.get("OMG_TRUST") == "full"
 PEOPLE = 100 if FULL else 14
@@ -239,11 +239,11 @@ def test_two_hundred_turns_in_which_the_model_repeats_its_memory_add_nothing_to_
     config = Config(
         home=home, observation=Observation(model="offline", buffer_tokens="turn"), time={"zone": "UTC"}
     )
-    opened = Home(config, clock=lambda: clock[0])
+    opened = Memory(config, clock=lambda: clock[0], embed=None)
     session = "agent:main:main"
     turns = 200 if FULL else 24
     counts: list[int] = []
-    graph = opened.graph(opened.identity_of(session))
+    graph = opened.graph(opened.registry.identity_of(session))
     seeds = [
         "I prefer short checklists.",
         "I live in Graz.",
@@ -269,7 +269,7 @@ def test_two_hundred_turns_in_which_the_model_repeats_its_memory_add_nothing_to_
     assert counts[-1] == counts[len(seeds)] > 2
 
 
-def speak(opened: Home, session: str, n: int, at: datetime, asked: str, said: str) -> None:
+def speak(opened: Memory, session: str, n: int, at: datetime, asked: str, said: str) -> None:
     ms = int(at.timestamp() * 1000)
     entries = [
         {"entryId": f"u{n}", "message": {"role": "user", "content": asked, "timestamp": ms}},

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from omg.config.sections import Config, Observation
+from omg.memory import Memory
 from omg.node.markdown import generated_block, with_generated_block
 from omg.openclaw.doctor.graph import check_graph
-from omg.worker.home import Home
 
 MAIN = "agent:main:main"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -42,7 +42,7 @@ SAYINGS = [
 ]
 
 
-def say(omg: Home, n: int, text: str) -> None:
+def say(omg: Memory, n: int, text: str) -> None:
     at = 1_771_500_000_000 + n * 60_000
     entry = {"entryId": f"e{n}", "message": {"role": "user", "content": text, "timestamp": at}}
     drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": MAIN, "entries": [entry]}
@@ -82,7 +82,7 @@ def theirs(text: str) -> list[str]:
 @pytest.mark.timeout(SECONDS * 4 + 120)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_no_edit_is_lost_and_no_deleted_note_comes_back(home, tmp_path, seed):
-    omg = Home(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW)
+    omg = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
     say(omg, 0, "I like tea. I like jazz. I prefer rye bread.")
     omg.work(force=True)
     graph = omg.find(MAIN)

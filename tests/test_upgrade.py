@@ -18,8 +18,8 @@ from omg.config.file import load_config
 from omg.curate.undo import closed_cycles
 from omg.forget.traces import archived_messages
 from omg.inject.decide import slice_for
+from omg.memory import Memory
 from omg.node.note import parse_node
-from omg.worker.home import Home
 
 FORMER = sorted((Path(__file__).parent / "former").glob("*.tar.xz"))
 OWNER, PEER = "agent:main:main", "agent:main:telegram:direct:77"
@@ -124,21 +124,21 @@ def test_what_an_earlier_release_left_half_done_is_finished(former):
 def test_what_was_of_use_before_an_upgrade_still_counts(former):
     before = used(former)
     assert before["omg/fact/sister-maya-lives-in-lisbon"] == 1
-    home = Home(load_config())
+    home = Memory(load_config(), embed=None)
     slice_for(home.find(OWNER), "Postgres", OWNER, datetime.now(UTC), home.config)
     home.close()
     assert used(former).items() >= before.items()
 
 
 def used(root: Path) -> dict[str, int]:
-    home = Home(load_config())
+    home = Memory(load_config(), embed=None)
     found = dict(home.find(OWNER).uses.times())
     home.close()
     return found
 
 
 def test_a_session_goes_on_with_the_memory_it_was_served(former):
-    home = Home(load_config())
+    home = Memory(load_config(), embed=None)
     graph = home.find(OWNER)
     own = graph.state().sessions[OWNER]
     assert own.system.startswith("<omg-memory") and own.task
@@ -149,7 +149,7 @@ def test_a_session_goes_on_with_the_memory_it_was_served(former):
 
 
 def test_an_earlier_release_s_cycles_are_listed_and_undone(former):
-    home = Home(load_config())
+    home = Memory(load_config(), embed=None)
     graph = home.find(OWNER)
     listed = closed_cycles(graph)
     kinds = {receipt.kind for receipt in listed}
@@ -157,7 +157,7 @@ def test_an_earlier_release_s_cycles_are_listed_and_undone(former):
     pinned = next(r for r in listed if any("pinned" in line for line in r.summary))
     home.close()
     assert "undone" in omg("undo", pinned.id).output
-    home = Home(load_config())
+    home = Memory(load_config(), embed=None)
     graph = home.find(OWNER)
     assert not graph.vault.read("nodes/preference/tea-over-coffee").pinned
     first = next(r for r in closed_cycles(graph) if r.kind == "observation" and "postgres" in str(r.summary))

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..config.file import load_config
 from ..errors import BadInput
 
 if TYPE_CHECKING:
-    from ..worker.home import Home
+    from ..memory import Memory
 
 
 app = typer.Typer(
@@ -44,17 +43,12 @@ IdentityOption = Annotated[
 
 
 @contextmanager
-def opened_home(*, vectors: bool = True) -> Iterator[Home]:
-    """The home that the environment names, closed afterwards."""
-    from ..embed import load_embedder
-    from ..worker.home import Home
+def opened_memory(*, vectors: bool = True) -> Iterator[Memory]:
+    """The memory of the home that the environment names, closed afterwards."""
+    from ..memory import Memory
 
-    config = load_config()
-    home = Home(config, embed=load_embedder(config.embedding.model) if vectors else None)
-    try:
-        yield home
-    finally:
-        home.close()
+    with Memory(embed="configured" if vectors else None) as memory:
+        yield memory
 
 
 def print_value(value: Any, as_json: bool, text: str) -> None:

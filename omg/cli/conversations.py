@@ -23,7 +23,7 @@ from .base import (
     app,
     counted_name,
     following,
-    opened_home,
+    opened_memory,
     print_value,
     progress_bar,
     time_argument,
@@ -31,8 +31,8 @@ from .base import (
 
 if TYPE_CHECKING:
     from ..identity import Identity
+    from ..memory import Memory
     from ..message.turn import Message
-    from ..worker.home import Home
 
 
 PASSAGE_CHARS = 400  # of a message found by --raw; --json has all of it
@@ -66,11 +66,11 @@ def lay(vault: Path | None, identity: str) -> Path:
         raise BadInput(f"{identity!r} belongs to nobody; give a session key such as agent:main:main")
     if vault is not None:
         place_vault(config, who, vault)
-    with opened_home(vectors=False) as home:
-        graph = home.graph(who)
+    with opened_memory(vectors=False) as memory:
+        graph = memory.graph(who)
         with graph.lock():
             lay_template(graph, again=True)
-        home.refresh(graph)
+        memory.refresh(graph)
         return graph.vault.root
 
 
@@ -115,16 +115,18 @@ def import_command(
 
     if not files and not openclaw:
         raise BadInput("nothing to import: give files, or --openclaw")
-    with opened_home() as home:
+    with opened_memory() as memory:
         start = time_argument(since, "--since")
-        drops = openclaw_drops(home.config, agent, start) if openclaw else read_all_drops(files or [], start)
-        waiting = messages_waiting(home)
+        drops = (
+            openclaw_drops(memory.config, agent, start) if openclaw else read_all_drops(files or [], start)
+        )
+        waiting = messages_waiting(memory)
         with progress_bar("importing", drops.total) as advance:
-            result = import_drops(home, drops, dry_run=dry_run, progress=advance)
+            result = import_drops(memory.intake, drops, dry_run=dry_run, progress=advance)
         observed = 0
         if observe and not dry_run:
-            observe_all(home)  # what a daemon had begun by itself counts as well
-            observed = max(0, waiting + result["new"] - messages_waiting(home))
+            observe_all(memory)  # what a daemon had begun by itself counts as well
+            observed = max(0, waiting + result["new"] - messages_waiting(memory))
         found = {**result, "observed": observed}
         for problem in result["skipped"][:PROBLEMS]:
             print(f"omg: skipped {problem}", file=sys.stderr)
@@ -140,24 +142,24 @@ def import_summary(found: dict[str, Any], verb: str) -> str:
     return text + "".join(f"\n{n} skipped: {reason}" for reason, n in why.most_common())
 
 
-def messages_waiting(home: Home) -> int:
-    return sum(len(p.turn().messages) for g in home.graphs() for p in g.pending())
+def messages_waiting(memory: Memory) -> int:
+    return sum(len(p.turn().messages) for g in memory.registry.graphs() for p in g.pending())
 
 
-def observe_all(home: Home, *, force: bool = True) -> dict[str, Any]:
+def observe_all(memory: Memory, *, force: bool = True) -> dict[str, Any]:
     """Everything pending, by the daemon where one is up, with a bar; says what goes on waiting, and why."""
     from ..worker.delegate import handed_to_daemon, observe_pending
 
-    home.take_in()
+    memory.take_in()
 
     def waiting() -> int:
-        return sum(p.tokens for g in home.graphs() for p in g.pending())
+        return sum(p.tokens for g in memory.registry.graphs() for p in g.pending())
 
     with progress_bar("observing", waiting()) as advance:
         with following(waiting, advance):
-            answer = handed_to_daemon(home, "/work", {"force": force})
+            answer = handed_to_daemon(memory.worker, "/work", {"force": force})
         if answer is None:
-            answer = observe_pending(home, {"force": force}, advance)
+            answer = observe_pending(memory.worker, {"force": force}, advance)
     for left in answer["waiting"]:
         turns = counted_name(left["turns"], "turn")
         print(f"omg: {turns} of {left['identity']} not observed: {left['why']}", file=sys.stderr)
@@ -172,8 +174,8 @@ def observe_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Turn what is pending into notes."""
-    with opened_home() as home:
-        done = observe_all(home, force=now)
+    with opened_memory() as memory:
+        done = observe_all(memory, force=now)
     text = (
         f"{counted_name(done['messages'], 'message')} observed, {counted_name(done['files'], 'file')} written"
     )
@@ -196,12 +198,12 @@ def search_command(
     from ..client import ask_daemon
     from ..tools.tools import search_answer
 
-    with opened_home() as home:
+    with opened_memory() as memory:
         if raw:
-            graph = home.find(identity)
+            graph = memory.find(identity)
             values, pieces = [], []
             told: set[str] = set()
-            for m, at_session, score in graph.index.search_raw(query, k, now=home.clock()):
+            for m, at_session, score in graph.index.search_raw(query, k, now=memory.clock()):
                 if m.id in told:
                     continue  # beside a better one
                 beside = graph.index.around(m.id, 1)
@@ -216,8 +218,8 @@ def search_command(
         # The daemon has the vectors at hand; a process of its own would load a model for one question.
         answer = None
         with suppress(OmgError):  # one that hangs, or is of an older version
-            answer = ask_daemon(home.folder, "/search", asked, timeout_s=10)
-        hits = (answer if answer is not None else search_answer(home, asked))["hits"]
+            answer = ask_daemon(memory.folder, "/search", asked, timeout_s=10)
+        hits = (answer if answer is not None else search_answer(memory.registry, asked))["hits"]
         lines = [
             f"{h['path']}\n    {h['description']}\n    {h['why'] or 'a little alike in meaning'}"
             for h in hits
@@ -269,8 +271,8 @@ def show_command(
     """Show a note, what links to it, and the messages it came from."""
     from ..curate.notes import find_note
 
-    with opened_home(vectors=False) as home:
-        graph = home.find(identity)
+    with opened_memory(vectors=False) as memory:
+        graph = memory.find(identity)
         path = find_note(graph, id)
         node = graph.vault.read(path)
         messages = graph.index.messages([s.id for s in node.sources])
@@ -294,11 +296,11 @@ def inject_command(
     """Show what a prompt would be given."""
     from ..inject.decide import preview
 
-    with opened_home() as home:
-        who = home.identity_of(session)
+    with opened_memory() as memory:
+        who = memory.registry.identity_of(session)
         if who is None:
             raise BadInput(f"{session!r} belongs to nobody: nothing would be injected")
-        piece = preview(home.graph(who), prompt, session, home.clock(), home.config)
+        piece = preview(memory.graph(who), prompt, session, memory.clock(), memory.config)
         print_value(piece, as_json, f"{piece.system}\n{piece.prompt}\n({piece.tokens} tokens)")
 
 
@@ -309,13 +311,13 @@ def status_command(as_json: JsonFlag = False) -> None:
     from ..worker.status import home_status as state_of
     from ..worker.status import status_text
 
-    with opened_home(vectors=False) as home:
+    with opened_memory(vectors=False) as memory:
         answer, away = None, ""
         try:
-            answer = ask_daemon(home.folder, "/status", {}, timeout_s=10)
+            answer = ask_daemon(memory.folder, "/status", {}, timeout_s=10)
         except OmgError as e:  # it hangs; the files say the rest
             away = str(e)
-        answer = answer or {**state_of(home), "daemon": None, "away": away}
+        answer = answer or {**state_of(memory.worker), "daemon": None, "away": away}
         print_value(answer, as_json, status_text(answer))
 
 

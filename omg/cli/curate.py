@@ -15,7 +15,7 @@ from .base import (
     JsonFlag,
     app,
     counted_name,
-    opened_home,
+    opened_memory,
     print_value,
     progress_bar,
     time_argument,
@@ -24,7 +24,7 @@ from .base import (
 if TYPE_CHECKING:
     from ..curate.notes import CurationResult
     from ..forget.selection import Selection
-    from ..worker.home import Home
+    from ..memory import Memory
 
 
 NoteArgument = Annotated[str, typer.Argument(help="A note: its path, id, alias or file name.")]
@@ -58,9 +58,9 @@ def new_command(
     """Write a note of your own."""
     from ..curate.notes import new_note
 
-    with opened_home(vectors=False) as home:
+    with opened_memory(vectors=False) as memory:
         said = sys.stdin.read() if text == "-" else text
-        done = new_note(home.find(identity), type, title, said, home.clock())
+        done = new_note(memory.find(identity), type, title, said, memory.clock())
         print_done(done, f"wrote {done.path}" if done.cycle else f"{done.path} says that", as_json)
 
 
@@ -74,9 +74,9 @@ def pin_command(
     """Put a note into every prompt, or with --off no longer."""
     from ..curate.notes import find_note, pin_note
 
-    with opened_home(vectors=False) as home:
-        graph = home.find(identity)
-        done = pin_note(graph, find_note(graph, id), home.clock(), pinned=not off)
+    with opened_memory(vectors=False) as memory:
+        graph = memory.find(identity)
+        done = pin_note(graph, find_note(graph, id), memory.clock(), pinned=not off)
         print_done(done, f"{done.path} is {'not ' if off else ''}pinned", as_json)
 
 
@@ -87,10 +87,10 @@ def link_command(
     """Relate one note to another."""
     from ..curate.notes import find_note, link_notes
 
-    with opened_home(vectors=False) as home:
-        graph = home.find(identity)
+    with opened_memory(vectors=False) as memory:
+        graph = memory.find(identity)
         there = find_note(graph, to)
-        done = link_notes(graph, find_note(graph, id), there, home.clock())
+        done = link_notes(graph, find_note(graph, id), there, memory.clock())
         print_done(done, f"{done.path} links to {there}", as_json)
 
 
@@ -101,10 +101,10 @@ def merge_command(
     """Let the first note take over the second, which stays on disk as superseded."""
     from ..curate.notes import find_note, merge_into
 
-    with opened_home(vectors=False) as home:
-        graph = home.find(identity)
+    with opened_memory(vectors=False) as memory:
+        graph = memory.find(identity)
         other = find_note(graph, gone)
-        done = merge_into(graph, find_note(graph, keep), other, home.clock())
+        done = merge_into(graph, find_note(graph, keep), other, memory.clock())
         print_done(done, f"{done.path} has taken over {other}", as_json)
 
 
@@ -118,10 +118,10 @@ def rename_command(
     """Move a note; every link to it follows, and its id stays."""
     from ..curate.notes import find_note, rename_note
 
-    with opened_home(vectors=False) as home:
-        graph = home.find(identity)
+    with opened_memory(vectors=False) as memory:
+        graph = memory.find(identity)
         path = find_note(graph, id)
-        done = rename_note(graph, path, name, home.clock())
+        done = rename_note(graph, path, name, memory.clock())
         print_done(done, f"{path} is now {done.path}" if done.cycle else f"{path} has that name", as_json)
 
 
@@ -132,10 +132,10 @@ def supersede_command(
     """Say that the second note replaces the first."""
     from ..curate.notes import find_note, supersede_by
 
-    with opened_home(vectors=False) as home:
-        graph = home.find(identity)
+    with opened_memory(vectors=False) as memory:
+        graph = memory.find(identity)
         newer = find_note(graph, successor)
-        done = supersede_by(graph, find_note(graph, old), newer, home.clock())
+        done = supersede_by(graph, find_note(graph, old), newer, memory.clock())
         print_done(done, f"{done.path} is replaced by {newer}", as_json)
 
 
@@ -158,10 +158,10 @@ def forget_command(
 
     if not ids and session is None and before is None and not matching:
         raise BadInput("forget what? name notes, or give --session, --before or --matching")
-    with opened_home(vectors=False) as home:
-        home.take_in()
-        graph = home.find(identity)
-        start = time_argument(before, "--before", home.zone)
+    with opened_memory(vectors=False) as memory:
+        memory.take_in()
+        graph = memory.find(identity)
+        start = time_argument(before, "--before", memory.registry.zone)
         what = select_to_forget(
             graph,
             ids=ids or [],
@@ -175,7 +175,7 @@ def forget_command(
             raise NotFound("nothing of that is remembered; nothing was changed")
         edited = {p for p in what.paths if not is_untouched(graph, p)}
         if yes:
-            forget_selection(home, graph, what)
+            forget_selection(memory.intake, graph, what)
         shown = ("paths", "messages", "again", "linking", "left")
         print_value(
             {"done": yes, **{name: getattr(what, name) for name in shown}},
@@ -214,10 +214,10 @@ def undo_command(
     """Take back what one cycle changed; notes edited since are left as they are."""
     from ..curate.undo import take_back, undoable
 
-    with opened_home(vectors=False) as home:
-        graph = home.find(identity)
+    with opened_memory(vectors=False) as memory:
+        graph = memory.find(identity)
         taken = undoable(graph, cycle)
-        outcome, refused = take_back(graph, taken.id, home.clock())
+        outcome, refused = take_back(graph, taken.id, memory.clock())
         for path in refused:
             print(f"omg: {path} was edited since and stays as it is", file=sys.stderr)
         back = outcome.written + outcome.kept
@@ -238,8 +238,8 @@ def history_command(
     from ..curate.notes import find_note
     from ..curate.undo import closed_cycles
 
-    with opened_home(vectors=False) as home:
-        graph = home.find(identity)
+    with opened_memory(vectors=False) as memory:
+        graph = memory.find(identity)
         cycles = closed_cycles(graph, find_note(graph, id) if id else None)[:n]
         print_value(
             [{"cycle": r.id, "kind": r.kind, "at": r.at, "summary": r.summary} for r in cycles],
@@ -262,8 +262,8 @@ def export_command(
 
     if form not in ("md", "json"):
         raise BadInput(f"--form {form!r} is neither md nor json")
-    with opened_home(vectors=False) as home:
-        text = export_graph(home.find(identity), form)
+    with opened_memory(vectors=False) as memory:
+        text = export_graph(memory.find(identity), form)
         if out:
             save_private(out, text)
         else:
@@ -278,8 +278,8 @@ def graph_command(
     """Write the graph as one page to look at in a browser; it needs no network."""
     from ..page.build import graph_page
 
-    with opened_home(vectors=False) as home:
-        which = home.find(identity)
+    with opened_memory(vectors=False) as memory:
+        which = memory.find(identity)
         save_private(html, graph_page(which))
         print(html.absolute())
 
@@ -293,25 +293,25 @@ def rebuild_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Make the notes again from the archive, as with a better model. What you wrote or touched stays."""
-    with opened_home() as home:
-        done = rebuilt(home, identity, swap=yes)
+    with opened_memory() as memory:
+        done = rebuilt(memory, identity, swap=yes)
         text = f"{counted_name(done['after'], 'note')} instead of {done['before']}; {counted_name(done['kept'], 'file')} of yours kept\n{done['folder']}"
         asked = not yes and not as_json and sys.stdin.isatty()
         if asked and typer.confirm(f"{text}\nPut them in the place of the old?"):
-            done = rebuilt(home, identity, swap=True)
+            done = rebuilt(memory, identity, swap=True)
         old = done["replaced"]
         told = f"the old notes are in {old}" if old else "look at it, then `omg rebuild --yes`"
         print_value(done, as_json, f"{text}\n{told}")
 
 
-def rebuilt(home: Home, identity: str | None, *, swap: bool) -> dict[str, Any]:
+def rebuilt(memory: Memory, identity: str | None, *, swap: bool) -> dict[str, Any]:
     """By the daemon where one is up; else here, and none is started meanwhile."""
     from ..daemon.process import daemon_lock
     from ..worker.delegate import handed_to_daemon, rebuild_each
 
     body = {"identity": identity, "swap": swap}
     with progress_bar("rebuilding", 0) as advance:
-        if (answer := handed_to_daemon(home, "/rebuild", body)) is not None:
+        if (answer := handed_to_daemon(memory.worker, "/rebuild", body)) is not None:
             return answer
-        with daemon_lock(home.folder):
-            return rebuild_each(home, body, advance)
+        with daemon_lock(memory.folder):
+            return rebuild_each(memory.worker, body, advance)

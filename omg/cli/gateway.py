@@ -12,7 +12,7 @@ import typer
 
 from ..config.file import load_config
 from ..errors import OmgError
-from .base import JsonFlag, app, opened_home, print_value
+from .base import JsonFlag, app, opened_memory, print_value
 
 if TYPE_CHECKING:
     from ..openclaw.install import Step
@@ -125,8 +125,8 @@ def doctor_command(
         claw = find_openclaw()
     except GatewayError:
         claw = None
-    with opened_home(vectors=False) as home:
-        findings = list(examine_home(home, claw))
+    with opened_memory(vectors=False) as memory:
+        findings = list(examine_home(memory, claw))
         mended = mend_findings(findings) if fix else []
         lines = [f.line() for f in findings] + mended
         print_value({"findings": [f.value() for f in findings], "mended": mended}, as_json, "\n".join(lines))
@@ -142,7 +142,7 @@ app.add_typer(identity_app, name="identity")
 @identity_app.command("list")
 def list_command(as_json: JsonFlag = False) -> None:
     """Every identity that has a graph."""
-    with opened_home(vectors=False) as home:
+    with opened_memory(vectors=False) as memory:
         rows = [
             {
                 "key": g.identity.key,
@@ -150,7 +150,7 @@ def list_command(as_json: JsonFlag = False) -> None:
                 "notes": len(g.index.entries()),
                 "vault": str(g.vault.root),
             }
-            for g in home.graphs()
+            for g in memory.registry.graphs()
         ]
         print_value(
             rows,
@@ -169,8 +169,8 @@ def join_command(
     from ..curate.people import join_accounts
     from ..daemon.process import daemon_lock
 
-    with opened_home(vectors=False) as home, daemon_lock(home.folder):
-        moves = join_accounts(home, name, accounts)
+    with opened_memory(vectors=False) as memory, daemon_lock(memory.folder):
+        moves = join_accounts(memory.registry, name, accounts)
         print(f"{name}: {', '.join(accounts)}")
         for old, new in moves:
             print(f"    {old} -> {new}")
@@ -185,5 +185,5 @@ def move_command(
     from ..curate.people import move_identity
     from ..daemon.process import daemon_lock
 
-    with opened_home(vectors=False) as home, daemon_lock(home.folder):
-        print(f"{old} -> {new}\n    {move_identity(home, old, new)}")
+    with opened_memory(vectors=False) as memory, daemon_lock(memory.folder):
+        print(f"{old} -> {new}\n    {move_identity(memory.registry, old, new)}")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .base import JsonFlag, app, opened_home, print_value, time_argument
+from .base import JsonFlag, app, opened_memory, print_value, time_argument
 
 A_DAY_S = 86_400.0
 
@@ -37,14 +37,16 @@ def reflect_command(
 
     start = time_argument(since, "--since")
     who = None if all_vaults else identity
-    with opened_home() as home:
+    with opened_memory() as memory:
         asked = {"identity": who, "since": start and start.date().isoformat(), "dry_run": dry_run}
-        if (answer := ask_daemon(home.folder, "/reflect", asked, timeout_s=A_DAY_S)) is not None:
+        if (answer := ask_daemon(memory.folder, "/reflect", asked, timeout_s=A_DAY_S)) is not None:
             return print_nights(answer["graphs"], as_json, dry_run)
         from ..worker.nights import reflect_each
 
         with progress_bars() as progress:
-            found = reflect_each(home, who, since=start and start.date(), dry_run=dry_run, progress=progress)
+            found = reflect_each(
+                memory.worker, who, since=start and start.date(), dry_run=dry_run, progress=progress
+            )
             graphs = [night.value() for night in found]
         print_nights(graphs, as_json, dry_run)
 

@@ -27,7 +27,7 @@ from ..node.note import Node
 from ..plan.drafts import Plan
 from ..plan.edits import Edit, one_line, title_alias
 from ..reflect.revise import merge_notes
-from ..worker.home import Home
+from ..worker.intake import Intake
 
 WIKILINK_TEXT = re.compile(r"\[\[([^\[\]\n]*)\]\]")
 
@@ -286,9 +286,9 @@ def is_untouched(graph: Graph, path: str) -> bool:
     return data is None or graph.vault.ours(data)
 
 
-def forget_selection(home: Home, graph: Graph, what: Selection) -> None:
+def forget_selection(intake: Intake, graph: Graph, what: Selection) -> None:
     """Forget for good; see forget/erase.py. Drops that are not yet taken in are taken in first, so that none slips by."""
-    home.take_in()
+    intake.take_in()
     with graph.lock():
         replay_open(graph)
         forget_now(graph, what)

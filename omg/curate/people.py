@@ -27,65 +27,67 @@ from ..journal import Change, Receipt, commit_receipt
 from ..node.note import amend_text
 from ..plan.drafts import Plan
 from ..plan.pages import persons_words
-from ..worker.home import Home
+from ..worker.registry import Registry
 from .notes import with_links_to
 
 
-def join_accounts(home: Home, name: str, accounts: Sequence[str]) -> list[tuple[str, str]]:
+def join_accounts(registry: Registry, name: str, accounts: Sequence[str]) -> list[tuple[str, str]]:
     """Make *accounts* ("channel:sender") one person, *name*; `owner` is the main session's. Returns the moves."""
     if not name.strip() or any(":" not in account.strip(":") for account in accounts):
         raise BadInput("give a name and accounts as channel:sender, such as `ada telegram:111 discord:222`")
-    known = home.config.identity.links.get(name, [])
-    links = {**home.config.identity.links, name: list(dict.fromkeys((*known, *accounts)))}
-    set_value(home.folder, "identity.links", name, links[name])
+    known = registry.config.identity.links.get(name, [])
+    links = {**registry.config.identity.links, name: list(dict.fromkeys((*known, *accounts)))}
+    set_value(registry.folder, "identity.links", name, links[name])
     moves = []
-    for who in home.identities():
+    for who in registry.identities():
         now = identity_of_session(who.key, links=links)
         if now is not None and now.key != who.key:
-            move_identity(home, who.key, now.key)
+            move_identity(registry, who.key, now.key)
             moves.append((who.key, now.key))
     return moves
 
 
-def move_identity(home: Home, old: str, new: str) -> str:
+def move_identity(registry: Registry, old: str, new: str) -> str:
     """Carry the graph of *old* over to *new*, with all that belongs to it. Returns where its folder is now."""
-    mark = next((m for m, who in identity_marks(home) if who.key == old), None)
+    mark = next((m for m, who in identity_marks(registry) if who.key == old), None)
     if mark is None:
         raise NotFound(f"no graph of {old!r}; `omg identity list` names them")
-    to = identity_of_session(new, links=home.config.identity.links, asked=home.config.identity.members)
+    to = identity_of_session(
+        new, links=registry.config.identity.links, asked=registry.config.identity.members
+    )
     if to is None or to.key == old:
         raise BadInput(f"{new!r} is nobody else's; give a session key such as agent:main:telegram:direct:111")
-    if any(who == to for _, who in identity_marks(home)):
-        source = home.graph(next(who for _, who in identity_marks(home) if who.key == old))
-        with source.lock(), home.graph(to).lock():
-            merge_graphs(home, source, home.graph(to))
-        target = home.folder / "joined" / source.folder.name
+    if any(who == to for _, who in identity_marks(registry)):
+        source = registry.graph(next(who for _, who in identity_marks(registry) if who.key == old))
+        with source.lock(), registry.graph(to).lock():
+            merge_graphs(registry, source, registry.graph(to))
+        target = registry.folder / "joined" / source.folder.name
         while target.exists():
             target = target.with_name(f"{target.name}-again")
     else:
-        target = home.folder / "graphs" / to.folder
-        if vault := home.config.vaults.get(old):
-            set_vault(home.folder, to.key, vault)
-    home.forget_open(old)
+        target = registry.folder / "graphs" / to.folder
+        if vault := registry.config.vaults.get(old):
+            set_vault(registry.folder, to.key, vault)
+    registry.forget_open(old)
     target.parent.mkdir(exist_ok=True, mode=0o700)
     mark.parent.rename(target)
     if target.parent.name == "graphs":
         write_private(
             target / "identity.json", json.dumps({"key": to.key, "scope": to.scope, "agent": to.agent})
         )
-    set_value(home.folder, "vaults", old, None)  # were the folder used again, two graphs would share it
+    set_value(registry.folder, "vaults", old, None)  # were the folder used again, two graphs would share it
     return str(target)
 
 
-def identity_marks(home: Home) -> Iterator[tuple[Path, Identity]]:
+def identity_marks(registry: Registry) -> Iterator[tuple[Path, Identity]]:
     """Each graph's mark and whose it is: by the marks, since a crash may have left a folder misnamed."""
-    for mark in sorted((home.folder / "graphs").glob("*/identity.json")):
+    for mark in sorted((registry.folder / "graphs").glob("*/identity.json")):
         yield mark, Identity(**json.loads(mark.read_text(encoding="utf-8")))
 
 
-def merge_graphs(home: Home, source: Graph, into: Graph) -> None:
+def merge_graphs(registry: Registry, source: Graph, into: Graph) -> None:
     """Everything of *source* into *into*; *source* is only read. Repeating it after a crash adds nothing."""
-    now = home.clock().astimezone(UTC)
+    now = registry.clock().astimezone(UTC)
     at, changes = now.isoformat(timespec="seconds"), tuple(move_notes(source, into))
     if changes:
         what = f"merged the memory of {source.identity.key}"

@@ -29,7 +29,6 @@ from watchdog.observers.api import ObservedWatch
 
 from ..client import SOCKET
 from ..config.sections import Config
-from ..embed import load_embedder
 from ..errors import Locked, OmgError, error_text
 from ..graph.graph import Graph
 from ..identity import Identity, is_remembered
@@ -37,13 +36,14 @@ from ..inject.decide import hook_result
 from ..llm.ledger import ModelReply
 from ..llm.question import ModelQuestion
 from ..llm.replies import with_token_counts
+from ..memory import Memory
 from ..tokens import count_tokens
 from ..tools.codes import Codes
 from ..tools.corpus import corpus_answer
 from ..tools.tools import call_tool, graph_of, search_answer, slash_command
 from ..worker.delegate import observe_pending, rebuild_each
-from ..worker.home import PATIENCE_S, Home
 from ..worker.nights import background_reflection, reflect_answer
+from ..worker.registry import PATIENCE_S
 from ..worker.status import home_status
 from .lending import GatewayModel
 from .server import Answer, Server
@@ -73,9 +73,7 @@ class Daemon:
         self.config, self.with_parent = config, with_parent
         self.model = GatewayModel(config.llm.timeout_s, config.llm.max_output_tokens, late=self.came_late)
         self.codes = Codes()
-        self.home = Home(
-            config, embed=load_embedder(config.embedding.model), gateway=self.model if with_parent else None
-        )
+        self.memory = Memory(config, gateway=self.model if with_parent else None)
         self.stopping, self.awake, self.touched = threading.Event(), threading.Event(), threading.Event()
         self.rested, self._idle = threading.Event(), True
         self._dirty: dict[str, set[str]] = {}
@@ -108,7 +106,7 @@ class Daemon:
             (self.config.home / SOCKET).unlink(missing_ok=True)
             # A model that is being asked is not waited for; its turns stay pending.
             self.model.close()
-            self.home.hang_up()
+            self.memory.worker.close()
             self.touched.set()
             self.awake.set()
             self.rested.set()
@@ -118,7 +116,7 @@ class Daemon:
             if self._watch is not None:
                 self._watch.stop()
             if not any(thread.is_alive() for thread in threads):
-                self.home.close()
+                self.memory.close()
             log.info("down")
 
     def _warm(self) -> None:
@@ -130,16 +128,16 @@ class Daemon:
         return {
             "/health": self.health,
             "/inject": self.inject,
-            "/tool": lambda body: call_tool(self.home, body, self.codes),
-            "/command": lambda body: slash_command(self.home, body, self.codes),
-            "/corpus": lambda body: corpus_answer(self.home, body),
-            "/search": lambda body: search_answer(self.home, body),
+            "/tool": lambda body: call_tool(self.memory.intake, body, self.codes),
+            "/command": lambda body: slash_command(self.memory.intake, body, self.codes),
+            "/corpus": lambda body: corpus_answer(self.memory.registry, body),
+            "/search": lambda body: search_answer(self.memory.registry, body),
             "/llm/next": self.lend,
             "/llm/done": self.model.done,
-            "/status": lambda _: {**home_status(self.home), "daemon": self.health({})},
-            "/work": lambda body: observe_pending(self.home, body),
+            "/status": lambda _: {**home_status(self.memory.worker), "daemon": self.health({})},
+            "/work": lambda body: observe_pending(self.memory.worker, body),
             "/rebuild": self.rebuild,
-            "/reflect": lambda body: reflect_answer(self.home, body),
+            "/reflect": lambda body: reflect_answer(self.memory.worker, body),
             "/stop": self.stop,
         }
 
@@ -156,7 +154,7 @@ class Daemon:
             "home": str(self.config.home),
             "plugin": self.with_parent,
             "polled_s": None if polled is None else round(time.monotonic() - polled, 1),
-            "observer": self.home.models(),
+            "observer": self.memory.worker.models(),
             "lent": self.model.answered,
             "trouble": self.model.trouble,
         }
@@ -166,30 +164,32 @@ class Daemon:
         # A heartbeat with nothing to do leaves no transcript, so none would ever tell that its run is over.
         if (session := str(body.get("sessionKey") or "")) and body.get("trigger") != "heartbeat":
             with contextlib.suppress(OSError):
-                self.home.runs.began(session, self.home.now_ms())
-        graph = graph_served(self.home, body)
+                self.memory.intake.runs.began(session, self.memory.registry.now_ms())
+        graph = graph_served(self.memory, body)
         if graph is None:
             return {}
-        tell = partial(self.home.tell, graph=graph.identity.key)
-        return hook_result(graph, body, self.home.clock(), self.config, tell)
+        tell = partial(self.memory.registry.tell, graph=graph.identity.key)
+        return hook_result(graph, body, self.memory.clock(), self.config, tell)
 
     def lend(self, body: dict[str, Any]) -> Mapping[str, Any]:
         """A question for the plugin. Whoever started us: from the first time it asks, there is a gateway to ask."""
-        self.home.gateway = self.model
+        self.memory.worker.gateway = self.model
         return self.model.next(body)
 
     def rebuild(self, body: dict[str, Any]) -> dict[str, Any]:
-        answer = rebuild_each(self.home, body)
+        answer = rebuild_each(self.memory.worker, body)
         if answer["replaced"]:
             self._unfollow(
-                self.home.find(body.get("identity")).identity.key
+                self.memory.find(body.get("identity")).identity.key
             )  # its watch is on the old folder
             self.touched.set()
         return answer
 
     def came_late(self, question: ModelQuestion, reply: ModelReply) -> None:
         """The gateway's model answered when nobody waited any more: it is of no use, and was paid for."""
-        self.home.ledger.spend(with_token_counts(reply, question), question.purpose, self.home.clock())
+        self.memory.worker.ledger.spend(
+            with_token_counts(reply, question), question.purpose, self.memory.clock()
+        )
 
     def stop(self, _: Mapping[str, Any] | None = None) -> dict[str, Any]:
         self.stopping.set()
@@ -209,17 +209,17 @@ class Daemon:
     def _observe(self) -> None:
         """Observe what is due."""
         self._idle = False
-        self._idle = not self.home.work()
+        self._idle = not self.memory.work()
         self.rested.set()
 
     def _reflect(self) -> None:
         """Reflect where enough has changed. A night may be long: no graph's turns wait for it."""
-        background_reflection(self.home, idle=self._idle)
+        background_reflection(self.memory.worker, idle=self._idle)
 
     def _keep(self) -> None:
         """Take in the spool, bring the index up to the vaults, make missing vectors."""
         try:
-            if self.home.take_in():
+            if self.memory.take_in():
                 self.awake.set()
         except (OSError, Locked) as e:
             self._tell("the spool", e)
@@ -227,9 +227,9 @@ class Daemon:
         if rescan:
             self._rescanned = time.monotonic()
             if not self._unlooked:
-                self._unlooked.extend(self.home.identities())
+                self._unlooked.extend(self.memory.registry.identities())
         self._look_through()
-        graphs = self.home.kept()
+        graphs = self.memory.registry.kept()
         for key in self._followed.keys() - {graph.identity.key for graph in graphs}:
             self._unfollow(key)  # watches are as scarce as descriptors
         for graph in graphs:
@@ -239,7 +239,7 @@ class Daemon:
 
     def _look_through(self) -> None:
         """Bring some of the graphs that are not held open up to their vaults: to open one is to read its vault."""
-        kept = {graph.identity.key for graph in self.home.kept()}
+        kept = {graph.identity.key for graph in self.memory.registry.kept()}
         for _ in range(min(VAULTS_PER_TICK, len(self._unlooked))):
             who = self._unlooked.popleft()
             if who.key not in kept:
@@ -250,7 +250,7 @@ class Daemon:
     def _attempt(self, who: Identity, what: Callable[[Graph], None]) -> None:
         """*what* with the graph of *who*, whose trouble is not the others'."""
         try:
-            what(self.home.graph(who, wait_s=PATIENCE_S, keep=False))
+            what(self.memory.graph(who, wait_s=PATIENCE_S, keep=False))
             self._told.pop(who.key, None)
         except Locked as e:
             log.info("%s; its edits are read then", e)
@@ -299,7 +299,7 @@ class Daemon:
         try:
             # A folder's event says little about what is below it: then every file is looked at, a stat each.
             everything = rescan or "" in dirty
-            self.home.refresh(graph, None if everything else sorted(dirty), wait_s=PATIENCE_S)
+            self.memory.refresh(graph, None if everything else sorted(dirty), wait_s=PATIENCE_S)
         except BaseException:
             with self._guard:
                 self._dirty.setdefault(key, set()).update(dirty or {""})
@@ -328,11 +328,11 @@ class Daemon:
         return edited
 
 
-def graph_served(home: Home, body: Mapping[str, Any]) -> Graph | None:
+def graph_served(memory: Memory, body: Mapping[str, Any]) -> Graph | None:
     """The graph this prompt may see; None: nobody's, or nothing is remembered yet."""
-    if not is_remembered(body, ("user", *home.config.identity.members)):
+    if not is_remembered(body, ("user", *memory.config.identity.members)):
         return None
-    return graph_of(home, body)
+    return graph_of(memory.registry, body)
 
 
 def return_freed_memory() -> None:

@@ -20,11 +20,11 @@ from .drops import Drops, drop_name
 from .lines import JsonObject
 
 if TYPE_CHECKING:
-    from ..worker.home import Home
+    from ..worker.intake import Intake
 
 
 def import_drops(
-    home: Home, drops: Drops, *, dry_run: bool = False, progress: Callable[[int], None] = lambda n: None
+    intake: Intake, drops: Drops, *, dry_run: bool = False, progress: Callable[[int], None] = lambda n: None
 ) -> JsonObject:
     """
     Take *drops* in; what holds nothing new leaves no trace, and with *dry_run* nothing does.
@@ -38,13 +38,13 @@ def import_drops(
     met: set[str] = set()  # a dry run remembers nothing, so this must
     for drop in drops:
         data = json.dumps(drop).encode()
-        turn = read_drop(data, home.config.identity.members)
-        fresh = unknown_ids(home, turn) - met
+        turn = read_drop(data, intake.registry.config.identity.members)
+        fresh = unknown_ids(intake, turn) - met
         if dry_run:
             met |= fresh
         elif fresh:
-            write_drop(home.folder / "spool", drop_name(drop), data)
-            home.take_in()
+            write_drop(intake.registry.folder / "spool", drop_name(drop), data)
+            intake.take_in()
         entries += len(drop["entries"])
         messages, new = messages + len(turn.messages), new + len(fresh)
         sessions.add((turn.session, turn.session_id))
@@ -60,14 +60,14 @@ def import_drops(
     }
 
 
-def unknown_ids(home: Home, turn: Turn) -> set[str]:
+def unknown_ids(intake: Intake, turn: Turn) -> set[str]:
     """Ids of a turn's messages that its graph does not hold; none if it is nobody's."""
-    who = home.whose(turn)
+    who = intake.registry.whose(turn)
     if who is None:
         return set()
-    if who not in home.identities():
+    if who not in intake.registry.identities():
         return {m.id for m in turn.messages}
-    return {m.id for m in home.graph(who).unseen(turn.messages)}
+    return {m.id for m in intake.registry.graph(who).unseen(turn.messages)}
 
 
 def write_drop(folder: Path, name: str, data: bytes) -> None:

@@ -6,7 +6,6 @@ We read its configuration and never write it: changes go through `openclaw confi
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import shutil
@@ -20,6 +19,7 @@ from typing import Any
 
 import json5
 
+from ..config.agents import value_at
 from ..errors import GatewayError
 
 PORT = 18789  # the gateway's, where the configuration names none
@@ -99,37 +99,6 @@ class OpenClaw:
             self.run("config", "patch", "--file", f.name)
 
 
-def configured(home: Path, env: Mapping[str, str] = os.environ) -> tuple[dict[str, Any], Path] | None:
-    """The configuration of the OpenClaw that *home* belongs to, and its state folder; None if there is none to read."""
-    state = Path(env.get("OPENCLAW_STATE_DIR") or home.parent).expanduser().absolute()
-    file = Path(env.get("OPENCLAW_CONFIG_PATH") or state / "openclaw.json").expanduser()
-    try:
-        found = file.stat()
-        return read(file, found.st_mtime_ns, found.st_size), state
-    except (OSError, ValueError):
-        return None
-
-
-@functools.lru_cache(maxsize=8)
-def read(file: Path, mtime_ns: int, size: int) -> dict[str, Any]:
-    """A configuration as it was then; json5 is slow, and this is asked at each tick."""
-    value = json5.loads(file.read_text(encoding="utf-8"))
-    return value if isinstance(value, dict) else {}
-
-
-def own_memory(home: Path, agent: str, env: Mapping[str, str] = os.environ) -> Path | None:
-    """
-    The `memory/` of *agent*'s workspace; None where others than its owner reach the agent.
-
-    OpenClaw's flush writes there, whose session it may be: what others said would become the owner's.
-    """
-    if (found := configured(home, env)) is None or others_can_reach(found[0]):
-        return None
-    return (
-        workspace_of(found[0], agent, found[1]) / "memory" if agent in configured_agents(found[0]) else None
-    )
-
-
 def find_openclaw(env: Mapping[str, str] = os.environ) -> OpenClaw:
     """The OpenClaw of this machine, by its own variables. Raises GatewayError if its command is not found."""
     home = Path(env.get("OPENCLAW_HOME") or env.get("HOME") or "~").expanduser()
@@ -141,58 +110,3 @@ def find_openclaw(env: Mapping[str, str] = os.environ) -> OpenClaw:
             "the command `openclaw` is not on PATH; install OpenClaw, or add its folder to PATH"
         )
     return OpenClaw(state, file, (command,))
-
-
-def value_at(config: Mapping[str, Any], path: str, default: Any = None) -> Any:
-    """The value at a dotted *path*."""
-    value: Any = config
-    for part in path.split("."):
-        if not isinstance(value, Mapping) or part not in value:
-            return default
-        value = value[part]
-    return value
-
-
-def configured_agents(config: Mapping[str, Any]) -> list[str]:
-    """Ids of the configured agents; `main` where none is named."""
-    entries = value_at(config, "agents.entries", {})
-    return (list(entries) if isinstance(entries, Mapping) else []) or ["main"]
-
-
-def workspace_of(config: Mapping[str, Any], agent: str, state: Path) -> Path:
-    """The agent's workspace, where its `memory/` lies. Other agents than the first have one below the default."""
-    entries = value_at(config, "agents.entries", {})
-    if own := value_at(entries, f"{agent}.workspace"):
-        return Path(str(own)).expanduser().absolute()
-    marked = [name for name in entries if value_at(entries, f"{name}.default") is True]
-    first = (marked or (["main"] if "main" in entries else list(entries)) or ["main"])[0]
-    if shared := value_at(config, "agents.defaults.workspace"):
-        folder = Path(str(shared)).expanduser().absolute()
-        return folder if agent == first else folder / agent
-    return state / ("workspace" if agent == first else f"workspace-{agent}")
-
-
-def others_can_reach(config: Mapping[str, Any]) -> list[str]:
-    """Channels over which someone besides the owner may reach an agent; empty: only the owner can."""
-    found = []
-    for name, channel in sorted(value_at(config, "channels", {}).items()):
-        if not isinstance(channel, Mapping) or channel.get("enabled") is False or name == "defaults":
-            continue
-        accounts = [a for a in value_at(channel, "accounts", {}).values() if isinstance(a, Mapping)]
-        if not all(is_private({**channel, **account}) for account in accounts or [{}]):
-            found.append(name)
-    return found
-
-
-def is_private(channel: Mapping[str, Any]) -> bool:
-    """Whether one person alone gets through. Left unset, direct messages pair whom the owner lets in, and groups are a list."""
-    people = {
-        str(p)
-        for key in ("allowFrom", "groupAllowFrom")
-        if isinstance(channel.get(key), list)
-        for p in channel[key]
-    }
-    direct = channel.get("dmPolicy") in ("allowlist", "disabled")
-    grouped = channel.get("groupPolicy", "allowlist")
-    groups = grouped == "disabled" or (grouped == "allowlist" and not channel.get("groups"))
-    return direct and groups and len(people) <= 1 and "*" not in people

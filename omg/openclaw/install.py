@@ -24,11 +24,12 @@ from typing import Any
 import json5
 
 from ..client import ask_daemon, socket_of
+from ..config.agents import configured_agents, others_can_reach, value_at, workspace_of
 from ..config.file import load_config, set_value, set_vault, shipped_folder
 from ..errors import GatewayError, OmgError
 from ..graph.files import write_private
 from ..identity import identity_of_session
-from .gateway import OpenClaw, configured_agents, others_can_reach, value_at, workspace_of
+from .gateway import OpenClaw
 
 NIGHTLY = "20 4 * * *"  # not at 03:00: OpenClaw's own dreaming runs then
 
@@ -248,10 +249,10 @@ def nightly_step(claw: OpenClaw, home: Path, up: bool, do: Callable[[Callable[[]
 def self_test() -> Step:
     """A turn of a made-up agent through spool, Observer and vault of a home of its own: no model, no trace."""
     from ..config.sections import Config, Observation
-    from ..worker.home import Home
+    from ..memory import Memory
 
     with tempfile.TemporaryDirectory() as tmp:
-        trial = Home(Config(home=Path(tmp) / "omg", observation=Observation(model="offline")))
+        trial = Memory(Config(home=Path(tmp) / "omg", observation=Observation(model="offline")), embed=None)
         try:
             now = int(time.time() * 1000)
             said = {"role": "user", "content": "I prefer short answers.", "timestamp": now}

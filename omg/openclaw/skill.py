@@ -10,9 +10,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from ..config.agents import configured, configured_agents, workspace_of
 from ..config.file import shipped_folder
 from ..errors import BadInput
-from .gateway import configured, configured_agents, workspace_of
 
 SKILL_FOLDER = "observational-memory-graph"
 

@@ -63,7 +63,7 @@ def reflect_graph(
     refresh: Callable[[], object] = lambda: None,
 ) -> Cycle:
     """
-    Run one cycle. The index is up to the files already; *refresh* brings it up to them again (`Home.refresh`).
+    Run one cycle. The index is up to the files already; *refresh* brings it up to them again (`Registry.refresh`).
 
     *since*: go over all notes of that day or later again, seen or not. *dry_run*: ask and draft as always, and
     write nothing. A model that fails costs what it was to do, which the next cycle does, and nothing else.

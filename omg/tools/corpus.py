@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..worker.home import Home
+from ..worker.registry import Registry
 from .tools import graph_of, hit_limit, mapping_in
 
 
-def corpus_answer(home: Home, body: Mapping[str, Any]) -> dict[str, Any]:
+def corpus_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]:
     """What `memory_search` and `memory_get` of this session may see of the graph, in their form."""
-    params, graph = mapping_in(body, "params"), graph_of(home, mapping_in(body, "context"))
+    params, graph = mapping_in(body, "params"), graph_of(registry, mapping_in(body, "context"))
     if body.get("op") == "get":
         path = graph and graph.index.resolve(
             str(params.get("lookup") or params.get("path") or "").removeprefix("omg/")
@@ -33,7 +33,7 @@ def corpus_answer(home: Home, body: Mapping[str, Any]) -> dict[str, Any]:
         }
     hits = (
         graph.index.search(
-            str(params.get("query") or ""), hit_limit(params.get("maxResults"), 6), now=home.clock()
+            str(params.get("query") or ""), hit_limit(params.get("maxResults"), 6), now=registry.clock()
         )
         if graph
         else []

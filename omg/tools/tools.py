@@ -21,42 +21,43 @@ from ..message.drop import to_epoch_ms
 from ..message.redaction import redact
 from ..node.fields import GENERATED, TYPES, Source
 from ..plan.edits import Edit
-from ..worker.home import Home
+from ..worker.intake import Intake
+from ..worker.registry import Registry
 from .codes import Codes
 
 ASK_USER = "Ask the user. If they agree in their next message, call omg_forget with this code alone: "
 
 
 def graph_of(
-    home: Home, context: Mapping[str, Any], *, write: bool = False, create: bool = False
+    registry: Registry, context: Mapping[str, Any], *, write: bool = False, create: bool = False
 ) -> Graph | None:
     """The graph the asking session may see; None if it has none. A reader waits for nobody who is at the vault."""
-    who = home.identity_of(
+    who = registry.identity_of(
         str(context.get("sessionKey") or ""),
         channel=str(context.get("channel") or ""),
         sender=str(context.get("senderId") or ""),
         owner=says_owner(context.get("senderIsOwner")),
     )
-    if who is None or not (create or (home.folder / "graphs" / who.folder).is_dir()):
+    if who is None or not (create or (registry.folder / "graphs" / who.folder).is_dir()):
         return None
-    return home.graph(who) if write or create else home.opened(who)
+    return registry.graph(who) if write or create else registry.opened(who)
 
 
-def call_tool(home: Home, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
+def call_tool(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
     """`{name, params, context}` → `{text, details}`. What goes wrong is told to the model in words, as `text`."""
     name, params, context = str(body.get("name")), mapping_in(body, "params"), mapping_in(body, "context")
-    graph = graph_of(home, context, write=name == "omg_forget", create=name == "omg_remember")
+    graph = graph_of(intake.registry, context, write=name == "omg_forget", create=name == "omg_remember")
     if graph is None:
         return {"text": "Nothing is remembered for this conversation.", "details": {}}
     try:
         if name == "omg_search":
-            return search_tool(home, graph, params)
+            return search_tool(intake.registry, graph, params)
         if name == "omg_open":
             return open_tool(graph, params)
         if name == "omg_remember":
-            return remember_tool(home, graph, params, context)
+            return remember_tool(intake.registry, graph, params, context)
         if name == "omg_forget":
-            return forget_tool(home, graph, params, context, codes)
+            return forget_tool(intake, graph, params, context, codes)
     except OmgError as e:
         return {"text": str(e), "details": {"error": type(e).__name__}}
     raise BadInput(f"no tool {name!r}")
@@ -71,11 +72,11 @@ def hit_limit(value: object, default: int) -> int:
     return int(max(1, min(value, 20))) if isinstance(value, int | float) and value == value else default
 
 
-def search_tool(home: Home, graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
+def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
     query = str(params.get("query") or "").strip()
     if not query:
         raise BadInput("omg_search needs a `query`")
-    hits = graph.index.search(query, hit_limit(params.get("limit"), 8), now=home.clock())
+    hits = graph.index.search(query, hit_limit(params.get("limit"), 8), now=registry.clock())
     lines = [
         f"[[{h.entry.path}]] — {h.entry.description}" + (f" ({h.entry.event})" if h.entry.event else "")
         for h in hits
@@ -93,11 +94,13 @@ def hit_value(hit: Hit) -> dict[str, Any]:
     }
 
 
-def search_answer(home: Home, body: Mapping[str, Any]) -> dict[str, Any]:
+def search_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]:
     """What `omg search` prints. *body*: query, k, and identity, None for the owner's."""
-    graph = home.find(body.get("identity"))
+    graph = registry.find(body.get("identity"))
     return {
-        "hits": [*map(hit_value, graph.index.search(str(body["query"]), int(body["k"]), now=home.clock()))]
+        "hits": [
+            *map(hit_value, graph.index.search(str(body["query"]), int(body["k"]), now=registry.clock()))
+        ]
     }
 
 
@@ -124,7 +127,7 @@ def link_target(value: object) -> str:
 
 
 def remember_tool(
-    home: Home, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
+    registry: Registry, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
 ) -> dict[str, Any]:
     """
     Only what the user asked for in this very turn: their message is the source, as the transcript has it.
@@ -138,7 +141,7 @@ def remember_tool(
         raise BadInput("omg_remember needs a `text`, one line")
     if not said_by_user(message):
         raise BadInput("omg_remember needs a message of the user in this turn as its source; there is none")
-    at = to_epoch_ms(message.get("timestamp")) or home.now_ms()
+    at = to_epoch_ms(message.get("timestamp")) or registry.now_ms()
     said = shares_words(text, str(message.get("text") or ""))
     kind = str(params.get("type") or "fact")
     edit = Edit(
@@ -148,9 +151,9 @@ def remember_tool(
         type=kind if kind in TYPES and (said or kind in ("fact", "episode")) else "fact",
         sources=(Source(str(context["sessionKey"]), str(message["id"]), at),),
         origin="user" if said else "assistant",
-        day=day_of_ms(at, home.zone),
+        day=day_of_ms(at, registry.zone),
     )
-    path = write_edits(graph, [edit], home.clock(), f"remembered {edit.title}")
+    path = write_edits(graph, [edit], registry.clock(), f"remembered {edit.title}")
     return {"text": f"Remembered as [[{path}]].", "details": {"path": path}}
 
 
@@ -170,7 +173,7 @@ def shares_words(text: str, said: str) -> bool:
 
 
 def forget_tool(
-    home: Home, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any], codes: Codes
+    intake: Intake, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any], codes: Codes
 ) -> dict[str, Any]:
     key, run, message = (
         graph.identity.key,
@@ -182,7 +185,7 @@ def forget_tool(
         # A heartbeat, a sub-agent's report: such a turn comes later, too, and nobody has agreed in it.
         theirs = is_remembered(context) and said_by_user(message)
         paths = codes.redeem(code, key, *((run, id) if theirs else ("", "")))
-        forget_selection(home, graph, select_to_forget(graph, ids=paths))
+        forget_selection(intake, graph, select_to_forget(graph, ids=paths))
         return {
             "text": f"Forgotten: {len(paths)} notes and the messages they came from.",
             "details": {"paths": list(paths)},
@@ -192,7 +195,9 @@ def forget_tool(
         raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
     path = graph.index.resolve(what)
     hits = (
-        [path] if path else [h.entry.path for h in graph.index.search(what, 5, now=home.clock(), walk=False)]
+        [path]
+        if path
+        else [h.entry.path for h in graph.index.search(what, 5, now=intake.registry.clock(), walk=False)]
     )
     if not hits:
         raise NotFound(f"nothing is remembered about {what!r}")
@@ -206,24 +211,24 @@ def forget_tool(
     }
 
 
-def slash_command(home: Home, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
+def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
     """`/omg status`, `/omg search WORDS`, `/omg forget WORDS`, `/omg forget CODE`."""
     context = mapping_in(body, "context")
     verb, _, rest = str(body.get("args") or "status").strip().partition(" ")
-    graph = graph_of(home, context, write=verb == "forget")
+    graph = graph_of(intake.registry, context, write=verb == "forget")
     if graph is None:
         return {"text": "Nothing is remembered for this conversation yet."}
     try:
         if verb == "status":
             return {"text": status_line(graph)}
         if verb == "search":
-            return {"text": str(search_tool(home, graph, {"query": rest})["text"])}
+            return {"text": str(search_tool(intake.registry, graph, {"query": rest})["text"])}
         if verb == "forget":
             # A command is always the user's own turn, so each one counts as a turn and a message of its own.
             once = secrets.token_hex(4)
             context |= {"trigger": "user", "runId": once, "userMessage": {"id": once}}
             params = {"code": rest.strip()} if rest.strip() in codes.issued else {"query": rest}
-            text = str(forget_tool(home, graph, params, context, codes)["text"])
+            text = str(forget_tool(intake, graph, params, context, codes)["text"])
             return {"text": text.replace(ASK_USER, "To do it, send: /omg forget ")}
     except OmgError as e:
         return {"text": str(e)}

@@ -18,7 +18,7 @@ from typing import Any
 from ..client import ask_daemon
 from ..errors import OmgError
 from ..rebuild import Rebuilt, build_anew, swap_graphs
-from .home import Home
+from .worker import Worker
 
 log = logging.getLogger(__name__)
 
@@ -27,45 +27,45 @@ DAY_S = 86_400.0  # an archive of years, asked about call by call
 TellProgress = Callable[[int], None]  # told the tokens done since it was last told
 
 
-def handed_to_daemon(home: Home, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
+def handed_to_daemon(worker: Worker, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     The daemon's answer to work that asks a model; None if none is up, or if this command was told another model.
 
     A configuration that changed since the daemon was started, or `OMG_OBSERVATION_MODEL`, is such a choice.
     """
-    found = ask_daemon(home.folder, "/health", {}, timeout_s=10)
+    found = ask_daemon(worker.registry.folder, "/health", {}, timeout_s=10)
     if found is None:
         return None
-    theirs, ours = found.get("observer"), home.models()
+    theirs, ours = found.get("observer"), worker.models()
     if theirs != ours:
         log.warning("the daemon observes with %s, this command was told %s and does it itself", theirs, ours)
         return None
-    return ask_daemon(home.folder, path, dict(body), timeout_s=DAY_S)
+    return ask_daemon(worker.registry.folder, path, dict(body), timeout_s=DAY_S)
 
 
 def observe_pending(
-    home: Home, body: Mapping[str, Any], progress: TellProgress = lambda tokens: None
+    worker: Worker, body: Mapping[str, Any], progress: TellProgress = lambda tokens: None
 ) -> dict[str, Any]:
     """`{force}` → how many batches, messages and files, and what still waits."""
-    done = home.work(force=bool(body.get("force")), progress=progress)
+    done = worker.work(force=bool(body.get("force")), progress=progress)
     return {
         "batches": len(done),
         "messages": sum(o.messages for o in done),
         "files": sum(len(o.outcome.written) for o in done),
-        "waiting": list(waiting_turns(home)),
+        "waiting": list(waiting_turns(worker)),
     }
 
 
-def waiting_turns(home: Home) -> Iterator[dict[str, Any]]:
+def waiting_turns(worker: Worker) -> Iterator[dict[str, Any]]:
     """Whose turns were not observed, and why, where that is nothing that time alone mends."""
-    for graph in home.graphs():
-        state, pending = home.standing(graph), graph.pending()
-        if pending and (why := home.hindered(graph) or (state.error if state.failures else "")):
+    for graph in worker.registry.graphs():
+        state, pending = worker.standing(graph), graph.pending()
+        if pending and (why := worker.hindered(graph) or (state.error if state.failures else "")):
             yield {"identity": graph.identity.key, "turns": len(pending), "why": why}
 
 
 def rebuild_each(
-    home: Home, body: Mapping[str, Any], progress: TellProgress = lambda tokens: None
+    worker: Worker, body: Mapping[str, Any], progress: TellProgress = lambda tokens: None
 ) -> dict[str, Any]:
     """
     `{identity, swap}` → `{before, after, kept, folder, replaced}`; `replaced` is None without `swap`.
@@ -73,20 +73,20 @@ def rebuild_each(
     The building waits for nobody and nobody for it; at the swap no turn is observed, so that none falls between.
     """
     key = str(body["identity"]) if body.get("identity") else None
-    graph = home.find(key)
-    if why := home.away(graph.identity.agent):
+    graph = worker.registry.find(key)
+    if why := worker.away(graph.identity.agent):
         raise OmgError(f"nothing was rebuilt: {why}")
-    home.take_in()
+    worker.intake.take_in()
 
     def build() -> Rebuilt:
-        who = home.observer(graph.identity.agent)
-        return build_anew(graph, who, home.config, home.clock(), progress)
+        who = worker.observer(graph.identity.agent)
+        return build_anew(graph, who, worker.config, worker.clock(), progress)
 
     made, old = build(), None
     if body.get("swap"):
-        with home.resting():
+        with worker.resting():
             made = build()  # what was observed meanwhile
-            old = swap_graphs(graph, home.clock())
+            old = swap_graphs(graph, worker.clock())
     return {
         "before": made.before,
         "after": made.after,

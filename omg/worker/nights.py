@@ -18,7 +18,7 @@ from ..errors import Locked, OmgError, error_text
 from ..graph.graph import Graph
 from ..reflect.cycle import Cycle, Progress
 from ..reflect.run import is_due, reflect_graph
-from .home import Home
+from .worker import Worker
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Night:
 
 
 def reflect_each(
-    home: Home,
+    worker: Worker,
     identity: str | None = None,
     *,
     since: dt.date | None = None,
@@ -64,47 +64,47 @@ def reflect_each(
     progress: Callable[[str], Progress] = lambda identity: lambda done, all: None,
 ) -> Iterator[Night]:
     """A cycle for each graph, or for that of *identity* alone, each told as it is done."""
-    for who in [home.find(identity).identity] if identity else home.identities():
+    for who in [worker.registry.find(identity).identity] if identity else worker.registry.identities():
         try:
-            graph = home.graph(who, keep=False)
-            yield Night(who.key, one_night(home, graph, since, dry_run, progress(who.key)))
+            graph = worker.registry.graph(who, keep=False)
+            yield Night(who.key, one_night(worker, graph, since, dry_run, progress(who.key)))
         except Locked as e:
             log.info("%s: left to whoever is at it: %s", who.key, e)
             yield Night(who.key, error=str(e), busy=True)
         except OmgError as e:
             log.warning("%s: not reflected: %s", who.key, e)
-            home.tell("reflection_failed", graph=who.key, error=str(e))
+            worker.registry.tell("reflection_failed", graph=who.key, error=str(e))
             yield Night(who.key, error=str(e))
         except OSError as e:  # a folder that cannot be written, a full disk
             where = Path(e.filename).parent if isinstance(e.filename, str) else who.key
             why = f"{where}: {e.strerror or type(e).__name__}; mend that, then `omg reflect`"
             log.warning("%s: not reflected: %s", who.key, why)
-            home.tell("reflection_failed", graph=who.key, error=why)
+            worker.registry.tell("reflection_failed", graph=who.key, error=why)
             yield Night(who.key, error=why)
         except Exception as e:  # one vault's trouble, whatever it is, is not the others'
             log.exception("%s: not reflected", who.key)
-            home.tell("reflection_failed", graph=who.key, error=type(e).__name__)
+            worker.registry.tell("reflection_failed", graph=who.key, error=type(e).__name__)
             yield Night(who.key, error=f"{type(e).__name__}, see omg.log")
 
 
-def background_reflection(home: Home, *, idle: bool) -> list[Night]:
+def background_reflection(worker: Worker, *, idle: bool) -> list[Night]:
     """
     Reflect where enough has changed; where only the background share has, not unless the worker is *idle*.
 
     A cycle that fails is not tried again at the next tick: the night does what it was to do.
     """
     done: list[Night] = []
-    for who in home.identities():
-        if home.rests(who):
+    for who in worker.registry.identities():
+        if worker.rests(who):
             continue
         try:
-            graph = home.opened(who, keep=False)  # its state will do
-            wanted = is_due(graph, home.config)
+            graph = worker.registry.opened(who, keep=False)  # its state will do
+            wanted = is_due(graph, worker.config)
         except (OmgError, OSError) as e:
             log.debug("%s: not looked at: %s", who.key, error_text(e))
             continue
         if wanted == "now" or (wanted and idle):
-            night = next(reflect_each(home, who.key))
+            night = next(reflect_each(worker, who.key))
             if night.cycle is None and not night.busy:
                 try:
                     graph.update(lambda state: setattr(state, "changed_tokens", 0))
@@ -112,29 +112,31 @@ def background_reflection(home: Home, *, idle: bool) -> list[Night]:
                     OSError,
                     Locked,
                 ) as e:  # a full disk: without a pause the model is asked at every tick
-                    home.stumbled(who, e)
+                    worker.stumbled(who, e)
             done.append(night)
     return done
 
 
-def one_night(home: Home, graph: Graph, since: dt.date | None, dry_run: bool, progress: Progress) -> Cycle:
-    home.refresh(graph)
-    observer = home.answering(home.reflecting(graph.identity.agent))
+def one_night(
+    worker: Worker, graph: Graph, since: dt.date | None, dry_run: bool, progress: Progress
+) -> Cycle:
+    worker.registry.refresh(graph)
+    observer = worker.answering(worker.reflecting(graph.identity.agent))
 
     def tell(event: str, **fields: Any) -> None:
-        home.tell(event, graph=graph.identity.key, **fields)
+        worker.registry.tell(event, graph=graph.identity.key, **fields)
 
-    now = home.clock()
+    now = worker.clock()
     cycle = reflect_graph(
         graph,
         observer,
-        home.config,
+        worker.config,
         now,
         since=since,
         dry_run=dry_run,
         tell=tell,
         progress=progress,
-        refresh=lambda: home.refresh(graph),
+        refresh=lambda: worker.registry.refresh(graph),
     )
     if not dry_run:
         with graph.lock():
@@ -146,9 +148,9 @@ def one_night(home: Home, graph: Graph, since: dt.date | None, dry_run: bool, pr
     return cycle
 
 
-def reflect_answer(home: Home, body: Mapping[str, Any]) -> dict[str, Any]:
+def reflect_answer(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:
     """What the daemon says to POST /reflect {identity?, since?, dry_run?}."""
     since = dt.date.fromisoformat(str(body["since"])) if body.get("since") else None
     identity = str(body["identity"]) if body.get("identity") else None
-    found = reflect_each(home, identity, since=since, dry_run=bool(body.get("dry_run")))
+    found = reflect_each(worker, identity, since=since, dry_run=bool(body.get("dry_run")))
     return {"graphs": [night.value() for night in found]}

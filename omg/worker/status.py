@@ -20,34 +20,34 @@ from typing import Any
 from ..errors import OmgError, error_text
 from ..graph.graph import Graph
 from ..identity import Identity
-from .home import Home
+from .worker import Worker
 
 
-def home_status(home: Home) -> dict[str, Any]:
+def home_status(worker: Worker) -> dict[str, Any]:
     """What is up, what waits and why, and what it cost today. Shapes: see the keys; tokens and usd are of today."""
-    spent = home.ledger.today(home.clock())
-    observer = home.models()
+    spent = worker.ledger.today(worker.clock())
+    observer = worker.models()
     return {
-        "home": str(home.folder),
+        "home": str(worker.registry.folder),
         "observer": ", else ".join(observer),
         "offline": observer[0] == "offline",
-        "reflector": ", else ".join(home.reflecting()),
-        "spool": len(home.drops()),
-        "unreadable_drops": len(list((home.folder / "spool" / "bad").glob("*.json"))),
+        "reflector": ", else ".join(worker.reflecting()),
+        "spool": len(worker.intake.drops()),
+        "unreadable_drops": len(list((worker.registry.folder / "spool" / "bad").glob("*.json"))),
         "today": {
             "calls": spent.calls,
             "tokens": spent.tokens,
             "usd": round(spent.usd, 4),
-            "cap_tokens": home.ledger.cap_tokens,
-            "cap_usd": home.ledger.cap_usd,
+            "cap_tokens": worker.ledger.cap_tokens,
+            "cap_usd": worker.ledger.cap_usd,
         },
-        "graphs": [status_of(home, who) for who in home.identities()],
+        "graphs": [status_of(worker, who) for who in worker.registry.identities()],
     }
 
 
-def status_of(home: Home, who: Identity) -> dict[str, Any]:
+def status_of(worker: Worker, who: Identity) -> dict[str, Any]:
     try:
-        return graph_status(home, home.graph(who, keep=False))
+        return graph_status(worker, worker.registry.graph(who, keep=False))
     except (
         OmgError,
         OSError,
@@ -56,8 +56,8 @@ def status_of(home: Home, who: Identity) -> dict[str, Any]:
         return {"identity": who.key, "error": error_text(e)}
 
 
-def graph_status(home: Home, graph: Graph) -> dict[str, Any]:
-    state, pending, options = home.standing(graph), graph.pending(), home.config.observation
+def graph_status(worker: Worker, graph: Graph) -> dict[str, Any]:
+    state, pending, options = worker.standing(graph), graph.pending(), worker.config.observation
     waiting = sum(p.tokens for p in pending)
     return {
         "identity": graph.identity.key,
@@ -68,15 +68,15 @@ def graph_status(home: Home, graph: Graph) -> dict[str, Any]:
                 "tokens": max((s.window for s in state.sessions.values()), default=0),
                 "threshold": options.message_tokens,
             },
-            "pending": {"tokens": waiting, "threshold": round(home.step(state)), "turns": len(pending)},
+            "pending": {"tokens": waiting, "threshold": round(worker.step(state)), "turns": len(pending)},
             "reflection": {
                 "tokens": state.changed_tokens,
-                "threshold": home.config.reflection.observation_tokens,
+                "threshold": worker.config.reflection.observation_tokens,
             },
         },
         "open_receipts": len(list((graph.folder / "receipts").glob("*.open.json"))),
-        "due": home.due(graph),
-        "waiting_because": home.waits(graph),
+        "due": worker.due(graph),
+        "waiting_because": worker.waits(graph),
         "failures": state.failures,
         "observed": iso_time(state.observed_ms),
         "reflected": iso_time(state.reflected_ms),

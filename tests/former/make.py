@@ -30,10 +30,10 @@ ROOT = "@ROOT@"
 PEER = "agent:main:telegram:direct:77"
 GROUP = "agent:main:telegram:group:-5"
 OPEN = """
-import sys, omg.journal as receipt
+import sys, omg.receipt as receipt
 from pathlib import Path
 from omg import config
-from omg.worker.home import Home
+from omg.home import Home
 home = Home(config.load())
 graph = home.find("agent:main:telegram:direct:77")
 write = receipt.write_private

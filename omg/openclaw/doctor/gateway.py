@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ...client import ask_daemon
+from ...config.agents import configured_agents, others_can_reach, value_at, workspace_of
 from ...errors import GatewayError
-from ...worker.home import Home
-from ..gateway import OpenClaw, configured_agents, others_can_reach, value_at, workspace_of
+from ...memory import Memory
+from ..gateway import OpenClaw
 from ..install import JOB_KEY, same_plugin
 from .finding import Finding
 
@@ -23,7 +24,7 @@ INSTALL_AGAIN = "run `omg install`"
 POLLED_S = 60  # the plugin asks for questions without pause, each time for up to 8 s
 
 
-def check_gateway(home: Home, claw: OpenClaw | None) -> Iterator[Finding]:
+def check_gateway(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
     if claw is None:
         yield Finding(
             "note",
@@ -36,16 +37,16 @@ def check_gateway(home: Home, claw: OpenClaw | None) -> Iterator[Finding]:
     except GatewayError as e:
         yield Finding("fail", str(e))
         return
-    yield from check_plugin(home, claw, config)
+    yield from check_plugin(memory, claw, config)
     yield from check_sharing(config)
-    yield from check_places(home, claw, config)
+    yield from check_places(memory, claw, config)
 
 
-def check_plugin(home: Home, claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
-    wrong = [*check_admission(config), *check_entry(home, claw, config)]
+def check_plugin(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
+    wrong = [*check_admission(config), *check_entry(memory, claw, config)]
     yield from wrong or [Finding("ok", "the plugin is installed and has its permissions")]
     if claw.up(config):
-        yield from check_running(home, claw)
+        yield from check_running(memory, claw)
     else:
         yield Finding("note", "the gateway is not up", mend="openclaw gateway run")
 
@@ -62,7 +63,7 @@ def check_admission(config: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("fail", "the plugin is not among those allowed", "plugins.allow", INSTALL_AGAIN)
 
 
-def check_entry(home: Home, claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
+def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
     """Whether the plugin is there, and what it was given."""
     entry, place = value_at(config, "plugins.entries.omg"), "plugins.entries.omg"
     linked = [
@@ -91,8 +92,8 @@ def check_entry(home: Home, claw: OpenClaw, config: dict[str, Any]) -> Iterator[
         yield Finding("fail", what, f"{place}.hooks.allowPromptInjection", INSTALL_AGAIN)
     given = entry.get("config") or {}
     theirs = Path(given["home"]).expanduser() if given.get("home") else claw.state / "omg"
-    if theirs != home.folder:
-        what = f"the plugin writes to {theirs}, this command reads {home.folder}"
+    if theirs != memory.folder:
+        what = f"the plugin writes to {theirs}, this command reads {memory.folder}"
         yield Finding("fail", what, f"{place}.config.home", f"set OMG_HOME={theirs}, or {INSTALL_AGAIN}")
     program = (given.get("command") or ["omg"])[0]
     if shutil.which(program) is None:
@@ -103,9 +104,9 @@ def check_entry(home: Home, claw: OpenClaw, config: dict[str, Any]) -> Iterator[
         yield Finding("warn", what, f"{place}.llm.allowAgentIdOverride", INSTALL_AGAIN)
 
 
-def check_running(home: Home, claw: OpenClaw) -> Iterator[Finding]:
+def check_running(memory: Memory, claw: OpenClaw) -> Iterator[Finding]:
     """With the gateway up: whether plugin and daemon talk, and whether the night is provided for."""
-    up = ask_daemon(home.folder, "/health", {}, timeout_s=5)
+    up = ask_daemon(memory.folder, "/health", {}, timeout_s=5)
     polled = up.get("polled_s") if up else None
     if up and (polled is None or polled > POLLED_S):
         what = "the gateway is up, but its plugin does not talk to the daemon: it is not loaded"
@@ -156,21 +157,21 @@ def check_sharing(config: dict[str, Any]) -> Iterator[Finding]:
         )
 
 
-def check_places(home: Home, claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
+def check_places(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
     others = others_can_reach(config)
     spaces = {
         agent: workspace_of(config, agent, claw.state) / "memory" for agent in configured_agents(config)
     }
-    for key, vault in home.config.vaults.items():
-        for agent, memory in spaces.items():
-            if not vault.is_relative_to(memory):
+    for key, vault in memory.config.vaults.items():
+        for agent, folder in spaces.items():
+            if not vault.is_relative_to(folder):
                 continue
             if others:
                 yield Finding(
                     "fail",
                     f"OpenClaw's memory_search shows this vault to all sessions of agent {agent}, and others reach it over {', '.join(others)}",
                     str(vault),
-                    f"move the folder to {home.folder / 'graphs'} and set [vaults] {key!r} in omg.toml",
+                    f"move the folder to {memory.folder / 'graphs'} and set [vaults] {key!r} in omg.toml",
                 )
             else:
                 yield Finding("ok", f"memory_search of agent {agent} sees the vault too", str(vault))

@@ -14,11 +14,11 @@ from ...errors import BadNode, NotFound, OutsideVault
 from ...graph.damaged import damaged_files
 from ...graph.graph import Graph
 from ...journal import Receipt, commit_receipt, readable, replay_open
+from ...memory import Memory
 from ...node.fields import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES
 from ...node.markdown import UNLINKABLE, generated_block, slugify
 from ...node.note import Node, parse_node
 from ...plan.drafts import Plan
-from ...worker.home import Home
 from .finding import Finding
 from .secrets import check_secrets
 
@@ -39,10 +39,10 @@ UNDERSTOOD = {
 MANY_LINKS = 200  # links into one note, beyond which the graph view is a hairball
 
 
-def check_graph(home: Home, graph: Graph) -> Iterator[Finding]:
+def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
     key = graph.identity.key
-    yield from check_lifecycle(home, graph)
-    synced = home.refresh(graph)
+    yield from check_lifecycle(memory, graph)
+    synced = memory.refresh(graph)
     if behind := len(synced.changed) + len(synced.removed):
         yield Finding(
             "note",
@@ -78,7 +78,7 @@ def check_graph(home: Home, graph: Graph) -> Iterator[Finding]:
     yield from check_heads(graph)
     yield from check_applies_to(graph)
     yield from check_shape(graph)
-    yield from check_maps(home, graph)
+    yield from check_maps(memory, graph)
 
 
 def check_heads(graph: Graph) -> Iterator[Finding]:
@@ -155,8 +155,8 @@ def check_names(graph: Graph) -> Iterator[Finding]:
             yield Finding("note", f"[[{target}]] leads nowhere yet", path, mend)
 
 
-def check_lifecycle(home: Home, graph: Graph) -> Iterator[Finding]:
-    key, state, now = graph.identity.key, graph.state(), home.clock().timestamp()
+def check_lifecycle(memory: Memory, graph: Graph) -> Iterator[Finding]:
+    key, state, now = graph.identity.key, graph.state(), memory.clock().timestamp()
     pending = graph.pending()
     if state.failures:
         yield Finding(
@@ -212,15 +212,15 @@ def check_shape(graph: Graph) -> Iterator[Finding]:
             )
 
 
-def check_maps(home: Home, graph: Graph) -> Iterator[Finding]:
-    plan = Plan(graph, home.clock().astimezone(graph.zone).date())
+def check_maps(memory: Memory, graph: Graph) -> Iterator[Finding]:
+    plan = Plan(graph, memory.clock().astimezone(graph.zone).date())
     plan.maps |= {e.path for e in graph.index.entries(type="moc")}
     changes = plan.map_changes()
     for path in (p for p in graph.vault.paths() if p.startswith("mocs/")):
         if generated_block(graph.vault.text(path)) is None:
             yield Finding("note", "has no generated block; it is yours alone now", path)
     if changes:
-        now = home.clock().astimezone(UTC)
+        now = memory.clock().astimezone(UTC)
 
         def regenerate() -> None:
             with graph.lock():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...client import ask_daemon
-from ...worker.home import Home
+from ...memory import Memory
 from ...worker.status import observer_text
 from .finding import Finding
 
@@ -18,15 +18,15 @@ SPOOL_AGE_S = 300  # a drop lives for moments
 DRIVE_BYTES = 2_000_000_000
 
 
-def check_home(home: Home) -> Iterator[Finding]:
-    up = ask_daemon(home.folder, "/health", {}, timeout_s=5)
+def check_home(memory: Memory) -> Iterator[Finding]:
+    up = ask_daemon(memory.folder, "/health", {}, timeout_s=5)
     yield (
         Finding("ok", f"the daemon is up (pid {up['pid']})")
         if up
         else Finding("note", "no daemon is running", mend="it starts with the gateway; or `omg up`")
     )
-    if not up and (home.folder / "omg.sock").exists():
-        sock = home.folder / "omg.sock"
+    if not up and (memory.folder / "omg.sock").exists():
+        sock = memory.folder / "omg.sock"
         yield Finding(
             "warn",
             "a socket was left by a crash",
@@ -34,53 +34,53 @@ def check_home(home: Home) -> Iterator[Finding]:
             "the next start removes it",
             lambda: sock.unlink(missing_ok=True),
         )
-    now = home.clock().timestamp()
-    drops = home.drops()
+    now = memory.clock().timestamp()
+    drops = memory.intake.drops()
     old = [d for d in drops if now - d.stat().st_mtime > SPOOL_AGE_S]
     if old:
         yield Finding(
             "warn",
             f"{len(old)} drop{'s' * (len(old) != 1)} in the spool for too long; nobody has taken them in",
-            str(home.folder / "spool"),
+            str(memory.folder / "spool"),
             "omg observe",
-            lambda: taken_in(home),
+            lambda: taken_in(memory),
         )
-    if torn := [f for f in (home.folder / "spool").glob(".*") if now - f.stat().st_mtime > SPOOL_AGE_S]:
+    if torn := [f for f in (memory.folder / "spool").glob(".*") if now - f.stat().st_mtime > SPOOL_AGE_S]:
         yield Finding(
             "note",
             f"{len(torn)} drop{'s' * (len(torn) != 1)} whose writer died; the transcript has what was said",
-            str(home.folder / "spool"),
+            str(memory.folder / "spool"),
             "omg doctor --fix removes them; `omg import --openclaw` reads what is missing",
             lambda: removed(torn),
         )
-    if bad := list((home.folder / "spool" / "bad").glob("*.json")):
+    if bad := list((memory.folder / "spool" / "bad").glob("*.json")):
         yield Finding(
             "warn",
             f"{len(bad)} drop{'s' * (len(bad) != 1)} could not be read; the reason lies beside each",
-            str(home.folder / "spool" / "bad"),
+            str(memory.folder / "spool" / "bad"),
             "report them, then delete the folder",
         )
-    if home.folder.stat().st_mode & 0o077:
+    if memory.folder.stat().st_mode & 0o077:
         yield Finding(
             "fail",
             "others on this machine can read the home",
-            str(home.folder),
-            f"chmod 700 {home.folder}",
-            lambda: home.folder.chmod(0o700),
+            str(memory.folder),
+            f"chmod 700 {memory.folder}",
+            lambda: memory.folder.chmod(0o700),
         )
-    yield from check_model(home, up)
-    size = sum(f.stat().st_size for f in home.folder.rglob("*") if f.is_file())
+    yield from check_model(memory, up)
+    size = sum(f.stat().st_size for f in memory.folder.rglob("*") if f.is_file())
     level: Literal["ok", "warn"] = "warn" if size > DRIVE_BYTES else "ok"
-    spent = home.ledger.today(home.clock())
+    spent = memory.worker.ledger.today(memory.clock())
     yield Finding(
         level,
         f"the home takes {size / 1e6:,.1f} MB; today {spent.calls} model call{'s' * (spent.calls != 1)}, {spent.tokens:,} tokens, ${spent.usd:.2f}",
-        str(home.folder),
+        str(memory.folder),
     )
 
 
-def taken_in(home: Home) -> None:
-    home.take_in()
+def taken_in(memory: Memory) -> None:
+    memory.take_in()
 
 
 def removed(files: list[Path]) -> None:
@@ -88,15 +88,15 @@ def removed(files: list[Path]) -> None:
         file.unlink(missing_ok=True)
 
 
-def check_model(home: Home, up: dict[str, Any] | None) -> Iterator[Finding]:
+def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
     """Which model observes, as the daemon has it where one is up, and whether it can be asked."""
-    ours = home.models()
+    ours = memory.worker.models()
     models = list((up or {}).get("observer") or ours)
     if models != ours:
         yield Finding(
             "warn",
             f"the daemon observes with {', else '.join(models)}; omg.toml and this environment say {', else '.join(ours)}",
-            str(home.folder / "omg.toml"),
+            str(memory.folder / "omg.toml"),
             "`omg down`, and what starts the daemon starts it with the new one",
         )
     if models[0] == "offline":
@@ -105,7 +105,7 @@ def check_model(home: Home, up: dict[str, Any] | None) -> Iterator[Finding]:
             "the Observer is the offline rules: near-verbatim notes, no model",
             mend="set [observation] model in omg.toml for a better one",
         )
-        if (reflecting := home.reflecting()) != models:
+        if (reflecting := memory.worker.reflecting()) != models:
             what = f"{', else '.join(reflecting)} reflects only; what is said is noted by rules"
             yield Finding("note", what, mend="set [observation] model as well, if it is to observe, too")
     else:
@@ -118,6 +118,6 @@ def check_model(home: Home, up: dict[str, Any] | None) -> Iterator[Finding]:
     from ...errors import OverBudget
 
     try:
-        home.ledger.check(home.clock())
+        memory.worker.ledger.check(memory.clock())
     except OverBudget as e:
         yield Finding("warn", str(e))

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from ...errors import OmgError, error_text
-from ...worker.home import Home
+from ...memory import Memory
 from ..gateway import OpenClaw
 from .finding import Finding
 from .gateway import check_gateway
@@ -19,17 +19,17 @@ from .graph import check_graph
 from .home import check_home
 
 
-def examine_home(home: Home, claw: OpenClaw | None) -> Iterator[Finding]:
+def examine_home(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
     """Every finding, the gateway's first. *claw* None: OpenClaw is not on this machine."""
-    yield from check_gateway(home, claw)
-    yield from check_home(home)
-    for who in home.identities():
-        cut = list((home.folder / "graphs" / who.folder / "receipts").glob("*.open.json"))
+    yield from check_gateway(memory, claw)
+    yield from check_home(memory)
+    for who in memory.registry.identities():
+        cut = list((memory.folder / "graphs" / who.folder / "receipts").glob("*.open.json"))
         try:
-            graph = home.graph(who)
+            graph = memory.graph(who)
             if cut and not any(file.exists() for file in cut):
                 yield Finding("note", "a cycle that a crash cut short was finished just now", who.key)
-            yield from check_graph(home, graph)
+            yield from check_graph(memory, graph)
         except (OmgError, OSError, sqlite3.Error) as e:  # one graph's trouble is not the others'
             yield Finding("fail", error_text(e), who.key, "mend that, then `omg doctor` again")
 

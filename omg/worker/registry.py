@@ -1,0 +1,300 @@
+"""
+Every graph of one home: whose a session is, which graphs are open, and each brought up to its files.
+
+    registry.find("agent:main:main")       the graph of a person; opened, mended after a crash, read
+    registry.refresh(graph)                what people did to the vault since
+
+Not here: what comes in (intake.py) and when it is observed (worker.py). One rule: a graph is handed out settled,
+with what a crash left undone done, except where `opened` says otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet, WeakValueDictionary
+
+from ..config.sections import Config
+from ..dates.days import time_zone
+from ..embed import Embedder
+from ..errors import BadNode, Locked, NotFound, OmgError, error_text
+from ..forget.erase import finish_forgetting
+from ..graph.files import write_private
+from ..graph.graph import Graph
+from ..identity import INSIDE, Identity, identity_of_session
+from ..index.changes import Synced
+from ..index.index import Index
+from ..index.store import is_disk_barred
+from ..journal import Receipt, commit_receipt, replay_open
+from ..message.turn import Turn
+from ..plan.drafts import Plan
+from ..rebuild import finish_swap
+from ..vault.vault import Vault
+from .events import write_event
+from .schedule import note_edited
+from .template import lay_template
+
+log = logging.getLogger(__name__)
+
+PATIENCE_S = 1.0  # how long the background waits for a vault that is locked: others' turns lie behind it
+
+GRAPHS_KEPT = 16  # graphs that stay open, some five descriptors each: a process may have no more than 256
+
+
+class Registry:
+    """*clock* gives the time of day, for what is due and for events; what is written is dated by the messages."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        embed: Embedder | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.config, self.folder, self.clock = config, config.home, clock
+        self.zone = time_zone(config.time.zone)
+        self._embed = embed
+        # A graph is open as long as somebody uses it; those used last stay open for the next one.
+        self._open: WeakValueDictionary[str, Graph] = WeakValueDictionary()
+        self._kept: OrderedDict[str, Graph] = OrderedDict()
+        self._opening = threading.Lock()
+        self._settling: dict[str, threading.Lock] = {}
+        self._settled: WeakSet[Graph] = WeakSet()
+        for name in ("spool", "graphs", "cursors"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.folder.chmod(0o700)
+
+    # --- whose
+
+    def identity_of(
+        self, session: str, *, channel: str = "", sender: str = "", owner: bool | None = None
+    ) -> Identity | None:
+        """
+        Whose session this is; None: nobody's, it is neither remembered nor served.
+
+        *owner*: whether the owner alone speaks; None where nobody says, and who spoke there before decides.
+        """
+        if channel.lower() in INSIDE:
+            known = self._owners().get(session)
+            owner = known if owner is None else owner and known is not False
+        return identity_of_session(
+            session,
+            links=self.config.identity.links,
+            channel=channel,
+            sender=sender,
+            owner=owner is True,
+            asked=self.config.identity.members,
+        )
+
+    def whose(self, turn: Turn) -> Identity | None:
+        """Whose memory *turn* goes into."""
+        return self.identity_of(turn.session, channel=turn.channel, sender=turn.sender, owner=turn.owned)
+
+    def _owners(self) -> dict[str, bool]:
+        """Sessions of no known form, inside: whether only the owner was seen to speak there, or another as well."""
+        try:
+            kept = json.loads((self.folder / "owners.json").read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return {}
+        if isinstance(kept, list):  # as an earlier version kept the owner's
+            kept = {session: True for session in kept if isinstance(session, str)}
+        return {session: alone is True for session, alone in kept.items()} if isinstance(kept, dict) else {}
+
+    def note_speakers(self, turn: Turn) -> None:
+        """Keep who speaks in a session whose form does not say. Once another was seen there, it stays a room."""
+        owners = self._owners()
+        alone = turn.owned and owners.get(turn.session, True)
+        inside = turn.channel.lower() in INSIDE
+        told = inside and (turn.owned or turn.shared) and owners.get(turn.session) is not alone
+        if told and identity_of_session(turn.session, owner=True) != identity_of_session(turn.session):
+            write_private(self.folder / "owners.json", json.dumps({**owners, turn.session: bool(alone)}))
+
+    # --- graphs
+
+    def graph(self, who: Identity, *, wait_s: float = 30.0, keep: bool = True) -> Graph:
+        """
+        The graph of *who*, up to its files and with what a crash left undone done; the vault's template is laid
+        when it is new. *keep* as in `opened`.
+
+        Raises Locked if another process is at the vault for longer than *wait_s*.
+        """
+        graph = self.opened(who, keep=keep)
+        if graph in self._settled:
+            return graph
+        with self._settling[who.key]:
+            if graph not in self._settled:
+                with graph.lock(wait_s):
+                    try:
+                        self._settle(graph)
+                    except (OSError, sqlite3.Error) as e:
+                        if not is_disk_barred(e) or not graph.index.filled():
+                            raise
+                        log.warning(
+                            "%s: the disk is full, or not to be written to (%s); shown as last read",
+                            who.key,
+                            e,
+                        )
+                        return graph
+                self._settled.add(graph)
+        return graph
+
+    def _settle(self, graph: Graph) -> None:
+        finish_swap(graph)  # first: a cut may have left no vault where it belongs
+        graph.vault.settle()
+        graph.sweep()
+        graph.mend()
+        lay_template(graph)
+        replay_open(graph)
+        synced = graph.index.sync(graph.vault)
+        self._note_changes(graph, synced)
+        if synced.changed:
+            graph.update(note_edited)  # who read before us, read less than there is
+        graph.index.archive(graph.folder / "archive")
+        finish_forgetting(graph)
+
+    def opened(self, who: Identity, *, keep: bool = True) -> Graph:
+        """
+        The graph of *who* as it is, for a reader that waits for nobody: its index may be behind.
+
+        It stays open while it is used, and then if it is among the KEPT used last. Without *keep*, only where
+        there is room: who goes through all graphs drives out none that is in use.
+        """
+        with self._opening:
+            graph = self._open.get(who.key)
+            if graph is None:
+                graph = self._open[who.key] = self._made(who)
+            longest = None
+            if keep or len(self._kept) < GRAPHS_KEPT:
+                self._kept[who.key] = graph
+                self._kept.move_to_end(who.key)
+                longest = self._kept.popitem(last=False) if len(self._kept) > GRAPHS_KEPT else None
+        del longest  # here it is closed, if nobody else has it: not while others wait for `_opening`
+        return graph
+
+    def _made(self, who: Identity) -> Graph:
+        folder = self.folder / "graphs" / who.folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        mark = folder / "identity.json"
+        if not mark.exists():
+            write_private(mark, json.dumps({"key": who.key, "scope": who.scope, "agent": who.agent}))
+        vault = Vault(self.config.vaults.get(who.key, folder / "vault"), folder / "written.jsonl")
+        self._settling.setdefault(who.key, threading.Lock())
+        return Graph(who, folder, vault, Index(folder / "index.db", self._embed, self.zone), self.zone)
+
+    def kept(self) -> list[Graph]:
+        """The graphs that are held open."""
+        with self._opening:
+            return list(self._kept.values())
+
+    def identities(self) -> list[Identity]:
+        """Every identity that has a graph, by key."""
+        found = []
+        for mark in sorted((self.folder / "graphs").glob("*/identity.json")):
+            try:
+                found.append(marked_identity(mark))
+            except (OSError, ValueError) as e:
+                log.warning("%s cannot be read (%s); that graph is left alone", mark, e)
+        return sorted(found, key=lambda i: i.key)
+
+    def graphs(self) -> Iterator[Graph]:
+        """Every graph that can be reached; of the others it is said why not."""
+        for who in self.identities():
+            try:
+                graph = self.graph(who, keep=False)
+            except (OmgError, OSError, sqlite3.Error) as e:
+                log.warning("%s: %s", who.key, error_text(e))
+            else:
+                yield graph
+
+    def find(self, key: str | None = None) -> Graph:
+        """The graph of *key*, or of the only or first owner. Raises NotFound, naming those there are."""
+        known = self.identities()
+        if key is None:
+            default = identity_of_session("agent:main:main") if not known else None
+            owners = [i for i in known if i.scope == "dm" and i.key.endswith(":main")]
+            chosen = owners[0] if owners else known[0] if len(known) == 1 else default
+            if chosen is None:
+                raise NotFound("whose graph? give --identity, one of: " + ", ".join(i.key for i in known))
+            return self.graph(chosen)
+        for who in known:
+            if key in (who.key, who.folder):
+                return self.graph(who)
+        raise NotFound(f"no graph of {key!r}; there are: " + (", ".join(i.key for i in known) or "none yet"))
+
+    # --- the vault as people leave it
+
+    def refresh(self, graph: Graph, paths: list[str] | None = None, *, wait_s: float = 30.0) -> Synced:
+        """Bring the index up to the files; what a person did to them is kept in mind. Takes the vault's lock."""
+        with graph.lock(wait_s):
+            graph.vault.settle()
+            synced = graph.index.sync(graph.vault, paths)
+            self._note_changes(graph, synced)
+        return synced
+
+    def _note_changes(self, graph: Graph, synced: Synced) -> None:
+        """A person's move becomes an alias, their deletion a tombstone, their edit a fresh `system` slice."""
+        theirs = [
+            p for p in synced.changed if (data := graph.vault.bytes(p)) and not graph.vault.unchanged(data)
+        ]
+        moved = {old for old, _ in synced.moved}
+        for gone in synced.removed:
+            if gone.path not in moved and gone.sources:
+                graph.tombstones.add(gone.sources, gone.id)
+        if synced.moved:
+            commit_receipt(graph, moved_receipt(graph, synced, self.clock()))
+        if theirs or synced.removed or synced.moved:
+            graph.update(note_edited)
+
+    # --- events
+
+    def tell(self, event: str, **fields: Any) -> None:
+        """One line in events.jsonl: numbers, names and reasons, never conversation text."""
+        try:
+            write_event(self.folder, event, self.clock(), fields)
+        except (OSError, Locked) as e:  # what is told of is done, whether or not it can be told
+            log.warning("%s is in no events.jsonl: %s", event, error_text(e))
+
+    def forget_open(self, key: str) -> None:
+        """Close a graph whose folder is about to move."""
+        with self._opening:
+            self._kept.pop(key, None)
+            graph = self._open.pop(key, None)
+        if graph is not None:
+            graph.close()
+
+    def now_ms(self) -> int:
+        return int(self.clock().timestamp() * 1000)
+
+    def close(self) -> None:
+        for graph in list(self._open.values()):
+            graph.close()
+
+
+def marked_identity(mark: Path) -> Identity:
+    """Whose graph it is that *mark*, an identity.json, lies in. Raises OSError, ValueError."""
+    value = json.loads(mark.read_text(encoding="utf-8"))
+    fields = [value.get(f) for f in ("key", "scope", "agent")] if isinstance(value, dict) else [None]
+    if not all(isinstance(field, str) for field in fields):
+        raise ValueError("it needs a key, a scope and an agent")
+    return Identity(*fields)
+
+
+def moved_receipt(graph: Graph, synced: Synced, now: datetime) -> Receipt:
+    """The receipt that notes former paths as aliases, so that every link still leads there."""
+    plan = Plan(graph, now.astimezone(graph.zone).date())
+    for old, new in synced.moved:
+        with suppress(NotFound, BadNode):  # moved on, or broken, since
+            aliases = plan.draft(new).node.aliases
+            if old not in aliases:
+                plan.amend(new, aliases=(*aliases, old))
+    id = f"{now.astimezone(UTC):%Y%m%dT%H%M%S}-moved-{time.time_ns() % 10**6:06d}"
+    return Receipt(id, "edit", now.astimezone(UTC).isoformat(timespec="seconds"), tuple(plan.changes()))
