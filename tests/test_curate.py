@@ -208,7 +208,7 @@ def test_a_forgotten_message_cannot_be_imported_again(omg):
 def test_a_forgetting_cut_short_is_finished_at_the_next_start(omg, monkeypatch):
     say(omg, "My locker combination is zanzibarquartz.")
     graph = omg.find(MAIN)
-    monkeypatch.setattr("omg.forget.traces.remove_archived", lambda *a: 1 / 0)
+    monkeypatch.setattr("omg.forget.erase.remove_archived", lambda *a: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         forget_selection(omg.intake, graph, select_to_forget(graph, matching="zanzibarquartz"))
     monkeypatch.undo()
@@ -349,13 +349,13 @@ def test_what_a_person_wrote_on_a_map_is_named_and_left_to_them(omg):
     assert holding(omg.folder, b"zanzibarquartz") == [str(page.relative_to(omg.folder))]
 
 
-STEPS = ["observe_again", "scrub_pending", "remove_notes", "blank", "remap"]
+STEPS = ["observe_again", "scrub_pending", "remove_notes", "blank_state", "remap_pages"]
 
 
 @pytest.mark.parametrize(
     "step",
     [f"omg.forget.erase.{s}" for s in STEPS]
-    + ["omg.forget.traces.scrub_receipts", "omg.forget.traces.scrub_logs"],
+    + ["omg.forget.erase.scrub_receipts", "omg.forget.erase.scrub_logs"],
 )
 def test_a_forgetting_cut_short_anywhere_is_finished_at_the_next_start(omg, monkeypatch, step):
     say(omg, "My locker combination is zanzibarquartz.")
