@@ -35,7 +35,7 @@ from omg.message.turn import Message, Turn
 from omg.node.note import Node
 from omg.observe.question import Observer
 from omg.observe.run import observe_batch
-from omg.offline.likeness import gist
+from omg.offline.likeness import content_stems
 from omg.vault.vault import Vault
 
 HALF = 0.5
@@ -77,7 +77,7 @@ def count(conversation: Conversation, notes: list[Node], tally: Tally) -> None:
     citing = defaultdict(list)
     for note in notes:
         for source in note.sources:
-            citing[source.id].append(gist(f"{note.title} {note.description} {note.body}"))
+            citing[source.id].append(content_stems(f"{note.title} {note.description} {note.body}"))
     for observations in conversation.observations.values():
         for text, about in observations:
             tally.observations += 1
@@ -86,12 +86,12 @@ def count(conversation: Conversation, notes: list[Node], tally: Tally) -> None:
 
 
 def enough(text: str, words: frozenset[str]) -> bool:
-    wanted = gist(text)
+    wanted = content_stems(text)
     return len(wanted & words) >= HALF * len(wanted)
 
 
 def whole(message: Message) -> frozenset[str]:
-    return gist(f"{message.sender} {message.text}")
+    return content_stems(f"{message.sender} {message.text}")
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from omg.offline.cues import language
 from omg.offline.observer import derive_edit, observe_offline
 from omg.offline.sentences import split_sentences
 from omg.offline.titles import title_of_topic
-from omg.offline.wording import absolute, third
+from omg.offline.wording import in_third_person, with_absolute_dates
 from omg.plan.edits import as_entry
 from omg.tokens import count_tokens
 
@@ -673,7 +673,7 @@ def test_a_cues_examples_are_read_as_that_cue(name, cue, said):
     ],
 )
 def test_the_first_person_becomes_the_third(said, told):
-    assert third(said, "Maya", "the assistant").replace("they are", "they're") == told
+    assert in_third_person(said, "Maya", "the assistant").replace("they are", "they're") == told
 
 
 @pytest.mark.parametrize(
@@ -694,7 +694,7 @@ def test_the_first_person_becomes_the_third(said, told):
     ],
 )
 def test_days_become_dates(said, written, event):
-    assert absolute(said, TODAY) == (written, event)
+    assert with_absolute_dates(said, TODAY) == (written, event)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from ..llm.ledger import ModelReply
 from ..message.turn import Message
 from ..node.fields import PRIORITIES, TYPES, Source
 from ..node.markdown import slugify
-from ..offline.likeness import gist
+from ..offline.likeness import content_stems
 from ..offline.quoted import own_words
 from ..plan.drafts import NEEDS_USER
 from ..plan.edits import Edit
@@ -266,8 +266,8 @@ def is_passed_on(statement: str, cited: Sequence[Message]) -> bool:
     mine = [own_words(text) for text in texts]
     if sum(map(len, mine)) == sum(map(len, texts)):  # nearly always
         return False
-    words = gist(statement)
-    whole, theirs = gist("\n".join(texts)) & words, gist("\n".join(mine)) & words
+    words = content_stems(statement)
+    whole, theirs = content_stems("\n".join(texts)) & words, content_stems("\n".join(mine)) & words
     return len(theirs) < 0.5 * len(words) and len(whole) > len(theirs) + 0.2 * len(words)
 
 

@@ -79,7 +79,7 @@ def clauses(sentence: str) -> Iterator[str]:
         if join["and"] and not SUBJECT.search(head):  # "my wife and I"
             continue
         first, second = read_sentence(head), read_sentence(tail)
-        if second and second.type and apart(first, second, head, tail):
+        if second and second.type and are_two_notes(first, second, head, tail):
             yield head
             yield from clauses(tail[0].upper() + tail[1:])
             return
@@ -96,7 +96,7 @@ def clauses(sentence: str) -> Iterator[str]:
     yield sentence
 
 
-def apart(first: Assertion | None, second: Assertion, head: str, tail: str) -> bool:
+def are_two_notes(first: Assertion | None, second: Assertion, head: str, tail: str) -> bool:
     """Whether two clauses are better told in two notes: of different kinds, or with a day each."""
     if not first or not first.type:
         return second.cue != "stated"
@@ -127,7 +127,7 @@ def read_sentence(sentence: str, people: bool = False) -> Assertion | None:
     """
     name = language_of(sentence)
     if name != "en":
-        return foreign(sentence, name) if name else None
+        return assertion_in(sentence, name) if name else None
     text = without_lead_in(sentence)
     if text.endswith(":"):  # leads to what somebody else says
         return None
@@ -154,7 +154,7 @@ def read_sentence(sentence: str, people: bool = False) -> Assertion | None:
         return Assertion("fact", "remember", text)
     if people:
         return ASIDE if says_enough(text, 3) and not holds("addressed", text) else None
-    return stated(core_text)
+    return fact_stated(core_text)
 
 
 TELLS_ENGLISH = re.compile(
@@ -225,20 +225,14 @@ THIS = re.compile(  # what was shown, and not told
     re.I,
 )
 THAT = re.compile(r"(?:that|how|it|out|like)\b")  # "I realized that …"
-LEAST_WORDS = {
-    "past": 3,
-    "habit": 3,
-    "own": 2,
-    "ongoing": 3,
-    "wish": 2,
-    "former": 2,
-    "plan": 2,
-    "must": 2,
-}  # words that say something
+# Words that say something.
+LEAST_WORDS = {"past": 3, "habit": 3, "ongoing": 3} | dict.fromkeys(
+    ("own", "wish", "former", "plan", "must"), 2
+)
 
 
 def assertion_of(cue: Cue, m: re.Match[str], text: str, people: bool) -> Assertion | None:
-    """The Reading of a cue that matched; None if it is none after all."""
+    """What a cue that matched asserts; None if it is nothing after all."""
     found = {k: (v or "").strip() for k, v in m.groupdict().items()}
     verb, what, slot = found.get("verb", "").lower(), found.get("what", ""), found.get("slot", "")
     if cue.name == "past" and not tells_event(verb, what):
@@ -247,9 +241,9 @@ def assertion_of(cue: Cue, m: re.Match[str], text: str, people: bool) -> Asserti
         return None
     if cue.type in ("episode", "fact", "project") and not people and holds("workshop", text):
         return None
-    if not cue.type or (people and general(cue.name, verb, m[0], text)):
+    if not cue.type or (people and is_about_everyone(cue.name, verb, m[0], text)):
         return ASIDE
-    if thin(cue.name, verb, what, text):
+    if says_too_little(cue.name, verb, what, text):
         return ASIDE if people else None
     if cue.name in ("standing", "style", "dislike") and UNWANTED.match(m[0]):
         what = f"not {what}"
@@ -259,7 +253,7 @@ def assertion_of(cue: Cue, m: re.Match[str], text: str, people: bool) -> Asserti
         slot = cue.name
     elif slot:
         slot = f"my {slot}"
-    return Assertion(cue.type, cue.name, f"{verb} {what}".strip(), slot, cue.loop)
+    return Assertion(cue.type, cue.name, f"{verb} {what}".strip(), slot=slot, loop=cue.loop)
 
 
 def tells_event(verb: str, what: str) -> bool:
@@ -269,7 +263,7 @@ def tells_event(verb: str, what: str) -> bool:
     return base_of(verb) != "be" or says_enough(what, 3)
 
 
-def thin(cue: str, verb: str, what: str, text: str) -> bool:
+def says_too_little(cue: str, verb: str, what: str, text: str) -> bool:
     """Whether what a cue found is too little for a note: "I did that", "I'll see", "we have to go"."""
     least = LEAST_WORDS.get(cue, 0) - (cue == "habit" and any(c.isdigit() for c in what))
     if not says_enough(
@@ -288,7 +282,7 @@ def thin(cue: str, verb: str, what: str, text: str) -> bool:
     return bool(THIS.match(what)) and cue in ("wish", "ongoing", "choice")
 
 
-def general(cue: str, verb: str, matched: str, text: str) -> bool:
+def is_about_everyone(cue: str, verb: str, matched: str, text: str) -> bool:
     """Whether it is said of people at large: "we can make a difference"."""
     broad = cue in ("own", "plan", "must", "wish") or (cue == "habit" and not verb.endswith("ing"))
     return (
@@ -304,7 +298,7 @@ SLOT = re.compile(
 )
 
 
-def stated(text: str) -> Assertion | None:
+def fact_stated(text: str) -> Assertion | None:
     """A fact about the world, told to an agent: only with a name or a number in it."""
     if (
         holds("workshop", text)
@@ -320,7 +314,7 @@ def stated(text: str) -> Assertion | None:
     )
 
 
-def foreign(sentence: str, name: str) -> Assertion | None:
+def assertion_in(sentence: str, name: str) -> Assertion | None:
     """In a language of few cues: what is in the first person and no question. Near-verbatim is all it can be."""
     known = language(name)
     text = sentence.strip(" \"'()-–—…¡¿「」")
@@ -338,5 +332,5 @@ def foreign(sentence: str, name: str) -> Assertion | None:
             mine or name == "cjk" or cue.type in ("preference", "decision")
         ):
             short = length < 4 and cue.type not in ("preference", "decision", "identity")
-            return None if short else Assertion(cue.type, cue.name, text, "", cue.loop, name)
+            return None if short else Assertion(cue.type, cue.name, text, loop=cue.loop, language=name)
     return Assertion("fact", "stated", text, language=name) if mine and length >= 4 else None

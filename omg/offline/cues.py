@@ -66,8 +66,8 @@ def language(name: str) -> Language:
                 c["cue"],
                 c.get("type", ""),
                 c.get("loop"),
-                tuple(map(compiled, c["patterns"])),
-                tuple(c["examples"]),
+                patterns=tuple(map(compiled, c["patterns"])),
+                examples=tuple(c["examples"]),
             )
             for c in table["cue"]
         ),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..node.markdown import slugify
 from .cues import TOKEN, holds
-from .likeness import gist, gist_overlap, themes
+from .likeness import content_stems, stem_overlap, themes
 
 if TYPE_CHECKING:
     from ..index.entries import Entry
@@ -62,7 +62,7 @@ class OfflineDraft:
     description: str
     who: str = ""
     day: date | None = None  # when it was said
-    slot: str = ""  # as Reading has it
+    slot: str = ""  # as Assertion has it
     topic: str = ""
     cue: str = ""
     asides: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ class OfflineDraft:
 
     @property
     def words(self) -> frozenset[str]:
-        return gist(f"{self.title} {self.description}") - gist(self.who)
+        return content_stems(f"{self.title} {self.description}") - content_stems(self.who)
 
 
 class OfflineDrafts:
@@ -122,58 +122,62 @@ class OfflineDrafts:
     def edits(self) -> list[dict[str, Any]]:
         return [d.edit for d in self.all if d.sources]
 
-    def by(self, who: str) -> Iterator[tuple[int, OfflineDraft]]:
+    def drafts_of(self, who: str) -> Iterator[tuple[int, OfflineDraft]]:
         """Where the drafts of this reply that *who* spoke for are, the latest first."""
         return ((i, d) for i, d in reversed(list(enumerate(self.all))) if d.sources and d.who == who)
 
-    def open(self, who: str) -> int | None:
+    def open_plan_of(self, who: str) -> int | None:
         """Where *who*'s latest plan of this reply is."""
-        return next((i for i, d in self.by(who) if d.loop == "open"), None)
+        return next((i for i, d in self.drafts_of(who) if d.loop == "open"), None)
 
     # --- taking in
 
-    def place(self, draft: OfflineDraft, said: str) -> int | None:
-        """Take *draft*, which was worded from *said*, in. Where it now is; None if it was known."""
-        push = 2 if holds("change", said) else 1 if holds("drift", said) else 0
-        gone = (REPLACED.search(said) if push else None) or PREFERRED.search(said)
-        dropped = gist(gone["old"]) if gone else frozenset()
-        i, likeness = self.nearest(draft, dropped, push)
+    def add_statement(self, draft: OfflineDraft, said: str) -> int | None:
+        """Let *draft*, which was worded from *said*, be added or change another. Where it now is; None if it was known."""
+        change = 2 if holds("change", said) else 1 if holds("drift", said) else 0
+        gone = (REPLACED.search(said) if change else None) or PREFERRED.search(said)
+        dropped = content_stems(gone["old"]) if gone else frozenset()
+        i, likeness = self.nearest(draft, dropped, change)
         if i is None:
             return self.add(draft)
         old = self.all[i]
         if repeats_note(draft, old, likeness):
             if not old.sources:
                 return None
-            return self.put(i, replace(old, sources=(*old.sources, *draft.sources)))
+            return self.replace_at(i, replace(old, sources=(*old.sources, *draft.sources)))
         if replaces(dropped, old) and old.type in CHOSEN:
-            draft, push = replace(draft, type=old.type), 2
-        new = changed_draft(old, draft, said, push, likeness)
+            draft, change = replace(draft, type=old.type), 2
+        new = changed_draft(old, draft, said, change=change, likeness=likeness)
         if new is None:
             near = (old.node,) if old.node and likeness >= ALIKE_SHARE else ()
             return self.add(replace(draft, links=near))
         if new.op == "supersede":
             self.all.pop(i)
             return self.add(new)
-        return self.put(i, new)
+        return self.replace_at(i, new)
 
     def add(self, draft: OfflineDraft) -> int:
         self.all.append(replace(draft, links=(*self.named(draft), *draft.links)[:3]))
         return len(self.all) - 1
 
-    def put(self, i: int, draft: OfflineDraft) -> int:
+    def replace_at(self, i: int, draft: OfflineDraft) -> int:
         self.all[i] = draft
         return i
 
-    def aside(self, i: int, text: str, source: str) -> None:
+    def add_aside(self, i: int, text: str, source: str) -> None:
         """Let the draft at *i* say *text* as well."""
         draft = self.all[i]
-        if draft.node or len(draft.asides) >= ASIDES or gist(text) <= gist(draft.description):
+        if (
+            draft.node
+            or len(draft.asides) >= ASIDES
+            or content_stems(text) <= content_stems(draft.description)
+        ):
             return
         self.all[i] = replace(draft, asides=(*draft.asides, text), sources=(*draft.sources, source))
 
-    def drop(self, who: str) -> None:
+    def take_back(self, who: str) -> None:
         """Take back what *who* said last."""
-        last = next((d.sources[-1] for _, d in self.by(who)), None)
+        last = next((d.sources[-1] for _, d in self.drafts_of(who)), None)
         kept = []
         for d in self.all:
             if last not in d.sources or d.who != who:
@@ -186,20 +190,20 @@ class OfflineDrafts:
 
     # --- finding
 
-    def nearest(self, draft: OfflineDraft, dropped: frozenset[str], push: int) -> tuple[int | None, float]:
+    def nearest(self, draft: OfflineDraft, dropped: frozenset[str], change: int) -> tuple[int | None, float]:
         """
         Where the draft most like *draft* is, and how like it is, 0 to 1; later ones win. *dropped*: the words of what
         it takes the place of.
         """
         best, most = None, RELATED
         for i, old in enumerate(self.all):
-            if self.of_another(old, draft.who):
+            if self.is_about_another(old, draft.who):
                 continue
-            likeness = gist_overlap(draft.words, old.words - gist(draft.who))
+            likeness = stem_overlap(draft.words, old.words - content_stems(draft.who))
             if same_slot(draft, old) or about_project(draft, old) or replaces(dropped, old):
                 likeness = max(likeness, ALIKE_SHARE)
             elif (
-                push
+                change
                 and draft.type == old.type == "preference"
                 and set(themes(old.description)) & set(themes(draft.description))
             ):
@@ -211,7 +215,7 @@ class OfflineDrafts:
                 best, most = i, likeness
         return best, most
 
-    def of_another(self, old: OfflineDraft, who: str) -> bool:
+    def is_about_another(self, old: OfflineDraft, who: str) -> bool:
         """Whether *old* is about another of those who take part."""
         return any(re.match(rf"{re.escape(p)}(?:'s)?\b", old.description) for p in self.people if p != who)
 
@@ -258,50 +262,50 @@ def repeats_note(draft: OfflineDraft, old: OfflineDraft, likeness: float) -> boo
         or negated(draft) != negated(old)
     ):
         return False
-    return draft.words <= old.words | gist(" ".join(old.asides))
+    return draft.words <= old.words | content_stems(" ".join(old.asides))
 
 
 def changed_draft(
-    old: OfflineDraft, draft: OfflineDraft, said: str, push: int, likeness: float
+    old: OfflineDraft, draft: OfflineDraft, said: str, *, change: int, likeness: float
 ) -> OfflineDraft | None:
     """
     *old* as *draft* leaves it; None if *draft* is another matter.
 
-    *push*: 2 if what was said tells of a change, 1 if it may, else 0.
+    *change*: 2 if what was said tells of a change, 1 if it may, else 0.
     """
     again = bool(set(draft.sources) & set(old.sources))  # in one message people go on rather than change
     over = draft.cue in ("past", "outcome") or CALLED_OFF.search(said) or FINISHED.search(said)
     if old.loop == "open" != draft.loop and over and likeness >= ALIKE_SHARE:
-        return now_says(old, replace(draft, loop="done", event=draft.event or old.event))
+        return with_new_words(old, replace(draft, loop="done", event=draft.event or old.event))
     if (
         old.loop == draft.loop == "open"
         and likeness >= ALIKE_SHARE
         and draft.event
-        and (push or not old.event)
+        and (change or not old.event)
     ):
-        return now_says(old, draft)
+        return with_new_words(old, draft)
     if about_project(draft, old) and draft.type in ("fact", "episode", "project") and draft.loop != "open":
-        return progress(old, draft)
+        return with_progress(old, draft)
     if again:
         return None
     count, before = COUNT.search(draft.description), COUNT.search(old.description)
     if count and before and count["all"] == before["all"]:
-        return now_says(old, draft)
+        return with_new_words(old, draft)
     if same_slot(draft, old) and (
-        push or draft.cue in ("name", "contact", "favorite") or VALUE.search(draft.description)
+        change or draft.cue in ("name", "contact", "favorite") or VALUE.search(draft.description)
     ):
-        return now_says(old, draft)
+        return with_new_words(old, draft)
     if not may_be_new_state(old.type, draft.type):
         return None
     flipped = (
         likeness >= ALIKE_SHARE
         and negated(draft) != negated(old)
-        and bool(push or old.type == draft.type == "preference")
+        and bool(change or old.type == draft.type == "preference")
     )
-    if flipped or likeness >= (2.0, TWIN, RELATED)[push]:
+    if flipped or likeness >= (2.0, TWIN, RELATED)[change]:
         if old.type == draft.type == "decision" and old.node:
             return replace(draft, op="supersede", node=old.node)
-        return now_says(old, draft)
+        return with_new_words(old, draft)
     return None
 
 
@@ -312,7 +316,7 @@ def may_be_new_state(a: str, b: str) -> bool:
     return {a, b} in ({"preference", "fact"}, {"identity", "fact"}, {"preference", "decision"})
 
 
-def now_says(old: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
+def with_new_words(old: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
     """*old* with the words of *draft*; of a note of this reply, the former words stay in the body."""
     done = draft.loop == "done"
     asides = draft.asides
@@ -326,7 +330,7 @@ def now_says(old: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
     )  # fmt: skip
 
 
-def progress(project: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
+def with_progress(project: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
     """*project* with what is new about it: its description keeps saying what it is."""
     sources = (*project.sources, *draft.sources)
     if not project.node:

@@ -21,7 +21,7 @@ ENDINGS = (("ies", "y"), ("ied", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s"
 
 
 @lru_cache(maxsize=4096)
-def gist(text: str) -> frozenset[str]:
+def content_stems(text: str) -> frozenset[str]:
     """The stems of the words that say something, dates aside; of scripts without spaces, pairs of characters."""
     return frozenset(_stems(ISO_DATE.sub("", text))) - PARTIES
 
@@ -53,16 +53,16 @@ def common_stems() -> frozenset[str]:
     return frozenset(map(stem_of, bases()))
 
 
-def gist_overlap(a: frozenset[str], b: frozenset[str]) -> float:
-    """How much of the lighter of two gists is in the other, 0 to 1; a single word in common is chance."""
+def stem_overlap(a: frozenset[str], b: frozenset[str]) -> float:
+    """How much of the lighter of two sets of stems is in the other, 0 to 1; a single word in common is chance."""
     shared = a & b
     if not shared or len(shared) < min(2, len(a), len(b)):
         return 0.0
-    return gist_weight(shared) / min(gist_weight(a), gist_weight(b))
+    return stem_weight(shared) / min(stem_weight(a), stem_weight(b))
 
 
-def gist_weight(gist: frozenset[str]) -> float:
-    return sum(PLAIN_VERB if word in common_stems() else 1.0 for word in gist)
+def stem_weight(stems: frozenset[str]) -> float:
+    return sum(PLAIN_VERB if word in common_stems() else 1.0 for word in stems)
 
 
 def themes(text: str, most: int = 2) -> list[str]:

@@ -21,11 +21,11 @@ from .conversation import now_hints, speaker
 from .cues import base_of, bases, begins, holds, listed, says_enough
 from .drafts import CALLED_OFF, OfflineDraft, OfflineDrafts
 from .kinds import IT_OR_THEM, is_detail, nearest_weekday, priority_of, stands_alone, title_for, type_and_loop
-from .likeness import gist
+from .likeness import content_stems
 from .quoted import own_words
 from .sentences import split_sentences
 from .titles import cut_at_clause, title_of_topic
-from .wording import absolute, order, sentence, third
+from .wording import in_third_person, order_as_wish, sentence, with_absolute_dates
 
 if TYPE_CHECKING:
     from ..index.entries import Entry
@@ -56,11 +56,11 @@ GROUNDED = 0.6  # of a small model's words that must stand in the message
 
 def observe_offline(messages: Sequence[Message], known: Sequence[Entry], zone: tzinfo) -> OfflineReply:
     """What a model would reply, shown *messages* and the *known* notes."""
-    hearing = OfflineObserver(messages, {f"n{n}": e for n, e in enumerate(known, 1)}, zone)
+    observer = OfflineObserver(messages, {f"n{n}": e for n, e in enumerate(known, 1)}, zone)
     for n, message in enumerate(messages, 1):
-        hearing.hear(message, f"m{n}")
-    stands = {} if hearing.people else now_hints(messages)  # people among themselves have no task
-    return {"edits": hearing.drafts.edits(), "now": stands}
+        observer.read_message(message, f"m{n}")
+    stands = {} if observer.people else now_hints(messages)  # people among themselves have no task
+    return {"edits": observer.drafts.edits(), "now": stands}
 
 
 def derive_edit(
@@ -71,16 +71,16 @@ def derive_edit(
     it is known, or the message does not say it.
     """
     text, who = " ".join(str(fact.get("text") or "").split()), speaker(message)
-    words = gist(text) - gist(who)
-    heard = own_words(message.text) if message.role == "user" else message.text
-    if not words or len(words & gist(heard)) < GROUNDED * len(words):
+    words = content_stems(text) - content_stems(who)
+    own = own_words(message.text) if message.role == "user" else message.text
+    if not words or len(words & content_stems(own)) < GROUNDED * len(words):
         return {}
-    hearing = OfflineObserver([message], notes, zone)
+    observer = OfflineObserver([message], notes, zone)
     found = read_sentence(first_person(text, who), people=True)
     kind = str(fact.get("type") or "fact")
     found = replace(found, type=kind) if found and found.type else Assertion(kind, "stated", text)
-    hearing.note(found, text, hearing.scene(message, handle), told=True)
-    return next(iter(hearing.drafts.edits()), {})
+    observer.draft_note(found, text, observer.scene(message, handle), as_is=True)
+    return next(iter(observer.drafts.edits()), {})
 
 
 def first_person(text: str, who: str) -> str:
@@ -108,7 +108,7 @@ class Scene:
 
 
 class OfflineObserver:
-    """A conversation being heard, message by message, and the drafts it comes to."""
+    """A conversation, read message by message, and the drafts it comes to."""
 
     def __init__(self, messages: Sequence[Message], known: Mapping[str, Entry], zone: tzinfo) -> None:
         self.zone = zone
@@ -124,22 +124,22 @@ class OfflineObserver:
         whom = (others[0] if len(others) == 1 else "") if self.people else "the assistant"
         return Scene(handle, who, whom, day_of_ms(m.timestamp, self.zone))
 
-    def hear(self, m: Message, handle: str) -> None:
+    def read_message(self, m: Message, handle: str) -> None:
         self.acted = self.acted or m.role == "tool" or bool(m.calls)
         text = strip_memory(m.text)
         if m.role == "tool" or not text:
             return
         if m.role == "assistant" and not m.sender:
             if self.acted:
-                self.outcome(text, self.scene(m, handle))
+                self.read_outcome(text, self.scene(m, handle))
         else:
-            self.listen(text, self.scene(m, handle))
+            self.read_statements(text, self.scene(m, handle))
             self.acted = False
         self.asked = text[-400:].rstrip() if text.rstrip().endswith("?") else ""
 
     # --- what people say
 
-    def listen(self, text: str, scene: Scene) -> None:
+    def read_statements(self, text: str, scene: Scene) -> None:
         """The statements of one message become drafts; asides join the one before them."""
         here: int | None = None  # where the draft is that an aside belongs to
         thing = ""  # what "it" is
@@ -148,17 +148,21 @@ class OfflineObserver:
         for n, said in enumerate(split_sentences(text)):
             said = addressed(said, names)
             if n == 0:
-                said = self.answer(said) or said
+                said = self.completed_answer(said) or said
             if begins("undo", without_lead_in(said)):
-                self.drafts.drop(scene.who)
+                self.drafts.take_back(scene.who)
                 here = None
                 continue
-            if self.corrected(said, scene) or self.went(said, scene) or self.called(here, said, scene):
+            if (
+                self.corrects_day(said, scene)
+                or self.ends_plan(said, scene)
+                or self.names_project(here, said, scene)
+            ):
                 continue
-            said = self.clear(said, thing, scene)
+            said = self.with_it_named(said, thing, scene)
             found = read_sentence(said, self.people)
             if found and stands_alone(found, said) and not (here is not None and is_detail(found, said)):
-                where = self.note(found, said, scene)
+                where = self.draft_note(found, said, scene)
                 thing = found.slot if found.cue == "own" else thing
                 if where is not None or not self.people:
                     here = here if where is None else where
@@ -166,31 +170,31 @@ class OfflineObserver:
             # no note of its own, but it may help another
             reason = here is not None and self.drafts.all[here].type == "decision" and BECAUSE.search(said)
             if here is not None and (found or reason):
-                self.beside(here, said, scene)
+                self.add_aside(here, said, scene)
             elif found:
                 loose.append(said)
         if loose:
-            self.remark(here, loose, scene)
+            self.place_asides(here, loose, scene)
 
-    def beside(self, here: int, said: str, scene: Scene) -> None:
-        self.drafts.aside(here, self.worded(Assertion("", "aside"), said, scene)[0], scene.handle)
+    def add_aside(self, here: int, said: str, scene: Scene) -> None:
+        self.drafts.add_aside(here, self.worded(Assertion("", "aside"), said, scene)[0], scene.handle)
 
-    def remark(self, here: int | None, asides: Sequence[str], scene: Scene) -> None:
+    def place_asides(self, here: int | None, asides: Sequence[str], scene: Scene) -> None:
         """Asides that found no note before them: they go to one after them; to a plan; or make a small note."""
         if not self.people:
             if here is not None:
                 return
-            here = self.drafts.open(scene.who)
+            here = self.drafts.open_plan_of(scene.who)
             asides = [a for a in asides if FIRST_PERSON.search(a) and re.search(r"\d", a)]
         elif here is None:
-            best = max(asides, key=lambda a: (bool(FIRST_PERSON.search(a)), len(gist(a))))
+            best = max(asides, key=lambda a: (bool(FIRST_PERSON.search(a)), len(content_stems(a))))
             if FIRST_PERSON.search(best) and says_enough(" ".join(asides), 6):
-                here = self.note(Assertion("fact", "aside", without_lead_in(best)), best, scene)
+                here = self.draft_note(Assertion("fact", "aside", without_lead_in(best)), best, scene)
         if here is not None:
             for aside in asides:
-                self.beside(here, aside, scene)
+                self.add_aside(here, aside, scene)
 
-    def answer(self, said: str) -> str:
+    def completed_answer(self, said: str) -> str:
         """The statement that a short answer makes of the question before it; "" if it makes none."""
         if not self.asked:
             return ""
@@ -211,7 +215,7 @@ class OfflineObserver:
             return f"My name is {said}"
         return ""
 
-    def clear(self, said: str, thing: str, scene: Scene) -> str:
+    def with_it_named(self, said: str, thing: str, scene: Scene) -> str:
         """*said* with "it" or "them" put in words, where a statement before tells what that is."""
         m = IT_OR_THEM.search(said)
         if not m:
@@ -219,17 +223,17 @@ class OfflineObserver:
         verb = base_of(m["verb"])
         if verb in listed("light"):  # "get it", "make it" say anything
             return said
-        for _, d in self.drafts.by(scene.who):
+        for _, d in self.drafts.drafts_of(scene.who):
             if d.topic.lower().startswith(f"{verb} "):
                 thing = cut_at_clause(d.topic[len(verb) + 1 :]).rstrip(".!")
                 break
         known = says_enough(thing, 1) and not re.match(r"(?:about|to|for|with|on|this|that|it)\b", thing)
         return f"{said[: m.start('it')]}{thing}{said[m.end('it') :]}" if known else said
 
-    def note(self, found: Assertion, said: str, scene: Scene, *, told: bool = False) -> int | None:
-        """Draft what *said* states. Where the draft is; None if it is known, or cannot be worded. *told*: it is already."""
-        if told:
-            description, event = absolute(sentence(said), scene.day, ahead=found.loop == "open")
+    def draft_note(self, found: Assertion, said: str, scene: Scene, *, as_is: bool = False) -> int | None:
+        """Draft what *said* states. Where the draft is; None if it is known, or cannot be worded. *as_is*: it is worded already."""
+        if as_is:
+            description, event = with_absolute_dates(sentence(said), scene.day, ahead=found.loop == "open")
         else:
             description, event = self.worded(found, said, scene)
         why = BECAUSE.search(description) if found.type == "decision" else None
@@ -247,8 +251,8 @@ class OfflineObserver:
             kind,
             name,
             description,
-            scene.who,
-            scene.day,
+            who=scene.who,
+            day=scene.day,
             slot=found.slot,
             topic=found.topic,
             cue=found.cue,
@@ -258,7 +262,7 @@ class OfflineObserver:
             loop=loop,
             sources=(scene.handle,),
         )
-        return self.drafts.place(draft, said)
+        return self.drafts.add_statement(draft, said)
 
     def worded(self, found: Assertion, said: str, scene: Scene) -> tuple[str, str | None]:
         """*said* as a note says it, and its day."""
@@ -267,52 +271,43 @@ class OfflineObserver:
         text, lead = without_lead_in(said), begins("adverbial", without_lead_in(said))
         if lead and holds("addressed", lead[0]) and not begins("order", text):
             text = text[lead.end() :]  # "since you're going to write for me: …"
-        text, event = absolute(text, scene.day, ahead=found.loop == "open")
-        text = order(found.cue, text)
+        text, event = with_absolute_dates(text, scene.day, ahead=found.loop == "open")
+        text = order_as_wish(found.cue, text)
         if found.type in ("decision", "identity") and not self.people:
             text = re.sub(
                 r"^we\b", "I", text, flags=re.I
             )  # with an assistant, "we" decide what the user decides
-        return sentence(third(text, scene.who, scene.whom)), event
+        return sentence(in_third_person(text, scene.who, scene.whom)), event
 
     # --- what the assistant did
 
-    def outcome(self, text: str, scene: Scene) -> None:
+    def read_outcome(self, text: str, scene: Scene) -> None:
         """ "Booked, a table for two on Friday": what it did in the world for the person who asked."""
         for said in split_sentences(text):
             m = begins("outcome", said)
             if not m or said.endswith("?") or holds("workshop", said) or not says_enough(m["what"], 2):
                 continue
-            did, event = absolute(f"{m['verb'].lower()} {m['what']}", scene.day, ahead=True)
+            did, event = with_absolute_dates(f"{m['verb'].lower()} {m['what']}", scene.day, ahead=True)
             days, name = event_span(event), title_of_topic(m["what"])
             loop = "open" if days and days[0] > scene.day else None
             if name:
                 description = sentence(f"The assistant {did}")
-                self.drafts.place(
-                    OfflineDraft(
-                        "episode",
-                        name,
-                        description,
-                        "the user",
-                        scene.day,
-                        cue="outcome",
-                        event=event,
-                        loop=loop,
-                        sources=(scene.handle,),
-                    ),
-                    said,
+                draft = OfflineDraft(
+                    "episode", name, description, who="the user", day=scene.day, cue="outcome"
                 )
+                draft = replace(draft, event=event, loop=loop, sources=(scene.handle,))
+                self.drafts.add_statement(draft, said)
 
     # --- what changes what was said before
 
-    def corrected(self, said: str, scene: Scene) -> bool:
+    def corrects_day(self, said: str, scene: Scene) -> bool:
         """ "No, I meant Thursday": set the day of what the same person said last right. True if that is what it was."""
         m = begins("correction", said)
         rest = (m and (m["what"] or m["what2"])) or ""
-        written, event = absolute(rest, scene.day, ahead=True)
-        if not event or any(word.isalpha() for word in gist(written) - SAYING_SO):
+        written, event = with_absolute_dates(rest, scene.day, ahead=True)
+        if not event or any(word.isalpha() for word in content_stems(written) - SAYING_SO):
             return False  # a day, and nothing but a day
-        old = next((i for i, d in self.drafts.by(scene.who) if d.event and d.day == scene.day), None)
+        old = next((i for i, d in self.drafts.drafts_of(scene.who) if d.event and d.day == scene.day), None)
         if old is None:
             recent = [
                 i
@@ -320,7 +315,7 @@ class OfflineObserver:
                 if d.loop == "open"
                 and d.event
                 and d.day == scene.day
-                and not self.drafts.of_another(d, scene.who)
+                and not self.drafts.is_about_another(d, scene.who)
             ]
             old = recent[0] if len(recent) == 1 else None
         if old is None:
@@ -332,7 +327,7 @@ class OfflineObserver:
         ):  # a bare weekday: that of the week it was about
             event = str(nearest_weekday(date.fromisoformat(event[:10]), date.fromisoformat(draft.event[:10])))
         text = draft.description.replace(draft.event[:10], event[:10], 1)
-        self.drafts.put(
+        self.drafts.replace_at(
             old,
             replace(
                 draft, who=scene.who, event=event, description=text, sources=(*draft.sources, scene.handle)
@@ -340,10 +335,10 @@ class OfflineObserver:
         )
         return True
 
-    def went(self, said: str, scene: Scene) -> bool:
+    def ends_plan(self, said: str, scene: Scene) -> bool:
         """ "Hamburg was great!": a plan that came true. True if there is one of which that can be said."""
         m = begins("went", without_lead_in(said))
-        words = gist(m["what"]) if m else frozenset()
+        words = content_stems(m["what"]) if m else frozenset()
         for i, d in reversed(list(enumerate(self.drafts.all))):
             past = not d.event or d.event[:10] <= str(scene.day) or bool(CALLED_OFF.search(said))
             if (
@@ -351,10 +346,10 @@ class OfflineObserver:
                 and past
                 and words
                 and words <= d.words
-                and not self.drafts.of_another(d, scene.who)
+                and not self.drafts.is_about_another(d, scene.who)
             ):
                 text = f"{d.description.rstrip('.')}; on {scene.day}: “{sentence(without_lead_in(said))}”"
-                self.drafts.put(
+                self.drafts.replace_at(
                     i,
                     replace(
                         d,
@@ -369,18 +364,18 @@ class OfflineObserver:
                 return True
         return False
 
-    def called(self, here: int | None, said: str, scene: Scene) -> bool:
+    def names_project(self, here: int | None, said: str, scene: Scene) -> bool:
         """ "It's called Tidepool, it's about a crab": the name of the project that was spoken of."""
         m = CALLED.match(without_lead_in(said))
         if not m or here is None or self.drafts.all[here].type != "project":
             return False
         name = m["name"].strip('" ')
         draft = self.drafts.all[here]
-        self.drafts.put(
+        self.drafts.replace_at(
             here,
             replace(
                 draft, title=name, description=sentence(f"{draft.description.rstrip('.')} called {name}")
             ),
         )
-        self.beside(here, said, scene)
+        self.add_aside(here, said, scene)
         return True

@@ -52,7 +52,7 @@ def split_sentences(text: str) -> Iterator[str]:
     text = own_words(text)  # whole: where a quotation begins may be far from its end
     if len(text) > 2 * OWN_CHARS:
         text = f"{text[:OWN_CHARS]}\n{text[-OWN_CHARS:]}"
-    text = pictured(MARKER.sub(" ", text.translate(STRAIGHT_QUOTES)))
+    text = with_pictures_named(MARKER.sub(" ", text.translate(STRAIGHT_QUOTES)))
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) > PASTED_LINES:
         lines = [*lines[:OWN_LINES], *lines[-OWN_LINES:]]
@@ -66,7 +66,7 @@ def split_sentences(text: str) -> Iterator[str]:
         yield from cleaned_sentences(held)
 
 
-def pictured(text: str) -> str:
+def with_pictures_named(text: str) -> str:
     """*text* with pictures that stand for words in words: "I ❤️ hiking", "I love 🍕"."""
     return LIKED.sub(lambda m: f"{m[1]} {unicodedata.name(m[2]).lower()}", HEART.sub("love ", text))
 

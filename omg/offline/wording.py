@@ -1,9 +1,9 @@
 """
 How a note is worded: in the third person, with absolute dates.
 
-    third      "I prefer tea, my wife doesn't" → "Maya prefers tea, their wife doesn't"
-    absolute   "tomorrow at 10" → "on 2026-03-05 at 10", and the days that are meant
-    order      "never use emojis" → "I want you never to use emojis"
+    in_third_person        "I prefer tea, my wife doesn't" → "Maya prefers tea, their wife doesn't"
+    with_absolute_dates    "tomorrow at 10" → "on 2026-03-05 at 10", and the days that are meant
+    order_as_wish          "never use emojis" → "I want you never to use emojis"
 
 Pure, and English. One rule: names, numbers and quoted words come out as they went in.
 """
@@ -47,7 +47,7 @@ TO_A_DAY = re.compile(  # "the call was moved to Friday", that is to come
 )
 
 
-def absolute(text: str, said: date, ahead: bool = False) -> tuple[str, str | None]:
+def with_absolute_dates(text: str, said: date, ahead: bool = False) -> tuple[str, str | None]:
     """
     *text* with every day in it as a date, and the day it is about as `event` has it, if it names one.
 
@@ -183,28 +183,28 @@ def pronoun() -> re.Pattern[str]:
     )
 
 
-def third(text: str, who: str, whom: str = "") -> str:
+def in_third_person(text: str, who: str, whom: str = "") -> str:
     """
     *text*, said by *who* to *whom*, as someone else tells it: by name first, then as "they".
 
     *whom* "" leaves "you" alone. What stands in quotation marks stays as it is.
     """
-    telling = Telling(who, whom)
+    retold = ThirdPerson(who, whom)
     told = "".join(
-        part if part.startswith('"') else pronoun().sub(telling.replaced, part)
-        for part in QUOTED.split(company(text, who))
+        part if part.startswith('"') else pronoun().sub(retold.replaced, part)
+        for part in QUOTED.split(with_company_named(text, who))
     )
-    return SECOND_VERB.sub(lambda m: m[1] + singular(m[2]), told, count=1) if telling.present else told
+    return SECOND_VERB.sub(lambda m: m[1] + singular(m[2]), told, count=1) if retold.present else told
 
 
-def company(text: str, who: str) -> str:
+def with_company_named(text: str, who: str) -> str:
     """ "My wife and I went" → "Maya and their wife went"."""
     text = re.sub(r"^me and (my \w+|[A-Z]\w+)\b", r"\1 and I", text, flags=re.I)
     both = re.match(r"(my |our )?(\w+(?: [A-Z]\w+)?) and I\b", text, re.I)
     return f"{who} and {'their ' if both[1] else ''}{both[2]}{text[both.end() :]}" if both else text
 
 
-class Telling:
+class ThirdPerson:
     """One sentence being retold: who has been named by now."""
 
     def __init__(self, who: str, whom: str) -> None:
@@ -317,7 +317,7 @@ WHILE = re.compile(
 )
 
 
-def order(cue: str, text: str) -> str:
+def order_as_wish(cue: str, text: str) -> str:
     """An order as a statement of who gives it: "Never use emojis" → "I want you never to use emojis"."""
     if cue == "name":
         m = re.match(
