@@ -32,7 +32,7 @@ from .node.fields import TYPES
 from .node.note import parse_node
 from .observe.question import Observer
 from .observe.run import observe_batch, pending_batches
-from .plan.drafts import Plan
+from .plan.mappages import MapPages
 from .vault.files import digest, flush_folder
 from .vault.vault import Vault
 
@@ -66,12 +66,12 @@ def build_anew(
                 observe_batch(new, batch, observer, config)
                 progress(sum(p.tokens for p in batch))
             with new.lock():
-                plan = Plan(new, now.astimezone(graph.zone).date())
-                plan.maps |= {e.path for e in new.index.entries(type="moc")}
+                maps = MapPages(new)
+                maps.add_all()
                 at = now.astimezone(UTC)
                 id = f"{at:%Y%m%dT%H%M%S}-rebuilt"
                 commit_receipt(
-                    new, Receipt(id, "edit", at.isoformat(timespec="seconds"), tuple(plan.map_changes()))
+                    new, Receipt(id, "edit", at.isoformat(timespec="seconds"), tuple(maps.changes()))
                 )
             before, after = (sum(e.type in TYPES for e in g.index.entries()) for g in (graph, new))
             return Rebuilt(new.vault.root, before, after, kept=sum(1 for _ in persons_notes(graph)))

@@ -182,7 +182,7 @@ def supersede_by(graph: Graph, old: str, successor: str, now: datetime) -> Curat
         if plan.draft(old).node.superseded_by == successor:
             return CurationResult(old, None)
         plan.amend(successor, supersedes=tuple(dict.fromkeys((*former.supersedes, old))))
-        plan.retire(old, successor)
+        plan.mark_superseded(old, successor)
         return done_with(graph, old, receipt_of(plan, now, f"{successor} supersedes {old}"))
 
 
@@ -229,7 +229,7 @@ def rename_note(graph: Graph, path: str, new_name: str, now: datetime) -> Curati
             path: replace(draft, node=replace(node, status="superseded")),
             target: replace(draft, before=None, node=there),
         }
-        changes = {c.path: c for c in plan.map_changes()}
+        changes = {c.path: c for c in plan.maps.changes()}
         for other in graph.index.backlinks(path):
             was = graph.vault.text(other)
             change = changes.get(other) or Change(other, was, was, theirs=not is_untouched(graph, other))

@@ -25,7 +25,7 @@ from ..graph.state import State
 from ..identity import Identity, identity_of_session
 from ..journal import Change, Receipt, commit_receipt
 from ..node.note import amend_text
-from ..plan.drafts import Plan
+from ..plan.mappages import MapPages
 from ..plan.pages import persons_words
 from ..worker.registry import Registry
 from .notes import with_links_to
@@ -94,11 +94,11 @@ def merge_graphs(registry: Registry, source: Graph, into: Graph) -> None:
         commit_receipt(
             into, Receipt(f"{now:%Y%m%dT%H%M%S}-merged", "edit", at, changes, summary=(what,), person=True)
         )
-    plan = Plan(into, now.astimezone(into.zone).date())
+    maps = MapPages(into)
     for change in changes:
         if change.path.startswith("nodes/"):
-            plan.touch(into.vault.read(change.path))
-    if pages := plan.map_changes():
+            maps.add(into.vault.read(change.path))
+    if pages := maps.changes():
         commit_receipt(into, Receipt(f"{now:%Y%m%dT%H%M%S}-merged-maps", "edit", at, tuple(pages)))
     into.index.archive(into.folder / "archive")
     for file in sorted((source.folder / "archive").glob("*.jsonl")):

@@ -9,9 +9,7 @@ from datetime import UTC, datetime
 from ..errors import BadNode, NotFound
 from ..graph.graph import Graph
 from ..journal import Outcome, Receipt, commit_receipt, find_receipt, receipts_of, replay_open, undo_receipt
-from ..node.maptable import OPEN_LOOPS
-from ..plan.drafts import Plan
-from ..plan.pages import new_page, now_block
+from ..plan.mappages import MapPages
 from ..reflect.seen import UNDONE
 
 
@@ -22,10 +20,10 @@ def take_back(graph: Graph, cycle: str, now: datetime) -> tuple[Outcome, list[st
         stamp = now.astimezone(UTC)
         id = f"{stamp:%Y%m%dT%H%M%S}-undo-{time.time_ns() // 1000 % 10**6:06d}"
         outcome, refused = undo_receipt(graph, cycle, id, stamp.isoformat(timespec="seconds"))
-        plan = Plan(graph, stamp.astimezone(graph.zone).date())
-        plan.maps |= {e.path for e in graph.index.entries(type="moc")}
-        inner = now_block(graph.state().sessions, plan.listed(OPEN_LOOPS), plan.day, graph.zone)
-        pages = [*plan.map_changes(), plan.page("now", inner, new_page("now", inner))]
+        maps = MapPages(graph)
+        maps.add_all()
+        today = stamp.astimezone(graph.zone).date()
+        pages = [*maps.changes(), maps.now_change(graph.state().sessions, today)]
         if changes := tuple(page for page in pages if page is not None):
             commit_receipt(graph, Receipt(f"{id}-maps", "edit", stamp.isoformat(timespec="seconds"), changes))
     return outcome, refused

@@ -21,10 +21,8 @@ from ..graph.state import SessionState, State
 from ..journal import Outcome, apply_change
 from ..message.stored import turn_to_json
 from ..message.turn import Message, Turn
-from ..node.maptable import OPEN_LOOPS
 from ..node.note import parse_node
-from ..plan.drafts import Plan
-from ..plan.pages import new_page, now_block
+from ..plan.mappages import MapPages
 from .selection import Selection, every_message
 from .traces import (
     SEEN,
@@ -134,12 +132,11 @@ def blank_state(state: State, trace: Trace) -> None:
 def remap_pages(graph: Graph, trace: Trace) -> None:
     """Regenerate all maps without what is gone, and take its lines out of the log pages."""
     graph.index.sync(graph.vault)
-    plan = Plan(graph, date.today())
-    plan.maps |= {e.path for e in graph.index.entries(type="moc")}
+    maps = MapPages(graph)
+    maps.add_all()
     outcome = Outcome()
-    for change in plan.map_changes():
+    for change in maps.changes():
         apply_change(graph, change, outcome)
-    inner = now_block(graph.state().sessions, plan.listed(OPEN_LOOPS), plan.day, graph.zone)
-    if (now := plan.page("now", inner, new_page("now", inner))) is not None:
+    if (now := maps.now_change(graph.state().sessions, date.today())) is not None:
         apply_change(graph, now, outcome)
     scrub_log_pages(graph, trace)

@@ -28,11 +28,9 @@ from ..llm.asker import reply_to_failure
 from ..llm.question import ModelQuestion
 from ..message.pieces import split_halves, split_messages
 from ..message.turn import Message
-from ..node.maptable import OPEN_LOOPS
 from ..node.markdown import wikilink
 from ..offline.observer import derive_edit, observe_offline
 from ..plan.drafts import Plan
-from ..plan.pages import new_page, now_block
 from .question import WINDOW_SHARE, Observer, observer_prompt, render_question, shown_notes
 from .reply import HINTS, OBSERVER_SCHEMA, ParsedReply, ShownToObserver, parse_answer, parse_value
 from .small_model import is_small_model, message_by_message
@@ -270,8 +268,7 @@ def now_change(graph: Graph, plan: Plan, session: str, live: Mapping[str, Any]) 
     if live.get("at_ms", 0) >= own.at_ms:
         for key, value in live.items():
             setattr(own, key, value)
-    inner = now_block(sessions, plan.listed(OPEN_LOOPS), plan.day, graph.zone)
-    return plan.page("now", inner, new_page("now", inner))
+    return plan.maps.now_change(sessions, plan.day)
 
 
 def cycle_id(said_ms: int, names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -20,9 +20,9 @@ from ..errors import BadNode, NotFound
 from ..graph.graph import Graph
 from ..index.entries import Entry
 from ..journal import Change, Rebase
-from ..node.fields import GENERATED, TYPES
-from ..node.maptable import OPEN_LOOPS, STANDARD, map_of_type
-from ..node.markdown import generated_block, slugify, wikilink, with_generated_block
+from ..node.fields import GENERATED
+from ..node.maptable import map_of_type
+from ..node.markdown import slugify, wikilink
 from ..node.note import Node, amend_text, head_of, parse_node, render_node
 from ..tokens import count_tokens
 from ..vault.parts import BODY_PART
@@ -31,19 +31,15 @@ from .edits import (
     NoteDraft,
     as_entry,
     higher_priority,
-    map_listing_entry,
     merged_sources,
     one_line,
     split_history,
     title_alias,
-    topic_size,
     weaker_origin,
     with_history_lines,
 )
-from .pages import index_block, map_block, new_page
+from .mappages import MapPages
 
-LISTED = (*TYPES, "note", "reflection")  # what stands on a map
-INDEX_LINES = 40  # of the index note; with more maps than that, topics are found on the map above them
 FROM_ABOVE = re.compile(
     r"(?<=\[\[)(?:[^\[\]|#\n\\]+/(?:nodes|mocs|reflections|inbox)/|omg/(?=moc-))[^\[\]|#\n\\]+"
 )
@@ -56,11 +52,8 @@ class Plan:
     def __init__(self, graph: Graph, day: dt.date) -> None:
         self.graph, self.day = graph, day
         self.drafts: dict[str, NoteDraft] = {}
-        self.maps: set[str] = set()  # MOC paths to regenerate
-        self.pages: dict[str, str] = {}  # MOC pages that are new and more than maps.page, their blocks empty
+        self.maps = MapPages(graph, self.drafted)
         self.dropped: list[str] = []  # reasons, for the log
-        # `indexed` for all maps, where the caller has read all notes anyway.
-        self.known: Mapping[str, Sequence[Entry]] | None = None
 
     # --- edits
 
@@ -89,14 +82,14 @@ class Plan:
             return
         main, lines = split_history(draft.node.body)
         there = {*draft.node.links, *draft.node.wikilinks}
-        links, main = self.weave([other for other in others if other not in there], main)
+        links, main = self.link_mentions([other for other in others if other not in there], main)
         node = replace(draft.node, links=(*draft.node.links, *links), body=with_history_lines(main, lines))
         self.rewrite(draft, node, Rebase())
 
     def create(
         self, edit: Edit, history: tuple[str, ...] = (), supersedes: tuple[str, ...] = ()
     ) -> str | None:
-        path, same = self.place(edit)
+        path, same = self.free_path(edit)
         if same:
             return self.update(replace(edit, target=path))
         id = "omg/" + path.removeprefix("nodes/")
@@ -104,8 +97,7 @@ class Plan:
         if self.graph.tombstones.blocks(id, ids, cited=lambda: bool(self.graph.index.citing(ids))):
             self.dropped.append(f"{path}: a person deleted this note")
             return None
-        home = map_of_type(edit.type)
-        links, body = self.weave(edit.links, edit.body.strip() or edit.description)
+        links, body = self.link_mentions(edit.links, edit.body.strip() or edit.description)
         node = Node(
             path=path,
             id=id,
@@ -122,13 +114,13 @@ class Plan:
             generation=edit.generation,
             sources=edit.sources,
             supersedes=supersedes,
-            links=(home, *links),
+            links=(map_of_type(edit.type), *links),
             tags=edit.tags,
             aliases=title_alias(edit.title, path),
             body=with_history_lines(body, history),
         )
         self.drafts[path] = NoteDraft(None, node, render_node(node), ours=True)
-        self.touch(node)
+        self.maps.add(node)
         return path
 
     def update(self, edit: Edit) -> str | None:
@@ -149,7 +141,7 @@ class Plan:
         if stated and draft.ours and said != old.description:
             return self.recall_earlier(draft, edit)
         line = self.history_line(old) if said != old.description else None
-        links, body = self.weave(edit.links, edit.body.strip() or edit.description)
+        links, body = self.link_mentions(edit.links, edit.body.strip() or edit.description)
         main, lines = split_history(old.body)
         if said == old.description:
             body = main
@@ -182,10 +174,10 @@ class Plan:
         if one_line(edit.description) == old.description or earlier:
             return self.update(edit)
         line = f"{self.history_line(old)} ({wikilink(old.path, old.title)})"
-        heir = replace(edit, op="create", generation=max(edit.generation, old.generation))
-        path = self.create(heir, history=(line,), supersedes=(old.path,))
+        replacement = replace(edit, op="create", generation=max(edit.generation, old.generation))
+        path = self.create(replacement, history=(line,), supersedes=(old.path,))
         if path is not None and path != old.path:
-            self.retire(old.path, path)
+            self.mark_superseded(old.path, path)
         return path
 
     def recall_earlier(self, draft: NoteDraft, edit: Edit) -> str:
@@ -197,7 +189,7 @@ class Plan:
         node = replace(draft.node, sources=sources, body=with_history_lines(main, lines))
         return self.rewrite(draft, node, Rebase(history=line))
 
-    def retire(self, path: str, successor: str) -> None:
+    def mark_superseded(self, path: str, successor: str) -> None:
         """Mark *path* superseded by *successor*."""
         draft = self.draft(path)
         node = replace(draft.node, status="superseded", superseded_by=successor, updated=self.day)
@@ -219,13 +211,13 @@ class Plan:
         if path not in self.drafts:
             vault = self.graph.vault
             text = vault.text(path)
-            node = parse_node(self.as_linked_here(text), path)
+            node = parse_node(self.with_links_from_root(text), path)
             theirs = vault.theirs(text.encode("utf-8"))
             ours = BODY_PART not in theirs and not vault.read_only(path)
             self.drafts[path] = NoteDraft(text, node, text, ours, theirs=theirs if ours else frozenset())
         return self.drafts[path]
 
-    def as_linked_here(self, text: str) -> str:
+    def with_links_from_root(self, text: str) -> str:
         """*text* with links from the vault's root down, where Obsidian, or a person, wrote them from a folder above it."""
 
         def from_here(link: re.Match[str]) -> str:
@@ -243,11 +235,11 @@ class Plan:
             node = parse_node(text, node.path)
         both = Rebase(set={**draft.rebase.set, **rebase.set}, history=rebase.history or draft.rebase.history)
         self.drafts[node.path] = replace(draft, node=node, text=text, rebase=both)
-        self.touch(draft.node)
-        self.touch(node)
+        self.maps.add(draft.node)
+        self.maps.add(node)
         return node.path
 
-    def place(self, edit: Edit) -> tuple[str, bool]:
+    def free_path(self, edit: Edit) -> tuple[str, bool]:
         """A free path for *edit*, or the path of a note that says the same already."""
         slug, n = slugify(edit.title), 1
         while True:
@@ -264,7 +256,7 @@ class Plan:
                     del self.drafts[path]
             n += 1
 
-    def weave(self, links: Iterable[str], body: str) -> tuple[tuple[str, ...], str]:
+    def link_mentions(self, links: Iterable[str], body: str) -> tuple[tuple[str, ...], str]:
         """Links whose title the text mentions go into the prose, once each; the others are returned."""
         rest = []
         for path in dict.fromkeys(links):
@@ -292,93 +284,11 @@ class Plan:
     def history_line(self, old: Node) -> str:
         return f"- {old.updated or old.created or self.day}: {old.description}"
 
-    # --- maps
-
-    def touch(self, node: Node) -> None:
-        if node.type not in LISTED:
-            return
-        if home := map_listing_entry(as_entry(node)):
-            self.maps.add(home)
-        if node.loop:
-            self.maps.add(OPEN_LOOPS)
-
-    def listed(self, moc: str) -> list[Entry]:
-        """The notes that *moc* lists once the drafts are written."""
-        return self.lists((moc,))[moc]
-
-    def lists(self, mocs: Iterable[str]) -> dict[str, list[Entry]]:
-        """`listed` for each of *mocs*, in their order."""
-        drafts, found = self.drafted(), {}
-        for moc in sorted(mocs):
-            entries = self.indexed(moc) if self.known is None else self.known.get(moc, ())
-            found[moc] = [e for e in entries if e.path not in drafts and e.type in LISTED]
-        for entry in drafts.values():
-            if entry.status == "active" and entry.type in LISTED:
-                for moc in {
-                    map_listing_entry(entry),
-                    OPEN_LOOPS if entry.loop == "open" else "",
-                } & found.keys():
-                    found[moc].append(entry)
-        return {moc: sorted(entries, key=lambda e: e.path) for moc, entries in found.items()}
-
-    def indexed(self, moc: str) -> list[Entry]:
-        """The active notes that *moc* lists before the drafts."""
-        index = self.graph.index
-        return index.entries(loop="open") if moc == OPEN_LOOPS else index.entries(moc=moc)
+    # --- what comes of them
 
     def drafted(self) -> dict[str, Entry]:
         """The drafts that change their file, as the index will have them."""
         return {p: as_entry(d.node) for p, d in self.drafts.items() if d.text != d.before}
-
-    def topics(self) -> dict[str, list[Entry]]:
-        """Map → the maps that were split off it: those that link to it before any other map."""
-        pages = {e.path: e for e in self.graph.index.entries(type="moc") if e.path not in STANDARD}
-        pages |= {path: as_entry(parse_node(text, path)) for path, text in self.pages.items()}
-        found: dict[str, list[Entry]] = {}
-        for path, page in sorted(pages.items()):
-            parent = next((t for t in page.links if t.startswith("mocs/") and t != path), None)
-            if parent is not None:
-                found.setdefault(parent, []).append(page)
-        return found
-
-    def page(self, path: str, inner: str, whole: str) -> Change | None:
-        """The change that puts *inner* into the generated block of *path*; *whole* is the page if there is none."""
-        now = self.graph.vault.bytes(path)
-        before = None if now is None else now.decode("utf-8", errors="replace")
-        if before is None:
-            after = whole
-        elif generated_block(before) is None or self.graph.vault.read_only(path):
-            # Its owner took the markers out, or locked the file: the page is theirs now.
-            return None
-        else:
-            after = with_generated_block(before, inner)
-        return None if after == before else Change(path, before, after, Rebase(block=inner))
-
-    def map_changes(self) -> list[Change]:
-        listed = self.lists(self.maps)
-        counts = {**self.counts(), **{moc: len(entries) for moc, entries in listed.items()}}
-        topics = self.topics()
-        changes = []
-        for moc, entries in listed.items():
-            below = [
-                replace(t, description=topic_size(t, counts))
-                for t in topics.get(moc, ())
-                if counts.get(t.path)
-            ]
-            inner = map_block(moc, [*below, *entries])
-            whole = self.pages[moc] if moc in self.pages else new_page(moc, "")
-            changes.append(self.page(moc, inner, with_generated_block(whole, inner)))
-        if listed:
-            small = {t.path for of in topics.values() for t in of} if len(counts) > INDEX_LINES else set()
-            shown = {moc: n for moc, n in counts.items() if moc in STANDARD or (n and moc not in small)}
-            inner = index_block(shown)
-            changes.append(self.page("index", inner, new_page("index", inner)))
-        return [c for c in changes if c is not None]
-
-    def counts(self) -> dict[str, int]:
-        """MOC path → active notes it lists, before the drafts."""
-        loops = [e for e in self.indexed(OPEN_LOOPS) if e.type in LISTED]  # at home on other maps
-        return {**self.graph.index.moc_counts(), OPEN_LOOPS: len(loops)}
 
     def entries(self) -> list[Entry]:
         """The active drafts, in the order they were begun."""
@@ -393,7 +303,7 @@ class Plan:
             for path, d in self.drafts.items()
             if d.text != d.before
         ]
-        return notes + self.map_changes()
+        return notes + self.maps.changes()
 
     def leave_out_forgotten(self) -> None:
         cited = {s.id for d in self.drafts.values() for s in d.node.sources}

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
 from ..index.entries import Entry
 from ..journal import Rebase
 from ..node.fields import Source
-from ..node.maptable import map_of, page_title
 from ..node.markdown import HISTORY_HEADING, slugify
 from ..node.note import Node
 
@@ -60,18 +59,6 @@ class NoteDraft:
     @property
     def touched(self) -> bool:
         return not self.ours or bool(self.theirs)
-
-
-def map_listing_entry(entry: Entry) -> str:
-    """The map that lists *entry*; "" for a person's page that names none, and is no memory of ours."""
-    linked = any(t.startswith("mocs/") for t in entry.links)
-    return map_of(entry) if linked or entry.type != "note" else ""
-
-
-def topic_size(topic: Entry, counts: Mapping[str, int]) -> str:
-    """What stands behind a topic on the map above it: how much is in it, unless a person has said what is."""
-    n = counts[topic.path]
-    return f"{n} note{'s' * (n > 1)}" if topic.description == page_title(topic.path)[1] else topic.description
 
 
 def one_line(text: str) -> str:

@@ -5,7 +5,7 @@ What stands between the markers of the maps, the index note and Now: index entri
     index_block   the maps there are                        new_page     a whole new file around such a block
 
 Pure: the same entries give the same bytes, whenever and in whatever order they come; so nothing here says "today" or
-"overdue". Not here: which notes a map lists (drafts.py). One rule: nothing generated links to `index` or `now`,
+"overdue". Not here: which notes a map lists (mappages.py). One rule: nothing generated links to `index` or `now`,
 bare names that would lead elsewhere once a whole workspace is the vault.
 """
 

@@ -133,7 +133,7 @@ class CycleWork:
         self.unasked = self.changed if since else self.seen.unasked(notes)
         day = now.astimezone(graph.zone).date()
         self.snapshot = Snapshot(Plan(graph, day), entries, self.changed, notes_still_undone(graph))
-        self.plan.known = on_maps(entries, graph.index.homes())
+        self.plan.maps.known = on_maps(entries, graph.index.homes())
 
     @property
     def plan(self) -> Plan:

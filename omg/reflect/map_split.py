@@ -38,7 +38,7 @@ def assign_maps(snapshot: Snapshot, most: int) -> tuple[list[str], Counter[str]]
             names = ", ".join(wikilink(m, page_title(m)[0]) for m in made)
             done.append(f"Split {wikilink(moc, page_title(moc)[0])} into topics: {names}.")
         queue += splitter.topics(moc)
-    snapshot.plan.maps |= {*STANDARD, *splitter.members, *splitter.parents}
+    snapshot.plan.maps.paths |= {*STANDARD, *splitter.members, *splitter.parents}
     return done, splitter.filed
 
 
@@ -57,10 +57,10 @@ class MapSplitter:
         self.snapshot, self.most = snapshot, most
         self.members: dict[str, list[Entry]] = defaultdict(list)
         self.filed: Counter[str] = Counter()
-        self.parents = {t.path: moc for moc, of in snapshot.plan.topics().items() for t in of}
+        self.parents = {t.path: moc for moc, of in snapshot.plan.maps.topics().items() for t in of}
         drafted = {map_of(e) for e in snapshot.plan.drafted().values()}
-        everywhere = {*(snapshot.plan.known or ()), *drafted} - {OPEN_LOOPS}
-        self.members.update(snapshot.plan.lists(everywhere))
+        everywhere = {*(snapshot.plan.maps.known or ()), *drafted} - {OPEN_LOOPS}
+        self.members.update(snapshot.plan.maps.lists(everywhere))
         for moc in everywhere:  # a topic whose page is gone: its notes still name it
             if moc not in snapshot.entries and topic_prefix(moc) != moc:
                 self.draft_page(moc, topic_prefix(moc))
@@ -102,7 +102,7 @@ class MapSplitter:
     def may_split_anew(self, moc: str) -> bool:
         """Whether splitting *moc* may come to something else than in the cycle before."""
         changed = self.snapshot.changed
-        return moc in self.snapshot.plan.pages or any(e.path in changed for e in self.members[moc])
+        return moc in self.snapshot.plan.maps.new or any(e.path in changed for e in self.members[moc])
 
     def file_under(self, moc: str, new: Sequence[Entry], children: Sequence[str]) -> None:
         """Move those of *new* to a topic that clearly belong there, and that will list them."""
@@ -116,7 +116,7 @@ class MapSplitter:
     def has_block(self, topic: str) -> bool:
         """Whether the page has a block: without one it is its owner's, and shows what they want."""
         text = self.snapshot.plan.graph.vault.bytes(topic)
-        return topic in self.snapshot.plan.pages or bool(
+        return topic in self.snapshot.plan.maps.new or bool(
             text and generated_block(text.decode("utf-8", "replace")) is not None
         )
 
@@ -138,7 +138,7 @@ class MapSplitter:
 
     def draft_page(self, topic: str, moc: str) -> None:
         page = parse_node(new_page(topic, ""), topic)
-        self.snapshot.plan.pages[topic] = render_node(replace(page, links=(moc,)))
+        self.snapshot.plan.maps.new[topic] = render_node(replace(page, links=(moc,)))
         self.parents[topic] = moc
 
     def move_notes(self, moc: str, homes: Mapping[str, str]) -> None:

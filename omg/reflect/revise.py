@@ -58,7 +58,7 @@ def merge_notes(plan: Plan, keep: str, gone: str, description: str = "") -> None
         body=with_history_lines(main, tuple(sorted({*lines, *theirs, line}))),
     )
     plan.rewrite(draft, merged_node, Rebase(history=line))
-    plan.retire(gone, keep)
+    plan.mark_superseded(gone, keep)
 
 
 def supersede_note(plan: Plan, old: str, successor: str) -> None:
@@ -105,7 +105,7 @@ def relink_note(plan: Plan, path: str, moved: Mapping[str, str]) -> bool:
     if not draft.ours or text == draft.text:
         return False
     plan.drafts[path] = replace(draft, node=parse_node(text, path), text=text)
-    plan.touch(plan.drafts[path].node)
+    plan.maps.add(plan.drafts[path].node)
     return True
 
 
@@ -149,7 +149,7 @@ def put_page(plan: Plan, node: Node) -> None:
         draft = plan.draft(node.path)
     except NotFound:
         plan.drafts[node.path] = NoteDraft(None, node, render_node(node), ours=True)
-        plan.touch(node)
+        plan.maps.add(node)
         return
     old = draft.node
     kept = replace(

@@ -23,11 +23,10 @@ from ..graph.graph import Graph
 from ..graph.state import State
 from ..journal import Change, Receipt, commit_receipt, replay_open
 from ..node.fields import TYPES
-from ..node.maptable import OPEN_LOOPS
 from ..node.markdown import generated_block, with_generated_block
 from ..node.note import Node, render_node
 from ..observe.question import Observer
-from ..plan.pages import YOURS, new_page, now_block
+from ..plan.pages import YOURS
 from ..vault.files import digest
 from .cycle import Cycle, CycleWork, Progress
 from .seen import commit_seen, stage_seen
@@ -175,10 +174,9 @@ def note_seen(work: CycleWork) -> None:
 def now_page(work: CycleWork) -> Iterable[Change]:
     """Now lists open loops: it changes when one of them did."""
     plan, graph = work.plan, work.graph
-    if any(d.node.loop and d.text != d.before for d in plan.drafts.values()):
-        inner = now_block(graph.state().sessions, plan.listed(OPEN_LOOPS), plan.day, graph.zone)
-        if change := plan.page("now", inner, new_page("now", inner)):
-            yield change
+    loops = any(d.node.loop and d.text != d.before for d in plan.drafts.values())
+    if loops and (change := plan.maps.now_change(graph.state().sessions, plan.day)):
+        yield change
 
 
 def log_page(work: CycleWork, id: str) -> Iterable[Change]:
@@ -197,7 +195,7 @@ def log_page(work: CycleWork, id: str) -> Iterable[Change]:
     inner = "\n\n".join(filter(None, (written, "\n".join(lines))))
     node = Node(path, f"omg/log/{day:%Y-%m}", f"What the Reflector did in {title}.", "log")
     body = f"# {title}\n\n{YOURS}\n\n<!-- omg:begin -->\n<!-- omg:end -->"
-    if change := work.plan.page(
+    if change := work.plan.maps.change(
         path, inner, with_generated_block(render_node(replace(node, body=body)), inner)
     ):
         yield change

@@ -18,7 +18,7 @@ from ...memory import Memory
 from ...node.fields import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES
 from ...node.markdown import UNLINKABLE, generated_block, slugify
 from ...node.note import Node, parse_node
-from ...plan.drafts import Plan
+from ...plan.mappages import MapPages
 from .finding import Finding
 from .secrets import check_secrets
 
@@ -213,9 +213,9 @@ def check_shape(graph: Graph) -> Iterator[Finding]:
 
 
 def check_maps(memory: Memory, graph: Graph) -> Iterator[Finding]:
-    plan = Plan(graph, memory.clock().astimezone(graph.zone).date())
-    plan.maps |= {e.path for e in graph.index.entries(type="moc")}
-    changes = plan.map_changes()
+    maps = MapPages(graph)
+    maps.add_all()
+    changes = maps.changes()
     for path in (p for p in graph.vault.paths() if p.startswith("mocs/")):
         if generated_block(graph.vault.text(path)) is None:
             yield Finding("note", "has no generated block; it is yours alone now", path)
