@@ -14,6 +14,8 @@ import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import frontmatter
+
 from .config.file import load_config, set_value, set_vault
 from .config.sections import Config
 from .importers.drops import read_all_drops
@@ -49,7 +51,7 @@ def run_demo(folder: Path | None = None) -> None:
         now = datetime.fromtimestamp(last / 1000, UTC) + timedelta(days=2)  # as if it were two days later
         print(f"{len(sample)} sessions, {taken['messages']} messages, no model, no network\n")
         print(heading_line("The vault"), tree_lines(graph.vault.root), "", sep="\n")
-        print(heading_line("now.md"), body_of(graph.vault.text("now")), "", sep="\n")
+        print(heading_line("now.md"), frontmatter.loads(graph.vault.text("now")).content, "", sep="\n")
         for prompt in PROMPTS:
             piece = preview(graph, prompt, "agent:main:new-session", now, config)
             print(
@@ -88,10 +90,6 @@ def shell_line(home: Path, *words: str) -> str:
 
 def heading_line(text: str) -> str:
     return f"── {text} " + "─" * max(0, shutil.get_terminal_size().columns - len(text) - 4)
-
-
-def body_of(text: str) -> str:
-    return text.split("---\n", 2)[-1].strip()
 
 
 def tree_lines(root: Path, indent: str = "  ") -> str:

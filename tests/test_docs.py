@@ -116,7 +116,7 @@ def test_the_configuration_page_lists_every_option() -> None:
         CONFIGURATION.write_text(now, encoding="utf-8")
         text = now
     assert text == now, (
-        "docs/configuration.md is behind omg/config.py: run UPDATE_DOCS=1 pytest tests/test_docs.py"
+        "docs/configuration.md is behind omg/config/sections.py: run UPDATE_DOCS=1 pytest tests/test_docs.py"
     )
 
 

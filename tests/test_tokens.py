@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from omg.tokens import TABLE, _encoded, _long, clip_text, count_tokens, estimate_tokens, split_text
 
-PROSE = (Path(__file__).parent.parent / "omg" / "config.py").read_text(encoding="utf-8")
+PROSE = (Path(__file__).parent.parent / "omg" / "config" / "sections.py").read_text(encoding="utf-8")
 texts = st.text() | st.lists(
     st.sampled_from(["word ", "\n\n", "😀", "記憶", "x" * 50, "\ud800", "0123456789"])
 ).map("".join)
@@ -72,7 +72,7 @@ def test_without_the_table_it_estimates_and_asks_no_network(tmp_path):
         "import sys, importlib.util as u; real = u.find_spec\n"
         "u.find_spec = lambda name, *a: None if name == 'litellm' else real(name, *a)\n"
         "from omg import tokens\n"
-        "print(tokens.count('hello big world'), 'tiktoken' in sys.modules, 'litellm' in sys.modules)"
+        "print(tokens.count_tokens('hello big world'), 'tiktoken' in sys.modules, 'litellm' in sys.modules)"
     )
     run = subprocess.run(
         [sys.executable, "-c", code],

@@ -109,29 +109,15 @@ KEYS = {
     "archive": "file",
 }
 
-INDEXES = (
-    "create unique index note_path on note(path)",
-    "create index note_node on note(node)",
-    "create index note_home on note(home, status, type)",
-    "create index note_said on note(said_from)",
-    "create index note_event on note(event_from)",
-    "create index note_successor on note(superseded_by) where superseded_by is not null",
-    "create index name_leaf on name(leaf)",
-    "create index name_note on name(note)",
-    "create index link_src on link(src)",
-    "create index link_dst on link(dst)",
-    "create index link_leaf on link(leaf)",
-    "create index source_note on source(note)",
-    "create index source_id on source(id)",
-    "create index source_when on source(session, timestamp)",
-    "create index vector_rev on vector(rev)",
-    "create index vector_embedder on vector(embedder)",
-    "create unique index message_mid on message(mid, session)",
-    "create index message_key on message(key)",
-    "create index message_when on message(session, talk, timestamp, id)",
-    "create index message_file on message(file)",
-    "create index message_at on message(timestamp)",
-)
+INDEXES = {  # an item is the columns of one index
+    "note": ("node", "home status type", "said_from", "event_from"),
+    "name": ("leaf", "note"),
+    "link": ("src", "dst", "leaf"),
+    "source": ("note", "id", "session timestamp"),
+    "vector": ("rev", "embedder"),
+    "message": ("key", "session talk timestamp id", "file", "timestamp"),
+}
+UNIQUE = {"note": ("path",), "message": ("mid session",)}
 
 
 class Store:
@@ -249,7 +235,7 @@ class Store:
             os.close(folder)
 
     def _create(self, why: str) -> None:
-        import sqlite_utils  # 0.4 s where pandas is about, which it looks for; only a new index pays
+        import sqlite_utils  # tables and indexes; 0.4 s where pandas is about, which it looks for; only a new index pays
 
         fresh = self.file.with_name(f"{self.file.name}.new")  # never two files in turn with one inode number
         fresh.unlink(missing_ok=True)
@@ -261,8 +247,14 @@ class Store:
             tables = sqlite_utils.Database(db)
             for name, columns in TABLES.items():
                 db.execute(tables.create_table_sql(name, columns, pk=KEYS.get(name)))
-            for statement in INDEXES:
-                db.execute(statement)
+            for wanted in (INDEXES, UNIQUE):
+                for table, listed in wanted.items():
+                    for item in listed:
+                        tables[table].create_index(item.split(), unique=wanted is UNIQUE)
+            # Not the library's: it knows no index on some of the rows.
+            db.execute(
+                "create index idx_note_superseded_by on note(superseded_by) where superseded_by is not null"
+            )
             full_text(db)
             db.execute("insert into meta values ('rev', 0), ('next', 1), ('hits', 0), ('filled', 0)")
             db.execute(f"pragma user_version={VERSION}")
@@ -326,7 +318,8 @@ def full_text(db: sqlite3.Connection) -> None:
     """
     The full-text tables. That of notes reads its content from `text`, which a rebuild of a column needs anyway.
 
-    Regular, not contentless: SQLite below 3.43 cannot delete from those.
+    Regular, not contentless: SQLite below 3.43 cannot delete from those. Not by sqlite-utils' `enable_fts`: it commits
+    in the middle of the transaction that makes the file, and keeps a table's own name for its content.
     """
     tokenizer = TOKENIZER.replace("'", "''")
     db.execute(

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 
 from stdnum.iban import is_valid as is_iban
+from stdnum.iso7064.mod_97_10 import is_valid as is_mod_97
+from stdnum.luhn import is_valid as is_luhn
 from stdnum.us.ssn import is_valid as is_ssn
 
 NumberSpan = tuple[int, int, str]  # start, end, kind
@@ -54,7 +56,7 @@ def account_numbers(text: str) -> Iterator[NumberSpan]:
         digits = re.sub(r"\D", "", m[0])
         around = text[max(0, m.start() - NEAR_CARD) : m.end() + NEAR_CARD]
         known = ISSUERS.fullmatch(digits) or (len(digits) >= 13 and SPOKEN_OF.search(around))
-        if known and luhn(digits):
+        if known and is_luhn(digits) and len(set(digits)) > 1:
             yield *m.span(), "card number"
     for m in CARD_CODE.finditer(text):
         yield *m.span("code"), "card code"
@@ -72,19 +74,10 @@ def account_numbers(text: str) -> Iterator[NumberSpan]:
             yield *m.span(), "social security number"
 
 
-def luhn(digits: str) -> bool:
-    """Whether the last digit is the check digit of the others (ISO/IEC 7812-1)."""
-    doubled = (int(d) * (1 + n % 2) for n, d in enumerate(reversed(digits)))
-    return sum(d - 9 * (d > 9) for d in doubled) % 10 == 0 and len(set(digits)) > 1
-
-
 def iban_length(text: str) -> int:
     """How many chars of *text* are an IBAN; 0 if it begins with none. A word in capitals may stand behind it."""
     for m in reversed([*re.finditer(r"(?=[ -]|$)", text)]):
         code = re.sub(r"[ -]", "", text[: m.start()])
-        if (
-            len(code) >= SHORTEST_IBAN
-            and int("".join(str(int(c, 36)) for c in code[4:] + code[:4])) % 97 == 1
-        ):
+        if len(code) >= SHORTEST_IBAN and is_mod_97(code[4:] + code[:4]):
             return m.start()
     return 0

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import yaml
-from frontmatter.default_handlers import YAMLHandler
+from frontmatter.default_handlers import YAMLHandler  # only the handler: see Head
 
 from ..errors import BadNode
 
