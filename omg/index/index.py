@@ -31,7 +31,7 @@ from .changes import Synced, sync_tables
 from .entries import Entry, Hit, entries_where
 from .links import ALIAS, fitting_notes, resolve_row
 from .rows import RowWriter
-from .scores import POOL, Rarity, parse_query
+from .scores import POOL, ParsedQuery, Rarity, parse_query
 from .search import find_notes
 from .store import Store, is_unusable, reason_unusable, rows_of
 from .vectors import Matrix, Near, missing_vectors, put_vectors
@@ -164,7 +164,7 @@ class Index:
     @retry_on_new_file
     def search(
         self,
-        query: str,
+        query: str | ParsedQuery,
         k: int = 10,
         *,
         now: datetime,
@@ -178,15 +178,15 @@ class Index:
         The *k* notes that answer *query* best, best first.
 
         *now* is today for "last week", and for how fresh a note is. *walk*: follow links from the best. *uses*:
-        note id → how often it was of use. *quote*: let `why` quote the words that were found. The model is asked for the query's vector only once `embed` has it
-        loaded: until then words have to do.
+        note id → how often it was of use. *quote*: let `why` quote the words that were found. The model is asked for the query's vector
+        only once `embed` has it loaded: until then words have to do.
         """
         with self._store.read() as db:
             near = functools.partial(self._near, db) if vectors and self._warm else None
             local = now.astimezone(self.zone)
             return find_notes(
                 db,
-                query,
+                parse_query(query, local.date()) if isinstance(query, str) else query,
                 k,
                 now=local,
                 rarity=self._rarity,

@@ -65,6 +65,7 @@ class ParsedQuery:
 
 
 def parse_query(text: str, today: dt.date) -> ParsedQuery:
+    """The terms of a question, and the days it asks for; *today* in the graph's time zone."""
     text = text[:ASKED_CHARS]
     days = tuple(resolve_dates(text, today)) if len(text) <= DATED_CHARS else ()
     return ParsedQuery(text, terms_of(text, tuple(when.phrase for when in days)), days)

@@ -23,7 +23,6 @@ from .scores import (
     fused_scores,
     notes_by_days,
     notes_by_words,
-    parse_query,
     weigh_pool,
 )
 from .store import NOTE_COLUMNS, rows_of
@@ -84,7 +83,7 @@ def matching_words(db: sqlite3.Connection, ids: Sequence[int], question: ParsedQ
 
 def find_notes(
     db: sqlite3.Connection,
-    text: str,
+    question: ParsedQuery,
     k: int,
     *,
     now: dt.datetime,
@@ -96,10 +95,9 @@ def find_notes(
     quote: bool = True,
 ) -> list[Hit]:
     """
-    The *k* notes that answer *text* best. *near*: what is close to a text in meaning, or None. *quote*: say which
+    The *k* notes that answer *question* best. *near*: what is close to a text in meaning, or None. *quote*: say which
     words were found and where, which takes a fifth of the time.
     """
-    question = parse_query(text, now.date())
     chosen, whole = rarity.choose(db, question.terms)
     question = replace(question, terms=chosen)
     words = notes_by_words(db, question.match, types) if chosen else {}

@@ -17,12 +17,13 @@ from typing import Any
 
 from ..config.sections import Config
 from ..dates.days import event_span, pause_text
-from ..dates.spoken import When, resolve_dates
+from ..dates.spoken import When
 from ..errors import OmgError
 from ..graph.graph import Graph
 from ..graph.state import SessionState, State
 from ..index.entries import Entry, Hit
-from ..index.terms import STOP, terms_of
+from ..index.scores import ParsedQuery, parse_query
+from ..index.terms import STOP
 from ..message.envelope import legible_text, strip_memory, without_envelope
 from ..node.maptable import MOCS, OPEN_LOOPS, map_of, map_of_type
 from ..plan.pages import persons_words
@@ -64,7 +65,7 @@ class Decision:
     """A slice, and what is to be kept of how it came about."""
 
     given: Slice
-    fell: Mapping[str, int]  # map -> how many entry points fell into it, or how often it was called
+    hits_by_map: Mapping[str, int]  # map → how many entry points it lists, and how often the prompt names it
     recalled: Sequence[str]  # ids of the notes in the slice that bear on the prompt
     mocs: Sequence[str]  # on show in `system`
     epoch: int  # State.epoch when it was rendered
@@ -74,7 +75,7 @@ class Decision:
         # Since it was decided something was edited or forgotten: nothing that it names goes to the disk any more.
         whole = self.epoch == state.epoch
         if whole:
-            own.falls = dict(Counter(own.falls) + Counter(self.fell))
+            own.falls = dict(Counter(own.falls) + Counter(self.hits_by_map))
         if self.given.reason:
             own.system, own.mocs = (self.given.system, list(self.mocs)) if whole else ("", [])
             own.epoch = self.epoch
@@ -135,7 +136,7 @@ def hook_result(
 ) -> dict[str, str]:
     """The result of before_prompt_build for the prompt that *body* describes; what is empty is left out."""
     session, model = str(body.get("sessionKey") or ""), str(body.get("modelId") or "")
-    given = slice_for(graph, str(body.get("prompt") or ""), session, now, config, model)
+    given = slice_for(graph, str(body.get("prompt") or ""), session, now=now, config=config, model=model)
     if given.reason:
         tell("activation", session=session, reason=given.reason, tokens=count_tokens(given.system))
     result = {"appendSystemContext": given.system, "prependContext": given.prompt}
@@ -144,17 +145,17 @@ def hook_result(
 
 def preview(graph: Graph, prompt: str, session: str, now: datetime, config: Config) -> Slice:
     """What `slice_for` would give; nothing is kept."""
-    return decide_slice(graph, graph.state(), prompt, session, now, config).given
+    return decide_slice(graph, graph.state(), prompt, session, now=now, config=config).given
 
 
 def slice_for(
     graph: Graph, prompt: str, session: str, now: datetime, config: Config, model: str = ""
 ) -> Slice:
-    """What *prompt* of *session* is given. An activation and where its hits fell are kept in the state."""
+    """What *prompt* of *session* is given. An activation, and which maps its hits are on, are kept in the state."""
     if not config.inject.budget_tokens:
         return Slice()
-    made = decide_slice(graph, graph.state(), prompt, session, now, config, model)
-    if made.given.reason or made.fell:
+    made = decide_slice(graph, graph.state(), prompt, session, now=now, config=config, model=model)
+    if made.given.reason or made.hits_by_map:
         # What a session is served is on disk before it is served; what was of use may wait, so no prompt waits for it.
         keep = graph.update if made.given.reason else graph.note
         keep(lambda state: made.keep(state, session, model, epoch_ms_of(now)))
@@ -171,35 +172,40 @@ def decide_slice(
     own = state.sessions.get(session) or SessionState()
     query = strip_memory(without_envelope(legible_text(prompt))).strip()[:QUERY_CHARS]
     hits = relevant_hits(graph, query, now, config)
-    fell = Counter([*(map_of(h.entry) for h in hits), *maps_called(query)])
+    hits_by_map = Counter([*(map_of(h.entry) for h in hits), *maps_named(query)])
     pending = sum(p.tokens for p in graph.pending()) if own.cut_ms > own.activated_ms else 0
     reason = activation(state, session, now=now, pending_tokens=pending, config=config, model=model)
     text, cost, mocs = own.system, count_tokens(own.system), own.mocs
     if reason is None and cost > budget:
         reason = "edit"  # of omg.toml
     if reason:
-        mocs = choose_maps(Counter(own.falls) + fell, own.mocs)
-        text = render_system(graph, state, session, mocs, today, round(budget * (1 - PROMPT_SHARE)))
+        mocs = choose_maps(Counter(own.falls) + hits_by_map, own.mocs)
+        text = render_system(
+            graph, state, session, mocs, today=today, budget=round(budget * (1 - PROMPT_SHARE))
+        )
         cost = count_tokens(text)
     silence = pause_text(now.timestamp() - own.last_ms / 1000) if own.last_ms else None
-    fresh = render_prompt(hits, text, today, budget - cost, config.inject.entry_points, silence)
+    fresh = render_prompt(
+        hits, text, today, budget=budget - cost, limit=config.inject.entry_points, silence=silence
+    )
     recalled = [h.entry.id for h in hits if f"[[{h.entry.path}]]" in text + fresh]
-    return Decision(Slice(text, fresh, cost + count_tokens(fresh), reason), fell, recalled, mocs, state.epoch)
+    given = Slice(text, fresh, cost + count_tokens(fresh), reason)
+    return Decision(given, hits_by_map, recalled=recalled, mocs=mocs, epoch=state.epoch)
 
 
 def epoch_ms_of(at: datetime) -> int:
     return round(at.timestamp() * 1000)
 
 
-def relevant_hits(graph: Graph, query: str, now: datetime, config: Config) -> list[Hit]:
-    """The notes that bear on *query*, best first; none for a message that asks nothing of memory."""
-    days = resolve_dates(query, now.astimezone(graph.zone).date())
-    if not config.inject.entry_points or not (days or asks_of_memory(query)):
+def relevant_hits(graph: Graph, text: str, now: datetime, config: Config) -> list[Hit]:
+    """The notes that bear on *text*, best first; none for a message that asks nothing of memory."""
+    query = parse_query(text, now.astimezone(graph.zone).date())
+    if not config.inject.entry_points or not (query.days or asks_of_memory(query)):
         return []
     # Twice as many as are named: some of them stand in `system` already.
     uses = graph.uses.times()
     hits = graph.index.search(query, 2 * config.inject.entry_points, now=now, uses=uses, quote=False)
-    return [h for h in hits if (h.why and h.score >= FLOOR) or event_falls_on(h.entry.event, days)]
+    return [h for h in hits if (h.why and h.score >= FLOOR) or event_falls_on(h.entry.event, query.days)]
 
 
 def event_falls_on(event: str | None, days: Iterable[When]) -> bool:
@@ -208,27 +214,26 @@ def event_falls_on(event: str | None, days: Iterable[When]) -> bool:
     return when is not None and any(when[0] <= d.end and when[1] >= d.start for d in days)
 
 
-def asks_of_memory(text: str) -> bool:
-    """Whether *text* has a word that could be about something: "ok thanks" has none."""
-    return any(
-        t.shown.lower() not in STOP | SMALL_TALK and any(map(str.isalnum, t.shown)) for t in terms_of(text)
-    )
+def asks_of_memory(query: ParsedQuery) -> bool:
+    """Whether it has a word that could be about something: "ok thanks" has none."""
+    words = {t.shown.lower() for t in query.terms} - STOP - SMALL_TALK
+    return any(any(map(str.isalnum, word)) for word in words)
 
 
-def maps_called(text: str) -> list[str]:
-    """Maps that *text* calls by their name: "the next steps of the project"."""
+def maps_named(text: str) -> list[str]:
+    """Maps that *text* names: "the next steps of the project"."""
     words = {word.removesuffix("s") for word in re.findall(r"\w+", text.lower())}
     return [path for type, (path, _, _) in MOCS.items() if type in words]
 
 
 def choose_maps(falls: Mapping[str, int], before: Sequence[str]) -> list[str]:
-    """The maps that most entry points fell into; else those on show before, else who and how."""
+    """The maps that list most entry points; else those on show before, else who and how."""
     best = sorted((p for p, n in falls.items() if n > 0), key=lambda p: (-falls[p], p))
     return list(dict.fromkeys([*best, *before, map_of_type("preference"), map_of_type("identity")]))[:2]
 
 
 def render_system(
-    graph: Graph, state: State, session: str, mocs: Sequence[str], today: date, budget: int
+    graph: Graph, state: State, session: str, mocs: Sequence[str], *, today: date, budget: int
 ) -> str:
     """The `system` text of *session* as of now."""
     index = graph.index
@@ -239,7 +244,7 @@ def render_system(
     ]
     pages = {path: written_by_hand(graph, path, budget // 8) for path in ("index", "now", *mocs)}
     return render_system_slice(
-        entries=vouched(entries, state.by_hand),
+        entries=without_agents_notes(entries, state.by_hand),
         counts=index.moc_counts() | {OPEN_LOOPS: len(loops)},
         sessions=state.sessions,
         own=session,
@@ -251,7 +256,7 @@ def render_system(
     )
 
 
-def vouched(entries: Iterable[Entry], by_hand: Mapping[str, int]) -> Iterator[Entry]:
+def without_agents_notes(entries: Iterable[Entry], by_hand: Mapping[str, int]) -> Iterator[Entry]:
     """Those of the inbox only as a person was seen to leave them there, and never pinned: an agent writes there, too."""
     for entry in entries:
         if not entry.path.startswith("inbox/"):

@@ -139,7 +139,9 @@ def note_lines(entries: Iterable[Entry], mocs: Sequence[str], today: date) -> li
             continue
         day = due_day(entry) if entry.path in loops else filed_day(entry)
         priority = PRIORITIES.index(entry.priority) if entry.priority in PRIORITIES else 1
-        lines.append(Line(system_line(entry), section, rank, priority, (day or date.min).toordinal()))
+        lines.append(
+            Line(system_line(entry), section, rank, priority=priority, day=(day or date.min).toordinal())
+        )
     return lines
 
 
@@ -233,7 +235,7 @@ def render_prompt(
         if spent + cost <= budget:
             taken.append(entry)
             spent += cost
-    while taken:  # the gaps are a pleasure that is paid for last
+    while taken:  # without the gaps, where they would cost a note
         for lines in (timeline_lines(taken, today), [prompt_line(e, today) for e in in_order(taken)]):
             text = wrap_memory("\n".join([head, *lines]))
             if count_tokens(text) <= budget:
