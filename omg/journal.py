@@ -21,10 +21,13 @@ Not here: what to write (plan/drafts.py). One rule: a receipt is the only way in
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +84,25 @@ class Receipt:
         changes = tuple(Change(**{**c, "rebase": Rebase(**c["rebase"])}) for c in raw.pop("changes"))
         pending, summary = tuple(raw.pop("pending")), tuple(raw.pop("summary"))
         return Receipt(changes=changes, pending=pending, summary=summary, **raw)
+
+
+def receipt_id(at: datetime, name: str = "", of: str | None = None) -> str:
+    """
+    `<UTC time>-<name>-<mark>`; sorts by time.
+
+    *of*: what the batch is made of; the same gives the same id, so that what a crash repeats is recognised. Without
+    it each call gives another, also within one second.
+    """
+    mark = hashlib.sha256(of.encode()).hexdigest()[:8] if of is not None else f"{time.time_ns() % 10**9:09d}"
+    return "-".join(filter(None, (f"{at.astimezone(UTC):%Y%m%dT%H%M%S}", name, mark)))
+
+
+def new_receipt(
+    kind: str, at: datetime, changes: Iterable[Change], *, name: str = "", **more: Any
+) -> Receipt:
+    """A receipt under an id of its own. *name* stands in the id, else *kind*; *more*: other fields of Receipt."""
+    stamp = at.astimezone(UTC).isoformat(timespec="seconds")
+    return Receipt(receipt_id(at, name or kind), kind, stamp, tuple(changes), **more)
 
 
 @dataclass(slots=True)
@@ -166,7 +188,7 @@ def expire(folder: Path) -> None:
     by when it was had. An undo stays, for the Reflector does not do again what a person took back (reflect/seen.py).
     """
     with os.scandir(folder) as entries:
-        closed = [e for e in entries if closed_name(e.name) and not undoing(e.name)]
+        closed = [e for e in entries if is_closed(e.name) and not is_undo(e.name)]
     if len(closed) <= RECEIPTS_KEPT:
         return
     newest_first = sorted(((e.stat().st_mtime, e.path) for e in closed), reverse=True)
@@ -175,11 +197,11 @@ def expire(folder: Path) -> None:
             Path(path).unlink()
 
 
-def undoing(name: str) -> bool:
-    return "-undo-" in name and not name.endswith("-maps.json")
+def is_undo(name: str) -> bool:
+    return "-undo-" in name and not name.endswith("-maps.json")  # the maps of an undo, of earlier versions
 
 
-def closed_name(name: str) -> bool:
+def is_closed(name: str) -> bool:
     return name.endswith(".json") and not name.endswith(".open.json") and not name.startswith(".")
 
 
@@ -197,9 +219,7 @@ def note_written(state: State, receipt: Receipt) -> None:
 
 def apply_change(graph: Graph, change: Change, outcome: Outcome) -> None:
     vault = graph.vault
-    for _ in range(
-        5
-    ):  # each round lost a race with a save; five saves within one of our writes do not happen
+    for _ in range(5):  # each lost a race with a save; five saves within one of our writes do not happen
         now = vault.bytes(change.path)
         before, after = encode_text(change.before), encode_text(change.after)
         try:
@@ -316,7 +336,7 @@ def find_receipt(graph: Graph, id: str) -> Receipt:
     return read_receipt(graph.folder / "receipts" / f"{fitting[0]}.json")
 
 
-def undo_receipt(graph: Graph, id: str, new_id: str, at: str) -> tuple[Outcome, list[str]]:
+def undo_receipt(graph: Graph, id: str, now: datetime) -> tuple[Outcome, list[str]]:
     """
     Put back every note that cycle *id* changed; returns also the paths refused because they were edited since.
 
@@ -325,10 +345,10 @@ def undo_receipt(graph: Graph, id: str, new_id: str, at: str) -> tuple[Outcome, 
     receipt = find_receipt(graph, id)
     back, refused = [], []
     for change in reversed(receipt.changes):
-        now = graph.vault.bytes(change.path)
-        if now == encode_text(change.after):
+        there = graph.vault.bytes(change.path)
+        if there == encode_text(change.after):
             back.append(replace(change, before=change.after, after=change.before, rebase=Rebase()))
-        elif now != encode_text(change.before) and change.rebase.block is None:
+        elif there != encode_text(change.before) and change.rebase.block is None:
             refused.append(change.path)  # a map that went on changing is made anew by the caller
-    undone = Receipt(new_id, "undo", at, tuple(back), summary=(f"undid {receipt.id}",), person=True)
+    undone = new_receipt("undo", now, back, summary=(f"undid {receipt.id}",), person=True)
     return commit_receipt(graph, undone), refused

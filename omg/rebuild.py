@@ -25,7 +25,7 @@ from .forget.traces import archived_messages
 from .graph.files import flock, write_private
 from .graph.graph import Graph
 from .index.index import Index
-from .journal import Receipt, commit_receipt, replay_open
+from .journal import commit_receipt, new_receipt, replay_open
 from .message.pieces import split_messages
 from .message.turn import Turn
 from .node.fields import TYPES
@@ -68,11 +68,7 @@ def build_anew(
             with new.lock():
                 maps = MapPages(new)
                 maps.add_all()
-                at = now.astimezone(UTC)
-                id = f"{at:%Y%m%dT%H%M%S}-rebuilt"
-                commit_receipt(
-                    new, Receipt(id, "edit", at.isoformat(timespec="seconds"), tuple(maps.changes()))
-                )
+                commit_receipt(new, new_receipt("edit", now, maps.changes(), name="rebuilt"))
             before, after = (sum(e.type in TYPES for e in g.index.entries()) for g in (graph, new))
             return Rebuilt(new.vault.root, before, after, kept=sum(1 for _ in persons_notes(graph)))
         finally:

@@ -12,7 +12,18 @@ from omg.config.sections import Config, Observation
 from omg.curate.undo import take_back
 from omg.errors import NotFound
 from omg.graph.tombstones import Tombstones
-from omg.journal import KEPT_DAYS, RECEIPTS_KEPT, Change, Rebase, Receipt, commit_receipt, replay_open
+from omg.journal import (
+    KEPT_DAYS,
+    RECEIPTS_KEPT,
+    Change,
+    Rebase,
+    Receipt,
+    commit_receipt,
+    new_receipt,
+    receipt_id,
+    receipts_of,
+    replay_open,
+)
 from omg.memory import Memory
 from omg.node.fields import Source
 from omg.node.note import parse_node
@@ -317,6 +328,16 @@ def test_an_undo_leaves_no_line_on_any_map_for_a_note_that_was_written_long_befo
     ]
     assert not any("nodes/preference/first" in page for page in pages)
     assert "nodes/preference/second" in graph.vault.text("mocs/moc-preferences")
+
+
+def test_cycles_of_one_second_are_kept_each_under_a_name_of_its_own(graph):
+    with graph.lock():
+        for text in ("Likes tea.", "Likes tea a lot."):
+            change = Change(PATH, graph.vault.text(PATH) if graph.vault.wrote(PATH) else None, text)
+            commit_receipt(graph, new_receipt("edit", NOW, [change], name="maps"))
+    assert [r.changes[0].after for r in receipts_of(graph)] == ["Likes tea a lot.", "Likes tea."]
+    assert len({receipt_id(NOW, "edit") for _ in range(1_000)}) == 1_000
+    assert receipt_id(NOW, of="a|b") == receipt_id(NOW, of="a|b") != receipt_id(NOW, of="a|c")
 
 
 def test_cycles_are_kept_for_a_month_and_the_last_of_them_for_ever(graph):

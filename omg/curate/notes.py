@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import difflib
 import re
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from ..errors import BadInput, NotFound
 from ..forget.erase import forget_now
 from ..forget.selection import Selection, select
 from ..graph.graph import Graph
-from ..journal import Change, Receipt, commit_receipt, replay_open
+from ..journal import Change, Receipt, commit_receipt, new_receipt, replay_open
 from ..node.fields import TYPES
 from ..node.markdown import slugify, without_code
 from ..node.note import Node
@@ -72,10 +71,8 @@ class CurationResult:
 
 
 def receipt_of(plan: Plan, now: datetime, summary: str, changes: Sequence[Change] | None = None) -> Receipt:
-    stamp = now.astimezone(UTC)
-    id = f"{stamp:%Y%m%dT%H%M%S}-edit-{time.time_ns() // 1000 % 10**6:06d}"
-    changes = tuple(plan.changes() if changes is None else changes)
-    return Receipt(id, "edit", stamp.isoformat(timespec="seconds"), changes, summary=(summary,), person=True)
+    changes = plan.changes() if changes is None else changes
+    return new_receipt("edit", now, changes, summary=(summary,), person=True)
 
 
 @contextmanager

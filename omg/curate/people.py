@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC
 from pathlib import Path
 
 from ..config.file import set_value, set_vault
@@ -23,7 +22,7 @@ from ..graph.files import append_lines, write_private
 from ..graph.graph import Graph
 from ..graph.state import State
 from ..identity import Identity, identity_of_session
-from ..journal import Change, Receipt, commit_receipt
+from ..journal import Change, commit_receipt, new_receipt
 from ..node.note import amend_text
 from ..plan.mappages import MapPages
 from ..plan.pages import persons_words
@@ -87,19 +86,16 @@ def identity_marks(registry: Registry) -> Iterator[tuple[Path, Identity]]:
 
 def merge_graphs(registry: Registry, source: Graph, into: Graph) -> None:
     """Everything of *source* into *into*; *source* is only read. Repeating it after a crash adds nothing."""
-    now = registry.clock().astimezone(UTC)
-    at, changes = now.isoformat(timespec="seconds"), tuple(move_notes(source, into))
+    now, changes = registry.clock(), tuple(move_notes(source, into))
     if changes:
         what = f"merged the memory of {source.identity.key}"
-        commit_receipt(
-            into, Receipt(f"{now:%Y%m%dT%H%M%S}-merged", "edit", at, changes, summary=(what,), person=True)
-        )
+        commit_receipt(into, new_receipt("edit", now, changes, name="merged", summary=(what,), person=True))
     maps = MapPages(into)
     for change in changes:
         if change.path.startswith("nodes/"):
             maps.add(into.vault.read(change.path))
     if pages := maps.changes():
-        commit_receipt(into, Receipt(f"{now:%Y%m%dT%H%M%S}-merged-maps", "edit", at, tuple(pages)))
+        commit_receipt(into, new_receipt("edit", now, pages, name="maps"))
     into.index.archive(into.folder / "archive")
     for file in sorted((source.folder / "archive").glob("*.jsonl")):
         lines = {

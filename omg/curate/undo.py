@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 
 from ..errors import BadNode, NotFound
 from ..graph.graph import Graph
-from ..journal import Outcome, Receipt, commit_receipt, find_receipt, receipts_of, replay_open, undo_receipt
+from ..journal import (
+    Outcome,
+    Receipt,
+    commit_receipt,
+    find_receipt,
+    new_receipt,
+    receipts_of,
+    replay_open,
+    undo_receipt,
+)
 from ..plan.mappages import MapPages
 from ..reflect.seen import UNDONE
 
@@ -17,15 +25,13 @@ def take_back(graph: Graph, cycle: str, now: datetime) -> tuple[Outcome, list[st
     """Undo *cycle*; the paths refused because they were edited since come second. Maps are made anew."""
     with graph.lock():
         replay_open(graph)
-        stamp = now.astimezone(UTC)
-        id = f"{stamp:%Y%m%dT%H%M%S}-undo-{time.time_ns() // 1000 % 10**6:06d}"
-        outcome, refused = undo_receipt(graph, cycle, id, stamp.isoformat(timespec="seconds"))
+        outcome, refused = undo_receipt(graph, cycle, now)
         maps = MapPages(graph)
         maps.add_all()
-        today = stamp.astimezone(graph.zone).date()
+        today = now.astimezone(graph.zone).date()
         pages = [*maps.changes(), maps.now_change(graph.state().sessions, today)]
-        if changes := tuple(page for page in pages if page is not None):
-            commit_receipt(graph, Receipt(f"{id}-maps", "edit", stamp.isoformat(timespec="seconds"), changes))
+        if changes := [page for page in pages if page is not None]:
+            commit_receipt(graph, new_receipt("edit", now, changes, name="maps"))
     return outcome, refused
 
 

@@ -8,7 +8,6 @@ understood, and the vault's lock is held only once there is one.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from ..graph.graph import Graph
 from ..graph.pending import Pending
 from ..graph.state import SessionState, copied_state
 from ..inbox.notes import INBOX_SESSION, PREFIX, inbox_path
-from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, replay_open
+from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, receipt_id, replay_open
 from ..llm.asker import reply_to_failure
 from ..llm.question import ModelQuestion
 from ..message.pieces import split_halves, split_messages
@@ -246,10 +245,11 @@ def write_batch(
             for c in changes
             if c.path.startswith("nodes/")
         )
+        at = datetime.fromtimestamp(said / 1000, UTC)
         receipt = Receipt(
-            id=cycle_id(said, [p.name for p in batch]),
+            id=receipt_id(at, of="|".join(p.name for p in batch)),
             kind="observation",
-            at=datetime.fromtimestamp(said / 1000, UTC).isoformat(timespec="seconds"),
+            at=at.isoformat(timespec="seconds"),
             changes=(*changes, *([now] if now else [])),
             pending=tuple(p.name for p in batch),
             hints={} if session == INBOX_SESSION else {session: live},
@@ -269,8 +269,3 @@ def now_change(graph: Graph, plan: Plan, session: str, live: Mapping[str, Any]) 
         for key, value in live.items():
             setattr(own, key, value)
     return plan.maps.now_change(sessions, plan.day)
-
-
-def cycle_id(said_ms: int, names: Sequence[str]) -> str:
-    """Sorts by time, and is the same for the same batch: what a crash repeats is recognised."""
-    return f"{datetime.fromtimestamp(said_ms / 1000, UTC):%Y%m%dT%H%M%S}-{hashlib.sha256('|'.join(names).encode()).hexdigest()[:8]}"

@@ -9,7 +9,6 @@ rule: what a cycle did is one receipt, so one undo.
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -21,7 +20,7 @@ from ..errors import BadNode, NotFound
 from ..graph.files import flock
 from ..graph.graph import Graph
 from ..graph.state import State
-from ..journal import Change, Receipt, commit_receipt, replay_open
+from ..journal import Change, Receipt, commit_receipt, receipt_id, replay_open
 from ..node.fields import TYPES
 from ..node.markdown import generated_block, with_generated_block
 from ..node.note import Node, render_node
@@ -139,7 +138,7 @@ def write_cycle(work: CycleWork) -> None:
 def cycle_receipt(work: CycleWork, changes: list[Change]) -> Receipt:
     cycle, at = work.cycle, work.now.astimezone(UTC)
     named = "\n".join(f"{c.path} {digest((c.after or '').encode())}" for c in changes)
-    id = f"{at:%Y%m%dT%H%M%S}-reflection-{hashlib.sha256(named.encode()).hexdigest()[:8]}"
+    id = receipt_id(at, "reflection", of=named)
     if changes and not cycle.summary:
         cycle.summary = [f"Brought {len(changes)} maps up to date."]
         cycle.counts["maps"] = len(changes)

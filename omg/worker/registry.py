@@ -14,7 +14,6 @@ import json
 import logging
 import sqlite3
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -34,7 +33,7 @@ from ..identity import INSIDE, Identity, identity_of_session
 from ..index.changes import Synced
 from ..index.index import Index
 from ..index.store import is_disk_barred
-from ..journal import Receipt, commit_receipt, replay_open
+from ..journal import Receipt, commit_receipt, new_receipt, replay_open
 from ..message.turn import Turn
 from ..plan.drafts import Plan
 from ..rebuild import finish_swap
@@ -296,5 +295,4 @@ def moved_receipt(graph: Graph, synced: Synced, now: datetime) -> Receipt:
             aliases = plan.draft(new).node.aliases
             if old not in aliases:
                 plan.amend(new, aliases=(*aliases, old))
-    id = f"{now.astimezone(UTC):%Y%m%dT%H%M%S}-moved-{time.time_ns() % 10**6:06d}"
-    return Receipt(id, "edit", now.astimezone(UTC).isoformat(timespec="seconds"), tuple(plan.changes()))
+    return new_receipt("edit", now, plan.changes(), name="moved")

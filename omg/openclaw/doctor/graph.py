@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from ...errors import BadNode, NotFound, OutsideVault
 from ...graph.damaged import damaged_files
 from ...graph.graph import Graph
-from ...journal import Receipt, commit_receipt, readable, replay_open
+from ...journal import commit_receipt, new_receipt, readable, replay_open
 from ...memory import Memory
 from ...node.fields import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES
 from ...node.markdown import UNLINKABLE, generated_block, slugify
@@ -220,16 +220,10 @@ def check_maps(memory: Memory, graph: Graph) -> Iterator[Finding]:
         if generated_block(graph.vault.text(path)) is None:
             yield Finding("note", "has no generated block; it is yours alone now", path)
     if changes:
-        now = memory.clock().astimezone(UTC)
 
         def regenerate() -> None:
             with graph.lock():
-                commit_receipt(
-                    graph,
-                    Receipt(
-                        f"{now:%Y%m%dT%H%M%S}-maps", "edit", now.isoformat(timespec="seconds"), tuple(changes)
-                    ),
-                )
+                commit_receipt(graph, new_receipt("edit", memory.clock(), changes, name="maps"))
 
         yield Finding(
             "warn",
