@@ -12,6 +12,13 @@ from typing import Any
 
 from ..errors import BadReply
 
+TEXT, TEXTS = {"type": "string"}, {"type": "array", "items": {"type": "string"}}  # in a JSON schema
+
+
+def object_schema(required: str, **properties: Any) -> dict[str, Any]:
+    """The JSON schema of an object; *required* are names of properties, with spaces between."""
+    return {"type": "object", "properties": properties, "required": required.split()}
+
 
 def cut_out(text: str, key: str = "edits", mark: str = "op") -> dict[str, Any]:
     """

@@ -20,7 +20,7 @@ from ..dates.days import day_of_ms
 from ..errors import BadReply
 from ..inbox.notes import PREFIX, is_by_hand
 from ..index.entries import Entry
-from ..llm.jsontext import cut_out, one_of
+from ..llm.jsontext import TEXT, TEXTS, cut_out, object_schema, one_of
 from ..llm.ledger import ModelReply
 from ..message.turn import Message
 from ..node.fields import PRIORITIES, TYPES, Source
@@ -30,35 +30,24 @@ from ..offline.quoted import own_words
 from ..plan.drafts import NEEDS_USER
 from ..plan.edits import Edit
 
-OBSERVER_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "edits": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "op": {"type": "string", "enum": ["create", "update", "supersede"]},
-                    "node": {"type": ["string", "null"]},
-                    "type": {"type": "string", "enum": list(TYPES)},
-                    "title": {"type": "string"},
-                    "description": {"type": "string"},
-                    "body": {"type": "string"},
-                    "priority": {"type": "string", "enum": list(PRIORITIES)},
-                    "event": {"type": ["string", "null"]},
-                    "loop": {"type": ["string", "null"], "enum": ["open", "done", None]},
-                    "tags": {"type": "array", "items": {"type": "string"}},
-                    "links": {"type": "array", "items": {"type": "string"}},
-                    "sources": {"type": "array", "items": {"type": "string"}},
-                },
-                "required": ["op", "type", "title", "description", "priority", "sources"],
-            },
-        },
-        "now": {"type": "object"},
-    },
-    "required": ["edits"],
-}
-
+EDIT_SCHEMA = object_schema(
+    "op type title description priority sources",
+    op={"type": "string", "enum": ["create", "update", "supersede"]},
+    node={"type": ["string", "null"]},
+    type={"type": "string", "enum": list(TYPES)},
+    title=TEXT,
+    description=TEXT,
+    body=TEXT,
+    priority={"type": "string", "enum": list(PRIORITIES)},
+    event={"type": ["string", "null"]},
+    loop={"type": ["string", "null"], "enum": ["open", "done", None]},
+    tags=TEXTS,
+    links=TEXTS,
+    sources=TEXTS,
+)
+OBSERVER_SCHEMA = object_schema(
+    "edits", edits={"type": "array", "items": EDIT_SCHEMA}, now={"type": "object"}
+)
 EVENT = re.compile(r"\d{4}-\d\d-\d\d(\.\.\d{4}-\d\d-\d\d)?")
 LONG_WORD = re.compile(r"[^\W_]{4,}")
 HINTS = ("task", "state", "next")  # how a conversation stands

@@ -26,7 +26,7 @@ from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, receipt_
 from ..llm.asker import reply_to_failure
 from ..llm.question import ModelQuestion
 from ..message.pieces import split_halves, split_messages
-from ..message.turn import Message
+from ..message.turn import Message, Turn
 from ..node.markdown import wikilink
 from ..offline.observer import derive_edit, observe_offline
 from ..plan.drafts import Plan
@@ -94,32 +94,21 @@ def observe_batch(
     tokens_in = sum(p.tokens for p in batch)
     started = time.monotonic()
     tell("observation_start", session=session, tokens=tokens_in, messages=len(messages), model=observer.model)
-    plan = Plan(
-        graph, day_of_ms(messages[-1].timestamp, graph.zone) if messages else datetime.now(UTC).date()
-    )
+    day = day_of_ms(messages[-1].timestamp, graph.zone) if messages else datetime.now(UTC).date()
+    plan = Plan(graph, day)
     own = graph.state().sessions.get(session) or SessionState()
     current = {key: getattr(own, key) for key in HINTS}
-    hints: dict[str, str] = {}
-    dropped: list[str] = []
-    cut = 0
-    for reply in replies_to(
-        graph,
-        plan,
-        observer,
-        messages,
-        session=session,
-        current=current,
-        config=config,
-        agent=turns[-1].agent,
-    ):
+    total = ParsedReply()
+    replies = replies_to(graph, plan, observer, messages, turn=turns[-1], current=current, config=config)
+    for reply in replies:
         plan.apply_all(reply.edits)
-        hints |= reply.hints
+        total.hints |= reply.hints
         current |= reply.hints
-        dropped += reply.dropped
-        cut += reply.cut
+        total.dropped += reply.dropped
+        total.cut += reply.cut
     file_loose_notes(plan, messages, graph)
-    observed = write_batch(graph, plan, batch, session=session, messages=messages, hints=hints)
-    observed.tokens_in, observed.dropped = tokens_in, dropped + plan.dropped
+    observed = write_batch(graph, plan, batch, session=session, messages=messages, hints=total.hints)
+    observed.tokens_in, observed.dropped = tokens_in, total.dropped + plan.dropped
     tell(
         "observation_end",
         session=session,
@@ -132,7 +121,7 @@ def observe_batch(
         note_tokens=observed.tokens_out,
         compression=round(tokens_in / observed.tokens_out, 1) if observed.tokens_out else None,
         dropped=len(observed.dropped),
-        cut=cut,
+        cut=total.cut,
         duration_ms=round((time.monotonic() - started) * 1000),
     )
     return observed
@@ -144,22 +133,21 @@ def replies_to(
     observer: Observer,
     messages: Sequence[Message],
     *,
-    session: str,
+    turn: Turn,
     current: Mapping[str, str],
     config: Config,
-    agent: str,
 ) -> Iterator[ParsedReply]:
     """
     One parsed reply for each piece of *messages* that fits the model's window. Edits are applied in between.
 
-    *current*: the conversation's hints, brought up to date by the caller after each reply. A piece about which a reply
+    *turn* names the session and the agent. *current*: the conversation's hints, brought up to date by the caller after each reply. A piece about which a reply
     was cut short is asked about again, in halves, down to a single message.
     """
     room = int(min(config.observation.max_tokens_per_batch, observer.window * WINDOW_SHARE))
-    waiting = split_messages(messages, room)
+    agent, waiting = turn.agent, split_messages(messages, room)
     while waiting:
         piece = waiting.pop(0)
-        shown = shown_notes(graph, plan, piece, session=session, current=current, config=config)
+        shown = shown_notes(graph, plan, piece, session=turn.session, current=current, config=config)
         if observer.ask is None:
             entries = list(shown.notes.values())
             yield parse_value(observe_offline(piece, entries, graph.zone), shown)

@@ -7,40 +7,25 @@ One rule: the edits it makes pass through reply.py like any model's.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ..config.sections import Config
 from ..errors import BadReply
 from ..inbox.notes import PREFIX
-from ..llm.jsontext import cut_out
+from ..llm.jsontext import cut_out, object_schema
 from ..llm.question import Ask, ModelQuestion
 from ..offline.conversation import speaker
 from ..offline.observer import derive_edit
 from .question import Observer, observer_prompt
-from .reply import OBSERVER_SCHEMA, ParsedReply, ShownToObserver, parse_value
+from .reply import EDIT_SCHEMA, ParsedReply, ShownToObserver, parse_value
 
 # Of a reply about one message: without an end in the grammar small models find none.
 FACTS, FACT_CHARS = 6, 240
 SMALL_WINDOW = 16_000  # tokens; below it `style = "auto"` asks message by message
 
-FACTS_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "facts": {
-            "type": "array",
-            "maxItems": FACTS,
-            "items": {
-                "type": "object",
-                "properties": {
-                    "type": OBSERVER_SCHEMA["properties"]["edits"]["items"]["properties"]["type"],
-                    "text": {"type": "string", "maxLength": FACT_CHARS},
-                },
-                "required": ["type", "text"],
-            },
-        }
-    },
-    "required": ["facts"],
-}
+FACT_SCHEMA = object_schema(
+    "type text", type=EDIT_SCHEMA["properties"]["type"], text={"type": "string", "maxLength": FACT_CHARS}
+)
+FACTS_SCHEMA = object_schema("facts", facts={"type": "array", "maxItems": FACTS, "items": FACT_SCHEMA})
 
 
 def is_small_model(config: Config, observer: Observer) -> bool:

@@ -15,27 +15,10 @@ import re
 from .cues import base_of, bases, holds, is_past, language, listed, says_enough
 
 TITLE_WORDS = 6
-BASE_FIRST = frozenset(  # cues whose topic begins with a verb's base
-    (
-        "plan",
-        "must",
-        "remind",
-        "wish",
-        "former",
-        "choice",
-        "standing",
-        "style",
-        "habit",
-        "calendar",
-        "project",
-    )
-)
-PAST_FIRST = frozenset(
-    ("past", "ongoing", "habit", "aside", "")
-)  # cues whose topic may begin with a past form
-REFUSED = frozenset(
-    ("choice", "prefer", "dislike", "style", "standing")
-)  # cues whose topic may be what someone does not want
+# Cues whose topic begins with a verb's base; may begin with a past form; may be what someone does not want.
+BASE_FIRST = frozenset("plan must remind wish former choice standing style habit calendar project".split())
+PAST_FIRST = frozenset(("past", "ongoing", "habit", "aside", ""))
+REFUSED = frozenset(("choice", "prefer", "dislike", "style", "standing"))
 NAMED = re.compile(r"\b(?:called|named|titled) \"?([^\",.;:!?]{2,40}?)(?=[\",.;:!?]|$| and | which | that )")
 EMPTY_PHRASE = re.compile(  # "It's important to me to …", "I think that …"
     r"^(?:it|that|this|there|they|i|we)(?:'\w+)?(?: \w+){0,3}?(?: (?:to|for) me)? (?:to|that|how|when|for|of|about|by|with) "

@@ -11,6 +11,7 @@ Pure, and English. One rule: names, numbers and quoted words come out as they we
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import date, timedelta
 from functools import cache
 
@@ -317,29 +318,28 @@ WHILE = re.compile(
 )
 
 
+# Cue → how such an order begins, and what it says of who gives it.
+ORDERS: dict[str, tuple[str, Callable[[re.Match[str]], str]]] = {
+    "name": (
+        r"(?:my (?:full |first |last )?name(?:'s| is)|(?:please )?call me|I go by|I'm called|I(?:'m| am)) (.+)",
+        lambda m: f"My name is {re.split(' but |, ', m[1])[0]}",
+    ),
+    "remind": (
+        r".*?(?:remind me|don't let me forget|don't forget)\s{0,9}(to|that|about)?:?\s{0,9}(.+)",
+        lambda m: f"I want to be reminded {m[1] or 'of'} {m[2]}",
+    ),
+    "calendar": (
+        r".{0,400}?\b(?:put|add|enter|note|block|mark) (.{1,400}?) (?:in|into|to|on) (?:my|the|our) \w+[:,]?\s*(.*)",
+        lambda m: f"I have {m[1]} {m[2]}",
+    ),
+}
+
+
 def order_as_wish(cue: str, text: str) -> str:
     """An order as a statement of who gives it: "Never use emojis" → "I want you never to use emojis"."""
-    if cue == "name":
-        m = re.match(
-            r"(?:my (?:full |first |last )?name(?:'s| is)|(?:please )?call me|I go by|I'm called|I(?:'m| am)) (.+)",
-            text,
-            re.I,
-        )
-        return f"My name is {re.split(' but |, ', m[1])[0]}" if m else text
-    if cue == "remind":
-        m = re.match(
-            r".*?(?:remind me|don't let me forget|don't forget)\s{0,9}(to|that|about)?:?\s{0,9}(.+)",
-            text,
-            re.I,
-        )
-        return f"I want to be reminded {m[1] or 'of'} {m[2]}" if m else text
-    if cue == "calendar":
-        m = re.match(
-            r".{0,400}?\b(?:put|add|enter|note|block|mark) (.{1,400}?) (?:in|into|to|on) (?:my|the|our) \w+[:,]?\s*(.*)",
-            text,
-            re.I,
-        )
-        return f"I have {m[1]} {m[2]}" if m else text
+    if cue in ORDERS:
+        pattern, statement = ORDERS[cue]
+        return statement(m) if (m := re.match(pattern, text, re.I)) else text
     if cue == "choice":
         return re.sub(r"^let's\b", "I decided to", text, flags=re.I)
     if cue not in ("standing", "style") or re.match(r"(?:I|we)\b", text, re.I):

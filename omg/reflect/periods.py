@@ -20,7 +20,7 @@ from typing import Any
 from ..dates.days import event_span
 from ..errors import BadReply
 from ..index.entries import Entry
-from ..llm.jsontext import cut_out
+from ..llm.jsontext import TEXT, TEXTS, cut_out, object_schema
 from ..llm.question import Ask, ModelQuestion
 from ..node.maptable import map_of_type
 from ..node.markdown import wikilink
@@ -33,25 +33,11 @@ from .topics import normalized, stems_of
 
 WEEK = re.compile(r"reflections/\d{4}-W\d\d")
 
-REFLECTION_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "description": {"type": "string"},
-        "claims": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "text": {"type": "string"},
-                    "notes": {"type": "array", "items": {"type": "string"}},
-                },
-                "required": ["text", "notes"],
-            },
-        },
-    },
-    "required": ["description", "claims"],
-}
-
+REFLECTION_SCHEMA = object_schema(
+    "description claims",
+    description=TEXT,
+    claims={"type": "array", "items": object_schema("text notes", text=TEXT, notes=TEXTS)},
+)
 LEAST_NOTES, LEAST_TOKENS = 3, 80  # below either, the notes are their own summary
 TARGET_SHARE = 0.5  # of its input's tokens that a reflection is asked to stay below
 LONGEST_REFLECTION = 800  # tokens of a reflection, however much it is made of

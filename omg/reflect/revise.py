@@ -137,7 +137,7 @@ def is_related_link(target: str, keep: str) -> bool:
 
 
 def loop_of(a: Node, b: Node) -> str | None:
-    """Of two notes on one plan, the one heard of last knows whether it is done."""
+    """Of two notes on one plan, the one said last knows whether it is done."""
     if a.loop is None or b.loop is None:
         return a.loop or b.loop
     return max(a, b, key=lambda n: max((s.timestamp for s in n.sources), default=0)).loop

@@ -153,7 +153,7 @@ def cycle_receipt(work: CycleWork, changes: list[Change]) -> Receipt:
 
 
 def note_seen(work: CycleWork) -> None:
-    """What the files will be, and about which of them a model was heard as they will be."""
+    """What the files will be, and about which of them a model was asked as they will be."""
     drafts = [(p, d) for p, d in work.plan.drafts.items() if d.text != d.before]
     # Of a file that the index has not as it was drafted on, the next cycle makes what there is to make.
     after = {

@@ -50,7 +50,7 @@ def detoured_links(graph: Graph) -> list[tuple[str, str, str]]:
     return sorted(found)
 
 
-# --- sleep
+# --- dormant notes
 
 
 def mark_dormant(snapshot: Snapshot, uses: Uses, now: dt.datetime, days: int) -> tuple[list[str], list[str]]:

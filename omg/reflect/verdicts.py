@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from ..errors import BadReply
-from ..llm.jsontext import cut_out, one_of
+from ..llm.jsontext import TEXT, cut_out, object_schema, one_of
 from ..node.fields import TYPES
 from ..node.note import Node
 from ..plan.drafts import Plan
@@ -28,27 +28,15 @@ from .revise import describe_note, merge_notes, said_day, supersede_note, withou
 from .snapshot import link_of
 from .topics import normalized, numbers_in, resembles, statement_likeness, stems_of
 
-VERDICTS_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "edits": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "op": {"type": "string", "enum": ["merge", "supersede", "describe"]},
-                    "node": {"type": "string"},
-                    "other": {"type": ["string", "null"]},
-                    "description": {"type": "string"},
-                    "why": {"type": "string"},
-                },
-                "required": ["op", "node", "other", "description", "why"],
-            },
-        }
-    },
-    "required": ["edits"],
-}
-
+VERDICT_SCHEMA = object_schema(
+    "op node other description why",
+    op={"type": "string", "enum": ["merge", "supersede", "describe"]},
+    node=TEXT,
+    other={"type": ["string", "null"]},
+    description=TEXT,
+    why=TEXT,
+)
+VERDICTS_SCHEMA = object_schema("edits", edits={"type": "array", "items": VERDICT_SCHEMA})
 NOTES_PER_CALL = 12  # notes in a call: more, and small models begin to mix them up
 BODY_TOKENS = 120  # of a note's text that a model is shown
 VERDICT_LINE_CHARS, WHY_CHARS = 300, 160
