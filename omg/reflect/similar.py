@@ -20,7 +20,8 @@ from .topics import normalized, resembles, statement_likeness
 
 # Notes shown with each changed one. Of ten contradictions put among the 184 notes of a LoCoMo conversation, eight
 # find each other so with the static table, and all ten with MiniLM.
-SIMILAR_SHOWN = 3  # When two notes are proposed as one: this share of their words, or this score of a search for the one by the other.
+SIMILAR_SHOWN = 3
+# When two notes are proposed as one: this share of their words, or this score of a search for the one by the other.
 # In the same conversation the two conditions name four pairs, and all four say the same in other words.
 REPEATS, NEAR = 0.75, 0.6
 VECTOR_BATCHES = 8  # of 256 that a night makes itself; more, after an import, is the daemon's to make
