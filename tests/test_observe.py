@@ -347,9 +347,9 @@ def test_a_fenced_reply_and_a_truncated_one_are_read(omg, openai_server):
 
 def allowing(omg, tokens, **more):
     """The same home, whose model may say that many tokens at once."""
-    llm = omg.config.llm.model_copy(update={"max_output_tokens": tokens})
-    seen = omg.config.observation.model_copy(update=more)
-    omg.config = omg.config.model_copy(update={"llm": llm, "observation": seen})
+    llm = omg.worker.config.llm.model_copy(update={"max_output_tokens": tokens})
+    seen = omg.worker.config.observation.model_copy(update=more)
+    omg.worker.config = omg.worker.config.model_copy(update={"llm": llm, "observation": seen})
     omg.worker._askers.clear()
 
 
@@ -457,8 +457,10 @@ def test_what_the_observer_is_shown_of_the_known_is_bounded(omg, openai_server):
     )
     say(omg, "I prefer short checklists.")
     omg.work(force=True)
-    omg.config = omg.config.model_copy(
-        update={"observation": omg.config.observation.model_copy(update={"previous_observer_tokens": 100})}
+    omg.worker.config = omg.worker.config.model_copy(
+        update={
+            "observation": omg.worker.config.observation.model_copy(update={"previous_observer_tokens": 100})
+        }
     )
     openai_server.always(reply())
     say(omg, "More about my checklists for deploys.")
