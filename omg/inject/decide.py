@@ -86,7 +86,7 @@ class Decision:
                     other.system, other.activated_ms = "", 0
 
 
-# --- when
+# --- activation
 
 
 def activation(
@@ -124,7 +124,7 @@ def activation(
     return "idle" if cold else None
 
 
-# --- what
+# --- the slice
 
 
 def hook_result(

@@ -133,7 +133,7 @@ class OfflineDrafts:
     # --- taking in
 
     def add_statement(self, draft: OfflineDraft, said: str) -> int | None:
-        """Let *draft*, which was worded from *said*, be added or change another. Where it now is; None if it was known."""
+        """Add *draft*, worded from *said*, or let it change another. Where it now is; None if it was known."""
         change = 2 if holds("change", said) else 1 if holds("drift", said) else 0
         gone = (REPLACED.search(said) if change else None) or PREFERRED.search(said)
         dropped = content_stems(gone["old"]) if gone else frozenset()

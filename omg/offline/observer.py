@@ -231,7 +231,7 @@ class OfflineObserver:
         return f"{said[: m.start('it')]}{thing}{said[m.end('it') :]}" if known else said
 
     def draft_note(self, found: Assertion, said: str, scene: Scene, *, as_is: bool = False) -> int | None:
-        """Draft what *said* states. Where the draft is; None if it is known, or cannot be worded. *as_is*: it is worded already."""
+        """Draft what *said* states; *as_is*: in its words. Where the draft is; None if it is known, or cannot be worded."""
         if as_is:
             description, event = with_absolute_dates(sentence(said), scene.day, ahead=found.loop == "open")
         else:

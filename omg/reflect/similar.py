@@ -57,11 +57,8 @@ def merge_into_one(snapshot: Snapshot, paths: Sequence[str]) -> list[str]:
     keep, *rest = sorted(paths, key=rank)
     done = []
     for gone in rest:
-        if (
-            snapshot.node(gone).pinned
-            or not snapshot.ours(gone)
-            or (gone in snapshot.frozen and keep in snapshot.frozen)
-        ):
+        undone = {gone, keep} <= snapshot.frozen
+        if undone or snapshot.node(gone).pinned or not snapshot.ours(gone):
             continue
         merge_notes(snapshot.plan, keep, gone)
         done.append(
@@ -86,15 +83,12 @@ def similar_notes(snapshot: Snapshot, paths: Iterable[str], now: dt.datetime) ->
     found = {}
     for entry in wanted:
         near = {}
-        for hit in index.search(
-            f"{entry.title}. {entry.description}", 3 * SIMILAR_SHOWN, now=now, walk=False
-        ):
+        text = f"{entry.title}. {entry.description}"
+        for hit in index.search(text, 3 * SIMILAR_SHOWN, now=now, walk=False):
             other = active.get(hit.entry.path)
-            if (
-                other
-                and other != entry
-                and ("close in meaning" in hit.why or resembles(statement_of(entry), statement_of(other)))
-            ):
+            if other is None or other == entry:
+                continue
+            if "close in meaning" in hit.why or resembles(statement_of(entry), statement_of(other)):
                 near[other.path] = hit.score
         if near:
             found[entry.path] = dict(list(near.items())[:SIMILAR_SHOWN])

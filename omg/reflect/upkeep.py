@@ -40,12 +40,8 @@ def detoured_links(graph: Graph) -> list[tuple[str, str, str]]:
     found = graph.index.detours()
     for path, target in graph.index.dangling():
         # Where nobody saw the move happen: the id was made of the path the note had at its birth.
-        there = (
-            graph.index.resolve(f"omg/{target.removeprefix('nodes/')}")
-            if target.startswith("nodes/")
-            else None
-        )
-        if there is not None:
+        name = target.removeprefix("nodes/")
+        if name != target and (there := graph.index.resolve(f"omg/{name}")) is not None:
             found.append((path, target, there))
     return sorted(found)
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
+from ..dates.days import day_of_ms
 from ..errors import BadReply
 from ..llm.jsontext import TEXT, cut_out, object_schema, one_of
 from ..node.fields import TYPES
@@ -133,21 +134,15 @@ def note_shown(handle: str, node: Node) -> str:
     marks += [f"on {node.event}"] * bool(node.event) + [f"loop {node.loop}"] * bool(node.loop)
     marks += ["tool"] * (node.origin == "tool")
     main = without_links(split_history(node.body)[0])
-    more = (
-        ""
-        if normalized(main) in normalized(node.description)
-        else f"\n    {one_line(clip_text(main, BODY_TOKENS))}"
-    )
-    return f"{handle} [{', '.join(marks)}] {node.title}: {node.description}{more}"
+    line = f"{handle} [{', '.join(marks)}] {node.title}: {node.description}"
+    if normalized(main) in normalized(node.description):
+        return line
+    return f"{line}\n    {one_line(clip_text(main, BODY_TOKENS))}"
 
 
 def said_on(node: Node) -> str:
     latest = max((s.timestamp for s in node.sources), default=0)
-    return (
-        datetime.fromtimestamp(latest / 1000, UTC).date().isoformat()
-        if latest
-        else str(node.updated or node.created)
-    )
+    return str(day_of_ms(latest, UTC) if latest else node.updated or node.created)
 
 
 # --- what comes back
@@ -322,19 +317,12 @@ def may_describe(rules: MergeRules, path: str, description: str, of: Sequence[No
     it must be made of the notes' own words, and have no number that they have not.
     """
     draft = rules.plan.draft(path)
-    if (
-        not description
-        or len(description) > VERDICT_LINE_CHARS
-        or not draft.ours
-        or "description" in draft.theirs
-    ):
+    if not 0 < len(description) <= VERDICT_LINE_CHARS or not draft.ours or "description" in draft.theirs:
         return False
     if len({trust_in(n) for n in of}) > 1:
         return False
-    said, there = (
-        stems_of(description).keys(),
-        {s for n in of for s in stems_of(f"{n.title} {n.description} {n.body}")},
-    )
+    said = stems_of(description).keys()
+    there = {s for n in of for s in stems_of(f"{n.title} {n.description} {n.body}")}
     return bool(said) and numbers_in(said) <= there and len(said & there) >= 0.6 * len(said)
 
 
