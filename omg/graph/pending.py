@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from ..errors import BadInput
@@ -44,8 +45,15 @@ class Pending:
         return int(self.file.name.split("-", 1)[0])
 
     def turn(self) -> Turn:
-        """Raises BadInput, naming the file, for one that is damaged."""
-        try:
-            return turn_from_json(self.file.read_text(encoding="utf-8"))
-        except (BadInput, UnicodeDecodeError) as e:
-            raise BadInput(f"{self.file}: is damaged ({e}); move it away, and the other turns go on") from e
+        """As the file is now. Raises FileNotFoundError; BadInput, naming the file, for one that is damaged."""
+        found = self.file.stat()
+        return parsed_turn(self.file, (found.st_ino, found.st_mtime_ns, found.st_size))
+
+
+@lru_cache(maxsize=32)  # from intake to archive a turn is asked for five times
+def parsed_turn(file: Path, look: tuple[int, int, int]) -> Turn:
+    """The turn in *file*, which is always replaced whole; *look* tells one version from another."""
+    try:
+        return turn_from_json(file.read_text(encoding="utf-8"))
+    except (BadInput, UnicodeDecodeError) as e:
+        raise BadInput(f"{file}: is damaged ({e}); move it away, and the other turns go on") from e
