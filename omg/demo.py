@@ -20,7 +20,6 @@ from .config.file import load_config, set_value, set_vault
 from .config.sections import Config
 from .importers.drops import read_all_drops
 from .importers.run import import_drops
-from .inject.decide import preview
 from .memory import Memory
 
 PROMPTS = (
@@ -40,8 +39,7 @@ def run_demo(folder: Path | None = None) -> None:
     config = demo_config(folder)
     sample = sorted(SAMPLE_FOLDER.glob("*.jsonl"))
     now = datetime.now(UTC)
-    memory = Memory(config, clock=lambda: now)
-    try:
+    with Memory(config, clock=lambda: now) as memory:
         taken = import_drops(memory.intake, read_all_drops(sample, None))
         memory.work(force=True)
         graph = memory.find(DEMO_SESSION)
@@ -53,7 +51,7 @@ def run_demo(folder: Path | None = None) -> None:
         print(heading_line("The vault"), tree_lines(graph.vault.root), "", sep="\n")
         print(heading_line("now.md"), frontmatter.loads(graph.vault.text("now")).content, "", sep="\n")
         for prompt in PROMPTS:
-            piece = preview(graph, prompt, "agent:main:new-session", now, config)
+            piece = memory.inject(prompt, session="agent:main:main:thread:demo", dry_run=True)
             print(
                 heading_line(f"What the prompt “{prompt}” is given"),
                 piece.system,
@@ -65,8 +63,6 @@ def run_demo(folder: Path | None = None) -> None:
         print(
             f"Open {graph.vault.root} in Obsidian, or try:\n  {shell_line(config.home, 'search', 'checklists')}"
         )
-    finally:
-        memory.close()
 
 
 def demo_config(folder: Path) -> Config:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..identity import Identity
     from ..memory import Memory
     from ..message.turn import Message
+    from ..worker.delegate import WorkDone
 
 
 PASSAGE_CHARS = 400  # of a message found by --raw; --json has all of it
@@ -146,20 +147,15 @@ def messages_waiting(memory: Memory) -> int:
     return sum(len(p.turn().messages) for g in memory.registry.graphs() for p in g.pending())
 
 
-def observe_all(memory: Memory, *, force: bool = True) -> dict[str, Any]:
-    """Everything pending, by the daemon where one is up, with a bar; says what goes on waiting, and why."""
-    from ..worker.delegate import handed_to_daemon, observe_pending
-
+def observe_all(memory: Memory, *, force: bool = True) -> WorkDone:
+    """Everything pending, with a bar; says what goes on waiting, and why."""
     memory.take_in()
 
     def waiting() -> int:
         return sum(p.tokens for g in memory.registry.graphs() for p in g.pending())
 
-    with progress_bar("observing", waiting()) as advance:
-        with following(waiting, advance):
-            answer = handed_to_daemon(memory.worker, "/work", {"force": force})
-        if answer is None:
-            answer = observe_pending(memory.worker, {"force": force}, advance)
+    with progress_bar("observing", waiting()) as advance, following(waiting, advance):
+        answer = memory.observe(force=force)
     for left in answer["waiting"]:
         turns = counted_name(left["turns"], "turn")
         print(f"omg: {turns} of {left['identity']} not observed: {left['why']}", file=sys.stderr)
@@ -269,21 +265,18 @@ def show_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Show a note, what links to it, and the messages it came from."""
-    from ..curate.notes import find_note
+    from ..curate.notes import open_note
 
     with opened_memory(vectors=False) as memory:
-        graph = memory.find(identity)
-        path = find_note(graph, id)
-        node = graph.vault.read(path)
-        messages = graph.index.messages([s.id for s in node.sources])
-        back = graph.index.backlinks(path)
+        note = open_note(memory.find(identity), id)
         if as_json:
-            return print_value({"node": node, "backlinks": back, "messages": messages}, True, "")
-        print(graph.vault.text(path).rstrip())
-        print("\nLinked from:", ", ".join(back) or "nothing")
-        if messages:
+            found = {"node": note.node, "backlinks": note.backlinks, "messages": note.messages}
+            return print_value(found, True, "")
+        print(note.text.rstrip())
+        print("\nLinked from:", ", ".join(note.backlinks) or "nothing")
+        if note.messages:
             print("\nIt was said:")
-        for m in messages:
+        for m in note.messages:
             print(f"  {day_text(m.timestamp)} {m.role}: {m.text[:300]}")
 
 
@@ -294,13 +287,8 @@ def inject_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Show what a prompt would be given."""
-    from ..inject.decide import preview
-
     with opened_memory() as memory:
-        who = memory.registry.identity_of(session)
-        if who is None:
-            raise BadInput(f"{session!r} belongs to nobody: nothing would be injected")
-        piece = preview(memory.graph(who), prompt, session, memory.clock(), memory.config)
+        piece = memory.inject(prompt, session=session, dry_run=True)
         print_value(piece, as_json, f"{piece.system}\n{piece.prompt}\n({piece.tokens} tokens)")
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .base import JsonFlag, app, opened_memory, print_value, time_argument
 
-A_DAY_S = 86_400.0
+if TYPE_CHECKING:
+    from ..worker.nights import NightDone
 
 
 @app.command("reflect")
@@ -33,25 +34,15 @@ def reflect_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Tidy the graphs: maps, repetitions, contradictions, weekly and monthly reflections. Made for the night."""
-    from ..client import ask_daemon
-
     start = time_argument(since, "--since")
     who = None if all_vaults else identity
     with opened_memory() as memory:
-        asked = {"identity": who, "since": start and start.date().isoformat(), "dry_run": dry_run}
-        if (answer := ask_daemon(memory.folder, "/reflect", asked, timeout_s=A_DAY_S)) is not None:
-            return print_nights(answer["graphs"], as_json, dry_run)
-        from ..worker.nights import reflect_each
-
         with progress_bars() as progress:
-            found = reflect_each(
-                memory.worker, who, since=start and start.date(), dry_run=dry_run, progress=progress
-            )
-            graphs = [night.value() for night in found]
-        print_nights(graphs, as_json, dry_run)
+            done = memory.reflect(who, since=start and start.date(), dry_run=dry_run, progress=progress)
+        print_nights(done, as_json, dry_run)
 
 
-def print_nights(graphs: list[dict[str, Any]], as_json: bool, dry_run: bool) -> None:
+def print_nights(graphs: list[NightDone], as_json: bool, dry_run: bool) -> None:
     """One line a graph on stdout, what could not be done on stderr; exit code 1 if a graph failed."""
     lines = []
     for g in graphs:

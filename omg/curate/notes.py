@@ -20,6 +20,7 @@ from ..forget.erase import forget_now
 from ..forget.selection import Selection, select
 from ..graph.graph import Graph
 from ..journal import Change, Receipt, commit_receipt, new_receipt, replay_open
+from ..message.turn import Message
 from ..node.fields import TYPES
 from ..node.markdown import slugify, without_code
 from ..node.note import Node
@@ -56,6 +57,24 @@ def find_note(graph: Graph, name: str) -> str:
         return fits[0]
     near = difflib.get_close_matches(asked, names, n=1)
     raise NotFound(f"no note {name!r}; " + (f"did you mean {names[near[0]][0]}?" if near else SEARCH))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNote:
+    """A note, `text` as it is in its file, paths of the notes that link to it, and the messages it came from."""
+
+    node: Node
+    text: str
+    backlinks: list[str]
+    messages: list[Message]
+
+
+def open_note(graph: Graph, name: str) -> OpenNote:
+    """The note that *name* means, as `find_note` has it. Raises NotFound, BadInput, BadNode."""
+    path = find_note(graph, name)
+    node = graph.vault.read(path)
+    messages = graph.index.messages([s.id for s in node.sources])
+    return OpenNote(node, graph.vault.text(path), graph.index.backlinks(path), messages)
 
 
 def last_part(name: str) -> str:

@@ -31,14 +31,21 @@ Lost = Callable[[Mapping[str, Any]], None]
 
 BODY_BYTES = 4_000_000
 
-CONNECTIONS_AT_ONCE = 128  # listened to; the gateway has few, and each is a thread and its memory
+CONNECTIONS_AT_ONCE = (
+    128  # connections that are listened to; the gateway has few, and each is a thread and its memory
+)
 
 SILENT_S = 60  # a client that sends nothing for so long is hung up on; none of ours ever waits before it asks
 
 BUSY = json.dumps({"error": f"busy: {CONNECTIONS_AT_ONCE} connections are open already; ask again"}).encode()
 
-REFUSAL = b"HTTP/1.1 503 Busy\r\ncontent-type: application/json\r\nconnection: close\r\n"
-REFUSAL += b"content-length: %d\r\n\r\n%s" % (len(BUSY), BUSY)
+REFUSAL = (
+    b"HTTP/1.1 503 Busy\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s"
+    % (
+        len(BUSY),
+        BUSY,
+    )
+)
 
 
 class Server(socketserver.ThreadingUnixStreamServer):
@@ -89,7 +96,6 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
     timeout = SILENT_S
-    wbufsize = -1  # buffered: head and body go in one write, two would wait for each other's acknowledgement
 
     def do_POST(self) -> None:
         answer = self.server.answers.get(self.path)
@@ -126,15 +132,15 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST
 
     def reply(self, status: int, value: Mapping[str, Any]) -> None:
+        """Head and body in one write: two would wait for each other's acknowledgement."""
         data = json.dumps(value).encode("utf-8", "replace")
         self.send_response_only(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(data)))
         if self.close_connection:
             self.send_header("connection", "close")
-        self.end_headers()
-        self.wfile.write(data)
-        self.wfile.flush()
+        self._headers_buffer.append(b"\r\n" + data)  # type: ignore[attr-defined]
+        self.flush_headers()
 
     def address_string(self) -> str:
         return "gateway"  # a unix peer has no address, and the base class would index into it

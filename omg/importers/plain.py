@@ -9,8 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from ..errors import BadInput
 from ..identity import identity_of_session
 from .entries import Session, Sessions, key_of, said_epoch_ms
 from .lines import JsonObject, ReadingProgress, json_objects
@@ -83,6 +87,36 @@ def plain_entry(line: JsonObject, role: str, at: int, stem: str, alike: Counter[
             *(tool_call(call) for call in line["tool_calls"] if isinstance(call, dict)),
         ]
     return {"entryId": str(id), "createdAt": at, "message": message}
+
+
+def message_entries(messages: Iterable[Mapping[str, Any]], session: str, now_ms: int) -> list[JsonObject]:
+    """
+    A program's messages as entries, in their order; instructions to a model are left out.
+
+    One with an `id` is known by that, in its session; one with a timestamp alone by what was said when. One with
+    neither is said now. Raises BadInput, naming the first that is no message, before any is taken.
+    """
+    alike: Counter[str] = Counter()
+    entries, last = list[JsonObject](), 0
+    for number, given in enumerate(messages):
+        role, content, when = str(given.get("role")), given.get("content"), given.get("timestamp")
+        if role in UNSAID:
+            continue
+        if isinstance(when, datetime):
+            when = (when if when.tzinfo else when.replace(tzinfo=UTC)).isoformat()
+        at = max(now_ms, last + 1) if when is None else said_epoch_ms(when)
+        if role not in ROLES or not isinstance(content, str | list | None) or at is None:
+            raise BadInput(
+                f"message {number}: needs a `role` ({', '.join(ROLES)}), a `content` (text, or a list of parts) and, "
+                "if it has one, a `timestamp` (ISO, seconds or milliseconds); none of the messages was taken"
+            )
+        last = max(last, at)  # two that are said now and say the same are two
+        entry = plain_entry({**given, "session": session}, ROLES[role], at, "", alike)
+        if given.get("id") is not None:
+            digest = hashlib.blake2b(session.encode("utf-8", "replace"), digest_size=6).hexdigest()
+            entry["entryId"] = f"{given['id']}-{digest}"
+        entries.append(entry)
+    return entries
 
 
 def tool_call(call: JsonObject) -> JsonObject:

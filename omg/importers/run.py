@@ -14,9 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..identity import Identity
 from ..message.drop import read_drop
 from ..message.turn import Turn
-from .drops import Drops, drop_name
+from .drops import Drops, drop_chunks, drop_name
+from .entries import Session
 from .lines import JsonObject
 
 if TYPE_CHECKING:
@@ -58,6 +60,18 @@ def import_drops(
         "skipped": drops.reading.skipped,
         "left_out": drops.reading.unsaid + entries - messages,
     }
+
+
+def capture_entries(intake: Intake, who: Identity, session: str, entries: list[JsonObject]) -> int:
+    """Take in what a program says was said in *session*, which is *who*'s; returns how many messages were new."""
+    new = 0
+    for drop in drop_chunks(Session(session, session, who.agent), entries):
+        data = json.dumps(drop).encode()
+        new += len(unknown_ids(intake, read_drop(data, intake.registry.config.identity.members)))
+        write_drop(intake.spool, drop_name(drop), data)
+    if entries:
+        intake.take_in()
+    return new
 
 
 def unknown_ids(intake: Intake, turn: Turn) -> set[str]:

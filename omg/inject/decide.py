@@ -136,9 +136,8 @@ def hook_result(
 ) -> dict[str, str]:
     """The result of before_prompt_build for the prompt that *body* describes; what is empty is left out."""
     session, model = str(body.get("sessionKey") or ""), str(body.get("modelId") or "")
-    given = slice_for(graph, str(body.get("prompt") or ""), session, now=now, config=config, model=model)
-    if given.reason:
-        tell("activation", session=session, reason=given.reason, tokens=count_tokens(given.system))
+    prompt = str(body.get("prompt") or "")
+    given = slice_for(graph, prompt, session, now=now, config=config, model=model, tell=tell)
     result = {"appendSystemContext": given.system, "prependContext": given.prompt}
     return {key: text for key, text in result.items() if text}
 
@@ -149,7 +148,13 @@ def preview(graph: Graph, prompt: str, session: str, now: datetime, config: Conf
 
 
 def slice_for(
-    graph: Graph, prompt: str, session: str, now: datetime, config: Config, model: str = ""
+    graph: Graph,
+    prompt: str,
+    session: str,
+    now: datetime,
+    config: Config,
+    model: str = "",
+    tell: Callable[..., None] = lambda *_, **__: None,
 ) -> Slice:
     """What *prompt* of *session* is given. An activation, and which maps its hits are on, are kept in the state."""
     if not config.inject.budget_tokens:
@@ -161,6 +166,8 @@ def slice_for(
         keep(lambda state: made.keep(state, session, model, epoch_ms_of(now)))
         if made.epoch == graph.state().epoch:
             graph.uses.add(made.recalled, epoch_ms_of(now))
+    if reason := made.given.reason:
+        tell("activation", session=session, reason=reason, tokens=count_tokens(made.given.system))
     return made.given
 
 

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from ..curate.notes import find_note, forget_selection, select_to_forget, write_edits
+from ..curate.notes import forget_selection, open_note, select_to_forget, write_edits
 from ..dates.days import day_of_ms
 from ..errors import BadInput, NotFound, OmgError
 from ..graph.graph import Graph
@@ -105,19 +105,19 @@ def search_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]
 
 
 def open_tool(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
-    path = find_note(graph, link_target(params.get("id")))
-    node = graph.vault.read(path)
-    messages = graph.index.messages([s.id for s in node.sources])[:10]
-    said = "\n".join(f"- {day_of_ms(m.timestamp, graph.zone)} {m.role}: {m.text[:400]}" for m in messages)
+    note = open_note(graph, link_target(params.get("id")))
+    said = "\n".join(
+        f"- {day_of_ms(m.timestamp, graph.zone)} {m.role}: {m.text[:400]}" for m in note.messages[:10]
+    )
     made = (
         "OMG makes this page from the notes"
-        if node.type in GENERATED
+        if note.node.type in GENERATED
         else "no message is named as its source"
     )
-    waiting = "it is not taken in yet" if node.sources else made
+    waiting = "it is not taken in yet" if note.node.sources else made
     return {
-        "text": f"{graph.vault.text(path).strip()}\n\nIt was said:\n{said or f'- ({waiting})'}",
-        "details": {"path": path},
+        "text": f"{note.text.strip()}\n\nIt was said:\n{said or f'- ({waiting})'}",
+        "details": {"path": note.node.path},
     }
 
 
@@ -129,32 +129,44 @@ def link_target(value: object) -> str:
 def remember_tool(
     registry: Registry, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """
-    Only what the user asked for in this very turn: their message is the source, as the transcript has it.
-
-    A page or a tool may have talked the model into this. So the user vouches only for what shares words with
-    what they said; the rest is the assistant's, and does not become a preference, a decision or who they are.
-    """
+    """Only what the user asked for in this very turn: their message is the source, as the transcript has it."""
     message = mapping_in(context, "userMessage")
-    text, title = (redact(" ".join(str(params.get(k) or "").split()))[0] for k in ("text", "title"))
-    if not text:
-        raise BadInput("omg_remember needs a `text`, one line")
+    text, title, kind = (str(params.get(key) or "") for key in ("text", "title", "type"))
     if not said_by_user(message):
         raise BadInput("omg_remember needs a message of the user in this turn as its source; there is none")
     at = to_epoch_ms(message.get("timestamp")) or registry.now_ms()
-    said = shares_words(text, str(message.get("text") or ""))
-    kind = str(params.get("type") or "fact")
+    source = Source(str(context["sessionKey"]), str(message["id"]), at)
+    path = remember_note(
+        registry, graph, text, title, kind, said=str(message.get("text") or ""), source=source
+    )
+    return {"text": f"Remembered as [[{path}]].", "details": {"path": path}}
+
+
+def remember_note(
+    registry: Registry, graph: Graph, text: str, title: str, kind: str, *, said: str, source: Source | None
+) -> str:
+    """
+    Write *text* as a note of type *kind*, on the word of a user who *said* so in *source*; returns its path.
+
+    A page or a tool may have talked a model into this. So the user vouches only for what shares words with
+    what they said; the rest is the assistant's, and what has no source is a tool's: neither becomes a preference,
+    a decision or who they are. Raises BadInput, Locked.
+    """
+    text, title = (redact(" ".join(given.split()))[0] for given in (text, title))
+    if not text:
+        raise BadInput("to remember something needs a `text`, one line")
+    heard = source is not None and shares_words(text, said)
+    at = source.timestamp if source else registry.now_ms()
     edit = Edit(
         op="create",
         title=title or text[:50],
         description=text,
-        type=kind if kind in TYPES and (said or kind in ("fact", "episode")) else "fact",
-        sources=(Source(str(context["sessionKey"]), str(message["id"]), at),),
-        origin="user" if said else "assistant",
+        type=kind if kind in TYPES and (heard or kind in ("fact", "episode")) else "fact",
+        sources=(source,) if source else (),
+        origin="user" if heard else "assistant" if source else "tool",
         day=day_of_ms(at, registry.zone),
     )
-    path = write_edits(graph, [edit], registry.clock(), f"remembered {edit.title}")
-    return {"text": f"Remembered as [[{path}]].", "details": {"path": path}}
+    return write_edits(graph, [edit], registry.clock(), f"remembered {edit.title}")
 
 
 def said_by_user(message: Mapping[str, Any]) -> bool:

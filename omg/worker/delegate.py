@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from ..client import ask_daemon
 from ..errors import OmgError
@@ -43,10 +43,27 @@ def handed_to_daemon(worker: Worker, path: str, body: Mapping[str, Any]) -> dict
     return ask_daemon(worker.registry.folder, path, dict(body), timeout_s=DAY_S)
 
 
+class TurnsWaiting(TypedDict):
+    """Turns of one identity that were not observed, and why."""
+
+    identity: str
+    turns: int
+    why: str
+
+
+class WorkDone(TypedDict):
+    """What an observation came to: batches asked about, messages in them, files written, and what goes on waiting."""
+
+    batches: int
+    messages: int
+    files: int
+    waiting: list[TurnsWaiting]
+
+
 def observe_pending(
     worker: Worker, body: Mapping[str, Any], progress: TellProgress = lambda tokens: None
-) -> dict[str, Any]:
-    """`{force}` → how many batches, messages and files, and what still waits."""
+) -> WorkDone:
+    """All that is due, or with `force` all that is pending."""
     done = worker.work(force=bool(body.get("force")), progress=progress)
     return {
         "batches": len(done),
@@ -56,7 +73,7 @@ def observe_pending(
     }
 
 
-def waiting_turns(worker: Worker) -> Iterator[dict[str, Any]]:
+def waiting_turns(worker: Worker) -> Iterator[TurnsWaiting]:
     """Whose turns were not observed, and why, where that is nothing that time alone mends."""
     for graph in worker.registry.graphs():
         state, pending = worker.standing(graph), graph.pending()

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from ..errors import Locked, OmgError, error_text
 from ..graph.graph import Graph
@@ -21,6 +21,21 @@ from ..reflect.run import is_due, reflect_graph
 from .worker import Worker
 
 log = logging.getLogger(__name__)
+
+
+class NightDone(TypedDict, total=False):
+    """What became of one graph: `error`, or all the others."""
+
+    identity: str
+    error: str
+    cycle: str | None  # to undo it; None: nothing was written
+    headline: str
+    counts: dict[str, int]
+    summary: list[str]  # what was done, a line each
+    proposed: list[str]  # for a person to judge
+    skipped: list[str]  # what could not be done, and why
+    calls: int  # of a model
+    tokens: int  # in and out
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +52,7 @@ class Night:
             return f"{self.identity}: {self.error}"
         return f"{self.identity}: {self.cycle.headline}"
 
-    def value(self) -> dict[str, Any]:
+    def value(self) -> NightDone:
         """For JSON."""
         if self.cycle is None:
             return {"identity": self.identity, "error": self.error}
