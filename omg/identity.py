@@ -1,11 +1,11 @@
 """
 Whose memory a session writes to and reads from.
 
-`of` reduces a gateway's sessionKey to its owner: the main session, a direct peer, a group. Threads and
+`identity_of_session` reduces a gateway's sessionKey to its owner: the main session, a direct peer, a group. Threads and
 topics belong to what they hang on; a form that is not known has a memory of its own; what no person said
 has none.
 
-Not: where an identity's notes lie (home.py), nor a judge of what a message says. Its one rule: fail closed.
+Not here: where an identity's notes lie (worker/registry.py), and no judge of what a message says. One rule: fail closed.
 Two sessions share a memory only where the gateway itself, or an explicit link, says they are one person's.
 """
 

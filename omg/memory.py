@@ -44,7 +44,7 @@ from .worker.worker import Worker
 
 MAIN = "agent:main:main"  # the owner's session
 
-VECTORS_AT_ONCE = 100  # made where none does it in the background, before a search
+MISSING_VECTORS = 100  # made where none does it in the background, before a search
 
 
 class Memory:
@@ -233,7 +233,7 @@ class Memory:
         graph = self.graph(who)
         with suppress(Locked, OSError, sqlite3.Error):  # somebody is at it, or the disk is full: as last read
             self.refresh(graph, wait_s=0)
-            graph.index.embed(VECTORS_AT_ONCE)
+            graph.index.embed(MISSING_VECTORS)
         return graph
 
     def _known(self, session: str) -> Graph:

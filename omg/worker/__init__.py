@@ -1,1 +1,13 @@
-"""All graphs of one home: taken in, observed on time, reflected at night, reported."""
+"""
+All graphs of one home: taken in, observed on time, reflected at night, reported.
+
+    registry   whose graphs there are, opened and brought up to their files
+    intake     what comes in: drops and loose notes, as turns that wait
+    worker     what is observed, when, and by which model
+    schedule   when: the rules, without I/O
+    nights     the Reflector, graph after graph
+    delegate   what a command hands to the daemon
+    status     what is up, what waits and why
+    events     what happened, a line each
+    template   what a new vault starts with
+"""

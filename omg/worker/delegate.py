@@ -1,11 +1,11 @@
 """
 What a command hands to the daemon, where one is up: whoever has the model, and the files, does the work.
 
-    observe   all that is pending becomes notes
-    rebuild   the notes are made again from the archive, and with `swap` take the place of the old
+    handed_to_daemon   asks the daemon, if there is one
+    observe_pending    all that is pending becomes notes, in this process
+    rebuild_each       the notes are made again from the archive, and with `swap` take the place of the old
 
-`handed` asks the daemon, `observe` and `rebuild` do the work in this process and answer in the same form. One
-rule: which model observes is a home's affair and never a process': a command that cannot ask it does not fall
+One rule: which model observes is a home's affair and never a process': a command that cannot ask it does not fall
 back to another, it says what waits and why.
 """
 

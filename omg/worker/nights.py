@@ -1,8 +1,8 @@
 """
 The Reflector over all graphs of a home: by night from cron, or in the background when enough has changed.
 
-Graph after graph; what goes wrong in one is said and stops none of the others. What a run did not come to,
-or did not finish, the next one does. Not here: what a cycle is (reflect.py).
+Not here: what a cycle is (reflect/cycle.py). One rule: what goes wrong in one graph is said and stops none of the
+others; what a run did not come to, or did not finish, the next one does.
 """
 
 from __future__ import annotations

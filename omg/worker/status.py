@@ -1,13 +1,7 @@
 """
-What the agent's tools, the /omg command and `omg status` answer.
+What `omg status` shows: what is up, what waits and why, and what it cost today.
 
-    tool       omg_search, omg_open, omg_remember, omg_forget
-    command    /omg status | search … | forget …
-    corpus     memory_search's extra corpus, by session
-    status     the same for people and scripts
-
-Every answer is of the one graph that the asking session may see; a name from another graph is as unknown
-as one that never was. Not here: finding, writing, forgetting; this only carries between them and a caller.
+Not here: what is wrong and how to mend it (openclaw/doctor/run.py). One rule: one graph out of reach hides no other.
 """
 
 from __future__ import annotations
