@@ -125,6 +125,51 @@ def test_a_rename_keeps_the_id_and_every_link_follows(graph):
     assert graph.index.resolve(router) == new
 
 
+def body(graph, path):
+    return graph.vault.text(path).partition("\n---\n")[2].strip()
+
+
+def test_a_person_who_opens_a_note_reads_its_title_above_what_it_says_and_nobody_is_told_it_twice(graph):
+    path = new_note(graph, "fact", "Maria's e-bike", "It stands in the attic, by Maria's e-bike.", NOW).path
+    assert body(graph, path) == "# Maria's e-bike\n\nIt stands in the attic, by Maria's e-bike."
+    node = graph.vault.read(path)
+    assert (node.title, node.body) == ("Maria's e-bike", "It stands in the attic, by Maria's e-bike.")
+    assert graph.vault.ours(graph.vault.bytes(path))
+    assert "# Maria's e-bike\n\nIt stands" not in export_graph(graph, "md")
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_the_title_that_a_note_has_of_its_name_follows_a_rename_and_another_stays(omg, graph, by_hand):
+    def renamed(path, name):
+        if not by_hand:
+            return rename_note(graph, path, name, NOW).path
+        graph.vault.file(path).rename(graph.vault.file(f"nodes/fact/{name}"))
+        omg.refresh(graph)
+        return f"nodes/fact/{name}"
+
+    path = new_note(graph, "fact", "Router", "It is in the attic.", NOW).path
+    assert body(graph, renamed(path, "modem")) == "# Modem\n\nIt is in the attic."
+    own = new_note(graph, "fact", "Roof", "# Up there\n\nThe roof is red.", NOW).path
+    assert body(graph, renamed(own, "tiles")) == "# Up there\n\nThe roof is red."
+
+
+def test_an_older_note_of_ours_gets_its_title_when_it_is_next_written_and_a_persons_never(graph):
+    notes = {}
+    for name, said in (("ours", "The shed is green."), ("theirs", "The fence is white.")):
+        notes[name] = path = new_note(graph, "fact", f"About {name}", said, NOW).path
+        was = graph.vault.bytes(path)
+        older = was.replace(f"# About {name}\n\n".encode(), b"")
+        assert older != was
+        graph.vault.write(path, older, was)
+    theirs = graph.vault.file(notes["theirs"])
+    theirs.write_text(theirs.read_text() + "Mine.\n")
+    graph.index.sync(graph.vault)
+    for name, path in notes.items():
+        write_edits(graph, [Edit("update", f"About {name}", "It is blue.", target=path)], NOW, "wrote it")
+    assert body(graph, notes["ours"]).startswith("# About ours\n\nIt is blue.")
+    assert "# About theirs" not in theirs.read_text() and "Mine.\n" in theirs.read_text()
+
+
 def test_a_move_in_the_file_manager_does_the_same(omg, graph):
     router = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
     other = new_note(graph, "fact", "Attic", f"It holds the [[{router}|router]].", NOW).path

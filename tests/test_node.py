@@ -154,6 +154,7 @@ nodes = st.builds(
     links=st.lists(names).map(tuple),
     tags=st.lists(strings).map(tuple),
     aliases=st.lists(strings).map(tuple),
+    heading=st.just("") | lines,
     body=bodies,
     extra=st.dictionaries(strings.map(lambda s: f"x{s}") | st.sampled_from(TRICKY), values, max_size=3),
 )

@@ -129,7 +129,7 @@ def test_the_next_night_looks_back_again_on_weeks_whose_reflections_were_left_be
     put(graph, [note(f"nodes/episode/{d}", doing.format(n), d) for n, d in enumerate(days)])
     for day in days:
         edit(graph, f"nodes/episode/{day}", "A person was here.")
-    monkeypatch.setattr(opened, "answering", lambda model: Observer(Scripted(), "scripted", 32_000))
+    monkeypatch.setattr(opened.worker, "answering", lambda model: Observer(Scripted(), "scripted", 32_000))
 
     def night():
         one_night(opened.worker, graph, None, False, lambda done, all: None)

@@ -237,7 +237,8 @@ def rename_note(graph: Graph, path: str, new_name: str, now: datetime) -> Curati
         name = last_part(target)
         title = title_alias(name, target) if name != slugify(name) else ()  # "iPhone", and not "IPhone"
         names = dict.fromkeys((*title, *node.aliases, path))
-        plan.amend(path, aliases=tuple(alias for alias in names if alias != target))
+        aliases = tuple(alias for alias in names if alias != target)
+        plan.retitle(path, replace(node, path=target, aliases=aliases), path)
         draft = plan.drafts[path]
         # For the maps: the note stands at its new place, and no longer at the old.
         there = replace(draft.node, path=target)

@@ -150,14 +150,14 @@ def note_messages(node: Node, said_ms: int, *, agents: bool) -> tuple[Message, .
 
     *agents*: an agent may have written it. Then it has none, whatever its head says.
     """
-    if (is_placed(node) and not agents) or node.body.lstrip().startswith(MEANT):
+    if (is_placed(node) and not agents) or node.full_body.lstrip().startswith(MEANT):
         return ()
     return inbox_messages("assistant" if agents else "user", node.path, paragraphs(node), said_ms)
 
 
 def paragraphs(node: Node) -> list[str]:
     """What a person wrote, in blocks; a heading goes with what is below it."""
-    body = node.body.partition(f"{HISTORY_HEADING}\n")[0].replace("\r\n", "\n")
+    body = node.full_body.partition(f"{HISTORY_HEADING}\n")[0].replace("\r\n", "\n")
     found: list[str] = []
     above = ""
     for part in re.split(r"\n\s*\n", body.strip()):

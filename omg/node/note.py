@@ -14,13 +14,15 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import BadNode
 from .fields import READERS, SOURCE, TYPES, Source
 from .markdown import H1, brackets, first_text_line, link_targets, slugify, with_history_line, without_code
 from .properties import load_properties, property_entry, split_head, with_properties, with_unix_ends
+
+HEADING = re.compile(r"# (\S(?:[^\r\n]*\S)?)\n\n(?=[^\r\n])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +55,31 @@ class Node:
     links: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-    body: str = ""
+    heading: str = ""  # the title on the first line of the file's text, a blank line below it
+    body: str = ""  # what stands below that
     extra: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        """However it was made, a title that can stand apart is the heading's, and every other the body's."""
+        found = HEADING.match(text := self.full_body)
+        object.__setattr__(self, "heading", found[1] if found else "")
+        object.__setattr__(self, "body", text[found.end() :] if found else text)
+
+    @property
+    def full_body(self) -> str:
+        """All that stands below the head."""
+        below = f"\n\n{self.body}" if self.body else ""
+        return f"# {self.heading}{below}" if self.heading else self.body
 
     @property
     def wikilinks(self) -> tuple[str, ...]:
-        return link_targets(self.body)
+        return link_targets(self.full_body)
 
     @property
     def title(self) -> str:
         """The first `# heading` of the body, else the alias that the file is named after, else its name made readable."""
+        if self.heading:
+            return self.heading
         if "# " in self.body and (found := H1.search(without_code(self.body))):
             return found[1]
         name = self.path.rpartition("/")[2]
@@ -108,7 +125,8 @@ def parse_node(text: str, path: str) -> Node:
 def render_node(node: Node) -> str:
     """The text of the file: head, blank line, body; LF."""
     lines = "".join(property_entry(key, value) for key, value in head_of(node).items())
-    return f"---\n{lines}---\n" + (f"\n{with_unix_ends(node.body)}\n" if node.body else "")
+    body = node.full_body
+    return f"---\n{lines}---\n" + (f"\n{with_unix_ends(body)}\n" if body else "")
 
 
 def head_of(node: Node) -> dict[str, Any]:
@@ -147,7 +165,7 @@ def head_of(node: Node) -> dict[str, Any]:
         "tags": list(node.tags),
         "aliases": list(node.aliases),
     }
-    defaults = {"id": node.path, "description": first_text_line(node.body)} | DEFAULTS
+    defaults = {"id": node.path, "description": first_text_line(node.full_body)} | DEFAULTS
     shown = ("id", "description", *(("priority", "status", "generation") if node.type in TYPES else ()))
     found = {}
     for key, value in values.items():
@@ -157,6 +175,13 @@ def head_of(node: Node) -> dict[str, Any]:
         elif not default or key in shown:
             found[key] = value
     return found | {key: value for key, value in node.extra.items() if key not in values}
+
+
+def with_heading(node: Node) -> Node:
+    """*node* of a memory with its title where a person reads it first: Obsidian shows the file's name, a slug."""
+    if node.type not in TYPES or not node.body or node.heading or H1.search(without_code(node.body)):
+        return node
+    return replace(node, heading=node.title)
 
 
 DEFAULTS = {"type": "note", "priority": "medium", "status": "active"}

@@ -23,7 +23,7 @@ from ..journal import Change, Rebase
 from ..node.fields import GENERATED
 from ..node.maptable import map_of_type
 from ..node.markdown import slugify, wikilink
-from ..node.note import Node, amend_text, head_of, parse_node, render_node
+from ..node.note import Node, amend_text, head_of, parse_node, render_node, with_heading
 from ..tokens import count_tokens
 from ..vault.parts import BODY_PART
 from .edits import (
@@ -119,6 +119,7 @@ class Plan:
             aliases=title_alias(edit.title, path),
             body=with_history_lines(body, history),
         )
+        node = with_heading(node)
         self.drafts[path] = NoteDraft(None, node, render_node(node), ours=True)
         self.maps.add(node)
         return path
@@ -204,6 +205,13 @@ class Plan:
             draft, node, Rebase(set={k: now.get(k) for k in (*was, *now) if was.get(k) != now.get(k)})
         )
 
+    def retitle(self, path: str, moved: Node, was: str) -> str:
+        """Give the note that went from *was* to where *moved* is its aliases, and the title that its name has there."""
+        unnamed = replace(moved, heading="")
+        by_name = replace(unnamed, path=was, aliases=self.draft(path).node.aliases).title
+        titled = with_heading(unnamed if moved.heading == by_name else moved)
+        return self.amend(path, aliases=moved.aliases, heading=titled.heading)
+
     # --- drafts
 
     def draft(self, path: str) -> NoteDraft:
@@ -228,6 +236,7 @@ class Plan:
     def rewrite(self, draft: NoteDraft, node: Node, rebase: Rebase) -> str:
         if draft.ours:
             node = with_node_properties(node, draft.node, draft.theirs - rebase.set.keys())
+            node = node if node == draft.node else with_heading(node)
             text = draft.text if node == draft.node else render_node(node)
         else:
             history = None if rebase.history and rebase.history in draft.text else rebase.history

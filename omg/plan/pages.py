@@ -224,4 +224,6 @@ def persons_words(text: str, path: str) -> str:
     else:
         whole = text
     ours = {"", f"# {page_title(path)[0]}", YOURS, BEGIN, END}
-    return "\n".join(kept for kept in parse_node(whole, path).body.splitlines() if kept.strip() not in ours)
+    return "\n".join(
+        kept for kept in parse_node(whole, path).full_body.splitlines() if kept.strip() not in ours
+    )

@@ -46,7 +46,7 @@ def part_values(node: Node) -> dict[str, str]:
     parts = {key: value_text(value) for key, value in found.items()}
     if own:
         parts[OWN_PART] = value_text(own)
-    return {**parts, BODY_PART: node.body}
+    return {**parts, BODY_PART: node.full_body}
 
 
 def value_text(value: Any) -> str:

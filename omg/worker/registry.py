@@ -17,6 +17,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -292,7 +293,7 @@ def moved_receipt(graph: Graph, synced: Synced, now: datetime) -> Receipt:
     plan = Plan(graph, now.astimezone(graph.zone).date())
     for old, new in synced.moved:
         with suppress(NotFound, BadNode):  # moved on, or broken, since
-            aliases = plan.draft(new).node.aliases
-            if old not in aliases:
-                plan.amend(new, aliases=(*aliases, old))
+            node = plan.draft(new).node
+            if old not in node.aliases:
+                plan.retitle(new, replace(node, aliases=(*node.aliases, old)), old)
     return new_receipt("edit", now, plan.changes(), name="moved")
