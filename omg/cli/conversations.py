@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..config.file import default_home, load_config, set_vault
-from ..config.sections import Config
 from ..errors import BadInput, OmgError
 from .base import (
     IdentityOption,
@@ -30,6 +29,7 @@ from .base import (
 )
 
 if TYPE_CHECKING:
+    from ..config.sections import Config
     from ..identity import Identity
     from ..memory import Memory
     from ..message.turn import Message

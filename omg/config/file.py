@@ -13,12 +13,14 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import ConfigError
-from .sections import Config
+
+if TYPE_CHECKING:
+    from .sections import Config
+
+# pydantic is imported where it is needed: a third of what `omg --help` would cost.
 
 
 def default_home(env: Mapping[str, str] = os.environ) -> Path:
@@ -38,6 +40,10 @@ def load_config(home: Path | None = None, env: Mapping[str, str] = os.environ) -
     `OMG_SECTION_KEY` (as OMG_OBSERVATION_MODEL) overrides a key; its value is read as TOML where it can
     be, else as a string. Raises ConfigError, naming the key, the value and the remedy.
     """
+    from pydantic import ValidationError
+
+    from .sections import Config
+
     home = home or default_home(env)
     file = home / "omg.toml"
     try:
@@ -60,6 +66,8 @@ def load_config(home: Path | None = None, env: Mapping[str, str] = os.environ) -
 
 def environment_values(env: Mapping[str, str]) -> list[tuple[str, str, Any]]:
     """`(section, key, value)` of every OMG_<SECTION>_<KEY> that names a section."""
+    from .sections import Config
+
     found = []
     sections = [*Config.model_fields]
     for name, text in env.items():
@@ -81,6 +89,10 @@ def environment_values(env: Mapping[str, str]) -> list[tuple[str, str, Any]]:
 
 def explain_invalid(error: dict[str, Any]) -> str:
     """One of pydantic's errors as a line for a person: key, what is wrong, remedy."""
+    from pydantic import BaseModel
+
+    from .sections import Config
+
     path = [str(part) for part in error["loc"]]
     key = ".".join(path)
     if error["type"] == "extra_forbidden":
@@ -120,6 +132,8 @@ def set_value(home: Path, table: str, key: str, value: str | list[str] | None) -
     """
     import tomlkit  # not at the top: most commands write no configuration
     from tomlkit.exceptions import TOMLKitError
+
+    from .sections import Config
 
     file = home / "omg.toml"
     before = file.read_bytes() if file.exists() else b""
