@@ -258,7 +258,7 @@ def apply_change(graph: Graph, change: Change, outcome: Outcome) -> None:
 def own_change(graph: Graph, change: Change, data: bytes) -> None:
     """Take *data*, which is in place now, for ours or for theirs."""
     if change.theirs:
-        graph.vault.disown(change.path)
+        graph.vault.mark_not_ours(change.path)
     else:
         graph.vault.remember(change.path, data)
 

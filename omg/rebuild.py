@@ -103,7 +103,9 @@ def begin_rebuild(graph: Graph, folder: Path) -> None:
         if path.startswith(("nodes/", "reflections/")):
             new.file(path).unlink()
         if path.startswith("reflections/"):
-            new.disown(path)  # that it is not there is no person's doing, and the next night makes it again
+            new.mark_not_ours(
+                path
+            )  # that it is not there is no person's doing, and the next night makes it again
     (folder / "begun").touch()
 
 

@@ -253,7 +253,7 @@ def rename_note(graph: Graph, path: str, new_name: str, now: datetime) -> Curati
             changes[other] = replace(change, after=with_links_to(graph, change.after or "", path, target))
         # Kept on both sides: it is theirs, and as private, again if this is undone.
         if draft.theirs:
-            graph.vault.keep_in_mind(path, before.encode())
+            graph.vault.keep_persons_parts(path, before.encode())
         kept: dict[str, Any] = {"theirs": not draft.ours, "mode": graph.vault.mode(path)}
         moved = [
             Change(target, None, with_links_to(graph, draft.text, path, target), **kept),

@@ -61,7 +61,7 @@ class Graph:
         self._noted: list[Callable[[State], None]] = []  # changes that are in no file yet
         self._fault = ""  # what is wrong with state.json
 
-    def sweep(self) -> None:
+    def remove_leftovers(self) -> None:
         """Remove what writers that died were about to put in place: it may hold what was said."""
         for folder in (self.folder, *(self.folder / name for name in ("pending", "receipts"))):
             for file in folder.glob(".*"):

@@ -55,7 +55,7 @@ class KnownFile:
 
 
 @dataclass(slots=True)
-class VaultSight:
+class VaultScan:
     """What one sync sees of the vault."""
 
     vault: Vault
@@ -72,20 +72,20 @@ class VaultSight:
         ]
 
 
-def sync_tables(filing: RowWriter, vault: Vault, paths: Iterable[str] | None) -> Synced:
+def sync_tables(writer: RowWriter, vault: Vault, paths: Iterable[str] | None) -> Synced:
     """Bring the tables up to all of *vault*, or to *paths* alone."""
-    sight = look_at_vault(filing.db, vault, paths)
-    fresh = paths is None and not sight.known
-    stale = sight.stale
+    scan = scan_vault(writer.db, vault, paths)
+    fresh = paths is None and not scan.known
+    stale = scan.stale
     for at in range(0, len(stale), NOTES_AT_ONCE):
-        filing.enter(list(read_notes(filing, sight, stale[at : at + NOTES_AT_ONCE])))
-    removed = remove_gone(filing, sight)
-    filing.settle(fresh)
-    changed, moved = sorted(filing.entered.values()), sorted(sight.moved.items())
-    return Synced(tuple(changed), removed, tuple(moved), sight.bad)
+        writer.enter(list(read_notes(writer, scan, stale[at : at + NOTES_AT_ONCE])))
+    removed = remove_gone(writer, scan)
+    writer.settle(fresh)
+    changed, moved = sorted(writer.entered.values()), sorted(scan.moved.items())
+    return Synced(tuple(changed), removed, tuple(moved), scan.bad)
 
 
-def look_at_vault(db: sqlite3.Connection, vault: Vault, paths: Iterable[str] | None) -> VaultSight:
+def scan_vault(db: sqlite3.Connection, vault: Vault, paths: Iterable[str] | None) -> VaultScan:
     good, bad = "select path, id, mtime, size, hash from note", "select path, null, mtime, size, '' from bad"
     if paths is None:
         found = {path: (mtime, size) for path, mtime, size in vault.scan()}
@@ -96,7 +96,7 @@ def look_at_vault(db: sqlite3.Connection, vault: Vault, paths: Iterable[str] | N
         rows = [row for table in (good, bad) for row in rows_of(db, f"{table} where path in", listed)]
         known = {path: KnownFile(*rest) for path, *rest in rows}
     lost = {k.hash: path for path, k in known.items() if path not in found and k.hash}
-    return VaultSight(vault, found, known, lost)
+    return VaultScan(vault, found, known, lost)
 
 
 def file_stat(vault: Vault, path: str) -> tuple[int, int] | None:
@@ -110,69 +110,69 @@ def file_stat(vault: Vault, path: str) -> tuple[int, int] | None:
     return (found.st_mtime_ns, found.st_size) if stat.S_ISREG(found.st_mode) else None
 
 
-def read_notes(filing: RowWriter, sight: VaultSight, paths: Sequence[str]) -> Iterator[NoteFile]:
+def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iterator[NoteFile]:
     """The notes of *paths* whose bytes are new. What is no note is put aside."""
     for path in paths:
-        was, (mtime, size) = sight.known.get(path), sight.found[path]
+        was, (mtime, size) = scan.known.get(path), scan.found[path]
         if time.time_ns() - mtime < RACY_NS:
             mtime = 0
         data = None
         try:
-            data = sight.vault.bytes(path)
+            data = scan.vault.bytes(path)
             if data is None:  # gone since we looked: the next sync says so
                 continue
             hash = hashlib.blake2b(data, digest_size=16).hexdigest()
             if was and was.hash == hash:
-                filing.db.execute("update note set mtime = ?, size = ? where path = ?", (mtime, size, path))
+                writer.db.execute("update note set mtime = ?, size = ? where path = ?", (mtime, size, path))
                 continue
             node = parse_node(data.decode("utf-8"), path)
         except (UnicodeDecodeError, BadNode, OutsideVault) as e:
-            sight.bad[path] = (
+            scan.bad[path] = (
                 f"{path}.md: is not UTF-8; save it as UTF-8" if isinstance(e, ValueError) else str(e)
             )
             mtime = 0 if data is None else mtime  # nobody may read it: permissions come back without a save
-            filing.db.execute("replace into bad values (?, ?, ?, ?)", (path, mtime, size, sight.bad[path]))
+            writer.db.execute("replace into bad values (?, ?, ?, ?)", (path, mtime, size, scan.bad[path]))
             if was and was.note is not None:
-                drop_notes(filing, [was.note])
+                drop_notes(writer, [was.note])
             continue
         if was and was.note is None:
-            filing.db.execute("delete from bad where path = ?", (path,))
+            writer.db.execute("delete from bad where path = ?", (path,))
         row = was.note if was else None
-        yield NoteFile(node, moved_from(filing, sight, node, hash) if row is None else row, mtime, size, hash)
+        yield NoteFile(node, moved_from(writer, scan, node, hash) if row is None else row, mtime, size, hash)
 
 
-def moved_from(filing: RowWriter, sight: VaultSight, node: Node, hash: str) -> int | None:
+def moved_from(writer: RowWriter, scan: VaultScan, node: Node, hash: str) -> int | None:
     """The row of the note that was elsewhere until now."""
     rows = []
     if node.id != node.path:
-        rows = filing.db.execute("select id, path from note where node = ?", (node.id,)).fetchall()
-    elif hash in sight.lost:
-        rows = [(sight.known[sight.lost[hash]].note, sight.lost[hash])]
+        rows = writer.db.execute("select id, path from note where node = ?", (node.id,)).fetchall()
+    elif hash in scan.lost:
+        rows = [(scan.known[scan.lost[hash]].note, scan.lost[hash])]
     for id, path in rows:
-        if path not in sight.moved and path not in sight.found and file_stat(sight.vault, path) is None:
-            sight.moved[path] = node.path
+        if path not in scan.moved and path not in scan.found and file_stat(scan.vault, path) is None:
+            scan.moved[path] = node.path
             return int(id)
     return None
 
 
-def remove_gone(filing: RowWriter, sight: VaultSight) -> tuple[Gone, ...]:
+def remove_gone(writer: RowWriter, scan: VaultScan) -> tuple[Gone, ...]:
     """Forget the files that are gone."""
     gone = {
-        path: k.note for path, k in sight.known.items() if path not in sight.found and path not in sight.moved
+        path: k.note for path, k in scan.known.items() if path not in scan.found and path not in scan.moved
     }
-    filing.db.executemany("delete from bad where path = ?", [(path,) for path in gone])
+    writer.db.executemany("delete from bad where path = ?", [(path,) for path in gone])
     ids = [id for id in gone.values() if id is not None]
     cited: dict[int, list[str]] = {}
     for note, _, source in sorted(
-        rows_of(filing.db, "select note, rowid, id from source where note in", ids)
+        rows_of(writer.db, "select note, rowid, id from source where note in", ids)
     ):
         cited.setdefault(note, []).append(source)
-    rows = rows_of(filing.db, "select path, node, id from note where id in", ids)
+    rows = rows_of(writer.db, "select path, node, id from note where id in", ids)
     removed = tuple(Gone(path, node, tuple(cited.get(id, ()))) for path, node, id in sorted(rows))
-    drop_notes(filing, ids)
+    drop_notes(writer, ids)
     return removed
 
 
-def drop_notes(filing: RowWriter, ids: Sequence[int]) -> None:
-    filing.take_out(ids)
-    drop_vectors(filing.db, ids, gone=True)
+def drop_notes(writer: RowWriter, ids: Sequence[int]) -> None:
+    writer.take_out(ids)
+    drop_vectors(writer.db, ids, gone=True)

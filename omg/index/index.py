@@ -178,24 +178,15 @@ class Index:
         The *k* notes that answer *query* best, best first.
 
         *now* is today for "last week", and for how fresh a note is. *walk*: follow links from the best. *uses*:
-        note id → how often it was of use. *quote*: let `why` quote the words that were found. The model is asked for the query's vector
-        only once `embed` has it loaded: until then words have to do.
+        note id → how often it was of use. *quote*: let `why` quote the words that were found. The model is asked for
+        the query's vector only once `embed` has it loaded: until then words have to do.
         """
         with self._store.read() as db:
             near = functools.partial(self._near, db) if vectors and self._warm else None
             local = now.astimezone(self.zone)
-            return find_notes(
-                db,
-                parse_query(query, local.date()) if isinstance(query, str) else query,
-                k,
-                now=local,
-                rarity=self._rarity,
-                near=near,
-                types=types,
-                walk=walk,
-                uses=uses,
-                quote=quote,
-            )
+            asked = parse_query(query, local.date()) if isinstance(query, str) else query
+            find = functools.partial(find_notes, db, asked, k, now=local, rarity=self._rarity, near=near)
+            return find(types=types, walk=walk, uses=uses, quote=quote)
 
     @retry_on_new_file
     def search_raw(self, query: str, k: int = 10, *, now: datetime) -> list[tuple[Message, str, float]]:

@@ -69,7 +69,7 @@ class RowWriter:
         self.hits = 0  # more than there were
         self.entered: dict[int, str] = {}  # row → path
         self.leaves: set[str] = set()  # last parts of names that came or went
-        self.restless: set[int] = set()  # notes that link to one whose name changed
+        self.relinked: set[int] = set()  # notes that link to one whose name changed
 
     # --- rows
 
@@ -115,7 +115,7 @@ class RowWriter:
                 row[3],
                 id in found,
             ):
-                self.restless.update(
+                self.relinked.update(
                     src for (src,) in self.db.execute("select src from link where dst = ?", (id,))
                 )
 
@@ -149,12 +149,12 @@ class RowWriter:
         if fresh:
             relink_rows(self.db)
         else:
-            self.restless |= relink_rows(self.db, leaves=self.leaves) | relink_rows(
+            self.relinked |= relink_rows(self.db, leaves=self.leaves) | relink_rows(
                 self.db, sources=self.entered
             )
-        restless = sorted(self.restless | self.entered.keys())
-        for at in range(0, len(restless), NOTES_AT_ONCE):
-            self.settle_some(restless[at : at + NOTES_AT_ONCE])
+        relinked = sorted(self.relinked | self.entered.keys())
+        for at in range(0, len(relinked), NOTES_AT_ONCE):
+            self.settle_some(relinked[at : at + NOTES_AT_ONCE])
         self.list_again()
 
     def settle_some(self, ids: Sequence[int]) -> None:

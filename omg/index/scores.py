@@ -85,9 +85,8 @@ class Rarity:
         notes = int(db.execute("select value from meta where key = 'hits'").fetchone()[0])
         if abs(notes - self._notes) > 0.05 * notes or len(self._fits) > 20_000:
             self._notes, self._fits = notes, {}
-        known = (
-            self._fits
-        )  # another prompt's thread may begin anew meanwhile, and this question keeps what it counted
+        # Another prompt's thread may begin anew meanwhile, and this question keeps what it counted.
+        known = self._fits
         for term in found:
             if not known.get(term.match):  # what no note had a moment ago, one may have by now
                 count = db.execute("select count(*) from note_fts where note_fts match ?", (term.match,))

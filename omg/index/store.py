@@ -171,16 +171,16 @@ class Store:
 
     def close(self) -> None:
         with self._changing:
-            self._drain()
+            self._close_pooled()
 
     # --- the file itself
 
     def replace(self, why: str, broken: int | None = None) -> bool:
         """Start an empty file. Nothing is done, and False returned, if that of generation *broken* is gone already."""
-        with self._changing, self._alone():
+        with self._changing, self._file_lock():
             if broken is not None and (broken != self.generation or inode_of(self.file) != self._inode):
                 return False
-            self._drain()
+            self._close_pooled()
             self._create(why)
             return True
 
@@ -194,22 +194,21 @@ class Store:
         if inode_of(self.file) != self._inode:
             with self._changing:
                 if inode_of(self.file) != self._inode:  # still: another thread may have opened it
-                    self._drain()
+                    self._close_pooled()
                     self._open("new" if self._inode == NOT_OPEN else "it was deleted")
         return self.generation
 
     def _open(self, why: str = "new") -> None:
         """Take the file that is there, if it is of use; else make one, *why* being said where there is none."""
         with self._changing:
-            if self._wrong() is not None:
-                with self._alone():
-                    if (
-                        wrong := self._wrong()
-                    ) is not None:  # still: another process may just have been making it
+            if self._why_unusable() is not None:
+                with self._file_lock():
+                    # Still: another process may just have been making it.
+                    if (wrong := self._why_unusable()) is not None:
                         return self._create(wrong or why)
             self.generation, self._inode = self.generation + 1, inode_of(self.file)
 
-    def _wrong(self) -> str | None:
+    def _why_unusable(self) -> str | None:
         """Why the file that is there is of no use; "" if there is none, None if nothing is wrong."""
         if not self.file.exists():
             return ""
@@ -224,7 +223,7 @@ class Store:
         return None if version == VERSION and filled else f"it was of version {version}, not {VERSION}"
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _file_lock(self) -> Iterator[None]:
         """Nobody else makes or replaces the file meanwhile: two processes may begin at once."""
         self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder = os.open(self.file.parent, os.O_RDONLY)
@@ -306,7 +305,7 @@ class Store:
                 return generation, db
             db.close()
 
-    def _drain(self) -> None:
+    def _close_pooled(self) -> None:
         while True:
             try:
                 self._pool.get_nowait()[1].close()

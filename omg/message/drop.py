@@ -194,7 +194,7 @@ def _message(entry: DropEntry, calls: dict[str, Call]) -> Message | None:
     said = entry.message
     match said.role:
         case "user":
-            message = _heard(said)
+            message = _user_message(said)
         case "assistant":
             message = _answer(said)
             calls |= {call.id: call for call in message.calls}
@@ -213,7 +213,7 @@ def _message(entry: DropEntry, calls: dict[str, Call]) -> Message | None:
     return message if message.id else replace(message, id=message.idempotency or message.key)
 
 
-def _heard(said: SaidMessage) -> Message:
+def _user_message(said: SaidMessage) -> Message:
     text, redacted = redact(without_envelope(strip_memory(content_of(said.content)[0])).strip())
     return Message(
         id="",

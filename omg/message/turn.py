@@ -66,11 +66,11 @@ class Turn:
     @property
     def owned(self) -> bool | None:
         """Whether all that people say in it is said to be the owner's; None where no person speaks."""
-        heard = [m.owner is True for m in self.messages if m.role == "user"]
-        return all(heard) if heard else None
+        said = [m.owner is True for m in self.messages if m.role == "user"]
+        return all(said) if said else None
 
     @property
     def shared(self) -> bool:
         """Whether somebody who is not known to be the owner is named in it."""
-        heard = [m for m in self.messages if m.role == "user"]
-        return any(m.owner is False or (m.owner is None and m.sender_id) for m in heard)
+        said = [m for m in self.messages if m.role == "user"]
+        return any(m.owner is False or (m.owner is None and m.sender_id) for m in said)

@@ -251,11 +251,11 @@ class Vault:
         if known is None or known.hash != digest(data) or not known.parts:
             self._written.note(path, self._record(data, None))
 
-    def keep_in_mind(self, path: str, data: Bytes) -> None:
+    def keep_persons_parts(self, path: str, data: Bytes) -> None:
         """What of *data*, which is at *path* and of which the words are ours, is a person's: before it moves."""
         self._written.note(path, self._record(data, data))
 
-    def disown(self, path: str) -> None:
+    def mark_not_ours(self, path: str) -> None:
         """What is at *path* is a person's, though we wrote it there: their words, and a line of ours."""
         self._written.note(path, None)
 

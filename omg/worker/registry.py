@@ -150,7 +150,7 @@ class Registry:
     def _settle(self, graph: Graph) -> None:
         finish_swap(graph)  # first: a cut may have left no vault where it belongs
         graph.vault.settle()
-        graph.sweep()
+        graph.remove_leftovers()
         graph.mend()
         lay_template(graph)
         replay_open(graph)

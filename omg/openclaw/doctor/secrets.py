@@ -120,5 +120,5 @@ def _note(graph: Graph, path: str, write: bool) -> int:
         ours = graph.vault.ours(data)
         graph.vault.write(path, clean.encode("utf-8"), data)
         if not ours:
-            graph.vault.disown(path)
+            graph.vault.mark_not_ours(path)
     return found
