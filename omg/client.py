@@ -14,7 +14,6 @@ from typing import Any
 from .errors import OmgError
 
 SOCKET = "omg.sock"
-
 SOCKET_PATH_BYTES = 103  # sun_path of macOS less its NUL
 
 

@@ -29,7 +29,6 @@ PROMPTS = (
 )
 
 SAMPLE_FOLDER = Path(__file__).parent / "sample"
-
 DEMO_SESSION = "agent:main:main"
 
 

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 LONGEST_TEXT = 4_000  # chars that are looked at. MiniLM reads 256 tokens; the table pads to the longest
 TEXTS_AT_ONCE = 8  # of 32 long ones MiniLM's working memory is 160 MB, of 8 40 MB, and no slower
-QUESTION_S = (
-    0.1  # how long a single text waits for its turn: a prompt has 150 ms, and words find notes as well
-)
+# how long a single text waits for its turn: a prompt has 150 ms, and words find notes as well
+QUESTION_S = 0.1
 
 
 class Embedder(Protocol):

@@ -19,13 +19,9 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 Scope = Literal["dm", "group", "global"]
-
 OWNER = "owner"  # the name in [identity.links] that means the main session
-
 DIRECT = frozenset(("direct", "dm"))
-
 GROUPS = frozenset(("group", "channel", "room"))
-
 INSIDE = ("", "webchat")  # channels that only who operates the gateway can reach
 
 # Sessions in which no person speaks, and incognito ones: their person asked for it.

@@ -43,7 +43,6 @@ from .worker.registry import Registry
 from .worker.worker import Worker
 
 MAIN = "agent:main:main"  # the owner's session
-
 MISSING_VECTORS = 100  # made where none does it in the background, before a search
 
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 
 PASSAGE_CHARS = 400  # of a message found by --raw; --json has all of it
-
 PROBLEMS = 20  # of a file named one by one; all of them are counted
 
 

@@ -30,9 +30,7 @@ from ..reflect.revise import merge_notes
 from ..worker.intake import Intake
 
 WIKILINK_TEXT = re.compile(r"\[\[([^\[\]\n]*)\]\]")
-
 SEARCH = "`omg search WORDS` finds notes by what they say"
-
 PAGES = ("index", "now", "moc", "log")  # types that we generate, and that are no memory themselves
 
 

@@ -53,16 +53,11 @@ log = logging.getLogger(__name__)
 
 TICK_S = 5.0  # how often the threads look for what has become due by itself
 
-RESCAN_S = (
-    60.0  # how often every vault is looked through, for what no event told of: sync services, network drives
-)
-
+# how often every vault is looked through, for what no event told of: sync services, network drives
+RESCAN_S = 60.0
 JOIN_S = 10.0  # the gateway gives its service five seconds, and then its plugin kills
-
 M_ARENA_MAX = -8  # malloc.h
-
 VAULTS_PER_TICK = 50  # graphs a tick, of those not held open: with more, a round takes several ticks
-
 VECTORS_AT_ONCE = 32  # while they are made an edit waits
 
 

@@ -22,9 +22,7 @@ from ..llm.ledger import ModelReply
 from ..llm.question import ModelQuestion
 
 LONG_POLL_S = 8.0  # a daemon that hangs is missed when a poll is not answered (hooks/daemon.js)
-
 LATE_REMEMBERED = 64  # questions that were given up; the plugin itself gives up after three minutes
-
 STOPPING = "gateway: not asked any more, OMG is stopping"
 
 FAILURE_KINDS = (

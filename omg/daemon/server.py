@@ -26,17 +26,12 @@ from ..errors import OmgError
 log = logging.getLogger(__name__)
 
 Answer = Callable[[dict[str, Any]], Mapping[str, Any]]
-
 Lost = Callable[[Mapping[str, Any]], None]
-
 BODY_BYTES = 4_000_000
 
-CONNECTIONS_AT_ONCE = (
-    128  # connections that are listened to; the gateway has few, and each is a thread and its memory
-)
-
+# connections that are listened to; the gateway has few, and each is a thread and its memory
+CONNECTIONS_AT_ONCE = 128
 SILENT_S = 60  # a client that sends nothing for so long is hung up on; none of ours ever waits before it asks
-
 BUSY = json.dumps({"error": f"busy: {CONNECTIONS_AT_ONCE} connections are open already; ask again"}).encode()
 
 REFUSAL = (

@@ -17,9 +17,7 @@ MONTHS = (
     *("July", "August", "September", "October", "November", "December"),
 )
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}  # first month; northern
-
 NEAR_DAYS = 60  # a day so near needs no verb
-
 Days = tuple[date, date]  # the first and the last
 
 

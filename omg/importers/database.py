@@ -16,9 +16,7 @@ from .entries import Session, Sessions, entry_of
 from .lines import JsonObject, ReadingProgress
 
 DATABASE_VERSION = 23  # PRAGMA user_version of an agent database of OpenClaw 2026.9
-
 ROWS = 500  # read at a time: a reader that stays keeps the gateway from folding its log into the database
-
 DAY_LENGTH_MS = 86_400_000
 
 

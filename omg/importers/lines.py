@@ -14,13 +14,9 @@ from typing import Any
 from ..errors import BadInput
 
 JsonObject = dict[str, Any]
-
 ZSTD = b"\x28\xb5\x2f\xfd"
-
 SQLITE = b"SQLite format 3\0"
-
 NOT_TEXT = re.compile("[\udc80-\udcff]")
-
 CONVERT = "is not UTF-8; convert the file, as with `iconv -f CP1252 -t UTF-8`, and import it again"
 
 

@@ -24,9 +24,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 IDLE_S = 60.0
-
 GRACE_S = 1.0  # LiteLLM's own timeout comes first: a child that answers late is cheaper than a new one
-
 START_S = 120.0  # for `import litellm` from a cold disk on a busy machine
 
 # Servers that people run themselves: `[llm] api_base` is for these. Every other provider has its own address.

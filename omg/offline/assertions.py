@@ -28,7 +28,6 @@ class Assertion:
 
 
 ASIDE = Assertion("", "aside")
-
 PASTED_LINES, OWN_LINES = 40, 8
 
 

@@ -12,9 +12,7 @@ from .titles import title_of_topic
 
 IT_OR_THEM = re.compile(r"\b(?P<verb>[a-z]+) (?P<it>it|them)\b(?!'| (?:is|was|will)\b)", re.I)
 FIRST_PART = re.compile(r"[,:;]| because ")
-
 UNCLEAR = ("plan", "must", "wish", "past", "remind", "choice")  # with an object that is only "it", no note
-
 LONGEST_OFFLINE_TITLE = 40  # characters, of one that is the statement itself
 
 

@@ -40,10 +40,8 @@ ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|Dr|Mr|Mrs|Ms|Prof|St|No|approx|ca|z\.B|bzw|Sra?|Mme|Jan|Feb|Aug|Sept?|Oct|Nov|Dec|[ap]\.m|U\.S)"
     r"|(?:^|\s)(?!I\b)[A-Z])\.$"
 )
-OWN_CHARS = (
-    4_000  # beyond it only a message's beginning and end may be its sender's own words; likewise lines
-)
-
+# beyond it only a message's beginning and end may be its sender's own words; likewise lines
+OWN_CHARS = 4_000
 LONGEST_SENTENCE = 400  # characters; what is longer is pasted or dictated, and no sentence
 
 

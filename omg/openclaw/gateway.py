@@ -23,7 +23,6 @@ from ..config.agents import value_at
 from ..errors import GatewayError
 
 PORT = 18789  # the gateway's, where the configuration names none
-
 TIMEOUT_S = 180  # a command of theirs starts in 4–13 s, and much later on a loaded machine
 
 

@@ -32,11 +32,8 @@ from ..identity import identity_of_session
 from .gateway import OpenClaw
 
 NIGHTLY = "20 4 * * *"  # not at 03:00: OpenClaw's own dreaming runs then
-
 JOB, JOB_KEY = "omg-nightly", "omg:nightly"
-
 BACKUP = "openclaw.json.before-omg"
-
 STARTS_WITHIN_S = 60  # the gateway reloads a plugin in about 2 s, and a cold Python follows
 
 

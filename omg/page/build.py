@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 PAGE_FOLDER = Path(__file__).parent / "assets"
-
 LIBRARY = Path(__file__).parent / "vendor" / "force-graph.min.js"
 
 # One colour per type, here and in the vault's graph.json; all readable on a light and on a dark ground.

@@ -31,7 +31,6 @@ from .cycle import Cycle, CycleWork, Progress
 from .seen import commit_seen, stage_seen
 
 TellReflection = Callable[..., None]  # (event, **fields): to events.jsonl
-
 LOG_PAGE_FOLDER = "reflections/log"
 
 

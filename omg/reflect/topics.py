@@ -26,7 +26,6 @@ RESOLUTIONS = (1.0, 2.0, 4.0, 8.0)
 # behind. Of the topics of five LoCoMo conversations, a fifth of the notes held out: 74 % join one, and of these
 # 97 % the right one.
 CLEAR, MARGIN = 0.16, 0.8
-
 TOPIC_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
 

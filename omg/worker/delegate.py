@@ -23,7 +23,6 @@ from .worker import Worker
 log = logging.getLogger(__name__)
 
 DAY_S = 86_400.0  # an archive of years, asked about call by call
-
 TellProgress = Callable[[int], None]  # told the tokens done since it was last told
 
 

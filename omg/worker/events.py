@@ -23,7 +23,6 @@ from typing import Any
 from ..graph.files import append_lines, flock
 
 BYTES = 5_000_000  # the file is begun anew beyond this; one old file is kept
-
 POLL_S = 0.3
 
 

@@ -34,7 +34,6 @@ from .schedule import note_heard, note_urgent
 log = logging.getLogger(__name__)
 
 ENDED_ERRORS = ("turn", "catchup")  # reasons of a drop that comes when its run is over
-
 URGENT = ("compaction", "reset", "remember")  # reasons for which nothing waits
 
 

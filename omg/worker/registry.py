@@ -46,7 +46,6 @@ from .template import lay_template
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 1.0  # how long the background waits for a vault that is locked: others' turns lie behind it
-
 GRAPHS_KEPT = 16  # graphs that stay open, some five descriptors each: a process may have no more than 256
 
 

@@ -19,7 +19,6 @@ from ..graph.pending import Pending
 from ..graph.state import SessionState, State
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 30, 3600  # after a failed observation; doubles in between
-
 NEAR_THRESHOLD = 1.1  # steps before the threshold from which a step is half as long (as OM has it)
 
 

@@ -20,7 +20,6 @@ from ..install import JOB_KEY, same_plugin
 from .finding import Finding
 
 INSTALL_AGAIN = "run `omg install`"
-
 POLLED_S = 60  # the plugin asks for questions without pause, each time for up to 8 s
 
 

@@ -23,7 +23,6 @@ from .finding import Finding
 from .secrets import check_secrets
 
 PENDING_AGE_S = 86_400
-
 NIGHT_S = 2 * 86_400
 
 UNDERSTOOD = {

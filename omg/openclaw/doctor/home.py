@@ -14,7 +14,6 @@ from ...worker.status import observer_text
 from .finding import Finding
 
 SPOOL_AGE_S = 300  # a drop lives for moments
-
 DRIVE_BYTES = 2_000_000_000
 
 
