@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -134,6 +135,15 @@ def test_a_turn_becomes_a_note_that_the_next_prompt_is_given(start: Start) -> No
     daemon.remembered("I prefer short checklists.")
     given = daemon.inject("How do I like my checklists?")
     assert "short checklists" in given["appendSystemContext"] + given.get("prependContext", "")
+
+
+def test_a_prompt_is_answered_though_nothing_can_be_written_of_its_run(start: Start, home: Path) -> None:
+    daemon = start().ready()
+    daemon.remembered("I prefer green ink.")
+    shutil.rmtree(home / "runs", ignore_errors=True)
+    (home / "runs").write_text("no folder: as little can be written below it as on a full disk")
+    assert "green ink" in json.dumps(daemon.inject("Which ink do I prefer?"))
+    (home / "runs").unlink()
 
 
 def test_the_socket_is_for_its_owner_alone(start: Start, home: Path) -> None:
