@@ -69,13 +69,15 @@ class Memory:
 
     def __init__(
         self,
-        home: Path | Config | None = None,
+        home: Path | str | Config | None = None,
         *,
         embed: Embedder | Literal["configured"] | None = "configured",
         gateway: Ask | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        config = home if isinstance(home, Config) else load_config(home)
+        if not isinstance(home, Config):
+            home = load_config(Path(home).expanduser().absolute() if home else None)
+        config = home
         made = load_embedder(config.embedding.model) if embed == "configured" else embed
         self.registry = Registry(config, embed=made, clock=clock)
         self.intake = Intake(self.registry)
