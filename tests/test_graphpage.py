@@ -305,7 +305,7 @@ def test_the_page_of_a_graph_has_its_notes_their_text_and_their_links(tmp_path: 
         index.close()
     data = json.loads(text.split('id="data">')[1].split("</script>")[0])
     assert [note["path"] for note in data["notes"]] == ["nodes/fact/cup", "nodes/fact/tea"]
-    assert [note["body"] for note in data["notes"]] == ["Blue.", "# Tea\n\nSee [[nodes/fact/cup|the cup]]."]
+    assert [note["body"] for note in data["notes"]] == ["Blue.", "See [[nodes/fact/cup|the cup]]."]
     assert data["links"] == [[1, 0]]
     assert data["root"] == (tmp_path / "vault").as_posix()
 
