@@ -334,7 +334,7 @@ def test_the_gateways_model_is_asked_over_the_socket(start: Start, home: Path) -
     asked = daemon.ask("/llm/next", timeout_s=40)
     question = asked["question"]
     assert "short checklists" in question["messages"][0]["content"]
-    assert (question["purpose"], question["agentId"]) == ("observe", "main")
+    assert (question["purpose"], question["agentId"]) == ("omg.observe", "main")
     failure = f"400: the prompt '{SECRET}' was refused"
     daemon.ask("/llm/done", id=asked["id"], error=failure, code="LLM_BAD")
     eventually(lambda: "LLM_BAD" in json.dumps(daemon.ask("/status")), 10)

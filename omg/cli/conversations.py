@@ -197,12 +197,12 @@ def search_command(
         if raw:
             graph = memory.find(identity)
             values, pieces = [], []
-            told: set[str] = set()
+            shown: set[str] = set()
             for m, at_session, score in graph.index.search_raw(query, k, now=memory.clock()):
-                if m.id in told:
+                if m.id in shown:
                     continue  # beside a better one
                 beside = graph.index.around(m.id, 1)
-                told |= {near.id for near in beside}
+                shown |= {near.id for near in beside}
                 around = [*map(message_value, beside)]
                 values.append(
                     {**message_value(m), "session": at_session, "score": round(score, 3), "around": around}

@@ -300,8 +300,8 @@ def rebuild_command(
         if asked and typer.confirm(f"{text}\nPut them in the place of the old?"):
             done = rebuilt(memory, identity, swap=True)
         old = done["replaced"]
-        told = f"the old notes are in {old}" if old else "look at it, then `omg rebuild --yes`"
-        print_value(done, as_json, f"{text}\n{told}")
+        hint = f"the old notes are in {old}" if old else "look at it, then `omg rebuild --yes`"
+        print_value(done, as_json, f"{text}\n{hint}")
 
 
 def rebuilt(memory: Memory, identity: str | None, *, swap: bool) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class Daemon:
         self._followed: dict[str, ObservedWatch | None] = {}  # None: it cannot be watched
         self._rescanned = 0.0
         self._unlooked: deque[Identity] = deque()  # whose vaults are still to be looked through
-        self._told: dict[str, str] = {}  # why a vault could not be read: once each
+        self._warned: dict[str, str] = {}  # why a vault could not be read: once each
         self._watch: Any = None  # watchdog's observer, where the system lets us have one
         self._guard = threading.Lock()
 
@@ -198,7 +198,7 @@ class Daemon:
             try:
                 turn()
             except Exception:
-                log.exception("%s stumbled; it goes on", turn.__name__)
+                log.exception("%s failed; it goes on", turn.__name__)
             awake.wait(TICK_S)
 
     def _observe(self) -> None:
@@ -217,7 +217,7 @@ class Daemon:
             if self.memory.take_in():
                 self.awake.set()
         except (OSError, Locked) as e:
-            self._tell("the spool", e)
+            self._warn_once("the spool", e)
         rescan = time.monotonic() - self._rescanned > RESCAN_S
         if rescan:
             self._rescanned = time.monotonic()
@@ -246,16 +246,16 @@ class Daemon:
         """*what* with the graph of *who*, whose trouble is not the others'."""
         try:
             what(self.memory.graph(who, wait_s=PATIENCE_S, keep=False))
-            self._told.pop(who.key, None)
+            self._warned.pop(who.key, None)
         except Locked as e:
             log.info("%s; its edits are read then", e)
         except Exception as e:
-            self._tell(who.key, e)
+            self._warn_once(who.key, e)
 
-    def _tell(self, what: str, error: Exception) -> None:
+    def _warn_once(self, what: str, error: Exception) -> None:
         """Log that *what* cannot be read; once for each reason, however often it is tried."""
-        if self._told.get(what) != error_text(error):
-            self._told[what] = error_text(error)
+        if self._warned.get(what) != error_text(error):
+            self._warned[what] = error_text(error)
             foreseen = isinstance(error, OmgError | OSError)
             log.warning(
                 "%s cannot be followed: %s", what, error_text(error), exc_info=None if foreseen else error

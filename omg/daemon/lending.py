@@ -97,7 +97,7 @@ class GatewayModel:
             raise ModelUnavailable(STOPPING)
         if "error" in reply:
             raise ModelUnavailable(f"gateway: {failure_kind(reply)}")
-        return reply_heard(reply)
+        return lent_reply(reply)
 
     def next(self, _: Mapping[str, Any]) -> dict[str, Any]:
         """A question for the plugin; empty when none came for a while, so that it knows we live."""
@@ -122,7 +122,7 @@ class GatewayModel:
             with contextlib.suppress(queue.Full):
                 waiting[1].put_nowait(dict(body))
         elif (question := self._given_up.pop(str(body.get("id")), None)) and "error" not in body:
-            self.late(question, reply_heard(body))
+            self.late(question, lent_reply(body))
         return {}
 
     def close(self) -> None:
@@ -146,7 +146,7 @@ def llm_request(question: ModelQuestion, max_tokens: int) -> dict[str, Any]:
     }
 
 
-def reply_heard(body: Mapping[str, Any]) -> ModelReply:
+def lent_reply(body: Mapping[str, Any]) -> ModelReply:
     usage = body.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
     return ModelReply(

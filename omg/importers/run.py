@@ -31,11 +31,11 @@ def import_drops(
     """
     Take *drops* in; what holds nothing new leaves no trace, and with *dry_run* nothing does.
 
-    *progress* is told the bytes behind us since it was last told. Returns the number of `messages`, of those
+    *progress* is given the bytes read since it was last called. Returns the number of `messages`, of those
     that are `new`, of `sessions`, what was `skipped`, and how much was `left_out` as nobody's words: instructions
     to a model, heartbeats, what is empty.
     """
-    messages, new, told, entries = 0, 0, 0, 0
+    messages, new, reported, entries = 0, 0, 0, 0
     sessions: set[tuple[str, str]] = set()
     met: set[str] = set()  # a dry run remembers nothing, so this must
     for drop in drops:
@@ -50,9 +50,9 @@ def import_drops(
         entries += len(drop["entries"])
         messages, new = messages + len(turn.messages), new + len(fresh)
         sessions.add((turn.session, turn.session_id))
-        progress(drops.reading.done - told)
-        told = drops.reading.done
-    progress(drops.total - told)
+        progress(drops.reading.done - reported)
+        reported = drops.reading.done
+    progress(drops.total - reported)
     return {
         "messages": messages,
         "new": new,

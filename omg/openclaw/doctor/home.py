@@ -108,8 +108,8 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
             what = f"{', else '.join(reflecting)} reflects only; what is said is noted by rules"
             yield Finding("note", what, mend="set [observation] model as well, if it is to observe, too")
     else:
-        told = observer_text({"observer": ", else ".join(models), "offline": False, "daemon": up})
-        what, _, trouble = told.partition("\n")
+        said = observer_text({"observer": ", else ".join(models), "offline": False, "daemon": up})
+        what, _, trouble = said.partition("\n")
         level: Literal["ok", "note", "fail"] = "ok"
         if trouble:
             level = "fail" if (up or {}).get("trouble") else "note"
