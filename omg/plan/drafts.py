@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+from weakref import WeakMethod
 
 from ..errors import BadNode, NotFound
 from ..graph.graph import Graph
@@ -52,7 +53,9 @@ class Plan:
     def __init__(self, graph: Graph, day: dt.date) -> None:
         self.graph, self.day = graph, day
         self.drafts: dict[str, NoteDraft] = {}
-        self.maps = MapPages(graph, self.drafted)
+        # Weakly: a circle would hold the graph, and its descriptors, until garbage is collected.
+        drafted = WeakMethod(self.drafted)
+        self.maps = MapPages(graph, lambda: (drafted() or dict)())
         self.dropped: list[str] = []  # reasons, for the log
 
     # --- edits
