@@ -213,7 +213,12 @@ class Plan:
         unnamed = replace(moved, heading="")
         by_name = replace(unnamed, path=was, aliases=self.draft(path).node.aliases).title
         titled = with_heading(unnamed if moved.heading == by_name else moved)
-        return self.amend(path, aliases=moved.aliases, heading=titled.heading)
+        self.amend(path, aliases=moved.aliases, heading=titled.heading)
+        draft = self.drafts[path]
+        if not draft.ours and path == was and moved.heading == by_name:  # asked for by name, and one line
+            text = draft.text.replace(f"# {by_name}\n", f"# {unnamed.title}\n", 1)
+            self.drafts[path] = replace(draft, node=parse_node(text, path), text=text)
+        return path
 
     # --- drafts
 
