@@ -5,47 +5,71 @@ A turn that was said becomes notes, and notes become what a prompt is given:
 
     spool/  ─ worker/intake ─  pending/  ─ observe ─  vault/*.md  ─ index ─  inject  →  the next prompt
 
-The rooms, in reading order. A room knows those above it and none below; tests/test_layers.py holds that.
+A **home** (`$OMG_HOME`) holds the **graph** of each **identity** (a person or a group), and a graph its **vault** of
+notes. A **drop** is a file that the gateway leaves in `spool/`; a **turn**, what was said in it. A **receipt** is the
+journal's record of one **cycle** of changes. A **map** (`mocs/`) lists notes; **Now** says what is going on. A
+**slice** is what one prompt is given; a **tombstone** keeps a deleted note from coming back.
 
-    Ground, known to all
+The rooms, in reading order: a folder, or a module. A room knows those above it and none below;
+tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules.
+
+    Base, known to all
       errors      what can go wrong, as a tree
-      config      omg.toml, and what OpenClaw's configuration says of its agents
+      config/     omg.toml, and what OpenClaw's configuration says of its agents
       identity    whose memory a session writes and reads
       tokens      how much a text costs
-      dates       days in what people write: "next Friday", "vor zwei Wochen"
+      dates/      days in what people write: "next Friday", "on the 5th"
       client      one question to a running daemon
     Values, without I/O
-      node        a note: its properties and text, parsed and rendered; the table of maps
-      message     a turn: parsed from a drop, cleaned of secrets and of our own words
+      node/       a note: its properties (fields) and text, parsed and rendered; the table of maps
+      message/    a turn: read from a drop, cleaned of secrets (redaction) and of our own words
     Files, and the outside
-      vault       the only writer of .md; a person's words are never overwritten
-      llm         one question to a model, in a child process, with a ledger of what it cost
+      vault/      the only writer of .md; a person's words are never overwritten
+      llm/        one question to a model, in a child process, with a ledger of what it cost
       embed       vectors for texts
-    One identity
-      index       what is in a vault, found by words, meaning, date and link; derived, may be deleted
-      graph       its folder: what is pending, the archive, state, locks, tombstones
+    One identity (what is in its vault, its folder, what is written and how)
+      index/      what is in a vault, found by words, meaning, date and link; derived, may be deleted
+      graph/      its folder: what is pending, the archive, state, locks, tombstones
       journal     what is to be written, first as a receipt: crash-safe, and undone by it
-      inbox       notes that a person or an agent left to be taken in
-      plan        proposed edits, as drafts, as the changes of one receipt
-      offline     an Observer of rules, for where there is no model
+      inbox/      notes that a person or an agent left to be taken in
+      plan/       proposed edits, as drafts; the text of maps, index and Now
+      offline/    an Observer of rules, for where there is no model
     What is done with it
-      inject      what a prompt is given
-      forget      no byte of it stays
-      observe     pending turns become notes
-      reflect     by night: maps, repetitions, contradictions, weeks and months
+      inject/     what a prompt is given: decided, then rendered
+      forget/     no byte of it stays
+      observe/    pending turns become notes: the question to the model, its reply
+      reflect/    by night: repetitions, contradictions, which map a note is on, weeks and months
       rebuild     the notes made again from the archive
     Every identity of a home
-      worker      registry (whose graphs), intake (what comes in), worker (what is observed when), nights, status
-      curate      a person's own hand: write, link, merge, rename, undo, export, join accounts
-      importers   old conversations, as drops
-      tools       what the agent's tools and /omg answer
+      worker/     registry (whose graphs, what a person moved or deleted), intake (what comes in), schedule (when),
+                  worker (who observes), nights, delegate (a command's work, handed to the daemon), status, events
+      curate/     a person's own hand: write, link, merge, rename, undo, export, join accounts
+      importers/  old conversations, as drops
+      tools/      what the agent's tools and /omg answer
       memory      all of this in one place, for a program
     At the door
-      openclaw    install, doctor, the gateway's command line
-      page        the graph as one page for a browser
+      openclaw/   install, the gateway's command line, doctor/ (of gateway, home and graphs)
+      page/       the graph as one page for a browser
       demo        the sample conversation, offline
-      daemon      the process beside the gateway: socket, worker, watches
-      cli         the command `omg`
+      daemon/     the process beside the gateway: socket, worker, watches
+      cli/        the command `omg`
+
+Data: prompts/ (what the models are told), sample/ (the demo's conversation). If you want to …, open …
+
+    add a property to a note             node/fields.py, then node/note.py; if a model sets it, observe/reply.py
+    know why a note was not found        index/search.py, with scores.py and walk.py beside it; inject/decide.py
+    know what happens on kill -9         journal.py
+    change the words of a prompt         inject/render.py
+    change when turns are observed       worker/schedule.py
+    keep a kind of secret out            message/redaction.py, and what it names
+    change what the Observer is asked    observe/question.py and prompts/; what is believed: observe/reply.py
+    understand one more form of date     dates/rules.py
+    change what merges at night          reflect/verdicts.py (by a model), reflect/similar.py (by rule)
+    change the text of a map or of Now   plan/pages.py
+    follow a person's deletion           worker/registry.py, graph/tombstones.py
+    follow a forgetting                  forget/erase.py, forget/traces.py
+    read another form of old chats       importers/plain.py
+    let the doctor see more              openclaw/doctor/graph.py, home.py, gateway.py
 
 Outside the package: hooks/ (the plugin, in JavaScript), skills/, vault_template/.
 """

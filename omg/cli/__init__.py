@@ -1,4 +1,13 @@
-"""The command line. `main` is the entry point of the command `omg`."""
+"""
+The command `omg`: parse, call one function, print. `main` is its entry point.
+
+    app             main: errors become one line and exit code 1
+    base            what commands share: options, bars, printing
+    conversations   import, observe, search, show, inject, status, events, demo
+    curate          a person's own hand: new, pin, link, merge, rename, forget, undo, export, rebuild
+    gateway         the daemon, installing, doctor, identities
+    reflect, skill  the nightly job; the skill for agents without hooks
+"""
 
 from .app import main
 

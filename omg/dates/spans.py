@@ -73,7 +73,7 @@ def pick_days(candidates: Sequence[Days], said: date, tense: str, doubt: bool = 
 
 
 def choose_days(which: str, candidates: Sequence[Days], said: date, tense: str) -> Days | None:
-    """As pick, but "last", "this" or "next" decides where it stands."""
+    """As pick_days, but "last", "this" or "next" decides where it stands."""
     if not which:
         return pick_days(candidates, said, tense)
     if direction(which) < 0:

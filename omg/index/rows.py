@@ -245,7 +245,7 @@ def days_of_note(node: Node, zone: tzinfo) -> list[date]:
 
 
 def text_columns(node: Node, zone: tzinfo) -> tuple[str, str, str, str, str]:
-    """Title, description, body, tags and, after the linked titles, dates: each thing once, as `fold` has it."""
+    """Title, description, body, tags and, after the linked titles, dates: each thing once, as `fold_text` has it."""
     heading = node.title  # asked for once: without a heading it is sought among all aliases
     title, body = fold_text(heading), fold_text(plain_body(node.body, heading))
     description = fold_text(node.description)

@@ -15,7 +15,7 @@ import unicodedata
 from dataclasses import dataclass
 from itertools import pairwise
 
-# The FTS5 tokenizer that `fold` is made for. Marks (Mn, Mc) belong to their letters, or Hindi falls apart.
+# The FTS5 tokenizer that `fold_text` is made for. Marks (Mn, Mc) belong to their letters, or Hindi falls apart.
 TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 
 # Words that a question has whatever it is about. Dropping them is worth .06 of recall@5 on LoCoMo.
@@ -94,7 +94,7 @@ def fold_text(text: str) -> str:
 
 
 def unfolded(folded: str) -> str:
-    """*folded* as a person reads it: what `fold` took apart in one piece again."""
+    """*folded* as a person reads it: what `fold_text` took apart in one piece again."""
     return SPACED.sub("", folded)
 
 

@@ -14,7 +14,6 @@ from .passwords import PASSWORDS, PROSE_WORDS, STAND_IN, WORD_LETTER, entropy
 
 PlacedSpan = tuple[int, int, str]  # start, end, kind
 SECRET_VALUE = r"(?P<q>[\"'])?(?P<value>(?(q)[^\n\"']{3,200}|[^\s\"'|;&<>$(){}]{3,200}))"
-TOOL_NAMES = r"(?:mysql\w{0,12}|mariadb[\w-]{0,12}|sqlcmd|bcp|osql|redis-cli|ldap\w{3,9}|mongo\w{0,9}|docker|podman|helm|az|unzip|7z|zip|sshpass|mosquitto_\w{3})"
 
 # (hint in lower case, kind, expression)
 SECRET_PLACES = tuple(

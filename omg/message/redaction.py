@@ -212,7 +212,7 @@ def _forms() -> tuple[Form, ...]:
     for module, name, kind, hints, back in THEIRS:  # imported here: it brings `requests`, 0.15 s
         detector = getattr(importlib.import_module(f"detect_secrets.plugins.{module}"), name)
         for pattern in detector.denylist:
-            if "aws." in pattern.pattern:  # a name and its value, not a form: `_named` does that
+            if "aws." in pattern.pattern:  # a name and its value, not a form: passwords.py does that
                 continue
             whole = re.compile(f"{KEY_START}(?:{pattern.pattern}){KEY_TAIL}", pattern.flags)
             theirs.append(Form(kind, tuple(hints.split(",")), whole, back))

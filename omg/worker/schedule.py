@@ -1,9 +1,9 @@
 """
 When what is pending is observed, and what is remembered of having tried.
 
-    due    asked for every graph at every tick: why now, or None
-    waits  the same for a person: why not yet
-    heard, pressed, failed, capped, completed   changes to a graph's state
+    observation_due   asked for every graph at every tick: why now, or None
+    why_waiting       the same for a person: why not yet
+    note_…            changes to a graph's state: heard, urgent, edited, failure, capped, completed
 
 Pure: state, options and a time in; no file and no clock. One rule: a failure makes a graph wait longer each
 time, and never drops what waits.

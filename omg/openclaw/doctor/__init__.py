@@ -6,5 +6,5 @@
     home      the daemon's files, the spool, the model
     gateway   the plugin, its permissions, who shares a memory
     graph     notes, links, maps, what waits
-    secrets   what in a vault looks like a secret
+    secrets   what older versions kept that today's rules (message/redaction.py) take out
 """
