@@ -8,7 +8,7 @@ A turn that was said becomes notes, and notes become what a prompt is given:
 A **home** (`$OMG_HOME`) holds the **graph** of each **identity** (a person or a group), and a graph its **vault** of
 notes. A **drop** is a file that the gateway leaves in `spool/`; a **turn**, what was said in it. A **receipt** is the
 journal's record of one **cycle** of changes. A **map** (`mocs/`) lists notes; **Now** says what is going on. A
-**slice** is what one prompt is given; a **tombstone** keeps a deleted note from coming back.
+**slice** is what one prompt is given: `system`, which stands still until the next **activation**, and `prompt`; a **tombstone** keeps a deleted note from coming back.
 
 The rooms, in reading order: a folder, or a module. A room knows those above it and none below;
 tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules.
@@ -58,14 +58,17 @@ Data: prompts/ (what the models are told), sample/ (the demo's conversation). If
 
     add a property to a note             node/fields.py, then node/note.py; if a model sets it, observe/reply.py
     know why a note was not found        index/search.py, with scores.py and walk.py beside it; inject/decide.py
-    know what happens on kill -9         journal.py
+    know what happens on kill -9         journal.py; who holds the lock: graph/graph.py; damage: graph/damaged.py
     change the words of a prompt         inject/render.py
     change when turns are observed       worker/schedule.py
     keep a kind of secret out            message/redaction.py, and what it names
     change what the Observer is asked    observe/question.py and prompts/; what is believed: observe/reply.py
     understand one more form of date     dates/rules.py
     change what merges at night          reflect/verdicts.py (by a model), reflect/similar.py (by rule)
+    change what goes dormant             reflect/upkeep.py
     change the text of a map or of Now   plan/pages.py
+    change what omg_remember believes    tools/tools.py
+    tell a person's inbox file           inbox/runs.py, message/writes.py
     follow a person's deletion           worker/registry.py, graph/tombstones.py
     follow a forgetting                  forget/erase.py, forget/traces.py
     read another form of old chats       importers/plain.py

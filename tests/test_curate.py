@@ -493,6 +493,17 @@ def test_a_rename_follows_links_in_every_form_and_shows_what_they_showed(graph):
     assert f"wrote {path}" in [r.summary[0] for r in closed_cycles(graph, new)]
 
 
+def test_a_rename_follows_links_written_from_a_folder_above_the_vault(graph):
+    path = new_note(graph, "fact", "Dock", "The dock is closed in winter.", NOW).path
+    other = new_note(
+        graph, "fact", "Trip", f"See [[omg/{path}|the dock]] and [[memory/omg/{path}]].", NOW
+    ).path
+    graph.index.sync(graph.vault)
+    moved = rename_note(graph, path, "Quay", NOW).path
+    text = graph.vault.text(other)
+    assert f"[[omg/{moved}|the dock]] and [[memory/omg/{moved}]]" in text
+
+
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
 def test_a_rename_and_its_undoing_leave_a_note_as_private_as_it_was(graph, mode):
     path = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path

@@ -58,6 +58,13 @@ def test_a_loose_note_is_filed_and_says_where(omg):
     assert said.text == "I prefer window seats on trains."
 
 
+def test_a_loose_note_that_was_found_in_the_vault_first_is_no_note_that_exists_already(omg):
+    leave(omg, "thought.md", "I prefer window seats on trains.\n")
+    omg.refresh(omg.find())  # as every command does
+    omg.work()
+    assert [(n.type, n.origin) for n in notes(omg).values()] == [("preference", "human")]
+
+
 def test_what_became_no_note_stays_where_it_was_written_is_said_and_is_found(omg):
     text = "I prefer window seats on trains.\n\nBlue lamp behind the shed.\n\nThe gate squeaks.\n"
     file = leave(omg, "things.md", text)

@@ -79,6 +79,15 @@ def test_what_the_hooks_took_in_is_not_imported_again(home, tmp_path):
     assert sorted(m.text for m in pending(home)) == ["hi 0", "hi 1", "hi 2"]
 
 
+@pytest.mark.parametrize("at", [1e308, -5, "x", None])
+def test_what_does_not_say_when_it_was_said_was_said_when_it_was_dropped(home, at):
+    entry = {"entryId": "m1", "message": {"role": "user", "content": "I moved to Oslo.", "timestamp": at}}
+    drop = {"v": 1, "reason": "turn", "sessionKey": "agent:main:main", "entries": [entry]}
+    (home.folder / "spool" / f"{NOON}-live.json").write_text(json.dumps(drop))
+    home.take_in()
+    assert [m.timestamp for m in pending(home)] == [NOON]
+
+
 def test_no_secret_reaches_the_disk(home):
     raw = "".join(path.read_text(encoding="utf-8") for path in SAMPLE)
     key = raw[raw.index("sk-proj-") :][:80]

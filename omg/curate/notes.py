@@ -273,16 +273,18 @@ def renamed_path(path: str, name: str) -> str:
 def with_links_to(graph: Graph, text: str, old: str, new: str) -> str:
     """
     *text* with every wikilink to *old* leading to *new*, in whatever form it was written; headings stay, and so
-    does what a reader sees. A link by the note's id goes on leading there as it is.
+    does what a reader sees, and a folder above the vault. A link by the note's id goes on leading there as it is.
     """
     parts, end = [], 0
+    known = graph.index.entry(old)
     for found in WIKILINK_TEXT.finditer(without_code(text)):
         target, rest = re.fullmatch(r"([^|#]*)(.*)", found[1], re.S).groups()  # type: ignore[union-attr]
         name = target.strip().removesuffix(".md")
-        if not name or name.startswith("omg/") or graph.index.resolve(name) != old:
+        if not name or (known and name == known.id) or graph.index.resolve(name) != old:
             continue
-        shown = rest if rest or name.casefold() == old.casefold() else f"|{name}"
-        parts += [text[end : found.start()], f"[[{new}{shown}]]"]
+        above = name[: -len(old)] if name.casefold().endswith(f"/{old}".casefold()) else ""
+        shown = rest if rest or name.casefold() == f"{above}{old}".casefold() else f"|{name}"
+        parts += [text[end : found.start()], f"[[{above}{new}{shown}]]"]
         end = found.end()
     return "".join(parts) + text[end:]
 

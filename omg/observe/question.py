@@ -22,6 +22,8 @@ from .reply import HINTS, ShownToObserver
 
 WINDOW_SHARE = 0.5  # of a model's window for the turns; the rest is prompt, known notes and the reply
 
+WAITING = "inbox/"  # loose notes that are to become notes
+
 
 @dataclass(frozen=True, slots=True)
 class Observer:
@@ -69,6 +71,8 @@ def known_notes(
         if m.role == "tool" or not m.text.strip():
             continue
         for hit in graph.index.search(m.text[:1000], 5, now=now, walk=False, vectors=False):
+            if hit.entry.path.startswith(WAITING):
+                continue  # what these messages may come from: it is no note of the graph yet
             if hit.entry.status == "active" and hit.score > best.get(hit.entry.path, (-1.0, None))[0]:
                 best[hit.entry.path] = (hit.score, hit.entry)
     drafted = plan.entries()

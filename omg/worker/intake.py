@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import stat
 import threading
 from dataclasses import replace
@@ -78,6 +79,11 @@ class Intake:
                 raise BadInput("not a regular file")
             data = file.read_bytes()
             turn = read_drop(data, self.registry.config.identity.members)
+            came_ms = dropped_ms(file)
+            turn = replace(
+                turn,
+                messages=tuple(m if m.timestamp else replace(m, timestamp=came_ms) for m in turn.messages),
+            )
             return turn, writes_of(json.loads(data)["entries"])
         except BadInput as e:
             self._set_aside(file, str(e))
@@ -136,3 +142,9 @@ class Intake:
         memory = own_memory(self.registry.folder, who.agent)
         if taken := take_loose(graph, now, self._loose, self.runs.wrote, memory, force=force):
             self.registry.tell("taken_in", graph=who.key, session=INBOX_SESSION, messages=taken)
+
+
+def dropped_ms(file: Path) -> int:
+    """When a drop was made, for what does not say when it was said: by its name `<ms>-…`, else by its file."""
+    head = file.name.partition("-")[0]
+    return int(head) if re.fullmatch(r"[0-9]{13,15}", head) else int(file.stat().st_mtime * 1000)
