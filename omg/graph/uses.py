@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
+from ..vault.files import read_if_changed
+
 USE_DAY_MS = 86_400_000  # a talk about one thing is one use of it
 USES_SLACK = 1_000  # lines beyond one a note before the file is made short again: some 80 kB
 
@@ -73,13 +75,10 @@ class Uses:
 
     def _refresh(self) -> None:
         """Read the file again if another process has written to it."""
-        try:
-            found = self.file.stat()
-        except FileNotFoundError:
+        read = read_if_changed(self.file, self._seen)
+        if read is None:
             return
-        if (found.st_ino, found.st_size) == self._seen:
-            return
-        data = self.file.read_bytes()
+        data, self._seen = read
         times: dict[str, int] = {}
         last: dict[str, int] = {}
         lines = data.splitlines()
@@ -90,7 +89,6 @@ class Uses:
             except (ValueError, TypeError, OverflowError):
                 continue  # torn by a crash
         self._times, self._last, self._lines = times, last, len(lines)
-        self._seen = found.st_ino, len(data)
 
     def _write(self, uses: Mapping[str, tuple[int, int]]) -> None:
         if not uses:

@@ -173,3 +173,15 @@ def flush_folder(folder: Path) -> None:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def read_if_changed(file: Path, seen: tuple[int, int] | None) -> tuple[bytes, tuple[int, int]] | None:
+    """Bytes, and (inode, size) to compare the next time; None if there is no *file*, or it is still as *seen*."""
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return None
+    if (found.st_ino, found.st_size) == seen:
+        return None
+    data = file.read_bytes()
+    return data, (found.st_ino, len(data))

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .files import read_if_changed
+
 WRITTEN_SLACK = 1_000  # lines beyond one a path before the file is made short again: some 350 kB
 
 
@@ -109,14 +111,10 @@ class Written:
         """Read the file again if another process has written to it."""
         if self.file is None:
             return
-        try:
-            found = self.file.stat()
-        except FileNotFoundError:
+        read = read_if_changed(self.file, self._seen)
+        if read is None:
             return
-        if (found.st_ino, found.st_size) == self._seen:
-            return
-        data = self.file.read_bytes()
-        self._seen = found.st_ino, len(data)
+        data, self._seen = read
         self._records.clear()
         self._paths.clear()
         self._torn = bool(data) and not data.endswith(b"\n")
