@@ -381,13 +381,13 @@ def test_a_database_where_nothing_can_be_written_is_read_with_its_log(state, tmp
     for suffix in ("", "-wal"):
         Path(f"{copy}{suffix}").write_bytes(Path(f"{source}{suffix}").read_bytes())
     code = (
-        "import sqlite3, sys; from pathlib import Path; from omg import importer\n"
+        "import sqlite3, sys; from pathlib import Path; from omg.importers.drops import read_drops\n"
         "real = sqlite3.connect\n"
         "def refusing(name, **k):\n"
         "    if 'mode=ro' in name: raise sqlite3.OperationalError('unable to open database file')\n"
         "    return real(name, **k)\n"
         "sqlite3.connect = refusing\n"
-        "print([d['sessionId'] for d in importer.read(Path(sys.argv[1]))])"
+        "print([d['sessionId'] for d in read_drops(Path(sys.argv[1]))])"
     )
     root = Path(__file__).parent.parent
     run = subprocess.run([sys.executable, "-c", code, copy], capture_output=True, text=True, cwd=root)

@@ -208,4 +208,4 @@ def test_a_prompt_that_is_built_begins_a_run_also_where_nothing_is_remembered(ho
     for session, trigger in (("agent:main:cron:x:run:1", "cron"), (MAIN, "heartbeat"), ("", "user")):
         assert daemon.inject({"sessionKey": session, "trigger": trigger, "prompt": "hi"}) == {}
     assert len(list((home / "runs").iterdir())) == 1
-    daemon.home.close()
+    daemon.memory.close()

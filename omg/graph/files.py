@@ -13,7 +13,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import Locked
@@ -21,8 +21,20 @@ from ..errors import Locked
 TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}")  # of write_private: whose it is, and a token
 
 
+_refused: set[Path] = set()  # temporary files that the disk would not let go; they may hold what was said
+
+
+def remove_refused() -> None:
+    """Try again to remove the temporary files that could not be removed when their writing failed."""
+    for tmp in list(_refused):
+        with suppress(OSError):
+            tmp.unlink(missing_ok=True)
+            _refused.discard(tmp)
+
+
 def write_private(file: Path, text: str) -> None:
     """Replace *file* atomically and durably, readable by its owner alone."""
+    remove_refused()
     tmp = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
     fd = os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -32,7 +44,8 @@ def write_private(file: Path, text: str) -> None:
             os.fsync(f.fileno())
         tmp.replace(file)
     except BaseException:
-        tmp.unlink(missing_ok=True)
+        _refused.add(tmp)
+        remove_refused()
         raise
 
 

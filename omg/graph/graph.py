@@ -36,7 +36,7 @@ from ..message.stored import message_to_json, turn_to_json
 from ..message.turn import Message, Turn
 from ..vault.vault import Vault
 from .damaged import keep_damaged, set_aside_damaged
-from .files import TEMPORARY, append_lines, flock, process_alive, write_private
+from .files import TEMPORARY, append_lines, flock, process_alive, remove_refused, write_private
 from .pending import PENDING, PENDING_NAME, Pending
 from .state import State, bounded, copied_state, file_look, former_uses, load_state, state_fields
 from .tombstones import Tombstones
@@ -63,6 +63,7 @@ class Graph:
 
     def remove_leftovers(self) -> None:
         """Remove what writers that died were about to put in place: it may hold what was said."""
+        remove_refused()
         for folder in (self.folder, *(self.folder / name for name in ("pending", "receipts"))):
             for file in folder.glob(".*"):
                 if (named := TEMPORARY.fullmatch(file.name)) and not process_alive(int(named[1])):
