@@ -31,6 +31,7 @@ FULL = Node(
     type="decision",
     priority="high",
     pinned=True,
+    standing=True,
     loop="open",
     created=dt.date(2026, 3, 2),
     updated=dt.date(2026, 3, 4),

@@ -22,6 +22,7 @@ type: preference
 priority: high
 status: active
 pinned: true
+standing: true
 loop: open
 created: 2026-02-19
 updated: 2026-02-20
@@ -56,6 +57,7 @@ NODE = Node(
     type="preference",
     priority="high",
     pinned=True,
+    standing=True,
     loop="open",
     created=dt.date(2026, 2, 19),
     updated=dt.date(2026, 2, 20),
@@ -135,6 +137,7 @@ nodes = st.builds(
     priority=st.sampled_from(PRIORITIES),
     status=st.sampled_from(STATUSES),
     pinned=st.booleans(),
+    standing=st.booleans(),
     loop=st.sampled_from((None, "open", "done")),
     created=days,
     updated=days,
@@ -270,6 +273,7 @@ def test_yaml_1_1_surprises_stay_strings():
         ("status", "[x]", "Dormant", "dormant"),
         ("type", "book", "Fact", "fact"),
         ("pinned", "maybe", "yes", True),
+        ("standing", "maybe", "on", True),
         ("loop", "ajar", "open", "open"),
         ("created", "2026-02-31", "2026-02-19 10:00", dt.date(2026, 2, 19)),
         ("event", "2026-03-08..2026-03-05", "2026-03-05..2026-03-08", "2026-03-05..2026-03-08"),

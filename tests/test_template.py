@@ -353,6 +353,7 @@ def test_the_explanation_names_every_property_a_person_would_change() -> None:
         "priority",
         "status",
         "pinned",
+        "standing",
         "loop",
         "event",
         "origin",

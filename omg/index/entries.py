@@ -40,6 +40,7 @@ class Entry:
     links: tuple[str, ...]  # paths of the notes it links to, those in its head first
     tags: tuple[str, ...]
     mtime: int  # ns
+    standing: bool = False  # an instruction for every conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Hit:
 
 
 COLUMNS = """id, path, node, type, title, description, priority, status, pinned, loop, event, created, updated,
-    origin, generation, superseded_by, tags, mtime"""
+    origin, generation, superseded_by, tags, mtime, standing"""
 
 MANY = 500  # notes; above it one pass over all links is quicker than looking up each note's
 
@@ -76,7 +77,7 @@ def entry_of_row(row: tuple[Any, ...], links: tuple[str, ...]) -> Entry:
     _, path, id, type, title, description, priority, status, pinned, loop, event, created, updated, *rest = (
         row
     )
-    origin, generation, superseded_by, tags, mtime = rest
+    origin, generation, superseded_by, tags, mtime, standing = rest
     return Entry(
         path=path,
         id=id,
@@ -96,6 +97,7 @@ def entry_of_row(row: tuple[Any, ...], links: tuple[str, ...]) -> Entry:
         links=links,
         tags=tuple(json.loads(tags)),
         mtime=mtime,
+        standing=bool(standing),
     )
 
 

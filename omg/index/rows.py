@@ -232,8 +232,8 @@ def note_row(id: int, file: NoteFile, zone: tzinfo) -> tuple[Any, ...]:
     ]
     dates = [day and day.isoformat() for day in (n.created, n.updated)]
     return (
-        *(id, n.path, n.id, n.type, n.title, n.description, n.priority, n.status, n.pinned, n.loop, n.event),
-        *(*dates, n.origin, n.generation, None, json.dumps(n.tags), None, is_searchable(n)),
+        *(id, n.path, n.id, n.type, n.title, n.description, n.priority, n.status, n.pinned, n.standing),
+        *(n.loop, n.event, *dates, n.origin, n.generation, None, json.dumps(n.tags), None, is_searchable(n)),
         *(*days, file.mtime, file.size, file.hash),
     )
 

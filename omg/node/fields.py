@@ -145,6 +145,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "priority": one_of_values(*PRIORITIES),
     "status": one_of_values(*STATUSES),
     "pinned": flag_value,
+    "standing": flag_value,
     "loop": one_of_values(*LOOPS),
     "created": day_value,
     "updated": day_value,

@@ -40,6 +40,7 @@ class Node:
     priority: str = "medium"
     status: str = "active"
     pinned: bool = False
+    standing: bool = False  # an instruction for every conversation: "always …", "from now on …"
     loop: str | None = None
     created: dt.date | None = None
     updated: dt.date | None = None
@@ -143,6 +144,7 @@ def head_of(node: Node) -> dict[str, Any]:
         "priority": node.priority,
         "status": node.status,
         "pinned": node.pinned,
+        "standing": node.standing,
         "loop": node.loop,
         "created": node.created and node.created.isoformat(),
         "updated": node.updated and node.updated.isoformat(),

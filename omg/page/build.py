@@ -68,6 +68,8 @@ class Card(Protocol):
     @property
     def pinned(self) -> bool: ...
     @property
+    def standing(self) -> bool: ...
+    @property
     def loop(self) -> str | None: ...
     @property
     def event(self) -> str | None: ...
@@ -141,6 +143,7 @@ def page_note(entry: Card, body: str) -> dict[str, Any]:
         "priority": entry.priority,
         "status": entry.status,
         "pinned": entry.pinned,
+        "standing": entry.standing,
         "loop": entry.loop,
         "event": entry.event,
         "day": str(day) if day else None,

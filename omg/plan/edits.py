@@ -127,4 +127,5 @@ def as_entry(node: Node) -> Entry:
         links=(*node.links, *node.wikilinks),
         tags=node.tags,
         mtime=0,
+        standing=node.standing,
     )

@@ -50,6 +50,7 @@ def merge_notes(plan: Plan, keep: str, gone: str, description: str = "") -> None
         priority=higher_priority(node.priority, other.priority),
         generation=max(node.generation, other.generation) + 1,
         loop=loop_of(node, other),
+        standing=node.standing or other.standing,
         event=node.event or other.event,
         sources=merged_sources(node.sources, other.sources),
         supersedes=tuple(dict.fromkeys((*node.supersedes, gone))),

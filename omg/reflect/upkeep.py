@@ -60,6 +60,7 @@ def mark_dormant(snapshot: Snapshot, uses: Uses, now: dt.datetime, days: int) ->
             continue
         idle = (
             not entry.pinned
+            and not entry.standing
             and entry.loop != "open"
             and not is_recent(entry, uses, since_ms=since, today=today, days=days)
         )

@@ -32,7 +32,7 @@ UNDERSTOOD = {
     },
     **dict.fromkeys(("created", "updated"), "a day, such as 2026-02-19"),
     "event": "a day, such as 2026-02-19, or several: 2026-02-19..2026-02-21",
-    "pinned": "true or false",
+    **dict.fromkeys(("pinned", "standing"), "true or false"),
 }
 
 MANY_LINKS = 200  # links into one note, beyond which the graph view is a hairball

@@ -236,6 +236,7 @@
       note.status !== "active" && note.status,
       note.priority && note.priority !== "medium" && `${note.priority} priority`,
       note.pinned && "pinned",
+      note.standing && "standing",
       note.loop && `loop ${note.loop}`,
       note.event && `on ${note.event.replace("..", " to ")}`,
       note.updated && `updated ${note.updated}`,
