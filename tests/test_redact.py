@@ -396,7 +396,7 @@ def test_it_keeps_up_with_the_spool():
     text = "The quick brown fox jumps over the lazy dog, says its key opens no door.\n" * 30_000
     redact("warm up")
     best = min(timed(text) for _ in range(3))
-    assert len(text) / best > 7e5  # 3 MB/s measured; CI is slower
+    assert len(text) / best > 3e6  # 10 MB/s measured; CI is slower
 
 
 def timed(text):

@@ -112,7 +112,7 @@ def expressions():
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern | tuple | list | dict):
                 walk(value, f"{module.__name__}.{name}", uses(source[Path(module.__file__)], name))
-    walk(sys.modules["omg.message.redaction"]._forms(), "omg.message.redaction._forms", {"search"})
+    walk(sys.modules["omg.message.forms"]._forms(), "omg.message.forms._forms", {"search"})
     asks = source[Path(quoted.__file__)]
     for name, value in language("quoted").patterns.items():
         how = re.findall(rf'patterns\["{name}"\]\.(match|search|finditer|sub)\b', asks)

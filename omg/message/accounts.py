@@ -17,7 +17,7 @@ from stdnum.us.ssn import is_valid as is_ssn
 
 NumberSpan = tuple[int, int, str]  # start, end, kind
 CARD = re.compile(  # 4-4-4-4 and up to 19 digits, 4-6-5, 4-6-4, or no groups at all
-    r"(?<![\w.+-])(?:[2-6]\d{3}[ -]?\d{4}[ -]?\d{4}[ -]?\d{1,4}(?:[ -]?\d{1,3})?|3\d{3}[ -]\d{6}[ -]\d{4,5})(?![\w-]|\.\d)",
+    r"(?:[2-6](?<![\w.+-].)\d{3}[ -]?\d{4}[ -]?\d{4}[ -]?\d{1,4}(?:[ -]?\d{1,3})?|3(?<![\w.+-].)\d{3}[ -]\d{6}[ -]\d{4,5})(?![\w-]|\.\d)",
     re.ASCII,
 )
 
@@ -32,15 +32,16 @@ CARD_CODE = re.compile(
     r"\bc[vc][vc]2?\b\W{0,4}(?:(?:code|number)\W{1,3})?(?:is\W{1,3})?(?P<code>\d{3,4})\b", re.I
 )
 
+# an expression begins with what is rare, a digit: the engine skips to it
 IBAN = re.compile(
-    r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
+    r"\d(?<=(?<![A-Za-z0-9])[A-Z][A-Z].)\d(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
 )
 
 LOWER_IBAN = re.compile(
-    r"(?<![A-Za-z0-9])[a-z]{2}\d{2}(?: ?[a-z0-9]{4}){2,7}(?: ?[a-z0-9]{1,3})?(?![A-Za-z0-9])"
+    r"\d(?<=(?<![A-Za-z0-9])[a-z][a-z].)\d(?: ?[a-z0-9]{4}){2,7}(?: ?[a-z0-9]{1,3})?(?![A-Za-z0-9])"
 )
 
-SSN = re.compile(r"(?<![\w.+-])\d{3}([- ])\d{2}\1\d{4}(?![\w-]|\.\d)")
+SSN = re.compile(r"\d(?<![\w.+-].)\d{2}([- ])\d{2}\1\d{4}(?![\w-]|\.\d)")
 
 NO_SSN = re.compile(
     r"(?:order|invoice|part|item|ticket|case|ref|article|serial|sku|nr|no|number|bestell\w*)\W{0,3}$|#$", re.I
@@ -50,22 +51,25 @@ SSN_OF = re.compile(r"\bssn\b|social|itin", re.I)
 SHORTEST_IBAN = 15  # Norway's
 
 
-def account_numbers(text: str) -> Iterator[NumberSpan]:
+def account_numbers(text: str, lowered: str) -> Iterator[NumberSpan]:
     """Where a card's number, its code, or an IBAN stands in *text*."""
+    if not [digit for digit in "0123456789" if digit in text]:
+        return
     for m in CARD.finditer(text):
         digits = re.sub(r"\D", "", m[0])
         around = text[max(0, m.start() - NEAR_CARD) : m.end() + NEAR_CARD]
         known = ISSUERS.fullmatch(digits) or (len(digits) >= 13 and SPOKEN_OF.search(around))
         if known and is_luhn(digits) and len(set(digits)) > 1:
             yield *m.span(), "card number"
-    for m in CARD_CODE.finditer(text):
+    for m in CARD_CODE.finditer(text) if "cv" in lowered or "cc" in lowered else ():
         yield *m.span("code"), "card code"
     for m in IBAN.finditer(text):
-        if length := iban_length(m[0]):
-            yield m.start(), m.start() + length, "IBAN"
+        start = m.start() - 2
+        if length := iban_length(text[start : m.end()]):
+            yield start, start + length, "IBAN"
     for m in LOWER_IBAN.finditer(text):
-        if is_iban(m[0]):
-            yield *m.span(), "IBAN"
+        if is_iban(text[m.start() - 2 : m.end()]):
+            yield m.start() - 2, m.end(), "IBAN"
     for m in SSN.finditer(text):
         before = text[max(0, m.start() - NEAR_CARD) : m.start()]
         if is_ssn(m[0].replace(" ", "-")) and (

@@ -44,7 +44,9 @@ PASSWORDS = (
     *WEAK,
 )
 
+
 SECRET_NAMES = (*PASSWORDS, "key", "token", "secret", "credential", "credentials", "authorization")
+ASCII_NAMES = tuple(name for name in SECRET_NAMES if name.isascii())
 
 QUALIFIED = re.compile(
     r"(?:api|access|secret|private|auth|service|account|client|encryption|signing|master|storage|subscription"
@@ -120,14 +122,20 @@ TALKED_OF = re.compile(
 )
 
 
-def named_secrets(text: str) -> Iterator[SecretSpan]:
+def named_secrets(text: str, lowered: str) -> Iterator[SecretSpan]:
     """Values that stand behind a name such as `password:` and look like what the name says."""
-    lowered = text.replace("İ", "I").lower()  # the one letter whose lower case is longer: places must agree
-    for name in SECRET_NAMES:
+    for name in ASCII_NAMES if lowered.isascii() else SECRET_NAMES:
+        if name not in lowered:
+            continue
         at = lowered.find(name)
         while at >= 0:
             span = None
             behind = at + len(name)
+            if name == "key" and not (
+                text.startswith("_KEY", at - 1) or QUALIFIED.search(lowered, max(0, at - 16), at)
+            ):
+                at = lowered.find(name, behind)
+                continue
             if m := ASSIGNED.match(text, behind) or FOLLOWED.match(text, behind):
                 span = (_password if name in PASSWORDS else _key)(text, lowered, name, at, m)
             if span:
@@ -207,8 +215,6 @@ def _key(text: str, lowered: str, name: str, at: int, m: re.Match[str]) -> Secre
         named_so = QUALIFIED.search(lowered[max(0, at - 16) : at])
         return (start, end, "key") if named_so and len(value) >= 20 and _random(value, True) else None
     qualified = header or bool(QUALIFIED.search(lowered[max(0, at - 16) : at]))
-    if name == "key" and not qualified and not text.startswith("_KEY", at - 1):
-        return None
     written = m["sep"] == "=" and m.end("sep") in (start, start - 1) and len(value) >= 8  # `secret=word-word`
     if (written and HYPHENATED.match(value)) or _random(value, qualified):
         return start, end, "token" if header or name == "token" else "key"

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .passwords import PASSWORDS, PROSE_WORDS, STAND_IN, WORD_LETTER, entropy
+from .passwords import STAND_IN, WORD_LETTER, entropy
 
 PlacedSpan = tuple[int, int, str]  # start, end, kind
 SECRET_VALUE = r"(?P<q>[\"'])?(?P<value>(?(q)[^\n\"']{3,200}|[^\s\"'|;&<>$(){}]{3,200}))"
 
-# (hint in lower case, kind, expression)
+# (hints in lower case of which there is one, kind, expression)
 SECRET_PLACES = tuple(
     (hint, kind, re.compile(pattern, flags))
     for hint, kind, pattern, flags in (
@@ -62,10 +62,10 @@ SECRET_PLACES = tuple(
             re.I,
         ),
         # talk
-        ("as ", "password", r"(?<!\S)(?=\S{0,60}\d)(?P<value>[^\s,;:]{6,80})\s+as\s+(?:the|my|your|our|a|an)?\s{0,2}(?:new\s+)?(?:\w{1,12}\s+)?(?:password|passcode|passphrase|pin)\b", re.I),
+        ("password|pass|pin", "password", r"(?<!\S)(?=\S{0,60}\d)(?P<value>[^\s,;:]{6,80})\s+as\s+(?:the|my|your|our|a|an)?\s{0,2}(?:new\s+)?(?:\w{1,12}\s+)?(?:password|passcode|passphrase|pin)\b", re.I),
         ("code", "code", r"\b(?:door|gate|alarm|entry|access|garage|lockbox|safe|verification|security|login|sign-?in|confirmation|sms|otp|2fa|one-time)[ -](?:pin\s)?(?:pass)?code\s{0,2}(?:is|:|=|\s)\s{0,2}(?P<value>[#*]?\d{4,8}[#*]?)(?![\w-])", re.I),
         (
-            "",
+            "zugang|cred|log|identif|accesso",
             "password",
             r"\b(?:zugangsdaten|credentials?|creds|logins?|log-in|identifiants|credenciales|accesso|zugang)\b[^\n:=]{0,30}[:=]\s{0,3}[^\s/|]{1,60}\s{0,2}[/|]\s{0,2}(?=\S{0,60}\d)(?P<value>[^\s/|,;]{5,80})",
             re.I,
@@ -73,14 +73,11 @@ SECRET_PLACES = tuple(
     )
 )  # fmt: skip
 
-PLACE_HINTS = {"": ("zugang", "cred", "log", "identif", "accesso")}
 
-
-def placed_secrets(text: str) -> Iterator[PlacedSpan]:
-    """Where secrets stand in *text* by their place."""
-    lowered = text.replace("İ", "I").lower()
-    for hint, kind, pattern in SECRET_PLACES:
-        if not any(h in lowered for h in PLACE_HINTS.get(hint, (hint,))):
+def placed_secrets(text: str, lowered: str, longest: int) -> Iterator[PlacedSpan]:
+    """Where secrets stand in *text* by their place; its longest word has *longest* chars."""
+    for hints, kind, pattern in SECRET_PLACES:
+        if not [hint for hint in hints.split("|") if hint in lowered]:
             continue
         for m in pattern.finditer(text):
             named = "value" in pattern.groupindex
@@ -89,16 +86,14 @@ def placed_secrets(text: str) -> Iterator[PlacedSpan]:
                 end = start + len(text[start:end].rstrip(".,;)"))
             if not (named and is_stand_in(text[start:end])):
                 yield start, end, kind
-    yield from hook_secrets(text)
+    if "hook" in lowered:
+        yield from hook_secrets(text)
     if "cookie" in lowered:
         yield from cookie_secrets(text)
-    yield from table_secrets(text, lowered)
-    yield from key_ends(text)
-    yield from recovery_codes(text, lowered)
-    yield from seed_phrases(text, lowered)
-    if LONG_RUN.search(text):
+    if "-----END " in text:
+        yield from key_ends(text)
+    if longest >= LONG:
         yield from words_beside(text)
-        yield from unnamed_secrets(text)
 
 
 def is_stand_in(value: str) -> bool:
@@ -131,8 +126,6 @@ HOOK = re.compile(r"https?://[^\s\"'`<>/]{1,200}/[^\s\"'`<>\\]{1,1000}", re.I)
 
 def hook_secrets(text: str) -> Iterator[PlacedSpan]:
     """In an address with a hook in it, all from the first part on that was drawn."""
-    if "hook" not in text and "Hook" not in text:  # hooks.example.com, Webhook
-        return
     for m in HOOK.finditer(text):
         if "hook" not in m[0].lower():
             continue
@@ -156,63 +149,7 @@ def cookie_secrets(text: str) -> Iterator[PlacedSpan]:
                 yield *pair.span("value"), "cookie"
 
 
-# --- tables
-
-SEPARATORS = "|,;\t"
-TABLE_HEAD = re.compile(r"\w[\w ./()-]{0,30}")
-
-SECRET_CELL = frozenset(
-    (*PASSWORDS, "pass", "token", "secret", "api key", "api_key", "apikey", "api token", "access key", "psk")
-) | {"kennwörter", "passwörter", "passwords", "pins", "secret key", "secret_key", "client_secret"}
-
-TABLE_ROWS = 500
-
-
-def table_secrets(text: str, lowered: str) -> Iterator[PlacedSpan]:
-    """The cells below a heading such as "password", in tables with bars and in comma- or tab-separated lines."""
-    at, left, wide = 0, 0, 0
-    columns: list[int] = []
-    sep = ""
-    for line, low in zip(text.split("\n"), lowered.split("\n"), strict=True):
-        begin, at = at, at + len(line) + 1
-        if left and sep in line:
-            cells = _cells(line, sep)
-            if sep == "|" or len(cells) == wide:
-                left -= 1
-                for column in columns:
-                    start, end = cells[column] if column < len(cells) else (0, 0)
-                    value = text[begin + start : begin + end]
-                    written = (
-                        set(value) <= set("-:+= ") or is_stand_in(value) or (sep != "|" and " " in value)
-                    )
-                    if len(value) >= 3 and not written:
-                        yield begin + start, begin + end, "password"
-                continue
-        elif left and set(line.strip()) <= set("-+|: "):
-            continue
-        left = 0
-        for sep in SEPARATORS if len(line) <= 2000 else ():
-            if sep not in line:
-                continue
-            heads = [cell.strip("*_`\"' \r") for cell in low.split(sep)]
-            columns = [n for n, head in enumerate(heads) if head in SECRET_CELL]
-            if columns and (sep == "|" or all(map(TABLE_HEAD.fullmatch, heads))):
-                left, wide = TABLE_ROWS, len(heads)
-                break
-
-
-def _cells(line: str, sep: str) -> list[tuple[int, int]]:
-    """Where the cells of *line* stand, without blanks and quotation marks around them."""
-    found, at = [], 0
-    for cell in line[:4000].split(sep):
-        inner = cell.strip(" \"'`\r")
-        start = at + cell.find(inner) if inner else at
-        found.append((start, start + len(inner)))
-        at += len(cell) + 1
-    return found
-
-
-# --- what is left of keys, and lists
+# --- what is left of keys
 
 KEY_LINE = re.compile(r"[>\s]*[A-Za-z0-9+/=]{8,100}\\?\s*")
 
@@ -234,75 +171,6 @@ def key_ends(text: str) -> Iterator[PlacedSpan]:
         at = text.find("-----END ", at + 9)
 
 
-CODES_OF = re.compile(
-    r"\b(?:recovery|backup|scratch|emergency|rescue|2fa|one-time|wiederherstellungs\w{0,6}|notfall|respaldo|secours)[ -]?(?:code|key|kode|código)s?\b",
-    re.I,
-)
-
-CODES_ARE_FOR = (
-    "recovery",
-    "backup",
-    "scratch",
-    "emergency",
-    "rescue",
-    "2fa",
-    "one-time",
-    "wiederher",
-    "notfall",
-    "respaldo",
-    "secours",
-)
-
-ONE_CODE = re.compile(
-    r"(?<![\w-])(?:\d{4} \d{4}|(?=[A-Za-z-]{0,12}\d)[A-Za-z0-9]{4,12}(?:-[A-Za-z0-9]{3,12}){0,4}|[a-z]{4,6}-[a-z]{4,6}(?:-[a-z]{4,6})?)(?![\w-])"
-)
-
-BETWEEN = re.compile(r"[^A-Za-z]{0,20}")
-CODES_CHARS = 1_000
-
-
-def recovery_codes(text: str, lowered: str) -> Iterator[PlacedSpan]:
-    """A list of recovery codes: three or more behind their name, with nothing said between them."""
-    if not any(word in lowered for word in CODES_ARE_FOR):
-        return
-    for m in CODES_OF.finditer(text):
-        found: list[tuple[int, int]] = []
-        for one in ONE_CODE.finditer(text, m.end(), m.end() + CODES_CHARS):
-            gap = text[found[-1][1] : one.start()] if found else ""
-            if found and not BETWEEN.fullmatch(gap):
-                break
-            found.append(one.span())
-        if len(found) >= 3:
-            yield from ((start, end, "recovery code") for start, end in found)
-
-
-SEED_OF = re.compile(
-    r"\b(?:seed|mnemonic|recovery|secret|wallet|backup)[ -](?:phrase|words?|seed|mnemonic)s?\b|\bseed\b|\bmnemonic\b",
-    re.I,
-)
-
-SEED = re.compile(
-    r"(?<![\w'])(?:\d{1,2}[.):]?\s{0,3})?[a-z]{3,8}(?:[\s,]{1,3}(?:\d{1,2}[.):]?\s{0,3})?[a-z]{3,8}){11,23}(?![\w'])"
-)
-
-
-def seed_phrases(text: str, lowered: str) -> Iterator[PlacedSpan]:
-    """Twelve to twenty-four words of a wallet, with or without numbers, near their name."""
-    if (
-        "seed" not in lowered
-        and "mnemonic" not in lowered
-        and "phrase" not in lowered
-        and "word" not in lowered
-    ):
-        return
-    for m in SEED_OF.finditer(text):
-        for words in SEED.finditer(text, m.end(), min(len(text), m.end() + 500)):
-            said = re.findall(r"[a-z]{3,8}", words[0])
-            if sum(word in PROSE_WORDS for word in said) <= 1:
-                yield *words.span(), "recovery phrase"
-                break
-
-
 # --- by what is said before it, and by nothing
 
 CODES_SPOKEN_OF = re.compile(
@@ -316,6 +184,7 @@ NO_SECRET = re.compile(
 )
 
 DRAWN = re.compile(r"(?<![\w/+.=-])(?:0x)?[A-Za-z0-9+/_-]{32,200}={0,2}(?![\w/+=-])")
+LONG = 30  # chars of a word that needs no name
 LONG_RUN = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_/+-]{30,}")  # sought first: there is hardly one in talk
 NEAR_WORD = 110  # chars before it in which a secret is spoken of
 
@@ -331,28 +200,3 @@ def words_beside(text: str) -> Iterator[PlacedSpan]:
 
 
 UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.I)
-
-PREFIXED = re.compile(
-    # not what names a thing of a service's: answers, calls, files, builds
-    r"(?<![\w/+.=@#-])(?!(?i:sha\d|md5|uuid|urn|rev|diff|commit|build|img|image|data|http|chat|cmpl|resp|msg|call|tool|req|run|thread|file|asst|evt"
-    r"|session|conv|trace|span|user|org|proj|batch|step|item|obj|doc|key_|task|job|pod|node|ip|vol|snap|ami|subnet|vpc|sg|eni)[a-z]{0,8}[_-])[A-Za-z]{2,10}[0-9]?[_-](?P<rest>[A-Za-z0-9][\w-]{28,250})(?![\w.-]*\.[a-z]{2,5}\b)",
-)
-
-
-def unnamed_secrets(text: str) -> Iterator[PlacedSpan]:
-    """What has a service's prefix and is drawn for the rest, as today's tokens are: `abcd_…`, `ABCD-…`."""
-    for run in LONG_RUN.finditer(text):
-        m = PREFIXED.match(text, run.start())
-        if not m:
-            continue
-        rest = m["rest"]
-        letters = sum(c.isalpha() for c in rest)
-        digits = sum(c.isdigit() for c in rest)
-        runs = re.split(r"[_-]", rest)
-        longest = max(map(len, runs))
-        upper, lower = any(c.isupper() for c in rest), any(c.islower() for c in rest)
-        drawn = (upper and lower and digits >= 3 and entropy(rest) >= 4.0 and longest >= 10) or (
-            m[0][:2].isupper() and digits >= 6 and letters >= 4 and longest >= 20 and entropy(rest) >= 3.0
-        )
-        if drawn and not UUID.search(rest):
-            yield *m.span(), "token"

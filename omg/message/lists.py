@@ -1,0 +1,144 @@
+"""
+Secrets in lists: the column of a table that is headed "password", recovery codes, the words of a wallet.
+
+Not here: one value behind its name (passwords.py), or in its place (placed.py). One rule: a list is taken out item by
+item, and what stands between and around its items stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from .passwords import PASSWORDS, PROSE_WORDS
+from .placed import is_stand_in
+
+ListedSpan = tuple[int, int, str]  # start, end, kind
+
+
+def listed_secrets(text: str, lowered: str) -> Iterator[ListedSpan]:
+    """Where the items of a list of secrets stand in *text*."""
+    if "\n" in text and any(sep in text for sep in SEPARATORS) and [n for n in SECRET_CELL if n in lowered]:
+        yield from table_secrets(text, lowered)
+    if [word for word in CODES_ARE_FOR if word in lowered]:
+        yield from recovery_codes(text)
+    if [word for word in SEEDS_ARE_NAMED if word in lowered]:
+        yield from seed_phrases(text)
+
+
+# --- tables
+
+SEPARATORS = "|,;\t"
+TABLE_HEAD = re.compile(r"\w[\w ./()-]{0,30}")
+
+SECRET_CELL = frozenset(
+    (*PASSWORDS, "pass", "token", "secret", "api key", "api_key", "apikey", "api token", "access key", "psk")
+) | {"kennwörter", "passwörter", "passwords", "pins", "secret key", "secret_key", "client_secret"}
+
+TABLE_ROWS = 500
+
+
+def table_secrets(text: str, lowered: str) -> Iterator[ListedSpan]:
+    """The cells below a heading such as "password", in tables with bars and in comma- or tab-separated lines."""
+    at, left, wide = 0, 0, 0
+    columns: list[int] = []
+    sep = ""
+    for line, low in zip(text.split("\n"), lowered.split("\n"), strict=True):
+        begin, at = at, at + len(line) + 1
+        if left and sep in line:
+            cells = _cells(line, sep)
+            if sep == "|" or len(cells) == wide:
+                left -= 1
+                for column in columns:
+                    start, end = cells[column] if column < len(cells) else (0, 0)
+                    value = text[begin + start : begin + end]
+                    written = (
+                        set(value) <= set("-:+= ") or is_stand_in(value) or (sep != "|" and " " in value)
+                    )
+                    if len(value) >= 3 and not written:
+                        yield begin + start, begin + end, "password"
+                continue
+        elif left and set(line.strip()) <= set("-+|: "):
+            continue
+        left = 0
+        for sep in SEPARATORS if len(line) <= 2000 else ():
+            if sep not in line:
+                continue
+            heads = [cell.strip("*_`\"' \r") for cell in low.split(sep)]
+            columns = [n for n, head in enumerate(heads) if head in SECRET_CELL]
+            if columns and (sep == "|" or all(map(TABLE_HEAD.fullmatch, heads))):
+                left, wide = TABLE_ROWS, len(heads)
+                break
+
+
+def _cells(line: str, sep: str) -> list[tuple[int, int]]:
+    """Where the cells of *line* stand, without blanks and quotation marks around them."""
+    found, at = [], 0
+    for cell in line[:4000].split(sep):
+        inner = cell.strip(" \"'`\r")
+        start = at + cell.find(inner) if inner else at
+        found.append((start, start + len(inner)))
+        at += len(cell) + 1
+    return found
+
+
+CODES_OF = re.compile(
+    r"\b(?:recovery|backup|scratch|emergency|rescue|2fa|one-time|wiederherstellungs\w{0,6}|notfall|respaldo|secours)[ -]?(?:code|key|kode|código)s?\b",
+    re.I,
+)
+
+CODES_ARE_FOR = (
+    "recovery",
+    "backup",
+    "scratch",
+    "emergency",
+    "rescue",
+    "2fa",
+    "one-time",
+    "wiederher",
+    "notfall",
+    "respaldo",
+    "secours",
+)
+
+ONE_CODE = re.compile(
+    r"(?<![\w-])(?:\d{4} \d{4}|(?=[A-Za-z-]{0,12}\d)[A-Za-z0-9]{4,12}(?:-[A-Za-z0-9]{3,12}){0,4}|[a-z]{4,6}-[a-z]{4,6}(?:-[a-z]{4,6})?)(?![\w-])"
+)
+
+BETWEEN = re.compile(r"[^A-Za-z]{0,20}")
+CODES_CHARS = 1_000
+
+
+def recovery_codes(text: str) -> Iterator[ListedSpan]:
+    """A list of recovery codes: three or more behind their name, with nothing said between them."""
+    for m in CODES_OF.finditer(text):
+        found: list[tuple[int, int]] = []
+        for one in ONE_CODE.finditer(text, m.end(), m.end() + CODES_CHARS):
+            gap = text[found[-1][1] : one.start()] if found else ""
+            if found and not BETWEEN.fullmatch(gap):
+                break
+            found.append(one.span())
+        if len(found) >= 3:
+            yield from ((start, end, "recovery code") for start, end in found)
+
+
+SEEDS_ARE_NAMED = ("seed", "mnemonic", "phrase", "wallet")
+
+SEED_OF = re.compile(
+    r"\b(?:seed|mnemonic|recovery|secret|wallet|backup)[ -](?:phrase|words?|seed|mnemonic)s?\b|\bseed\b|\bmnemonic\b",
+    re.I,
+)
+
+SEED = re.compile(
+    r"(?<![\w'])(?:\d{1,2}[.):]?\s{0,3})?[a-z]{3,8}(?:[\s,]{1,3}(?:\d{1,2}[.):]?\s{0,3})?[a-z]{3,8}){11,23}(?![\w'])"
+)
+
+
+def seed_phrases(text: str) -> Iterator[ListedSpan]:
+    """Twelve to twenty-four words of a wallet, with or without numbers, near their name."""
+    for m in SEED_OF.finditer(text):
+        for words in SEED.finditer(text, m.end(), min(len(text), m.end() + 500)):
+            said = re.findall(r"[a-z]{3,8}", words[0])
+            if sum(word in PROSE_WORDS for word in said) <= 1:
+                yield *words.span(), "recovery phrase"
+                break
