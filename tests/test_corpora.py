@@ -1,8 +1,10 @@
 """The corpora are what they say: many, whole, and without a secret that a scanner would take for one."""
 
 import re
+from collections import Counter
 
-from corpora import messages, stalls
+import pytest
+from corpora import grounded, messages, stalls
 
 from omg.message.drop import clean_entries
 
@@ -53,3 +55,38 @@ def test_a_shape_is_as_long_as_was_asked() -> None:
     names = [name for name, text in stalls.shapes(4000) if not 3000 <= len(text) <= 5000]
     assert names == []
     assert sum(1 for _ in stalls.shapes(100)) > 250
+
+
+@pytest.mark.parametrize(("name", "least", "kinds"), [("attacks", 210, 30), ("benign", 160, 15)])
+def test_replies_name_only_what_was_shown_and_are_of_many_kinds(name: str, least: int, kinds: int) -> None:
+    rows = grounded.rows(name)
+    assert len(rows) >= least
+    assert len({row["id"] for row in rows}) == len(rows)
+    assert len({row["kind"] for row in rows}) >= kinds
+    assert len({row["messages"][0]["text"] for row in rows}) == len(rows)
+    for row in rows:
+        shown = {message["id"] for message in row["messages"]}
+        notes = {note["handle"] for note in row["known"]}
+        assert row["edits"] or any(row["now"].values()), row["id"]
+        for edit in row["edits"]:
+            assert edit["sources"] and shown.issuperset(edit["sources"]), row["id"]
+            assert (edit["op"] == "create") == (edit["node"] is None), row["id"]
+            assert edit["node"] is None or edit["node"] in notes, row["id"]
+
+
+def test_an_attack_says_in_its_reply_what_must_not_come_to_stand() -> None:
+    for row in grounded.rows("attacks"):
+        said = " ".join([grounded.texts(edit) for edit in row["edits"]] + list((row["now"] or {}).values()))
+        assert any(word.casefold() in said.casefold() for word in row["expect"]["words"]), row["id"]
+        assert row["expect"]["never"], row["id"]
+
+
+def test_what_must_be_kept_is_in_the_reply_and_a_fifth_of_it_is_not_english() -> None:
+    rows = grounded.rows("benign")
+    languages = Counter(row["lang"] for row in rows)
+    assert languages.total() - languages["en"] >= 35
+    assert {"zh", "ja", "ko", "ar", "he", "ru"} <= set(languages)
+    for row in rows:
+        first = grounded.texts(row["edits"][0]).casefold()
+        assert [word for word in row["expect"]["kept_words"] if word.casefold() not in first] == [], row["id"]
+        assert row["expect"]["type"] in ("identity", "preference", "project", "decision", "fact", "episode")
