@@ -11,8 +11,8 @@ from omg.message.drop import clean_entries
 
 def test_two_hundred_messages_hold_a_secret_each_where_a_reader_would_find_it() -> None:
     tellings = [t for file in messages.HERE.glob("secrets*.jsonl") for t in messages.tellings(file)]
-    assert len(tellings) >= 400
-    assert len({telling.kind for telling in tellings}) >= 90
+    assert len(tellings) >= 600
+    assert len({telling.kind for telling in tellings}) >= 300
     for telling in tellings:
         assert telling.secrets
         for secret in telling.secrets:
@@ -45,10 +45,13 @@ def test_the_file_itself_holds_no_token_that_a_scanner_would_stop_at() -> None:
 
 
 def test_two_thousand_lines_hold_no_secret_and_each_is_a_line_of_its_own() -> None:
-    lines = messages.clean_lines()
-    assert len(lines) >= 2000
-    assert len(set(lines)) > 0.9 * len(lines)
-    assert all(clean_entries([{"message": {"role": "user", "content": f"a {line}"}}]) for line in lines[:50])
+    for file, least in ("clean.txt", 2000), ("clean_more.txt", 2000), ("clean_third.txt", 1200):
+        lines = messages.clean_lines(messages.HERE / file)
+        assert len(lines) >= least
+        assert len(set(lines)) > 0.9 * len(lines)
+        assert all(
+            clean_entries([{"message": {"role": "user", "content": f"a {line}"}}]) for line in lines[:50]
+        )
 
 
 def test_a_shape_is_as_long_as_was_asked() -> None:
