@@ -16,7 +16,8 @@ not stand in its own context counts as unknown. The judge sees question, gold an
 
 All is kept in --out, a file an item: killed and run again, it goes on; another --judge judges the same answers.
 Another run's points on the same questions are compared with `--against`: a paired difference, with its interval.
-`bench/questions/exclusions.json` names gold answers that are plainly wrong, with the reason: they are not asked.
+bench/questions/exclusions.json names gold answers that are plainly wrong, with the reason: they are left out.
+PYTHONPATH may name another checkout, whose omg is measured then.
 """
 
 from __future__ import annotations
@@ -24,57 +25,194 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 # At the end: PYTHONPATH may name the checkout of another omg, to be measured with this bench.
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from questions.data import read_all
-from questions.files import in_parallel
-from questions.vaults import NIGHTS, Observing, observe, prepare_environment
+from questions.answers import Item, answer, prompt_hash
+from questions.contexts import CONTEXTS, context_file, make_contexts
+from questions.data import Conversation, Question, read_all, sample
+from questions.files import in_parallel, read, write
+from questions.judge import judge, shuffled
+from questions.model import Model
+from questions.report import difference, measured, observed, page, points_of
+from questions.vaults import NIGHTS, Observing, observe, opened, prepare_environment
+
+from omg import Memory
 
 STAGES = ("observe", "contexts", "answer", "judge", "report")
+EXCLUSIONS = Path(__file__).parent / "questions" / "exclusions.json"
+READ = ("data", "questions", "seed", "adversarial", "budget", "observe", "nights")  # what contexts hang on
+ANSWERED = ("answer", "prompt")  # and answers, besides
 
 
 def main() -> None:
     args = arguments()
     prepare_environment(args.observe_base or args.api_base)
     conversations = read_all(args.data)
+    chosen = sample(conversations, args.questions, args.seed, args.adversarial)
+    excluded = {
+        row["question"]: row["reason"] for row in json.loads(args.exclude.read_text(encoding="utf-8"))
+    }
+    left_out = {q.id: excluded[q.id] for asked in chosen.values() for q in asked if q.id in excluded}
+    chosen = {id: [q for q in asked if q.id not in excluded] for id, asked in chosen.items()}
+    settings = keep_settings(args)
     how = Observing(
         args.vaults or args.out / "vaults", args.observe, args.observe_base or args.api_base, args.nights
     )
     troubles: list[str] = []
-    if args.stage in ("observe", "all"):
-        troubles = in_parallel(lambda c: observe(c, how), conversations, args.parallel, "observed")
+    for stage in STAGES[:-1]:
+        if args.stage in (stage, "all"):
+            troubles += work(stage, args, conversations, chosen, how)
+    report: dict[str, Any] = {}
+    if args.stage in ("report", "all"):
+        report = reported(args, settings, conversations, chosen, how) | {"excluded": left_out}
+        write(args.out / "report.json", report)
+        write(args.out / "report.md", page(report))
+        print(page(report))
     if args.json:
-        print(json.dumps({"troubles": troubles}))
+        print(json.dumps({**report, "troubles": troubles}))
     sys.exit(bool(troubles))
+
+
+def work(
+    stage: str,
+    args: Any,
+    conversations: Sequence[Conversation],
+    chosen: Mapping[str, Sequence[Question]],
+    how: Observing,
+) -> list[str]:
+    """One stage, what is not done of it yet; what went wrong."""
+    asked = [c for c in conversations if chosen.get(c.id)]
+    items = [Item(q, c, context) for context in args.context for c in asked for q in chosen[c.id]]
+    if stage == "observe":
+        return in_parallel(lambda c: observe(c, how), asked or conversations, args.parallel, "observed")
+    if stage == "contexts":
+        return in_parallel(
+            lambda c: make_contexts(c, chosen[c.id], args.context, args.budget, how, args.out),
+            asked,
+            args.parallel,
+            "conversations read",
+        )
+    if stage == "judge":
+        model = Model(args.judge, args.judge_base or args.api_base, args.timeout)
+        return in_parallel(
+            lambda item: judge(item, args.out, model), shuffled(items, args.seed), args.parallel, "judged"
+        )
+    model = Model(args.answer, args.answer_base or args.api_base, args.timeout)
+    with ExitStack() as stack:
+        memories, opening = dict[str, Memory](), Lock()
+
+        def memory(of: Item) -> Memory:
+            id, at = of.conversation.id, of.question.at
+            with opening:
+                if id not in memories:
+                    memories[id] = stack.enter_context(opened(id, how, lambda: at, args.budget))
+                return memories[id]
+
+        return in_parallel(
+            lambda item: answer(item, args.out, model, lambda: memory(item)), items, args.parallel, "answered"
+        )
+
+
+def keep_settings(args: Any) -> dict[str, Any]:
+    """What the files of --out were made with stays: a folder of two models or two samples means nothing."""
+    file = args.out / "run.json"
+    was = read(file) or {}
+    if args.stage == "observe":
+        return was
+    keys = READ + (ANSWERED if args.stage in ("answer", "all") else ())
+    settings = vars(args) | {"data": sorted(p.name for p in args.data), "prompt": prompt_hash("answer.md")}
+    now = {key: settings[key] for key in keys}
+    if other := [key for key in keys if key in was and was[key] != now[key]]:
+        what = "; ".join(f"{key} was {was[key]!r}, is {now[key]!r}" for key in other)
+        raise SystemExit(f"{args.out} holds another run ({what}); name another folder for --out")
+    write(file, was | now)
+    return was | now
+
+
+def reported(
+    args: Any,
+    settings: Mapping[str, Any],
+    conversations: Sequence[Conversation],
+    chosen: Mapping[str, Sequence[Question]],
+    how: Observing,
+) -> dict[str, Any]:
+    by_benchmark: dict[str, list[Question]] = defaultdict(list)
+    records: dict[str, list[Any]] = defaultdict(list)
+    for c in conversations:
+        if not (asked := chosen.get(c.id)):
+            continue
+        by_benchmark[asked[0].benchmark] += asked
+        records[asked[0].benchmark].append(read(how.record(c.id)) or {})
+    by_benchmark["all"] = [q for asked in by_benchmark.values() for q in asked]
+    records["all"] = [r for some in records.values() for r in some]
+    benchmarks = {}
+    for name, asked in by_benchmark.items():
+        if name == "all" and len(by_benchmark) == 2:
+            continue  # the same again
+        part = measured(args.out, args.judge, args.context, asked, args.seed)
+        if args.against:
+            part["against"] = [
+                {
+                    "one": context,
+                    "other": f"{args.against.name}: {context}",
+                    **difference(ours, theirs, args.seed),
+                }
+                for context in args.context
+                if (ours := points_of(args.out, args.judge, context, asked))
+                and (theirs := points_of(args.against, args.judge, context, asked))
+            ]
+        benchmarks[name] = part | {"observing": observed(records[name])}
+    made = records["all"] + [
+        read(context_file(args.out, c, q.id)) for c in args.context for q in by_benchmark["all"]
+    ]
+    run = {
+        "omg": " ".join(sorted({str(m["omg"]) for m in made if m and m.get("omg")})),
+        **{key: settings.get(key) for key in ("observe", "nights", "budget", "seed", "answer")},
+        "judge": args.judge,
+        "prompts": {"answer.md": settings.get("prompt"), "judge.md": prompt_hash("judge.md")},
+    }
+    return {"run": run, "benchmarks": benchmarks}
 
 
 def arguments() -> Any:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, nargs="+", required=True)
-    parser.add_argument("--out", type=Path, required=True, help="everything is kept here")
-    parser.add_argument(
-        "--vaults", type=Path, help="where the observed conversations are; default: OUT/vaults"
-    )
-    parser.add_argument("--stage", choices=(*STAGES, "all"), default="all")
-    parser.add_argument("--observe", default="offline", metavar="MODEL")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--data", type=Path, nargs="+", required=True)
+    add("--out", type=Path, required=True, help="everything is kept here")
+    add("--vaults", type=Path, help="where the observed conversations are; default: OUT/vaults")
+    add("--stage", choices=(*STAGES, "all"), default="all")
+    add("--context", choices=CONTEXTS, nargs="+", default=["none", "raw", "slice", "full"])
+    add("--budget", type=int, default=3_000, help="tokens of last, raw and slice")
+    add("--questions", type=int, help="at most so many of each benchmark, by category; default: all")
+    add("--adversarial", action="store_true", help="LoCoMo's category 5 too")
+    add("--seed", type=int, default=1)
+    add("--exclude", type=Path, default=EXCLUSIONS)
+    add("--observe", default="offline", metavar="MODEL")
+    add(
         "--nights",
         choices=NIGHTS,
         default="offline",
-        help="reflect once in the end, by rules or (end) by the model; each: after every session",
+        help="when to reflect: once in the end, by rules (offline) or by the model (end); by it after each session",
     )
-    parser.add_argument("--api-base", default="", help="a server for all models")
-    parser.add_argument("--observe-base", default="")
-    parser.add_argument(
-        "--parallel", type=int, default=8, help="conversations, then requests, at the same time"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
+    add("--answer", default="openai/strong", metavar="MODEL")
+    add("--judge", default="openai/strong", metavar="MODEL")
+    add("--against", type=Path, help="the folder of another run, to compare with on the same questions")
+    add("--api-base", default="", help="a server for all three models")
+    for role in ("observe", "answer", "judge"):
+        add(f"--{role}-base", default="", help=argparse.SUPPRESS)
+    add("--timeout", type=float, default=7_000, help="seconds for one request of answerer or judge")
+    add("--parallel", type=int, default=8, help="conversations, then requests, at the same time")
+    add("--json", action="store_true", help="one JSON object on the last line")
     return parser.parse_args()
 
 

@@ -1,0 +1,208 @@
+"""
+What the answerer is given to read before one question: one text for each context.
+
+One rule: a context says nothing of which one it is.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from omg import Memory
+from omg.index.terms import terms_of
+from omg.memory import MAIN
+from omg.tokens import clip_text, count_tokens
+
+from .data import Conversation, Question, Said
+from .files import file_name, read, write
+from .vaults import Observing, commit, lane, opened
+
+CONTEXTS = ("none", "last", "full", "raw", "slice", "vault", "tools")
+SHORTEST = 30  # tokens of a message that is clipped to what is left of the budget
+
+
+def context_file(out: Path, context: str, question: str) -> Path:
+    return out / "contexts" / context / f"{file_name(question)}.json"
+
+
+def make_contexts(
+    conversation: Conversation,
+    questions: Sequence[Question],
+    contexts: Iterable[str],
+    budget: int,
+    how: Observing,
+    out: Path,
+) -> None:
+    """The contexts that are not there yet, of one conversation."""
+    missing = [(c, q) for c in contexts for q in questions if not context_file(out, c, q.id).exists()]
+    if not missing:
+        return
+    now = [missing[0][1].at]
+    if not (read(how.record(conversation.id)) or {}).get("whole"):
+        raise RuntimeError(f"{conversation.id} is not observed to its end; run --stage observe again")
+    with opened(conversation.id, how, lambda: now[0], budget) as memory:
+        while memory.find().index.embed():
+            pass
+        for context, question in missing:
+            now[0], began = question.at, time.monotonic()
+            text = context_text(context, conversation, question, memory, budget)
+            value = {
+                "question": question.id,
+                "text": text,
+                "tokens": count_tokens(text),
+                "seconds": round(time.monotonic() - began, 3),
+                "omg": commit(),
+            }
+            write(context_file(out, context, question.id), value)
+
+
+def context_text(
+    context: str, conversation: Conversation, question: Question, memory: Memory, budget: int
+) -> str:
+    if context == "none":
+        return ""
+    if context == "full":
+        return by_day(conversation.messages)
+    if context == "last":
+        return last_messages(conversation.messages, budget)
+    if context == "raw":
+        return found_messages(conversation, question.text, budget)
+    if context == "vault":
+        return whole_notes(memory.find().vault.root)
+    # As the first prompt of a new conversation on that day; a dry run, so that no question leaves a trace for the next.
+    given = memory.inject(question.text, session=lane(f"asked {question.id}"), dry_run=True)
+    return "\n\n".join(text.strip() for text in (given.system, given.prompt) if text.strip())
+
+
+# --- messages
+
+
+def by_day(messages: Iterable[Said]) -> str:
+    lines, day = list[str](), None
+    for m in messages:
+        if m.at.date() != day:
+            day = m.at.date()
+            lines.append(f"\n## {day_text(m.at)}\n")
+        lines.append(m.line)
+    return "\n".join(lines).strip()
+
+
+def day_text(at: datetime) -> str:
+    return f"{at:%Y-%m-%d} ({at:%A})"
+
+
+def last_messages(messages: Sequence[Said], budget: int) -> str:
+    """The end of the conversation, whole messages; of the last one its end, if it alone is more than the budget."""
+    least, most = 0, len(messages)
+    while least < most:  # a longer end costs more
+        middle = (least + most + 1) // 2
+        if count_tokens(by_day(messages[len(messages) - middle :])) <= budget:
+            least = middle
+        else:
+            most = middle - 1
+    return by_day(messages[len(messages) - least :]) if least else clip_text(messages[-1].line, budget)
+
+
+def found_messages(conversation: Conversation, query: str, budget: int) -> str:
+    """
+    The messages that a plain search finds, best first to the budget, told in the order they were said.
+
+    An FTS5 table of the messages, the words of *query* that say something joined by OR, bm25 as it comes. What does
+    not fit any more is clipped.
+    """
+    messages = conversation.messages
+    words = [term.match for term in terms_of(query)]
+    if not words:
+        return ""
+    db = messages_table(conversation)
+    rows = db.execute(
+        "select rowid from said where said match ? order by bm25(said), rowid", (" OR ".join(words),)
+    ).fetchall()
+    taken: dict[int, Said] = {}
+    for (rowid,) in rows:
+        said = messages[rowid - 1]
+        room = budget - count_tokens(in_order(taken))
+        cost = count_tokens(by_day([said]))
+        if cost > room:
+            left = room - (cost - count_tokens(said.text)) - 2
+            if left < SHORTEST:
+                break
+            said = Said(said.id, said.role, said.speaker, clip_text(said.text, left), said.at)
+        taken[rowid] = said
+    while count_tokens(in_order(taken)) > budget:  # seams between messages may cost a token each
+        taken.popitem()
+    return in_order(taken)
+
+
+def in_order(messages: dict[int, Said]) -> str:
+    return by_day(messages[n] for n in sorted(messages))
+
+
+@lru_cache(maxsize=32)
+def messages_table(conversation: Conversation) -> sqlite3.Connection:
+    db = sqlite3.connect(":memory:", check_same_thread=False)
+    db.execute("create virtual table said using fts5(text, tokenize='porter unicode61')")
+    db.executemany("insert into said values (?)", [(m.line,) for m in conversation.messages])
+    return db
+
+
+def whole_notes(vault: Path) -> str:
+    """Every note as its file is; the pages that are made from them add nothing."""
+    notes = (f for f in sorted((vault / "nodes").rglob("*.md")) if not f.name.startswith("."))
+    return "\n\n".join(f"# {f.relative_to(vault)}\n{f.read_text(encoding='utf-8').strip()}" for f in notes)
+
+
+# --- tools
+
+CALLS = 4
+RAW_TOKENS = 1_500  # of one search over the messages
+TEXT = {"type": "string"}
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "omg_search",
+            "description": "Search long-term memory. Gives notes, one a line, or with `raw` the messages themselves.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "query": TEXT,
+                    "limit": {"type": "integer"},
+                    "raw": {"type": "boolean", "description": "search what was said, word for word"},
+                },
+                "required": ["query"],
+            },
+        },
+    },
+    {
+        "type": "function",
+        "function": {
+            "name": "omg_open",
+            "description": "Open one note of long-term memory, with the messages it came from.",
+            "parameters": {
+                "type": "object",
+                "properties": {"id": {**TEXT, "description": "its path or name, as in [[path]]"}},
+                "required": ["id"],
+            },
+        },
+    },
+]
+
+
+def call_tool(memory: Memory, conversation: Conversation, name: str, params: dict[str, Any]) -> str:
+    """What the tool says to the model, as the gateway would hand it on."""
+    from omg.tools.codes import Codes
+    from omg.tools.tools import call_tool
+
+    if name == "omg_search" and params.pop("raw", False):
+        return found_messages(conversation, str(params.get("query") or ""), RAW_TOKENS) or "Nothing found."
+    if name not in ("omg_search", "omg_open"):
+        return f"There is no tool {name!r}."
+    body = {"name": name, "params": params, "context": {"sessionKey": MAIN}}
+    return str(call_tool(memory.intake, body, Codes())["text"])
