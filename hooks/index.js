@@ -10,7 +10,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ask, keeper } from "./daemon.js";
-import { remember, spooler } from "./spool.js";
+import { json, remember, spooler } from "./spool.js";
 import words from "./words.json" with { type: "json" }; // what a model is told of us before it asks
 
 const DEADLINE_MS = 150; // a turn waits this long for memory, and no longer
@@ -71,16 +71,19 @@ export default {
       if (!turn.sessionKey) return; // no session, no identity: nobody to remember for
       remember(turns, turn.sessionKey, turn);
       const key = JSON.stringify(picked(turn, ASKER));
-      if (Date.now() >= shared.quietUntil) {
+      const asking = Date.now();
+      if (asking >= shared.quietUntil) {
         try {
           const prompt = (event.currentUserMessage ?? event.prompt)?.slice(0, LONGEST_PROMPT);
           const { appendSystemContext, prependContext } = await asked("/inject", { ...turn, prompt }, DEADLINE_MS);
-          remember(served, key, { appendSystemContext, at: Date.now() });
+          remember(served, key, { appendSystemContext, at: asking });
           return appendSystemContext || prependContext ? { appendSystemContext, prependContext } : undefined;
         } catch (err) {
           if (err.code === "ETIMEDOUT") shared.quietUntil = Date.now() + QUIET_MS;
         }
       }
+      const forgotten = await forgottenAt(home());
+      for (const [whose, { at }] of served) if (at <= forgotten) served.delete(whose);
       const { appendSystemContext, at } = served.get(key) ?? {};
       if (appendSystemContext && Date.now() - at < SERVED_FOR_MS) return { appendSystemContext };
     });
@@ -171,6 +174,11 @@ function who({ messageProvider: channel, ...ctx }) {
 /** The given keys of `from`, in their order, where it has them. */
 function picked(from, keys, ...more) {
   return Object.fromEntries([...keys, ...more].filter((k) => from[k] !== undefined).map((k) => [k, from[k]]));
+}
+
+/** When something was last forgotten here (forget/homefiles.py): what was served before may quote it. */
+async function forgottenAt(home) {
+  return (await json(join(home, "forgotten.json")).catch(() => ({ at: Infinity })))?.at ?? 0;
 }
 
 function homeOf(configured, api) {

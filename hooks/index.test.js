@@ -130,6 +130,20 @@ test("what the daemon took back is not served from memory", async (t) => {
   assert.equal(await gw.hooks.before_prompt_build({ prompt: "hi" }, who), undefined);
 });
 
+test("what was forgotten is not served from memory, though the daemon has not said so", async (t) => {
+  const gw = await gateway(t), who = someone();
+  const d = await daemon(t, gw.home, { "/inject": () => ({ appendSystemContext: "S" }) });
+  const served = { appendSystemContext: "S" };
+  assert.deepEqual(await gw.hooks.before_prompt_build({ prompt: "hi" }, who), { ...served, prependContext: undefined });
+  await d.close();
+  await writeFile(join(gw.home, "forgotten.json"), JSON.stringify({ at: Date.now() - HOUR }));
+  assert.deepEqual(await gw.hooks.before_prompt_build({ prompt: "hi" }, who), served);
+  await writeFile(join(gw.home, "forgotten.json"), JSON.stringify({ at: Date.now() }));
+  assert.equal(await gw.hooks.before_prompt_build({ prompt: "hi" }, who), undefined);
+  await rm(join(gw.home, "forgotten.json"));
+  assert.equal(await gw.hooks.before_prompt_build({ prompt: "hi" }, who), undefined);
+});
+
 test("a wedged daemon costs a turn one deadline, however often the turn asks", async (t) => {
   const gw = await gateway(t), who = someone();
   await daemon(t, gw.home, { "/inject": () => new Promise(() => {}) });

@@ -157,7 +157,8 @@ async function put(folder, name, value) {
   }
 }
 
-async function json(file) {
+/** What a file holds; undefined where there is none, or no JSON. */
+export async function json(file) {
   try {
     return JSON.parse(await readFile(file, "utf8"));
   } catch (err) {

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ..config.file import set_value, set_vault
 from ..errors import BadInput, NotFound
+from ..forget.copies import JOINED, read_mark
 from ..graph.files import append_lines, write_private
 from ..graph.graph import Graph
 from ..graph.state import State
@@ -68,6 +69,12 @@ def move_identity(registry: Registry, old: str, new: str) -> str:
         if vault := registry.config.vaults.get(old):
             set_vault(registry.folder, to.key, vault)
     registry.forget_open(old)
+    if target.parent.name == "joined":
+        kept_apart = {"vault": str(vault)} if (vault := registry.config.vaults.get(old)) else {}
+        write_private(mark.parent / JOINED, json.dumps({"into": to.key, **kept_apart}))
+    for earlier in (registry.folder / "joined").glob(f"*/{JOINED}"):
+        if (told := read_mark(earlier)).get("into") == old:
+            write_private(earlier, json.dumps({**told, "into": to.key}))
     target.parent.mkdir(exist_ok=True, mode=0o700)
     mark.parent.rename(target)
     if target.parent.name == "graphs":

@@ -1,9 +1,12 @@
 """
 Take something back so that no byte of it stays: note, archive, receipts, pending, snapshots, index, logs.
 
+    words       whether a text holds words, however they are written, and the text without them
     selection   what would go with it: shown to the person first
     erase       the erasing, which a crash does not stop halfway
-    traces      where else something of it stands: links, receipts, replaced graphs, drops, logs
-
-The gateway's own transcripts are OpenClaw's to delete; the caller says so.
+    traces      where else in its graph something of it stands: links, receipts, the archive
+    copies      in graphs that were replaced, or merged into this one
+    homefiles   in the home: drops, logs, cursors, temporary files
+    bare        a graph in which nothing is left
+    beyond      what is not ours to change: named, with its path
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import date
 
 from ..errors import BadNode
@@ -19,22 +19,20 @@ from ..graph.files import flock, write_private
 from ..graph.graph import Graph
 from ..graph.state import SessionState, State
 from ..journal import Outcome, apply_change
-from ..message.stored import turn_to_json
 from ..message.turn import Message, Turn
 from ..node.note import parse_node
 from ..plan.mappages import MapPages
+from .bare import is_bare, remove_graph
+from .copies import remove_damaged, scrub_copies, scrub_pending
+from .homefiles import raise_mark, remove_drops, remove_keys, remove_temporary, scrub_logs
 from .selection import Selection, every_message
 from .traces import (
     SEEN,
     Trace,
     archived_messages,
     remove_archived,
-    remove_damaged,
-    remove_drops,
     scrub_log_pages,
-    scrub_logs,
     scrub_receipts,
-    scrub_replaced,
     unlink_notes,
 )
 
@@ -42,7 +40,12 @@ JOURNAL = "forgetting.json"
 
 
 def forget_now(graph: Graph, selection: Selection) -> None:
-    """Do it. The caller holds `graph.lock()`. Raises Locked, and does nothing, while the graph is being rebuilt."""
+    """
+    Do it; one that was begun before is finished first. The caller holds `graph.lock()`.
+
+    Raises Locked, and does nothing, while the graph is being rebuilt.
+    """
+    finish_forgetting(graph)
     with flock(graph.folder / "rebuild.lock", f"the rebuilding of {graph.identity.key}", 0):
         write_private(graph.folder / JOURNAL, json.dumps(asdict(selection)))
     finish_forgetting(graph)
@@ -56,16 +59,19 @@ def finish_forgetting(graph: Graph) -> bool:
     raw = json.loads(journal.read_text(encoding="utf-8"))
     text = raw.pop("text")
     what = Selection(**{name: tuple(values) for name, values in raw.items()}, text=text)
-    trace, messages = what.trace, set(what.messages)
+    trace, messages, home = what.trace, set(what.messages), graph.folder.parents[1]
+    raise_mark(home)
     if messages:
         graph.tombstones.add(messages | {m.key for _, m in every_message(graph) if m.id in messages})
     observe_again(graph, set(what.again))
     unlink_notes(graph, what.paths, trace)
-    scrub_pending(graph, messages)
-    remove_archived(graph.folder / "archive", messages)
+    scrub_pending(graph.intact(), trace)
+    remove_archived(graph.folder / "archive", trace)
+    for path in what.trash:
+        (graph.vault.root / path).unlink(missing_ok=True)
     remove_notes(graph, what.paths, messages)
     scrub_receipts(graph.folder / "receipts", trace)
-    scrub_replaced(graph, trace)
+    scrub_copies(graph, trace)
     remove_damaged(graph.folder / DAMAGED, trace)
     graph.update(lambda state: blank_state(state, trace))
     graph.uses.drop(lambda id: id in trace.names or trace.in_words(id))
@@ -75,10 +81,15 @@ def finish_forgetting(graph: Graph) -> bool:
     graph.vault.settle(0)
     graph.vault.compact()
     graph.index.rebuild(graph.vault, graph.folder / "archive")
-    home = graph.folder.parents[1]
     remove_drops(home, trace)
+    remove_temporary(home, graph.folder, trace)
+    remove_keys(home, trace.keys)
     scrub_logs(home, trace)
-    journal.unlink()
+    raise_mark(home)  # again: what was served meanwhile may have been of before
+    if is_bare(graph, trace):
+        remove_graph(graph)  # and the journal with it
+    else:
+        journal.unlink()
     return True
 
 
@@ -91,16 +102,6 @@ def observe_again(graph: Graph, ids: set[str]) -> None:
     for n, (session, messages) in enumerate(sorted(by_session.items())):
         turn = Turn(session, agent=graph.identity.agent, reason="again", messages=tuple(messages))
         graph.put(f"{messages[-1].timestamp:015d}-again{n}", turn)
-
-
-def scrub_pending(graph: Graph, ids: set[str]) -> None:
-    for p in graph.intact():
-        turn = p.turn()
-        kept = tuple(m for m in turn.messages if m.id not in ids)
-        if not kept:
-            p.file.unlink()
-        elif len(kept) < len(turn.messages):
-            write_private(p.file, turn_to_json(replace(turn, messages=kept)))
 
 
 def remove_notes(graph: Graph, paths: Iterable[str], messages: set[str]) -> None:
@@ -121,11 +122,19 @@ def remove_notes(graph: Graph, paths: Iterable[str], messages: set[str]) -> None
 
 def blank_state(state: State, trace: Trace) -> None:
     """Served snapshots and hints may quote what was forgotten, and so may the words of a failure."""
+    for key in trace.keys:
+        state.sessions.pop(key, None)
     for key, s in state.sessions.items():
         s.system = ""
         if key in trace.sessions or any(trace.in_words(t) for t in (s.task, s.state, s.next)):
             state.sessions[key] = SessionState(last_ms=s.last_ms, window=s.window)
-    state.error = "" if trace.in_words(state.error) else state.error
+        else:
+            s.mocs = [path for path in s.mocs if not trace.names_path(path)]
+            s.falls = {path: n for path, n in s.falls.items() if not trace.names_path(path)}
+    state.by_hand = {path: at for path, at in state.by_hand.items() if not trace.names_path(path)}
+    state.error = (
+        "" if trace.in_words(state.error) or any(k in state.error for k in trace.keys) else state.error
+    )
     state.epoch += 1
 
 

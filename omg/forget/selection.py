@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ..errors import BadNode, NotFound
@@ -16,7 +16,19 @@ from ..node.maptable import STANDARD, page_title
 from ..node.markdown import slugify
 from ..node.note import parse_node
 from ..plan.pages import persons_words
-from .traces import LOG_PAGES, Trace, all_names, archived_messages, former_paths, notes_linking, reflecting
+from .beyond import beyond_reach, our_trash
+from .copies import joined_folders
+from .traces import (
+    LOG_PAGES,
+    Trace,
+    all_names,
+    archived_messages,
+    former_paths,
+    message_holds,
+    notes_linking,
+    reflecting,
+)
+from .words import holds_words
 
 TO_MAP = re.compile(r"\[\[mocs/[^|\]\n]*")  # where a note is filed is not what it says
 
@@ -32,6 +44,9 @@ class Selection:
     left: tuple[str, ...] = ()  # pages where a person wrote the text beside what we generate: theirs to mend
     names: tuple[str, ...] = ()  # ids and former paths of the notes
     sessions: tuple[str, ...] = ()  # of the messages
+    keys: tuple[str, ...] = ()  # sessions that go whole
+    trash: tuple[str, ...] = ()  # our notes in the vault's .trash
+    beyond: tuple[str, ...] = ()  # "path: why": what OMG cannot, or may not, take it out of
     text: str = ""  # what was looked for
 
     def __bool__(self) -> bool:
@@ -40,7 +55,9 @@ class Selection:
     @property
     def trace(self) -> Trace:
         names = frozenset((*self.paths, *self.names))
-        return Trace(names, frozenset(self.messages), frozenset(self.sessions), self.text.casefold())
+        return Trace(
+            names, frozenset(self.messages), frozenset(self.sessions), self.text, frozenset(self.keys)
+        )
 
 
 def select(
@@ -78,7 +95,7 @@ def select(
     former |= {p for p in gone if graph.vault.bytes(p) is None}
     gone -= former
     again = {s.id for p in gone for s in graph.index.sources(p)} - messages
-    return Selection(
+    what = Selection(
         paths=tuple(sorted(gone)),
         messages=tuple(sorted(messages)),
         again=tuple(sorted(again)),
@@ -86,13 +103,21 @@ def select(
         left=tuple(p for p in left if p not in gone),
         names=tuple(sorted((all_names(graph, gone) | former) - gone)),
         sessions=tuple(sorted({s for s, m in said if m.id in messages})),
+        keys=() if session is None else (session,),
         text=matching or "",
     )
+    return with_surroundings(graph, what)
+
+
+def with_surroundings(graph: Graph, what: Selection) -> Selection:
+    """*what*, and where else in the vault and around it there is something of it."""
+    what = replace(what, trash=tuple(our_trash(graph, what.trace)))
+    return replace(what, beyond=beyond_reach(graph, what.trace, skip=what.trash))
 
 
 def notes_holding(graph: Graph, text: str) -> tuple[set[str], list[str]]:
     """The notes that hold *text*; and the generated pages that do outside of their generated part."""
-    trace, notes, pages = Trace(frozenset(), frozenset(), text=text.casefold()), set(), []
+    trace, notes, pages = Trace(frozenset(), frozenset(), text=text), set(), []
     for path in (*graph.vault.paths(), *graph.vault.conflicts()):
         data = graph.vault.bytes(path)
         said = TO_MAP.sub("[[", (data or b"").decode("utf-8", errors="replace"))
@@ -124,7 +149,7 @@ def is_emptied(graph: Graph, topic: str, gone: set[str]) -> bool:
 
 
 def names_it(path: str, text: str | None) -> bool:
-    return bool(text) and slugify(text or "") in path
+    return bool(text) and (slugify(text or "") in path or holds_words(path, text or ""))
 
 
 def is_generated(graph: Graph, path: str) -> bool:
@@ -139,8 +164,10 @@ def outside_block(page: str) -> str:
 
 
 def every_message(graph: Graph) -> list[tuple[str, Message]]:
-    """`(session, message)` of the archive and of what is pending."""
+    """`(session, message)` of the archive, of what is pending, and of graphs that were merged into this one."""
     found = list(archived_messages(graph.folder / "archive"))
+    for folder in joined_folders(graph):
+        found += archived_messages(folder / "archive")
     for p in graph.intact():
         turn = p.turn()
         found += [(turn.session, m) for m in turn.messages]
@@ -153,10 +180,5 @@ def message_fits(
     return (
         (of is None or session == of)
         and (before_ms is None or m.timestamp < before_ms)
-        and (matching is None or matching.casefold() in m.text.casefold() or call_holds(m, matching))
+        and (matching is None or message_holds(m, matching))
     )
-
-
-def call_holds(m: Message, matching: str) -> bool:
-    """Whether the arguments of a call that the agent made hold it."""
-    return any(matching.casefold() in c.arguments.casefold() for c in m.calls)

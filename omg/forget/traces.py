@@ -3,18 +3,15 @@ Where else something of what is forgotten stands, and how it is taken out there.
 
     links       other notes, whoever wrote them: a link to it becomes plain words, a line of history about it goes
     receipts    what they hold of it; the rest of a cycle can still be undone
-    replaced    graphs that were rebuilt since, kept beside the new one
-    drops       of the spool that could not be read
-    logs        lines that name it
+    archive     its messages
 
-One rule: what does not tell of it stays as it is, byte for byte; and every step may be repeated.
+Not here: graphs that were replaced or joined (copies.py), the rest of the home (homefiles.py), files of others
+(beyond.py). One rule: what does not tell of it stays as it is, byte for byte; and every step may be repeated.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,6 +25,7 @@ from ..message.stored import message_from_json
 from ..message.turn import Message
 from ..node.markdown import bare_target, link_targets
 from ..node.note import amend_text, head_of, parse_node
+from .words import blanked, holds_words
 
 ID_IN_TEXT = re.compile(r"""\bid: *["']?([^"'\n,}]+)""")  # a note's own, and those of its sources
 ANY_LINK = re.compile(r"!?\[\[([^\[\]\n]*)\]\]")
@@ -42,7 +40,8 @@ class Trace:
     names: frozenset[str]
     messages: frozenset[str]
     sessions: frozenset[str] = frozenset()  # that had one of the messages
-    text: str = ""  # casefolded
+    text: str = ""  # words, however they are written (words.py)
+    keys: frozenset[str] = frozenset()  # of sessions that go whole: no file names them any more
 
     def in_note(self, text: str) -> bool:
         """Whether a note says it: cites the messages, links to the notes, or has the words."""
@@ -50,16 +49,25 @@ class Trace:
         return bool(named & (self.names | self.messages)) or self.in_words(text)
 
     def in_words(self, text: str) -> bool:
-        return bool(self.text) and self.text in text.casefold()
+        return holds_words(text, self.text)
+
+    def names_path(self, path: str) -> bool:
+        return path in self.names or self.in_words(path)
+
+    def in_message(self, m: Message) -> bool:
+        return m.id in self.messages
 
     def in_line(self, line: str) -> bool:
         """Whether a line of a log, or a drop as it is, names it."""
         paths = {name for name in self.names if "/" in name}  # a title such as "API" may stand in any line
-        ids = paths | self.messages | self.sessions
-        spelled = self.text and json.dumps(self.text)[1:-1]  # as JSON has what is not ASCII
-        return (
-            any(i in line for i in ids) or self.in_words(line) or bool(spelled and spelled in line.casefold())
-        )
+        ids = paths | self.messages | self.sessions | self.keys
+        return any(i in line for i in ids) or self.in_words(line)
+
+
+def message_holds(m: Message, words: str) -> bool:
+    """Whether a message holds *words*: what it says, whose it is, and the tools that were called."""
+    said = [m.text, m.sender, m.sender_id, m.tool, *(part for c in m.calls for part in (c.name, c.arguments))]
+    return any(holds_words(text, words) for text in said if text)
 
 
 # --- notes that go as well
@@ -91,6 +99,14 @@ def led_to(graph: Graph, links: Iterable[str]) -> set[str]:
 def reflected_in(graph: Graph, path: str) -> tuple[str, ...]:
     data = graph.vault.bytes(path)
     return () if data is None else went_into(data.decode("utf-8", errors="replace"), path)
+
+
+def went_into(text: str, path: str) -> tuple[str, ...]:
+    """The reflections that the note *text* went into."""
+    try:
+        return parse_node(text, path).reflected_in
+    except BadNode:
+        return ()
 
 
 def former_paths(graph: Graph, messages: Collection[str]) -> set[str]:
@@ -173,6 +189,7 @@ def scrub_log_pages(graph: Graph, trace: Trace) -> None:
     for path in [p for p in graph.vault.paths() if p.startswith(LOG_PAGES)]:
         text = graph.vault.text(path)
         kept = "".join(line for line in text.splitlines(keepends=True) if not trace.in_note(line))
+        kept = blanked(kept, trace.text)  # over the end of a line
         if kept != text:
             apply_change(graph, Change(path, text, kept), Outcome())
 
@@ -183,7 +200,12 @@ def scrub_log_pages(graph: Graph, trace: Trace) -> None:
 def scrub_receipts(folder: Path, trace: Trace) -> None:
     """Drop from every receipt in *folder* the changes, hints and words that tell of it."""
     for file in sorted(folder.glob("*.json")):
-        receipt = read_receipt(file)
+        try:
+            receipt = read_receipt(file)
+        except BadInput:  # cannot be undone anyway
+            if trace.in_line(file.read_text(encoding="utf-8", errors="replace")):
+                file.unlink()
+            continue
         kept = tuple(c for c in receipt.changes if not change_tells(c, trace))
         if trace.sessions:  # Now quotes their tasks
             kept = tuple(c for c in kept if c.path != "now")
@@ -219,99 +241,23 @@ def archived_messages(folder: Path) -> Iterator[tuple[str, Message]]:
                 yield session, message
 
 
-def remove_archived(folder: Path, ids: Collection[str]) -> None:
+def remove_archived(folder: Path, trace: Trace) -> None:
     """Take messages out of the archive."""
     for file in sorted(folder.glob("*.jsonl")):
         lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
-        kept = [line for line in lines if line_stays(line, ids)]
+        kept = [line for line in lines if line_stays(line, trace)]
         if kept != lines[: len(kept)] or any(lines[len(kept) :]):
             write_private(file, "".join(line + "\n" for line in kept))
 
 
-def line_stays(line: str, ids: Collection[str]) -> bool:
+def line_stays(line: str, trace: Trace) -> bool:
     try:
-        return message_from_json(line)[0].id not in ids
+        return not trace.in_message(message_from_json(line)[0])
     except BadInput:
         return False
 
 
-def scrub_replaced(graph: Graph, trace: Trace) -> None:
-    """Graphs that `omg rebuild` replaced keep their other notes; one under construction is begun anew."""
-    shutil.rmtree(graph.folder / "rebuild", ignore_errors=True)
-    for old in sorted((graph.folder / "replaced").glob("*/")):
-        for name in ("state.json", "written.jsonl", *SEEN):  # nobody reads them there
-            (old / name).unlink(missing_ok=True)
-        found = notes_telling(old / "vault", trace)
-        wider = replace(trace, names=trace.names.union(*found.values()))
-        scrub_receipts(old / "receipts", wider)
-        for file in sorted((old / "vault").rglob("*.md")):
-            text = file.read_text(encoding="utf-8", errors="replace")
-            if file not in found and wider.in_note(text):  # a page that we made of others
-                kept = [line for line in text.splitlines(keepends=True) if not wider.in_note(line)]
-                write_private(file, "" if file.stem == "now" else "".join(kept))
-        for file in reversed(found):  # a crash in between leaves what leads to the others
-            file.unlink()
-
-
-def notes_telling(vault: Path, trace: Trace) -> dict[Path, set[str]]:
-    """The notes below *vault* that tell of it, and what was made of them in turn: file → its names there."""
-    files = {
-        file: (path, file.read_text(encoding="utf-8", errors="replace"))
-        for file in sorted(vault.rglob("*.md"))
-        if not (path := file.relative_to(vault).as_posix().removesuffix(".md")).startswith(LOG_PAGES)
-    }
-    found: dict[Path, set[str]] = {}
-    names, more = set(trace.names), True
-    while more:
-        more = False
-        trace = replace(trace, names=frozenset(names))
-        for file, (path, text) in files.items():
-            made = path.startswith("mocs/") or path in ("index", "now")
-            if file not in found and (path in names or (not made and trace.in_note(text))):
-                found[file] = {path, *went_into(text, path)}
-                names |= found[file]
-                more = True
-    return found
-
-
-def went_into(text: str, path: str) -> tuple[str, ...]:
-    """The reflections that the note *text* went into."""
-    try:
-        return parse_node(text, path).reflected_in
-    except BadNode:
-        return ()
-
-
-def remove_damaged(folder: Path, trace: Trace) -> None:
-    """What could not be read goes whole if it may tell of it: nobody can say which part does."""
-    for file in sorted(f for f in folder.glob("*") if f.suffix != ".txt"):
-        if trace.in_line(file.read_text(encoding="utf-8", errors="replace")):
-            file.unlink()
-            file.with_name(f"{file.name}.txt").unlink(missing_ok=True)
-
-
-# --- the home
-
-
-def remove_drops(home: Path, trace: Trace) -> None:
-    """Drops set aside because they could not be read may hold it, too."""
-    for file in sorted((home / "spool" / "bad").glob("*")):
-        if trace.in_line(file.read_text(encoding="utf-8", errors="replace")):
-            file.unlink()
-
-
-def scrub_logs(home: Path, trace: Trace) -> None:
-    """
-    Lines of the logs that name one of the notes. In place: a daemon goes on writing to the file it has open.
-    """
-    names = Trace(trace.names, frozenset(), frozenset(), trace.text)
-    for file in sorted({*home.glob("omg.log*"), *home.glob("events*.jsonl")}):
-        text = file.read_text(encoding="utf-8", errors="replace")
-        kept = "".join(line for line in text.splitlines(keepends=True) if not names.in_line(line))
-        if kept != text:
-            with file.open("r+", encoding="utf-8") as f:
-                f.write(kept)
-                f.truncate()
+# --- names
 
 
 def all_names(graph: Graph, paths: Collection[str]) -> set[str]:

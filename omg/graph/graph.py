@@ -42,6 +42,13 @@ from .state import State, bounded, copied_state, file_look, former_uses, load_st
 from .tombstones import Tombstones
 from .uses import Uses
 
+REMOVED_GRAPH = ".gone-"  # begins the name of a graph's folder that is being removed
+
+
+def kept_tombstones(folder: Path) -> Path:
+    """Where the tombstones are of a graph that was removed from *folder*: the name there is the hash of its key."""
+    return folder.parents[1] / "forgotten" / f"{folder.name.rpartition('-')[2]}.jsonl"
+
 
 class Graph:
     def __init__(
@@ -51,6 +58,8 @@ class Graph:
         vault.names = index.names
         for name in ("pending", "archive", "receipts"):
             (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        if (kept := kept_tombstones(folder)).exists():  # it was removed once, and is begun anew
+            kept.replace(folder / "tombstones.jsonl")
         self.tombstones = Tombstones(folder / "tombstones.jsonl")
         self.uses = Uses(folder / "uses.jsonl")
         if not self.uses.file.exists():
@@ -221,7 +230,7 @@ class Graph:
 
     def flush(self) -> None:
         """Write what was noted."""
-        if self._noted:
+        if self._noted and (self.folder / "pending").is_dir():  # else the graph was forgotten whole
             self.update(lambda state: None)
 
     def close(self) -> None:

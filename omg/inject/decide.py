@@ -71,9 +71,11 @@ class Decision:
     epoch: int  # State.epoch when it was rendered
 
     def keep(self, state: State, session: str, model: str, at_ms: int) -> None:
-        own = state.sessions.setdefault(session, SessionState())
         # Since it was decided something was edited or forgotten: nothing that it names goes to the disk any more.
         whole = self.epoch == state.epoch
+        if not whole and not self.given.reason and session not in state.sessions:
+            return  # the session itself was forgotten
+        own = state.sessions.setdefault(session, SessionState())
         if whole:
             own.falls = dict(Counter(own.falls) + Counter(self.hits_by_map))
         if self.given.reason:

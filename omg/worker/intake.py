@@ -14,6 +14,7 @@ import logging
 import re
 import stat
 import threading
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,12 @@ log = logging.getLogger(__name__)
 ENDED_ERRORS = ("turn", "catchup")  # reasons of a drop that comes when its run is over
 URGENT = ("compaction", "reset", "remember")  # reasons for which nothing waits
 
+HALF_MADE = re.compile(
+    r"\.(\d{1,15}-[\w-]{1,120}\.json)\.[\w.-]{1,80}", re.ASCII
+)  # a drop that is being written
+IN_THE_MAKING_S = 10  # writing one takes milliseconds
+HALF_KEPT_S = 3_600
+
 
 class Intake:
     def __init__(self, registry: Registry) -> None:
@@ -51,6 +58,7 @@ class Intake:
             return self._take_in()
 
     def _take_in(self) -> int:
+        self._adopt_drops()
         fresh = 0
         for file in self.drops():
             try:
@@ -92,6 +100,23 @@ class Intake:
     def drops(self) -> list[Path]:
         """What is in the spool, oldest first; a dotfile is still being written."""
         return sorted(self.spool.glob("[!.]*.json"))
+
+    def _adopt_drops(self) -> None:
+        """
+        What a hook that was killed has written and not put in place: a whole drop is one, the rest is nothing that
+        its transcript has not. A hook that is alive after all hands the same over again, which adds nothing.
+        """
+        for file in self.spool.glob(".*.json.*"):
+            try:
+                age_s = time.time() - file.stat().st_mtime
+                if age_s < IN_THE_MAKING_S or not (named := HALF_MADE.fullmatch(file.name)):
+                    continue
+                if is_json(file.read_bytes()):
+                    file.rename(file.with_name(named[1]))
+                elif age_s > HALF_KEPT_S:
+                    file.unlink()
+            except FileNotFoundError:
+                continue
 
     def _take(self, name: str, turn: Turn) -> int:
         who = self.registry.whose(turn)
@@ -142,6 +167,14 @@ class Intake:
         memory = own_memory(self.registry.folder, who.agent)
         if taken := take_loose(graph, now, self._loose, self.runs.wrote, memory, force=force):
             self.registry.tell("taken_in", graph=who.key, session=INBOX_SESSION, messages=taken)
+
+
+def is_json(data: bytes) -> bool:
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def dropped_ms(file: Path) -> int:

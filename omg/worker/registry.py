@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import sqlite3
 import threading
 from collections import OrderedDict
@@ -29,7 +30,7 @@ from ..embed import Embedder
 from ..errors import BadNode, Locked, NotFound, OmgError, error_text
 from ..forget.erase import finish_forgetting
 from ..graph.files import write_private
-from ..graph.graph import Graph
+from ..graph.graph import REMOVED_GRAPH, Graph
 from ..identity import INSIDE, Identity, identity_of_session
 from ..index.changes import Synced
 from ..index.index import Index
@@ -71,6 +72,8 @@ class Registry:
         for name in ("spool", "graphs", "cursors"):
             (self.folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder.chmod(0o700)
+        for gone in (self.folder / "graphs").glob(f"{REMOVED_GRAPH}*"):
+            shutil.rmtree(gone, ignore_errors=True)
 
     # --- whose
 
@@ -169,6 +172,9 @@ class Registry:
         """
         with self._opening:
             graph = self._open.get(who.key)
+            if graph is not None and not (graph.folder / "identity.json").exists():
+                self._kept.pop(who.key, None)  # forgotten whole, perhaps by another process
+                graph = None
             if graph is None:
                 graph = self._open[who.key] = self._made(who)
             longest = None

@@ -1,0 +1,60 @@
+"""
+A graph in which nothing is left, of a session that was forgotten whole: it goes, and with it the session's key.
+
+The key stands in identity.json and in the folder's name; only what keeps the session from coming back stays, under
+a hash (graph/graph.py). One rule: where a person has anything in it, or another session has, it stays.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+
+from ..config.file import shipped_folder
+from ..graph.graph import REMOVED_GRAPH, Graph, kept_tombstones
+from ..journal import receipts_of
+from ..vault.files import LEFTOVER
+from .traces import LOG_PAGES, Trace, archived_messages
+
+
+def is_bare(graph: Graph, trace: Trace) -> bool:
+    if graph.identity.key not in trace.keys or not graph.vault.root.is_relative_to(graph.folder):
+        return False
+    if graph.pending() or any(archived_messages(graph.folder / "archive")):
+        return False
+    if any(
+        (graph.folder / name).is_dir() and any((graph.folder / name).iterdir())
+        for name in ("damaged", "replaced")
+    ):
+        return False
+    undone = (c.path for receipt in receipts_of(graph) for c in receipt.changes)
+    return not any(path.startswith("nodes/") for path in undone) and not has_persons_files(graph)
+
+
+def has_persons_files(graph: Graph) -> bool:
+    """Whether there is more in the vault than the template and what we generate."""
+    root, template = graph.vault.root, shipped_folder("vault_template")
+    pages = {f"{path}.md": path for path in graph.vault.paths()}
+    for file in (f for f in root.rglob("*") if f.is_symlink() or f.is_file()):
+        below = file.relative_to(root)
+        if below.parts[0] == ".obsidian" or LEFTOVER.fullmatch(file.name):
+            continue
+        if (laid := template / below).is_file() and laid.read_bytes() == file.read_bytes():
+            continue
+        path = pages.get(below.as_posix())
+        made = path in ("index", "now") or (path or "").startswith(("mocs/", LOG_PAGES))
+        if path is None or not made or not graph.vault.ours(graph.vault.bytes(path) or b""):
+            return True
+    return False
+
+
+def remove_graph(graph: Graph) -> None:
+    """The caller holds its lock, which goes with it: whoever waits for that finds no graph, and asks anew."""
+    tombstones, kept = graph.tombstones.file, kept_tombstones(graph.folder)
+    if tombstones.exists():
+        kept.parent.mkdir(exist_ok=True, mode=0o700)
+        shutil.copyfile(tombstones, kept)
+        kept.chmod(0o600)
+    gone = graph.folder.with_name(f"{REMOVED_GRAPH}{secrets.token_hex(4)}")
+    graph.folder.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)  # what is left, the next start removes

@@ -1,0 +1,300 @@
+"""What is forgotten is found however it is written, and wherever it stands; what is not ours to change is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omg.config.sections import Config, Observation
+from omg.curate.notes import forget_selection, new_note, select_to_forget
+from omg.curate.people import move_identity
+from omg.forget.words import blanked, holds_words
+from omg.graph.graph import Graph
+from omg.memory import Memory
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MAIN = "agent:main:main"
+ALICE = "agent:main:telegram:direct:4915550123"
+SECRET = "zanzibarquartz"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Memory]:
+    which = opened(tmp_path / "omg")
+    yield which
+    which.close()
+
+
+def opened(folder: Path) -> Memory:
+    return Memory(
+        Config(home=folder, observation=Observation(model="offline")), clock=lambda: NOW, embed=None
+    )
+
+
+said = iter(range(1, 10_000))
+
+
+def say(home: Memory, *texts: str, session: str = MAIN, observe: bool = True, **more: Any) -> list[str]:
+    """Messages of the user's, as a hook hands them over; their ids."""
+    entries = []
+    for text in texts:
+        n = next(said)
+        message = {"role": "user", "content": text, "timestamp": 1_771_500_000_000 + n * 1000, **more}
+        entries.append({"entryId": f"entry-{n:05}", "message": message})
+    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": entries}
+    (home.folder / "spool" / f"{1_771_500_000_000 + n:015d}-{n}.json").write_text(json.dumps(drop))
+    if observe:
+        home.work(force=True)
+    return [e["entryId"] for e in entries]
+
+
+def forget(home: Memory, key: str = MAIN, **what: Any) -> Graph:
+    graph = home.find(key)
+    forget_selection(home.intake, graph, select_to_forget(graph, **what))
+    return graph
+
+
+def traces(home: Memory, word: str = SECRET) -> list[str]:
+    """Files that hold *word*, in their bytes or in their names."""
+    files = [f for f in sorted(home.folder.rglob("*")) if f.is_file()]
+    found = [f for f in files if word.encode() in f.read_bytes().lower() or word in str(f).lower()]
+    return [str(f.relative_to(home.folder)) for f in found]
+
+
+# --- however it is written
+
+
+FORMS = {
+    "case": ("The BLUE Anchor opens it.", "blue anchor"),
+    "full-width": ("The Ｂｌｕｅ anchor opens it.", "blue anchor"),
+    "asked in full width": ("The blue anchor opens it.", "ｂｌｕｅ　ａｎｃｈｏｒ"),
+    "a line's end": ("It is the blue\nanchor that opens it.", "blue anchor"),
+    "a quotation's end": ("> It is the blue\n> anchor that opens it.", "blue anchor"),
+    "a narrow blank": ("The blue\u202fanchor opens it.", "blue anchor"),
+    "two blanks": ("The blue  anchor opens it.", "blue anchor"),
+    "zero-width": ("The bl\u200bue an\u00adchor opens it.", "blue anchor"),
+    "composed": ("The caf\u00e9 Zo\u00eb opens it.", "cafe\u0301 zoe\u0308"),
+    "decomposed": ("The cafe\u0301 Zoe\u0308 opens it.", "caf\u00e9 zo\u00eb"),
+    "ligature": ("The \ufb01re door opens it.", "fire door"),
+    "sharp s": ("The Stra\u00dfe opens it.", "STRASSE"),
+    "a file's name": ("See nodes/fact/blue-anchor.", "blue anchor"),
+    "as JSON": (json.dumps({"a": "the blue\nanch\u00f6r"}), "blue anch\u00f6r"),
+    "as JSON in JSON": (
+        json.dumps(json.dumps({"a": 'the "blue"\nanch\u00f6r \U0001f600'})),
+        '"blue" anch\u00f6r \U0001f600',
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), FORMS.values(), ids=FORMS)
+def test_words_are_found_however_they_are_written_and_nothing_of_them_is_left(text: str, words: str) -> None:
+    assert holds_words(text, words)
+    left = blanked(text, words)
+    assert not holds_words(left, words)
+    assert blanked(left, words) == left
+    assert not holds_words(text, f"{words} elsewhere")
+
+
+@pytest.mark.parametrize("form", ["full-width", "a line's end", "zero-width", "composed", "two blanks"])
+def test_a_message_is_forgotten_by_words_that_it_writes_otherwise(home: Memory, form: str) -> None:
+    text, words = FORMS[form]
+    (id,) = say(home, f"Remember this: {text}")
+    say(home, "My sister Maya lives in Lisbon.")
+    graph = forget(home, matching=words)
+    assert list(graph.index.messages([id])) == []
+    files = [f for f in home.folder.rglob("*") if f.is_file()]
+    assert [f for f in files if holds_words(f.read_bytes().decode("utf-8", "replace"), words)] == []
+    assert "Lisbon" in "".join(e.description for e in graph.index.entries())
+
+
+def test_a_message_is_forgotten_by_who_said_it_and_by_the_tool_that_was_called(home: Memory) -> None:
+    sender = {"senderId": "77", "senderName": "Zanzibar  Quartz", "senderIsOwner": True}
+    call = {"type": "toolCall", "id": "c1", "name": "zanzibar_quartz_lookup", "arguments": {"q": "tide"}}
+    ids = say(home, "I prefer tea.", __openclaw=sender)
+    ids += say(home, "I prefer tea.", role="assistant", content=[{"type": "text", "text": "Looking."}, call])
+    result = [{"type": "text", "text": "High at nine."}]
+    ids += say(
+        home, "", role="toolResult", toolCallId="c1", toolName="zanzibar_quartz_lookup", content=result
+    )
+    graph = home.find(MAIN)
+    assert set(select_to_forget(graph, matching="zanzibar quartz").messages) == set(ids)
+
+
+# --- by session
+
+
+def test_a_session_that_is_forgotten_is_named_by_no_file_any_more(home: Memory) -> None:
+    session = f"{MAIN}:thread:{SECRET}"
+    say(home, "My sister Maya lives in Lisbon.")
+    say(home, "I prefer tea in the morning.", session=session)
+    home.inject("tea?", session=session)
+    cursor = home.folder / "cursors" / "0123.json"
+    cursor.write_text(json.dumps({"agentId": "main", "sessionKey": session, "windows": {}}))
+    (home.folder / "owners.json").write_text(json.dumps({session: True, MAIN: True}))
+    assert {"events.jsonl", "cursors/0123.json", "owners.json"} < set(traces(home))
+    forget(home, session=session)
+    assert traces(home) == []
+    assert json.loads((home.folder / "owners.json").read_text()) == {MAIN: True}
+    assert "Lisbon" in "".join(e.description for e in home.find(MAIN).index.entries())
+
+
+def test_a_person_whose_whole_session_is_forgotten_leaves_not_even_a_folders_name(home: Memory) -> None:
+    say(home, "I prefer tea in the morning.", session=ALICE)
+    ids = say(home, "My sister Maya lives in Lisbon.", session=ALICE)
+    home.inject("tea?", session=ALICE)
+    assert len(traces(home, "4915550123")) > 5
+    forget(home, ALICE, session=ALICE)
+    assert traces(home, "4915550123") == []
+    # Another process had the graph open; and what was forgotten does not come back.
+    entry = {
+        "entryId": ids[0],
+        "message": {"role": "user", "content": "My sister Maya lives in Lisbon.", "timestamp": 1},
+    }
+    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": ALICE, "entries": [entry]}
+    (home.folder / "spool" / "001771500009999-x.json").write_text(json.dumps(drop))
+    home.work(force=True)
+    assert traces(home, "lisbon") == []
+    say(home, "I moved to Porto.", session=ALICE)
+    assert "Porto" in "".join(e.description for e in home.find(ALICE).index.entries())
+
+
+def test_a_graph_with_a_note_of_a_persons_own_stays_though_its_session_goes(home: Memory) -> None:
+    say(home, "I prefer tea in the morning.", session=ALICE)
+    graph = home.find(ALICE)
+    path = new_note(graph, "fact", "Attic", "The attic is dry.", NOW).path
+    forget(home, ALICE, session=ALICE)
+    assert home.find(ALICE).vault.bytes(path)
+    assert ALICE not in (home.folder / "events.jsonl").read_text()
+    assert ALICE not in (graph.folder / "state.json").read_text()
+
+
+# --- wherever it stands
+
+
+def test_a_graph_that_was_merged_into_this_one_keeps_nothing_of_it(home: Memory) -> None:
+    say(home, f"My locker combination is {SECRET}.", session=ALICE)
+    say(home, "My sister Maya lives in Lisbon.", session=ALICE)
+    say(home, "I prefer tea in the morning.")
+    move_identity(home.registry, ALICE, MAIN)
+    assert [t for t in traces(home) if t.startswith("joined/")]
+    forget(home, matching=SECRET)
+    assert traces(home) == []
+    assert any(t.startswith("joined/") for t in traces(home, "lisbon"))
+
+
+def test_a_merged_graph_of_somebody_else_is_left_alone(home: Memory) -> None:
+    bob, robert = "agent:main:telegram:direct:222", "agent:main:discord:direct:222"
+    say(home, f"My locker combination is {SECRET}.", session=bob)
+    say(home, "I prefer tea.", session=robert)
+    move_identity(home.registry, bob, robert)
+    say(home, f"My locker combination is {SECRET}, too.")
+    before = [t for t in traces(home) if t.startswith("joined/")]
+    forget(home, matching=SECRET)
+    assert [t for t in traces(home) if t.startswith("joined/")] == before != []
+
+
+def test_a_second_forgetting_finishes_the_one_that_was_cut_short(
+    home: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(home, f"My locker combination is {SECRET}.")
+    say(home, "My sister Maya lives in Lisbon.")
+    graph = home.find(MAIN)
+    with monkeypatch.context() as broken:
+        broken.setattr("omg.forget.erase.remove_archived", lambda *a: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            forget(home, matching=SECRET)
+        second = select_to_forget(graph, matching="Lisbon")
+        with pytest.raises(ZeroDivisionError):
+            forget_selection(home.intake, graph, second)
+    assert traces(home) != []
+    forget_selection(home.intake, graph, second)
+    assert traces(home) == traces(home, "lisbon") == []
+
+
+def test_what_a_killed_hook_left_in_the_spool_is_taken_in_and_forgotten(home: Memory) -> None:
+    entry = {"entryId": "raw-1", "message": {"role": "user", "content": f"It is {SECRET}.", "timestamp": 1}}
+    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": MAIN, "entries": [entry]}
+    whole = home.folder / "spool" / ".001771500000001-aaaa.json.0a1b2c3d-1111"
+    whole.write_text(json.dumps(drop))
+    torn = home.folder / "spool" / ".001771500000002-bbbb.json.0a1b2c3d-2222"
+    torn.write_text(json.dumps(drop).replace("raw-1", "raw-2")[:-20])
+    for file in (whole, torn):
+        os.utime(file, (time.time() - 60,) * 2)
+    home.intake.take_in()
+    assert not whole.exists()
+    forget(home, matching=SECRET)
+    assert traces(home) == []
+    (home.folder / "spool" / "001771500000003-cccc.json").write_text(json.dumps(drop))
+    home.intake.take_in()
+    assert traces(home) == []
+
+
+def test_a_dead_writers_temporary_file_is_gone_though_its_number_is_anothers_now(home: Memory) -> None:
+    say(home, f"My locker combination is {SECRET}.")
+    graph = home.find(MAIN)
+    for folder in (graph.folder, graph.folder / "pending", graph.folder / "receipts", home.folder):
+        (folder / f".x.json.{os.getppid()}.0123abcd").write_text(f"My locker combination is {SECRET}.")
+    (graph.folder / ".uses.jsonl.tmp").write_text(f'["omg/fact/{SECRET}", 1, 1]')
+    forget(home, matching=SECRET)
+    assert traces(home) == []
+
+
+def test_the_plugin_is_told_that_what_it_was_given_before_is_not_to_be_served(home: Memory) -> None:
+    say(home, f"My locker combination is {SECRET}.")
+    before_ms = time.time_ns() // 1_000_000
+    forget(home, matching=SECRET)
+    told = json.loads((home.folder / "forgotten.json").read_text())
+    assert before_ms <= told["at"] <= time.time_ns() // 1_000_000
+
+
+# --- what is not ours to change
+
+
+def test_files_of_others_that_hold_it_are_named_with_their_path_and_not_touched(home: Memory) -> None:
+    say(home, f"My locker combination is {SECRET}.")
+    graph = home.find(MAIN)
+    root = graph.vault.root
+    theirs = {
+        root / "plan.canvas": json.dumps({"nodes": [{"type": "text", "text": SECRET.title()}]}),
+        root / "list.txt": f"tea, {SECRET}",
+        root / ".trash" / "mine.md": f"My own words on {SECRET}.\n",
+        root / ".stversions" / "old.md": SECRET,
+        root / "plain.txt": "tea",
+    }
+    for file, text in theirs.items():
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    (root / ".git").mkdir()
+    agents = home.folder.parent / "agents" / "main"
+    agents.mkdir(parents=True)
+    what = select_to_forget(graph, matching=SECRET)
+    named = "\n".join(what.beyond)
+    for file in theirs:
+        assert (f"{file}:" in named) == (file.name != "plain.txt"), file
+    assert f"{root / '.git'}: " in named
+    assert f"{root}: copies on other devices" in named
+    assert f"{agents}: the gateway's own transcripts" in named
+    forget_selection(home.intake, graph, what)
+    assert {file: file.read_text() for file in theirs} == theirs
+    assert {home.folder / t for t in traces(home)} == {f for f in theirs if f.name != "plain.txt"}
+
+
+def test_our_note_in_the_trash_goes_as_well(home: Memory) -> None:
+    say(home, f"My locker combination is {SECRET}.")
+    graph = home.find(MAIN)
+    (path,) = (e.path for e in graph.index.entries() if e.path.startswith("nodes/"))
+    trash = graph.vault.root / ".trash" / "locker.md"
+    trash.parent.mkdir()
+    graph.vault.file(path).rename(trash)
+    home.refresh(graph)
+    what = select_to_forget(graph, matching=SECRET)
+    assert what.trash == (".trash/locker.md",)
+    forget_selection(home.intake, graph, what)
+    assert traces(home) == []
