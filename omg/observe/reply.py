@@ -11,16 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import tzinfo
+from datetime import date, tzinfo
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from ..dates.days import day_of_ms
+from ..dates.spans import month_span
 from ..errors import BadReply
 from ..inbox.notes import PREFIX, is_by_hand
 from ..index.entries import Entry
-from ..llm.jsontext import TEXT, TEXTS, cut_out, object_schema, one_of
+from ..llm.jsontext import TEXTS, cut_out, object_schema, one_of
 from ..llm.ledger import ModelReply
 from ..message.turn import Message
 from ..node.fields import PRIORITIES, TYPES, Source
@@ -30,17 +31,21 @@ from ..offline.quoted import own_words
 from ..plan.drafts import NEEDS_USER
 from ..plan.edits import Edit
 
+CLEAR = "clear"  # what a model writes for nothing, in an update, where null stands for "as it is"
+LINE = {"type": ["string", "null"]}
 EDIT_SCHEMA = object_schema(
-    "op type title description priority sources",
+    "op sources",
     op={"type": "string", "enum": ["create", "update", "supersede"]},
-    node={"type": ["string", "null"]},
-    type={"type": "string", "enum": list(TYPES)},
-    title=TEXT,
-    description=TEXT,
-    body=TEXT,
-    priority={"type": "string", "enum": list(PRIORITIES)},
-    event={"type": ["string", "null"]},
-    loop={"type": ["string", "null"], "enum": ["open", "done", None]},
+    node=LINE,
+    type={"type": ["string", "null"], "enum": [*TYPES, None]},
+    title=LINE,
+    description=LINE,
+    body=LINE,
+    drop=TEXTS,
+    priority={"type": ["string", "null"], "enum": [*PRIORITIES, None]},
+    event=LINE,
+    loop={"type": ["string", "null"], "enum": ["open", "done", CLEAR, None]},
+    standing={"type": ["boolean", "null"]},
     tags=TEXTS,
     links=TEXTS,
     sources=TEXTS,
@@ -48,7 +53,7 @@ EDIT_SCHEMA = object_schema(
 OBSERVER_SCHEMA = object_schema(
     "edits", edits={"type": "array", "items": EDIT_SCHEMA}, now={"type": "object"}
 )
-EVENT = re.compile(r"\d{4}-\d\d-\d\d(\.\.\d{4}-\d\d-\d\d)?")
+EVENT = re.compile(r"(\d{4}(?:-\d\d(?:-\d\d)?)?)(?:(?:\.\.|/)(\d{4}(?:-\d\d(?:-\d\d)?)?))?(?![\d-])")
 LONG_WORD = re.compile(r"[^\W_]{4,}")
 HINTS = ("task", "state", "next")  # how a conversation stands
 LONGEST_DESCRIPTION = 600  # characters of a description; beyond it is no line any more but a model running on
@@ -73,19 +78,24 @@ class ParsedReply:
 
 
 class ReplyItem(BaseModel):
-    """One edit as a model writes it. Anything we can mend is mended; `op`, `description` and `sources` we cannot."""
+    """
+    One edit as a model writes it. Anything we can mend is mended; `op` and `sources` we cannot. None: not said, which
+    leaves what an update is about as it is.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
     op: str
     node: str | None = None
-    type: str = "fact"
+    type: str | None = None
     title: str = ""
-    description: str
+    description: str = ""
     body: str = ""
-    priority: str = "medium"
+    drop: list[str] = []
+    priority: str | None = None
     event: str | None = None
     loop: str | None = None
+    standing: bool | None = None
     tags: list[str] = []
     links: list[str] = []
     sources: list[str]
@@ -98,27 +108,38 @@ class ReplyItem(BaseModel):
 
     @field_validator("type", mode="before")
     @classmethod
-    def mend_type(cls, value: Any) -> str:
+    def mend_type(cls, value: Any) -> str | None:
         kind = str(value).strip().lower()
         kind = kind if kind in TYPES else kind.removesuffix("s")
-        return kind if kind in TYPES else "fact"
+        return kind if kind in TYPES else None
 
     @field_validator("priority", mode="before")
     @classmethod
-    def mend_priority(cls, value: Any) -> str:
+    def mend_priority(cls, value: Any) -> str | None:
         priority = value.strip().lower() if isinstance(value, str) else ""
-        return priority if priority in PRIORITIES else "medium"
+        return priority if priority in PRIORITIES else None
 
     @field_validator("event", mode="before")
     @classmethod
     def mend_event(cls, value: Any) -> str | None:
-        found = EVENT.fullmatch(str(value).strip()[:22]) or EVENT.match(str(value).strip())
-        return found[0] if found else None
+        text = str(value).strip().lower()
+        return CLEAR if text == CLEAR else whole_days(text)
 
     @field_validator("loop", mode="before")
     @classmethod
     def mend_loop(cls, value: Any) -> str | None:
-        return value if value in ("open", "done") else None
+        return value if value in ("open", "done", CLEAR) else None
+
+    @field_validator("standing", mode="before")
+    @classmethod
+    def mend_flag(cls, value: Any) -> bool | None:
+        return value if isinstance(value, bool) else None
+
+    @field_validator("drop", mode="before")
+    @classmethod
+    def mend_sentences(cls, value: Any) -> list[str]:
+        value = [value] if isinstance(value, str) else value
+        return [v for v in value if isinstance(v, str)] if isinstance(value, list) else []
 
     @field_validator("title", "description", "body", "reason", mode="before")
     @classmethod
@@ -166,15 +187,18 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver) -> ParsedReply:
     for n, value in enumerate(items, 1):
         try:
             item = ReplyItem.model_validate(value)
-            edit = to_edit(item, shown)
+            place = None if named_note(item, shown) else places.get(name_of_edit(item.node or ""))
+            edit = to_edit(item, shown, place)
         except (ValidationError, ValueError) as e:
             reason = e.errors()[0]["msg"] if isinstance(e, ValidationError) else str(e)
             parsed.dropped.append(f"edit {n}: {reason}")
             continue
+        if place is not None:
+            edit = about_edit(edit, place, parsed.edits[place])
         for name in (f"new:{n}", slugify(edit.title)):
             places.setdefault(name, len(parsed.edits))
         parsed.edits.append(edit)
-        linked.append([link if link.startswith("new:") else slugify(link) for link in item.links])
+        linked.append([name_of_edit(link) for link in item.links])
     for place, names in enumerate(linked):
         beside = tuple(dict.fromkeys(places[name] for name in names if places.get(name, place) != place))
         parsed.edits[place] = replace(parsed.edits[place], beside=beside)
@@ -186,38 +210,107 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver) -> ParsedReply:
     return parsed
 
 
-def to_edit(item: ReplyItem, shown: ShownToObserver) -> Edit:
-    """Raises ValueError with the reason why this item cannot become a note."""
+def name_of_edit(name: str) -> str:
+    return name if name.startswith("new:") else slugify(name)
+
+
+def named_note(item: ReplyItem, shown: ShownToObserver) -> Entry | None:
+    """The shown note that *item* changes: by its handle, or by its title."""
+    if item.op == "create" or not item.node:
+        return None
+    by_title = (e for e in shown.notes.values() if item.node.casefold() == e.title.casefold())
+    return shown.notes.get(item.node) or next(by_title, None)
+
+
+def to_edit(item: ReplyItem, shown: ShownToObserver, place: int | None = None) -> Edit:
+    """
+    *place*: among the edits of this reply, of the one whose note it changes. Raises ValueError with the reason why
+    this item cannot become a note.
+    """
     description = " ".join(item.description.split())
-    if not description:
+    target = named_note(item, shown)
+    if not description and (item.op != "update" or not sets_something(item)):
         raise ValueError("no description")
     if len(description) > LONGEST_DESCRIPTION:
         raise ValueError(f"a description of {len(description)} characters")
     cited = [shown.messages[h] for h in dict.fromkeys(item.sources) if h in shown.messages]
     if not cited:
         raise ValueError("cites no message that was shown")
-    target = shown.notes.get(item.node or "")
-    if item.op != "create" and target is None:
+    if item.op != "create" and target is None and place is None:
         raise ValueError(f"{item.op} of a note that was not shown")
     latest = max(m.timestamp for _, m in cited)
+    statement = description or item.body or item.title
     edit = Edit(
         op=item.op,  # type: ignore[arg-type]  # checked by ReplyItem
-        title=item.title or description[:60],
+        title=item.title or (target.title if target and item.op == "update" else description[:60]),
         description=description,
-        type=item.type,
-        body=item.body,
-        priority=item.priority,
-        event=item.event,
-        loop=item.loop,
-        tags=tuple(tag for tag in map(safe_tag, item.tags) if tag)[:5],
+        type=item.type or (target.type if target else "fact"),
+        body="" if item.body == CLEAR else item.body,
+        priority=item.priority or (target.priority if target and item.op == "update" else "medium"),
+        event=None if item.event == CLEAR else item.event,
+        loop=None if item.loop == CLEAR else item.loop,
+        tags=tuple(tag for tag in map(safe_tag, item.tags) if tag and tag != CLEAR)[:5],
         links=tuple(dict.fromkeys(shown.notes[h].path for h in item.links if h in shown.notes)),
         sources=tuple(Source(session, m.id, m.timestamp, source_kind(m)) for session, m in cited),
-        origin=origin_of(description, [m for _, m in cited], [m for _, m in shown.messages.values()]),
+        origin=origin_of(statement, [m for _, m in cited], [m for _, m in shown.messages.values()]),
         target=target.path if target and item.op != "create" else None,
+        sets=fields_set(item),
+        drop=tuple(item.drop),
+        standing=bool(item.standing),
         reason=item.reason,
         day=day_of_ms(latest, shown.zone),
     )
-    return restrict_by_origin(edit, target)
+    return with_standing(restrict_by_origin(edit, target), item, [m for _, m in cited])
+
+
+def fields_set(item: ReplyItem) -> frozenset[str]:
+    """What an update sets of its note; null and what is not there leave it as it is."""
+    given = {name for name in ("title", "type", "priority", "event", "loop") if getattr(item, name)}
+    cleared = {"body"} if item.body == CLEAR else set()
+    return frozenset(given | cleared | ({"tags"} if CLEAR in item.tags else set()))
+
+
+def sets_something(item: ReplyItem) -> bool:
+    return bool(fields_set(item) or item.body or item.drop or item.links or item.standing is not None)
+
+
+def about_edit(edit: Edit, place: int, other: Edit) -> Edit:
+    """*edit* of the note that *other*, at *place* in the same reply, is about; a note of its own where it may not."""
+    if edit.op == "create" or (other.type in NEEDS_USER and edit.origin not in ("user", "human")):
+        return replace(edit, op="create")
+    unset = {name: getattr(other, name) for name in ("title", "type", "priority") if name not in edit.sets}
+    return replace(edit, about=place, **(unset if edit.op == "update" else {}))
+
+
+def with_standing(edit: Edit, item: ReplyItem, cited: Sequence[Message]) -> Edit:
+    """*edit* as a standing instruction, or as none any more, only where the person's own words say so."""
+    own = content_stems(" ".join(own_words(m.text) for m in cited if m.role == "user"))
+    words = content_stems(f"{edit.description} {edit.body}")
+    heard = edit.origin in ("user", "human") and 2 * len(words & own) >= len(words)
+    if item.standing is None or not heard or (item.standing and edit.type != "preference"):
+        return replace(edit, standing=False)
+    return replace(edit, sets=edit.sets | {"standing"})
+
+
+def whole_days(text: str) -> str | None:
+    """A day, month or year, or two of them with ".." between, at the start of *text*, as days; None if there is none."""
+    found = EVENT.match(text)
+    if found is None:
+        return None
+    try:
+        first, last = (calendar_span(part) for part in (found[1], found[2] or found[1]))
+    except ValueError:
+        return None
+    ends = sorted((first[0], last[1]))
+    return "..".join(dict.fromkeys(end.isoformat() for end in ends))
+
+
+def calendar_span(text: str) -> tuple[date, date]:
+    """The first and the last day of "2026", "2026-03" or "2026-03-05"."""
+    year, *rest = map(int, text.split("-"))
+    if len(rest) == 2:
+        return (day := date(year, *rest)), day
+    return month_span(year, rest[0], 1) if rest else month_span(year, 1, 12)
 
 
 def restrict_by_origin(edit: Edit, target: Entry | None) -> Edit:

@@ -13,17 +13,20 @@ from ..errors import BadReply
 from ..inbox.notes import PREFIX
 from ..llm.jsontext import cut_out, object_schema
 from ..llm.question import Ask, ModelQuestion
+from ..node.fields import TYPES
 from ..offline.conversation import speaker
 from ..offline.observer import derive_edit
 from .question import Observer, observer_prompt
-from .reply import EDIT_SCHEMA, ParsedReply, ShownToObserver, parse_value
+from .reply import ParsedReply, ShownToObserver, parse_value
 
 # Of a reply about one message: without an end in the grammar small models find none.
 FACTS, FACT_CHARS = 6, 240
 SMALL_WINDOW = 16_000  # tokens; below it `style = "auto"` asks message by message
 
 FACT_SCHEMA = object_schema(
-    "type text", type=EDIT_SCHEMA["properties"]["type"], text={"type": "string", "maxLength": FACT_CHARS}
+    "type text",
+    type={"type": "string", "enum": list(TYPES)},
+    text={"type": "string", "maxLength": FACT_CHARS},
 )
 FACTS_SCHEMA = object_schema("facts", facts={"type": "array", "maxItems": FACTS, "items": FACT_SCHEMA})
 

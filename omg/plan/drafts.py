@@ -23,23 +23,30 @@ from ..index.entries import Entry
 from ..journal import Change, Rebase
 from ..node.fields import GENERATED
 from ..node.maptable import map_of_type
-from ..node.markdown import slugify, wikilink
+from ..node.markdown import wikilink
 from ..node.note import Node, amend_text, head_of, parse_node, render_node, with_heading
 from ..tokens import count_tokens
 from ..vault.parts import BODY_PART
+from .bodies import place_of, with_sentences, without_part
 from .edits import (
     Edit,
     NoteDraft,
     as_entry,
-    higher_priority,
+    dated,
+    former_state,
+    head_set_by,
     merged_sources,
+    news_line,
+    numbered_paths,
     one_line,
     split_history,
     title_alias,
     weaker_origin,
     with_history_lines,
+    with_node_properties,
 )
 from .mappages import MapPages
+from .mentions import with_link_at
 
 FROM_ABOVE = re.compile(
     r"(?<=\[\[)(?:[^\[\]|#\n\\]+/(?:nodes|mocs|reflections|inbox)/|omg/(?=moc-))[^\[\]|#\n\\]+"
@@ -56,6 +63,7 @@ class Plan:
         # Weakly: a circle would hold the graph, and its descriptors, until garbage is collected.
         drafted = WeakMethod(self.drafted)
         self.maps = MapPages(graph, lambda: (drafted() or dict)())
+        self.moved: dict[str, str] = {}  # former path → the one that an edit's title gave it
         self.dropped: list[str] = []  # reasons, for the log
 
     # --- edits
@@ -72,9 +80,14 @@ class Plan:
 
     def apply_all(self, edits: Sequence[Edit]) -> None:
         """Draft the *edits* of one reply, and link those that are about one another."""
-        paths = [self.apply(edit) for edit in edits]
+        paths: list[str | None] = []
+        for edit in edits:
+            target = edit.target if edit.about is None else paths[edit.about]
+            paths.append(self.apply(replace(edit, target=target)))
         for edit, path in zip(edits, paths, strict=True):
-            others = [other for n in edit.beside if (other := paths[n]) is not None and other != path]
+            path = path and self.place_now(path)
+            others = [self.place_now(other) for n in edit.beside if (other := paths[n]) is not None]
+            others = [other for other in dict.fromkeys(others) if other != path]
             if path is not None and others:
                 self.relate(path, others)
 
@@ -92,6 +105,9 @@ class Plan:
     def create(
         self, edit: Edit, history: tuple[str, ...] = (), supersedes: tuple[str, ...] = ()
     ) -> str | None:
+        if not edit.description.strip():  # an update of a note that is gone by now
+            self.dropped.append("an edit that says nothing by itself")
+            return None
         path, same = self.free_path(edit)
         if same:
             return self.update(replace(edit, target=path))
@@ -111,6 +127,7 @@ class Plan:
             created=self.day,
             updated=self.day,
             event=edit.event,
+            standing=edit.standing,
             scope=self.graph.identity.scope,
             identity=self.graph.identity.key,
             origin=edit.origin,
@@ -128,42 +145,70 @@ class Plan:
         return path
 
     def update(self, edit: Edit) -> str | None:
-        """Say it anew in the same note; the former statement moves to History."""
+        """Say it anew in the same note; the former statement, and each sentence that goes, moves to History."""
         assert edit.target is not None
         draft = self.draft(edit.target)
-        old, said = draft.node, one_line(edit.description)
-        sources = merged_sources(old.sources, edit.sources)
-        if said == old.description and edit.loop in (None, old.loop) and edit.event in (None, old.event):
-            if sources == old.sources:
-                return old.path
-            return self.rewrite(draft, replace(old, sources=sources), Rebase())
-        if edit.said_ms and edit.said_ms < max((s.timestamp for s in old.sources), default=0):
+        old, node = draft.node, self.updated(draft.node, edit)
+        sources, restated = node.sources, node.description != old.description
+        if replace(node, sources=old.sources, updated=old.updated) == old:
+            return (
+                old.path
+                if sources == old.sources
+                else self.rewrite(draft, replace(old, sources=sources), Rebase())
+            )
+        late = edit.said_ms and edit.said_ms < max((s.timestamp for s in old.sources), default=0)
+        if late and edit.about is None:
             return self.recall_earlier(draft, edit)
         stated = not draft.ours or "description" in draft.theirs  # by a person, in their own words
-        if stated and said != old.description and self.said_since(edit, old.path):
-            return self.supersede(edit)
-        if stated and draft.ours and said != old.description:
+        if stated and restated and self.said_since(edit, old.path):
+            return self.supersede(replace(edit, description=node.description))
+        if stated and draft.ours and restated:
             return self.recall_earlier(draft, edit)
-        line = self.history_line(old) if said != old.description else None
-        links, body = self.link_mentions(edit.links, edit.body.strip() or edit.description)
+        if not draft.touched and (node.type, edit.title) != (old.type, old.title):
+            node = self.renamed(node, edit, old)
+        loop = {"loop": node.loop} if node.loop != old.loop else {}
+        return self.rewrite(draft, node, Rebase(set=loop, history=news_line(self.day, edit, old)))
+
+    def updated(self, old: Node, edit: Edit) -> Node:
+        """*old* with what *edit* says of it, at its path and by its title."""
+        head = head_set_by(edit, old)
         main, lines = split_history(old.body)
-        if said == old.description:
-            body = main
-        node = replace(
+        said, gone = head["description"], list(edit.drop)
+        if "body" in edit.sets:
+            gone, main, lines = [], said, (*lines, *dated(old, self.day, one_line(main)))
+        elif said != old.description and (at := place_of(old.description, main)):
+            main = main[: at.start] + said + main[at.stop :]
+        for sentence in gone:
+            main, cut = without_part(main, sentence)
+            lines = (*lines, *dated(old, self.day, cut))
+        if said != old.description or (head["event"] != old.event and old.event):
+            lines = (*lines, former_state(old, head["event"], self.day))
+        links, main = self.link_mentions(edit.links, with_sentences(main, edit.body) or said)
+        if head["type"] != old.type:
+            kept = (link for link in old.links if not link.startswith("mocs/"))
+            links = (map_of_type(head["type"]), *kept, *links)
+        else:
+            links = (*old.links, *links)
+        return replace(
             old,
-            description=said,
-            priority=higher_priority(old.priority, edit.priority),
-            event=edit.event or old.event,
-            loop=edit.loop or old.loop,
+            **head,
             origin=weaker_origin(old.origin, edit.origin),
             updated=self.day,
-            sources=sources,
-            tags=tuple(dict.fromkeys((*old.tags, *edit.tags))),
-            links=tuple(dict.fromkeys((*old.links, *links))),
-            body=with_history_lines(body, (*lines, *([line] if line else []))),
+            sources=merged_sources(old.sources, edit.sources),
+            links=tuple(dict.fromkeys(links)),
+            body=with_history_lines(main, tuple(dict.fromkeys(lines))),
         )
-        loop = {"loop": edit.loop} if edit.loop and edit.loop != old.loop else {}
-        return self.rewrite(draft, node, Rebase(set=loop, history=f"- {self.day}: {said}"))
+
+    def renamed(self, node: Node, edit: Edit, old: Node) -> Node:
+        """*node* by the title and at the path that *edit* gives it; the path it had stays an alias."""
+        title = one_line(edit.title) if "title" in edit.sets and edit.title else old.title
+        paths = numbered_paths(node.type, title)
+        path = next(p for p in paths if p == old.path or not self.is_taken(p, by=old.id))
+        names = dict.fromkeys(
+            (*title_alias(title, path), *node.aliases, *([old.path] if path != old.path else []))
+        )
+        heading = old.heading if title == old.title else ""
+        return replace(node, path=path, heading=heading, aliases=tuple(n for n in names if n != path))
 
     def said_since(self, edit: Edit, path: str) -> bool:
         """Whether *edit* was said after a person last saved the note: then it is news, and not the old belief."""
@@ -177,8 +222,8 @@ class Plan:
         earlier = edit.said_ms and edit.said_ms < max((s.timestamp for s in old.sources), default=0)
         if one_line(edit.description) == old.description or earlier:
             return self.update(edit)
-        line = f"{self.history_line(old)} ({wikilink(old.path, old.title)})"
-        replacement = replace(edit, op="create", generation=max(edit.generation, old.generation))
+        line = f"{former_state(old, old.event, self.day)} ({wikilink(old.path, old.title)})"
+        replacement = replace(edit, op="create", about=None, generation=max(edit.generation, old.generation))
         path = self.create(replacement, history=(line,), supersedes=(old.path,))
         if path is not None and path != old.path:
             self.mark_superseded(old.path, path)
@@ -186,7 +231,7 @@ class Plan:
 
     def recall_earlier(self, draft: NoteDraft, edit: Edit) -> str:
         """An old conversation came in late: newer wins, so what it says is history already."""
-        line = f"- {self.day}: {one_line(edit.description)}"
+        line = news_line(self.day, edit, draft.node)
         main, lines = split_history(draft.node.body)
         lines = tuple(sorted({*lines, line}))
         sources = merged_sources(draft.node.sources, edit.sources)
@@ -224,6 +269,7 @@ class Plan:
 
     def draft(self, path: str) -> NoteDraft:
         """The draft of *path*, begun from the file if there is none yet. Raises NotFound, BadNode."""
+        path = self.place_now(path)
         if path not in self.drafts:
             vault = self.graph.vault
             text = vault.text(path)
@@ -232,6 +278,12 @@ class Plan:
             ours = BODY_PART not in theirs and not vault.read_only(path)
             self.drafts[path] = NoteDraft(text, node, text, ours, theirs=theirs if ours else frozenset())
         return self.drafts[path]
+
+    def place_now(self, path: str) -> str:
+        """Where the note of *path* will be: an edit may have given its file another name."""
+        while path in self.moved:
+            path = self.moved[path]
+        return path
 
     def with_links_from_root(self, text: str) -> str:
         """*text* with links from the vault's root down, where Obsidian, or a person, wrote them from a folder above it."""
@@ -242,6 +294,7 @@ class Plan:
         return FROM_ABOVE.sub(from_here, text)
 
     def rewrite(self, draft: NoteDraft, node: Node, rebase: Rebase) -> str:
+        former = draft.node
         if draft.ours:
             node = with_node_properties(node, draft.node, draft.theirs - rebase.set.keys())
             node = node if node == draft.node else with_heading(node)
@@ -251,61 +304,60 @@ class Plan:
             text = amend_text(draft.text, set=rebase.set, history=history)
             node = parse_node(text, node.path)
         both = Rebase(set={**draft.rebase.set, **rebase.set}, history=rebase.history or draft.rebase.history)
+        if (was := draft.node.path) != node.path:
+            del self.drafts[was]
+            self.moved[was] = node.path
+            draft = replace(draft, was=draft.was or was)
         self.drafts[node.path] = replace(draft, node=node, text=text, rebase=both)
-        self.maps.add(draft.node)
+        self.maps.add(former)
         self.maps.add(node)
         return node.path
 
     def free_path(self, edit: Edit) -> tuple[str, bool]:
         """A free path for *edit*, or the path of a note that says the same already."""
-        slug, n = slugify(edit.title), 1
-        while True:
-            path = f"nodes/{edit.type}/{slug}" + (f"-{n}" if n > 1 else "")
-            taken = path in self.drafts or self.graph.vault.bytes(path) is not None
-            if not taken and self.graph.index.entry("omg/" + path.removeprefix("nodes/")) is None:
+        for path in numbered_paths(edit.type, edit.title):
+            if not self.is_taken(path):
                 return path, False
-            if taken:
-                with suppress(BadNode, NotFound):
-                    node = self.draft(path).node
-                    if node.status == "active" and one_line(edit.description) == node.description:
-                        return path, True
-                if path in self.drafts and self.drafts[path].text == self.drafts[path].before:
-                    del self.drafts[path]
-            n += 1
+            with suppress(BadNode, NotFound):
+                node = self.draft(path).node
+                if node.status == "active" and one_line(edit.description) == node.description:
+                    return node.path, True
+            if path in self.drafts and self.drafts[path].text == self.drafts[path].before:
+                del self.drafts[path]
+        raise AssertionError("numbers do not end")
+
+    def is_taken(self, path: str, by: str = "") -> bool:
+        """Whether a note is or was at *path*; *by*: its own id, for one that may return there."""
+        if path in self.drafts or path in self.moved or self.graph.vault.bytes(path) is not None:
+            return True
+        there = self.graph.index.entry("omg/" + path.removeprefix("nodes/"))
+        return there is not None and there.id != by
 
     def link_mentions(self, links: Iterable[str], body: str) -> tuple[tuple[str, ...], str]:
         """Links whose title the text mentions go into the prose, once each; the others are returned."""
         rest = []
-        for path in dict.fromkeys(links):
+        for path in dict.fromkeys(map(self.place_now, links)):
             title = self.title(path)
             if title is None:
                 continue
-            mention = (
-                re.compile(rf"(?<![\w\[|]){re.escape(title)}(?![\w\]|])", re.I) if len(title) > 2 else None
-            )
-            found = mention and mention.search(
-                re.sub(r"\[\[[^\[\]\n]*\]\]", lambda m: "\0" * len(m[0]), body)
-            )
-            if found:
-                body = body[: found.start()] + wikilink(path, found[0]) + body[found.end() :]
-            else:
-                rest.append(path)
+            linked = with_link_at(body, title, path)
+            rest += [path] * (linked is None)
+            body = linked or body
         return tuple(rest), body
 
     def title(self, path: str) -> str | None:
-        if path in self.drafts:
+        if (path := self.place_now(path)) in self.drafts:
             return self.drafts[path].node.title
         entry = self.graph.index.entry(path)
         return entry.title if entry else None
-
-    def history_line(self, old: Node) -> str:
-        return f"- {old.updated or old.created or self.day}: {old.description}"
 
     # --- what comes of them
 
     def drafted(self) -> dict[str, Entry]:
         """The drafts that change their file, as the index will have them."""
-        return {p: as_entry(d.node) for p, d in self.drafts.items() if d.text != d.before}
+        left = {d.was: d.node for d in self.drafts.values() if d.was}
+        gone = {was: replace(as_entry(node), path=was, status="superseded") for was, node in left.items()}
+        return gone | {p: as_entry(d.node) for p, d in self.drafts.items() if d.text != d.before}
 
     def entries(self) -> list[Entry]:
         """The active drafts, in the order they were begun."""
@@ -315,11 +367,15 @@ class Plan:
     def changes(self) -> list[Change]:
         """Under the vault's lock: what was forgotten while the drafts were thought of is not brought back by them."""
         self.leave_out_forgotten()
-        notes = [
-            Change(path, d.before, d.text, d.rebase, theirs=not d.ours)
-            for path, d in self.drafts.items()
-            if d.text != d.before
-        ]
+        notes: list[Change] = []
+        for path, d in self.drafts.items():
+            if d.was is None or d.before is None:
+                notes += [Change(path, d.before, d.text, d.rebase, theirs=not d.ours)] * (d.text != d.before)
+            elif self.graph.vault.bytes(d.was) != d.before.encode():  # saved or moved by a person meanwhile
+                notes.append(Change(d.was, d.before, d.text, d.rebase))
+            else:
+                mode = self.graph.vault.mode(d.was)
+                notes += [Change(path, None, d.text, mode=mode), Change(d.was, d.before, None, mode=mode)]
         return notes + self.maps.changes()
 
     def leave_out_forgotten(self) -> None:
@@ -336,12 +392,3 @@ class Plan:
             for d in self.drafts.values()
             if d.text != d.before
         )
-
-
-# --- small things
-
-
-def with_node_properties(node: Node, of: Node, properties: Iterable[str]) -> Node:
-    """*node* with those *properties*, as a head names them, that *of* has."""
-    names = [n for p in properties for n in (("scope", "identity") if p == "appliesTo" else (p,))]
-    return replace(node, **{name: getattr(of, name) for name in names if name in Node.__slots__})

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, Literal
 
 from ..index.entries import Entry
 from ..journal import Rebase
 from ..node.fields import Source
 from ..node.markdown import HISTORY_HEADING, slugify
 from ..node.note import Node
+from .bodies import as_read
 
 TITLE_CHARS = 120  # characters; the name of its file holds 60
 
@@ -26,7 +28,7 @@ TITLE_CHARS = 120  # characters; the name of its file holds 60
 class Edit:
     op: Literal["create", "update", "supersede"]
     title: str
-    description: str
+    description: str  # of an update: "" as it is
     type: str = "fact"
     body: str = ""
     priority: str = "medium"
@@ -38,6 +40,12 @@ class Edit:
     sources: tuple[Source, ...] = ()
     origin: str | None = None
     target: str | None = None  # path of the note to update or supersede
+    about: int | None = None  # or its place among the edits of one reply, further up
+    # Of an update: what of the note it sets ("title", "type", "priority", "event", "loop", "standing"), also to
+    # nothing; "body" and "tags": what stands there goes. All else stays; `body` and `tags` are added.
+    sets: frozenset[str] = frozenset()
+    drop: tuple[str, ...] = ()  # sentences of the body that do not hold any more
+    standing: bool = False
     reason: str = ""
     generation: int = 0
     day: dt.date | None = None  # when it was said; None: the plan's
@@ -55,6 +63,7 @@ class NoteDraft:
     ours: bool  # nobody but us has written its words: it may be rendered anew
     rebase: Rebase = field(default_factory=Rebase)
     theirs: frozenset[str] = frozenset()  # properties of a note of ours that a person has set
+    was: str | None = None  # its former path, if its file gets another name
 
     @property
     def touched(self) -> bool:
@@ -87,6 +96,21 @@ def higher_priority(a: str, b: str) -> str:
     return min(a, b, key=("high", "medium", "low").index)
 
 
+def head_set_by(edit: Edit, old: Node) -> dict[str, Any]:
+    """What *edit*, an update, makes of the head of *old*, as `Node` names it."""
+    said = one_line(edit.description) or old.description
+    sets = edit.sets
+    return {
+        "description": said,
+        "type": edit.type if "type" in sets else old.type,
+        "priority": edit.priority if "priority" in sets else higher_priority(old.priority, edit.priority),
+        "event": edit.event if "event" in sets else edit.event or old.event,
+        "loop": edit.loop if "loop" in sets else edit.loop or old.loop,
+        "standing": edit.standing if "standing" in sets else old.standing,
+        "tags": tuple(dict.fromkeys((*(() if "tags" in sets else old.tags), *edit.tags))),
+    }
+
+
 ORIGIN_ORDER = ("tool", "assistant", "user", "human", None)  # the least trusted first
 
 
@@ -104,6 +128,34 @@ def split_history(body: str) -> tuple[str, tuple[str, ...]]:
 
 def with_history_lines(body: str, lines: tuple[str, ...]) -> str:
     return f"{body.strip()}\n\n{HISTORY_HEADING}\n" + "\n".join(lines) if lines else body.strip()
+
+
+def dated(old: Node, day: dt.date, text: str) -> list[str]:
+    """What *old* said, as a line of its History; none for nothing."""
+    return [f"- {old.updated or old.created or day}: {text}"] if text else []
+
+
+def former_state(old: Node, event: str | None, day: dt.date) -> str:
+    """The line of a History that says what *old* said before its day became *event*."""
+    first = (old.event or "").partition("..")[0]
+    when = f" (on {old.event})" if old.event != event and first not in old.description else ""
+    return f"- {old.updated or old.created or day}: {old.description}{when}"
+
+
+def news_line(day: dt.date, edit: Edit, old: Node) -> str:
+    """The line of a History that says what *edit* says, where the text of *old* is not ours to change."""
+    said, more = one_line(edit.description), one_line(edit.body)
+    news = "" if said == old.description else said
+    news = news if as_read(more) in as_read(news) else f"{news} {more}".strip()
+    return f"- {day}: {news or said or old.description}"
+
+
+def numbered_paths(type: str, title: str) -> Iterator[str]:
+    """Where a note of this *type* and *title* may be, the best first."""
+    slug = slugify(title)
+    yield f"nodes/{type}/{slug}"
+    for n in count(2):
+        yield f"nodes/{type}/{slug}-{n}"
 
 
 def as_entry(node: Node) -> Entry:
@@ -129,3 +181,9 @@ def as_entry(node: Node) -> Entry:
         mtime=0,
         standing=node.standing,
     )
+
+
+def with_node_properties(node: Node, of: Node, properties: Iterable[str]) -> Node:
+    """*node* with those *properties*, as a head names them, that *of* has."""
+    names = [n for p in properties for n in (("scope", "identity") if p == "appliesTo" else (p,))]
+    return replace(node, **{name: getattr(of, name) for name in names if name in Node.__slots__})
