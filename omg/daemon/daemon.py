@@ -43,6 +43,7 @@ from ..tools.corpus import corpus_answer
 from ..tools.tools import call_tool, graph_of, search_answer, slash_command
 from ..worker.delegate import observe_pending, rebuild_each
 from ..worker.nights import background_reflection, reflect_answer
+from ..worker.reading import DropReader
 from ..worker.registry import PATIENCE_S
 from ..worker.status import home_status
 from .lending import GatewayModel
@@ -69,6 +70,7 @@ class Daemon:
         self.model = GatewayModel(config.llm.timeout_s, config.llm.max_output_tokens, late=self.came_late)
         self.codes = Codes()
         self.memory = Memory(config, gateway=self.model if with_parent else None)
+        self.memory.intake.reader = DropReader(apart=True)
         self.stopping, self.awake, self.touched = threading.Event(), threading.Event(), threading.Event()
         self.rested, self._idle = threading.Event(), True
         self._dirty: dict[str, set[str]] = {}
@@ -102,6 +104,7 @@ class Daemon:
             # A model that is being asked is not waited for; its turns stay pending.
             self.model.close()
             self.memory.worker.close()
+            self.memory.intake.reader.close()
             self.touched.set()
             self.awake.set()
             self.rested.set()

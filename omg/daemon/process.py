@@ -45,6 +45,8 @@ def serve_home(config: Config, *, with_parent: bool = False) -> None:
     """
     with daemon_lock(config.home):
         return_freed_memory()
+        # A prompt needs the interpreter some twenty times, after each look at a file or a row; 5 ms each would be 100.
+        sys.setswitchinterval(0.0005)
         daemon = Daemon(config, with_parent=with_parent)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: daemon.stopping.set())

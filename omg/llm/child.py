@@ -6,7 +6,7 @@ The process that imports LiteLLM, seen from both ends of its pipe.
 An answer is `{text, tokens_in, tokens_out, usd, cut}` or `{why, status, again, wait_s}`. The import costs
 some 4 s of CPU and 200 MB, so it happens here only, and not before there is a question. Whether to ask again
 is for the caller to say. One rule: the child holds no state and imports nothing of ours, so that it starts
-anywhere and killing it at any moment is right.
+anywhere and killing it at any moment is right. (Long drops are read in such a process as well: worker/reading.py.)
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 IDLE_S = 60.0
 GRACE_S = 1.0  # LiteLLM's own timeout comes first: a child that answers late is cheaper than a new one
 START_S = 120.0  # for `import litellm` from a cold disk on a busy machine
+# By path, and -P: nothing in the working folder, nor another package called omg, is imported.
+MODEL_CHILD = (sys.executable, "-P", __file__)
 
 # Servers that people run themselves: `[llm] api_base` is for these. Every other provider has its own address.
 SELF_HOSTED = {
@@ -39,14 +42,14 @@ SELF_HOSTED = {
 
 class Child:
     """
-    The process, started when needed, gone after *idle_s* without a question, killed when it hangs.
+    The process *command*, started when needed, gone after *idle_s* without a question, killed when it hangs.
 
     It dies with its parent, even in the middle of a call: its stdin ends then. Calls of several threads
     take turns.
     """
 
-    def __init__(self, idle_s: float = IDLE_S) -> None:
-        self._idle_s = idle_s
+    def __init__(self, idle_s: float = IDLE_S, command: Sequence[str] = MODEL_CHILD) -> None:
+        self._idle_s, self._command = idle_s, command
         self._process: subprocess.Popen[bytes] | None = None
         self._turn = threading.Lock()
         self._closed = False
@@ -90,8 +93,7 @@ class Child:
         if self._closed:
             return child_gone("OMG is stopping", again=False)
         self._process = subprocess.Popen(
-            # By path, and -P: nothing in the working folder, nor another package called omg, is imported.
-            [sys.executable, "-P", __file__, str(self._idle_s)],
+            [*self._command, str(self._idle_s)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,  # LiteLLM may print what it was asked
@@ -105,7 +107,7 @@ class Child:
         if self._closed:  # while we started it
             self._process.kill()
         hello, code = self._exchange(None, START_S)
-        return hello or child_gone(f"its process did not start, exit code {code}")
+        return hello or child_gone(f"its process did not start, exit code {code}") | {"started": False}
 
     def _exchange(self, line: str | None, timeout_s: float) -> tuple[dict[str, Any] | None, int | None]:
         """Say *line*; what came back, or the exit code of the child that died of it (None: we killed it)."""
@@ -152,31 +154,46 @@ def child_gone(why: str, status: int = 0, again: bool = True, wait_s: float | No
 
 
 def child_main(idle_s: float) -> None:
+    def load() -> None:
+        try:
+            import litellm
+        except Exception as e:
+            raise RuntimeError(
+                f"LiteLLM cannot be imported: {e}; install it again: pip install litellm"
+            ) from e
+        litellm.suppress_debug_info = True
+        litellm.telemetry = False
+
+    serve_parent(idle_s, complete_once, load)
+
+
+def serve_parent(
+    idle_s: float,
+    answer: Callable[[dict[str, Any]], dict[str, Any]],
+    load: Callable[[], None] = lambda: None,
+) -> None:
+    """Say that we are there once *load* is done; then *answer* each question, until none comes for *idle_s*."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what LiteLLM prints must not fall between our lines
 
-    def say(answer: dict[str, Any]) -> None:
-        answers.write(json.dumps(answer) + "\n")
+    def say(value: dict[str, Any]) -> None:
+        answers.write(json.dumps(value) + "\n")
         answers.flush()
 
     questions: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=listen_to_parent, args=(questions,), daemon=True).start()
     try:
-        import litellm
+        load()
     except Exception as e:
-        say(
-            child_gone(f"LiteLLM cannot be imported: {e}; install it again: pip install litellm", again=False)
-        )
+        say(child_gone(str(e), again=False))
         os._exit(1)
-    litellm.suppress_debug_info = True
-    litellm.telemetry = False
     say({"ready": True})
     while True:
         try:
             question = questions.get(timeout=idle_s)
         except queue.Empty:
             os._exit(0)
-        say(complete_once(json.loads(question)))
+        say(answer(json.loads(question)))
 
 
 def listen_to_parent(questions: queue.SimpleQueue[bytes]) -> None:

@@ -12,24 +12,21 @@ from __future__ import annotations
 import json
 import logging
 import re
-import stat
 import threading
 import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ..config.agents import own_memory
-from ..errors import BadInput, error_text
+from ..errors import error_text
 from ..graph.files import flock, write_private
 from ..graph.graph import Graph
 from ..inbox.notes import INBOX_SESSION, take_loose
 from ..inbox.runs import Runs
-from ..message.drop import read_drop
-from ..message.redaction import redact
 from ..message.turn import Turn
-from ..message.writes import writes_of
+from ..message.writes import Writes
+from .reading import BadDrop, DropReader
 from .registry import PATIENCE_S, Registry
 from .schedule import note_heard, note_urgent
 
@@ -49,6 +46,7 @@ class Intake:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.spool, self.runs = registry.folder / "spool", Runs(registry.folder)
+        self.reader = DropReader()
         self._taking = threading.Lock()
         self._loose: dict[Path, tuple[int, ...]] = {}  # notes of inboxes, as they were when last read
 
@@ -80,21 +78,12 @@ class Intake:
         self.runs.settle(self.registry.now_ms())
         return fresh
 
-    def _read_drop(self, file: Path) -> tuple[Turn, Any] | None:
+    def _read_drop(self, file: Path) -> tuple[Turn, list[Writes]] | None:
         """The turn in *file*, and what it shows of files written; None for one of no use, which is set aside."""
         try:
-            if not stat.S_ISREG(file.stat().st_mode):
-                raise BadInput("not a regular file")
-            data = file.read_bytes()
-            turn = read_drop(data, self.registry.config.identity.members)
-            came_ms = dropped_ms(file)
-            turn = replace(
-                turn,
-                messages=tuple(m if m.timestamp else replace(m, timestamp=came_ms) for m in turn.messages),
-            )
-            return turn, writes_of(json.loads(data)["entries"])
-        except BadInput as e:
-            self._set_aside(file, str(e))
+            return self.reader.read(file, self.registry.config.identity.members)
+        except BadDrop as e:
+            self._set_aside(file, str(e), e.text)
             return None
 
     def drops(self) -> list[Path]:
@@ -145,17 +134,17 @@ class Intake:
             graph.update(partial(pressed, waiting=bool(graph.pending())))
         return len(messages)
 
-    def _set_aside(self, file: Path, why: str) -> None:
-        """A drop that cannot be read is kept, with the reason beside it, where it stops nothing."""
+    def _set_aside(self, file: Path, why: str, text: str | None) -> None:
+        """A drop that cannot be read is kept, as *text* or as it is, the reason beside it, where it stops nothing."""
         bad = self.spool / "bad"
         try:
             bad.mkdir(exist_ok=True, mode=0o700)
             write_private(bad / f"{file.stem}.txt", why)
-            if stat.S_ISREG(file.stat().st_mode):
-                write_private(bad / file.name, redact(file.read_bytes().decode("utf-8", "replace"))[0])
-                file.unlink()
-            else:
+            if text is None:
                 file.rename(bad / file.name)
+            else:
+                write_private(bad / file.name, text)
+                file.unlink()
         except OSError as e:
             log.warning("%s: %s; left in the spool: %s", file.name, why, error_text(e))
         else:
@@ -175,9 +164,3 @@ def is_json(data: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def dropped_ms(file: Path) -> int:
-    """When a drop was made, for what does not say when it was said: by its name `<ms>-…`, else by its file."""
-    head = file.name.partition("-")[0]
-    return int(head) if re.fullmatch(r"[0-9]{13,15}", head) else int(file.stat().st_mtime * 1000)
