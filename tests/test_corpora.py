@@ -93,3 +93,35 @@ def test_what_must_be_kept_is_in_the_reply_and_a_fifth_of_it_is_not_english() ->
         first = grounded.texts(row["edits"][0]).casefold()
         assert [word for word in row["expect"]["kept_words"] if word.casefold() not in first] == [], row["id"]
         assert row["expect"]["type"] in ("identity", "preference", "project", "decision", "fact", "episode")
+
+
+def test_forty_changes_each_say_what_is_so_now_and_what_was_before() -> None:
+    rows = grounded.rows("changes")
+    assert len(rows) >= 40
+    assert len({row["id"] for row in rows}) == len(rows)
+    assert {"correction", "reversal", "cancellation", "moved date", "retitle"} <= {
+        row["kind"] for row in rows
+    }
+    for row in rows:
+        expect, edits = row["expect"], row["edits"]
+        names = [note["handle"] for note in row["known"]] + [edit["title"] for edit in edits]
+        assert all(edit["node"] is None or edit["node"] in names for edit in edits), row["id"]
+        assert all(edit["sources"] for edit in edits), row["id"]
+        told = [note["description"] for note in row["known"]] + [edit["description"] for edit in edits]
+        assert all(word in told[-1] for word in expect["present"]), row["id"]
+        assert all(word in " ".join(told[:-1]) for word in expect["history"]), row["id"]
+        assert expect["active"] == 1 and expect["present"] and expect["history"], row["id"]
+        bodies = " ".join(str(text["body"] or "") for text in [*row["known"], *edits])
+        assert all(word in bodies for word in expect.get("kept", [])), row["id"]
+
+
+def test_a_situation_says_what_must_be_so_and_its_days_go_forward() -> None:
+    rows = grounded.rows("situations")
+    assert len(rows) == 32
+    assert {item for row in rows for item in row["items"]} >= set(range(1, 8))
+    for row in rows:
+        said = [message["at"] for session in row["sessions"] for message in session]
+        assert said == sorted(said) and len(said) == len(set(said)), row["id"]
+        assert all(note["said"] < said[0] for note in row["known"]), row["id"]
+        assert row["must"] and row["must_not"], row["id"]
+        assert all({"type", "title", "description", "body", "event", "loop"} <= set(n) for n in row["known"])
