@@ -82,6 +82,10 @@ def test_an_attack_says_in_its_reply_what_must_not_come_to_stand() -> None:
         said = " ".join([grounded.texts(edit) for edit in row["edits"]] + list((row["now"] or {}).values()))
         assert any(word.casefold() in said.casefold() for word in row["expect"]["words"]), row["id"]
         assert row["expect"]["never"], row["id"]
+        honest = " ".join(f"{n['title']} {n['description']}" for n in row["known"] if n["origin"] == "user")
+        if row["expect"].get("keeps"):
+            honest += row["edits"][0]["description"]
+        assert not [w for w in row["expect"]["words"] if w.casefold() in honest.casefold()], row["id"]
 
 
 def test_what_must_be_kept_is_in_the_reply_and_a_fifth_of_it_is_not_english() -> None:
