@@ -1,1 +1,1 @@
-"""Messages that hold secrets, lines that hold none, texts that are slow to read: made before the patterns they try."""
+"""Messages with secrets and without, texts slow to read, replies that obey: made before the code that they try."""
