@@ -112,9 +112,9 @@ class Observation(Section):
         10_000,
         description="tokens of one conversation that make one batch: one receipt, and one call of the Observer where they fit its window",
     )
-    previous_observer_tokens: int | Literal[False] = Field(
-        2_000,
-        description="tokens of notes that exist already and are shown to the Observer; 0: none, false: no limit",
+    previous_observer_tokens: int | Literal[False, "auto"] = Field(
+        "auto",
+        description="tokens of notes that exist already and are shown to the Observer; `auto`: 2,000 and half as many as are new, up to a tenth of the model's window; 0: none, false: no limit",
     )
     daily_budget_usd: float | None = Field(
         None,
@@ -158,9 +158,9 @@ class Observation(Section):
     @field_validator("previous_observer_tokens", mode="before")
     @classmethod
     def shown(cls, value: Any) -> Any:
-        if value is False or (is_number(value) and value >= 0 and value == int(value)):
+        if value is False or value == "auto" or (is_number(value) and value >= 0 and value == int(value)):
             return value
-        raise ValueError("write a number of tokens, 0 to show none, or false for no limit")
+        raise ValueError("write `auto`, a number of tokens, 0 to show none, or false for no limit")
 
     @model_validator(mode="after")
     def step_below_threshold(self) -> Observation:

@@ -8,18 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Literal
 
 from ..config.sections import Config
+from ..dates.days import event_span
+from ..errors import BadNode, NotFound
 from ..graph.graph import Graph
 from ..index.entries import Entry
+from ..index.rows import plain_body
 from ..llm.question import Ask, instructions
 from ..message.turn import Message
+from ..offline.likeness import content_stems
+from ..plan.bodies import without_part
 from ..plan.drafts import Plan
+from ..plan.edits import split_history
 from ..tokens import clip_text, count_tokens
 from .reply import HINTS, ShownToObserver
 
+# Of notes that are known: tokens beside a batch of any size, share of a window, hits of each message, those that come
+# before loops which are due, notes of which the body is shown, its characters, and the share of the room that all have.
+KNOWN_TOKENS, KNOWN_SHARE = 2_000, 0.1
+HITS, SURE = 8, 12
+WITH_BODY, BODY_CHARS, BODY_SHARE = 14, 300, 0.6
+NEAR_LOOP_DAYS, LOOPS = 10, 12  # open loops due within so many days, and at most so many of them
 WINDOW_SHARE = 0.5  # of a model's window for the turns; the rest is prompt, known notes and the reply
 
 WAITING = "inbox/"  # loose notes that are to become notes
@@ -39,64 +51,149 @@ def shown_notes(
     plan: Plan,
     messages: Sequence[Message],
     *,
+    observer: Observer,
     session: str,
     current: Mapping[str, str],
     config: Config,
 ) -> ShownToObserver:
     """What the Observer is shown of *messages* and, within `previous_observer_tokens`, of what is known."""
-    budget = config.observation.previous_observer_tokens
+    budget = room_for_known(config, messages, observer.window)
     now = "\n".join(f"{key}: {current[key]}" for key in HINTS if current.get(key))
     if budget is not False:
         now = clip_text(now, budget)
         budget -= count_tokens(now)
-    notes = known_notes(graph, plan, messages, budget)
+    found = known_notes(graph, plan, messages, now=now, vectors=observer.ask is not None)
+    notes, bodies = within_budget(plan, found, budget)
+    handles = {e.path: f"n{n}" for n, e in enumerate(by_subject(notes), 1)}
+    shown = {e.path: e for e in notes}
     return ShownToObserver(
         {f"m{n}": (session, m) for n, m in enumerate(messages, 1)},
-        {f"n{n}": e for n, e in enumerate(notes, 1)},
+        {handle: shown[path] for path, handle in handles.items()},
         graph.zone,
         now,
+        {handles[path]: body for path, body in bodies.items()},
+        max(0, count_known(graph) - len(notes)),
     )
 
 
+def room_for_known(config: Config, messages: Sequence[Message], window: int) -> int | Literal[False]:
+    """Tokens of what is known; they grow with what is new, as far as the window allows."""
+    fixed = config.observation.previous_observer_tokens
+    if fixed != "auto":
+        return fixed
+    return min(KNOWN_TOKENS + sum(m.tokens for m in messages) // 2, int(window * KNOWN_SHARE))
+
+
 def known_notes(
-    graph: Graph, plan: Plan, messages: Sequence[Message], budget: int | Literal[False]
+    graph: Graph, plan: Plan, messages: Sequence[Message], *, now: str = "", vectors: bool = False
 ) -> list[Entry]:
     """
-    The notes these messages may be about, best first, within *budget* tokens: what this batch has drafted,
-    then what the index finds for each message.
+    The notes these messages may be about, best first: what this batch has drafted, then what the index finds for
+    each message and for *now*, how the conversation stood; and the open loops due about this day.
     """
-    now = datetime.fromtimestamp(messages[-1].timestamp / 1000, UTC)
+    at = datetime.fromtimestamp(messages[-1].timestamp / 1000, UTC)
     best: dict[str, tuple[float, Entry]] = {}
-    for m in messages:
-        if m.role == "tool" or not m.text.strip():
-            continue
-        for hit in graph.index.search(m.text[:1000], 5, now=now, walk=False, vectors=False):
+    texts = [m.text[:1000] for m in messages if m.role != "tool" and m.text.strip()]
+    for text in dict.fromkeys([*texts, *([now] if now else [])]):
+        for hit in graph.index.search(text, HITS, now=at, walk=False, vectors=vectors, quote=False):
             if hit.entry.path.startswith(WAITING):
                 continue  # what these messages may come from: it is no note of the graph yet
             if hit.entry.status == "active" and hit.score > best.get(hit.entry.path, (-1.0, None))[0]:
                 best[hit.entry.path] = (hit.score, hit.entry)
-    drafted = plan.entries()
-    found = [
-        e for _, e in sorted(best.values(), key=lambda b: (-b[0], b[1].path)) if e.path not in plan.drafts
-    ]
-    notes, spent = [], 0
-    for entry in (*reversed(drafted), *found):
+    ranked = [e for _, e in sorted(best.values(), key=lambda b: (-b[0], b[1].path))]
+    due = due_loops(graph, at.astimezone(graph.zone).date())
+    found = {
+        e.path: e
+        for e in (*ranked[:SURE], *due, *ranked)
+        if e.path not in plan.drafts and e.path not in plan.moved
+    }
+    return [*reversed(plan.entries()), *found.values()]
+
+
+def due_loops(graph: Graph, day: date) -> list[Entry]:
+    """The open loops due about *day*, the nearest first: what is said may keep or move them."""
+    near = []
+    for entry in graph.index.entries(loop="open"):
+        span = event_span(entry.event)
+        away = span and max((span[0] - day).days, (day - span[1]).days, 0)
+        if away is not None and away <= NEAR_LOOP_DAYS and entry.path.startswith("nodes/"):
+            near.append((away, entry.path, entry))
+    return [entry for *_, entry in sorted(near, key=lambda n: n[:2])[:LOOPS]]
+
+
+def count_known(graph: Graph) -> int:
+    """Active notes that there are."""
+    return sum(graph.index.moc_counts().values())
+
+
+def within_budget(
+    plan: Plan, found: Sequence[Entry], budget: int | Literal[False]
+) -> tuple[list[Entry], dict[str, str]]:
+    """As many of *found* as *budget* tokens hold, and by path what the bodies of the first say beyond their lines."""
+    notes: list[Entry] = []
+    bodies: dict[str, str] = {}
+    spent = 0
+    for entry in found:
         spent += count_tokens(note_line("n00", entry))
         if budget is not False and spent > budget:
             break
         notes.append(entry)
-    return notes
+        body = beyond_line(plan, entry) if len(notes) <= WITH_BODY else ""
+        cost = count_tokens(body) + 4
+        if body and (budget is False or spent + cost <= budget * BODY_SHARE):
+            bodies[entry.path] = body
+            spent += cost
+    return notes, bodies
+
+
+def beyond_line(plan: Plan, entry: Entry) -> str:
+    """What the body of *entry* says beyond its description, clipped."""
+    known = entry.path in plan.drafts
+    try:
+        node = plan.draft(entry.path).node
+    except (NotFound, BadNode):
+        return ""
+    if not known:
+        plan.drafts.pop(node.path, None)
+    main = plain_body(split_history(node.body)[0], node.title)
+    text = " ".join(without_part(main, node.description)[0].split())
+    return text if len(text) <= BODY_CHARS else text[:BODY_CHARS].rpartition(" ")[0] + " …"
+
+
+def by_subject(entries: Sequence[Entry]) -> list[Entry]:
+    """*entries* in their order, but each followed by those of the same subject."""
+    rest, ordered = list(entries), []
+    while rest:
+        first, *rest = rest
+        same = [e for e in rest if is_same_subject(first, e)]
+        ordered += [first, *same]
+        rest = [e for e in rest if e not in same]
+    return ordered
+
+
+def is_same_subject(a: Entry, b: Entry) -> bool:
+    linked = a.path in b.links or b.path in a.links
+    return linked or bool(content_stems(a.title) & content_stems(b.title))
 
 
 def note_line(handle: str, entry: Entry) -> str:
-    loop = f", loop {entry.loop}" if entry.loop else ""
-    event = f", on {entry.event}" if entry.event else ""
-    return f"{handle} [{entry.type}{event}{loop}, said {entry.updated}] {entry.title}: {entry.description}"
+    what = [
+        entry.type,
+        *(["standing"] if entry.standing else []),
+        *([f"on {entry.event}"] if entry.event else []),
+    ]
+    what += [f"loop {entry.loop}"] if entry.loop else []
+    return f"{handle} [{', '.join(what)}, said {entry.updated}] {entry.title}: {entry.description}"
 
 
 def render_question(shown: ShownToObserver) -> str:
     """The user part of the question: known notes, how the conversation stood, then the messages, by handle."""
-    notes = "\n".join(note_line(h, e) for h, e in shown.notes.items()) or "(none yet)"
+    known = [
+        note_line(h, e) + (f"\n    {shown.bodies[h]}" if h in shown.bodies else "")
+        for h, e in shown.notes.items()
+    ]
+    more = f"(and {shown.more} more, none of them nearer to these messages)" if shown.more else ""
+    notes = "\n".join([*(known or ["(none yet)"] * (not more)), *([more] if more else [])])
     lines, day = [], None
     for handle, (_, m) in shown.messages.items():
         at = datetime.fromtimestamp(m.timestamp / 1000, shown.zone)

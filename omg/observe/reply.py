@@ -67,6 +67,10 @@ class ShownToObserver:
     notes: Mapping[str, Entry]
     zone: tzinfo
     now: str = ""  # how the conversation stood before them
+    bodies: Mapping[str, str] = field(
+        default_factory=dict
+    )  # by handle, what some notes say beyond their line
+    more: int = 0  # notes that exist and are not shown
 
 
 @dataclass(slots=True)

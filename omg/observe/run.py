@@ -116,7 +116,7 @@ def observe_batch(
         cycle=observed.receipt.id,
         tokens=tokens_in,
         messages=len(messages),
-        notes=sum(c.path.startswith("nodes/") for c in observed.receipt.changes),
+        notes=sum(c.path.startswith("nodes/") and c.after is not None for c in observed.receipt.changes),
         files=len(observed.outcome.written),
         note_tokens=observed.tokens_out,
         compression=round(tokens_in / observed.tokens_out, 1) if observed.tokens_out else None,
@@ -147,7 +147,9 @@ def replies_to(
     agent, waiting = turn.agent, split_messages(messages, room)
     while waiting:
         piece = waiting.pop(0)
-        shown = shown_notes(graph, plan, piece, session=turn.session, current=current, config=config)
+        shown = shown_notes(
+            graph, plan, piece, observer=observer, session=turn.session, current=current, config=config
+        )
         if observer.ask is None:
             entries = list(shown.notes.values())
             yield parse_value(observe_offline(piece, entries, graph.zone), shown)
@@ -229,7 +231,7 @@ def write_batch(
         changes = plan.changes()
         now = None if session == INBOX_SESSION else now_change(graph, plan, session, live)
         summary = tuple(
-            f"{'wrote' if c.before is None else 'changed'} {c.path}"
+            f"{'renamed' if c.after is None else 'wrote' if c.before is None else 'changed'} {c.path}"
             for c in changes
             if c.path.startswith("nodes/")
         )

@@ -1,0 +1,155 @@
+"""Which of the notes that exist the Observer is shown, and what of them."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from omg.config.sections import Config, Observation
+from omg.identity import identity_of_session
+from omg.journal import commit_receipt, new_receipt
+from omg.memory import Memory
+from omg.message.turn import Message
+from omg.node.fields import Source
+from omg.observe.question import Observer, render_question, shown_notes
+from omg.plan.drafts import Plan
+from omg.plan.edits import Edit
+
+MAIN = "agent:main:main"
+NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+class ByMeaning:
+    """Vectors of three numbers: how much a text is about the kiln, about sleep, and about anything."""
+
+    id, dim = "by-meaning", 3
+
+    def __call__(self, texts):
+        import numpy
+
+        about = [
+            [any(w in t.lower() for w in ("kiln", "furnace", "stoneware")), "sleep" in t.lower(), 0.1]
+            for t in texts
+        ]
+        rows = numpy.array(about, dtype="float32")
+        return rows / numpy.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def graph(home):
+    memory = Memory(Config(home=home), embed=None)
+    yield memory.graph(identity_of_session(MAIN))
+    for graph in memory.registry.kept():
+        graph.close()
+
+
+def write(graph, *notes):
+    plan = Plan(graph, date(2026, 2, 1))
+    for n, (title, text, more) in enumerate(notes):
+        source = Source(MAIN, f"u{n}", 1_770_000_000_000 + n)
+        plan.apply(
+            Edit("create", title, text, **{"type": "fact", "sources": (source,), "origin": "user", **more})
+        )
+    with graph.lock():
+        commit_receipt(graph, new_receipt("observation", NOW, plan.changes()))
+
+
+def asked(graph, *texts, window=128_000, **observation):
+    start = int(NOW.timestamp() * 1000)
+    messages = [Message(f"m{n}", "user", text, start + n) for n, text in enumerate(texts)]
+    config = Config(home=graph.folder, observation=Observation(**observation))
+    observer = Observer(ask=lambda question: None, model="any", window=window)
+    shown = shown_notes(
+        graph, Plan(graph, NOW.date()), messages, observer=observer, session=MAIN, current={}, config=config
+    )
+    return render_question(shown).split("# Messages")[0]
+
+
+def test_of_the_notes_that_matter_the_text_is_shown_and_not_twice_the_line(graph):
+    write(
+        graph,
+        (
+            "Kiln",
+            "The kiln trips the breaker.",
+            {"body": "The kiln trips the breaker. Bought in 2019 from [[nodes/fact/jo|Jo]]."},
+        ),
+        ("Long", "The kiln shelf is long.", {"body": "The shelf. " * 100}),
+    )
+    text = asked(graph, "The kiln and its shelf")
+    assert "Kiln: The kiln trips the breaker.\n    Bought in 2019 from Jo.\n" in text
+    assert " …" in text
+    assert len(text) < 900
+
+
+def test_what_is_shown_grows_with_what_was_said_and_with_the_window(graph):
+    write(
+        graph,
+        *((f"Kiln {n}", f"The kiln fired load {n} " + "of stoneware mugs " * 12, {}) for n in range(120)),
+    )
+    few = asked(graph, *["the kiln load"] * 4)
+    said = [f"load {n} of the kiln, " + "and so on " * 60 for n in range(60)]
+    many, small = asked(graph, *said), asked(graph, *said, window=16_000)
+    fixed = asked(graph, *said, previous_observer_tokens=300)
+    assert many.count("\nn") > 1.5 * few.count("\nn") > 0
+    assert small.count("\nn") < many.count("\nn")
+    assert fixed.count("\nn") < 8
+
+
+def test_how_many_more_there_are_is_said(graph):
+    write(graph, *((f"Kiln {n}", f"The kiln fired load {n}.", {}) for n in range(30)))
+    text = asked(graph, "How was the kiln?")
+    shown = text.count("\nn")
+    assert f"(and {30 - shown} more, none of them nearer to these messages)" in text
+
+
+def test_a_plan_that_is_due_is_shown_whatever_the_talk_is_about(graph):
+    write(
+        graph,
+        ("Dentist", "A dentist appointment.", {"event": "2026-03-04", "loop": "open", "type": "episode"}),
+        ("Trip", "A trip to Gdynia.", {"event": "2026-09-04", "loop": "open", "type": "episode"}),
+        ("Party", "A party.", {"event": "2026-03-03", "type": "episode"}),
+    )
+    text = asked(graph, "I'm back, it went well.")
+    assert "Dentist" in text
+    assert "Trip" not in text
+    assert "Party" not in text
+
+
+def test_notes_of_one_subject_stand_together(graph):
+    write(
+        graph,
+        ("Kiln element", "The element of the kiln glows.", {}),
+        ("Tea order", "The tea of Ines and the kiln were ordered: oolong.", {}),
+        ("Kiln shelf", "A shelf is cracked in the kiln.", {}),
+    )
+    lines = [
+        line.split("] ")[1].split(":")[0]
+        for line in asked(graph, "kiln kiln tea").splitlines()
+        if "] " in line
+    ]
+    assert sorted(lines) == ["Kiln element", "Kiln shelf", "Tea order"]
+    assert abs(lines.index("Kiln element") - lines.index("Kiln shelf")) == 1
+
+
+def test_a_note_is_found_by_its_meaning_too(home):
+    memory = Memory(Config(home=home), embed=ByMeaning())
+    graph = memory.graph(identity_of_session(MAIN))
+    write(
+        graph, ("Kiln", "The kiln trips the breaker.", {}), ("Nights", "Ines has trouble with her sleep.", {})
+    )
+    while graph.index.embed():
+        pass
+    text = asked(graph, "That furnace did it again!")
+    graph.close()
+    assert "\nn1 [fact, said 2026-02-01] Kiln: " in text
+
+
+def test_a_loop_due_within_days_is_bounded(graph):
+    day = NOW.date()
+    write(
+        graph,
+        *(
+            (f"Task {n}", f"Number {n}.", {"event": (day + timedelta(n % 9)).isoformat(), "loop": "open"})
+            for n in range(40)
+        ),
+    )
+    assert asked(graph, "Hello there").count("\nn") == 12
