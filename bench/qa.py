@@ -40,7 +40,7 @@ from questions.contexts import CONTEXTS, context_file, make_contexts
 from questions.data import Conversation, Question, read_all, sample
 from questions.files import in_parallel, read, write
 from questions.judge import judge, shuffled
-from questions.model import Model
+from questions.model import Model, connections
 from questions.report import difference, measured, observed, page, points_of
 from questions.vaults import NIGHTS, Observing, observe, opened, prepare_environment
 
@@ -102,11 +102,12 @@ def work(
         )
     if stage == "judge":
         model = Model(args.judge, args.judge_base or args.api_base, args.timeout)
-        return in_parallel(
-            lambda item: judge(item, args.out, model), shuffled(items, args.seed), args.parallel, "judged"
-        )
+        with connections():
+            return in_parallel(
+                lambda item: judge(item, args.out, model), shuffled(items, args.seed), args.parallel, "judged"
+            )
     model = Model(args.answer, args.answer_base or args.api_base, args.timeout)
-    with ExitStack() as stack:
+    with connections(), ExitStack() as stack:
         memories, opening = dict[str, Memory](), Lock()
 
         def memory(of: Item) -> Memory:

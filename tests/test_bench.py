@@ -45,7 +45,7 @@ TINY: dict[str, tuple[str, str]] = {
     "load": ("--sessions 2 --minutes 0.03 --embedder none --connections 20 --json", '"burst"'),
     "locomo": ("--data {data} --json", "{"),
     "offline": ("--data {data}", ""),
-    "qa": ("--data {data} --out {tmp}/qa --stage observe --json", "{"),
+    "qa": ("--data {data} --out {tmp}/qa --stage observe --json", "troubles"),
     "reflect": ("--notes 30 --json", "notes"),
     "soak": ("--turns 20 --identities 2 --in-turn 3 --json", '"descriptors"'),
     "stability": ("--turns 4 --embedder none --json", '"hook_ms_p50"'),

@@ -9,8 +9,8 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -120,10 +120,11 @@ def found_messages(conversation: Conversation, query: str, budget: int) -> str:
     words = [term.match for term in terms_of(query)]
     if not words:
         return ""
-    db = messages_table(conversation)
-    rows = db.execute(
-        "select rowid from said where said match ? order by bm25(said), rowid", (" OR ".join(words),)
-    ).fetchall()
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("create virtual table said using fts5(text, tokenize='porter unicode61')")
+        db.executemany("insert into said values (?)", [(m.line,) for m in messages])
+        match = "select rowid from said where said match ? order by bm25(said), rowid"
+        rows = db.execute(match, (" OR ".join(words),)).fetchall()
     taken: dict[int, Said] = {}
     for (rowid,) in rows:
         said = messages[rowid - 1]
@@ -142,14 +143,6 @@ def found_messages(conversation: Conversation, query: str, budget: int) -> str:
 
 def in_order(messages: dict[int, Said]) -> str:
     return by_day(messages[n] for n in sorted(messages))
-
-
-@lru_cache(maxsize=32)
-def messages_table(conversation: Conversation) -> sqlite3.Connection:
-    db = sqlite3.connect(":memory:", check_same_thread=False)
-    db.execute("create virtual table said using fts5(text, tokenize='porter unicode61')")
-    db.executemany("insert into said values (?)", [(m.line,) for m in conversation.messages])
-    return db
 
 
 def whole_notes(vault: Path) -> str:

@@ -10,9 +10,10 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it fetches a price list when imported
@@ -51,18 +52,40 @@ class Reply:
     calls: list[dict[str, Any]] = field(default_factory=list)  # id, name, arguments as text
 
 
+@contextmanager
+def connections() -> Iterator[None]:
+    """All requests go through one pool of connections, which is closed in the end."""
+    import httpx
+
+    litellm = loaded()
+    with httpx.Client(follow_redirects=True, limits=httpx.Limits()) as session:
+        litellm.client_session = session
+        try:
+            yield
+        finally:
+            litellm.client_session = None
+            litellm.in_memory_llm_clients_cache.flush_cache()
+
+
+def loaded() -> Any:
+    import litellm
+
+    litellm.suppress_debug_info, litellm.telemetry, litellm.drop_params = True, False, True
+    return litellm
+
+
 def ask(
     model: Model, messages: Sequence[Mapping[str, Any]], spent: Spent, tools: Sequence[Any] | None = None
 ) -> Reply:
     """What *model* says; its cost is added to *spent*."""
-    import litellm
-
-    litellm.suppress_debug_info, litellm.telemetry, litellm.drop_params = True, False, True
+    litellm = loaded()
     where: dict[str, Any] = {}
     if model.base:
         where = {"api_base": model.base, "api_key": os.environ.get("OMG_LLM_API_KEY", "none")}
     if tools:
         where["tools"] = list(tools)
+        if find_spec("mcp") is None:
+            where["_skip_mcp_handler"] = True  # else LiteLLM wants that package wherever there are tools
     for attempt in range(1, ATTEMPTS + 1):
         began = time.monotonic()
         try:
