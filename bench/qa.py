@@ -36,7 +36,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from questions.answers import Item, answer, prompt_hash
-from questions.contexts import CONTEXTS, context_file, make_contexts
+from questions.contexts import CONTEXTS, SHARED, context_file, make_contexts
 from questions.data import Conversation, Question, read_all, sample
 from questions.files import in_parallel, read, write
 from questions.judge import judge, shuffled
@@ -90,7 +90,7 @@ def work(
 ) -> list[str]:
     """One stage, what is not done of it yet; what went wrong."""
     asked = [c for c in conversations if chosen.get(c.id)]
-    items = [Item(q, c, context) for context in args.context for c in asked for q in chosen[c.id]]
+    items = [item for context in args.context for item in in_turn(context, asked, chosen)]
     if stage == "observe":
         return in_parallel(lambda c: observe(c, how), asked or conversations, args.parallel, "observed")
     if stage == "contexts":
@@ -120,6 +120,19 @@ def work(
         return in_parallel(
             lambda item: answer(item, args.out, model, lambda: memory(item)), items, args.parallel, "answered"
         )
+
+
+def in_turn(
+    context: str, asked: Sequence[Conversation], chosen: Mapping[str, Sequence[Question]]
+) -> list[Item]:
+    """
+    The requests of one context in their order: conversation by conversation where its questions share the text, which
+    is then cached; else a question of each in turn, so that whoever reads some in a row meets no conversation twice.
+    """
+    items = [(n, Item(q, c, context)) for c in asked for n, q in enumerate(chosen[c.id])]
+    if context not in SHARED:
+        items.sort(key=lambda numbered: numbered[0])
+    return [item for _, item in items]
 
 
 def keep_settings(args: Any) -> dict[str, Any]:

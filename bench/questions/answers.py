@@ -37,6 +37,11 @@ SAME = str.maketrans(
     {**dict.fromkeys("‘’‚‛`´", "'"), **dict.fromkeys("“”„‟«»", '"'), **dict.fromkeys("‐‑‒–—−", "-")}
 )
 
+TOOLS_READ = (
+    f"The tools read more of the same memory. Where it could tell more, call them, {CALLS} times at most, before you "
+    "answer; what they give may be quoted like the rest."
+)
+
 
 @cache
 def prompt(name: str) -> str:
@@ -72,6 +77,8 @@ def answer(item: Item, out: Path, model: Model, memory: Callable[[], Memory]) ->
         {"role": "system", "content": prompt("answer.md")},
         {"role": "user", "content": user_text(given["text"], item.question)},
     ]
+    if item.context == "tools":
+        messages[1]["content"] += f"\n\n{TOOLS_READ}"
     spent, shown = Spent(), [given["text"]]
     said = ask(model, messages, spent, TOOLS if item.context == "tools" else None)
     left = CALLS

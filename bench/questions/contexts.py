@@ -24,6 +24,7 @@ from .files import file_name, read, write
 from .vaults import Observing, commit, lane, opened
 
 CONTEXTS = ("none", "last", "full", "raw", "slice", "vault", "tools")
+SHARED = ("none", "full", "vault")  # the same for all questions of a conversation
 SHORTEST = 30  # tokens of a message that is clipped to what is left of the budget
 
 
