@@ -78,7 +78,7 @@ def answer(item: Item, out: Path, model: Model, memory: Callable[[], Memory]) ->
         {"role": "user", "content": user_text(given["text"], item.question)},
     ]
     if item.context == "tools":
-        messages[1]["content"] += f"\n\n{TOOLS_READ}"
+        messages[0]["content"] += f"\n\n{TOOLS_READ}"
     spent, shown = Spent(), [given["text"]]
     said = ask(model, messages, spent, TOOLS if item.context == "tools" else None)
     left = CALLS
