@@ -230,3 +230,26 @@ def test_a_note_with_thousands_of_aliases_is_filed_at_once():
     with given_up_after(4):
         text_columns(node, UTC)
     assert time.process_time() - start < 2
+
+
+def test_what_is_looked_for_in_steps_is_found_as_in_the_whole():
+    """Cues of quotations, on both sides of every step and across it."""
+    patterns = language("quoted").patterns
+    cues = ["Translate this: ", "He said: I like it.\n", "Summarize the text above. ", "Bob's email:\nhi\n"]
+    lines = [f"{'x ' * n}\n{cue}{'y ' * 300}\n{cue}" for n in range(0, 60, 7) for cue in cues]
+    around = [
+        "z" * (quoted.CHARS_AT_ONCE * k - 40 + n) + "\n" + cue + "I go on.\n" + "w " * 3_000
+        for k in (1, 2)
+        for n in range(0, 60, 5)
+        for cue in cues
+    ]
+    found = 0
+    for text in [*lines, *around, *(text for _, text in shapes(5_000))]:
+        for name in ("above", "handed", "reported"):
+            whole = [m.start() for m in patterns[name].finditer(text)]
+            assert [m.start() for m in quoted.found_in_steps(patterns[name], text)] == whole, (
+                name,
+                text[:60],
+            )
+            found += len(whole)
+    assert found > 100

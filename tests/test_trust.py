@@ -22,7 +22,7 @@ import pytest
 from corpora import messages
 from test_daemon import OFFLINE, Running, drop, eventually
 
-from bench import load
+from bench import hostile, load
 from omg.config.sections import Config, Observation
 from omg.identity import identity_of_session
 from omg.inject.decide import hook_result
@@ -300,6 +300,16 @@ def test_under_load_the_daemon_answers_in_time_and_stays_as_large_as_it_was(
     assert measured["rss_mb"]["after_burst"] < measured["rss_mb"]["early"] * 1.25 + 20
     assert measured["descriptors"]["late"] < measured["descriptors"]["early"] * 1.5 + 20
     assert measured["threads"]["after_burst"] < measured["threads"]["early"] + 30
+
+
+@pytest.mark.skipif(not FULL, reason="times what others on the machine disturb; `make trust` measures")
+def test_while_megabytes_come_in_a_prompt_waits_little_longer_for_its_memory(tmp_path: Path) -> None:
+    measured = hostile.measure(tmp_path / "omg", seconds=24)
+    for name, figures in measured.items():
+        print(f"{name:12}", "  ".join(f"{key} {value}" for key, value in figures.items()))
+    assert measured["taken"]["drops"] > 2
+    assert not measured["hostile"]["failed"]
+    assert measured["hostile"]["p95_ms"] <= max(50, 3 * measured["idle"]["p95_ms"])
 
 
 def test_of_the_secrets_in_the_corpora_few_are_left_and_of_the_rest_little_is_touched() -> None:

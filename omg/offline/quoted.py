@@ -20,6 +20,10 @@ FENCE = re.compile(
     re.DOTALL,
 )
 QUOTED_CHARS_LOOKED_THROUGH = 100_000  # characters that are looked through; nobody types as many
+CHARS_AT_ONCE = (
+    2_000  # characters that one call looks through: the interpreter is held as long, 5 ms at the worst
+)
+LONGEST_CUE = 400  # characters; no pattern that is looked for in steps needs more, but the rest of a line
 NEAR_QUOTE = 200  # characters around a quotation in which its speaker is named
 APOSTROPHES = str.maketrans("’‘", "''")
 QUOTED_LINE = re.compile(r"\s*(?:[-*•–]\s+|\d{1,2}[.)]\s+)?(?:[>＞»│┃▌▏❯]|&gt;)")
@@ -31,7 +35,7 @@ SPAN = re.compile(
 )
 SEVERAL = re.compile(r"[.!?…]\s+\S|[。！？]\S|\n")  # sentences: one would stand as the sender's own
 ROLE = re.compile(
-    r"\s*+(?:\[?[\d:.,/APMapm-][\d:., /APMapm-]{3,19}\]?[\s-]*+)?(?P<name>[A-Z][\w.-]*(?: [A-Z][\w.-]*)?)(?: ?\([^)\n]*\))?: \S"
+    r"\s*+(?:\[?[\d:.,/APMapm-][\d:., /APMapm-]{3,19}\]?[\s-]*+)?(?P<name>[A-Z][\w.-]{0,60}(?: [A-Z][\w.-]{0,60})?)(?: ?\([^)\n]{0,120}\))?: \S"
 )
 
 
@@ -42,11 +46,35 @@ def own_words(text: str) -> str:
     text = FENCE.sub("\n", uncommented(text, "\n")).translate(APOSTROPHES)
     # Only a newline ends a line: whatever else `splitlines` knows would end a quotation too early.
     text = without_quotes("\n".join(lines_written(text.split("\n"))))
-    if above := list(language("quoted").patterns["above"].finditer(text)):
+    patterns = language("quoted").patterns
+    if above := list(found_in_steps(patterns["above"], text)):
         text = text[text.rfind("\n", 0, above[-1].end()) + 1 :]
-    if handed := language("quoted").patterns["handed"].search(text):
+    if handed := next(found_in_steps(patterns["handed"], text), None):
         text = text[: handed.end()]
-    return language("quoted").patterns["reported"].sub("", text)
+    kept, at = [], 0
+    for reported in found_in_steps(patterns["reported"], text):
+        kept.append(text[at : reported.start()])
+        at = end_of_line(text, reported.end())
+    return "".join(kept) + text[at:]
+
+
+def found_in_steps(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """As `finditer`, where a match is no longer than LONGEST_CUE; between two steps others have the interpreter."""
+    at = 0
+    while at < len(text):
+        until = at + CHARS_AT_ONCE
+        m = pattern.search(text, at, until + LONGEST_CUE)
+        if m and m.start() < until:
+            yield m
+            at = max(m.end(), at + 1)
+        else:
+            at = until
+
+
+def end_of_line(text: str, at: int) -> int:
+    """Where the line that goes on at *at* ends."""
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end
 
 
 def lines_written(lines: Sequence[str]) -> Iterator[str]:
