@@ -2,8 +2,10 @@
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from corpora import messages
 from corpora.messages import clean_lines, locomo, survivors, tellings
 
 from omg.config.sections import Config
@@ -16,14 +18,47 @@ from omg.openclaw.doctor.run import examine_home, mend_findings
 KEY = "sk-proj-" + "Ab3dEf9hIj2kLm5nOp8qRs1tUv4wXy7z"
 
 
-def test_of_200_secrets_at_most_three_are_kept():
-    left = [told.kind for told in tellings() if survivors(told)]
+CORPORA = Path(messages.__file__).parent
+
+
+@pytest.mark.parametrize("corpus", ["secrets.jsonl", "secrets_more.jsonl"])
+def test_of_200_secrets_at_most_three_are_kept(corpus):
+    left = [told.kind for told in tellings(CORPORA / corpus) if survivors(told)]
     assert len(left) <= 3, left
 
 
-def test_of_3000_lines_of_code_and_numbers_at_most_two_lose_anything():
-    hit = [line for line in clean_lines() if redact(line)[1]]
-    assert len(hit) <= 2, hit
+def test_of_6000_lines_of_code_and_numbers_at_most_two_lose_anything():
+    lines = [line for corpus in ("clean.txt", "clean_more.txt") for line in clean_lines(CORPORA / corpus)]
+    hit = [line for line in lines if redact(line)[1]]
+    assert len(lines) > 6_000 and len(hit) <= 2, hit
+
+
+@pytest.mark.parametrize(
+    "text, secret",
+    [
+        ("the root password on the pi was set to tango-88-whiskey", "tango-88-whiskey"),
+        ("Mein Passwort für die Bank ist jetzt Kirsche4711", "Kirsche4711"),
+        ("비밀번호는 tangerine66 입니다", "tangerine66"),
+        ("wifi密码 tangerine770", "tangerine770"),
+        ("log in with anna and Xq#vv6jI32", "Xq#vv6jI32"),
+        ("the gate code is 4711#", "4711"),
+        ("my pin is four eight two one", "four eight two one"),
+        ("<server><password>Tulpe-8XpJw01</password></server>", "Tulpe-8XpJw01"),
+        ("define( 'DB_PASSWORD', 'bRick.0rxF968' );", "bRick.0rxF968"),
+        ('[{"key": "VERCEL_TOKEN", "value": "xaqwQjTH7kclz2iQpL7mARgv"}]', "xaqwQjTH7kclz2iQpL7mARgv"),
+        ("- name: DB_PASSWORD\n  value: Tulpe-8XpJw01\n", "Tulpe-8XpJw01"),
+        ("**Password:** `Tulpe-8XpJw01`", "Tulpe-8XpJw01"),
+        ("echo Xq!QF0d642 | sudo -S apt-get update", "Xq!QF0d642"),
+        ("7z x a.7z -pSonne-UuHId28 -o/tmp/out", "Sonne-UuHId28"),
+        ("the 2FA secret is w3on 67nt b2es x6qs", "w3on 67nt"),
+        ("acid bamboo cabin dad eager fabric gadget habit icon jacket kangaroo lab", "gadget habit"),
+        ("service_c5158c7bdc26548b75a49bdcb636a98f72fb8d893dacca33", "c5158c7bdc26548b"),
+    ],
+)
+def test_a_secret_goes_however_it_is_told(text, secret):
+    clean, found = redact(text)
+    assert found and secret not in clean
+    assert redact(clean) == (clean, 0)
 
 
 def test_no_line_of_ten_conversations_loses_anything():

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from .passwords import entropy
-from .placed import LONG, LONG_RUN, UUID, is_stand_in
+from .looks import UUID, entropy, is_stand_in
+from .placed import LONG, LONG_RUN
 
 FormSpan = tuple[int, int, str]  # start, end, kind
 
@@ -106,9 +106,50 @@ OURS = (  # the longer prefix first: an Anthropic key would pass for an OpenAI o
     _form("Shopify token", "shp", KEY_START + r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
     _form("Vault token", "hvs.,hvb.", KEY_START + r"hv[sb]\.[\w-]{24,}"),
     _form("1Password token", "ops_eyJ", KEY_START + r"ops_eyJ[\w=-]{40,}"),
-    _form(
-        "password",
-        "://",
+    _form("Mailgun key", "key-,pubkey-", KEY_START + r"(?:pub)?key-[0-9a-f]{32}"),
+    _form("Terraform token", ".atlasv1.", r"(?<![\w.])\w{10,20}\.atlasv1\.[\w=-]{40,}", back=21),
+    _form("Fly token", "fm1r_,fm1a_,fm2_,fo1_", KEY_START + r"(?:fm1r|fm1a|fm2|fo1)_[\w+/=-]{30,}(?:,fm\d\w?_[\w+/=-]{30,}){0,4}"),
+    _form("New Relic key", "NRAK-,NRII-,NRAA-,NRRA-,NRSP-", KEY_START + r"NR(?:AK|II|AA|RA|SP)-[\w-]{24,}"),
+    _form("Atlassian token", "ATATT,ATCTT,ATSTT,ATBB,ATOA", KEY_START + r"AT(?:[ACS]TT|BB|OA)[\w=-]{24,}"),
+    _form("Airtable token", "pat", KEY_START + r"pat[A-Za-z0-9]{14}\.[0-9a-f]{40,}"),
+    _form("Google token", "1//0", r"(?<![\w/:])1//0[\w-]{40,}"),
+    _form("Facebook token", "EAA", KEY_START + r"EAA[A-Za-z0-9]{40,}"),
+    _form("Dropbox token", "sl.", KEY_START + r"sl\.(?:u\.)?[\w-]{60,}"),
+    _form("PlanetScale token", "pscale_", KEY_START + r"pscale_(?:tkn|pw|oauth)_[\w.=-]{30,}"),
+    _form("Doppler token", "dp.", KEY_START + r"dp\.(?:ct|pt|st|sa|scim|audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{36,}"),
+    _form("Grafana token", "glc_,glsa_", KEY_START + r"(?:glc_eyJ[\w+/=-]{30,}|glsa_[A-Za-z0-9]{30,}_[0-9a-f]{8})"),
+    _form("Sentry token", "sntrys_,sntryu_,sntrya_", KEY_START + r"sntry[a-z]_[\w+/=-]{30,}"),
+    _form("Mapbox token", "sk.eyJ", KEY_START + r"sk\.eyJ[\w-]{20,}\.[\w-]{10,}"),
+    _form("HubSpot token", "pat-na,pat-eu", KEY_START + r"pat-[a-z]{2}\d-[0-9a-f-]{30,}"),
+    _form("Brevo key", "xkeysib-,xsmtpsib-", KEY_START + r"x(?:key|smtp)sib-[0-9a-f]{40,}[\w-]*"),
+    _form("Plaid token", "access-", KEY_START + r"access-(?:sandbox|development|production)-[0-9a-f-]{30,}"),
+    _form("Square token", "EAAA,sq0", KEY_START + r"(?:EAAA[\w-]{50,}|sq0[a-z]{3}-[\w-]{20,})"),
+    _form("Twitch token", "oauth:", r"(?<!\w)oauth:[a-z0-9]{28,}"),
+    _form("Docker token", "dckr_pat_,dckr_oat_", KEY_START + r"dckr_[po]at_[\w-]{20,}"),
+    _form("Dynatrace token", "dt0c01.,dt0s", KEY_START + r"dt0[a-z]\d\d\.[A-Z0-9]{20,}\.[A-Z0-9]{40,}"),
+    _form("Azure secret", "8Q~", r"(?<![\w~.-])[\w~.-]{3}\dQ~[\w~.-]{30,40}", back=3),
+    _form("Discord token", "mfa.", KEY_START + r"mfa\.[\w-]{60,}"),
+    _form("Matrix token", "syt_", KEY_START + r"syt_[\w=+/-]{4,60}_[A-Za-z0-9]{16,}_\w{4,}"),
+    _form("Tailscale key", "tskey-", KEY_START + r"tskey-[a-z]{2,12}-[A-Za-z0-9-]{14,}"),
+    _form("Pulumi token", "pul-", KEY_START + r"pul-[0-9a-f]{32,}"),
+    _form("Postman key", "PMAK-", KEY_START + r"PMAK-[0-9a-f]{20,}-[0-9a-f]{30,}"),
+    _form("Figma token", "figd_,figu_,figdr_", KEY_START + r"fig(?:d|u|dr)_[\w-]{30,}"),
+    _form("Contentful token", "CFPAT-", KEY_START + r"CFPAT-[\w-]{40,}"),
+    _form("LaunchDarkly key", "sdk-,mob-,api-", KEY_START + r"(?:sdk|mob|api)-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"),
+    _form("Artifactory key", "AKCp,cmVmdGtu", KEY_START + r"(?:AKCp|cmVmdGtu)[A-Za-z0-9]{50,}"),
+    _form("Alibaba key", "LTAI", KEY_START + r"LTAI[A-Za-z0-9]{16,}"),
+    _form("Tencent key", "AKID", KEY_START + r"AKID[A-Za-z0-9]{32,}"),
+    _form("Yandex token", "AQVN,t1.,y0_", KEY_START + r"(?:AQVN[\w-]{35,}|t1\.[\w=-]{80,}|y0_[\w-]{50,})"),
+    _form("Resend key", "re_", KEY_START + r"re_[A-Za-z0-9]{6,12}_[A-Za-z0-9]{16,}"),
+    _form("Razorpay key", "rzp_", KEY_START + r"rzp_(?:live|test)_[A-Za-z0-9]{14,}"),
+    _form("Mollie key", "live_,test_", KEY_START + r"(?:live|test)_(?=[A-Za-z]{0,30}\d)[A-Za-z0-9]{26,}"),
+    _form("Asana token", "1/", r"(?<![\w/.])[012]/\d{10,20}(?:/\d{10,20})?:[0-9a-f]{32}"),
+    _form("PayPal token", "access_token$,A21AA", KEY_START + r"(?:access_token\$(?:production|sandbox)\$[a-z0-9]{16}\$[0-9a-f]{32}|A21AA[\w-]{60,})"),
+    _form("extended private key", "xprv,yprv,zprv,tprv", KEY_START + r"[xyzt]prv[1-9A-HJ-NP-Za-km-z]{80,}"),
+    _form("Nostr key", "nsec1,ncryptsec1", KEY_START + r"n(?:crypt)?sec1[02-9ac-hj-np-z]{50,}"),
+    _form("Bitcoin key", "5H,5J,5K,Kw,Kx,Ky,Kz,L1,L2,L3,L4,L5", r"(?<![\w/+=.-])(?:5[HJK][1-9A-HJ-NP-Za-km-z]{49}|[KL][1-9A-HJ-NP-Za-km-z]{51})(?![\w/+=-])"),
+    _form("webhook", "/services/,/webhook,/hook", r"/(?:services/T\w{6,12}/B\w{6,12}|webhooks?/\d{15,20})/[\w-]{20,}"),
+    _form("password", "://",
         r"(?<=://)[^\s:/@\[\]\"'<>]*:(?P<value>[^\s/\[\]\"'<>]+)@(?=[\w\[])",
         back=-3,
         short=True,
@@ -122,7 +163,7 @@ OURS = (  # the longer prefix first: an Anthropic key would pass for an OpenAI o
     ),
     _form("password", "sshpass -p", r"sshpass -p ?[\"']?(?P<value>[^\s\"'$]{3,})", short=True),
     _form("token", "earer ", r"(?<=[Bb]earer )(?=[A-Za-z._~+/=-]*\d)[\w.~+/=-]{20,}", back=-6),
-)
+)  # fmt: skip
 
 # Of detect-secrets, the detectors that decide by form: module, class, our name for it, hints, back.
 # Their expressions are used and not their `analyze_*`, which return only the group where there is one.
@@ -145,13 +186,17 @@ def longest_word(text: str) -> int:
     return max(map(len, text.split()), default=0)
 
 
-def formed_secrets(text: str, longest: int) -> Iterator[FormSpan]:
+def formed_secrets(text: str, present: set[str], longest: int) -> Iterator[FormSpan]:
     """Secrets in *text*, whose longest word has *longest* chars, that their form gives away."""
     for hint, form in _hinted()[longest >= SHORTEST]:
-        if hint in text:
+        if hint.lower() in present:
             yield from _formed(form, hint, text)
     if longest >= LONG:
         yield from _unnamed_secrets(text)
+
+
+def form_hints() -> set[str]:
+    return {hint.lower() for hint, _ in _hinted()[True]}
 
 
 @cache
@@ -194,8 +239,11 @@ def _formed(form: Form, hint: str, text: str) -> Iterator[FormSpan]:
 PREFIXED = re.compile(
     # not what names a thing of a service's: answers, calls, files, builds
     r"(?<![\w/+.=@#-])(?!(?i:sha\d|md5|uuid|urn|rev|diff|commit|build|img|image|data|http|chat|cmpl|resp|msg|call|tool|req|run|thread|file|asst|evt"
-    r"|session|conv|trace|span|user|org|proj|batch|step|item|obj|doc|key_|task|job|pod|node|ip|vol|snap|ami|subnet|vpc|sg|eni)[a-z]{0,8}[_-])[A-Za-z]{2,10}[0-9]?[_-](?P<rest>[A-Za-z0-9][\w-]{28,250})(?![\w.-]*\.[a-z]{2,5}\b)",
+    r"|session|conv|trace|span|user|org|proj|batch|step|item|obj|doc|key_|task|job|pod|node|ip|vol|snap|ami|subnet|vpc|sg|eni|layer|blob|tree|cache|container|digest|block|tx|ref|style|chunk|vendor|main|index|bundle|asset|release|pr|branch|tag|hash|check|etag|instance|device|guid|id|uid|pid|test|model|dataset|exp|css|js|svg|font|icon)[a-z]{0,8}[_-])[A-Za-z]{2,10}[0-9]?[_-](?P<rest>[A-Za-z0-9][\w-]{28,250})(?![\w.-]*\.[a-z]{2,5}\b)",
 )
+
+
+HEX = re.compile(r"[0-9a-f]{32,128}")  # behind a prefix: by itself it is a checksum
 
 
 def _unnamed_secrets(text: str) -> Iterator[FormSpan]:
@@ -213,5 +261,6 @@ def _unnamed_secrets(text: str) -> Iterator[FormSpan]:
         drawn = (upper and lower and digits >= 3 and entropy(rest) >= 4.0 and longest >= 10) or (
             m[0][:2].isupper() and digits >= 6 and letters >= 4 and longest >= 20 and entropy(rest) >= 3.0
         )
-        if drawn and not UUID.search(rest):
+        hexadecimal = HEX.fullmatch(runs[-1]) and digits >= 6 and letters >= 4
+        if (drawn or hexadecimal) and not UUID.search(rest):
             yield *m.span(), "token"

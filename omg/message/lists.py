@@ -8,22 +8,27 @@ item, and what stands between and around its items stays.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 
-from .passwords import PASSWORDS, PROSE_WORDS
-from .placed import is_stand_in
+from .looks import is_stand_in
+from .names import PASSWORDS, PROSE_WORDS
 
 ListedSpan = tuple[int, int, str]  # start, end, kind
 
 
-def listed_secrets(text: str, lowered: str) -> Iterator[ListedSpan]:
-    """Where the items of a list of secrets stand in *text*."""
-    if "\n" in text and any(sep in text for sep in SEPARATORS) and [n for n in SECRET_CELL if n in lowered]:
+def listed_secrets(text: str, lowered: str, present: set[str]) -> Iterator[ListedSpan]:
+    """Where the items of a list of secrets stand in *text*; of the hints, these are *present*."""
+    if "\n" in text and not SECRET_CELL.isdisjoint(present):
         yield from table_secrets(text, lowered)
-    if [word for word in CODES_ARE_FOR if word in lowered]:
+    if not CODES_ARE_FOR.isdisjoint(present):
         yield from recovery_codes(text)
-    if [word for word in SEEDS_ARE_NAMED if word in lowered]:
+    if not SEEDS_ARE_NAMED.isdisjoint(present):
         yield from seed_phrases(text)
+    yield from wallet_words(text, lowered)
 
 
 # --- tables
@@ -87,18 +92,20 @@ CODES_OF = re.compile(
     re.I,
 )
 
-CODES_ARE_FOR = (
-    "recovery",
-    "backup",
-    "scratch",
-    "emergency",
-    "rescue",
-    "2fa",
-    "one-time",
-    "wiederher",
-    "notfall",
-    "respaldo",
-    "secours",
+CODES_ARE_FOR = frozenset(
+    (
+        "recovery",
+        "backup",
+        "scratch",
+        "emergency",
+        "rescue",
+        "2fa",
+        "one-time",
+        "wiederher",
+        "notfall",
+        "respaldo",
+        "secours",
+    )
 )
 
 ONE_CODE = re.compile(
@@ -122,7 +129,8 @@ def recovery_codes(text: str) -> Iterator[ListedSpan]:
             yield from ((start, end, "recovery code") for start, end in found)
 
 
-SEEDS_ARE_NAMED = ("seed", "mnemonic", "phrase", "wallet")
+SEEDS_ARE_NAMED = frozenset(("seed", "mnemonic", "phrase", "wallet"))
+LIST_HINTS = SECRET_CELL | CODES_ARE_FOR | SEEDS_ARE_NAMED
 
 SEED_OF = re.compile(
     r"\b(?:seed|mnemonic|recovery|secret|wallet|backup)[ -](?:phrase|words?|seed|mnemonic)s?\b|\bseed\b|\bmnemonic\b",
@@ -142,3 +150,36 @@ def seed_phrases(text: str) -> Iterator[ListedSpan]:
             if sum(word in PROSE_WORDS for word in said) <= 1:
                 yield *words.span(), "recovery phrase"
                 break
+
+
+FEWEST_SEED_WORDS = 12
+LETTERS = re.compile(r"[^\W\d_]+")
+
+
+@cache
+def _word_list() -> frozenset[str]:
+    """The words of wallets in the alphabets of Europe, by BIP-39."""
+    folder = Path(find_spec("mnemonic").origin).parent / "wordlist"  # type: ignore[union-attr, arg-type]
+    names = ("english", "spanish", "french", "italian", "portuguese", "czech", "turkish", "russian", "korean")
+    return frozenset(
+        unicodedata.normalize("NFC", word)
+        for name in names
+        for word in (folder / f"{name}.txt").read_text("utf-8").split()
+    )
+
+
+def wallet_words(text: str, lowered: str) -> Iterator[ListedSpan]:
+    """Twelve and more words on end that are all of a wallet's list; talk needs small words, which it has not."""
+    known = _word_list()
+    of_wallets = "".join("1" if word in known else "0" for word in LETTERS.findall(lowered))
+    if "1" * FEWEST_SEED_WORDS not in of_wallets:
+        return
+    words = [m.span() for m in LETTERS.finditer(text)]
+    for run in re.finditer(f"1{{{FEWEST_SEED_WORDS},}}", of_wallets):
+        first, last = run.start(), run.end() - 1
+        for at in range(last - 1, first - 1, -1):  # "seed phrase: …" is of the list as well
+            if re.match(r"\D*:\D*$", text[words[at][1] : words[at + 1][0]]):
+                first = at + 1
+                break
+        if last - first + 1 >= FEWEST_SEED_WORDS:
+            yield words[first][0], words[last][1], "recovery phrase"

@@ -10,113 +10,119 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .passwords import STAND_IN, WORD_LETTER, entropy
+from .hints import rule, rules_for
+from .looks import UUID, is_random, is_stand_in
 
 PlacedSpan = tuple[int, int, str]  # start, end, kind
 SECRET_VALUE = r"(?P<q>[\"'])?(?P<value>(?(q)[^\n\"']{3,200}|[^\s\"'|;&<>$(){}]{3,200}))"
 
-# (hints in lower case of which there is one, kind, expression)
 SECRET_PLACES = tuple(
-    (hint, kind, re.compile(pattern, flags))
-    for hint, kind, pattern, flags in (
-        # commands
-        (
-            "mysql",
-            "password",
-            r"\b(?:mysql\w{0,12})\b[^\n|;]{0,200}?\s-p" + SECRET_VALUE,
-            0,
-        ),
-        ("mariadb", "password", r"\bmariadb[\w-]{0,12}\b[^\n|;]{0,200}?\s-p" + SECRET_VALUE, 0),
-        ("sqlcmd", "password", r"\bsqlcmd\b[^\n|;]{0,200}?\s-P ?" + SECRET_VALUE, 0),
-        ("bcp ", "password", r"\bbcp\b[^\n|;]{0,200}?\s-P ?" + SECRET_VALUE, 0),
+    rule(*row)
+    for row in (
+        # commands and their options
+        ("mysql|mariadb", "password", r"\b(?:mysql\w{0,12}|mariadb[\w-]{0,12})\b[^\n|;]{0,200}?\s-p" + SECRET_VALUE, 0),
+        ("7z|zip|rar & -p|-hp", "password", r"\b(?:7z[ar]?|7zz|zip|unzip|rar|unrar)\b[^\n|;]{0,200}?\s-(?:h?p|P ?)" + SECRET_VALUE, 0),
+        ("sqlcmd|bcp |ipmitool|mosquitto", "password", r"\b(?:sqlcmd|bcp|ipmitool|mosquitto_\w{3})\b[^\n|;]{0,200}?\s-P ?" + SECRET_VALUE, 0),
         ("redis-cli", "password", r"\bredis-cli\b[^\n|;]{0,200}?\s(?:-a|--pass) ?" + SECRET_VALUE, 0),
-        ("mongo", "password", r"\bmongo\w{0,9}\b[^\n|;]{0,200}?\s-p ?" + SECRET_VALUE, 0),
+        ("mongo|cqlsh|rdesktop|smbmap|winrm|psexec|rabbitmq|useradd|usermod|hydra|nxc|crackmap|iscsiadm", "password", r"\b(?:mongo\w{0,9}|cqlsh|rdesktop|smbmap|evil-winrm|psexec\w{0,4}|rabbitmqadmin|useradd|usermod|hydra|nxc|crackmapexec)\b[^\n|;]{0,200}?\s-p ?" + SECRET_VALUE, re.I),
         ("ldap", "password", r"\bldap\w{3,9}\b[^\n|;]{0,200}?\s-w ?" + SECRET_VALUE, 0),
-        (" login", "password", r"\b(?:docker|podman|helm|az|oc|cf) [^\n|;]{0,60}?login\b[^\n|;]{0,200}?\s-p ?" + SECRET_VALUE, 0),
+        ("vncviewer|freerdp|cmdkey|mstsc|wmic|runas|net use|net user", "password", r"\b(?:w?l?x?freerdp\w{0,3}|cmdkey|mstsc|wmic|net\s+use)\b[^\n|;]{0,200}?\s/p(?:ass(?:word)?)?:" + SECRET_VALUE, re.I),
+        ("net use", "password", r"\bnet\s+use\s[^\n|;]{1,120}?\s/user:\S{1,60}\s+(?![/])" + SECRET_VALUE, re.I),
+        ("net use", "password", r"\bnet\s+use\s+(?:\w:\s+)?\\\\\S{1,100}\s+(?!/)" + SECRET_VALUE + r"\s+/user:", re.I),
+        ("net user", "password", r"\bnet\s+user\s+[\w.-]{1,40}\s+(?![/])" + SECRET_VALUE, re.I),
+        (" login", "password", r"\b(?:docker|podman|helm|az|oc|cf|vault|op|doctl|registry)\b[^\n|;]{0,60}?login\b[^\n|;]{0,200}?\s-p ?" + SECRET_VALUE, 0),
+        ("vault login", "token", r"\bvault\s+login\s+(?:-\S{1,30}\s+){0,2}(?!-)" + SECRET_VALUE, 0),
         ("htpasswd", "password", r"\bhtpasswd\s+-[a-zA-Z]{0,5}b[a-zA-Z]{0,5}\s+(?:-\w+\s+){0,3}\S{1,100}\s+\S{1,60}\s+" + SECRET_VALUE, 0),
-        ("smbclient", "password", r"\bsmbclient\b[^\n|;]{0,200}?\s-U ?[^\s%]{1,60}%" + SECRET_VALUE, 0),
+        ("smbclient|mount", "password", r"\bsmbclient\b[^\n|;]{0,200}?\s-U ?[^\s%]{1,60}%" + SECRET_VALUE, 0),
+        ("lftp|ncftp", "password", r"\blftp\b[^\n|;]{0,200}?\s-u ?[^\s,]{1,60},[\"']?" + SECRET_VALUE, 0),
+        ("-pw", "password", r"\b(?:plink|pscp|psftp|putty)\w{0,4}\b[^\n|;]{0,200}?\s-pw\s+" + SECRET_VALUE, re.I),
+        ("openssl", "password", r"\bopenssl\b[^\n|;]{0,200}?\s-[kK]\s+" + SECRET_VALUE, 0),
+        ("wpa_passphrase", "password", r"\bwpa_passphrase\s+(?:\"[^\"\n]{1,60}\"|'[^'\n]{1,60}'|\S{1,60})\s+" + SECRET_VALUE, 0),
+        ("nmcli|iwctl|networksetup", "password", r"\b(?:nmcli|iwctl)\b[^\n|;]{0,200}?\s(?:password|[\w-]{1,24}\.psk|--passphrase)\s+" + SECRET_VALUE, 0),
+        ("setairportnetwork", "password", r"-setairportnetwork\s+\w{1,8}\s+(?:\"[^\"\n]{1,60}\"|'[^'\n]{1,60}'|\S{1,60})\s+" + SECRET_VALUE, 0),
+        ("echo|printf", "password", r"\b(?:echo|printf)\s+(?:-\w+\s+)?(?P<q>[\"'])?(?P<value>(?(q)[^\n\"'\\|]{3,200}|[^\s\"'\\|;&<>$(){}]{3,200}))(?:\\n)?[\"']?\s*\|\s*(?:sudo\s+)?"
+         r"(?:sudo\s(?:[^\n|]{0,30}\s)?-\w{0,3}S|su\b|passwd|cryptsetup|docker|podman|helm|gh\s|glab\s|gpg|kinit|ssh-add|npx\s|wrangler|vercel|flyctl|fly\s|heroku|firebase|kubeseal|vncpasswd|smbpasswd|pass\s|secret-tool|keyctl|ecryptfs|systemd-ask|zfs|bw\s|op\s)", 0),
+        ("<<<", "password", r"\b(?:passwd|sudo\s(?:[^\n|]{0,30}\s)?-\w{0,3}S|cryptsetup|login|gpg|kinit|vncpasswd|chpasswd)\b[^\n|;]{0,100}<<<\s{0,3}(?:\$')?(?:[\"']?[\w.-]{1,40}:(?=\S))?" + SECRET_VALUE, 0),
         ("chpasswd", "password", r"[\"']?[\w.-]{1,40}:(?P<value>[^\s\"':]{3,100})[\"']?\s*\|\s*(?:sudo\s+)?chpasswd", 0),
         ("pass:", "password", r"\s-?-pass(?:in|out)?[ =]pass:" + SECRET_VALUE, 0),
-        ("--", "password", r"(?<!\S)--(?:[a-z]{1,12}-){0,2}(?:password|passwd|passphrase|pass|token|secret|api-?key|auth-?key)(?:=|\s{1,3})(?!-)" + SECRET_VALUE, 0),
-        ("identified by", "password", r"\bidentified\s+by\s+(?:password\s+)?[\"'](?P<value>[^\"'\n]{3,200})", re.I),
-        ("password ", "password", r"\bpassword\s{1,3}'(?P<value>[^'\n]{3,200})'", re.I),
+        ("--", "password", r"--(?<!\S--)(?:[a-z0-9]{1,12}-){0,3}(?:password|passwd|passphrase|pass|passcode|pw|pwd|pin|token|secret|api-?key|auth-?key|private-?key|access-?key|secret-?key|key-?secret|authtoken|credentials?)(?:=|\s{1,3})(?!-)" + SECRET_VALUE, 0),
+        ("pass|pwd|token|secret|key & -", "password", r"-(?<!\S-)(?:[a-z]{0,8}(?:storepass|keypass|passwd|password|passphrase|apikey|api-key|token|secret)|pass|pwd|AccessToken|Password|ApiKey)(?:=|:|\s{1,3})(?!-)" + SECRET_VALUE, 0),
+        ("secret", "secret", r"\bsecrets?[\s:]+(?:set|put|add|create|import|versions\s+add|variable)\b[^\n|;]{0,120}?(?:\s(?:--body|-b|--value|--data|--secret-string|--plaintext-value)[ =]+|\s[A-Z][A-Z0-9_]{2,60}=)" + SECRET_VALUE, 0),
+        ("from-literal", "secret", r"--from-literal[ =][\w.-]{1,60}=" + SECRET_VALUE, 0),
+        ("securestring", "password", r"\bConvertTo-SecureString\s+(?:-String\s+)?[\"'](?P<value>[^\"'\n$]{3,200})", re.I),
+        ("identified", "password", r"\bidentified\s+(?:with\s+\S{1,40}\s+)?by\s+(?:password\s+)?[\"'](?P<value>[^\"'\n]{3,200})", re.I),
+        ("password & '", "password", r"\bpassword\s{1,3}(?:=\s{0,3})?'(?P<value>[^'\n]{3,200})'", re.I),
+        ("requirepass|masterauth", "password", r"(?m)^\s{0,4}(?:requirepass|masterauth)\s+" + SECRET_VALUE, 0),
+        ("sqlplus|thin:|sqlldr|expdp|impdp|rman", "password", r"(?:\b(?:sqlplus|sqlldr|expdp|impdp|rman)\s+(?:-\w{1,3}\s+){0,2}|thin:)(?:userid=)?[\"']?\w{1,40}/(?P<value>[^\s@/\"']{3,100})@", re.I),
+        ("send", "password", r"\bsend\s+(?:--\s+)?\"(?P<value>[^\"\n\\$]{4,100})\\[rn]\"", 0),
+        # calls with a name and a password
+        (
+            "auth|login|credential|signin|connect",
+            "password",
+            r"\b(?:log_?in|sign_?in|authenticate|auth|\w{0,10}basic_?auth|\w{0,12}Credentials?|PasswordAuthentication)\(\s{0,3}(?:\w{1,20}\s?[=:]\s?)?\\?[\"'][^\"'\n\\]{1,80}\\?[\"']\s{0,3},\s{0,3}(?:\w{1,20}\s?[=:]\s?)?\\?(?P<q>[\"'])(?P<value>[^\"'\n\\]{3,200})\\?[\"']\s{0,3}[,)]",
+            re.I,
+        ),
+        ("auth", "password", r"\bauth[\"']?\s{0,3}[=:]\s{0,3}[(\[]\s{0,3}[\"'][^\"'\n]{1,80}[\"']\s{0,3},\s{0,3}[\"'](?P<value>[^\"'\n]{3,200})[\"']", 0),
         # files of credentials
-        ("pass", "password", r"\b(?:user(?:name)?|login|account|admin|benutzer|usuario|utilisateur)[ \t:=]{1,3}[^\s,]{1,60}[\s,]{1,9}(?:pass(?:word|wd|wort)?|pw|pwd)[ \t:=]{1,3}(?P<value>[^\s,]{4,200})", re.I),
-        ("$", "password hash", r"\$(?:apr1|[156y]|2[abxy]?|argon2\w{1,2}|scrypt|pbkdf2[\w-]{0,10})\$[./\w$=,+-]{20,300}", 0),
-        ("{s", "password hash", r"\{(?:SSHA|SHA)\d{0,3}\}[A-Za-z0-9+/]{24,200}={0,2}", 0),
-        (":", "password", r"(?m)^[^\s:#]{1,100}:(?:\d{2,5}|\*):[^\s:]{1,60}:[^\s:]{1,60}:(?P<value>[^\s:]{4,200})$", 0),
-        ('"auth"', "token", r'"auth"\s{0,3}:\s{0,3}"(?P<value>[A-Za-z0-9+/=]{12,400})"', 0),
+        ("pass|pw|contraseña|senha|mdp", "password", r"\b(?:user(?:name)?|login|account|admin|benutzer(?:name)?|usuario|utilisateur|utente|e-?mail|konto|nutzer)[ \t:=]{1,3}(?![^\s,]{0,60}[;{}])[^\s,]{1,60}[\s,;/]{1,9}(?:and\s|und\s|mit\s|with\s)?(?:pass(?:word|wd|wort)?|pw|pwd|contraseña|mot de passe|senha|mdp)[ \t:=]{1,3}(?![A-Z]\w{2,30}(?:String|Str|Type|Field)\b)(?P<value>[^\s,]{4,200})", re.I),
+        ("$", "password hash", r"\$(?:apr1|[156y7]|2[abxy]?|argon2\w{1,2}|scrypt|pbkdf2[\w-]{0,10}|sha1|md5)\$[./\w$=,+-]{20,300}", 0),
+        ("{s|{p|{c", "password hash", r"\{(?:SSHA|SHA|PBKDF2|CRYPT)\d{0,3}\}[A-Za-z0-9+/$.]{24,200}={0,2}", 0),
+        (":", "password", r"(?m)(?:^|(?<=[\"']))[^\s:#\"']{1,100}:(?:\d{4,5}|\*):[^\s:]{1,60}:[^\s:]{1,60}:(?P<value>[^\s:\"']{4,200})(?=$|[\"'])", 0),
+        ("*", "password", r"(?m)^[ \t]{0,4}[\"']?[\w.@*-]{1,60}[\"']?[ \t]+\*[ \t]+[\"']?(?P<value>[^\s\"'*#|-][^\s\"'*]{4,100})[\"']?[ \t]+\*[ \t]*$", 0),
+        ("psk|xauth|eap", "password", r":\s{0,3}(?:PSK|XAUTH|EAP|NTLM)\s{1,3}[\"'](?P<value>[^\"'\n]{4,200})[\"']", 0),
+        ("secret |password |-key |-string ", "password", r"(?m)^\s{0,8}(?:[\w-]{1,30}\s){0,6}?(?:secret|password|key-string|key|pre-shared-key)\s[05789]\s(?P<value>[^\s]{6,200})", 0),
+        ("snmp-server community", "password", r"\bsnmp-server\s+community\s+(?P<value>\S{4,80})", 0),
+        ('"auth', "token", r'\\?"auth\\?"\s{0,3}:\s{0,3}\\?"(?P<value>[A-Za-z0-9+/=]{12,400})\\?"', 0),
+        ("_auth", "token", r"\b_auth\s{0,3}=\s{0,3}[\"']?(?P<value>[A-Za-z0-9+/=]{8,400})", 0),
+        ("wifi:", "password", r"\bWIFI:[^\n]{0,100}?[:;]P:(?P<value>(?:\\.|[^;\\\n]){4,64});", re.I),
+        ("-key-data|client-key", "private key", r"\b(?:client-key-data|tls\.key|private[_-]key[\w-]{0,12})[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?P<value>[A-Za-z0-9+/=_-]{40,8000})", re.I),
+        (
+            "sid|sess|csrf|xsrf|remember|auth",
+            "cookie",
+            r"(?<![\w.-])(?:sid|sessionid|session_token|connect\.sid|phpsessid|jsessionid|asp\.net_sessionid|laravel_session|xsrf-token|csrftoken|_csrf|remember_\w{1,20}|auth|auth_token|session|__[\w.-]{3,40}|\w{1,20}_sess(?:ion)?|li_at|_gh_sess|user_session)"
+            r"\\?[\"']?(?:\s{0,3}[:=]\s{0,3}|\\?[\"'\s,]{1,8}\\?[\"']?value\\?[\"']?\s{0,3}[:=]\s{0,3})\\?[\"']?(?P<value>(?=[\w%.+/=-]{0,100}\d)(?![0-9a-f]{8}-)[\w%.+/=-]{20,3000})",
+            re.I,
+        ),
         # addresses
         (
             "=",
             "token",
-            r"[?&;](?:amp;)?(?:[\w.-]{0,30}[_.-])?(?:sig|signature|token|key|apikey|secret|password|passwd|pwd|auth|code|ticket|hmac|jwt|session|sid|credential)="
+            r"[?&;](?:amp;)?(?:[\w.-]{0,30}[_.-])?(?:sig|signature|token|key|apikey|secret|password|passwd|pwd|pass|auth|code|ticket|hmac|jwt|session|sid|credential|pw|otp|hash|h|t|access|invite)="
             r"(?=[^\s&#\"'<>]{0,60}\d)(?P<value>[^\s&#\"'<>\\)\]]{10,1000})",
             re.I,
         ),
-        ("@", "token", r"(?<=://)(?=[A-Za-z_-]{0,40}\d)(?P<value>[\w-]{20,200}(?::[\w-]{0,200})?)@", 0),
+        ("pass=|pw=|pwd=|password=|passwd=|passwort=", "password", r"[?&\"'](?:[\w.-]{0,30}[_.-])?(?:password|passwd|passwort|pwd|pass|pw)=(?P<value>[^\s&#\"'<>\\)\]$]{4,200})", re.I),
+        ("otpauth", "key", r"otpauth(?:-migration)?://[^\s\"'<>]{1,300}?[?&](?:secret|data)=(?P<value>[\w%+/=-]{8,2000})", re.I),
+        ("http & /key/|token|secret|api|reset|magic|verify|activate|confirm|invite|join|login|signin|auth|private|feed|ical", "token", r"https?://[^\s\"'`<>]{3,120}?/(?:key|apikey|api_key|token|secret|access_token|reset(?:[_-]?password)?|password[_-]?reset|magic(?:[_-]?link)?|verify(?:[_-]?email)?|activate|confirm|invite|join|login|signin|auth|private|feed|ical)[/-](?P<value>(?=[A-Za-z_-]{0,60}\d)(?![0-9a-f]{8}-)[\w.~-]{16,300})", re.I),
+        ("://", "token", r"(?<=://)(?=[A-Za-z_-]{0,40}\d)(?P<value>[\w-]{20,200}(?::[\w-]{0,200})?)@", 0),
         (
             "@",
             "password",
             r"(?<![\w:/.@=-])(?!mailto|to:|from:|cc:|bcc:|sip|xmpp|acct|e?-?mail)[\w.-]{2,40}:(?=[^\s:@/]{0,60}[^A-Za-z\s])(?P<value>[^\s:@/\"'<>]{5,60})@(?!sha\d)[\w-]{2,60}(?:\.[\w.-]{2,60}|:\d{2,5})",
             re.I,
         ),
-        # talk
-        ("password|pass|pin", "password", r"(?<!\S)(?=\S{0,60}\d)(?P<value>[^\s,;:]{6,80})\s+as\s+(?:the|my|your|our|a|an)?\s{0,2}(?:new\s+)?(?:\w{1,12}\s+)?(?:password|passcode|passphrase|pin)\b", re.I),
-        ("code", "code", r"\b(?:door|gate|alarm|entry|access|garage|lockbox|safe|verification|security|login|sign-?in|confirmation|sms|otp|2fa|one-time)[ -](?:pin\s)?(?:pass)?code\s{0,2}(?:is|:|=|\s)\s{0,2}(?P<value>[#*]?\d{4,8}[#*]?)(?![\w-])", re.I),
-        (
-            "zugang|cred|log|identif|accesso",
-            "password",
-            r"\b(?:zugangsdaten|credentials?|creds|logins?|log-in|identifiants|credenciales|accesso|zugang)\b[^\n:=]{0,30}[:=]\s{0,3}[^\s/|]{1,60}\s{0,2}[/|]\s{0,2}(?=\S{0,60}\d)(?P<value>[^\s/|,;]{5,80})",
-            re.I,
-        ),
     )
 )  # fmt: skip
 
 
-def placed_secrets(text: str, lowered: str, longest: int) -> Iterator[PlacedSpan]:
-    """Where secrets stand in *text* by their place; its longest word has *longest* chars."""
-    for hints, kind, pattern in SECRET_PLACES:
-        if not [hint for hint in hints.split("|") if hint in lowered]:
-            continue
-        for m in pattern.finditer(text):
-            named = "value" in pattern.groupindex
+def placed_secrets(text: str, present: set[str], longest: int) -> Iterator[PlacedSpan]:
+    """Where secrets stand in *text* by their place; of the hints these are *present*, its longest word has *longest* chars."""
+    for place in rules_for(SECRET_PLACES, present):
+        for m in place.pattern.finditer(text):
+            named = "value" in place.pattern.groupindex
             start, end = m.span("value") if named else m.span()
             if named:
                 end = start + len(text[start:end].rstrip(".,;)"))
             if not (named and is_stand_in(text[start:end])):
-                yield start, end, kind
-    if "hook" in lowered:
+                yield start, end, place.kind
+    if "hook" in present:
         yield from hook_secrets(text)
-    if "cookie" in lowered:
+    if "cookie" in present:
         yield from cookie_secrets(text)
     if "-----END " in text:
         yield from key_ends(text)
     if longest >= LONG:
         yield from words_beside(text)
-
-
-def is_stand_in(value: str) -> bool:
-    """Whether *value* stands where a secret would, and is none."""
-    low = value.strip("\"'`").lower()
-    return (
-        STAND_IN.match(low) is not None
-        or low in ("pass", "user", "pw", "pwd", "username", "hunter", "postgres", "root", "admin")
-        or low.startswith(("$", "<", "[", "{", "%", "*", "your", "my-", "env", "/", "./", "~", "…", "..."))
-        or set(low) <= set("x*.-_•")
-    )
-
-
-TWO_DIGITS = re.compile(r"\d\D*\d")
-
-
-def is_random(value: str) -> bool:
-    """Does *value* look drawn, and not written: letters and digits mixed, no word among hyphens?"""
-    return (
-        TWO_DIGITS.search(value) is not None
-        and WORD_LETTER.search(value) is not None
-        and entropy(value) >= 3.0
-    )
 
 
 # --- addresses and headers
@@ -197,6 +203,3 @@ def words_beside(text: str) -> Iterator[PlacedSpan]:
         line = text[max(0, m.start() - NEAR_WORD) : m.start()].rpartition("\n")[2]
         if CODES_SPOKEN_OF.search(line) and not NO_SECRET.search(line):
             yield *m.span(), "key"
-
-
-UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.I)

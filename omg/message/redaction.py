@@ -16,13 +16,17 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 from .accounts import account_numbers
-from .forms import formed_secrets, longest_word
-from .lists import listed_secrets
+from .forms import form_hints, formed_secrets, longest_word
+from .hints import Hints
+from .lists import LIST_HINTS, listed_secrets
+from .names import SECRET_NAMES
 from .passwords import named_secrets
-from .placed import placed_secrets
+from .placed import SECRET_PLACES, placed_secrets
+from .told import TALK, told_secrets
 
 Span = tuple[int, int, str]  # start, end, kind
 
@@ -96,13 +100,21 @@ def unmasked(text: str) -> tuple[str, Sequence[int]]:
 MARK = re.compile(r"\[redacted: [A-Za-z0-9 ]+\]")
 
 
+@cache
+def _hints() -> Hints:
+    rules = {hint for rule in (*SECRET_PLACES, *TALK) for group in rule.hints for hint in group}
+    return Hints({*form_hints(), *SECRET_NAMES, *rules, *LIST_HINTS, "hook", "cookie"})
+
+
 def _round(text: str) -> tuple[str, int]:
     """Take out what can be seen now, and how many that were."""
     seen, places = unmasked(text)
     lowered = seen.replace("İ", "I").lower()  # the one letter whose lower case is longer: places must agree
     longest = longest_word(seen)
-    spans = [*formed_secrets(seen, longest), *named_secrets(seen, lowered), *account_numbers(seen, lowered)]
-    spans += [*placed_secrets(seen, lowered, longest), *listed_secrets(seen, lowered)]
+    present = _hints().found_in(lowered)
+    spans = [*formed_secrets(seen, present, longest), *named_secrets(seen, lowered, present)]
+    spans += [*account_numbers(seen, lowered), *placed_secrets(seen, present, longest)]
+    spans += [*listed_secrets(seen, lowered, present), *told_secrets(seen, present)]
     spans += [wrapped for span in spans if (wrapped := continued(seen, span))]
     if not spans:
         return text, 0
@@ -119,7 +131,9 @@ def _round(text: str) -> tuple[str, int]:
     return "".join(parts) + text[kept:], count
 
 
-WRAPPED = re.compile(r"\\?\n[> \t]*(?P<rest>[A-Za-z0-9+/=_-]{4,120})(?=\\?\s*(?:\n|\Z))")
+WRAPPED = re.compile(
+    r"[\"']?[ \t]?[\\+.]?[ \t]?\n[> \t+]{0,40}[\"']?(?P<rest>[A-Za-z0-9+/=_-]{4,120})(?=[\"']?[ \t]?[\\+.;)]?\s*(?:\n|\Z))"
+)
 LINES = 60  # of a key that a mail or a terminal broke
 
 

@@ -1,0 +1,123 @@
+"""
+Secrets that a person tells in a sentence: "the password on the pi was set to …", "log in with anna / …", "the gate's code is …".
+
+Not here: `password: …` and "the password is …" (passwords.py). One rule: in a sentence only what looks drawn is a password, for
+people speak of passwords more often than they tell them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from .hints import rule, rules_for
+from .looks import CJK, TYPED, is_random, looks_drawn
+
+ToldSpan = tuple[int, int, str]  # start, end, kind
+WITHIN = 80  # chars behind its name in which a password is told
+
+WORD = re.compile(r"[^\s\"'`“”„<>「」『』（）()]{4,80}")
+OPENS = re.compile(r"[\"'`“„「『(]\s?$")
+TELLS = re.compile(
+    r"(?:[:=→]|\b(?:is|was|now|to|as|be|use|with|try|it's|its|ist|war|jetzt|lautet|heißt|auf|nutze?|nimm|neu|est|es|é|è|ora|ahora|maintenant"
+    r"|agora|är|er|jest|je|teraz|to|это|теперь|adalah|wordt|nu|nueva|new|nuova|nouveau))[\s:]{0,3}$",
+    re.I,
+)
+
+ENDS = re.compile(
+    r"[.,;:!?)…\"'`”“」』]*(?:\s{0,3}(?:\n|\Z|[|–—(]|입니다|이야|예요|です|だよ|だ|。)|[.!?;,]\s)"
+)
+
+
+def password_told(text: str, behind: int) -> tuple[int, int] | None:
+    """Where the password stands that is told in the sentence on from the name that ends at *behind*."""
+    line_end = text.find("\n", behind, behind + WITHIN)
+    last = line_end if line_end >= 0 else min(len(text), behind + WITHIN)
+    for m in WORD.finditer(text, behind, last + 80 if line_end < 0 else last):
+        if m.start() >= last:
+            break
+        start, end = m.span()
+        if CJK.search(m[0]):
+            if not (typed := TYPED.search(text, start, end)):
+                continue
+            start, end = typed.span()
+        value = text[start:end].rstrip(".,;:!?)]}…")
+        told = start == behind or TELLS.search(text, behind, start) or OPENS.search(text, behind, start)
+        if (told or ENDS.match(text, start + len(value)) or CJK.search(text, end, end + 3)) and looks_drawn(
+            value
+        ):
+            return start, start + len(value)
+        if re.match(r"[.!?](?:\s|$)", text[start + len(value) : end + 1]):
+            break  # the sentence ends
+    return None
+
+
+DIGIT_WORD = r"(?:zero|oh|one|two|three|four|five|six|seven|eight|nine|null|eins|zwei|drei|vier|fünf|sechs|sieben|acht|neun)"
+SAID = r"[\"')]{0,2}(?:\s(?:for|to|of|at|on|für|zum|zur|am|im|de|del|della|do|от|pour|voor)\s[^\n.:=;\d]{1,40}?)?\s{0,3}(?:[:=]|\b(?:is|was|ist|lautet|est|es|è|é|jest|är|er|это|now|jetzt|are|sind)\b[:\s]|\s(?=\d)|[は是为為])[\s\"'`]{0,3}"
+DOORS = (
+    r"(?:door|gate|alarm|entry|entrance|access|garage|lockbox|lock|key ?box|safe|vault|building|front door|intercom|verification|security|login|log-in|sign-?in|confirmation|sms|otp|2fa|mfa|two-factor|one-time|authentication|auth|unlock|phone|sim|card"
+    r"|tür|haustür|wohnungstür|tor|garagen|safe|tresor|zugangs|zutritts|schlüsselbox|schlüsselkasten|freischalt|entsperr|sperr|bestätigungs|sicherheits|einmal|alarmanlagen|eingangs|karten|deur|poort|toegangs|verificatie|beveiligings|kluis|dörr|dør|port|larm)"
+)
+
+TALK = tuple(
+    rule(*row)
+    for row in (
+        ("pass|pin|pw", "password", r"(?<!\S)(?=\S{0,60}\d)(?P<value>[^\s,;:]{6,80})\s+(?:as|is|for|als|como|comme|ist|est|es|è|é)\s+(?:the|my|your|our|a|an|das|mein|dein|unser|la|le|mon|mi|o|a|minha)?\s{0,2}(?:new\s+|neues?\s+)?(?:[\w-]{1,12}\s+)?(?:password|passcode|passphrase|pin|passwort|kennwort|pw|contraseña|mot de passe|senha)\b", re.I),
+        (
+            "zugang|cred|log|identif|accesso|acces|acceso|sign|einlogg|anmeld|konto|account",
+            "password",
+            r"\b(?:zugangsdaten|anmeldedaten|login-?daten|credentials?|creds|logins?|log[ -]?in|identifiants|credenciales|credenziali|accesso|acceso|accès|zugang|account|konto|konta|inloggegevens)\b[^\n:=]{0,30}[:=]\s{0,3}[^\s/|,;]{1,60}\s{0,2}(?:[/|,;]|\band\b|\bund\b|\bwith\b|\bmit\b|:)\s{0,2}(?=\S{0,60}\d)(?P<value>[^\s/|,;]{5,80})",
+            re.I,
+        ),
+        (
+            "log|sign|einlogg|anmeld|connect|verbind|access",
+            "password",
+            r"\b(?:log(?:ged)?|sign(?:ed)?|einlogg\w{0,4}|anmeld\w{0,4}|connect(?:e[rz]?)?|logg\w{0,3}|access|entra|accedi)\b[^\n.:]{0,60}?\b(?:with|mit|as|using|avec|con|com|met|med|als|by)\b[\s:]{1,3}(?:the\s|user\s)?[\"'`]?[^\s/|,;\"'`]{1,60}[\"'`]?\s{0,2}(?:[/|,:;+]|\band\b|\bund\b|\bet\b|\by\b|\be\b|\ben\b|\bor\b|&)\s{0,2}(?:password\s|passwort\s|pw\s)?[\"'`]?(?=[^\s\"'`]{0,60}[\d!#$%&*?@^+=])(?P<value>[^\s/|,;\"'`]{5,80})",
+            re.I,
+        ),
+        ("code|kode|pin", "code", r"\b" + DOORS + r"s?[ -]?(?:pin[ -]?)?(?:pass)?(?:code|kode|pin|number|nummer|combination|combo)s?" + SAID + r"(?P<value>[#*]{0,2}\d{3,8}[#*]{0,2}|\d{3}[ -]\d{3})(?![\w-]|\.\d)", re.I),
+        ("code|pin|combination|combo", "code", r"\b(?:code|pin|combination|combo)s?\s(?:for|to|of|on|für|zum|zur)\s(?:the|my|our|a|das|die|den|dem|mein\w{0,2}|unser\w{0,2}|der)\s(?:[\w'’-]{1,20}\s){0,3}?(?:is|was|ist|lautet|:|=)?[\s:]{0,2}(?P<value>[#*]?\d{4,8}[#*]?)(?![\w-]|[.:]\d)", re.I),
+        ("digicode|code|codice|código|codigo|kod|код|cod", "code", r"\b(?:digicode|code\s(?:de\s(?:la\s|l['’])?|d['’]|du\s)?(?:porte|portail|entrée|alarme|immeuble|coffre|garage|secret|confidentiel|accès|sécurité|vérification|sms)|c[oó]digo\s(?:de\s(?:la\s)?|del\s|da\s|do\s)?(?:puerta|alarma|portal|entrada|garaje|caja fuerte|acceso|acesso|seguridad|segurança|verificaci[oó]n|verificação|porta|portão|cofre|alarme)|codice\s(?:del(?:la|l['’])?\s?|di\s)?(?:porta|cancello|allarme|ingresso|cassaforte|sicurezza|verifica|accesso|portone)|kod\s(?:do\s)?(?:domofonu|bramy|drzwi|alarmu|sejfu|weryfikacyjny|dostępu)|код\s(?:от\s|для\s|к\s)?(?:домофона|двери|сейфа|подъезда|сигнализации|подтверждения))" + SAID + r"(?P<value>[#*]?\d{3,8}[A-Za-z#*]?)(?![\w-]|\.\d)", re.I),
+        ("code|pin|otp|mot de passe|验证码|驗證碼|認証コード|인증번호", "code", r"(?P<value>\b(?:[A-Z]-)?\d{4,8})\s(?:is|ist|est|es|è|é)\s(?:your|the|dein|ihr|votre|su|tu|il tuo)\s(?:[\w-]{1,20}\s){0,3}?(?:code|otp|pin|passcode|bestätigungscode|código|codice)\b|(?:验证码|驗證碼|認証コード|인증번호|门禁|暗証番号)[^\d\n]{0,6}(?P<other>\d{4,8})(?!\d)", re.I),
+        ("combination|combo|kombination", "code", r"\b(?:combination|combo|kombination)\b[^\n.]{0,40}?(?<!\d)(?P<value>\d{1,2}([ -])\d{1,2}\2\d{1,2}(?:\2\d{1,2})?)(?![\d-])", re.I),
+        ("pin|code", "code", r"\b(?:pin|(?:pass)?code)\b" + SAID.replace(r"|\s(?=\d)", "") + rf"(?P<value>{DIGIT_WORD}(?:[ ,-]{{1,2}}{DIGIT_WORD}){{3,7}})\b", re.I),
+    )
+)  # fmt: skip
+
+
+def told_secrets(text: str, present: set[str]) -> Iterator[ToldSpan]:
+    """Where *text* tells a way in: a login with its password, the code of a door."""
+    for talk in rules_for(TALK, present):
+        for m in talk.pattern.finditer(text):
+            start, end = m.span("value")
+            if start < 0:
+                start, end = m.span("other")
+            end = start + len(text[start:end].rstrip(".,;:!?)]}…"))
+            if talk.kind == "code" or looks_drawn(text[start:end]):
+                yield start, end, talk.kind
+
+
+GROUPED = re.compile(
+    r"[^\n]{0,60}?(?<![\w-])(?P<value>[A-Za-z0-9]{4}(?:[ -][A-Za-z0-9]{4}){2,15}|[A-Za-z0-9]{5}(?:[ -][A-Za-z0-9]{5}){2,11}|[A-Za-z0-9]{6}(?:[ -][A-Za-z0-9]{6}){2,9}|[A-Za-z0-9]{3}(?:[ -][A-Za-z0-9]{3}){3,9})(?![\w-])"
+)
+WRITTEN_GROUPS = re.compile(r"(?:[a-z]{4} ){3}[a-z]{4}|(?:[a-z]{4}-){3}[a-z]{4}")
+FOR_APPS = re.compile(r"\bapp\b|app-|application|2fa|totp|authenticator|google|gmail|icloud|apple", re.I)
+
+
+def grouped_secret(text: str, behind: int) -> tuple[int, int] | None:
+    """Where a secret stands in groups, "w3on 67nt b2es", behind the name that ends at *behind*."""
+    m = GROUPED.match(text, behind)
+    if not m:
+        return None
+    value = m["value"]
+    groups = re.split("[ -]", value)
+    drawn = sum(any(c.isdigit() for c in group) for group in groups) >= 2
+    plain = (
+        " " in value
+        and any(group.islower() and group.isalpha() for group in groups[:1])
+        and not is_random(value)
+    )
+    near = text[max(0, behind - 40) : m.start("value")]
+    if (drawn and not plain) or (WRITTEN_GROUPS.fullmatch(value) and FOR_APPS.search(near)):
+        return m.span("value")
+    return None
