@@ -30,6 +30,7 @@ from ..message.turn import Message, Turn
 from ..node.markdown import wikilink
 from ..offline.observer import derive_edit, observe_offline
 from ..plan.drafts import Plan
+from ..plan.mentions import link_names
 from .question import WINDOW_SHARE, Observer, observer_prompt, render_question, shown_notes
 from .reply import HINTS, OBSERVER_SCHEMA, ParsedReply, ShownToObserver, parse_answer, parse_value
 from .small_model import is_small_model, message_by_message
@@ -106,6 +107,7 @@ def observe_batch(
         current |= reply.hints
         total.dropped += reply.dropped
         total.cut += reply.cut
+    link_names(plan, [p for p, d in plan.drafts.items() if d.text != d.before], graph.index.entries())
     file_loose_notes(plan, messages, graph)
     observed = write_batch(graph, plan, batch, session=session, messages=messages, hints=total.hints)
     observed.tokens_in, observed.dropped = tokens_in, total.dropped + plan.dropped

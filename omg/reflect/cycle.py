@@ -40,7 +40,7 @@ from .periods import (
 from .seen import Seen, load_seen, undone_notes
 from .similar import merge_repeated, proposed_pairs, similar_notes
 from .snapshot import Snapshot, link_of
-from .upkeep import mark_dormant, mend_links
+from .upkeep import link_mentions_by_night, mark_dormant, mend_links
 from .verdicts import (
     VERDICTS_SCHEMA,
     MergeRules,
@@ -154,8 +154,9 @@ class CycleWork:
         dormant, woken = mark_dormant(
             snapshot, snapshot.plan.graph.uses, self.now, options.dormant_after_days
         )
+        linked = link_mentions_by_night(snapshot)
         split, filed = assign_maps(snapshot, options.moc_entries)
-        cycle.summary = [*repeated, *rules.done, *mended, *reflections, *split, *filed_lines(filed)]
+        cycle.summary = [*repeated, *rules.done, *mended, *linked, *reflections, *split, *filed_lines(filed)]
         cycle.summary += [f"{n} went to sleep." for n in dormant] + [f"{n} woke up." for n in woken]
         # What a model has looked at and left alone is no repetition.
         not_compared = {path: near for path, near in self.similar.items() if path not in self.replies.asked}

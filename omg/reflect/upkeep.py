@@ -1,5 +1,5 @@
 """
-Links that lead to a note by a former path are mended; low notes that nobody used for long go dormant, and come back.
+Links that lead to a note by a former path are mended, mentions of notes linked; low notes that nobody used for long go dormant, and come back.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from ..graph.graph import Graph
 from ..graph.uses import Uses
 from ..index.entries import Entry
 from ..node.fields import TYPES
+from ..plan.mentions import Names, link_names
 from .revise import relink_note
 from .snapshot import Snapshot, link_of
+
+READ_WHOLE = 1_000  # notes of a vault whose bodies are all read for mentions
 
 # --- links
 
@@ -33,6 +36,18 @@ def mend_links(snapshot: Snapshot) -> list[str]:
         f"Mended the links to {link_of(snapshot.node(there))} in {n} note{'s' * (n > 1)}."
         for there, n in sorted(done.items())
     ]
+
+
+def link_mentions_by_night(snapshot: Snapshot) -> list[str]:
+    """Notes of ours get links to what they mention: what was noted after them, too."""
+    active = [e for e in snapshot.now() if e.type in TYPES]
+    wanted = [e.path for e in active if e.path not in snapshot.frozen and (e.path in snapshot.entries)]
+    if len(active) > READ_WHOLE:  # of a large vault only those files are opened that have something to link
+        names = Names(active)
+        said = {e.path: {path for _, path in names.found_in(e.description)} for e in active}
+        wanted = [e.path for e in active if e.path in wanted and said[e.path] - {e.path, *e.links}]
+    changed = link_names(snapshot.plan, wanted, active)
+    return [f"Linked {len(changed)} note{'s' * (len(changed) > 1)} to what they mention."] * bool(changed)
 
 
 def detoured_links(graph: Graph) -> list[tuple[str, str, str]]:
