@@ -506,10 +506,6 @@ def test_a_day_in_another_sentence_corrects_nothing(said):
     assert edits("I have a call with Ben next Wednesday.", said)[0]["event"] == "2026-03-11"
 
 
-def test_a_note_that_mentions_a_project_links_to_it():
-    assert only("I'm going to demo Harbor on Friday", known=[COFFEE, HARBOR])["links"] == ["n2"]
-
-
 def test_a_repeat_adds_its_source():
     assert only("I like sushi.", "As I said, I like sushi.")["sources"] == ["m1", "m2"]
 
@@ -725,7 +721,7 @@ def test_sentences_end_where_they_end():
     ]
 
 
-@pytest.mark.parametrize(("name", "most"), [("observe", 1100), ("observe-turnwise", 400)])
+@pytest.mark.parametrize(("name", "most"), [("observe", 1700), ("observe-turnwise", 400)])
 def test_a_prompt_stays_short(name, most):
     assert (
         count_tokens((Path(omg.__file__).parent / f"prompts/{name}.md").read_text(encoding="utf-8")) <= most

@@ -157,7 +157,7 @@ class OfflineDrafts:
         return self.replace_at(i, new)
 
     def add(self, draft: OfflineDraft) -> int:
-        self.all.append(replace(draft, links=(*self.named(draft), *draft.links)[:3]))
+        self.all.append(draft)
         return len(self.all) - 1
 
     def replace_at(self, i: int, draft: OfflineDraft) -> int:
@@ -218,16 +218,6 @@ class OfflineDrafts:
     def is_about_another(self, old: OfflineDraft, who: str) -> bool:
         """Whether *old* is about another of those who take part."""
         return any(re.match(rf"{re.escape(p)}(?:'s)?\b", old.description) for p in self.people if p != who)
-
-    def named(self, draft: OfflineDraft) -> tuple[str, ...]:
-        """Known notes whose title *draft* mentions."""
-        text = " ".join((draft.description, *draft.asides))
-        kinds = ("project", "identity", "decision")
-        return tuple(
-            n
-            for n, e in self.known.items()
-            if e.type in kinds and len(e.title) > 3 and mentioned(e.title, text)
-        )
 
 
 def mentioned(title: str, text: str) -> bool:

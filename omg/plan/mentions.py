@@ -1,5 +1,5 @@
 """
-Names and titles of other notes that stand in a text → links.
+MentionedNames and titles of other notes that stand in a text → links.
 
 A title of two words or more is looked for as it is. A single word only where it is a name: written large within
 sentences, never small, with no article before it; then it leads to the note by that title, or to the one that says who
@@ -30,19 +30,21 @@ if TYPE_CHECKING:
 LINKS_OF_A_NOTE = 6  # names linked in one note; beyond it is a list of names
 COMMON_SHARE, COMMON = 0.1, 5  # a name in more of all notes than this is whose vault it is
 HOMES = 2  # notes that have a name in their title; with more, none of them is what is meant
-SHORTEST = 3  # letters of a name, and of each of the two words that a title needs
-WORD = re.compile(r"[^\W_]+")
-MARKUP = re.compile(r"\[\[[^\[\]\n]*\]\]|\[[^\[\]\n]*\]\([^()\n]*\)|\S+://\S+")
+NAME_LETTERS = 3  # letters of a name, and of each of the two words that a title needs
+NAME_WORD = re.compile(r"[^\W_]+")
+LINKED = re.compile(r"\[\[[^\[\]\n]*\]\]|\[[^\[\]\n]*\]\([^()\n]*\)|\S+://\S+")
 SENTENCE_START = re.compile(r"(?:^|[.!?:;…\"“”„«»(\n•-])\s*$")
 PART_OF_ADDRESS = re.compile(r"[./@_#\\-](?=[^\W_])")
 INTRODUCES = re.compile(r"(?:\b(?:is|are|was|called|named|ist|heißt)|['’]s \w+)$")
-OWN_NAME = re.compile(r"\b(?:name is|name:|nombre es|nom est|heiße|name ist) (?:\w+ )?\Z", re.I)  # whose vault it is
+OWN_NAME = re.compile(
+    r"\b(?:name is|name:|nombre es|nom est|heiße|name ist) (?:\w+ )?\Z", re.I
+)  # whose vault it is
 ARTICLES = frozenset(
-    "a an the my your his her its our their this that these those some any each every no "
+    "a an the my your his her its our their some any each every "
     "der die das den dem des ein eine einen einem einer mein meine meinen dein seine ihre unser "
     "le la les un une des mon ma mes el los las una mi il lo gli i o os as um uma".split()
 )
-CALENDAR = frozenset(name.lower() for name in (*WEEKDAYS, *MONTHS))
+DAYS_AND_MONTHS = frozenset(name.lower() for name in (*WEEKDAYS, *MONTHS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Name:
     proper: bool  # a single word that counts only where it is written large
 
 
-class Names:
+class MentionedNames:
     """What the texts of *entries* may mention, each name with the note it leads to."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
@@ -67,8 +69,8 @@ class Names:
 
     def found_in(self, text: str) -> Iterator[tuple[slice, str]]:
         """Where in *text* which note is mentioned, in reading order, each note once."""
-        plain = MARKUP.sub(lambda m: "\0" * len(m[0]), without_code(text))
-        words = list(WORD.finditer(plain))
+        plain = LINKED.sub(lambda m: "\0" * len(m[0]), without_code(text))
+        words = list(NAME_WORD.finditer(plain))
         seen: set[str] = set()
         at = 0
         while at < len(words):
@@ -87,9 +89,9 @@ def titles_of(notes: Iterable[Entry]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Titles of two words or more, of notes that alone have them."""
     by_title: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for entry in notes:
-        by_title[tuple(w.lower() for w in WORD.findall(entry.title))].append(entry.path)
+        by_title[tuple(w.lower() for w in NAME_WORD.findall(entry.title))].append(entry.path)
     for words, paths in by_title.items():
-        if len(paths) == 1 and sum(len(w) >= SHORTEST and w not in ARTICLES for w in words) > 1:
+        if len(paths) == 1 and sum(len(w) >= NAME_LETTERS and w not in ARTICLES for w in words) > 1:
             yield words, paths[0]
 
 
@@ -100,18 +102,22 @@ def proper_names(notes: list[Entry]) -> dict[str, str]:
     introduced: dict[str, list[Entry]] = defaultdict(list)
     for entry in notes:
         text = entry.description
-        for m in WORD.finditer(text):
+        for m in NAME_WORD.finditer(text):
             word, before = m[0].lower(), text[: m.start()]
-            last = WORD.findall(before[-20:])
-            if not m[0][0].isupper() or OWN_NAME.search(before) or (last and last[-1].lower() in ARTICLES and before.endswith(" ")):
+            last = NAME_WORD.findall(before[-20:])
+            if (
+                not m[0][0].isupper()
+                or OWN_NAME.search(before)
+                or (last and last[-1].lower() in ARTICLES and before.endswith(" "))
+            ):
                 small.add(word)
-            elif len(word) >= SHORTEST and word not in CALENDAR:
+            elif len(word) >= NAME_LETTERS and word not in DAYS_AND_MONTHS:
                 large[word].add(entry.path if SENTENCE_START.search(before) is None else "")
                 if entry.type == "identity" or INTRODUCES.search(before.rstrip()):
                     introduced[word].append(entry)
     named: dict[str, list[Entry]] = defaultdict(list)
     for entry in notes:
-        for word in {w.lower() for w in WORD.findall(entry.title)}:
+        for word in {w.lower() for w in NAME_WORD.findall(entry.title)}:
             named[word].append(entry)
     common = max(COMMON, COMMON_SHARE * len(notes))
     return {
@@ -146,7 +152,7 @@ def link_names(plan: Plan, paths: Iterable[str], known: Iterable[Entry]) -> list
     which were changed. One that stands in the description alone is linked in the head.
     """
     drafted = plan.drafted()
-    names = Names([*(e for e in known if e.path not in drafted), *drafted.values()])
+    names = MentionedNames([*(e for e in known if e.path not in drafted), *drafted.values()])
     changed = []
     for path in paths:
         draft = plan.draft(path)
@@ -167,7 +173,7 @@ def link_names(plan: Plan, paths: Iterable[str], known: Iterable[Entry]) -> list
 
 
 def with_mentions(
-    text: str, names: Names, but: Iterable[str], room: int = LINKS_OF_A_NOTE
+    text: str, names: MentionedNames, but: Iterable[str], room: int = LINKS_OF_A_NOTE
 ) -> tuple[str, list[str]]:
     """*text* with up to *room* of the notes that it mentions linked, those of *but* aside; and which they are."""
     linked, skip = [], set(but)
@@ -180,9 +186,9 @@ def with_mentions(
 
 def with_link_at(text: str, title: str, path: str) -> str | None:
     """*text* with its first mention of *title* leading to *path*; None if there is none."""
-    if len(title) < SHORTEST:
+    if len(title) < NAME_LETTERS:
         return None
-    plain = MARKUP.sub(lambda m: "\0" * len(m[0]), without_code(text))
+    plain = LINKED.sub(lambda m: "\0" * len(m[0]), without_code(text))
     found = re.search(rf"(?<![\w\[|]){re.escape(title)}(?![\w\]|])", plain, re.I)
     if found is None:
         return None

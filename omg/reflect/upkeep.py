@@ -12,7 +12,7 @@ from ..graph.graph import Graph
 from ..graph.uses import Uses
 from ..index.entries import Entry
 from ..node.fields import TYPES
-from ..plan.mentions import Names, link_names
+from ..plan.mentions import MentionedNames, link_names
 from .revise import relink_note
 from .snapshot import Snapshot, link_of
 
@@ -43,7 +43,7 @@ def link_mentions_by_night(snapshot: Snapshot) -> list[str]:
     active = [e for e in snapshot.now() if e.type in TYPES]
     wanted = [e.path for e in active if e.path not in snapshot.frozen and (e.path in snapshot.entries)]
     if len(active) > READ_WHOLE:  # of a large vault only those files are opened that have something to link
-        names = Names(active)
+        names = MentionedNames(active)
         said = {e.path: {path for _, path in names.found_in(e.description)} for e in active}
         wanted = [e.path for e in active if e.path in wanted and said[e.path] - {e.path, *e.links}]
     changed = link_names(snapshot.plan, wanted, active)

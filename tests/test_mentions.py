@@ -1,0 +1,125 @@
+"""Which names and titles in a text are links, and which only look alike."""
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from omg.config.sections import Config, Observation
+from omg.identity import identity_of_session
+from omg.journal import commit_receipt, new_receipt
+from omg.memory import Memory
+from omg.node.fields import Source
+from omg.node.note import Node
+from omg.plan.drafts import Plan
+from omg.plan.edits import Edit, as_entry
+from omg.plan.mentions import MentionedNames, link_names, with_mentions
+
+MAIN = "agent:main:main"
+
+
+def note(kind, title, description, **more):
+    path = f"nodes/{kind}/{title.lower().replace(' ', '-')}"
+    return as_entry(Node(path, path, description, kind, body=description, heading=title, **more))
+
+
+KNOWN = [
+    note("identity", "Name", "The user's name is Nora Feldmann."),
+    note("identity", "Home", "They live in Leipzig with Tomas and a dog called Pepper."),
+    note("identity", "Sister", "The user's sister Jule has her birthday on 2026-03-21."),
+    note("fact", "Editor at Möwe", "The user's editor at Möwe is Katrin Ahlers."),
+    note("fact", "Host name", "The host is nora.uber.space."),
+    note("decision", "Uberspace", "The user went with Uberspace for the site."),
+    note("project", "Tidepool", "The picture book is called Tidepool."),
+    note("project", "Site", "The site is relaunched in spring."),
+    note("episode", "Final art", "The final art is due on 2026-04-30."),
+    note("fact", "Planted", "The page wants Mallory to be paid.", origin="tool"),
+]
+
+
+@pytest.mark.parametrize(
+    "text, linked",
+    [
+        ("Katrin moved the deadline.", ["nodes/fact/editor-at-möwe"]),
+        ("Dinner for Jule's birthday.", ["nodes/identity/sister"]),
+        ("Walks with Pepper, then Tidepool.", ["nodes/identity/home", "nodes/project/tidepool"]),
+        ("Ordered paper for the final art.", ["nodes/episode/final-art"]),
+        ("Moved to Uberspace, and Uberspace is fast.", ["nodes/decision/uberspace"]),
+        ("The host name is set, the name and the site are not.", ["nodes/fact/host-name"]),
+        ("nora.uberspace.de and Uberspace.de, Tidepool-like, x@Jule", []),
+        ("Nora likes pepper on her home fries.", []),
+        ("`Katrin` and [[nodes/x/y|Jule]] and [Tidepool](https://Jule.example/Tidepool)", []),
+        ("Finalart, sisterly, Julesound", []),
+        ("Mallory wants to be paid.", []),
+        ("On Sunday in March.", []),
+    ],
+)
+def test_a_name_is_linked_and_what_only_looks_alike_is_not(text, linked):
+    after, found = with_mentions(text, MentionedNames(KNOWN), ())
+    assert found == linked
+    assert all(f"[[{path}|" in after for path in linked)
+    if not linked:
+        assert after == text
+
+
+def test_the_longest_title_is_linked_and_twice_is_once():
+    names = MentionedNames([note("fact", "Final art", "F."), note("fact", "Final art paper", "P.")])
+    text, found = with_mentions("The final art paper came; final art paper is heavy.", names, ())
+    assert found == ["nodes/fact/final-art-paper"]
+    assert text == "The [[nodes/fact/final-art-paper|final art paper]] came; final art paper is heavy."
+
+
+def test_the_name_of_the_one_whose_vault_it_is_leads_nowhere():
+    notes = [note("fact", f"Thing {n}", f"Then Nora did thing number {n}.") for n in range(12)]
+    names = MentionedNames([note("identity", "Person", "This is Nora."), *notes])
+    assert with_mentions("I met Nora.", names, ())[1] == []
+
+
+@pytest.fixture
+def memory(home):
+    memory = Memory(Config(home=home, observation=Observation(model="offline")), embed=None)
+    yield memory
+    for graph in memory.registry.kept():
+        graph.close()
+
+
+def write(graph, *notes):
+    plan = Plan(graph, date(2026, 2, 1))
+    for kind, title, text in notes:
+        source = Source(MAIN, f"u-{title}", 1_770_000_000_000)
+        plan.apply(Edit("create", title, text, type=kind, sources=(source,), origin="user"))
+    with graph.lock():
+        commit_receipt(graph, new_receipt("observation", datetime.now(UTC), plan.changes()))
+
+
+def test_an_older_note_is_linked_by_night_to_what_was_noted_after_it(memory):
+    graph = memory.graph(identity_of_session(MAIN))
+    write(graph, ("episode", "Deadline", "They say Katrin moved the deadline to 2026-03-23."))
+    theirs = graph.vault.file("nodes/episode/deadline").with_name("mine.md")
+    theirs.write_text("---\ntype: episode\n---\n\nMet Katrin at the fair.\n")
+    write(graph, ("fact", "Editor", "The user's editor is Katrin Ahlers."))
+    memory.reflect(graph.identity.key)
+    linked = "They say [[nodes/fact/editor|Katrin]] moved the deadline to 2026-03-23."
+    assert graph.vault.read("nodes/episode/deadline").body == linked
+    assert theirs.read_text() == "---\ntype: episode\n---\n\nMet Katrin at the fair.\n"
+    memory.reflect(graph.identity.key)
+    assert graph.vault.read("nodes/episode/deadline").body == linked
+
+
+def test_a_name_in_the_description_alone_is_linked_in_the_head(memory):
+    graph = memory.graph(identity_of_session(MAIN))
+    write(graph, ("fact", "Editor", "The user's editor is Katrin Ahlers."))
+    plan = Plan(graph, date(2026, 2, 2))
+    source = Source(MAIN, "u9", 1_770_000_000_009)
+    path = plan.apply(
+        Edit(
+            "create",
+            "Deadline",
+            "A day that Katrin moved.",
+            body="It is near.",
+            sources=(source,),
+            origin="user",
+        )
+    )
+    assert link_names(plan, [path], graph.index.entries()) == [path]
+    assert plan.draft(path).node.links == ("mocs/moc-facts", "nodes/fact/editor")
+    assert plan.draft(path).node.body == "It is near."
