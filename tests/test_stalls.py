@@ -69,8 +69,10 @@ def grows(work, made):
     try:
         if seconds(work, made(6_000)) < FLOOR_S / 20 or seconds(work, made(25_000)) < FLOOR_S:
             return None
-        for _ in range(3):  # what is slow once may be the machine's doing
-            times = [min(seconds(work, made(n)) for _ in range(2)) for n in (25_000, 50_000, 100_000)]
+        times = [float("inf")] * 3
+        for _ in range(6):  # what is slow once may be the machine's doing: the least of all tries counts
+            texts = [made(n) for n in (25_000, 50_000, 100_000)]
+            times = [min(least, seconds(work, text)) for least, text in zip(times, texts, strict=True)]
             if all(b <= 2.5 * max(a, FLOOR_S / 2) for a, b in pairwise(times)):
                 return None
     except TimeoutError:
