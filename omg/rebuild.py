@@ -85,6 +85,7 @@ def open_new(graph: Graph) -> Graph:
     vault = Vault(folder / "vault", folder / "written.jsonl")
     index = Index(folder / "index.db", None, graph.zone)
     new = Graph(graph.identity, folder, vault=vault, index=index, zone=graph.zone)
+    new.former = graph.index  # of one message several notes may come, of which a person deleted one
     new.index.sync(vault)
     new.index.archive(folder / "archive")
     fill_pending(graph, new)

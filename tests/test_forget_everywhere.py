@@ -23,6 +23,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MAIN = "agent:main:main"
 ALICE = "agent:main:telegram:direct:4915550123"
 SECRET = "zanzibarquartz"
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ The command `omg`: parse, call one function, print. `main` is its entry point.
     app             main: errors become one line and exit code 1
     base            what commands share: options, bars, printing
     conversations   import, observe, search, show, inject, status, events, demo
-    curate          a person's own hand: new, pin, link, merge, rename, forget, undo, export, rebuild
+    curate          a person's own hand: new, pin, link, merge, rename, undo, export, rebuild
+    forget          forgetting: the choices, and the one that was made
     gateway         the daemon, installing, doctor, identities
     reflect, skill  the nightly job; the skill for agents without hooks
 """

@@ -13,8 +13,9 @@ import sys
 
 from ..config.file import default_home
 from ..errors import OmgError
-from . import conversations as _conversations  # noqa: F401  # these five register their commands
+from . import conversations as _conversations  # noqa: F401  # these register their commands
 from . import curate as _curate  # noqa: F401
+from . import forget as _forget  # noqa: F401
 from . import gateway as _gateway  # noqa: F401
 from . import reflect as _reflect  # noqa: F401
 from . import skill as _skill  # noqa: F401

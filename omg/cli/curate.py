@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import BadInput, NotFound
+from ..errors import BadInput
 from .base import (
     IdentityOption,
     JsonFlag,
@@ -18,12 +18,10 @@ from .base import (
     opened_memory,
     print_value,
     progress_bar,
-    time_argument,
 )
 
 if TYPE_CHECKING:
     from ..curate.notes import CurationResult
-    from ..forget.selection import Selection
     from ..memory import Memory
 
 
@@ -137,69 +135,6 @@ def supersede_command(
         newer = find_note(graph, successor)
         done = supersede_by(graph, find_note(graph, old), newer, memory.clock())
         print_done(done, f"{done.path} is replaced by {newer}", as_json)
-
-
-@app.command("forget")
-def forget_command(
-    ids: Annotated[list[str] | None, typer.Argument(help="Notes.")] = None,
-    session: Annotated[str | None, typer.Option(help="Everything said in this session.")] = None,
-    before: Annotated[
-        str | None, typer.Option(help="Everything said before this day; notes of your own stay.")
-    ] = None,
-    matching: Annotated[str | None, typer.Option(help="Every note and message that holds this text.")] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do it; without it the command only says what would go.")
-    ] = False,
-    identity: IdentityOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Forget notes and the messages they came from, for good. Says first what would go."""
-    from ..curate.notes import forget_selection, is_untouched, select_to_forget
-
-    if not ids and session is None and before is None and not matching:
-        raise BadInput("forget what? name notes, or give --session, --before or --matching")
-    with opened_memory(vectors=False) as memory:
-        memory.take_in()
-        graph = memory.find(identity)
-        start = time_argument(before, "--before", memory.registry.zone)
-        what = select_to_forget(
-            graph,
-            ids=ids or [],
-            session=session,
-            before_ms=start and int(start.timestamp() * 1000),
-            matching=matching,
-        )
-        if not what:
-            for path in what.left:
-                print(f"omg: {path} has it, in what you wrote there yourself", file=sys.stderr)
-            raise NotFound("nothing of that is remembered; nothing was changed")
-        edited = {p for p in what.paths if not is_untouched(graph, p)}
-        if yes:
-            forget_selection(memory.intake, graph, what)
-        shown = ("paths", "messages", "again", "linking", "left")
-        print_value(
-            {"done": yes, **{name: getattr(what, name) for name in shown}},
-            as_json,
-            forget_text(what, edited, yes),
-        )
-
-
-def forget_text(what: Selection, edited: set[str], done: bool) -> str:
-    """What goes, or has gone, for a person to read."""
-    lines = ["forgotten:" if done else "would be forgotten:"]
-    lines += [f"  {path}{'  (with what you wrote in it)' if path in edited else ''}" for path in what.paths]
-    lines.append(f"  {counted_name(len(what.messages), 'message')}")
-    if what.again:
-        lines.append(
-            f"{counted_name(len(what.again), 'other message')} of these notes stay, to be observed anew"
-        )
-    if what.linking:
-        lines.append("without their links to it: " + ", ".join(what.linking))
-    lines += [f"{path} has it too, in what you wrote there: mend it yourself" for path in what.left]
-    if not done:
-        lines.append("Nothing was changed. It cannot be undone; add --yes to do it.")
-    lines.append("OpenClaw's own transcripts and memory files are not touched.")
-    return "\n".join(lines)
 
 
 @app.command("undo")

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import BadInput, NotFound
 from ..forget.erase import forget_now
+from ..forget.redacting import Redaction
 from ..forget.selection import Selection, select
 from ..graph.graph import Graph
 from ..journal import Change, Receipt, commit_receipt, new_receipt, replay_open
@@ -303,7 +304,7 @@ def is_untouched(graph: Graph, path: str) -> bool:
     return data is None or graph.vault.ours(data)
 
 
-def forget_selection(intake: Intake, graph: Graph, what: Selection) -> None:
+def forget_selection(intake: Intake, graph: Graph, what: Selection | Redaction) -> None:
     """Forget for good; see forget/erase.py. Drops that are not yet taken in are taken in first, so that none slips by."""
     intake.take_in()
     with graph.lock():

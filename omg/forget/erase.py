@@ -1,5 +1,5 @@
 """
-The erasing of a Selection, step by step.
+The erasing of a Selection, or of the words of a Redaction, step by step.
 
 What is to go is first written down (forgetting.json), so that a crash halfway is finished at the next start; every
 step may be repeated. Afterwards a tombstone of salted hashes is all that is left, which import and rebuild heed. A
@@ -9,9 +9,10 @@ note that has other sources besides is not lost: those messages become pending a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
 from datetime import date
+from typing import Any
 
 from ..errors import BadNode
 from ..graph.damaged import DAMAGED_FOLDER as DAMAGED
@@ -25,6 +26,7 @@ from ..plan.mappages import MapPages
 from .bare import is_bare, remove_graph
 from .copies import remove_damaged, scrub_copies, scrub_pending
 from .homefiles import raise_mark, remove_drops, remove_keys, remove_temporary, scrub_logs
+from .redacting import Redaction, redact_home, redact_words, redaction_from
 from .selection import Selection, every_message
 from .traces import (
     SEEN,
@@ -39,7 +41,7 @@ from .traces import (
 JOURNAL = "forgetting.json"
 
 
-def forget_now(graph: Graph, selection: Selection) -> None:
+def forget_now(graph: Graph, selection: Selection | Redaction) -> None:
     """
     Do it; one that was begun before is finished first. The caller holds `graph.lock()`.
 
@@ -47,7 +49,8 @@ def forget_now(graph: Graph, selection: Selection) -> None:
     """
     finish_forgetting(graph)
     with flock(graph.folder / "rebuild.lock", f"the rebuilding of {graph.identity.key}", 0):
-        write_private(graph.folder / JOURNAL, json.dumps(asdict(selection)))
+        kind = "redact" if isinstance(selection, Redaction) else "forget"
+        write_private(graph.folder / JOURNAL, json.dumps({"kind": kind, **asdict(selection)}))
     finish_forgetting(graph)
 
 
@@ -56,11 +59,36 @@ def finish_forgetting(graph: Graph) -> bool:
     journal = graph.folder / JOURNAL
     if not journal.exists():
         return False
-    raw = json.loads(journal.read_text(encoding="utf-8"))
-    text = raw.pop("text")
-    what = Selection(**{name: tuple(values) for name, values in raw.items()}, text=text)
-    trace, messages, home = what.trace, set(what.messages), graph.folder.parents[1]
+    raw, home = json.loads(journal.read_text(encoding="utf-8")), graph.folder.parents[1]
     raise_mark(home)
+    if raw.pop("kind", "forget") == "redact":
+        finish_redaction(graph, redaction_from(raw))
+        trace = None
+    else:
+        trace = finish_erasing(graph, selection_from(raw))
+    raise_mark(home)  # again: what was served meanwhile may have been of before
+    if trace is not None and is_bare(graph, trace):
+        remove_graph(graph)  # and the journal with it
+    else:
+        journal.unlink()
+    return True
+
+
+def selection_from(raw: dict[str, Any]) -> Selection:
+    """As the journal has it, perhaps an earlier version's."""
+    text = raw.pop("text")
+    return Selection(**{name: tuple(values) for name, values in raw.items()}, text=text)
+
+
+def finish_redaction(graph: Graph, what: Redaction) -> None:
+    redact_words(graph, what)
+    make_anew(graph, what.trace)
+    redact_home(graph.folder.parents[1], what.words)
+    remove_temporary(graph.folder.parents[1], graph.folder, what.trace)
+
+
+def finish_erasing(graph: Graph, what: Selection) -> Trace:
+    trace, messages, home = what.trace, set(what.messages), graph.folder.parents[1]
     if messages:
         graph.tombstones.add(messages | {m.key for _, m in every_message(graph) if m.id in messages})
     observe_again(graph, set(what.again))
@@ -69,28 +97,28 @@ def finish_forgetting(graph: Graph) -> bool:
     remove_archived(graph.folder / "archive", trace)
     for path in what.trash:
         (graph.vault.root / path).unlink(missing_ok=True)
-    remove_notes(graph, what.paths, messages)
+    remove_notes(graph, what.paths, messages, set(what.alone))
     scrub_receipts(graph.folder / "receipts", trace)
     scrub_copies(graph, trace)
     remove_damaged(graph.folder / DAMAGED, trace)
     graph.update(lambda state: blank_state(state, trace))
     graph.uses.drop(lambda id: id in trace.names or trace.in_words(id))
+    make_anew(graph, trace)
+    remove_drops(home, trace)
+    remove_temporary(home, graph.folder, trace)
+    remove_keys(home, trace.keys)
+    scrub_logs(home, trace)
+    return trace
+
+
+def make_anew(graph: Graph, trace: Trace) -> None:
+    """What is derived from the notes."""
     for name in SEEN:  # they name notes, and cost a few model calls
         (graph.folder / name).unlink(missing_ok=True)
     remap_pages(graph, trace)
     graph.vault.settle(0)
     graph.vault.compact()
     graph.index.rebuild(graph.vault, graph.folder / "archive")
-    remove_drops(home, trace)
-    remove_temporary(home, graph.folder, trace)
-    remove_keys(home, trace.keys)
-    scrub_logs(home, trace)
-    raise_mark(home)  # again: what was served meanwhile may have been of before
-    if is_bare(graph, trace):
-        remove_graph(graph)  # and the journal with it
-    else:
-        journal.unlink()
-    return True
 
 
 def observe_again(graph: Graph, ids: set[str]) -> None:
@@ -104,15 +132,19 @@ def observe_again(graph: Graph, ids: set[str]) -> None:
         graph.put(f"{messages[-1].timestamp:015d}-again{n}", turn)
 
 
-def remove_notes(graph: Graph, paths: Iterable[str], messages: set[str]) -> None:
-    """Take the files away. The tombstone of a note names none of the messages that stay: it may come back from those."""
+def remove_notes(graph: Graph, paths: Iterable[str], messages: set[str], alone: Collection[str] = ()) -> None:
+    """
+    Take the files away. The tombstone of a note names none of the messages that stay: it may come back from those,
+    unless it went *alone*.
+    """
     for path in paths:
         data = graph.vault.bytes(path)
         if data is None:
+            graph.vault.mark_not_ours(path)  # a kill may have come before its name was forgotten
             continue
         try:
             node = parse_node(data.decode("utf-8", errors="replace"), path)
-            cited = [s.id for s in node.sources if s.id in messages]
+            cited = [s.id for s in node.sources if s.id in messages or path in alone]
         except BadNode:
             cited = []  # whatever is in it, it goes
         if cited:

@@ -47,6 +47,7 @@ class Selection:
     keys: tuple[str, ...] = ()  # sessions that go whole
     trash: tuple[str, ...] = ()  # our notes in the vault's .trash
     beyond: tuple[str, ...] = ()  # "path: why": what OMG cannot, or may not, take it out of
+    alone: tuple[str, ...] = ()  # notes that go without their messages, and do not come back from them
     text: str = ""  # what was looked for
 
     def __bool__(self) -> bool:
@@ -105,6 +106,20 @@ def select(
         sessions=tuple(sorted({s for s, m in said if m.id in messages})),
         keys=() if session is None else (session,),
         text=matching or "",
+    )
+    return with_surroundings(graph, what)
+
+
+def select_alone(graph: Graph, paths: Iterable[str]) -> Selection:
+    """What goes when these notes go and the messages stay that they came from: also what nights made of them."""
+    alone = set(paths)
+    gone = alone | reflecting(graph, alone)
+    what = Selection(
+        paths=tuple(sorted(gone)),
+        messages=(),
+        linking=tuple(p for p in notes_linking(graph, gone) if not is_generated(graph, p)),
+        names=tuple(sorted(all_names(graph, gone) - gone)),
+        alone=tuple(sorted(alone)),
     )
     return with_surroundings(graph, what)
 

@@ -64,6 +64,7 @@ class Graph:
         self.uses = Uses(folder / "uses.jsonl")
         if not self.uses.file.exists():
             self.uses.adopt(former_uses(folder / "state.json"))
+        self.former: Index | None = None  # of the graph that this one is made to take the place of
         self._keys: dict[str, frozenset[str]] = {}  # pending file -> the keys of its messages
         self._remembering = threading.RLock()
         self._state, self._stamp = State(), (-1, -1, -1)  # as last read or written, and the file's look then
@@ -154,6 +155,10 @@ class Graph:
                 fresh.append(m)
                 known |= {m.id, m.key}
         return fresh
+
+    def is_cited(self, ids: list[str]) -> bool:
+        """Whether a note comes from one of these messages, here or in the graph that this one is to replace."""
+        return any(index.citing(ids) for index in (self.index, self.former) if index is not None)
 
     def _pending_keys(self) -> set[str]:
         keys: dict[str, frozenset[str]] = {}

@@ -222,8 +222,8 @@ def write_batch(
     """Under the vault's lock: the receipt, the files, the archive, the index."""
     with graph.lock():
         replay_open(graph)
-        there = {m.id for p in batch if p.file.exists() for m in p.turn().messages}
-        if there != {m.id for m in messages}:
+        there = {m for p in batch if p.file.exists() for m in p.turn().messages}
+        if there != set(messages):
             raise Stale("what was observed has been forgotten meanwhile; nothing of it was written")
         said = max((m.timestamp for m in messages), default=0)
         hints = {} if session == INBOX_SESSION else hints  # nobody talks there

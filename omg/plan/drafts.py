@@ -113,7 +113,7 @@ class Plan:
             return self.update(replace(edit, target=path))
         id = "omg/" + path.removeprefix("nodes/")
         ids = [s.id for s in edit.sources]
-        if self.graph.tombstones.blocks(id, ids, cited=lambda: bool(self.graph.index.citing(ids))):
+        if self.graph.tombstones.blocks(id, ids, cited=lambda: self.graph.is_cited(ids)):
             self.dropped.append(f"{path}: a person deleted this note")
             return None
         links, body = self.link_mentions(edit.links, edit.body.strip() or edit.description)

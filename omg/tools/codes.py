@@ -20,7 +20,9 @@ class Issued:
     run: str
     message: str  # entry id of the user's newest message then
     at: float  # monotonic seconds
+    choice: str  # forget, alone or redact
     paths: tuple[str, ...]
+    words: str = ""  # of a redaction
 
 
 @dataclass(slots=True)
@@ -29,16 +31,18 @@ class Codes:
 
     issued: dict[str, Issued] = field(default_factory=dict)
 
-    def issue(self, key: str, run: str, message: str, paths: Sequence[str]) -> str:
+    def issue(
+        self, key: str, run: str, message: str, choice: str, paths: Sequence[str], words: str = ""
+    ) -> str:
         now = time.monotonic()
         self.issued = {c: i for c, i in self.issued.items() if now - i.at < CODE_LIVES_S}
         code = secrets.token_hex(3)
-        self.issued[code] = Issued(key, run, message, now, tuple(paths))
+        self.issued[code] = Issued(key, run, message, now, choice, tuple(paths), words)
         return code
 
-    def redeem(self, code: str, key: str, run: str, message: str) -> tuple[str, ...]:
+    def redeem(self, code: str, key: str, run: str, message: str) -> Issued:
         """
-        The paths *code* stands for. *run* and *message*: of the user's turn that it is used in, "" where it is none.
+        What *code* stands for. *run* and *message*: of the user's turn that it is used in, "" where it is none.
 
         Raises BadInput; a code tried too early stays good for the user's next turn.
         """
@@ -50,4 +54,4 @@ class Codes:
                 "the user has to answer first: show them what would go, and use the code in their next turn"
             )
         del self.issued[code]
-        return known.paths
+        return known

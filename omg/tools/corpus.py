@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..worker.registry import Registry
-from .tools import graph_of, hit_limit, mapping_in
+from .asked import mapping_in
+from .tools import graph_of, hit_limit
 
 
 def corpus_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,11 +10,11 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from ..curate.notes import forget_selection, open_note, select_to_forget, write_edits
+from ..curate.notes import open_note, write_edits
 from ..dates.days import day_of_ms
-from ..errors import BadInput, NotFound, OmgError
+from ..errors import BadInput, OmgError
 from ..graph.graph import Graph
-from ..identity import is_remembered, says_owner
+from ..identity import says_owner
 from ..index.entries import Hit
 from ..index.terms import terms_of
 from ..message.drop import to_epoch_ms
@@ -23,9 +23,9 @@ from ..node.fields import GENERATED, TYPES, Source
 from ..plan.edits import Edit
 from ..worker.intake import Intake
 from ..worker.registry import Registry
+from .asked import link_target, mapping_in, said_by_user
 from .codes import Codes
-
-ASK_USER = "Ask the user. If they agree in their next message, call omg_forget with this code alone: "
+from .forgetting import ASK_USER, forget_tool
 
 
 def graph_of(
@@ -61,11 +61,6 @@ def call_tool(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str
     except OmgError as e:
         return {"text": str(e), "details": {"error": type(e).__name__}}
     raise BadInput(f"no tool {name!r}")
-
-
-def mapping_in(body: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = body.get(key)
-    return dict(value) if isinstance(value, Mapping) else {}
 
 
 def hit_limit(value: object, default: int) -> int:
@@ -121,11 +116,6 @@ def open_tool(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def link_target(value: object) -> str:
-    """The note that a model or a person means: they write the name alone, or the whole [[link|label]]."""
-    return str(value or "").strip().removeprefix("[[").removesuffix("]]").split("|")[0].strip()
-
-
 def remember_tool(
     registry: Registry, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -169,58 +159,10 @@ def remember_note(
     return write_edits(graph, [edit], registry.clock(), f"remembered {edit.title}")
 
 
-def said_by_user(message: Mapping[str, Any]) -> bool:
-    """Whether a person wrote this message of the transcript, and not the gateway in their place."""
-    return bool(message.get("id")) and mapping_in(message, "provenance").get("kind") in (
-        None,
-        "",
-        "external_user",
-    )
-
-
 def shares_words(text: str, said: str) -> bool:
     """Whether *text* shares a third of its words with what was *said*: "remember that" alone vouches for nothing."""
     words, heard = ({t.match for t in terms_of(x)} for x in (text, said))
     return len(words & heard) * 3 >= max(1, len(words))
-
-
-def forget_tool(
-    intake: Intake, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any], codes: Codes
-) -> dict[str, Any]:
-    key, run, message = (
-        graph.identity.key,
-        str(context.get("runId") or ""),
-        mapping_in(context, "userMessage"),
-    )
-    id = str(message.get("id") or "")
-    if code := str(params.get("code") or "").strip():
-        # A heartbeat, a sub-agent's report: such a turn comes later, too, and nobody has agreed in it.
-        theirs = is_remembered(context) and said_by_user(message)
-        paths = codes.redeem(code, key, *((run, id) if theirs else ("", "")))
-        forget_selection(intake, graph, select_to_forget(graph, ids=paths))
-        return {
-            "text": f"Forgotten: {len(paths)} notes and the messages they came from.",
-            "details": {"paths": list(paths)},
-        }
-    what = link_target(params.get("query") or params.get("id"))
-    if not what:
-        raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
-    path = graph.index.resolve(what)
-    hits = (
-        [path]
-        if path
-        else [h.entry.path for h in graph.index.search(what, 5, now=intake.registry.clock(), walk=False)]
-    )
-    if not hits:
-        raise NotFound(f"nothing is remembered about {what!r}")
-    going = list(select_to_forget(graph, ids=hits).paths)  # other notes may cite the same messages
-    lines = [f"- [[{p}]] — {e.description}" for p in going if (e := graph.index.entry(p))]
-    code = codes.issue(key, run, id, going)
-    text = "This would be forgotten, with the messages it came from:\n" + "\n".join(lines)
-    return {
-        "text": f"{text}\n{ASK_USER}{code}",
-        "details": {"code": code, "paths": going},
-    }
 
 
 def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:

@@ -1,0 +1,160 @@
+"""
+`omg forget`: what each choice would take, and the one that a person made.
+
+Not here: what goes (forget/). One rule: without a choice nothing happens, and what OMG cannot reach is named.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import BadInput, NotFound
+from .base import IdentityOption, JsonFlag, app, counted_name, opened_memory, print_value, time_argument
+
+if TYPE_CHECKING:
+    from ..forget.redacting import Redaction
+    from ..forget.selection import Selection
+    from ..graph.graph import Graph
+
+SHOWN = ("paths", "messages", "again", "linking", "left", "trash", "beyond")
+
+
+@app.command("forget")
+def forget_command(
+    ids: Annotated[list[str] | None, typer.Argument(help="Notes.")] = None,
+    session: Annotated[str | None, typer.Option(help="Everything said in this session.")] = None,
+    before: Annotated[
+        str | None, typer.Option(help="Everything said before this day; notes of your own stay.")
+    ] = None,
+    matching: Annotated[
+        str | None, typer.Option(help="Every note and message that holds this text, however it is written.")
+    ] = None,
+    redact: Annotated[
+        bool,
+        typer.Option("--redact", help="With --matching: take out only the text itself; all else stays."),
+    ] = False,
+    only: Annotated[
+        bool, typer.Option("--only", help="With notes: only these; the messages they came from stay.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it; without it the command only says what each choice takes.")
+    ] = False,
+    identity: IdentityOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Forget notes and the messages they came from, for good, or only a text, or only a note. Says first what would go."""
+    from ..curate.notes import forget_selection
+
+    if not ids and session is None and before is None and not matching:
+        raise BadInput("forget what? name notes, or give --session, --before or --matching")
+    if redact and (not matching or ids or session is not None or before is not None):
+        raise BadInput("--redact takes out a text: give it with --matching, and nothing else beside")
+    if only and (not ids or redact or matching or session is not None or before is not None):
+        raise BadInput("--only is for notes: name them, and nothing else beside")
+    with opened_memory(vectors=False) as memory:
+        memory.take_in()
+        graph = memory.find(identity)
+        start = time_argument(before, "--before", memory.registry.zone)
+        said = {
+            "session": session,
+            "before_ms": start and int(start.timestamp() * 1000),
+            "matching": matching,
+        }
+        choices = forget_choices(graph, ids or [], redact=redact, **said)
+        chosen = "redact" if redact else "only" if only else "forget"
+        what = choices[chosen]
+        if not any(choices.values()) or (yes and not what):
+            for place in unreached(what):
+                print(f"omg: {place}", file=sys.stderr)
+            raise NotFound("nothing of that is remembered; nothing was changed")
+        shown = {chosen: what} if yes or redact or only else choices
+        text = "\n".join(choice_lines(graph, shown, done=yes))
+        if yes:
+            forget_selection(memory.intake, graph, what)
+        taken = {name: {f: getattr(w, f) for f in SHOWN if hasattr(w, f)} for name, w in choices.items()}
+        print_value({"done": yes, "choice": chosen, **taken[chosen], "choices": taken}, as_json, text)
+
+
+def forget_choices(
+    graph: Graph, ids: list[str], *, redact: bool, **said: Any
+) -> dict[str, Selection | Redaction]:
+    """By its name, what each choice takes that there is."""
+    from ..curate.notes import find_note, select_to_forget
+    from ..forget.redacting import select_words
+    from ..forget.selection import select_alone
+
+    choices: dict[str, Selection | Redaction] = {"forget": select_to_forget(graph, ids=ids, **said)}
+    matching, others = said["matching"], said["session"] or said["before_ms"]
+    if matching and not ids and not others:
+        with (
+            nullcontext() if redact else suppress(BadInput)
+        ):  # "forgotten" itself cannot be taken out of a text
+            choices["redact"] = select_words(graph, matching)
+    if ids and not matching and not others:
+        choices["only"] = select_alone(graph, [find_note(graph, id) for id in ids])
+    return choices
+
+
+def choice_lines(graph: Graph, shown: dict[str, Selection | Redaction], *, done: bool) -> list[str]:
+    """What goes, or has gone, for a person to read."""
+    lines: list[str] = []
+    for name, what in shown.items():
+        lines += {"forget": forget_lines, "only": only_lines, "redact": redact_lines}[name](graph, what, done)
+    if not done:
+        how = {
+            "forget": "add --yes to forget it all",
+            "redact": "--redact --yes for the text alone",
+            "only": "--only --yes for the notes alone",
+        }
+        lines.append(f"Nothing was changed. It cannot be undone; {', '.join(how[name] for name in shown)}.")
+    for what in shown.values():
+        lines += [place for place in unreached(what) if place not in lines]
+    lines.append("OpenClaw's own transcripts and memory files are not touched.")
+    return lines
+
+
+def note_lines(graph: Graph, paths: tuple[str, ...]) -> list[str]:
+    from ..curate.notes import is_untouched
+
+    return [f"  {p}{'' if is_untouched(graph, p) else '  (with what you wrote in it)'}" for p in paths]
+
+
+def forget_lines(graph: Graph, what: Any, done: bool) -> list[str]:
+    lines = ["forgotten:" if done else "would be forgotten:", *note_lines(graph, what.paths)]
+    lines += [f"  {path}" for path in what.trash]
+    lines.append(f"  {counted_name(len(what.messages), 'message')}")
+    if what.again:
+        lines.append(
+            f"{counted_name(len(what.again), 'other message')} of these notes stay, to be observed anew"
+        )
+    if what.linking:
+        lines.append("without their links to it: " + ", ".join(what.linking))
+    return lines
+
+
+def only_lines(graph: Graph, what: Any, done: bool) -> list[str]:
+    head = "forgotten, and the messages stay:" if done else "or only, and the messages stay:"
+    return [head, *note_lines(graph, what.paths)]
+
+
+def redact_lines(graph: Graph, what: Any, done: bool) -> list[str]:
+    from ..forget.words import BLANK
+
+    head = f"replaced by {BLANK} in:" if done else f"or only the text, replaced by {BLANK} in:"
+    return [
+        head,
+        *(f"  {path}" for path in (*what.paths, *what.trash)),
+        f"  {counted_name(len(what.messages), 'message')}",
+    ]
+
+
+def unreached(what: Selection | Redaction) -> list[str]:
+    """What is left to others, with its path."""
+    left = [
+        f"{path} has it too, in what you wrote there: mend it yourself" for path in getattr(what, "left", ())
+    ]
+    return [*left, *(f"not reached: {place}" for place in what.beyond)]

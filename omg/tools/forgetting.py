@@ -1,0 +1,113 @@
+"""
+omg_forget, and `/omg forget`: first what each choice would take, then, in a later turn of the user's, one of them.
+
+    forget   the notes, the messages they came from, and whatever else came of those
+    alone    the notes alone; the messages stay
+    redact   the words alone, out of everything; all else stays
+
+Each choice has a code of its own (codes.py). One rule: without the code of a choice nothing happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from ..curate.notes import forget_selection, select_to_forget
+from ..errors import BadInput, NotFound
+from ..forget.redacting import Redaction, select_words
+from ..forget.selection import Selection, select_alone
+from ..forget.words import BLANK, holds_words
+from ..graph.graph import Graph
+from ..identity import is_remembered, says_owner
+from ..worker.intake import Intake
+from .asked import link_target, mapping_in, said_by_user
+from .codes import Codes, Issued
+
+ASK_USER = "Let the user choose. In their next message, call omg_forget with the code of their choice alone: "
+
+
+def forget_tool(
+    intake: Intake, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any], codes: Codes
+) -> dict[str, Any]:
+    run, message = str(context.get("runId") or ""), mapping_in(context, "userMessage")
+    id = str(message.get("id") or "")
+    if code := str(params.get("code") or "").strip():
+        # A heartbeat, a sub-agent's report: such a turn comes later, too, and nobody has agreed in it.
+        theirs = is_remembered(context) and said_by_user(message)
+        chosen = codes.redeem(code, graph.identity.key, *((run, id) if theirs else ("", "")))
+        return forget_chosen(intake, graph, chosen, context)
+    what = link_target(params.get("query") or params.get("id"))
+    if not what:
+        raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
+    path = graph.index.resolve(what)
+    hits = [path] if path else notes_about(intake, graph, what)
+    words = None if path else words_anywhere(graph, what)
+    if not hits and not words:
+        raise NotFound(f"nothing is remembered about {what!r}")
+    found: list[tuple[str, Selection | Redaction]] = []
+    if words:
+        found.append(("redact", words))
+    if hits:
+        found += [("alone", select_alone(graph, hits)), ("forget", select_to_forget(graph, ids=hits))]
+    given = {
+        choice: codes.issue(graph.identity.key, run, id, choice, hits, what if choice == "redact" else "")
+        for choice, _ in found
+    }
+    lines = [choice_text(graph, choice, taken) for choice, taken in reversed(found)]
+    lines += beyond_text(found[-1][1], context)
+    asked = " · ".join(f"{NAMES[choice]}: {code}" for choice, code in given.items())
+    return {
+        "text": "\n".join([*lines, ASK_USER + asked]),
+        "details": {"code": given.get("forget"), "codes": given, "paths": list(found[-1][1].paths)},
+    }
+
+
+NAMES = {"forget": "forget", "alone": "only the notes", "redact": "only the words"}
+
+
+def notes_about(intake: Intake, graph: Graph, query: str) -> list[str]:
+    """Those that hold the words as they are, if some do; else those found by meaning."""
+    hits = [h.entry.path for h in graph.index.search(query, 5, now=intake.registry.clock(), walk=False)]
+    return [p for p in hits if holds_words(graph.vault.text(p), query)] or hits
+
+
+def words_anywhere(graph: Graph, words: str) -> Redaction | None:
+    with suppress(BadInput):
+        return select_words(graph, words) or None if len(words.strip()) > 1 else None
+    return None
+
+
+def choice_text(graph: Graph, choice: str, what: Selection | Redaction) -> str:
+    """What a choice would take, for the user to read."""
+    notes = "\n".join(f"- [[{p}]] — {e.description}" for p in what.paths if (e := graph.index.entry(p)))
+    messages = f"{len(what.messages)} message{'' if len(what.messages) == 1 else 's'}"
+    if isinstance(what, Redaction):
+        return f"Or only the words, replaced by {BLANK} in {len(what.paths)} notes and pages and {messages}; all else stays."
+    if choice == "alone":
+        return f"Or only these notes; the messages they came from stay:\n{notes}"
+    return f"This would be forgotten, with {messages} that it came from:\n{notes}"
+
+
+def beyond_text(what: Selection | Redaction, context: Mapping[str, Any]) -> list[str]:
+    """What cannot be reached; with its path for the owner, for it tells of their machine."""
+    if says_owner(context.get("senderIsOwner")):
+        return [f"Not reached: {place}" for place in what.beyond]
+    return ["Not reached: the gateway's own transcript, and files that the owner sees with `omg forget`."]
+
+
+def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping[str, Any]) -> dict[str, Any]:
+    """Do what the user chose; what is there by now counts."""
+    what: Selection | Redaction
+    if issued.choice == "redact":
+        what = select_words(graph, issued.words)
+        told = f"Replaced by {BLANK} in {len(what.paths)} notes and pages and {len(what.messages)} messages."
+    elif issued.choice == "alone":
+        what = select_alone(graph, issued.paths)
+        told = f"Forgotten: {len(what.paths)} notes. The messages they came from stay."
+    else:
+        what = select_to_forget(graph, ids=issued.paths)
+        told = f"Forgotten: {len(what.paths)} notes and the messages they came from."
+    forget_selection(intake, graph, what)
+    return {"text": "\n".join([told, *beyond_text(what, context)]), "details": {"paths": list(what.paths)}}

@@ -1,0 +1,313 @@
+"""Forgetting takes no more than a person chose: all that came of it, the note alone, or the words alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_crash import FATAL
+from test_forget_everywhere import ALICE, MAIN, NOW, ROOT, SECRET, opened, say, traces
+
+from omg.curate.notes import forget_selection, new_note, select_to_forget
+from omg.curate.people import move_identity
+from omg.curate.undo import closed_cycles, take_back
+from omg.forget.erase import forget_now
+from omg.forget.redacting import select_words
+from omg.forget.selection import select_alone
+from omg.forget.words import BLANK
+from omg.graph.graph import Graph
+from omg.memory import Memory
+from omg.openclaw.doctor.graph import check_graph
+from omg.rebuild import build_anew, swap_graphs
+
+FOUR = (
+    f"My locker combination is {SECRET}. My sister Maya lives in Lisbon. I prefer tea in the morning. "
+    "I decided to repaint the shed because it rusts."
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Memory]:
+    which = opened(tmp_path / "omg")
+    yield which
+    which.close()
+
+
+def notes(graph: Graph) -> dict[str, str]:
+    return {e.path: e.description for e in graph.index.entries() if e.path.startswith("nodes/")}
+
+
+def redact(home: Memory, words: str = SECRET, key: str = MAIN) -> Graph:
+    graph = home.find(key)
+    forget_selection(home.intake, graph, select_words(graph, words))
+    return graph
+
+
+# --- redact
+
+
+def test_a_redacted_word_is_in_no_file_and_every_note_and_message_stays(home: Memory) -> None:
+    (id,) = say(home, FOUR)
+    say(home, f"Tell Ana that {SECRET.upper()} opens it.", observe=False)
+    home.inject("locker", session=MAIN)
+    graph = home.find(MAIN)
+    home.intake.take_in()
+    before, waiting = notes(graph), len(graph.pending())
+    assert len(before) == 4
+    redact(home)
+    assert traces(home) == []
+    after = notes(graph)
+    assert {p: d for p, d in after.items() if BLANK not in d} == {
+        p: d for p, d in before.items() if SECRET not in d
+    }
+    assert sorted(d.replace(SECRET, BLANK) for d in before.values()) == sorted(after.values())
+    assert [m.text for m in graph.index.messages([id])] == [FOUR.replace(SECRET, BLANK)]
+    assert len(graph.pending()) == waiting == 1
+    assert [
+        f for f in check_graph(home, graph) if "out of date" in f.what or "cannot be read" in f.what
+    ] == []
+
+
+def test_a_note_whose_name_holds_the_word_gets_another_and_its_links_follow(home: Memory) -> None:
+    graph = home.find()
+    path = new_note(graph, "fact", f"{SECRET} locker", f"The {SECRET} is up there.", NOW).path
+    other = new_note(graph, "fact", "Attic", f"It holds the [[{path}|{SECRET} thing]], and dust.", NOW).path
+    graph.uses.add([graph.vault.read(path).id], 10**12)
+    redact(home)
+    assert traces(home) == []
+    (moved,) = (p for p in notes(graph) if p != other)
+    assert moved == "nodes/fact/forgotten-locker"
+    assert f"[[{moved}|{BLANK} thing]], and dust." in graph.vault.text(other)
+    assert graph.vault.read(moved).id in graph.uses.all()
+    assert [link for link in graph.index.dangling() if link[0].startswith("nodes/")] == []
+
+
+def test_what_was_done_before_a_redaction_can_still_be_undone(home: Memory) -> None:
+    graph = home.find()
+    new_note(graph, "fact", "Locker", f"It is opened by {SECRET}.", NOW)
+    (cycle,) = (r.id for r in closed_cycles(graph) if r.kind == "edit")
+    redact(home)
+    _, refused = take_back(graph, cycle, NOW)
+    assert (refused, notes(graph)) == ([], {})
+
+
+def test_a_redacted_message_is_not_taken_in_again(home: Memory) -> None:
+    say(home, f"My locker combination is {SECRET}.")
+    spool = home.folder / "spool" / "001771500000777-x.json"
+    graph = redact(home)
+    (path,) = notes(graph)
+    (m,) = graph.index.messages([graph.index.sources(path)[0].id])
+    message = {"role": "user", "content": f"My locker combination is {SECRET}.", "timestamp": m.timestamp}
+    for id in (m.id, "another-id"):
+        entry = {"entryId": id, "message": message}
+        spool.write_text(
+            json.dumps({"v": 1, "reason": "turn", "agentId": "main", "sessionKey": MAIN, "entries": [entry]})
+        )
+        home.work(force=True)
+    assert traces(home) == []
+
+
+def test_a_redaction_reaches_replaced_and_merged_graphs_logs_and_bad_drops(home: Memory) -> None:
+    say(home, f"My locker combination is {SECRET}.", session=ALICE)
+    say(home, f"The {SECRET} is my locker.", "My sister Maya lives in Lisbon.")
+    move_identity(home.registry, ALICE, MAIN)
+    graph = home.find(MAIN)
+    build_anew(graph, home.worker.observer("main"), home.config, NOW)
+    swap_graphs(graph, NOW)
+    (home.folder / "omg.log").write_text(f"up\ndropped nodes/fact/x: {SECRET.title()}\ndown\n")
+    bad = home.folder / "spool" / "bad"
+    bad.mkdir()
+    (bad / "1-x.json").write_text(f'{{"torn": "{SECRET}')
+    damaged = graph.folder / "damaged"
+    damaged.mkdir(exist_ok=True)
+    (damaged / "x.json").write_text(f"{{{SECRET}, and more")
+    redact(home)
+    assert traces(home) == []
+    assert (home.folder / "omg.log").read_text() == f"up\ndropped nodes/fact/x: {BLANK}\ndown\n"
+    assert (bad / "1-x.json").exists() and (damaged / "x.json").exists()
+    for kept in ("joined/", "graphs/"):
+        assert any(t.startswith(kept) for t in traces(home, "locker"))
+
+
+def test_what_a_model_says_of_a_message_that_was_redacted_meanwhile_is_not_written(
+    home: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from omg.observe import run
+
+    before = run.replies_to
+
+    def meanwhile(*args: Any, **more: Any) -> Any:
+        replies = before(*args, **more)
+        redact(home)
+        return replies
+
+    say(home, f"My locker combination is {SECRET}.", observe=False)
+    monkeypatch.setattr(run, "replies_to", meanwhile)
+    home.work(force=True)
+    monkeypatch.undo()
+    home.work(force=True)
+    assert traces(home) == []
+    assert any(BLANK in d for d in notes(home.find(MAIN)).values())
+
+
+def test_words_that_stand_for_what_was_taken_out_are_refused(home: Memory) -> None:
+    from omg.errors import BadInput
+
+    for words in ("forgotten", "\u200b\u200b", "Gotten)"):
+        with pytest.raises(BadInput, match="cannot be taken out"):
+            select_words(home.find(), words)
+
+
+def test_a_head_without_the_word_can_still_be_read_and_a_persons_note_stays_theirs(home: Memory) -> None:
+    graph = home.find()
+    file = graph.vault.root / "nodes" / "fact" / "mine.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(
+        f'---\ndescription: "{SECRET}: the word"\naliases: [{SECRET}, door]\nkeeper: Ana {SECRET}\n---\n\nMine, {SECRET}.\n'
+    )
+    home.refresh(graph)
+    redact(home)
+    node = graph.vault.read("nodes/fact/mine")
+    assert (node.description, node.aliases) == (f"{BLANK}: the word", ("door",))
+    assert (node.extra["keeper"], node.full_body.strip()) == (f"Ana {BLANK}", f"Mine, {BLANK}.")
+    assert not graph.vault.ours(graph.vault.bytes("nodes/fact/mine") or b"")
+
+
+# --- one note alone
+
+
+def test_of_a_message_that_held_four_ideas_one_note_can_go_alone(home: Memory) -> None:
+    (id,) = say(home, FOUR)
+    graph = home.find(MAIN)
+    before = notes(graph)
+    (path,) = (p for p, d in before.items() if SECRET in d)
+    assert len(select_to_forget(graph, ids=[path]).paths) == 4
+    what = select_alone(graph, [path])
+    assert (what.paths, what.messages) == ((path,), ())
+    forget_selection(home.intake, graph, what)
+    del before[path]
+    assert notes(graph) == before
+    assert [m.text for m in graph.index.messages([id])] == [FOUR]
+    build_anew(graph, home.worker.observer("main"), home.config, NOW)
+    swap_graphs(graph, NOW)
+    assert sorted(notes(graph).values()) == sorted(before.values())
+
+
+# --- at the command line
+
+
+def command(home: Memory, *args: str) -> tuple[int, str, str]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", "OMG_HOME": str(home.folder)}
+    call = [sys.executable, "-m", "omg.cli", "forget", *args]
+    done = subprocess.run(call, env=env, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_command_says_what_each_choice_takes_and_does_the_one_that_was_made(home: Memory) -> None:
+    say(home, FOUR)
+    list_file = home.find(MAIN).vault.root / "list.txt"
+    list_file.write_text(SECRET)
+    before = notes(home.find(MAIN))
+    code, out, err = command(home, "--matching", SECRET)
+    assert (code, err) == (0, "")
+    whole, _, words = out.partition("or only the text")
+    assert whole.startswith("would be forgotten:")
+    assert [whole.count(p) for p in before] == [1] * 4
+    assert sum(words.count(p) for p in before) == 1
+    assert "--redact --yes" in words and f"not reached: {list_file}: " in words
+    assert notes(home.find(MAIN)) == before
+    assert "--redact takes out a text" in command(home, "--redact", "--session", MAIN)[2]
+    (path,) = (p for p, d in before.items() if SECRET in d)
+    assert "or only, and the messages stay:" in command(home, path)[1]
+    code, out, err = command(home, "--matching", SECRET, "--redact", "--yes")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"replaced by {BLANK} in:")
+    assert f"not reached: {list_file}: " in out
+    assert traces(home) == [str(list_file.relative_to(home.folder))]
+    assert len(notes(home.find(MAIN))) == 4
+
+
+# --- killed
+
+
+def deadly(at: int) -> Any:
+    """In a forked child: the *at*-th write is the last; returns how many there were by then."""
+    count = 0
+
+    def wrapped(real: Any) -> Any:
+        def call(*args: Any, **more: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == at:
+                os._exit(137)
+            return None if real is os_fsync else real(*args, **more)
+
+        return call
+
+    os_fsync = os.fsync
+    for name in FATAL:
+        setattr(os, name, wrapped(getattr(os, name)))
+    return lambda: count
+
+
+def in_child(folder: Path, choice: str, die_at: int) -> int:
+    """Its exit status: 137 if it was killed, 0 if it came to its end."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            home = opened(folder)
+            graph = home.find(MAIN)
+            selected = {
+                "forget": lambda: select_to_forget(graph, matching=SECRET),
+                "redact": lambda: select_words(graph, SECRET),
+            }
+            what = selected[choice]()
+            deadly(die_at)
+            with graph.lock():
+                forget_now(graph, what)
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("furnished") / "omg"
+    home = opened(folder)
+    say(home, FOUR)
+    graph = home.find(MAIN)
+    new_note(graph, "fact", f"{SECRET} shelf", f"The {SECRET} lies on it.", NOW)
+    (folder / "omg.log").write_text(f"up: {SECRET}\n")
+    home.close()
+    return folder
+
+
+@pytest.mark.parametrize("choice", ["forget", "redact"])
+def test_a_kill_at_any_write_is_made_up_for_at_the_next_start(
+    furnished: Path, tmp_path: Path, choice: str
+) -> None:
+    n, status, ends = 1, 137, set()
+    while status == 137:
+        folder = tmp_path / f"at-{n}" / "omg"
+        shutil.copytree(furnished, folder)
+        status = in_child(folder, choice, n)
+        assert status in (0, 137), n
+        home = opened(folder)
+        graph = home.find(MAIN)
+        if n > 4:  # before, nothing was promised yet
+            assert traces(home) == [], f"killed at write {n}"
+            ends.add(json.dumps(sorted(notes(graph).items())))
+        home.close()
+        shutil.rmtree(folder.parent)
+        n += 1 if n < 40 else 5
+    assert n > 40
+    assert len(ends) == 1
