@@ -237,6 +237,45 @@ def test_forgetting_needs_a_code_and_a_later_message_of_the_same_person(agent: A
     assert left == []
 
 
+def test_the_user_chooses_whether_all_goes_or_a_note_or_the_words_alone(agent: Agent) -> None:
+    said = f"I prefer {SECRET} soap. My sister Maya lives in Lisbon."
+    id = agent.heard(ALICE, said)
+    graph = agent.home.find(ALICE)
+    before = set(agent.notes(ALICE))
+    (soap,) = (p for p in graph.index.citing([id]) if SECRET in graph.vault.text(p))
+    first = agent.use("omg_forget", ALICE, said=("m8", "forget the soap"), query=f"{SECRET} soap")
+    assert set(first["details"]["codes"]) == {"forget", "alone", "redact"}
+    assert first["details"]["paths"] == sorted(graph.index.citing([id]))
+    assert all(code in first["text"] for code in first["details"]["codes"].values())
+    assert set(agent.notes(ALICE)) == before
+    alone = {"code": first["details"]["codes"]["alone"]}
+    assert (
+        "messages they came from stay"
+        in agent.use("omg_forget", ALICE, "run-2", ("m9", "2"), **alone)["text"]
+    )
+    assert set(agent.notes(ALICE)) == before - {soap}
+    assert [m.text for m in graph.index.messages([id])] == [said]
+    first = agent.use("omg_forget", ALICE, "run-3", ("m10", "and the word"), query=SECRET)
+    words = {"code": first["details"]["codes"]["redact"]}
+    assert (
+        "Replaced by (forgotten)" in agent.use("omg_forget", ALICE, "run-4", ("m11", "yes"), **words)["text"]
+    )
+    assert [m.text for m in graph.index.messages([id])] == [said.replace(SECRET, "(forgotten)")]
+    assert len(agent.notes(ALICE)) == len(before) - 1
+    assert "coffee" in agent.slash(BOB, "search morning")
+
+
+def test_where_on_the_disk_something_is_left_is_told_to_the_owner_alone(agent: Agent) -> None:
+    file = agent.home.find(ALICE).vault.root / "mine.txt"
+    file.write_text(SECRET)
+    told = [
+        agent.use("omg_forget", ALICE, more={"senderIsOwner": owner}, query=SECRET)["text"]
+        for owner in (True, False, None)
+    ]
+    assert [str(file) in text for text in told] == [True, False, False]
+    assert all("Not reached" in text for text in told)
+
+
 @pytest.mark.parametrize(
     "turn",
     [

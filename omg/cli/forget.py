@@ -117,14 +117,14 @@ def choice_lines(graph: Graph, shown: dict[str, Selection | Redaction], *, done:
     return lines
 
 
-def note_lines(graph: Graph, paths: tuple[str, ...]) -> list[str]:
+def listed_notes(graph: Graph, paths: tuple[str, ...]) -> list[str]:
     from ..curate.notes import is_untouched
 
     return [f"  {p}{'' if is_untouched(graph, p) else '  (with what you wrote in it)'}" for p in paths]
 
 
 def forget_lines(graph: Graph, what: Any, done: bool) -> list[str]:
-    lines = ["forgotten:" if done else "would be forgotten:", *note_lines(graph, what.paths)]
+    lines = ["forgotten:" if done else "would be forgotten:", *listed_notes(graph, what.paths)]
     lines += [f"  {path}" for path in what.trash]
     lines.append(f"  {counted_name(len(what.messages), 'message')}")
     if what.again:
@@ -138,7 +138,7 @@ def forget_lines(graph: Graph, what: Any, done: bool) -> list[str]:
 
 def only_lines(graph: Graph, what: Any, done: bool) -> list[str]:
     head = "forgotten, and the messages stay:" if done else "or only, and the messages stay:"
-    return [head, *note_lines(graph, what.paths)]
+    return [head, *listed_notes(graph, what.paths)]
 
 
 def redact_lines(graph: Graph, what: Any, done: bool) -> list[str]:

@@ -27,7 +27,7 @@ from ..node.markdown import slugify
 from .beyond import beyond_reach, our_trash
 from .copies import copies_of, joined_folders, remove_derived
 from .homefiles import text_of
-from .renaming import Names, new_names, redacted_note, redacted_value
+from .renaming import NewNames, new_names, redacted_note, redacted_value
 from .traces import Trace, archived_messages, message_holds
 from .words import BLANK, blanked, folded_words, holds_words
 
@@ -108,7 +108,7 @@ def redact_words(graph: Graph, what: Redaction) -> None:
     graph.uses.adopt({names[id]: use for id, use in uses.items() if id in names})
 
 
-def redact_notes(graph: Graph, paths: Iterable[str], words: str, names: Names) -> None:
+def redact_notes(graph: Graph, paths: Iterable[str], words: str, names: NewNames) -> None:
     """In the vault; what a person wrote stays theirs, and as private."""
     outcome = Outcome()
     for path in paths:
@@ -168,7 +168,7 @@ def redact_turns(folder: Path, words: str) -> None:
             write_private(file, clean)
 
 
-def redact_receipts(folder: Path, words: str, names: Names) -> None:
+def redact_receipts(folder: Path, words: str, names: NewNames) -> None:
     for file in sorted(folder.glob("*.json")):
         try:
             receipt = read_receipt(file)
@@ -180,7 +180,7 @@ def redact_receipts(folder: Path, words: str, names: Names) -> None:
             write_private(file, clean.dumps())
 
 
-def redacted_receipt(receipt: Receipt, words: str, names: Names) -> Receipt:
+def redacted_receipt(receipt: Receipt, words: str, names: NewNames) -> Receipt:
     changes = []
     for c in receipt.changes:
         before, after, block = (
@@ -197,7 +197,7 @@ def redacted_receipt(receipt: Receipt, words: str, names: Names) -> Receipt:
     return replace(receipt, changes=tuple(changes), summary=summary, hints=hints)
 
 
-def redact_state(state: State, words: str, names: Names) -> None:
+def redact_state(state: State, words: str, names: NewNames) -> None:
     for s in state.sessions.values():
         s.system, s.mocs, s.falls = "", [], {}
         s.task, s.state, s.next = (blanked(t, words) for t in (s.task, s.state, s.next))
@@ -209,7 +209,7 @@ def redact_state(state: State, words: str, names: Names) -> None:
 # --- other files
 
 
-def redact_text_file(file: Path, words: str, names: Names) -> None:
+def redact_text_file(file: Path, words: str, names: NewNames) -> None:
     """A note that nobody but a person reads; also its name."""
     text = text_of(file)
     clean = redacted_note(text, file.stem, words, names)

@@ -18,7 +18,7 @@ from ..node.note import amend_text, head_of, parse_node
 from ..node.properties import split_head
 from .words import BLANK, blanked, holds_words
 
-Names = Mapping[str, str]
+NewNames = Mapping[str, str]
 
 LINK = re.compile(r"\[\[([^\[\]\n]{1,2000})\]\]")
 FIXED = ("type", "priority", "status", "created", "updated", "event", "origin", "appliesTo", "generation")
@@ -60,7 +60,7 @@ def free_path(graph: Graph, path: str, taken: Iterable[str]) -> str:
     return found
 
 
-def redacted_note(text: str, path: str, words: str, names: Names) -> str:
+def redacted_note(text: str, path: str, words: str, names: NewNames) -> str:
     """*text* of a note without *words*: its links lead to the new names, its head stays one that can be read."""
     text = LINK.sub(lambda found: redacted_link(found, words, names), text)
     if not holds_words(text, words):
@@ -76,7 +76,7 @@ def redacted_note(text: str, path: str, words: str, names: Names) -> str:
         return blanked(text, words)
 
 
-def redacted_link(found: re.Match[str], words: str, names: Names) -> str:
+def redacted_link(found: re.Match[str], words: str, names: NewNames) -> str:
     try:
         target = bare_target(found[1])
     except ValueError:
@@ -89,7 +89,7 @@ def redacted_link(found: re.Match[str], words: str, names: Names) -> str:
     return found[0]
 
 
-def redacted_property(key: str, value: Any, words: str, names: Names) -> Any:
+def redacted_property(key: str, value: Any, words: str, names: NewNames) -> Any:
     if key in FIXED:
         return value
     if key == "sources":
@@ -102,7 +102,7 @@ def redacted_property(key: str, value: Any, words: str, names: Names) -> Any:
     return redacted_value(value, words, names)
 
 
-def redacted_value(value: Any, words: str, names: Names) -> Any:
+def redacted_value(value: Any, words: str, names: NewNames) -> Any:
     """A value of a head, or any other that JSON can hold, without *words*."""
     if isinstance(value, str):
         if value in names:

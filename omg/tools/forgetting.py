@@ -10,7 +10,7 @@ Each choice has a code of its own (codes.py). One rule: without the code of a ch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -56,7 +56,7 @@ def forget_tool(
         for choice, _ in found
     }
     lines = [choice_text(graph, choice, taken) for choice, taken in reversed(found)]
-    lines += beyond_text(found[-1][1], context)
+    lines += beyond_text([taken for _, taken in found], context)
     asked = " · ".join(f"{NAMES[choice]}: {code}" for choice, code in given.items())
     return {
         "text": "\n".join([*lines, ASK_USER + asked]),
@@ -90,10 +90,10 @@ def choice_text(graph: Graph, choice: str, what: Selection | Redaction) -> str:
     return f"This would be forgotten, with {messages} that it came from:\n{notes}"
 
 
-def beyond_text(what: Selection | Redaction, context: Mapping[str, Any]) -> list[str]:
+def beyond_text(taken: Sequence[Selection | Redaction], context: Mapping[str, Any]) -> list[str]:
     """What cannot be reached; with its path for the owner, for it tells of their machine."""
     if says_owner(context.get("senderIsOwner")):
-        return [f"Not reached: {place}" for place in what.beyond]
+        return [f"Not reached: {place}" for place in dict.fromkeys(p for what in taken for p in what.beyond)]
     return ["Not reached: the gateway's own transcript, and files that the owner sees with `omg forget`."]
 
 
@@ -110,4 +110,4 @@ def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping
         what = select_to_forget(graph, ids=issued.paths)
         told = f"Forgotten: {len(what.paths)} notes and the messages they came from."
     forget_selection(intake, graph, what)
-    return {"text": "\n".join([told, *beyond_text(what, context)]), "details": {"paths": list(what.paths)}}
+    return {"text": "\n".join([told, *beyond_text([what], context)]), "details": {"paths": list(what.paths)}}
