@@ -42,7 +42,7 @@ from questions.files import in_parallel, read, write
 from questions.judge import judge, shuffled
 from questions.model import Model, connections
 from questions.report import difference, measured, observed, page, points_of
-from questions.vaults import NIGHTS, Observing, observe, opened, prepare_environment
+from questions.vaults import NIGHTS, Observing, observe, opened
 
 from omg import Memory
 
@@ -54,7 +54,6 @@ ANSWERED = ("answer", "prompt")  # and answers, besides
 
 def main() -> None:
     args = arguments()
-    prepare_environment(args.observe_base or args.api_base)
     conversations = read_all(args.data)
     chosen = sample(conversations, args.questions, args.seed, args.adversarial)
     excluded = {

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import qa
-from openai_server import Hang, Request
+from openai_server import Fail, Hang, Request
 from questions.answers import checked
 from questions.contexts import by_day, found_messages, last_messages
 from questions.data import Conversation, read_all, sample
@@ -160,6 +160,35 @@ def test_a_run_that_is_killed_goes_on_and_comes_to_the_same_report(run, openai_s
     assert len(openai_server.history) == requests + 1  # the one that was under way is asked again, no other
     assert without_times(resumed) == without_times(whole)
     assert run("--context", "full", "slice") and len(openai_server.history) == requests + 1
+
+
+def test_a_conversation_is_observed_on_its_days_and_goes_on_where_its_model_failed(run, openai_server):
+    def note(request: Request) -> Any:
+        about = {
+            "op": "create",
+            "type": "fact",
+            "title": "Cat",
+            "description": "Has a cat.",
+            "sources": ["m1"],
+        }
+        return {"edits": [about | {"priority": "medium", "links": []}]}
+
+    openai_server.replies(note, Fail(401))
+    observe = ("--stage", "observe", "--observe", "openai/strong", "--parallel", "1", "--questions", "1")
+    with pytest.raises(AssertionError, match=r"s1 waits: .*401"):
+        run(*observe)
+    openai_server.replies(note)
+    assert run(*observe) == {"troubles": []} and len(openai_server.history) == 3
+    assert [re.search(r"2024-03-0\d", r.user)[0] for r in openai_server.history] == [  # type: ignore[index]
+        "2024-03-01",
+        "2024-03-02",
+        "2024-03-02",
+    ]
+    openai_server.always(right)
+    report = run("--context", "vault", "--observe", "openai/strong", "--questions", "1")
+    observing = report["benchmarks"]["JSONL"]["observing"]
+    assert (observing["messages"], observing["tokens per 100 messages"]) == (2, 12_000)
+    assert rows(report)["vault"]["tokens median"] > 20
 
 
 def without_times(report: Any) -> Any:

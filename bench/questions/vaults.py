@@ -124,9 +124,9 @@ def reflect(memory: Memory) -> None:
 
 
 def config(home: Path, how: Observing, budget: int | None = None) -> Config:
-    """As the environment and the home's omg.toml say, and what this run asks for above them."""
+    """As the environment and the home's omg.toml say, and what this run asks for above them; days are UTC's, as the data's."""
     home.mkdir(parents=True, exist_ok=True)
-    made = load_config(home)
+    made = load_config(home, {"OMG_TIME_ZONE": "UTC", **(PATIENT if how.base else {}), **os.environ})
     parts: dict[str, Any] = {"observation": made.observation.model_copy(update={"model": how.model})}
     if how.nights == "offline":
         parts["reflection"] = made.reflection.model_copy(update={"model": "offline"})
@@ -143,12 +143,6 @@ def opened(
 ) -> Memory:
     made = config(how.home(conversation), how, budget)
     return Memory(made, embed=embedder(made.embedding.model), clock=clock)
-
-
-def prepare_environment(base: str) -> None:
-    """Days are UTC's, as the data's are; a model of one's own at *base* is given time."""
-    for key, value in {"OMG_TIME_ZONE": "UTC", **(PATIENT if base else {})}.items():
-        os.environ.setdefault(key, value)
 
 
 class InTurn:
