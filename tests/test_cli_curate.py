@@ -12,7 +12,7 @@ import pytest
 from omg.cli.app import main
 
 ROOT = Path(__file__).parents[1]
-SAID = "The door code of the studio is 4711."
+SAID = "The house number of the studio is 4711."
 
 
 @pytest.fixture

@@ -29,7 +29,8 @@ SPOKEN_OF = re.compile(r"card|visa|amex|debit|credit|karte|carte|tarjeta|cart[a�
 NEAR_CARD = 60  # chars around a number in which a card may be spoken of
 
 CARD_CODE = re.compile(
-    r"\bc[vc][vc]2?\b\W{0,4}(?:(?:code|number)\W{1,3})?(?:is\W{1,3})?(?P<code>\d{3,4})\b", re.I
+    r"\b(?:c[vc][vc]2?|csc|(?:karten)?prüf(?:ziffer|nummer|zahl)|card security code|cryptogramme)\b\W{0,4}(?:(?:code|number)\W{1,3})?(?:is\W{1,3})?(?P<code>\d{3,4})\b",
+    re.I,
 )
 
 # an expression begins with what is rare, a digit: the engine skips to it
@@ -47,11 +48,40 @@ NO_SSN = re.compile(
     r"(?:order|invoice|part|item|ticket|case|ref|article|serial|sku|nr|no|number|bestell\w*)\W{0,3}$|#$", re.I
 )
 
+# by their names, for in form they are any number: hints, number
+NAMED_NUMBERS = tuple(
+    re.compile(rf"\b(?:{names})\b[^\n\d;]{{0,14}}?(?<![A-Za-z0-9])(?P<value>{number})(?![\w-]|\.\d)", re.I)
+    for names, number in (
+        (r"(?:bank |checking |savings )?(?:account|acct\.?) ?(?:number|no\.?|nr\.?|#)|kontonummer|konto-?nr\.?|número de cuenta|numéro de compte", r"\d{6,17}"),
+        (r"dni|nie|nif", r"[XYZ]?\d{7,8}[ -]?[A-Z]"),
+        (r"codice fiscale", r"[A-Z]{6}\d\d[A-Z]\d\d[A-Z]\d{3}[A-Z]"),
+        (r"cpf", r"\d{3}\.?\d{3}\.?\d{3}-?\d\d"),
+        (r"steuer-?id\w{0,8}|steuer-?identifikationsnummer|idnr\.?|tax id", r"\d\d ?\d{3} ?\d{3} ?\d{3}"),
+        (r"steuernummer", r"\d{2,3}[/ ]\d{3,4}[/ ]\d{4,5}"),
+        (r"nino|national insurance(?: number| no\.?)?", r"[A-Z]{2} ?\d\d ?\d\d ?\d\d ?[A-D]"),
+        (r"sozialversicherungsnummer|sv-nummer|rentenversicherungsnummer", r"\d\d ?\d{6} ?[A-Z] ?\d{3}|\d{4} ?\d{6}"),
+        (r"insee|nir|numéro de sécurité sociale|sécurité sociale|sécu", r"[12] ?\d\d ?\d\d ?\w\w ?\d{3} ?\d{3}(?: ?\d\d)?"),
+        (r"ahv(?:-nummer|-nr\.?)?|avs|navs", r"756\.\d{4}\.\d{4}\.\d\d"),
+        (r"pesel|bsn|burgerservicenummer|sin|curp|personnummer|cpr|aadhaar|nhs(?: number| no\.?)?", r"\d{2,6}(?:[ -]?\d{2,4}){1,3}"),
+        (r"passport|reisepass\w{0,8}|passeport|pasaporte|passaporto|paspoort|personalausweis\w{0,8}|ausweis\w{0,8}|id card|driver'?s? licen[cs]e|driving licen[cs]e|führerschein\w{0,8}", r"(?=[A-Z]{0,9}\d[A-Z]{0,9}\d[A-Z]{0,9}\d)[A-Z0-9]{6,12}"),
+    )
+)  # fmt: skip
+
+NAMED_HINTS = frozenset(
+    {
+        "account", "acct", "konto", "cuenta", "compte", "dni", "nie", "nif", "codice", "cpf", "steuer", "idnr", "tax id", "nino",
+        "insurance", "versicherung", "sv-nummer", "insee", "nir", "sécu", "ahv", "avs", "pesel", "bsn", "sin", "curp", "personnummer", "cpr",
+        "aadhaar", "nhs", "passport", "passeport", "passaporto", "paspoort", "pasaporte", "ausweis", "reisepass", "id card", "licen", "führerschein", "burgerservice",
+    }
+)  # fmt: skip
+
+CODE_HINTS = frozenset(("cvv", "cvc", "ccv", "csc", "prüf", "security code", "cryptogramme"))
+NUMBER_HINTS = NAMED_HINTS | CODE_HINTS
 SSN_OF = re.compile(r"\bssn\b|social|itin", re.I)
 SHORTEST_IBAN = 15  # Norway's
 
 
-def account_numbers(text: str, lowered: str) -> Iterator[NumberSpan]:
+def account_numbers(text: str, present: set[str]) -> Iterator[NumberSpan]:
     """Where a card's number, its code, or an IBAN stands in *text*."""
     if not [digit for digit in "0123456789" if digit in text]:
         return
@@ -61,8 +91,12 @@ def account_numbers(text: str, lowered: str) -> Iterator[NumberSpan]:
         known = ISSUERS.fullmatch(digits) or (len(digits) >= 13 and SPOKEN_OF.search(around))
         if known and is_luhn(digits) and len(set(digits)) > 1:
             yield *m.span(), "card number"
-    for m in CARD_CODE.finditer(text) if "cv" in lowered or "cc" in lowered else ():
+    for m in () if CODE_HINTS.isdisjoint(present) else CARD_CODE.finditer(text):
         yield *m.span("code"), "card code"
+    if not NAMED_HINTS.isdisjoint(present):
+        for number in NAMED_NUMBERS:
+            for m in number.finditer(text):
+                yield *m.span("value"), "personal number"
     for m in IBAN.finditer(text):
         start = m.start() - 2
         if length := iban_length(text[start : m.end()]):

@@ -106,6 +106,11 @@ OURS = (  # the longer prefix first: an Anthropic key would pass for an OpenAI o
     _form("Shopify token", "shp", KEY_START + r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
     _form("Vault token", "hvs.,hvb.", KEY_START + r"hv[sb]\.[\w-]{24,}"),
     _form("1Password token", "ops_eyJ", KEY_START + r"ops_eyJ[\w=-]{40,}"),
+    _form("Brave key", "BSA", KEY_START + r"BSA(?=[A-Za-z_-]{0,24}\d)[\w-]{24,}"),
+    _form("crates.io token", "cio", KEY_START + r"cio(?=[A-Za-z]{0,24}\d)[A-Za-z0-9]{32}"),
+    _form("NuGet key", "oy2", KEY_START + r"oy2[a-z0-9]{43}"),
+    _form("Intercom token", "dG9rO", KEY_START + r"dG9rO[\w+/=]{30,}"),
+    _form("token", "SSWS ,GenieKey ,ApiKey ", r"(?:SSWS|GenieKey|ApiKey) (?P<value>(?=[A-Za-z_-]{0,60}\d)[\w+/=.-]{16,})"),
     _form("Mailgun key", "key-,pubkey-", KEY_START + r"(?:pub)?key-[0-9a-f]{32}"),
     _form("Terraform token", ".atlasv1.", r"(?<![\w.])\w{10,20}\.atlasv1\.[\w=-]{40,}", back=21),
     _form("Fly token", "fm1r_,fm1a_,fm2_,fo1_", KEY_START + r"(?:fm1r|fm1a|fm2|fo1)_[\w+/=-]{30,}(?:,fm\d\w?_[\w+/=-]{30,}){0,4}"),
@@ -219,7 +224,7 @@ def _forms() -> tuple[Form, ...]:
     return OURS + tuple(theirs)
 
 
-EXAMPLE = re.compile(r"@(?:localhost|127\.|[\w.-]{0,60}example\.)")
+EXAMPLE = re.compile(r"@(?:[A-Z]{3,}\b|localhost|127\.|[\w.-]{0,60}example\.)")
 
 
 def _formed(form: Form, hint: str, text: str) -> Iterator[FormSpan]:
@@ -231,15 +236,20 @@ def _formed(form: Form, hint: str, text: str) -> Iterator[FormSpan]:
             m = form.pattern.match(text, at - form.back)
         if m:
             start, end = m.span("value") if "value" in form.pattern.groupindex else m.span()
-            if not (is_stand_in(text[start:end]) and EXAMPLE.match(text, end)):
+            if not (is_stand_in(text[start:end]) and EXAMPLE.match(text, end)) and not PLACED_THERE.search(
+                text, start, end
+            ):
                 yield start, end, form.kind
         at = text.find(hint, max(at + 1, m.end() if m else 0))
 
 
+PLACED_THERE = re.compile(r"[-_]?your[-_]|[-_]here\b|placeholder|x{6,}", re.I)  # sk-your-key-here
+
+
 PREFIXED = re.compile(
     # not what names a thing of a service's: answers, calls, files, builds
-    r"(?<![\w/+.=@#-])(?!(?i:sha\d|md5|uuid|urn|rev|diff|commit|build|img|image|data|http|chat|cmpl|resp|msg|call|tool|req|run|thread|file|asst|evt"
-    r"|session|conv|trace|span|user|org|proj|batch|step|item|obj|doc|key_|task|job|pod|node|ip|vol|snap|ami|subnet|vpc|sg|eni|layer|blob|tree|cache|container|digest|block|tx|ref|style|chunk|vendor|main|index|bundle|asset|release|pr|branch|tag|hash|check|etag|instance|device|guid|id|uid|pid|test|model|dataset|exp|css|js|svg|font|icon)[a-z]{0,8}[_-])[A-Za-z]{2,10}[0-9]?[_-](?P<rest>[A-Za-z0-9][\w-]{28,250})(?![\w.-]*\.[a-z]{2,5}\b)",
+    r"(?<![\w/+.@#-])(?!(?i:sha\d|md5|uuid|urn|rev|diff|commit|build|img|image|data|http|chat|cmpl|resp|msg|call|tool|req|run|thread|file|asst|evt"
+    r"|session|conv|trace|span|user|org|proj|batch|step|item|obj|doc|key_|task|job|pod|node|ip|vol|snap|ami|subnet|vpc|sg|eni|layer|blob|tree|cache|container|digest|block|tx|ref|style|chunk|vendor|main|index|bundle|asset|release|pr|branch|tag|hash|check|etag|instance|device|guid|id|uid|pid|test|model|dataset|exp|css|js|svg|font|icon)[a-z]{0,8}[_-])[A-Za-z]{2,10}[0-9]?(?P<sep>[_-])(?P<rest>[A-Za-z0-9][\w-]{28,250})(?![\w.-]*\.[a-z]{2,5}\b)",
 )
 
 
@@ -261,6 +271,7 @@ def _unnamed_secrets(text: str) -> Iterator[FormSpan]:
         drawn = (upper and lower and digits >= 3 and entropy(rest) >= 4.0 and longest >= 10) or (
             m[0][:2].isupper() and digits >= 6 and letters >= 4 and longest >= 20 and entropy(rest) >= 3.0
         )
-        hexadecimal = HEX.fullmatch(runs[-1]) and digits >= 6 and letters >= 4
+        # behind a hyphen it is the key of a cache, a build, a file
+        hexadecimal = m["sep"] == "_" and any(map(HEX.fullmatch, runs)) and digits >= 6 and letters >= 4
         if (drawn or hexadecimal) and not UUID.search(rest):
             yield *m.span(), "token"

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from .looks import is_stand_in
+from .looks import is_stand_in, looks_drawn
 from .names import PASSWORDS, PROSE_WORDS
 
 ListedSpan = tuple[int, int, str]  # start, end, kind
@@ -28,6 +28,8 @@ def listed_secrets(text: str, lowered: str, present: set[str]) -> Iterator[Liste
         yield from recovery_codes(text)
     if not SEEDS_ARE_NAMED.isdisjoint(present):
         yield from seed_phrases(text)
+    if "\n" in text:
+        yield from login_lines(text)
     yield from wallet_words(text, lowered)
 
 
@@ -40,6 +42,17 @@ SECRET_CELL = frozenset(
     (*PASSWORDS, "pass", "token", "secret", "api key", "api_key", "apikey", "api token", "access key", "psk")
 ) | {"kennwörter", "passwörter", "passwords", "pins", "secret key", "secret_key", "client_secret"}
 
+SECRET_HEADS = (
+    "_password",
+    " password",
+    "_token",
+    " token",
+    "_secret",
+    " secret",
+    "_pass",
+    "_key",
+    " passwort",
+)
 TABLE_ROWS = 500
 
 
@@ -70,16 +83,28 @@ def table_secrets(text: str, lowered: str) -> Iterator[ListedSpan]:
             if sep not in line:
                 continue
             heads = [cell.strip("*_`\"' \r") for cell in low.split(sep)]
-            columns = [n for n, head in enumerate(heads) if head in SECRET_CELL]
+            columns = [
+                n for n, head in enumerate(heads) if head in SECRET_CELL or head.endswith(SECRET_HEADS)
+            ]
             if columns and (sep == "|" or all(map(TABLE_HEAD.fullmatch, heads))):
                 left, wide = TABLE_ROWS, len(heads)
                 break
 
 
+# cells of which some are in quotes, and hold what separates cells
+QUOTED_CELLS = {
+    sep: re.compile(
+        rf'(?:^|(?<={re.escape(sep)}))(?:[ ]{{0,9}}"(?:[^"]|"")*"[ ]{{0,9}}(?={re.escape(sep)}|\r?$)|[^{re.escape(sep)}]*)'
+    )
+    for sep in ",;\t"
+}
+
+
 def _cells(line: str, sep: str) -> list[tuple[int, int]]:
     """Where the cells of *line* stand, without blanks and quotation marks around them."""
     found, at = [], 0
-    for cell in line[:4000].split(sep):
+    line = line[:4000]
+    for cell in QUOTED_CELLS[sep].findall(line) if sep != "|" and '"' in line else line.split(sep):
         inner = cell.strip(" \"'`\r")
         start = at + cell.find(inner) if inner else at
         found.append((start, start + len(inner)))
@@ -153,6 +178,7 @@ def seed_phrases(text: str) -> Iterator[ListedSpan]:
 
 
 FEWEST_SEED_WORDS = 12
+BETWEEN_WORDS = re.compile(r"[\s,;|\"'`]{1,8}(?:\(?\d{1,2}[.):]?\s{1,4})?")
 LETTERS = re.compile(r"[^\W\d_]+")
 
 
@@ -176,10 +202,25 @@ def wallet_words(text: str, lowered: str) -> Iterator[ListedSpan]:
         return
     words = [m.span() for m in LETTERS.finditer(text)]
     for run in re.finditer(f"1{{{FEWEST_SEED_WORDS},}}", of_wallets):
-        first, last = run.start(), run.end() - 1
-        for at in range(last - 1, first - 1, -1):  # "seed phrase: …" is of the list as well
-            if re.match(r"\D*:\D*$", text[words[at][1] : words[at + 1][0]]):
-                first = at + 1
-                break
-        if last - first + 1 >= FEWEST_SEED_WORDS:
-            yield words[first][0], words[last][1], "recovery phrase"
+        first = run.start()
+        for at in range(run.start(), run.end()):
+            if at + 1 < run.end() and BETWEEN_WORDS.fullmatch(text, words[at][1], words[at + 1][0]):
+                continue
+            said = {lowered[start:end] for start, end in words[first : at + 1]}
+            if len(said) >= FEWEST_SEED_WORDS - 2:
+                yield words[first][0], words[at][1], "recovery phrase"
+            first = at + 1
+
+
+# "- ebay: rolf / x", "1) github — mgold — x", "Jellyfin -> admin -> x"
+LOGIN_LINE = re.compile(
+    r"^[ \t]{0,8}(?:[-*•]|\d{1,2}[.)])?[ \t]{0,3}[\w.&' -]{1,40}?[ ]{0,3}(?P<sep>:|->|→|—|–|\|)[ ]{1,3}[^\s/]{2,60}(?: [a-z]{1,12})?[ ]{1,3}(?:/|->|→|—|–|\|)[ ]{1,3}(?P<value>[^\s/]{6,64})[ \t]*$",
+    re.MULTILINE,
+)
+
+
+def login_lines(text: str) -> Iterator[ListedSpan]:
+    """The last of three parts in lines of where, who and with what; there are two such lines at the least."""
+    found = [m.span("value") for m in LOGIN_LINE.finditer(text) if looks_drawn(m["value"])]
+    if len(found) >= 2:
+        yield from ((start, end, "password") for start, end in found)

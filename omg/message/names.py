@@ -28,7 +28,27 @@ WEAK = (
 
 # of many, the stem: the ending follows (lösenordet, hasłem, şifresi)
 PASSWORDS = (
-    *("password", "passwd", "passcode", "pass code", "passwrd", "passw", "pwd", "pw", "pin", "passkey"),
+    *(
+        "password",
+        "passwd",
+        "passcode",
+        "pass code",
+        "passwrd",
+        "puk",
+        "wpa2 key",
+        "wpa key",
+        "wpa3 key",
+        "wi-fi key",
+        "wifi key",
+        "wlan key",
+        "network key",
+        "netzwerkschlüssel",
+        "wlan-schlüssel",
+        "pwd",
+        "pw",
+        "pin",
+        "passkey",
+    ),
     *(
         "passwort",
         "kennwort",
@@ -108,7 +128,7 @@ PASSWORDS = (
 )
 
 KEY_NAMES = (
-    *("key", "token", "secret", "credential", "authorization", "apikey", "jwt", "hmac", "bearer", "passcode"),
+    *("key", "token", "secret", "credential", "authorization", "apikey", "jwt", "hmac", "bearer", "salt"),
     *(
         "zugangsschlüssel",
         "api-schlüssel",

@@ -17,10 +17,11 @@ from .told import FOR_APPS, WITHIN, grouped_secret, password_told
 
 SecretSpan = tuple[int, int, str]  # start, end, kind
 
+PINS = ("pin", "puk")
 QUALIFIED = re.compile(
     r"(?:api|access|secret|private|auth|service|account|client|encryption|signing|master|storage|subscription"
     r"|webhook|deploy|app|bot|refresh|bearer|license|pre-?shared|shared|consumer|admin|root|cipher|jwt|hmac|ingest"
-    r"|write|read|restricted|decryption|wpa|wlan|wifi|recovery|unlock|activation|product|functions|host|connection"
+    r"|write|read|restricted|decryption|wpa[23]?|wlan|wifi|recovery|unlock|activation|product|functions|host|connection"
     r"|developer|server|management|integration|wallet|session|aes|crypt|user|team|project|personal|management)[ _.-]?$"
 )
 
@@ -46,7 +47,7 @@ IS = (
 )
 
 ASSIGNED = re.compile(
-    r"""(?P<end>'s|(?-i:[^\W\d_A-Z]{0,4}))(?P<more>"""
+    r"""(?P<end>'s|(?-i:[^\W\d_A-Z]{0,4}))(?P<more>\d{0,2}"""
     + MORE_NAME
     + r""")["'\])]{0,2}(?:[ ](?:for|to|of|on|at|in|from|für|zum|zur|zu|vom|von|im|am|beim|para|del?|d[aeo]l?|della|dell|su|sur|pour|du|des|voor|van|till|til|på|do|na|от|для|к|на|из)[ '’][^\n:=.,;"']{1,40}?)?\s{0,3}"""
     + rf"""(?P<sep>:=|=>|->|={{1,2}}|:|→|⇒|[–—-](?=\s)|{IS}{NOW}:?|[は是为為])"""
@@ -56,7 +57,7 @@ ASSIGNED = re.compile(
 )
 
 FOLLOWED = re.compile(
-    r"""(?P<end>(?-i:[^\W\d_A-Z]{0,4}))(?P<more>)[ ]{1,3}(?P<sep>)(?:(?P<q>["'`])(?P<quoted>[^\s"'`]{4,400})(?P=q)|(?P<bare>[^\s"'`<>]{1,400}))"""
+    r"""(?P<end>'s|(?-i:[^\W\d_A-Z]{0,4}))(?P<more>)[ ]{1,3}(?P<sep>)(?:(?P<q>["'`])(?P<quoted>[^\s"'`]{4,400})(?P=q)|(?P<bare>[^\s"'`<>]{1,400}))"""
 )
 
 PASSWORD_WORDS = re.compile(
@@ -83,6 +84,8 @@ def _inside(text: str, lowered: str, name: str, at: int) -> bool:
     """Whether *name* is at *at* the end of another word, or says what nobody keeps secret."""
     before = text[at - 1 : at]
     if name == "key":
+        if before == " " and text[at - 2 : at - 1] in " \n.,;:s" and not lowered.startswith("access", at - 7):
+            return True  # "its key": no name of a key ends so, and talk has many
         near = max(0, at - 16)
         camel = text[at : at + 1] == "K" and before.islower()  # PresharedKey
         named_so = camel or QUALIFIED.search(lowered, near, at) or NAMED_SO.search(lowered, near, at)
@@ -98,7 +101,7 @@ def _inside(text: str, lowered: str, name: str, at: int) -> bool:
     ):
         return True
     if before == "-":
-        return len(name) <= 4 and not (name == "pin" and text.startswith("PIN", at))
+        return len(name) <= 4 and not (name in PINS and text.startswith(("PIN", "PUK"), at))
     return before.isalnum() and before.isascii() and len(name) <= 4  # the "pin" in "shopping: …"
 
 
@@ -116,7 +119,7 @@ def _named(text: str, lowered: str, name: str, at: int) -> SecretSpan | None:
         found = value_in_markup(
             text, behind, password=password, qualified=password or _qualified(lowered, at)
         )
-    if not found and name not in ("pass", "pin"):
+    if not found and name not in ("pass", *PINS) and NAME_ENDS.match(text, behind):
         near = behind + 2 * WITHIN
         if DIGIT.search(text, behind, near):
             found = (password_told(text, behind) if password else None) or grouped_secret(text, behind)
@@ -128,6 +131,9 @@ def _named(text: str, lowered: str, name: str, at: int) -> SecretSpan | None:
 MARKED = re.compile(
     r"[\w.-]{0,20}[ ]?(?:[\\\"'`*_~)\]<>,|→\n(]|[:=-]>?[ ]?[^\w\s])"
 )  # what is tried for markup
+
+
+NAME_ENDS = re.compile(r"(?:'s|[^\W\d_A-Z]{0,4})(?:[^\w.\[(=-]|\Z)|[^\x00-\x7f]")  # no PASSWORD_MIN_LENGTH
 
 
 def _qualified(lowered: str, at: int) -> bool:
@@ -149,11 +155,13 @@ def _password(text: str, lowered: str, name: str, at: int, m: re.Match[str]) -> 
     said = m["sep"][:1].isalpha() or not m["sep"]  # "is", not ":"
     if not m["sep"] or m["sep"].lower() in ("to", "as"):  # nothing says that a value follows but the value
         value = text[start:end]
-        if name == "pin":
-            own = text.startswith("PIN", at) and value.isdigit() and 4 <= len(value) <= 8
+        if name in PINS:
+            own = (
+                (text.startswith(("PIN", "PUK"), at) or m["end"]) and value.isdigit() and 4 <= len(value) <= 8
+            )
             return (start, end, "password") if own else None
         return (start, end, "password") if name != "pass" and looks_drawn(value) else None
-    words = not m["quoted"] and name != "pin" and not TALKED_OF.search(lowered[max(0, at - 30) : at])
+    words = not m["quoted"] and name not in PINS and not TALKED_OF.search(lowered[max(0, at - 30) : at])
     if words and (phrase := _phrase(text, start, name, said=said)):
         return start, phrase, "password"
     if is_talk(text[start:end]):
@@ -181,7 +189,7 @@ def _phrase(text: str, start: int, name: str, *, said: bool) -> int | None:
 
 def _is_typed(value: str, name: str, *, said: bool, alone: bool) -> bool:
     """Does *value* look like a password? *alone*: in quotes, or the last on its line."""
-    if name == "pin":
+    if name in PINS:
         return value.isdigit() and len(value) <= 8
     if said or name in WEAK:
         return len(value) >= 5 and not value.isalpha() and not HYPHENATED.match(value)

@@ -55,6 +55,10 @@ SECRET_PLACES = tuple(
         ("requirepass|masterauth", "password", r"(?m)^\s{0,4}(?:requirepass|masterauth)\s+" + SECRET_VALUE, 0),
         ("sqlplus|thin:|sqlldr|expdp|impdp|rman", "password", r"(?:\b(?:sqlplus|sqlldr|expdp|impdp|rman)\s+(?:-\w{1,3}\s+){0,2}|thin:)(?:userid=)?[\"']?\w{1,40}/(?P<value>[^\s@/\"']{3,100})@", re.I),
         ("send", "password", r"\bsend\s+(?:--\s+)?\"(?P<value>[^\"\n\\$]{4,100})\\[rn]\"", 0),
+        (" login| auth|token", "token", r"\b[\w-]{2,20}\s+(?:login|auth|authtoken|set-token|add-authtoken|authenticate)\s+(?:-{1,2}[\w-]{1,20}[ =])?(?P<value>(?=\S{0,60}\d)[\w.+/=-]{16,200})(?![\w.]*[@:/])", 0),
+        ("push|publish|deploy|upload", "key", r"\b(?:push|publish|deploy|upload)\b[^\n|;]{0,200}?\s-[kKtT][ =](?P<value>(?=\S{0,60}\d)[\w-]{24,200})", 0),
+        ("alias set|host add", "password", r"\bmc\s+(?:alias|config\s+host)\s+(?:set|add)\s+\S{1,60}\s+\S{1,200}\s+\S{1,60}\s+" + SECRET_VALUE, 0),
+        ("securestring", "secret", r"SecureString\\{0,7}\"[^\n]{0,60}?Value\\{0,7}\"\s{0,3}:\s{0,3}\\{0,7}\"(?P<value>[^\"\\\n]{4,400})", 0),
         # calls with a name and a password
         (
             "auth|login|credential|signin|connect",
@@ -65,7 +69,7 @@ SECRET_PLACES = tuple(
         ("auth", "password", r"\bauth[\"']?\s{0,3}[=:]\s{0,3}[(\[]\s{0,3}[\"'][^\"'\n]{1,80}[\"']\s{0,3},\s{0,3}[\"'](?P<value>[^\"'\n]{3,200})[\"']", 0),
         # files of credentials
         ("pass|pw|contraseña|senha|mdp", "password", r"\b(?:user(?:name)?|login|account|admin|benutzer(?:name)?|usuario|utilisateur|utente|e-?mail|konto|nutzer)[ \t:=]{1,3}(?![^\s,]{0,60}[;{}])[^\s,]{1,60}[\s,;/]{1,9}(?:and\s|und\s|mit\s|with\s)?(?:pass(?:word|wd|wort)?|pw|pwd|contraseña|mot de passe|senha|mdp)[ \t:=]{1,3}(?![A-Z]\w{2,30}(?:String|Str|Type|Field)\b)(?P<value>[^\s,]{4,200})", re.I),
-        ("$", "password hash", r"\$(?:apr1|[156y7]|2[abxy]?|argon2\w{1,2}|scrypt|pbkdf2[\w-]{0,10}|sha1|md5)\$[./\w$=,+-]{20,300}", 0),
+        ("$", "password hash", r"\$(?:apr1|[156y7]|2[abxy]?|P|H|S|argon2\w{1,2}|scrypt|pbkdf2[\w-]{0,10}|sha1|md5)\$[./\w$=,+-]{20,300}", 0),
         ("{s|{p|{c", "password hash", r"\{(?:SSHA|SHA|PBKDF2|CRYPT)\d{0,3}\}[A-Za-z0-9+/$.]{24,200}={0,2}", 0),
         (":", "password", r"(?m)(?:^|(?<=[\"']))[^\s:#\"']{1,100}:(?:\d{4,5}|\*):[^\s:]{1,60}:[^\s:]{1,60}:(?P<value>[^\s:\"']{4,200})(?=$|[\"'])", 0),
         ("*", "password", r"(?m)^[ \t]{0,4}[\"']?[\w.@*-]{1,60}[\"']?[ \t]+\*[ \t]+[\"']?(?P<value>[^\s\"'*#|-][^\s\"'*]{4,100})[\"']?[ \t]+\*[ \t]*$", 0),
@@ -87,11 +91,12 @@ SECRET_PLACES = tuple(
         (
             "=",
             "token",
-            r"[?&;](?:amp;)?(?:[\w.-]{0,30}[_.-])?(?:sig|signature|token|key|apikey|secret|password|passwd|pwd|pass|auth|code|ticket|hmac|jwt|session|sid|credential|pw|otp|hash|h|t|access|invite)="
+            r"[?&;](?:amp;)?(?:[\w.-]{0,30}[_.-])?(?:sig|signature|token|key|apikey|secret|password|passwd|pwd|pass|auth|code|ticket|hmac|jwt|session|sid|credential|pw|otp|hash|h|t|access|invite|appid|appkey|app_key|authkey|userkey|access_key|client_secret|accesskey|api)="
             r"(?=[^\s&#\"'<>]{0,60}\d)(?P<value>[^\s&#\"'<>\\)\]]{10,1000})",
             re.I,
         ),
         ("pass=|pw=|pwd=|password=|passwd=|passwort=", "password", r"[?&\"'](?:[\w.-]{0,30}[_.-])?(?:password|passwd|passwort|pwd|pass|pw)=(?P<value>[^\s&#\"'<>\\)\]$]{4,200})", re.I),
+        ("infura|alchemy|quiknode|ankr|moralis|getblock|chainstack", "key", r"https?://[^\s/]{0,60}(?:infura|alchemy|quiknode|ankr|moralis|getblock|chainstack)[^\s\"'<>]{0,80}?/(?P<value>(?=[A-Za-z_-]{0,40}\d)[\w-]{24,80})", re.I),
         ("otpauth", "key", r"otpauth(?:-migration)?://[^\s\"'<>]{1,300}?[?&](?:secret|data)=(?P<value>[\w%+/=-]{8,2000})", re.I),
         ("http & /key/|token|secret|api|reset|magic|verify|activate|confirm|invite|join|login|signin|auth|private|feed|ical", "token", r"https?://[^\s\"'`<>]{3,120}?/(?:key|apikey|api_key|token|secret|access_token|reset(?:[_-]?password)?|password[_-]?reset|magic(?:[_-]?link)?|verify(?:[_-]?email)?|activate|confirm|invite|join|login|signin|auth|private|feed|ical)[/-](?P<value>(?=[A-Za-z_-]{0,60}\d)(?![0-9a-f]{8}-)[\w.~-]{16,300})", re.I),
         ("://", "token", r"(?<=://)(?=[A-Za-z_-]{0,40}\d)(?P<value>[\w-]{20,200}(?::[\w-]{0,200})?)@", 0),
@@ -185,7 +190,7 @@ CODES_SPOKEN_OF = re.compile(
 )
 
 NO_SECRET = re.compile(
-    r"\b(?:cache|sha\d*|hash|checksum|fingerprint|commit|digest|primary|foreign|public|idempotency|etag|md5)\b",
+    r"\b(?:cache|gpg|using|signed|keyserver|restored|sha\d*|hash|checksum|fingerprint|commit|digest|primary|foreign|public|idempotency|etag|md5)\b",
     re.I,
 )
 
@@ -201,5 +206,9 @@ def words_beside(text: str) -> Iterator[PlacedSpan]:
         if not is_random(m[0]) or m[0].count("/") > 4 or UUID.fullmatch(m[0]):
             continue
         line = text[max(0, m.start() - NEAR_WORD) : m.start()].rpartition("\n")[2]
+        if (
+            text[m.start() - 1 : m.start()] in ("'", '"') and m.start()
+        ):  # a comment may say behind it what it is
+            line += " " + text[m.end() : m.end() + NEAR_WORD].partition("\n")[0]
         if CODES_SPOKEN_OF.search(line) and not NO_SECRET.search(line):
             yield *m.span(), "key"

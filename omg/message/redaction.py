@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from .accounts import account_numbers
+from .accounts import NUMBER_HINTS, account_numbers
 from .forms import form_hints, formed_secrets, longest_word
 from .hints import Hints
 from .lists import LIST_HINTS, listed_secrets
@@ -103,7 +103,7 @@ MARK = re.compile(r"\[redacted: [A-Za-z0-9 ]+\]")
 @cache
 def _hints() -> Hints:
     rules = {hint for rule in (*SECRET_PLACES, *TALK) for group in rule.hints for hint in group}
-    return Hints({*form_hints(), *SECRET_NAMES, *rules, *LIST_HINTS, "hook", "cookie"})
+    return Hints({*form_hints(), *SECRET_NAMES, *rules, *LIST_HINTS, *NUMBER_HINTS, "hook", "cookie"})
 
 
 def _round(text: str) -> tuple[str, int]:
@@ -113,7 +113,7 @@ def _round(text: str) -> tuple[str, int]:
     longest = longest_word(seen)
     present = _hints().found_in(lowered)
     spans = [*formed_secrets(seen, present, longest), *named_secrets(seen, lowered, present)]
-    spans += [*account_numbers(seen, lowered), *placed_secrets(seen, present, longest)]
+    spans += [*account_numbers(seen, present), *placed_secrets(seen, present, longest)]
     spans += [*listed_secrets(seen, lowered, present), *told_secrets(seen, present)]
     spans += [wrapped for span in spans if (wrapped := continued(seen, span))]
     if not spans:
@@ -180,7 +180,20 @@ def redact_arguments(arguments: str) -> tuple[str, int]:
     return (json.dumps(clean, ensure_ascii=False, separators=(",", ":")), found) if found else (arguments, 0)
 
 
-LABELS = ("label", "name", "key", "field", "placeholder", "selector")
+LABELS = (
+    "label",
+    "name",
+    "key",
+    "field",
+    "placeholder",
+    "selector",
+    "ref",
+    "id",
+    "element",
+    "target",
+    "type",
+    "title",
+)
 
 
 def _value_without(value: Any, name: str, levels: int) -> tuple[Any, int]:
@@ -204,10 +217,12 @@ def _value_without(value: Any, name: str, levels: int) -> tuple[Any, int]:
             items.append(clean)
             found += more
         return items, found
-    label = next((value[k] for k in LABELS if isinstance(value.get(k), str) and len(value[k]) < 60), "")
+    labels = [value[k] for k in LABELS if isinstance(value.get(k), str) and len(value[k]) < 60]
+    label = next((said for said in labels if any(name in said.lower() for name in SECRET_NAMES)), "")
+    label = label or next(iter(labels), "")
     fields = {}
     for key, item in value.items():
-        called = label if key in ("text", "value", "content") and label else key
+        called = label if key in ("text", "value", "content", "input", "data") and label else key
         key_clean, more = redact(key)
         clean, most = _value_without(item, called, levels - 1)
         fields[key_clean] = clean

@@ -19,13 +19,14 @@ WITHIN = 80  # chars behind its name in which a password is told
 WORD = re.compile(r"[^\s\"'`“”„<>「」『』（）()]{4,80}")
 OPENS = re.compile(r"[\"'`“„「『(]\s?$")
 TELLS = re.compile(
-    r"(?:[:=→]|\b(?:is|was|now|to|as|be|use|with|try|it's|its|ist|war|jetzt|lautet|heißt|auf|nutze?|nimm|neu|est|es|é|è|ora|ahora|maintenant"
+    r"(?:[:=→]|\b(?:là|ay|er|sind|are|is|was|now|to|as|be|use|with|try|it's|its|ist|war|jetzt|lautet|heißt|auf|nutze?|nimm|neu|est|es|é|è|ora|ahora|maintenant"
     r"|agora|är|er|jest|je|teraz|to|это|теперь|adalah|wordt|nu|nueva|new|nuova|nouveau))[\s:]{0,3}$",
     re.I,
 )
 
+BELOW = re.compile(r"\s{1,40}(?:```\w{0,10}\n\s{0,20})?`?(?P<value>[^\s`]{6,64})`?[ \t]*(?:\n|\Z)")
 ENDS = re.compile(
-    r"[.,;:!?)…\"'`”“」』]*(?:\s{0,3}(?:\n|\Z|[|–—(]|입니다|이야|예요|です|だよ|だ|。)|[.!?;,]\s)"
+    r"[.,;:!?)…\"'`”“」』]{0,9}(?:\s{0,3}(?:\n|\Z|[|–—(]|입니다|이야|예요|です|だよ|だ|。)|[.!?;,]\s)"
 )
 
 
@@ -48,8 +49,9 @@ def password_told(text: str, behind: int) -> tuple[int, int] | None:
         ):
             return start, start + len(value)
         if re.match(r"[.!?](?:\s|$)", text[start + len(value) : end + 1]):
-            break  # the sentence ends
-    return None
+            return None  # the sentence ends
+    below = BELOW.match(text, line_end) if line_end >= 0 and TELLS.search(text, behind, line_end) else None
+    return below.span("value") if below and looks_drawn(below["value"]) else None
 
 
 DIGIT_WORD = r"(?:zero|oh|one|two|three|four|five|six|seven|eight|nine|null|eins|zwei|drei|vier|fünf|sechs|sieben|acht|neun)"
@@ -58,6 +60,12 @@ DOORS = (
     r"(?:door|gate|alarm|entry|entrance|access|garage|lockbox|lock|key ?box|safe|vault|building|front door|intercom|verification|security|login|log-in|sign-?in|confirmation|sms|otp|2fa|mfa|two-factor|one-time|authentication|auth|unlock|phone|sim|card"
     r"|tür|haustür|wohnungstür|tor|garagen|safe|tresor|zugangs|zutritts|schlüsselbox|schlüsselkasten|freischalt|entsperr|sperr|bestätigungs|sicherheits|einmal|alarmanlagen|eingangs|karten|deur|poort|toegangs|verificatie|beveiligings|kluis|dörr|dør|port|larm)"
 )
+
+ONE_SAID = (
+    r"(?:(?:capital|upper ?case|lower ?case|small|big|gro(?:ß|ss)es?|kleines?)\s)?(?:[A-Za-z0-9](?![\w'’])|exclamation(?: mark| point)?|question mark|dollar(?: sign)?|hash(?:tag)?|pound sign|at(?: sign)?|dot|period|dash"
+    rf"|hyphen|minus|underscore|star|asterisk|plus|percent|ampersand|slash|punkt|strich|bindestrich|ausrufezeichen|raute|{DIGIT_WORD})"
+)
+SPELLED = rf"\b(?:password|passcode|passwort|pin|pw|code)\b[^\n.]{{0,30}}?(?:\b(?:is|ist)\b|:)[\s:]{{1,3}}(?P<value>{ONE_SAID}(?:[ ,-]{{1,2}}{ONE_SAID}){{4,30}})(?!\w)"
 
 TALK = tuple(
     rule(*row)
@@ -75,10 +83,15 @@ TALK = tuple(
             r"\b(?:log(?:ged)?|sign(?:ed)?|einlogg\w{0,4}|anmeld\w{0,4}|connect(?:e[rz]?)?|logg\w{0,3}|access|entra|accedi)\b[^\n.:]{0,60}?\b(?:with|mit|as|using|avec|con|com|met|med|als|by)\b[\s:]{1,3}(?:the\s|user\s)?[\"'`]?[^\s/|,;\"'`]{1,60}[\"'`]?\s{0,2}(?:[/|,:;+]|\band\b|\bund\b|\bet\b|\by\b|\be\b|\ben\b|\bor\b|&)\s{0,2}(?:password\s|passwort\s|pw\s)?[\"'`]?(?=[^\s\"'`]{0,60}[\d!#$%&*?@^+=])(?P<value>[^\s/|,;\"'`]{5,80})",
             re.I,
         ),
-        ("code|kode|pin", "code", r"\b" + DOORS + r"s?[ -]?(?:pin[ -]?)?(?:pass)?(?:code|kode|pin|number|nummer|combination|combo)s?" + SAID + r"(?P<value>[#*]{0,2}\d{3,8}[#*]{0,2}|\d{3}[ -]\d{3})(?![\w-]|\.\d)", re.I),
+        ("code|kode|pin", "code", r"\b" + DOORS + r"s?(?:[ -][a-z]{2,12})?[ -]?(?:pin[ -]?)?(?:pass)?(?:code|kode|pin|combination|combo)s?" + SAID + r"(?P<value>[#*]{0,2}\d{3,8}[#*]{0,2}|\d{3}[ -]\d{3})(?![\w-]|\.\d)", re.I),
         ("code|pin|combination|combo", "code", r"\b(?:code|pin|combination|combo)s?\s(?:for|to|of|on|für|zum|zur)\s(?:the|my|our|a|das|die|den|dem|mein\w{0,2}|unser\w{0,2}|der)\s(?:[\w'’-]{1,20}\s){0,3}?(?:is|was|ist|lautet|:|=)?[\s:]{0,2}(?P<value>[#*]?\d{4,8}[#*]?)(?![\w-]|[.:]\d)", re.I),
         ("digicode|code|codice|código|codigo|kod|код|cod", "code", r"\b(?:digicode|code\s(?:de\s(?:la\s|l['’])?|d['’]|du\s)?(?:porte|portail|entrée|alarme|immeuble|coffre|garage|secret|confidentiel|accès|sécurité|vérification|sms)|c[oó]digo\s(?:de\s(?:la\s)?|del\s|da\s|do\s)?(?:puerta|alarma|portal|entrada|garaje|caja fuerte|acceso|acesso|seguridad|segurança|verificaci[oó]n|verificação|porta|portão|cofre|alarme)|codice\s(?:del(?:la|l['’])?\s?|di\s)?(?:porta|cancello|allarme|ingresso|cassaforte|sicurezza|verifica|accesso|portone)|kod\s(?:do\s)?(?:domofonu|bramy|drzwi|alarmu|sejfu|weryfikacyjny|dostępu)|код\s(?:от\s|для\s|к\s)?(?:домофона|двери|сейфа|подъезда|сигнализации|подтверждения))" + SAID + r"(?P<value>[#*]?\d{3,8}[A-Za-z#*]?)(?![\w-]|\.\d)", re.I),
         ("code|pin|otp|mot de passe|验证码|驗證碼|認証コード|인증번호", "code", r"(?P<value>\b(?:[A-Z]-)?\d{4,8})\s(?:is|ist|est|es|è|é)\s(?:your|the|dein|ihr|votre|su|tu|il tuo)\s(?:[\w-]{1,20}\s){0,3}?(?:code|otp|pin|passcode|bestätigungscode|código|codice)\b|(?:验证码|驗證碼|認証コード|인증번호|门禁|暗証番号)[^\d\n]{0,6}(?P<other>\d{4,8})(?!\d)", re.I),
+        ("-", "recovery key", r"(?<![\w-])(?P<value>\d{6}(?:-\d{6}){7}|(?=[A-Z-]{0,24}\d)[A-Z0-9]{4}(?:-[A-Z0-9]{4}){5}|(?=[A-Z-]{0,24}\d)[A-Z0-9]{5}(?:-[A-Z0-9]{5}){4})(?![\w-])", 0),
+        ("app-spec|app spec|app pass|app-pass|icloud|apple", "app password", r"(?<![\w-])(?P<value>[a-z]{4}(?:-[a-z]{4}){3})(?![\w-])", 0),
+        ("pass|pw", "password phrase", r"[\"“„](?P<value>[^\"“”„\n]{6,80})[\"”“][^\n\"“”„]{0,40}?\b(?:that['’]?s|is|as|was|ist|das ist|est|es)\s(?:[\w'’-]{1,12}\s){0,4}(?:password|passphrase|passcode|passwort)\b", re.I),
+        ("question|frage|pregunta|domanda", "security answer", r"\b(?:security|secret|sicherheits)[ -]?(?:question|frage)s?\b[^\n]{0,80}?\b(?:answer|antwort)\b[^\n.;:]{0,24}?(?:\bis\b|:|\bist\b|=)\s{0,3}[\"'“]?(?P<value>[^\n.;,\"”]{3,60})", re.I),
+        ("pass|pin|pw", "password spelled", SPELLED, re.I),
         ("combination|combo|kombination", "code", r"\b(?:combination|combo|kombination)\b[^\n.]{0,40}?(?<!\d)(?P<value>\d{1,2}([ -])\d{1,2}\2\d{1,2}(?:\2\d{1,2})?)(?![\d-])", re.I),
         ("pin|code", "code", r"\b(?:pin|(?:pass)?code)\b" + SAID.replace(r"|\s(?=\d)", "") + rf"(?P<value>{DIGIT_WORD}(?:[ ,-]{{1,2}}{DIGIT_WORD}){{3,7}})\b", re.I),
     )
@@ -93,7 +106,7 @@ def told_secrets(text: str, present: set[str]) -> Iterator[ToldSpan]:
             if start < 0:
                 start, end = m.span("other")
             end = start + len(text[start:end].rstrip(".,;:!?)]}…"))
-            if talk.kind == "code" or looks_drawn(text[start:end]):
+            if talk.kind != "password" or looks_drawn(text[start:end]):
                 yield start, end, talk.kind
 
 
