@@ -157,8 +157,8 @@ def page(report: Mapping[str, Any]) -> str:
                 [
                     [
                         c,
-                        number(r["points"]),
-                        span(r),
+                        number(r["points"] if r["n"] else None),
+                        span(r) if r["n"] else "",
                         f"{r['n']} of {r['asked']}",
                         f"{r['tokens median']:,} ({r['tokens p95']:,})",
                         number(r.get("of full")),
