@@ -239,6 +239,18 @@ def test_a_call_and_its_result_are_in_one_batch_though_a_compaction_came_between
     assert [len(b) for b in pending_batches(graph.pending(), 40)] == [2, 1]
 
 
+def test_a_full_batch_ends_where_people_paused(omg, clock):
+    for _ in range(3):
+        for _ in range(4):
+            clock.pass_(minutes=1)
+            graph = say(omg, words(30))
+        clock.pass_(hours=3)
+    sizes = {p.tokens for p in graph.pending()}
+    fits = 6 * max(sizes)
+    assert [len(b) for b in pending_batches(graph.pending(), fits)] == [4, 4, 4]
+    assert [len(b) for b in pending_batches(graph.pending(), 100 * fits)] == [12]
+
+
 def test_conversations_are_observed_one_after_the_other_each_in_its_order(omg, model, clock):
     for n in range(3):
         say(omg, words(50, f"lamp{n}"))

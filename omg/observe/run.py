@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Any
 
 from ..config.sections import Config
@@ -56,6 +57,8 @@ def pending_batches(pending: Sequence[Pending], limit: int) -> Iterator[list[Pen
     """
     Pending files in the order they were said, one conversation after the other, each batch of at most *limit*
     tokens unless a single file is larger, or begins with the results of the calls that the one before it ends with.
+    A batch that is full ends at the longest pause in its second half, where people most likely went on to another
+    thing.
     """
     by_session: dict[str, list[Pending]] = {}
     for p in pending:
@@ -64,12 +67,21 @@ def pending_batches(pending: Sequence[Pending], limit: int) -> Iterator[list[Pen
     for files in by_session.values():
         for p in files:
             if batch and sum(b.tokens for b in batch) + p.tokens > limit and not answers_call(batch, p):
-                yield batch
-                batch = []
+                size = size_to_pause([*batch, p])
+                yield batch[:size]
+                batch = batch[size:]
             batch.append(p)
         if batch:
             yield batch
             batch = []
+
+
+def size_to_pause(files: Sequence[Pending]) -> int:
+    """How many of *files*, of which the last fits no more, make a batch: at least half of their tokens."""
+    said = list(accumulate(p.tokens for p in files[:-1]))
+    ends = [n for n in range(1, len(files)) if 2 * said[n - 1] >= said[-1]]
+    ends.sort(key=lambda n: (files[n].at_ms - files[n - 1].at_ms, n), reverse=True)
+    return next((n for n in ends if not answers_call(files[:n], files[n])), len(files) - 1)
 
 
 def answers_call(batch: Sequence[Pending], following: Pending) -> bool:
