@@ -24,7 +24,7 @@ MARKUPS = tuple(
         # {"key": "TOKEN", "value": "x"}, <add key="Password" value="x"/>, - name: TOKEN\n  value: x
         (
             False,
-            r"""\w{0,12}\\?["']?[\s,;]{1,40}\\?["']?(?:value|val|text|content|data|default)\\?["']?\s{0,3}[:=]\s{0,3}\\?(?:(?P<q>["'])(?P<value>[^"'\n\\]{4,400})|(?P<bare>[^\s"'`<>,]{4,400}))""",
+            r"""\w{0,12}\\?["']?[\s,;]{1,24}\\?["']?(?:value|val|text|content|data|default)\\?["']?\s{0,3}[:=]\s{0,3}\\?(?:(?P<q>["'])(?P<value>[^"'\n\\]{4,400})|(?P<bare>[^\s"'`<>,]{4,400}))""",
         ),
         # {\"password\": \"x\"}
         (False, r"""\w{0,12}\\{1,7}["']\s{0,3}[:=]\s{0,3}\\{1,7}["'](?P<value>[^"'\\\n]{4,400})\\{1,7}["']"""),
