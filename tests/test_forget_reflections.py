@@ -13,6 +13,7 @@ import pytest
 from planted import MONDAY, NOW, OWNER, graph_of, home_at, note, put
 
 from omg.curate.notes import forget_selection, select_to_forget
+from omg.forget.redacting import select_words
 from omg.graph.graph import Graph
 from omg.journal import receipts_of
 from omg.llm.ledger import ModelReply
@@ -262,6 +263,20 @@ def test_a_week_under_way_does_not_write_back_what_was_forgotten(home: Memory, g
     night(home, now=NOW + DAY)
     assert "A quiet time." in graph.vault.text(first_week(graph))
     assert all(first_week(graph) in graph.vault.read(p).reflected_in for p in kept)
+
+
+def test_a_week_under_way_does_not_write_back_what_was_redacted(home: Memory, graph: Graph) -> None:
+    week(graph)
+
+    def redact() -> None:
+        home.refresh(graph)
+        forget_selection(home.intake, graph, select_words(graph, SECRET))
+
+    night(home, meanwhile(redact, lambda q: "# Length" in q.user))
+    assert traces(home) == []
+    night(home, now=NOW + DAY)
+    assert traces(home) == []
+    assert "A quiet time." in graph.vault.text(first_week(graph))
 
 
 def test_what_a_model_said_of_others_beside_it_is_followed_without_its_words(
