@@ -180,6 +180,26 @@ def test_a_head_without_the_word_can_still_be_read_and_a_persons_note_stays_thei
     assert not graph.vault.ours(graph.vault.bytes("nodes/fact/mine") or b"")
 
 
+def test_a_mark_or_a_letter_renames_no_note_that_does_not_hold_it(home: Memory) -> None:
+    graph = home.find()
+    path = new_note(graph, "fact", "A note of Ana", "Where to? The attic. Caf\u00e9 A. Zo\u00eb.", NOW).path
+    other = new_note(graph, "fact", "Caf\u00e9 A. Zo\u00eb", "Closed on Mondays.", NOW).path
+    for words in ("to?", "A.", "?!"):
+        assert select_words(graph, words).renamed == ()
+    assert select_words(graph, "?!").paths == ()
+    redact(home, "caf\u00e9 a. zo\u00eb")
+    assert set(notes(graph)) == {path, "nodes/fact/forgotten"}
+    assert other == "nodes/fact/cafe-a-zoe"
+
+
+def test_a_sessions_key_that_holds_the_words_is_named_with_what_takes_it(home: Memory) -> None:
+    (id,) = say(home, "I prefer tea. Call me at 4915550123.", session=ALICE)
+    graph = redact(home, "4915550123", ALICE)
+    (told,) = (b for b in select_words(graph, "4915550123").beyond if "--session" in b)
+    assert str(graph.folder) in told and f"--session {ALICE}`" in told
+    assert [m.text for m in graph.index.messages([id])] == [f"I prefer tea. Call me at {BLANK}."]
+
+
 # --- one note alone
 
 

@@ -29,7 +29,7 @@ from .copies import copies_of, joined_folders, remove_derived
 from .homefiles import text_of
 from .renaming import NewNames, new_names, redacted_note, redacted_value
 from .traces import Trace, archived_messages, message_holds
-from .words import BLANK, blanked, folded_words, holds_words
+from .words import BLANK, blanked, folded_words, holds_words, slug_in_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +64,21 @@ def select_words(graph: Graph, words: str) -> Redaction:
         messages=tuple(sorted({m.id for m in all_messages(graph) if message_holds(m, words)})),
         renamed=tuple(sorted(new_names(graph, paths, words).items())),
         trash=trash,
-        beyond=beyond_reach(graph, trace, skip=trash),
+        beyond=(*sessions_holding(graph, words), *beyond_reach(graph, trace, skip=trash)),
     )
+
+
+def sessions_holding(graph: Graph, words: str) -> Iterable[str]:
+    """Keys of sessions say whose memory it is; they go with the session, and not by a replacement."""
+    sessions = {session for session, _ in archived_messages(graph.folder / "archive")}
+    sessions |= {p.turn().session for p in graph.intact()} | {graph.identity.key}
+    for session in sorted(s for s in sessions if holds_words(s, words)):
+        yield f"{graph.folder}: the key of a session has it; `omg forget --session {session}` takes what was said there"
 
 
 def path_holds(graph: Graph, path: str, words: str) -> bool:
     text = (graph.vault.bytes(path) or b"").decode("utf-8", errors="replace")
-    return holds_words(text, words) or holds_words(path, words) or slugify(words) in path
+    return holds_words(text, words) or holds_words(path, words) or slug_in_path(path, words) is not None
 
 
 def all_messages(graph: Graph) -> Iterable[Message]:

@@ -16,7 +16,7 @@ from ..graph.graph import Graph
 from ..node.markdown import bare_target, link_targets, slugify
 from ..node.note import amend_text, head_of, parse_node
 from ..node.properties import split_head
-from .words import BLANK, blanked, holds_words
+from .words import BLANK, blanked, holds_words, slug_in_path
 
 NewNames = Mapping[str, str]
 
@@ -28,7 +28,7 @@ def new_names(graph: Graph, paths: Iterable[str], words: str) -> dict[str, str]:
     """Path, id and link target that hold *words* → what stands there instead."""
     found: dict[str, str] = {}
     for path in paths:
-        if holds_words(path, words) or slugify(words) in path:
+        if holds_words(path, words) or slug_in_path(path, words):
             found[path] = free_path(graph, path_without(path, words), found.values())
     ids = {graph.index.entry(path).id: new for path, new in found.items() if graph.index.entry(path)}  # type: ignore[union-attr]
     for path in paths:
@@ -47,7 +47,8 @@ def path_without(path: str, words: str) -> str:
     names = []
     for name in path.split("/"):
         plain = blanked(name, words)
-        plain = plain if plain != name else name.replace(slugify(words), "forgotten")
+        if plain == name and (found := slug_in_path(name, words)):
+            plain = f"{name[: found.start()]}forgotten{name[found.end() :]}"
         names.append(name if plain == name else slugify(plain))
     return "/".join(names)
 

@@ -13,7 +13,6 @@ from ..graph.graph import Graph
 from ..inbox.notes import inbox_path
 from ..message.turn import Message
 from ..node.maptable import STANDARD, page_title
-from ..node.markdown import slugify
 from ..node.note import parse_node
 from ..plan.pages import persons_words
 from .beyond import beyond_reach, our_trash
@@ -28,7 +27,7 @@ from .traces import (
     notes_linking,
     reflecting,
 )
-from .words import holds_words
+from .words import holds_words, slug_in_path
 
 TO_MAP = re.compile(r"\[\[mocs/[^|\]\n]*")  # where a note is filed is not what it says
 
@@ -164,7 +163,7 @@ def is_emptied(graph: Graph, topic: str, gone: set[str]) -> bool:
 
 
 def names_it(path: str, text: str | None) -> bool:
-    return bool(text) and (slugify(text or "") in path or holds_words(path, text or ""))
+    return text is not None and (slug_in_path(path, text) is not None or holds_words(path, text))
 
 
 def is_generated(graph: Graph, path: str) -> bool:

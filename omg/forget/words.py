@@ -15,8 +15,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from ..message.redaction import UNSEEN
+from ..node.markdown import slugify
 
 BLANK = "(forgotten)"  # no brackets and no colon: it may stand in a link, in a head, and in JSON
+SLUG_CHARS = 3
 READINGS = 3  # a call's arguments are JSON, in a drop that is JSON, in a log that is JSON
 
 INVISIBLE = re.compile(f"[{UNSEEN}]")
@@ -83,6 +85,13 @@ def blanked(text: str, words: str) -> str:
         parts += [text[end:start], BLANK]
         end = stop
     return "".join(parts) + text[end:]
+
+
+def slug_in_path(path: str, words: str) -> re.Match[str] | None:
+    """Where a path names *words* as a file's name has them: without accents and marks, hyphens between."""
+    if sum(c.isalnum() for c in words) < SLUG_CHARS:
+        return None  # "A." is a part of most names
+    return re.search(rf"(?<![^/-]){re.escape(slugify(words))}(?![^/-])", path)
 
 
 def word_spans(text: str, words: str) -> list[tuple[int, int]]:
