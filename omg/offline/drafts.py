@@ -149,7 +149,9 @@ class OfflineDrafts:
             draft, change = replace(draft, type=old.type), 2
         new = changed_draft(old, draft, said, change=change, likeness=likeness)
         if new is None:
-            near = (old.node,) if old.node and likeness >= ALIKE_SHARE else ()
+            # Not to who someone is: "the host name" only looks like "the name".
+            alike = likeness >= ALIKE_SHARE and old.type != "identity"
+            near = (old.node,) if old.node and alike else ()
             return self.add(replace(draft, links=near))
         if new.op == "supersede":
             self.all.pop(i)

@@ -35,10 +35,15 @@ NAME_WORD = re.compile(r"[^\W_]+")
 LINKED = re.compile(r"\[\[[^\[\]\n]*\]\]|\[[^\[\]\n]*\]\([^()\n]*\)|\S+://\S+")
 SENTENCE_START = re.compile(r"(?:^|[.!?:;…\"“”„«»(\n•-])\s*$")
 PART_OF_ADDRESS = re.compile(r"[./@_#\\-](?=[^\W_])")
-INTRODUCES = re.compile(r"(?:\b(?:is|are|was|called|named|ist|heißt)|['’]s \w+)$")
+# Before a name that a note says something of: "is Katrin", "a dog called Pepper", "the user's sister Jule".
+INTRODUCES = re.compile(
+    r"(?:\b(?:is|are|was|called|named|ist|heißt)|(?:['’]s|\b(?:my|their|his|her|our|mein\w*|ihr\w*)) [a-zß-ÿ]\w+)$"
+)
+DOING = re.compile(r"\w+ing\b")  # "working hard" stands in many a text
 OWN_NAME = re.compile(
     r"\b(?:name is|name:|nombre es|nom est|heiße|name ist) (?:\w+ )?\Z", re.I
 )  # whose vault it is
+OWNER = re.compile(r"\w+['’]s\b")  # "Gina's job" is not about Gina
 ARTICLES = frozenset(
     "a an the my your his her its our their some any each every "
     "der die das den dem des ein eine einen einem einer mein meine meinen dein seine ihre unser "
@@ -89,7 +94,8 @@ def titles_of(notes: Iterable[Entry]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Titles of two words or more, of notes that alone have them."""
     by_title: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for entry in notes:
-        by_title[tuple(w.lower() for w in NAME_WORD.findall(entry.title))].append(entry.path)
+        if not DOING.match(entry.title):
+            by_title[tuple(w.lower() for w in NAME_WORD.findall(entry.title))].append(entry.path)
     for words, paths in by_title.items():
         if len(paths) == 1 and sum(len(w) >= NAME_LETTERS and w not in ARTICLES for w in words) > 1:
             yield words, paths[0]
@@ -98,6 +104,7 @@ def titles_of(notes: Iterable[Entry]) -> Iterator[tuple[tuple[str, ...], str]]:
 def proper_names(notes: list[Entry]) -> dict[str, str]:
     """Name, in lower case → the note that is about it."""
     small: set[str] = set()
+    within: set[str] = set()  # written large within a sentence
     large: dict[str, set[str]] = defaultdict(set)  # name → the notes that mention it
     introduced: dict[str, list[Entry]] = defaultdict(list)
     for entry in notes:
@@ -112,18 +119,19 @@ def proper_names(notes: list[Entry]) -> dict[str, str]:
             ):
                 small.add(word)
             elif len(word) >= NAME_LETTERS and word not in DAYS_AND_MONTHS:
-                large[word].add(entry.path if SENTENCE_START.search(before) is None else "")
-                if entry.type == "identity" or INTRODUCES.search(before.rstrip()):
+                large[word].add(entry.path)
+                within |= set() if SENTENCE_START.search(before) else {word}
+                if INTRODUCES.search(before.rstrip()):
                     introduced[word].append(entry)
     named: dict[str, list[Entry]] = defaultdict(list)
     for entry in notes:
-        for word in {w.lower() for w in NAME_WORD.findall(entry.title)}:
+        for word in {w.lower() for w in NAME_WORD.findall(OWNER.sub("", entry.title))}:
             named[word].append(entry)
     common = max(COMMON, COMMON_SHARE * len(notes))
     return {
         word: home.path
         for word, paths in large.items()
-        if word not in small and paths != {""} and len(paths - {""}) <= common
+        if word in within - small and len(paths) <= common
         if (home := home_of(word, named[word], introduced[word])) is not None
     }
 
@@ -189,7 +197,9 @@ def with_link_at(text: str, title: str, path: str) -> str | None:
     if len(title) < NAME_LETTERS:
         return None
     plain = LINKED.sub(lambda m: "\0" * len(m[0]), without_code(text))
-    found = re.search(rf"(?<![\w\[|]){re.escape(title)}(?![\w\]|])", plain, re.I)
+    mentions = re.finditer(rf"(?<![\w\[|]){re.escape(title)}(?![\w\]|])", plain, re.I)
+    word = NAME_WORD.fullmatch(title)  # "name" is not "Name"
+    found = next((m for m in mentions if not word or m[0][0].isupper() == title[0].isupper()), None)
     if found is None:
         return None
     start, end = found.span()
