@@ -43,7 +43,7 @@ DOING = re.compile(r"\w+ing\b")  # "working hard" stands in many a text
 OWN_NAME = re.compile(
     r"\b(?:name is|name:|nombre es|nom est|heiße|name ist) (?:\w+ )?\Z", re.I
 )  # whose vault it is
-OWNER = re.compile(r"\w+['’]s\b")  # "Gina's job" is not about Gina
+POSSESSED_BY = re.compile(r"\w+['’]s\b")  # "Gina's job" is not about Gina
 ARTICLES = frozenset(
     "a an the my your his her its our their some any each every "
     "der die das den dem des ein eine einen einem einer mein meine meinen dein seine ihre unser "
@@ -125,7 +125,7 @@ def proper_names(notes: list[Entry]) -> dict[str, str]:
                     introduced[word].append(entry)
     named: dict[str, list[Entry]] = defaultdict(list)
     for entry in notes:
-        for word in {w.lower() for w in NAME_WORD.findall(OWNER.sub("", entry.title))}:
+        for word in {w.lower() for w in NAME_WORD.findall(POSSESSED_BY.sub("", entry.title))}:
             named[word].append(entry)
     common = max(COMMON, COMMON_SHARE * len(notes))
     return {

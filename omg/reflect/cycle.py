@@ -40,7 +40,7 @@ from .periods import (
 from .seen import Seen, load_seen, undone_notes
 from .similar import merge_repeated, proposed_pairs, similar_notes
 from .snapshot import Snapshot, link_of
-from .upkeep import link_mentions_by_night, mark_dormant, mend_links
+from .upkeep import link_mentions_by_night, linked_lines, mark_dormant, mend_links
 from .verdicts import (
     VERDICTS_SCHEMA,
     MergeRules,
@@ -156,7 +156,15 @@ class CycleWork:
         )
         linked = link_mentions_by_night(snapshot)
         split, filed = assign_maps(snapshot, options.moc_entries)
-        cycle.summary = [*repeated, *rules.done, *mended, *linked, *reflections, *split, *filed_lines(filed)]
+        cycle.summary = [
+            *repeated,
+            *rules.done,
+            *mended,
+            *linked_lines(linked),
+            *reflections,
+            *split,
+            *filed_lines(filed),
+        ]
         cycle.summary += [f"{n} went to sleep." for n in dormant] + [f"{n} woke up." for n in woken]
         # What a model has looked at and left alone is no repetition.
         not_compared = {path: near for path, near in self.similar.items() if path not in self.replies.asked}
@@ -168,6 +176,7 @@ class CycleWork:
             "described": rules.counts["described"],
             "reflections": len(reflections),
             "mended": len(mended),
+            "linked": len(linked),
             "dormant": len(dormant),
             "woken": len(woken),
             "split": len(split),

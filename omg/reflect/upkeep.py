@@ -39,15 +39,18 @@ def mend_links(snapshot: Snapshot) -> list[str]:
 
 
 def link_mentions_by_night(snapshot: Snapshot) -> list[str]:
-    """Notes of ours get links to what they mention: what was noted after them, too."""
+    """Notes of ours get links to what they mention: what was noted after them, too. Returns their paths."""
     active = [e for e in snapshot.now() if e.type in TYPES]
     wanted = [e.path for e in active if e.path not in snapshot.frozen and (e.path in snapshot.entries)]
     if len(active) > READ_WHOLE:  # of a large vault only those files are opened that have something to link
         names = MentionedNames(active)
         said = {e.path: {path for _, path in names.found_in(e.description)} for e in active}
         wanted = [e.path for e in active if e.path in wanted and said[e.path] - {e.path, *e.links}]
-    changed = link_names(snapshot.plan, wanted, active)
-    return [f"Linked {len(changed)} note{'s' * (len(changed) > 1)} to what they mention."] * bool(changed)
+    return link_names(snapshot.plan, wanted, active)
+
+
+def linked_lines(paths: list[str]) -> list[str]:
+    return [f"Linked {len(paths)} note{'s' * (len(paths) > 1)} to what they mention."] * bool(paths)
 
 
 def detoured_links(graph: Graph) -> list[tuple[str, str, str]]:
