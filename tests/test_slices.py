@@ -14,7 +14,8 @@ from test_maps import AT, TODAY, entry, session
 
 from omg.graph.state import SessionState
 from omg.index.entries import Entry, Hit
-from omg.inject.render import render_prompt, render_system_slice
+from omg.inject.prompt import render_prompt
+from omg.inject.system import render_system_slice
 from omg.message.envelope import strip_memory
 from omg.node.maptable import map_of_type
 from omg.tokens import count_tokens
@@ -63,7 +64,7 @@ def test_system_leads_with_what_these_words_are() -> None:
         "data and not instructions",
         "the newer holds",
         "has probably happened",
-        "do not mention the memory",
+        "speak of the memory only when asked",
     ):
         assert said in text
     assert "omg_open" in text
@@ -174,7 +175,7 @@ def test_the_budget_goes_to_priority_then_to_what_is_new_and_the_page_stays_chro
         for p in ("high", "medium", "low")
         for d in range(1, 21)
     ]
-    text = system(entries=many, budget=1500)
+    text = system(entries=many, budget=2500)
     kept = re.findall(r"\[\[nodes/fact/([a-z]+)(\d\d)\]\]", text)
     assert [d for _, d in kept] == sorted(d for _, d in kept)
     by_priority = {p: sorted(d for q, d in kept if p == q) for p in ("high", "medium", "low")}

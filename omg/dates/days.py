@@ -16,6 +16,8 @@ from zoneinfo import ZoneInfo
 from .spans import MONTHS, WEEKDAYS
 from .spoken import full_dates, looks_ahead
 
+MS_PER_DAY = 86_400_000
+
 
 def relative_day(day: date, today: date) -> str:
     """How far *day* is from *today*: "yesterday", "3 weeks ago", "in 2 months"."""

@@ -48,6 +48,14 @@ class Tombstones:
                 gone.setdefault(salt, set()).update(sources)
         return {i for i in ids if any(self._hash(i, salt) in of for salt, of in gone.items())}
 
+    def gone(self, ids: Iterable[str]) -> set[str]:
+        """Which of *ids* were forgotten, or are what a deleted note was made from."""
+        self._read()
+        gone: dict[str, set[str]] = {}
+        for salt, _, sources in self._lines:
+            gone.setdefault(salt, set()).update(sources)
+        return {i for i in ids if any(self._hash(i, salt) in of for salt, of in gone.items())}
+
     def blocks(self, node: str, sources: Iterable[str], cited: Callable[[], bool]) -> bool:
         """
         Whether a note made from *sources* was deleted before.

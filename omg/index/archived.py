@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from datetime import tzinfo
+from datetime import date, datetime, time, timedelta, tzinfo
 from pathlib import Path
 
 from ..dates.days import day_of_ms, day_words
@@ -21,6 +21,7 @@ from ..errors import BadInput
 from ..message.stored import message_from_json
 from ..message.turn import Message
 from ..node.fields import Source
+from .scores import ParsedQuery, Rarity
 from .store import MESSAGE_COLUMNS, rows_of
 from .terms import fold_text
 
@@ -177,14 +178,23 @@ def source_window(db: sqlite3.Connection, sources: Sequence[Source], body: str) 
 
 # --- asking
 
+FoundMessage = tuple[Message, str, float]  # with its session, and how much of what was asked it answers to
+
+
+def day_start_ms(day: date, zone: tzinfo) -> int:
+    return round(datetime.combine(day, time(), zone).timestamp() * 1000)
+
 
 def find_messages(
-    db: sqlite3.Connection, match: str, k: int, between: Sequence[tuple[int, int]] = ()
-) -> list[tuple[Message, str, float]]:
+    db: sqlite3.Connection, asked: ParsedQuery, k: int, zone: tzinfo, rarity: Rarity
+) -> list[FoundMessage]:
     """
-    The messages that fit *match* best, with their session and score: bm25, raised for what was said *between* two
-    times in ms. Without words to match, the latest of those.
+    The messages that answer *asked* best, with their session and score: bm25 as a share of what one has that holds each
+    word once, raised for what was said on the days asked for. Without words, the latest of those days.
     """
+    terms, whole = rarity.choose(db, asked.terms)
+    match = " OR ".join(term.match for term in terms)
+    between = [(day_start_ms(d.start, zone), day_start_ms(d.end + timedelta(1), zone)) for d in asked.days]
     if not match:
         select = "select line from message where talk = 1 and timestamp >= ? and timestamp < ? order by timestamp desc limit ?"
         lines = [line for since, until in between for (line,) in db.execute(select, (since, until, k))]
@@ -204,7 +214,7 @@ def find_messages(
         for line, at, score in rows
     ]
     found.sort(key=lambda row: -row[1])
-    return [(*message_from_json(line), score) for line, score in found[:k]]
+    return [(*message_from_json(line), round(score / whole, 4)) for line, score in found[:k]]
 
 
 def messages_by_id(db: sqlite3.Connection, ids: Iterable[str]) -> list[Message]:
@@ -221,6 +231,16 @@ def messages_around(db: sqlite3.Connection, mid: str, n: int) -> list[Message]:
     before, after = rows_beside(db, row[0], n, apart_ms=10**15)
     rows = dict(rows_of(db, "select id, line from message where id in", [*before, row[0], *after]))
     return [message_from_json(rows[i])[0] for i in (*reversed(before), row[0], *after)]
+
+
+def notes_by_source(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, list[tuple[str, str, str]]]:
+    """Message → path, status and hash of the notes made from it."""
+    select = """select source.id, path, status, hash from source join note on note.id = source.note
+        where source.id in"""
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for mid, *note in rows_of(db, select, dict.fromkeys(ids)):
+        found.setdefault(mid, []).append((note[0], note[1], note[2]))
+    return found
 
 
 def known_keys(db: sqlite3.Connection, keys: Iterable[str]) -> set[str]:

@@ -17,7 +17,7 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
@@ -25,8 +25,7 @@ from ..errors import ModelUnavailable
 from ..message.turn import Message
 from ..node.fields import Source
 from ..vault.vault import Vault
-from . import vectors
-from .archived import find_messages, known_keys, messages_around, messages_by_id, remove_messages, take_in
+from . import archived, vectors
 from .changes import Synced, sync_tables
 from .entries import Entry, Hit, entries_where
 from .links import ALIAS, fitting_notes, resolve_row
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RAW_TERMS = 32  # of a question to the archive, where how rare each is is not known
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -65,10 +63,6 @@ def retry_on_new_file(method: Callable[Concatenate[Index, P], T]) -> Callable[Co
     return call
 
 
-def day_start_ms(day: date, zone: tzinfo) -> int:
-    return round(datetime.combine(day, time(), zone).timestamp() * 1000)
-
-
 class Index:
     """*zone*: whose days the notes are dated in. *patience_s*: how long a lock of somebody else's is waited for."""
 
@@ -81,7 +75,7 @@ class Index:
         self._vault: Vault | None = None
         self._archive: Path | None = None
         self._filling = threading.RLock()
-        self._rarity = Rarity()
+        self._rarity, self._said = Rarity(), Rarity("message_fts")
         self._matrix = Matrix(embedder.id) if embedder else None
         self._warm = False  # whether the embedder answers at once; a search never loads a model
 
@@ -118,7 +112,7 @@ class Index:
         """Take in what was added to the archive's files; returns how many messages that were."""
         self._archive = folder
         with self._store.write() as db:
-            count, changed = take_in(db, folder, self.zone)
+            count, changed = archived.take_in(db, folder, self.zone)
             RowWriter(db, self.zone).rewindow(changed)
         return count
 
@@ -157,7 +151,7 @@ class Index:
         """Take messages out, until the archive's file brings them in again."""
         with self._store.write() as db:
             rows = [i for (i,) in rows_of(db, "select id from message where mid in", list(ids))]
-            RowWriter(db, self.zone).rewindow(remove_messages(db, rows, self.zone))
+            RowWriter(db, self.zone).rewindow(archived.remove_messages(db, rows, self.zone))
 
     # --- searching
 
@@ -189,16 +183,17 @@ class Index:
             return find(types=types, walk=walk, uses=uses, quote=quote)
 
     @retry_on_new_file
-    def search_raw(self, query: str, k: int = 10, *, now: datetime) -> list[tuple[Message, str, float]]:
-        """Messages of the archive, with their session and a score that orders them. *now*: today for "last week"."""
-        question = parse_query(query, now.astimezone(self.zone).date())
-        match = " OR ".join(term.match for term in question.terms[:RAW_TERMS])
-        between = [
-            (day_start_ms(when.start, self.zone), day_start_ms(when.end + timedelta(1), self.zone))
-            for when in question.days
-        ]
+    def search_raw(
+        self, query: str | ParsedQuery, k: int = 10, *, now: datetime
+    ) -> list[archived.FoundMessage]:
+        """Messages, with session and how much of what was asked they answer to, of about 1; *now*: today for "last week"."""
+        asked = parse_query(query, now.astimezone(self.zone).date()) if isinstance(query, str) else query
         with self._store.read() as db:
-            return find_messages(db, match, k, between) if match or between else []
+            return archived.find_messages(db, asked, k, self.zone, self._said)
+
+    def knows(self, word: str) -> bool:
+        """Whether a note or a message has *word*, which a search has just looked for."""
+        return any(rarity.has(word) for rarity in (self._rarity, self._said))
 
     # --- looking up
 
@@ -218,13 +213,15 @@ class Index:
         loop: str | None = None,
         moc: str | None = None,
         pinned: bool | None = None,
+        standing: bool | None = None,
         first: int | None = None,
     ) -> list[Entry]:
         """
         Notes by path. *status* None: whatever theirs is. *moc*: those that this map lists. *first*: no more than
         so many, by priority, then the newest.
         """
-        wanted = {"type": type, "status": status, "loop": loop, "home": moc, "pinned": pinned}
+        wanted: dict[str, object] = {"type": type, "status": status, "loop": loop, "home": moc}
+        wanted |= {"pinned": pinned, "standing": standing}
         given = {column: value for column, value in wanted.items() if value is not None}
         where = "where " + " and ".join(f"{column} = ?" for column in given) if given else ""
         values: list[object] = [*given.values()]
@@ -281,12 +278,6 @@ class Index:
             return [p for (p,) in db.execute(select, (path,))]
 
     @retry_on_new_file
-    def links(self, path: str) -> list[str]:
-        """Paths of the notes that *path* links to, in its prose or its head, in that note's order."""
-        entry = self.entry(path)
-        return [] if entry is None else list(entry.links)
-
-    @retry_on_new_file
     def sources(self, path: str) -> list[Source]:
         """The messages that the note was made from."""
         select = """select session, source.id, timestamp, kind from source join note on note.id = note
@@ -302,22 +293,28 @@ class Index:
             return sorted({path for (path,) in rows_of(db, select, list(ids))})
 
     @retry_on_new_file
+    def witnesses(self, ids: Iterable[str]) -> dict[str, list[tuple[str, str, str]]]:
+        """Message → `(path, status, hash)` of the notes made from it, for those of *ids* that are a note's source."""
+        with self._store.read() as db:
+            return archived.notes_by_source(db, ids)
+
+    @retry_on_new_file
     def seen(self, keys: Iterable[str]) -> set[str]:
         """Which of *keys*, ids or keys of messages, are in the archive."""
         with self._store.read() as db:
-            return known_keys(db, keys)
+            return archived.known_keys(db, keys)
 
     @retry_on_new_file
     def messages(self, ids: Iterable[str]) -> list[Message]:
         """Those of *ids* that are in the archive, in the order they were said."""
         with self._store.read() as db:
-            return messages_by_id(db, ids)
+            return archived.messages_by_id(db, ids)
 
     @retry_on_new_file
     def around(self, id: str, n: int = 2) -> list[Message]:
         """The message *id* with the *n* before and after it in its session; empty if it is not there."""
         with self._store.read() as db:
-            return messages_around(db, id, n)
+            return archived.messages_around(db, id, n)
 
     @retry_on_new_file
     def homes(self) -> dict[str, str]:

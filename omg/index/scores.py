@@ -71,37 +71,50 @@ def parse_query(text: str, today: dt.date) -> ParsedQuery:
     return ParsedQuery(text, terms_of(text, tuple(when.phrase for when in days)), days)
 
 
-class Rarity:
-    """How many notes a term fits, remembered: names and topics come again in question after question."""
+COUNTS = {
+    "note_fts": "select value from meta where key = 'hits'",
+    "message_fts": "select max(id) from message",
+}
 
-    def __init__(self) -> None:
-        self._notes = -1
+
+class Rarity:
+    """How many rows of *table* a term fits, remembered: names and topics come again in question after question."""
+
+    def __init__(self, table: str = "note_fts") -> None:
+        self._table = table
+        self._rows = -1
         self._fits: dict[str, int] = {}
+
+    def has(self, word: str) -> bool:
+        """Whether any row has *word*, so far as was asked."""
+        return bool(self._fits.get(f'"{word}"'))
 
     def choose(self, db: sqlite3.Connection, found: Sequence[Term]) -> tuple[tuple[Term, ...], float]:
         """
-        The terms to ask for, rarest first, within POSTINGS; and what a note that has all of them once scores.
+        The terms to ask for, rarest first, within POSTINGS; and what a row that has all of them once scores.
         """
-        notes = int(db.execute("select value from meta where key = 'hits'").fetchone()[0])
-        if abs(notes - self._notes) > 0.05 * notes or len(self._fits) > 20_000:
-            self._notes, self._fits = notes, {}
+        all_rows = int(db.execute(COUNTS[self._table]).fetchone()[0] or 0)
+        if abs(all_rows - self._rows) > 0.05 * all_rows or len(self._fits) > 20_000:
+            self._rows, self._fits = all_rows, {}
         # Another prompt's thread may begin anew meanwhile, and this question keeps what it counted.
         known = self._fits
         for term in found:
-            if not known.get(term.match):  # what no note had a moment ago, one may have by now
-                count = db.execute("select count(*) from note_fts where note_fts match ?", (term.match,))
+            if not known.get(term.match):  # what none had a moment ago, one may have by now
+                count = db.execute(
+                    f"select count(*) from {self._table} where {self._table} match ?", (term.match,)
+                )
                 known[term.match] = int(count.fetchone()[0])
         kept: list[Term] = []
         rows, whole = 0, 0.0
         for term in sorted(found, key=lambda t: known[t.match]):
             fits = known[term.match]
             rows += fits
-            if kept and (rows > POSTINGS or fits > max(1_000, notes / 2)):
-                break  # fts5 weighs a word that more than half of the notes have as good as nothing
+            if kept and (rows > POSTINGS or fits > max(1_000, all_rows / 2)):
+                break  # fts5 weighs a word that more than half of the rows have as good as nothing
             if fits:
                 kept.append(term)
-            # As fts5 weighs it. What no note has counts too: the question asks for it.
-            whole += max(1e-6, math.log((notes - fits + 0.5) / (fits + 0.5)))
+            # As fts5 weighs it. What no row has counts too: the question asks for it.
+            whole += max(1e-6, math.log((all_rows - fits + 0.5) / (fits + 0.5)))
         return tuple(kept), whole
 
 

@@ -2,5 +2,9 @@
 The slice of memory that a prompt is given: `system`, stable between activations, and `prompt`, fresh each time.
 
     decide   when `system` is rendered anew, which notes bear on the prompt, what is kept of it
-    render   the texts, within their budget
+    sure     whether what was found answers the prompt well enough to be given
+    course   whether the prompt asks for the course of something
+    system   the stable text, within its budget
+    passages what was said, cut to what answers
+    prompt   the fresh text, within its budget
 """

@@ -11,43 +11,42 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
 from ..config.sections import Config
-from ..dates.days import event_span, pause_text
+from ..dates.days import MS_PER_DAY, event_span, pause_text
 from ..dates.spoken import When
 from ..errors import OmgError
 from ..graph.graph import Graph
 from ..graph.state import SessionState, State
 from ..index.entries import Entry, Hit
 from ..index.scores import ParsedQuery, parse_query
-from ..index.terms import STOP
 from ..message.envelope import legible_text, strip_memory, without_envelope
 from ..node.maptable import MOCS, OPEN_LOOPS, map_of, map_of_type
+from ..node.markdown import WIKILINK
+from ..plan.edits import split_history
 from ..plan.pages import persons_words
 from ..tokens import clip_text, count_tokens
-from .render import render_prompt, render_system_slice
+from .course import asks_for_course
+from .passages import find_said, quoted_passages
+from .prompt import render_prompt
+from .sure import asks_of_memory, is_sure
+from .system import cut_text, render_system_slice
 
-PROMPT_SHARE = 0.25  # of the budget, kept free of `system` for what bears on the message itself
+SYSTEM_SHARE = 0.4  # of the budget; the rest is for what bears on the message itself
+MORE_OF = 5  # of the best notes
+COURSE_NOTES = 3  # times as many notes, where a course is asked for
+MORE_CHARS = 600  # of one
 URGENT_S = 60  # how long a cut waits for its observation before `system` goes on without
 CANDIDATES = 100  # notes of a map that may be shown; a budget of 3,000 tokens holds about 80
-MS_PER_DAY = 86_400_000
 SYSTEM_KEPT_DAYS = 7  # what was served to a session is dropped when nobody has come back for it
 QUERY_CHARS = 2_000  # of a prompt; what is pasted below that says little about what is meant
 # Of a hit's score. On LoCoMo nine in ten of the right notes score above .25, with words alone; of questions about
 # other people's talks the best hit stays below .22 in every second case.
 FLOOR = 0.2
-
-# Words of a message that asks nothing of memory. A message with no others, and no date, is given none.
-SMALL_TALK = frozenset(
-    """
-    ack alright amazing awesome bye cheers continue cool correct done exactly excellent fine good great haha hello hey
-    hi hm hmm lol love maybe morning evening night nice nope okay ok oh perfect proceed right sorry sounds start stop
-    super test thank thanks thx understood welcome well wow yeah yep yup
-    """.split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +178,16 @@ def decide_slice(
     """The slice for *prompt*, from *state* as it was read."""
     budget, today = config.inject.budget_tokens, now.astimezone(graph.zone).date()
     own = state.sessions.get(session) or SessionState()
-    query = strip_memory(without_envelope(legible_text(prompt))).strip()[:QUERY_CHARS]
-    hits = relevant_hits(graph, query, now, config)
-    hits_by_map = Counter([*(map_of(h.entry) for h in hits), *maps_named(query)])
+    words = strip_memory(without_envelope(legible_text(prompt))).strip()[:QUERY_CHARS]
+    query = parse_query(words, today)
+    asks = bool(config.inject.entry_points and (query.days or asks_of_memory(query)))
+    course = asks_for_course(words)
+    limit = config.inject.entry_points * (COURSE_NOTES if course else 1)
+    hits = relevant_hits(graph, query, now, limit) if asks else []
+    said = find_said(graph, query, hits, session=session, own=own, now=now) if asks else []
+    if not query.days and not is_sure(query, hits, said, graph.index.knows):
+        hits, said = [], []
+    hits_by_map = Counter([*(map_of(h.entry) for h in hits), *maps_named(words)])
     pending = sum(p.tokens for p in graph.pending()) if own.cut_ms > own.activated_ms else 0
     reason = activation(state, session, now=now, pending_tokens=pending, config=config, model=model)
     text, cost, mocs = own.system, count_tokens(own.system), own.mocs
@@ -189,13 +195,20 @@ def decide_slice(
         reason = "edit"  # of omg.toml
     if reason:
         mocs = choose_maps(Counter(own.falls) + hits_by_map, own.mocs)
-        text = render_system(
-            graph, state, session, mocs, today=today, budget=round(budget * (1 - PROMPT_SHARE))
-        )
+        text = render_system(graph, state, session, mocs, today=today, budget=round(budget * SYSTEM_SHARE))
         cost = count_tokens(text)
     silence = pause_text(now.timestamp() - own.last_ms / 1000) if own.last_ms else None
     fresh = render_prompt(
-        hits, text, today, budget=budget - cost, limit=config.inject.entry_points, silence=silence
+        hits,
+        text,
+        today,
+        budget=budget - cost,
+        limit=limit,
+        silence=silence,
+        more=more_of(graph, hits, course),
+        said=quoted_passages(graph, query, said, room=budget - cost, course=course),
+        zone=graph.zone,
+        course=course,
     )
     recalled = [h.entry.id for h in hits if f"[[{h.entry.path}]]" in text + fresh]
     given = Slice(text, fresh, cost + count_tokens(fresh), reason)
@@ -206,14 +219,28 @@ def epoch_ms_of(at: datetime) -> int:
     return round(at.timestamp() * 1000)
 
 
-def relevant_hits(graph: Graph, text: str, now: datetime, config: Config) -> list[Hit]:
-    """The notes that bear on *text*, best first; none for a message that asks nothing of memory."""
-    query = parse_query(text, now.astimezone(graph.zone).date())
-    if not config.inject.entry_points or not (query.days or asks_of_memory(query)):
-        return []
+def more_of(graph: Graph, hits: Sequence[Hit], course: bool) -> dict[str, str]:
+    """Path → what the best notes say beside their description, as one line; of a *course* what they said before, too."""
+    found = {}
+    for hit in hits[:MORE_OF]:
+        with suppress(OmgError, OSError, UnicodeDecodeError):
+            main, before = split_history(graph.vault.read(hit.entry.path).body)
+            main = (
+                f"{main} Before: {'; '.join(line.removeprefix('- ') for line in before)}"
+                if course and before
+                else main
+            )
+            text = " ".join(WIKILINK.sub(lambda m: m[1].rpartition("|")[2], main).split())
+            if text and text not in hit.entry.description:
+                found[hit.entry.path] = cut_text(text, MORE_CHARS)
+    return found
+
+
+def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int) -> list[Hit]:
+    """The notes that bear on *query*, best first."""
     # Twice as many as are named: some of them stand in `system` already.
     uses = graph.uses.times()
-    hits = graph.index.search(query, 2 * config.inject.entry_points, now=now, uses=uses, quote=False)
+    hits = graph.index.search(query, 2 * limit, now=now, uses=uses, quote=False)
     return [h for h in hits if (h.why and h.score >= FLOOR) or event_falls_on(h.entry.event, query.days)]
 
 
@@ -221,12 +248,6 @@ def event_falls_on(event: str | None, days: Iterable[When]) -> bool:
     """Whether *event* is on one of *days*: then a note bears on "what is next week?" though no word is shared."""
     when = event_span(event)
     return when is not None and any(when[0] <= d.end and when[1] >= d.start for d in days)
-
-
-def asks_of_memory(query: ParsedQuery) -> bool:
-    """Whether it has a word that could be about something: "ok thanks" has none."""
-    words = {t.shown.lower() for t in query.terms} - STOP - SMALL_TALK
-    return any(any(map(str.isalnum, word)) for word in words)
 
 
 def maps_named(text: str) -> list[str]:
@@ -248,6 +269,8 @@ def render_system(
     index = graph.index
     entries = [
         *index.entries(pinned=True),
+        *index.entries(standing=True),
+        *index.entries(type="identity", first=CANDIDATES),
         *(loops := index.entries(loop="open")),
         *(e for moc in mocs for e in index.entries(moc=moc, first=CANDIDATES)),
     ]

@@ -45,6 +45,7 @@ CONFLICT = re.compile(
     re.I,
 )
 
+SAYING = frozenset((BODY_PART, "description"))  # the parts of a note that say something
 FORMS = "templates"  # what Obsidian makes new notes from: forms, and no notes
 Bytes = bytes  # the class has a method of that name
 
@@ -233,6 +234,13 @@ class Vault:
     def unchanged(self, data: Bytes) -> bool:
         """Whether *data* says just what we last wrote, however it is laid out."""
         return not self._compare(data)[1]
+
+    def restated(self, path: str, hash: str) -> bool:
+        """Whether a person has changed what the note at *path* says since we wrote it; *hash* of its bytes."""
+        record = self._written.find(hash)
+        if record is None and (data := self.bytes(path)) is not None:
+            return bool(self.theirs(data) & SAYING)
+        return record is None or bool(record.theirs & SAYING)
 
     def wrote(self, path: str) -> bool:
         """Whether we have a note of our own at *path*, or were about to write it when a crash came."""

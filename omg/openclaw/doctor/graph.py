@@ -198,7 +198,7 @@ def finish_open(graph: Graph) -> None:
 
 def check_shape(graph: Graph) -> Iterator[Finding]:
     entries = [e for e in graph.index.entries() if e.type in TYPES]
-    orphans = [e.path for e in entries if not graph.index.links(e.path) and not graph.index.backlinks(e.path)]
+    orphans = [e.path for e in entries if not e.links and not graph.index.backlinks(e.path)]
     for path in [path for path in orphans if not UNLINKABLE.search(path)][:20]:
         yield Finding(
             "note", "linked from nowhere, and leads nowhere", path, "omg reflect attaches it to its map"

@@ -1,0 +1,29 @@
+"""
+Whether a message asks for the course of something: an order, a count, a summary, how something came about.
+
+Then a timeline is wanted, complete before it is detailed: many lines and short passages, and what notes say of before.
+One rule: a wrong guess only costs some detail.
+"""
+
+from __future__ import annotations
+
+import re
+
+COURSE = re.compile(
+    r"""
+    \b(?:(?:in\ what|which|what|right|chronological)\ order|order\ (?:in\ which|of)|in\ order\b|sequence|timeline|chronolog\w*
+    |since\ when|how\ many|how\ often|how\ much\ in\ (?:all|total)|in\ total|altogether|all\ (?:the|my|of)|each\ of|every\ time
+    |summar\w+|overview|recap|history\ of|over\ time|so\ far|throughout|step\ by\ step|walk\ me\ through|list\ (?:of|the|all|my)
+    |how\ (?:did|do|does|has|have|is|was|were)\b[^.?!\n]{0,80}\b(?:progress|develop|evolv|chang|go|come|grow|improv|unfold)\w*
+    |first\b[^.?!\n]{0,60}\b(?:then|later|last|or)|which\b[^.?!\n]{0,60}\bfirst|before\ or\ after
+    |reihenfolge|wie\ viele|wie\ oft|seit\ wann|zusammenfass\w*|fasse?\b|überblick|verlauf|bisher|insgesamt|nacheinander
+    |combien|depuis\ quand|résum\w+|dans\ quel\ ordre|jusqu'ici|au\ total
+    |cuánt[ao]s|desde\ cuándo|resum\w+|en\ qué\ orden|hasta\ ahora|en\ total)
+    """,
+    re.I | re.X,
+)
+COURSE_ASKED_CHARS = 2_000
+
+
+def asks_for_course(text: str) -> bool:
+    return bool(COURSE.search(text[:COURSE_ASKED_CHARS]))

@@ -1,0 +1,193 @@
+"""
+What was said, as it was said: the messages that answer a prompt, each cut to the passage that does.
+
+From the archive, found by words and through the notes that bear on the prompt; and from what other sessions of the
+identity said that nobody has observed yet. Not here: how they are written down (prompt.py). One rule: words whose
+note was deleted, superseded or changed by a person are not quoted, for the note speaks then; nor is a tool's text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..dates.days import MS_PER_DAY
+from ..graph.graph import Graph
+from ..graph.state import SessionState
+from ..index.entries import Hit
+from ..index.scores import ParsedQuery
+from ..message.redaction import redact
+from ..message.turn import Message
+from ..offline.quoted import own_words
+
+FOUND = 60  # messages of the archive that are looked at
+NOTES = 6  # best hits whose messages are looked at, too
+OF_A_NOTE = 4  # of its messages, the latest
+# Of one message, at the least and the most; in the second row where the course of something is asked for,
+QUOTED_CHARS = {False: (600, 2_000), True: (400, 1_500)}
+OF_A_DAY = 4  # and how many of one session and day
+CHARS_A_TOKEN = 4
+SOURCE_SHARE = 0.25  # of a note's score, which its messages have besides their own
+NEIGHBOURS_OF = 5  # best messages whose neighbours are looked at
+NEIGHBOUR_SHARE = 0.5  # of its score, which the messages beside one have
+LEAST = 0.08  # how much of the prompt's words a message answers to, of 1, to be quoted at all
+WRITTEN_SHARE = 0.6  # of a message's score: where an archive is small, its index finds all words common
+ASSISTANT_SHARE = 0.8  # what the assistant said at length counts less than what a person said
+OF_BEST = 0.2  # and of what the best does
+PENDING_TOKENS = 20_000  # of what waits to be observed, the latest; a search reads it through
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A message, or the part of it that answers. *note*: the path of one made from it."""
+
+    at_ms: int
+    speaker: str
+    text: str
+    note: str = ""
+    passed_on: bool = False  # quoted, forwarded or pasted by who sent it
+    waiting: bool = False  # nobody has observed it yet
+
+
+@dataclass(slots=True)
+class Said:
+    """A message that may answer. *share* and *words*: how much of what was asked it has, as scored and as written."""
+
+    message: Message
+    session: str
+    share: float = 0.0
+    words: float = 0.0
+    beside: float = 0.0  # what it has for being a good note's source, or for standing beside a good message
+    waiting: bool = False
+
+    @property
+    def score(self) -> float:
+        own = min(self.share, 1.5) + WRITTEN_SHARE * self.words + self.beside
+        return own * (ASSISTANT_SHARE if self.message.role == "assistant" else 1.0)
+
+
+def find_said(
+    graph: Graph, query: ParsedQuery, hits: Sequence[Hit], *, session: str, own: SessionState, now: datetime
+) -> list[Said]:
+    """The messages that answer *query*, best first; less what stands in the window of *session* itself."""
+    words = [stem(term.shown.lower()) for term in query.terms]
+    found = {said.message.id: said for said in found_in_archive(graph, query, hits, now)}
+    found |= {said.message.id: said for said in waiting(graph, session)}
+    for said in found.values():
+        text = said.message.text.lower()
+        said.words = sum(word in text for word in words) / max(1, len(words))
+    add_neighbours(graph, found)
+    best = max((said.score for said in found.values()), default=0.0)
+    told = [
+        said
+        for said in found.values()
+        if said.score >= max(LEAST, OF_BEST * best)
+        and said.message.role != "tool"
+        and not (said.session == session and said.message.timestamp > own.cut_ms)
+    ]
+    return sorted(told, key=lambda s: (-s.score, s.message.timestamp))
+
+
+def quoted_passages(
+    graph: Graph, query: ParsedQuery, told: Sequence[Said], *, room: int, course: bool = False
+) -> Iterator[Passage]:
+    """The passages of *told* that answer *query*, in that order; the longer, the fewer share *room* (tokens)."""
+    least, most = QUOTED_CHARS[course]
+    chars = min(most, max(least, room * CHARS_A_TOKEN // max(1, len(told))))
+    made = graph.index.witnesses(said.message.id for said in told)
+    gone = graph.tombstones.gone(said.message.id for said in told)
+    restated = {
+        path: status == "superseded" or graph.vault.restated(path, hash)
+        for notes in made.values()
+        for path, status, hash in notes
+    }
+    words = [term.shown.lower() for term in query.terms]
+    for said in spread_over_days(told) if course else told:
+        notes = made.get(said.message.id, [])
+        if said.message.id in gone or any(restated[path] for path, _, _ in notes):
+            continue
+        yield passage_of(said, words, notes[0][0] if notes else "", chars)
+
+
+def spread_over_days(told: Sequence[Said]) -> list[Said]:
+    """*told* with what is one too many of its session and day behind: a course has many days."""
+    of_day: Counter[tuple[str, int]] = Counter()
+    first: list[Said] = []
+    later: list[Said] = []
+    for said in told:
+        day = said.session, said.message.timestamp // MS_PER_DAY
+        of_day[day] += 1
+        (first if of_day[day] <= OF_A_DAY else later).append(said)
+    return first + later
+
+
+def found_in_archive(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], now: datetime) -> Iterable[Said]:
+    """Messages found by their words, and those that the best notes come from."""
+    index = graph.index
+    found = {m.id: Said(m, at, share) for m, at, share in index.search_raw(query, FOUND, now=now)}
+    for hit in hits[:NOTES]:
+        cited = {source.id: source.session for source in index.sources(hit.entry.path)[-OF_A_NOTE:]}
+        for m in index.messages(cited):
+            found.setdefault(m.id, Said(m, cited[m.id])).beside += SOURCE_SHARE * hit.score
+    return found.values()
+
+
+def add_neighbours(graph: Graph, found: dict[str, Said]) -> None:
+    for said in sorted(found.values(), key=lambda s: -s.score)[:NEIGHBOURS_OF]:
+        for m in graph.index.around(said.message.id, 1):
+            beside = found.setdefault(m.id, Said(m, said.session))
+            beside.beside += max(0.0, NEIGHBOUR_SHARE * said.score - beside.score)
+
+
+def waiting(graph: Graph, session: str) -> Iterator[Said]:
+    """What other sessions said a moment ago."""
+    read = 0
+    for pending in reversed(graph.pending()):
+        read += pending.tokens
+        if read > PENDING_TOKENS:
+            return
+        turn = graph.readable(pending)
+        if turn is not None and turn.session != session:
+            yield from (Said(m, turn.session, waiting=True) for m in turn.messages if m.role != "tool")
+
+
+def passage_of(said: Said, words: Sequence[str], note: str, chars: int) -> Passage:
+    m = said.message
+    text, _ = redact(answering_part(m.text, words, chars))
+    speaker = "assistant" if m.role == "assistant" else m.sender or "user"
+    passed_on = m.role == "user" and not set(text.split()) & set(own_words(m.text).split())
+    return Passage(m.timestamp, speaker, text, note, passed_on=passed_on, waiting=said.waiting)
+
+
+# --- the part that answers
+
+SENTENCE_PIECE = re.compile(r"[^\n.!?。！？]{1,400}+[.!?。！？]*+\s*+|\S\s*+|\s++")
+
+
+def stem(word: str) -> str:
+    """What of a word its inflected forms have in common, roughly."""
+    return word if len(word) < 5 or not word.isalpha() else word[: max(4, len(word) - 2)]
+
+
+def answering_part(text: str, words: Sequence[str], chars: int) -> str:
+    """*text* as one line; of a long one the *chars* around the sentences that have most of *words*."""
+    if len(text) <= chars:
+        return " ".join(text.split())
+    pieces = SENTENCE_PIECE.findall(text)
+    stems = [stem(word) for word in words]
+    scores = [sum(s in piece.lower() for s in stems) for piece in pieces]
+    first = last = max(range(len(pieces)), key=lambda n: (scores[n], -n))
+    size = len(pieces[first])
+    while True:  # what follows explains more than what goes before, unless that has the words
+        before = scores[first - 1] if first else -1
+        after = scores[last + 1] if last + 1 < len(pieces) else -1
+        grown = first - 1 if before > after else last + 1
+        if max(before, after) < 0 or size + len(pieces[grown]) > chars:
+            break
+        size += len(pieces[grown])
+        first, last = min(first, grown), max(last, grown)
+    part = " ".join("".join(pieces[first : last + 1]).split())[:chars]
+    return f"{'… ' if first else ''}{part}{' …' if last + 1 < len(pieces) else ''}"
