@@ -141,6 +141,16 @@ def test_a_note_that_a_person_wrote_in_keeps_its_name(graph):
     assert graph.vault.bytes("nodes/fact/kiln-repaired") is None
 
 
+def test_a_note_in_which_a_person_set_a_property_gets_its_title_where_it_is(graph):
+    observe(graph, kiln())
+    file = graph.vault.file(KILN)
+    file.write_text(file.read_text().replace("priority: medium", "priority: high"))
+    graph.index.sync(graph.vault)
+    observe(graph, update(title="Kiln repaired", description="The kiln holds 1240 °C again."), day=1)
+    (entry,) = active(graph)
+    assert (entry.path, entry.title, entry.priority) == (KILN, "Kiln repaired", "high")
+
+
 def test_a_file_saved_between_the_question_and_the_answer_keeps_its_name_and_its_words(graph):
     observe(graph, kiln())
     plan = Plan(graph, DAY)

@@ -19,6 +19,7 @@ from ..index.entries import Entry
 from ..index.rows import plain_body
 from ..llm.question import Ask, instructions
 from ..message.turn import Message
+from ..node.fields import GENERATED
 from ..offline.likeness import content_stems
 from ..plan.bodies import without_part
 from ..plan.drafts import Plan
@@ -96,8 +97,8 @@ def known_notes(
     texts = [m.text[:1000] for m in messages if m.role != "tool" and m.text.strip()]
     for text in dict.fromkeys([*texts, *([now] if now else [])]):
         for hit in graph.index.search(text, HITS, now=at, walk=False, vectors=vectors, quote=False):
-            if hit.entry.path.startswith(WAITING):
-                continue  # what these messages may come from: it is no note of the graph yet
+            if hit.entry.path.startswith(WAITING) or hit.entry.type in GENERATED:
+                continue  # what these messages may come from, and what we make of notes
             if hit.entry.status == "active" and hit.score > best.get(hit.entry.path, (-1.0, None))[0]:
                 best[hit.entry.path] = (hit.score, hit.entry)
     ranked = [e for _, e in sorted(best.values(), key=lambda b: (-b[0], b[1].path))]

@@ -164,8 +164,8 @@ class Plan:
             return self.supersede(replace(edit, description=node.description))
         if stated and draft.ours and restated:
             return self.recall_earlier(draft, edit)
-        if not draft.touched and (node.type, edit.title) != (old.type, old.title):
-            node = self.renamed(node, edit, old)
+        if draft.ours and (node.type, edit.title) != (old.type, old.title):
+            node = self.renamed(node, edit, old, stays=draft.touched)
         loop = {"loop": node.loop} if node.loop != old.loop else {}
         return self.rewrite(draft, node, Rebase(set=loop, history=news_line(self.day, edit, old)))
 
@@ -199,9 +199,11 @@ class Plan:
             body=with_history_lines(main, tuple(dict.fromkeys(lines))),
         )
 
-    def renamed(self, node: Node, edit: Edit, old: Node) -> Node:
-        """*node* by the title and at the path that *edit* gives it; the path it had stays an alias."""
+    def renamed(self, node: Node, edit: Edit, old: Node, *, stays: bool) -> Node:
+        """*node* by the title and at the path that *edit* gives it, or where it *stays*; the path it had is an alias."""
         title = one_line(edit.title) if "title" in edit.sets and edit.title else old.title
+        if stays or not old.path.startswith("nodes/"):
+            return replace(node, heading=title)
         paths = numbered_paths(node.type, title)
         path = next(p for p in paths if p == old.path or not self.is_taken(p, by=old.id))
         names = dict.fromkeys(
@@ -371,7 +373,8 @@ class Plan:
         for path, d in self.drafts.items():
             if d.was is None or d.before is None:
                 notes += [Change(path, d.before, d.text, d.rebase, theirs=not d.ours)] * (d.text != d.before)
-            elif self.graph.vault.bytes(d.was) != d.before.encode():  # saved or moved by a person meanwhile
+            elif (self.graph.vault.bytes(d.was), self.graph.vault.bytes(path)) != (d.before.encode(), None):
+                # A person saved, moved or made one of them meanwhile.
                 notes.append(Change(d.was, d.before, d.text, d.rebase))
             else:
                 mode = self.graph.vault.mode(d.was)
