@@ -34,6 +34,7 @@ tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules
       inbox/      notes that a person or an agent left to be taken in
       plan/       proposed edits, as drafts; the text of maps, index and Now
       offline/    an Observer of rules, for where there is no model
+      grounding/  whether a text says what its sources say, and whose word it is
     What is done with it
       inject/     what a prompt is given: decided, then rendered
       forget/     no byte of it stays
@@ -62,7 +63,7 @@ Data: prompts/ (what the models are told), sample/ (the demo's conversation). If
     change the words of a prompt         inject/system.py (stable), inject/prompt.py (fresh)
     change when turns are observed       worker/schedule.py
     keep a kind of secret out            message/redaction.py, and what it names
-    change what the Observer is asked    observe/question.py and prompts/; what is believed: observe/reply.py
+    change what the Observer is asked    observe/question.py and prompts/; what is believed: grounding/
     understand one more form of date     dates/rules.py
     change what merges at night          reflect/verdicts.py (by a model), reflect/similar.py (by rule)
     change what goes dormant             reflect/upkeep.py

@@ -94,7 +94,7 @@ def ask(graph: Graph, prompt: str, at: datetime = NOW, session: str = OWN, **ove
 def live(graph: Graph, session: str, at: datetime = NOW, **fields: Any) -> None:
     def change(state: State) -> None:
         entry = state.sessions.setdefault(session, SessionState())
-        for key, value in {"at_ms": ms(at), "last_ms": ms(at), **fields}.items():
+        for key, value in {"shared": [*fields], "at_ms": ms(at), "last_ms": ms(at), **fields}.items():
             setattr(entry, key, value)
 
     graph.update(change)

@@ -18,7 +18,7 @@ ROWS = [
     [{"vault", "llm", "embed"}],  # files | the outside world
     [{"index"}],  # derived data
     [{"graph"}],  # one identity's folder
-    [{"journal", "inbox"}, {"plan"}, {"offline"}],
+    [{"journal", "inbox"}, {"plan"}, {"offline"}, {"grounding"}],
     [{"inject", "forget"}, {"observe"}, {"reflect", "rebuild"}],  # the verbs
     [{"worker"}, {"curate", "importers"}, {"tools"}, {"memory"}],
     [{"openclaw", "page", "demo"}, {"daemon"}, {"cli"}],

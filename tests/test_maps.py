@@ -61,7 +61,9 @@ def entry(path: str, description: str = "", **over: Any) -> Entry:
 
 def session(task: str, at: datetime, **over: Any) -> SessionState:
     ms = round(at.timestamp() * 1000)
-    return SessionState(**{"task": task, "at_ms": ms, "last_ms": ms, **over})
+    return SessionState(
+        **{"task": task, "shared": ["task", "state", "next"], "at_ms": ms, "last_ms": ms, **over}
+    )
 
 
 def paths(text: str) -> list[str]:

@@ -24,6 +24,7 @@ class SessionState:
     task: str = ""  # continuation hints, from the last observation that had any
     state: str = ""
     next: str = ""
+    shared: list[str] = field(default_factory=list)  # names of those hints that other sessions may see
     at_ms: int = 0  # when what the hints say was said
     system: str = ""  # the `system` slice as served until the next activation
     activated_ms: int = 0

@@ -112,7 +112,7 @@ def hint_lines(sessions: Mapping[str, SessionState], own: str, today: date, zone
     """This conversation's task as its own; those of others as theirs."""
     lines, others = [], 0
     for key, session in latest_first(sessions):
-        hints = hints_that_hold(session, today, zone)
+        hints = hints_that_hold(session, today, zone, shared=key != own)
         if not hints:
             continue
         day = day_of_ms(session.at_ms, zone)

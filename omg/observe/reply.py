@@ -19,7 +19,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from ..dates.days import day_of_ms
 from ..dates.spans import month_span
 from ..errors import BadReply
-from ..inbox.notes import PREFIX, is_by_hand
+from ..grounding.hints import hints_for_others, hints_that_were_said
+from ..grounding.notes import Known, grounded_edit
+from ..grounding.sight import Sight
+from ..grounding.words import visible
+from ..inbox.notes import PREFIX
 from ..index.entries import Entry
 from ..llm.jsontext import TEXTS, cut_out, object_schema, one_of
 from ..llm.ledger import ModelReply
@@ -28,7 +32,6 @@ from ..node.fields import PRIORITIES, TYPES, Source
 from ..node.markdown import slugify
 from ..offline.likeness import content_stems
 from ..offline.quoted import own_words
-from ..plan.drafts import NEEDS_USER
 from ..plan.edits import Edit
 
 CLEAR = "clear"  # what a model writes for nothing, in an update, where null stands for "as it is"
@@ -54,7 +57,6 @@ OBSERVER_SCHEMA = object_schema(
     "edits", edits={"type": "array", "items": EDIT_SCHEMA}, now={"type": "object"}
 )
 EVENT = re.compile(r"(\d{4}(?:-\d\d(?:-\d\d)?)?)(?:(?:\.\.|/)(\d{4}(?:-\d\d(?:-\d\d)?)?))?(?![\d-])")
-LONG_WORD = re.compile(r"[^\W_]{4,}")
 HINTS = ("task", "state", "next")  # how a conversation stands
 LONGEST_DESCRIPTION = 600  # characters of a description; beyond it is no line any more but a model running on
 
@@ -71,12 +73,14 @@ class ShownToObserver:
         default_factory=dict
     )  # by handle, what some notes say beyond their line
     more: int = 0  # notes that exist and are not shown
+    shared_now: str = ""  # what of `now` other conversations might see
 
 
 @dataclass(slots=True)
 class ParsedReply:
     edits: list[Edit] = field(default_factory=list)
     hints: dict[str, str] = field(default_factory=dict)  # of HINTS; "" clears one, what is not there stays
+    shared: list[str] = field(default_factory=list)  # names of those that other conversations may see
     cut: int = 0  # replies whose end is missing
     dropped: list[str] = field(default_factory=list)  # why, one line per item; no conversation text
 
@@ -171,7 +175,7 @@ def parse_answer(reply: ModelReply, shown: ShownToObserver, model: str) -> Parse
         why = "ended before its first note was whole; raise [llm] max_output_tokens" if reply.cut else e
         raise BadReply(f"{model}: {why}") from e
     if reply.cut:
-        parsed.cut, parsed.hints = 1, {}  # the hints stand at the end of a reply
+        parsed.cut, parsed.hints, parsed.shared = 1, {}, []  # the hints stand at the end of a reply
         parsed.dropped.append("the end of a reply that was cut short; [llm] max_output_tokens allows more")
     return parsed
 
@@ -181,18 +185,24 @@ def parse_reply(text: str, shown: ShownToObserver) -> ParsedReply:
     return parse_value(cut_out(text), shown)
 
 
-def parse_value(raw: Mapping[str, Any], shown: ShownToObserver) -> ParsedReply:
+def sight_of(shown: ShownToObserver) -> Sight:
+    """Whose words are whose, of what was shown."""
+    return Sight([m for _, m in shown.messages.values()], shown.notes.values(), shown.zone)
+
+
+def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, sight: Sight | None = None) -> ParsedReply:
     parsed = ParsedReply()
     items = raw.get("edits")
     if not isinstance(items, list):
         raise BadReply("the reply has no list of `edits`; nothing was marked observed")
     linked: list[list[str]] = []  # as the model names what its edits are about
     places: dict[str, int] = {}  # of edits, by what others may call them
+    sight = sight or sight_of(shown)
     for n, value in enumerate(items, 1):
         try:
             item = ReplyItem.model_validate(value)
             place = None if named_note(item, shown) else places.get(name_of_edit(item.node or ""))
-            edit = to_edit(item, shown, place)
+            edit = to_edit(item, shown, sight, None if place is None else parsed.edits[place])
         except (ValidationError, ValueError) as e:
             reason = e.errors()[0]["msg"] if isinstance(e, ValidationError) else str(e)
             parsed.dropped.append(f"edit {n}: {reason}")
@@ -208,9 +218,13 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver) -> ParsedReply:
         parsed.edits[place] = replace(parsed.edits[place], beside=beside)
     now = raw.get("now")
     if isinstance(now, Mapping):
-        parsed.hints = {
-            k: " ".join(str(now[k]).split())[:LONGEST_DESCRIPTION] for k in HINTS if now.get(k) is not None
+        hints = {
+            k: visible(" ".join(str(now[k]).split()))[:LONGEST_DESCRIPTION]
+            for k in HINTS
+            if now.get(k) is not None
         }
+        parsed.hints = hints_that_were_said(hints, sight, shown.now)
+        parsed.shared = hints_for_others(parsed.hints, sight, shown.shared_now)
     return parsed
 
 
@@ -226,10 +240,10 @@ def named_note(item: ReplyItem, shown: ShownToObserver) -> Entry | None:
     return shown.notes.get(item.node) or next(by_title, None)
 
 
-def to_edit(item: ReplyItem, shown: ShownToObserver, place: int | None = None) -> Edit:
+def to_edit(item: ReplyItem, shown: ShownToObserver, sight: Sight, about: Edit | None = None) -> Edit:
     """
-    *place*: among the edits of this reply, of the one whose note it changes. Raises ValueError with the reason why
-    this item cannot become a note.
+    *about*: the edit of the same reply whose note it changes. Raises ValueError with the reason why this item
+    cannot become a note.
     """
     description = " ".join(item.description.split())
     target = named_note(item, shown)
@@ -240,10 +254,9 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, place: int | None = None) -
     cited = [shown.messages[h] for h in dict.fromkeys(item.sources) if h in shown.messages]
     if not cited:
         raise ValueError("cites no message that was shown")
-    if item.op != "create" and target is None and place is None:
+    if item.op != "create" and target is None and about is None:
         raise ValueError(f"{item.op} of a note that was not shown")
     latest = max(m.timestamp for _, m in cited)
-    statement = description or item.body or item.title
     edit = Edit(
         op=item.op,  # type: ignore[arg-type]  # checked by ReplyItem
         title=item.title or (target.title if target and item.op == "update" else description[:60]),
@@ -256,7 +269,6 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, place: int | None = None) -
         tags=tuple(tag for tag in map(safe_tag, item.tags) if tag and tag != CLEAR)[:5],
         links=tuple(dict.fromkeys(shown.notes[h].path for h in item.links if h in shown.notes)),
         sources=tuple(Source(session, m.id, m.timestamp, source_kind(m)) for session, m in cited),
-        origin=origin_of(statement, [m for _, m in cited], [m for _, m in shown.messages.values()]),
         target=target.path if target and item.op != "create" else None,
         sets=fields_set(item),
         drop=tuple(item.drop),
@@ -264,7 +276,19 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, place: int | None = None) -
         reason=item.reason,
         day=day_of_ms(latest, shown.zone),
     )
-    return with_standing(restrict_by_origin(edit, target), item, [m for _, m in cited])
+    heard = [m for _, m in cited]
+    return with_standing(grounded_edit(edit, heard, sight, known_text(item, shown, about)), item, heard)
+
+
+def known_text(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> Known | None:
+    """What is known of the note that *item* changes."""
+    if target := named_note(item, shown):
+        body = next((text for handle, text in shown.bodies.items() if shown.notes[handle] is target), "")
+        text = f"{target.title}\n{target.description}\n{body}"
+        return Known(target.origin, target.type, text, target.path)
+    if item.op == "create" or about is None:
+        return None
+    return Known(about.origin, about.type, f"{about.title}\n{about.description}\n{about.body}")
 
 
 def fields_set(item: ReplyItem) -> frozenset[str]:
@@ -280,8 +304,8 @@ def sets_something(item: ReplyItem) -> bool:
 
 def about_edit(edit: Edit, place: int, other: Edit) -> Edit:
     """*edit* of the note that *other*, at *place* in the same reply, is about; a note of its own where it may not."""
-    if edit.op == "create" or (other.type in NEEDS_USER and edit.origin not in ("user", "human")):
-        return replace(edit, op="create")
+    if edit.op == "create":
+        return edit
     unset = {name: getattr(other, name) for name in ("title", "type", "priority") if name not in edit.sets}
     return replace(edit, about=place, **(unset if edit.op == "update" else {}))
 
@@ -317,56 +341,8 @@ def calendar_span(text: str) -> tuple[date, date]:
     return month_span(year, rest[0], 1) if rest else month_span(year, 1, 12)
 
 
-def restrict_by_origin(edit: Edit, target: Entry | None) -> Edit:
-    """What no person said becomes a fact or an episode at the most, and changes no note that a person's word made."""
-    if edit.origin in ("user", "human"):
-        return edit
-    if target is not None and edit.target and (target.type in NEEDS_USER or edit.origin == "tool"):
-        edit = replace(edit, op="create", target=None)
-    return replace(edit, type="fact", priority="medium") if edit.type in NEEDS_USER else edit
-
-
-def origin_of(statement: str, cited: Sequence[Message], shown: Sequence[Message]) -> str:
-    """
-    Who said it: "tool" as soon as a tool had a part in it, else "user" if a person did ("human" if they wrote it
-    in a note of their own), else "assistant".
-
-    A model may cite the person for what a page wanted remembered. So a statement whose words stand in a
-    tool's result, and clearly less so in what the person wrote, is the tool's; and so is one whose words stand in
-    what the person pasted or quoted, and not in their own.
-    """
-    roles = {m.role for m in cited}
-    words = set(LONG_WORD.findall(statement.lower()))
-    said = share_of_words(words, [m for m in cited if m.role == "user"])
-    fetched = max((share_of_words(words, [m]) for m in shown if m.role == "tool"), default=0.0)
-    if "tool" in roles or is_passed_on(statement, cited) or (fetched >= 0.6 and fetched > said + 0.2):
-        return "tool"
-    if "user" not in roles:
-        return "assistant"
-    return "human" if all(is_by_hand(m) for m in cited if m.role == "user") else "user"
-
-
-def is_passed_on(statement: str, cited: Sequence[Message]) -> bool:
-    """Whether what people wrote says it only where they pass on another's words."""
-    texts = [m.text for m in cited if m.role == "user"]
-    mine = [own_words(text) for text in texts]
-    if sum(map(len, mine)) == sum(map(len, texts)):  # nearly always
-        return False
-    words = content_stems(statement)
-    whole, theirs = content_stems("\n".join(texts)) & words, content_stems("\n".join(mine)) & words
-    return len(theirs) < 0.5 * len(words) and len(whole) > len(theirs) + 0.2 * len(words)
-
-
 def source_kind(message: Message) -> str:
     return "inbox" if message.id.startswith(PREFIX) else "message"
-
-
-def share_of_words(words: set[str], messages: Sequence[Message]) -> float:
-    """Share of *words* that stand in *messages*."""
-    if not words or not messages:
-        return 0.0
-    text = " ".join(m.text for m in messages).lower()
-    return sum(w in text for w in words) / len(words)
 
 
 def safe_tag(tag: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any
@@ -33,7 +33,7 @@ from ..offline.observer import derive_edit, observe_offline
 from ..plan.drafts import Plan
 from ..plan.mentions import link_names
 from .question import WINDOW_SHARE, Observer, observer_prompt, render_question, shown_notes
-from .reply import HINTS, OBSERVER_SCHEMA, ParsedReply, ShownToObserver, parse_answer, parse_value
+from .reply import HINTS, OBSERVER_SCHEMA, ParsedReply, ShownToObserver, parse_answer, parse_value, sight_of
 from .small_model import is_small_model, message_by_message
 
 log = logging.getLogger(__name__)
@@ -111,17 +111,22 @@ def observe_batch(
     plan = Plan(graph, day)
     own = graph.state().sessions.get(session) or SessionState()
     current = {key: getattr(own, key) for key in HINTS}
+    seen = list(own.shared)
     total = ParsedReply()
-    replies = replies_to(graph, plan, observer, messages, turn=turns[-1], current=current, config=config)
+    replies = replies_to(
+        graph, plan, observer, messages, turn=turns[-1], current=current, seen=seen, config=config
+    )
     for reply in replies:
         plan.apply_all(reply.edits)
         total.hints |= reply.hints
         current |= reply.hints
+        seen[:] = [key for key in HINTS if key in (reply.shared if key in reply.hints else seen)]
         total.dropped += reply.dropped
         total.cut += reply.cut
     link_names(plan, [p for p, d in plan.drafts.items() if d.text != d.before], graph.index.entries())
     file_loose_notes(plan, messages, graph)
-    observed = write_batch(graph, plan, batch, session=session, messages=messages, hints=total.hints)
+    hints = {**total.hints, "shared": seen} if total.hints else {}
+    observed = write_batch(graph, plan, batch, session=session, messages=messages, hints=hints)
     observed.tokens_in, observed.dropped = tokens_in, total.dropped + plan.dropped
     tell(
         "observation_end",
@@ -149,13 +154,15 @@ def replies_to(
     *,
     turn: Turn,
     current: Mapping[str, str],
+    seen: Sequence[str],
     config: Config,
 ) -> Iterator[ParsedReply]:
     """
     One parsed reply for each piece of *messages* that fits the model's window. Edits are applied in between.
 
-    *turn* names the session and the agent. *current*: the conversation's hints, brought up to date by the caller after each reply. A piece about which a reply
-    was cut short is asked about again, in halves, down to a single message.
+    *turn* names the session and the agent. *current*: the conversation's hints, *seen*: the names of those that others
+    may see; both brought up to date by the caller after each reply. A piece about which a reply was cut short is asked
+    about again, in halves, down to a single message.
     """
     room = int(min(config.observation.max_tokens_per_batch, observer.window * WINDOW_SHARE))
     agent, waiting = turn.agent, split_messages(messages, room)
@@ -164,10 +171,12 @@ def replies_to(
         shown = shown_notes(
             graph, plan, piece, observer=observer, session=turn.session, current=current, config=config
         )
+        shown = replace(shown, shared_now="\n".join(current[key] for key in seen))
         if observer.ask is None:
             entries = list(shown.notes.values())
-            yield parse_value(observe_offline(piece, entries, graph.zone), shown)
-            yield parse_value({"edits": agents_own_notes(shown)}, shown)
+            sight = sight_of(shown)
+            yield parse_value(observe_offline(piece, entries, graph.zone), shown, sight)
+            yield parse_value({"edits": agents_own_notes(shown)}, shown, sight)
         elif is_small_model(config, observer):
             yield from message_by_message(shown, observer.ask, config, agent)
         else:
@@ -229,7 +238,7 @@ def write_batch(
     *,
     session: str,
     messages: Sequence[Message],
-    hints: Mapping[str, str],
+    hints: Mapping[str, Any],
 ) -> Observed:
     """Under the vault's lock: the receipt, the files, the archive, the index."""
     with graph.lock():

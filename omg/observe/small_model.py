@@ -17,7 +17,7 @@ from ..node.fields import TYPES
 from ..offline.conversation import speaker
 from ..offline.observer import derive_edit
 from .question import Observer, observer_prompt
-from .reply import ParsedReply, ShownToObserver, parse_value
+from .reply import ParsedReply, ShownToObserver, parse_value, sight_of
 
 # Of a reply about one message: without an end in the grammar small models find none.
 FACTS, FACT_CHARS = 6, 240
@@ -43,7 +43,7 @@ def message_by_message(shown: ShownToObserver, ask: Ask, config: Config, agent: 
     A message whose reply cannot be read is skipped; if none could be, BadReply is raised.
     """
     system = observer_prompt("observe-turnwise", config, agent)
-    read, failed = 0, None
+    read, failed, sight = 0, None, sight_of(shown)
     for handle, (_, message) in shown.messages.items():
         by_person = message.role == "user" or message.id.startswith(PREFIX)
         if not by_person or not message.text.strip():
@@ -62,7 +62,7 @@ def message_by_message(shown: ShownToObserver, ask: Ask, config: Config, agent: 
             if isinstance(f, dict)
             and (edit := derive_edit(f, handle, message, notes=shown.notes, zone=shown.zone))
         ]
-        parsed = parse_value({"edits": edits}, shown)
+        parsed = parse_value({"edits": edits}, shown, sight)
         parsed.cut = int(reply.cut)
         yield parsed
     if failed and not read:

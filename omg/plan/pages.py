@@ -166,7 +166,7 @@ def now_block(
             lines.append(f"- {said} {wikilink(OPEN_LOOPS, 'Open loops')}")
         parts.append("### Open loops\n\n" + "\n".join(lines))
     for key, session in latest_first(sessions):
-        if hints := hints_that_hold(session, today, zone, keep_days):
+        if hints := hints_that_hold(session, today, zone, keep_days, shared=True):
             at = datetime.fromtimestamp(session.at_ms / 1000, zone)
             lines = [f"- **{name}:** {text}" for name, text in hints]
             parts.append(f"### {session_title(key)}\n\n*As of {at:%Y-%m-%d %H:%M}*\n\n" + "\n".join(lines))
@@ -178,10 +178,10 @@ def latest_first(sessions: Mapping[str, SessionState]) -> list[tuple[str, Sessio
 
 
 def hints_that_hold(
-    session: SessionState, today: date, zone: tzinfo, keep_days: int = KEEP_DAYS
+    session: SessionState, today: date, zone: tzinfo, keep_days: int = KEEP_DAYS, *, shared: bool = False
 ) -> list[tuple[str, str]]:
     """
-    `(name, text)` of the hints of *session* that still hold.
+    `(name, text)` of the hints of *session* that still hold; with *shared*, those that other sessions may see.
 
     A reply that was planned is moot as soon as the talk has gone on, or a day has passed.
     """
@@ -189,8 +189,12 @@ def hints_that_hold(
     if age > keep_days:
         return []
     next = session.next if age <= NEXT_DAYS and session.last_ms <= session.at_ms else ""
-    found = (("Task", session.task), ("State", session.state), ("Next reply", next))
-    return [(name, safe_line(text)) for name, text in found if text.strip()]
+    found = (("task", "Task", session.task), ("state", "State", session.state), ("next", "Next reply", next))
+    return [
+        (name, safe_line(text))
+        for key, name, text in found
+        if text.strip() and (key in session.shared or not shared)
+    ]
 
 
 def session_title(session: str) -> str:

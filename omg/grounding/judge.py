@@ -1,0 +1,169 @@
+"""
+What a note, a change or a hint may say, and who it is held to come from.
+
+Where only the person and the assistant spoke, what paraphrases the person's words is theirs, unless it follows the
+assistant's clearly better. Where something foreign is in sight, most of what it tells must stand in the person's own
+words, and nothing of it in others' words alone. One rule: to be the user's is earned, and never the default.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from ..offline.likeness import common_stems
+from ..plan.bodies import AFTER_SENTENCE
+from .sight import Ground, Sight
+from .statements import negations
+from .words import ISO_DAY, Words, telling_words
+
+LEAST_TOLD = (
+    0.5  # of the telling words of a statement that the person said, where something foreign is in sight
+)
+LEAST_STATED = 0.34  # and that they stated, rather than asked
+FOLLOWS, BETTER = (
+    0.6,
+    0.3,
+)  # of a statement's words in the assistant's, and by how much more than in the person's
+TOLD_BY = 0.6  # of a statement's words that stand in one result: then it is that tool's
+# Words of anybody's: that a page has them says nothing
+COMMONPLACE = frozenset(
+    "region version model size city country company team group region event price list name number file room page part place order change update start end open close type kind".split()
+)
+
+
+ASSISTANT = re.compile(
+    r"\b(?:assistant|assistent\w{0,2}|asistente|assistente|ассистент\w{0,2}|asystent\w{0,2})\b|助手|アシスタント|비서",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A text that is to be held against what was said."""
+
+    words: frozenset[str]
+    negations: frozenset[str]
+    assistants: bool  # it tells what the assistant did
+    days: tuple[date, ...]
+
+
+def statement(text: str, beside: frozenset[str] = frozenset()) -> Statement:
+    """*text*, less the words *beside* it that need no ground again."""
+    days = [day for m in ISO_DAY.finditer(text) if (day := whole_day(m[0]))]
+    return Statement(telling_words(text) - beside, negations(text), bool(ASSISTANT.search(text)), tuple(days))
+
+
+def whole_day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def is_persons(said: Statement, ground: Ground, sight: Sight) -> bool:
+    """Whether the person said it, going by the messages cited."""
+    if "tool" in ground.roles or not ground.states or said.assistants:
+        return False
+    if turns_denial_round(said, ground) or only_asked(said, ground):
+        return False
+    if sight.foreign or is_of_tool_note(said, ground, sight):
+        return is_told_strictly(said, ground, sight)
+    return not follows_assistant(said, ground)
+
+
+def turns_denial_round(said: Statement, ground: Ground) -> bool:
+    """Whether it says that something is so of which the person says that it is not."""
+    stated = Words(ground.said.stated | ground.accepted | ground.known)
+    rest = frozenset(w for w in said.words if w not in stated)
+    return bool(rest) and any(
+        len(Words(denial).of(rest)) == len(rest) and not said.negations - denial
+        for denial in ground.said.denials
+    )
+
+
+def only_asked(said: Statement, ground: Ground) -> bool:
+    """Whether of its words the person said some, and only in questions."""
+    asked = Words(ground.said.asked).of(said.words)
+    return bool(asked) and not (ground.stated | Words(ground.names)).of(said.words)
+
+
+def is_of_tool_note(said: Statement, ground: Ground, sight: Sight) -> bool:
+    """Whether a note of a tool's, in sight, has words of it that the person has not."""
+    own = ground.own | Words(ground.known)
+    return any(w not in own and w in note.all for note in sight.tool_notes for w in said.words)
+
+
+def follows_assistant(said: Statement, ground: Ground) -> bool:
+    if not said.words:
+        return False
+    theirs = len(Words(ground.assistant).of(said.words)) / len(said.words)
+    own = len((ground.own | Words(ground.known)).of(said.words)) / len(said.words)
+    return theirs >= FOLLOWS and theirs > own + BETTER
+
+
+def is_told_strictly(said: Statement, ground: Ground, sight: Sight) -> bool:
+    own, known = ground.own, Words(ground.known)
+    if foreign_words(said, ground, sight) or foreign_days(said.days, ground, sight):
+        return False
+    fresh = frozenset(w for w in said.words if w not in known.all)
+    if not fresh:
+        return bool(ground.stated.of(said.words)) or bool(ground.accepted)
+    told, stated = len((own | ground.context).of(fresh)), len((ground.stated | Words(ground.names)).of(fresh))
+    if ground.accepted and told == len(fresh):
+        return True
+    return told >= LEAST_TOLD * len(fresh) and stated >= LEAST_STATED * len(fresh)
+
+
+def foreign_words(said: Statement, ground: Ground, sight: Sight) -> frozenset[str]:
+    """Those of its words that others said, and the person did not."""
+    own, known = ground.own, Words(ground.known)
+    common = COMMONPLACE | common_stems()
+
+    def is_foreign(word: str) -> bool:
+        if word in own.all or word in known.all or word in common:
+            return False
+        if word in sight.others.all:  # a form of what the person said is not enough then
+            return True
+        return word in sight.others and word not in own and word not in known
+
+    return frozenset(filter(is_foreign, said.words))
+
+
+def foreign_days(days: Sequence[date], ground: Ground, sight: Sight) -> bool:
+    """Whether one of *days* is named by others, and the person does not speak of it."""
+    return any(sight.names_day(day) and not sight.speaks_of(ground, day) for day in days)
+
+
+def whose(said: Statement, ground: Ground, sight: Sight) -> str:
+    """Who said what the person did not: "assistant", or "tool" as soon as a tool had a part in it."""
+    if "tool" in ground.roles:
+        return "tool"
+    theirs = len(Words(ground.assistant).of(said.words))
+    fetched = max((len(words.of(said.words)) for words in (*sight.results, *sight.passed_on)), default=0)
+    if not sight.foreign and not is_of_tool_note(said, ground, sight):
+        return "assistant"
+    return "assistant" if theirs > fetched and 2 * theirs >= len(said.words) else "tool"
+
+
+def is_tools(said: Statement, sight: Sight) -> bool:
+    """Whether one result says it."""
+    told = max((len(words.of(said.words)) for words in sight.results), default=0)
+    return bool(said.words) and told >= TOLD_BY * len(said.words)
+
+
+def grounded_text(text: str, beside: frozenset[str], ground: Ground, sight: Sight) -> str:
+    """*text* without the sentences that the person did not say. *beside*: words that need no ground again."""
+    lines = []
+    for line in text.split("\n"):
+        kept = [s for s in AFTER_SENTENCE.split(line) if sentence_stands(s, beside, ground, sight)]
+        if kept or not line.strip():
+            lines.append(" ".join(s.rstrip() for s in kept))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def sentence_stands(text: str, beside: frozenset[str], ground: Ground, sight: Sight) -> bool:
+    said = statement(text, beside)
+    return (not said.words and not said.days) or is_persons(said, ground, sight)

@@ -1,0 +1,151 @@
+"""
+An edit as its sources allow it: who it comes from, what of it stays, and whether it may change a note.
+
+Not here: reading an edit (observe/reply.py), and drafting it (plan/drafts.py). One rule: what no person said becomes
+no wish, decision, project or trait of theirs, and changes no note that a person's word made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from ..dates.days import event_span
+from ..message.turn import Message
+from ..plan.drafts import NEEDS_USER
+from ..plan.edits import Edit
+from .judge import (
+    foreign_days,
+    foreign_words,
+    grounded_text,
+    is_persons,
+    statement,
+    whose,
+)
+from .sight import PERSONS, Ground, Sight
+from .words import Words, telling_words, visible
+
+SHORT_TITLE_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the note that an edit changes."""
+
+    origin: str | None
+    type: str
+    text: str  # title, description, and what of its body was shown
+    path: str | None = None  # None: one of the same reply
+
+
+class Ungrounded(ValueError):
+    """Why an edit is not followed. For the log; no conversation text in it."""
+
+
+def grounded_edit(edit: Edit, cited: Sequence[Message], sight: Sight, target: Known | None = None) -> Edit:
+    """
+    *edit* with its origin, and without what none of its sources says. *target*: the note that it changes. Raises
+    Ungrounded where a change of a note rests on nothing.
+    """
+    edit = replace(
+        edit, title=visible(edit.title), description=visible(edit.description), body=visible(edit.body)
+    )
+    known = target.text if target and target.origin in PERSONS else ""
+    ground = sight.ground(cited, known)
+    said = statement(edit.description or edit.body or edit.title or known)
+    if not edit.description and edit.op == "update":
+        return grounded_addition(edit, ground, sight, target)
+    if is_persons(said, ground, sight):
+        origin = "human" if ground.by_hand else "user"
+        return beside_tools_note(grounded_parts(replace(edit, origin=origin), ground, sight), target)
+    origin = whose(said, ground, sight)
+    if edit.op != "create" and (target is None or not may_change(origin, said.words, target, ground, sight)):
+        raise Ungrounded(f"{edit.op} of a note, with what none of its sources says")
+    return as_others(replace(edit, origin=origin), ground, sight)
+
+
+def grounded_addition(edit: Edit, ground: Ground, sight: Sight, target: Known | None) -> Edit:
+    """An update without a description: what it adds, and that something is over, must have been said."""
+    told = telling_words(f"{edit.body} {edit.title if 'title' in edit.sets else ''}")
+    said = statement(f"{edit.body} {edit.title}")
+    cut = grounded_parts(replace(edit, origin="human" if ground.by_hand else "user"), ground, sight)
+    if edit.body and cut.body:
+        return beside_tools_note(cut, target)
+    if not edit.body and ground.states and "tool" not in ground.roles:
+        subject = ground.stated.of(telling_words(target.text if target else ""))
+        if not sight.foreign or ground.accepted or subject:
+            return beside_tools_note(cut, target)
+    origin = whose(said, ground, sight)
+    if not told or target is None or not may_change(origin, told, target, ground, sight):
+        raise Ungrounded("update of a note, with what none of its sources says")
+    return as_others(replace(edit, origin=origin), ground, sight)
+
+
+def may_change(origin: str, words: frozenset[str], target: Known, ground: Ground, sight: Sight) -> bool:
+    """Whether what a tool or the assistant says changes *target*: no person's note, and it is said in one place."""
+    if target.origin in PERSONS or target.type in NEEDS_USER:
+        return False
+    if origin == "assistant":
+        return target.origin == "assistant" and 2 * len(Words(ground.assistant).of(words)) >= len(words)
+    return any(2 * len(result.of(words)) >= len(words) for result in sight.results)
+
+
+def as_others(edit: Edit, ground: Ground, sight: Sight) -> Edit:
+    """*edit* as what a tool or the assistant says: a fact or an episode at the most."""
+    edit = replace(edit, sets=edit.sets - {"type"} if edit.type in NEEDS_USER else edit.sets)
+    return replace(edit, type="fact", priority="medium") if edit.type in NEEDS_USER else edit
+
+
+def beside_tools_note(edit: Edit, target: Known | None) -> Edit:
+    """What a person says of a note that is not theirs is a note of its own, which leads there."""
+    if target is None or edit.op == "create" or target.origin in PERSONS or not edit.description:
+        return edit
+    links = (*edit.links, target.path) if target.path else edit.links
+    return replace(edit, op="create", target=None, links=links)
+
+
+def grounded_parts(edit: Edit, ground: Ground, sight: Sight) -> Edit:
+    """What a person said, without the title, sentences, tags and days that they did not say."""
+    kept = Words(telling_words(edit.description))
+    title = edit.title
+    if edit.description and title_is_foreign(title, edit, ground, sight):
+        title = short_title(edit.description)
+    body = grounded_text(edit.body, kept.all, ground, sight) if edit.body else ""
+    told = ground.own | Words(ground.known) | kept
+    tags = tuple(
+        tag
+        for tag in edit.tags
+        if not (
+            sight.foreign
+            and telling_words(re.sub("[-_/]", " ", tag)) - told.of(telling_words(re.sub("[-_/]", " ", tag)))
+        )
+    )
+    event = edit.event
+    if event and foreign_days(days_of(event), ground, sight):
+        event = None
+    return replace(edit, title=title, body=body, tags=tags, event=event)
+
+
+def title_is_foreign(title: str, edit: Edit, ground: Ground, sight: Sight) -> bool:
+    said = statement(title, telling_words(edit.description))
+    if not said.words:
+        return False
+    return bool(foreign_words(said, ground, sight)) or (
+        sight.foreign and edit.op == "create" and not is_persons(statement(title), ground, sight)
+    )
+
+
+def short_title(description: str) -> str:
+    """The beginning of *description*, as a title."""
+    text = (
+        description
+        if len(description) <= SHORT_TITLE_CHARS
+        else description[:SHORT_TITLE_CHARS].rpartition(" ")[0]
+    )
+    return text.rstrip(" .,;:")
+
+
+def days_of(event: str) -> list[date]:
+    return list(dict.fromkeys(event_span(event) or ()))

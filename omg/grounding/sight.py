@@ -1,0 +1,142 @@
+"""
+Everything in sight of one reply, and whose words it is: the person's own, the assistant's, or others'.
+
+Others' are what tools returned and were called with, what people forwarded, quoted and pasted, and notes that a tool's
+word made. One rule: what a person only passes on is not theirs, and what an assistant says makes nobody's word its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, tzinfo
+
+from ..dates.spans import MONTHS
+from ..dates.spoken import resolve_dates
+from ..inbox.notes import is_by_hand
+from ..index.entries import Entry
+from ..message.turn import Message
+from ..offline.quoted import own_words
+from .statements import Said, accepts, proposal_in, what_is_said
+from .words import Words, telling_words
+
+DAYS_CHARS = 1_000  # of a message in which days are sought, at 25 µs a character
+PERSONS = ("user", "human", None)  # origins of what a person said or wrote
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What an edit can rest on: the messages that it cites, and what they answer."""
+
+    said: Said
+    accepted: frozenset[str]  # words of proposals that were taken up
+    names: frozenset[str]  # of who spoke
+    assistant: frozenset[str]  # words of the assistant that nobody took up
+    texts: tuple[str, ...]  # what was said and accepted, for its days
+    roles: frozenset[str]
+    context: Words  # what the person stated in other messages in sight
+    by_hand: bool = False
+    known: frozenset[str] = frozenset()  # of the note that is changed, if a person's word made it
+
+    @property
+    def own(self) -> Words:
+        return Words(self.said.all | self.accepted | self.names)
+
+    @property
+    def stated(self) -> Words:
+        return Words(self.said.stated | self.said.denied | self.accepted)
+
+    @property
+    def states(self) -> bool:
+        return self.said.states or bool(self.accepted)
+
+
+class Sight:
+    """The messages and notes of one question, read once."""
+
+    def __init__(self, messages: Sequence[Message], notes: Iterable[Entry] = (), zone: tzinfo = UTC) -> None:
+        self.messages, self.zone = messages, zone
+        self.own = {m: own_words(m.text) for m in messages if m.role == "user"}
+        self.said: dict[Message, Said] = {}
+        others = [foreign_texts(m) for m in messages]
+        self.results = [Words(telling_words(text)) for texts in others for text in texts]
+        self.tool_notes = [
+            Words(telling_words(f"{n.title} {n.description}")) for n in notes if n.origin == "tool"
+        ]
+        passed_on = [telling_words(m.text) - telling_words(self.own[m]) for m in messages if m in self.own]
+        self.passed_on = [Words(words) for words in passed_on if words]
+        self.foreign = bool(self.results or self.passed_on)
+        every = (*self.results, *self.passed_on, *self.tool_notes)
+        self.others = Words(frozenset().union(*(words.all for words in every)))
+        self.foreign_texts = [text for texts in others for text in texts]
+        self.foreign_texts += [m.text for m in messages if m in self.own and m.text != self.own[m]]
+
+    def said_in(self, message: Message) -> Said:
+        if message not in self.said:
+            self.said[message] = what_is_said(self.own[message])
+        return self.said[message]
+
+    def ground(self, cited: Sequence[Message], known: str = "") -> Ground:
+        """What the messages *cited* give; *known*: the text of the note that is changed, if a person's word made it."""
+        people = [m for m in cited if m.role == "user"]
+        said = Said()
+        taken: list[str] = []
+        used: set[Message] = set()
+        for m in people:
+            said |= self.said_in(m)
+            before = self.answered(m)
+            if before is not None:
+                taken.append(proposal_in(before.text, strict=self.foreign))
+                used.add(before)
+        accepted = frozenset().union(*map(telling_words, taken))
+        # All that the assistant said, and not only what is cited: whoever follows it need not say so.
+        spoken = (m for m in self.messages if m.role == "assistant" and m not in used)
+        return Ground(
+            said,
+            accepted,
+            frozenset().union(*(telling_words(m.sender) for m in people)),
+            frozenset().union(*(telling_words(m.text) for m in spoken)),
+            (*(self.own[m] for m in people), *taken),
+            frozenset(m.role for m in cited),
+            Words(frozenset().union(*(self.said_in(m).stated for m in self.own if m not in people))),
+            by_hand=bool(people) and all(map(is_by_hand, people)),
+            known=telling_words(known),
+        )
+
+    def answered(self, message: Message) -> Message | None:
+        """What the assistant proposed just before *message*, if that takes it up."""
+        place = self.messages.index(message)
+        before = self.messages[place - 1] if place else None
+        if before is None or before.role != "assistant" or not accepts(self.own[message], before.text):
+            return None
+        return before
+
+    def names_day(self, day: date) -> bool:
+        """Whether others' words name *day*."""
+        return any(says_day(text, day) for text in self.foreign_texts)
+
+    def speaks_of(self, ground: Ground, day: date) -> bool:
+        """Whether the person's words speak of *day*, or could be reckoned to it."""
+        for m in self.messages:
+            if m.role != "user" or not m.text:
+                continue
+            said = datetime.fromtimestamp(m.timestamp / 1000, self.zone).date()
+            for text in ground.texts:
+                if any(when.start <= day <= when.end for when in resolve_dates(text[:DAYS_CHARS], said)):
+                    return True
+        return any(says_day(text, day) for text in ground.texts)
+
+
+def foreign_texts(message: Message) -> list[str]:
+    """What of *message* a tool said, or was told."""
+    texts = [message.text] if message.role == "tool" and message.text.strip() else []
+    return texts + [call.arguments for call in message.calls if call.arguments.strip(" {}")]
+
+
+def says_day(text: str, day: date) -> bool:
+    """Whether *text* names *day*, with its year or without."""
+    month = f"(?:{MONTHS[day.month - 1][:3]})\\w{{0,7}}"
+    number = f"0?{day.day}(?:st|nd|rd|th|\\.)?"
+    plain = rf"\b{number}\s(?:of\s)?{month}\b|\b{month}\s{number}\b|\b0?{day.day}\.0?{day.month}\.(?!\d\d?\b)"
+    return day.isoformat() in text or bool(re.search(plain, text, re.I))

@@ -1,0 +1,200 @@
+"""
+The words of a text that tell something, and whether a word stands among others.
+
+A word is its stem, in one form for what looks or means the same: without accents, invisible characters and letters of
+another script that look alike; a number is its digits. Of scripts without spaces, pairs of characters. Not here: whose
+words they are (sight.py). One rule: what only looks like a word that was said counts as that word, and is shown as it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+
+from ..index.terms import STOP, fold_text
+from ..offline.cues import listed
+from ..offline.likeness import stem_of
+
+# Nobody types them: soft hyphen, zero width space, word joiners, marks that turn the direction, tags
+UNSEEN_CHARS = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
+JOINERS = re.compile("[\u200c\u200d\ufe0f]")  # they belong to words, and change none
+WIDE_RUN = re.compile(
+    "[\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\uac00-\ud7af]+"
+)
+ACCENTS = re.compile("[\u0300-\u036f]")
+LOOKALIKES = str.maketrans(
+    "абвгезікмнорстухѕјԁһӏԛԝАВЕЗІКМНОРСТУХЅЈαβεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
+    "abbrezikmhopctyxsjdhlqwABE3IKMHOPCTYXSJabeikvoptuxABEZHIKMNOPTYX",
+)
+WORD_OR_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*(?![^\W\d_])|[^\W_]+(?:'[^\W_]+)*")
+THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
+ISO_DAY = re.compile(r"(?<!\d)\d{4}-\d\d(?:-\d\d)?(?!\d)")
+YEAR = re.compile(r"(?:19|20)\d\d")
+
+NUMBERS = {
+    word: str(n)
+    for words in (
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+        " seventeen eighteen nineteen twenty",
+        "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+        "zéro un deux trois quatre cinq six sept huit neuf dix onze douze",
+        "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce",
+    )
+    for n, word in enumerate(words.split())
+    if word not in ("un", "uno", "once", "six", "elf")
+} | {"six": "6", "twice": "2", "hundred": "100", "thousand": "1000"}
+
+# Who tells and who is told of, and what everything can be told with
+NARRATORS = frozenset(
+    """
+    user users users' user's person persons people assistant partner's nutzer nutzerin benutzer benutzerin utilisateur
+    utilisatrice personne persona usuario usuaria usuário usuária utente gebruiker användaren użytkownik użytkowniczka
+    kullanıcı пользователь пользовательница користувач χρήστης المستخدم مستخدم המשתמש המשתמשת کاربر उपयोगकर्ता pengguna käyttäjä
+    assistentin assistent message conversation reason because since also now wants wanted want wish wishes prefer
+    prefers preferred decided decide decides decision plan plans planned planning likes like says say said tell told
+    uses use using used become becomes became goes been have has had live lives living called named name
+    must should would could may might will shall be is are was were not never always only ever every from until till
+    under over answer answers reply replies thinks think sich nicht eine einen einer eines dass wird werden wurde haben
+    sind ihre ihren sein seine einem dem den des der die das und oder aber auch noch nur immer mehr mit von für bei
+    beim zum zur ist hat kein keine keinen will soll auf aus als wie nach vor ein im am les des une dans pour avec est
+    sont pas plus que qui sur son ses leur elle ils por para con una los las del que pero más como está son su sus não
+    com uma dos das são het een van voor niet met zijn och att som det den inte jest nie się że dla och är på
+    в на и не с у к по за из от для что это как он она они его её их был была было być της του και στο στη
+    από من في على إلى مع عن أن של את על עם הוא היא است را که و در به از है हैं में का की के को और से
+    """.split()
+)
+# Nobody is told by a day: they are reckoned, and names of days and months differ with who writes
+DAY_NAMES = frozenset(
+    """
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
+    september october november december year years month months week weeks day days today tomorrow yesterday weekend
+    morning evening date jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun
+    montag dienstag mittwoch donnerstag freitag samstag sonntag januar februar märz mai juni juli oktober dezember
+    """.split()
+)
+SAME_LETTERS = 0.6  # of the longer of two words, from their beginning: then one is the other, inflected
+TYPO_CHARS = 6  # letters of a word that one slip may have changed
+
+
+def visible(text: str) -> str:
+    """*text* without characters that nobody sees."""
+    return UNSEEN_CHARS.sub("", text)
+
+
+def plain_form(text: str) -> str:
+    """*text* in one form for what is written in several."""
+    text = unicodedata.normalize("NFKC", JOINERS.sub("", UNSEEN_CHARS.sub("", text))).replace("’", "'")
+    if text.isascii():
+        return text
+    return re.sub(r"[^\W\d_]+", lambda word: plain_letters(word[0]), text)
+
+
+def plain_letters(word: str) -> str:
+    """*word* without accents; letters of several scripts in it as the Latin ones that they look like."""
+    if any("a" <= c.lower() <= "z" for c in word) and not word.isascii():
+        word = word.translate(LOOKALIKES)
+    word = ACCENTS.sub("", unicodedata.normalize("NFD", word))
+    return unicodedata.normalize("NFC", word)
+
+
+@cache
+def idle_words() -> frozenset[str]:
+    """Words that tell nothing by themselves."""
+    words = STOP | listed("stop") | NARRATORS | DAY_NAMES
+    return frozenset(words | {plain_form(word).lower() for word in words})
+
+
+@lru_cache(maxsize=2048)
+def telling_words(text: str) -> frozenset[str]:
+    """The stems of the words in *text* that tell something; dates apart, which are reckoned."""
+    return frozenset(found_words(ISO_DAY.sub(" ", plain_form(text))))
+
+
+def found_words(text: str) -> Iterator[str]:
+    def paired(run: re.Match[str]) -> str:
+        chars = run[0]
+        pairs.extend(chars[i : i + 2] for i in range(max(len(chars) - 1, 1)))
+        return " "
+
+    pairs: list[str] = []
+    text = WIDE_RUN.sub(paired, text)
+    yield from (pair for pair in pairs if pair not in UNSPACED_IDLE)
+    idle = idle_words()
+    for m in WORD_OR_NUMBER.finditer(text):
+        word = m[0].lower()
+        if word[0].isdigit():
+            yield number_of(word)
+        elif word in NUMBERS:
+            yield NUMBERS[word]
+        elif word not in idle and (len(word) > 1 or m[0].isupper()):
+            yield stem(word)
+
+
+UNSPACED_IDLE = frozenset(
+    "用户 的是 我们 我在 ユー ーザ ザー して いる いて ます した 사용 용자 자는 한다 ผู ู้ ้ใ ใช ช้ 人們 决定".split()
+)
+
+
+def number_of(word: str) -> str:
+    if THOUSANDS.fullmatch(word):
+        return re.sub("[.,]", "", word)
+    return word.replace(",", ".").removesuffix(".00").removesuffix(".0") if "," in word else word
+
+
+@lru_cache(maxsize=8192)
+def stem(word: str) -> str:
+    word = word.removesuffix("'s")
+    return fold_text(stem_of(word)) if not word.isascii() else stem_of(word)
+
+
+def is_digits(word: str) -> bool:
+    return word[0].isdigit()
+
+
+class Words:
+    """Words that were said, to look others up in."""
+
+    def __init__(self, words: Iterable[str] = ()) -> None:
+        self.all = frozenset(words)
+        self.alike: dict[str, list[str]] = {}  # those that may be another form, by how they begin
+        for word in self.all:
+            if len(word) >= 4 and not is_digits(word):
+                self.alike.setdefault(word[:1], []).append(word)
+
+    def __contains__(self, word: str) -> bool:
+        return word in self.all or self.has_form_of(word)
+
+    def __bool__(self) -> bool:
+        return bool(self.all)
+
+    def __or__(self, other: Words) -> Words:
+        return Words(self.all | other.all)
+
+    def has_form_of(self, word: str) -> bool:
+        if len(word) < 4 or is_digits(word):
+            return False
+        return any(is_form_of(word, said) for said in self.alike.get(word[:1], ()))
+
+    def of(self, words: Iterable[str]) -> frozenset[str]:
+        """Those of *words* that are among these."""
+        return frozenset(word for word in words if word in self)
+
+
+def is_form_of(one: str, other: str) -> bool:
+    """Whether two words with the same first letter are one, inflected or mistyped."""
+    short, long = sorted((one, other), key=len)
+    same = next((n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    if same >= 4 and same >= SAME_LETTERS * len(long) and same >= len(short) - 3:
+        return True
+    return len(short) >= TYPO_CHARS - 1 and len(long) >= TYPO_CHARS and is_one_slip(short, long, same)
+
+
+def is_one_slip(short: str, long: str, same: int) -> bool:
+    """Whether one letter too many, too few, wrong, or in the place of the next makes one word of the other."""
+    a, b = short[same:], long[same:]
+    if len(a) == len(b):
+        return a[1:] == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
+    return len(b) - len(a) == 1 and a == b[1:]
