@@ -44,10 +44,10 @@ def is_talk(value: str) -> bool:
 
 
 PRODUCT = re.compile(  # a thing with a number, a code of a room or a standard, "12-char"
-    r"(?:windows|win|iphone|ipad|pixel|galaxy|ubuntu|debian|fedora|macos|ios|android|python|node|java|php|postgres\w{0,8}|mysql|sha|md|utf"
+    r"\A(?:(?:windows|win|iphone|ipad|pixel|galaxy|ubuntu|debian|fedora|macos|ios|android|python|node|java|php|postgres\w{0,8}|mysql|sha|md|utf"
     r"|base|https?|oauth|ipv|rfc|iso|cve|gpt|claude|llama|room|area|chapter|page|section|figure|version|step|level|covid|office|server"
     r"|router|fritz!?box|xbox|rtx|usb|wpa|aes|rsa|ed|bcrypt|argon|scrypt|pbkdf|route|user|admin|test|line|port|type|part|model|version|vlan)"
-    r"[-_ ]?\d{1,5}[a-z]{0,2}$|[A-Z]{1,4}-?\d{1,5}$|\d{1,3}[-–]?[a-z]{1,9}s?$|\d+(?:st|nd|rd|th|am|pm)\b|[0-9a-f]{32,128}$|#?\d+[.,]\d+",
+    r"[-_ ]?\d{1,5}[a-z]{0,2}$|[A-Z]{1,4}-?\d{1,5}$|\d{1,3}[-–]?[a-z]{1,9}s?$|\d+(?:st|nd|rd|th|am|pm)\b|[0-9a-f]{32,128}$|#?\d{1,20}[.,]\d)",
     re.IGNORECASE,
 )
 

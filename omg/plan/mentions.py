@@ -32,18 +32,18 @@ COMMON_SHARE, COMMON = 0.1, 5  # a name in more of all notes than this is whose 
 HOMES = 2  # notes that have a name in their title; with more, none of them is what is meant
 NAME_LETTERS = 3  # letters of a name, and of each of the two words that a title needs
 NAME_WORD = re.compile(r"[^\W_]+")
-LINKED = re.compile(r"\[\[[^\[\]\n]*\]\]|\[[^\[\]\n]*\]\([^()\n]*\)|\S+://\S+")
-SENTENCE_START = re.compile(r"(?:^|[.!?:;…\"“”„«»(\n•-])\s*$")
+LINKED = re.compile(r"\[\[[^\[\]\n]*\]\]|\[[^\[\]\n]*\]\([^()\n]*\)|\b\w{1,20}://\S+")
+SENTENCE_START = re.compile(r"(?:\A|[.!?:;…\"“”„«»(\n•-])\s{0,9}\Z")
 PART_OF_ADDRESS = re.compile(r"[./@_#\\-](?=[^\W_])")
 # Before a name that a note says something of: "is Katrin", "a dog called Pepper", "the user's sister Jule".
 INTRODUCES = re.compile(
     r"(?:\b(?:is|are|was|called|named|ist|heißt)|(?:['’]s|\b(?:my|their|his|her|our|mein\w*|ihr\w*)) [a-zß-ÿ]\w+)$"
 )
-DOING = re.compile(r"\w+ing\b")  # "working hard" stands in many a text
+DOING = re.compile(r"\b\w{1,60}ing\b")  # "working hard" stands in many a text
 OWN_NAME = re.compile(
     r"\b(?:name is|name:|nombre es|nom est|heiße|name ist) (?:\w+ )?\Z", re.I
 )  # whose vault it is
-POSSESSED_BY = re.compile(r"\w+['’]s\b")  # "Gina's job" is not about Gina
+POSSESSED_BY = re.compile(r"\b\w{1,60}['’]s\b")  # "Gina's job" is not about Gina
 ARTICLES = frozenset(
     "a an the my your his her its our their some any each every "
     "der die das den dem des ein eine einen einem einer mein meine meinen dein seine ihre unser "
