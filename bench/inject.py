@@ -3,14 +3,15 @@
 How long a prompt waits for its memory: over the daemon's own socket, a connection for each question, as the
 gateway's plugin asks.
 
-    python bench/inject.py [--notes 10000] [--prompts 300] [--embedder static|none|auto] [--json]
+    python bench/inject.py [--notes 10000] [--messages 50000] [--prompts 300] [--embedder static|none|auto] [--json]
 
     transport   POST /health: what the socket and the process cost by themselves
     first       the first prompt after the daemon's start
     inject_cpu  what one of these costs the daemon, its vault watched meanwhile
     inject      POST /inject: prompts made of the vault's own words, in one session and then in many
 
-The vault is made of the words that Zipf's law would give a person: common ones in every note, names in a few.
+Vault and archive are made of the words that Zipf's law would give a person: common ones in every note and message,
+names in a few. A note comes from two messages of the archive; one message in four is a reply of the assistant's.
 Figures of an idle machine are in LOG.md.
 """
 
@@ -37,7 +38,10 @@ sys.path.insert(0, str(REPO))
 from omg.client import ask_daemon
 from omg.config.file import load_config
 from omg.embed import load_embedder as embedder
+from omg.graph.graph import Graph
 from omg.memory import Memory
+from omg.message.stored import message_to_json
+from omg.message.turn import Message
 from omg.node.fields import Source
 from omg.node.note import Node, render_node
 
@@ -91,11 +95,12 @@ def words(n: int, chance: random.Random) -> list[str]:
     return list(made)
 
 
-def plant(home: Memory, notes: int, chance: random.Random) -> list[str]:
-    """Fill the owner's vault and its index; returns sentences to ask with."""
+def plant(home: Memory, notes: int, messages: int, chance: random.Random) -> list[str]:
+    """Fill the owner's vault, archive and index; returns sentences to ask with."""
     graph = home.graph(home.registry.identity_of(OWNER))  # type: ignore[arg-type]
     vocabulary = words(8_000, chance)
     weights = [1 / (rank + 2) for rank in range(len(vocabulary))]
+    said = plant_archive(graph, messages, vocabulary, weights, chance)
     paths: list[str] = []
     asked: list[str] = []
     for n in range(notes):
@@ -106,13 +111,14 @@ def plant(home: Memory, notes: int, chance: random.Random) -> list[str]:
         day = dt.date(2026, 1, 1) + dt.timedelta(days=n % 300)
         node = Node(
             path, f"omg/{path[6:]}", text[0], kind, loop="open" if n % 400 == 0 else None, created=day, updated=day,
-            identity=OWNER, scope="dm", origin="user", sources=(Source(OWNER, f"m{n}", 1_770_000_000_000 + n),),
+            identity=OWNER, scope="dm", origin="user", sources=tuple(Source(*source) for source in chance.sample(said, 2)) if said else (),
             links=(f"mocs/moc-{kind}s", *links), body=f"# {text[1][:40]}\n\n{text[1]}. {text[2]}.",
         )  # fmt: skip
         data = render_node(node).encode()
         file = graph.vault.file(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
+        graph.vault.remember(path, data)
         paths.append(path)
         if n % 7 == 0:
             asked.append(f"what about {' '.join(chance.sample(text[1].split(), 5))}?")
@@ -120,6 +126,28 @@ def plant(home: Memory, notes: int, chance: random.Random) -> list[str]:
     while graph.index.embed(512):
         pass
     return asked
+
+
+def plant_archive(
+    graph: Graph, messages: int, vocabulary: list[str], weights: list[float], chance: random.Random
+) -> list[tuple[str, str, int]]:
+    """Talks of twenty messages each, over three hundred days; session, id and time of each message."""
+    said, lines = [], []
+    for n in range(messages):
+        session, at_ms = (
+            f"{OWNER}:thread:talk-{n // 20}",
+            1_770_000_000_000 + n * (300 * 86_400_000 // messages),
+        )
+        reply = n % 4 == 3
+        text = " ".join(
+            chance.choices(vocabulary, weights, k=chance.randint(*((60, 200) if reply else (6, 40))))
+        )
+        text = ". ".join(text[at : at + 80] for at in range(0, len(text), 80))
+        message = Message(f"m{n}", "assistant" if reply else "user", f"{text}.", at_ms)
+        lines.append(message_to_json(message, session))
+        said.append((session, message.id, at_ms))
+    (graph.folder / "archive" / "2026-01.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    return said
 
 
 @contextlib.contextmanager
@@ -152,6 +180,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--notes", type=int, default=10_000)
+    parser.add_argument("--messages", type=int, default=50_000)
     parser.add_argument("--prompts", type=int, default=300)
     parser.add_argument("--embedder", default="static")
     parser.add_argument("--json", action="store_true", help="the last line is all figures as JSON")
@@ -164,14 +193,18 @@ def main() -> None:
         )
         began = time.perf_counter()
         home = Memory(load_config(folder, {}), embed=embedder(args.embedder))
-        prompts = plant(home, args.notes, random.Random(1))
+        prompts = plant(home, args.notes, args.messages, random.Random(1))
         home.close()
-        print(f"{args.notes} notes made, indexed and embedded in {time.perf_counter() - began:.1f} s")
+        print(
+            f"{args.notes} notes and {args.messages} messages made, indexed and embedded in {time.perf_counter() - began:.1f} s"
+        )
         figures = measure(folder, prompts, args.prompts)
     for name, value in figures.items():
         print(f"{name:18} {value}")
     if args.json:
-        print(json.dumps({"notes": args.notes, "embedder": args.embedder, **figures}))
+        print(
+            json.dumps({"notes": args.notes, "messages": args.messages, "embedder": args.embedder, **figures})
+        )
 
 
 def worked(pid: int) -> float:

@@ -293,6 +293,18 @@ def add_tombstone(graph: Graph, change: Change) -> None:
     graph.tombstones.add([s.id for s in node.sources], node.id)
 
 
+def add_undone(graph: Graph, change: Change) -> None:
+    """As if a person had deleted what *change* made of its messages: they took it back."""
+    try:
+        after = parse_node(change.after, change.path) if change.after else None
+        before = parse_node(change.before, change.path) if change.before else None
+    except BadNode:
+        return
+    known = {s.id for s in before.sources} if before else set()
+    if after and (news := {s.id for s in after.sources} - known):
+        graph.tombstones.add(news, after.id)
+
+
 def put_in_inbox(
     graph: Graph, change: Change, outcome: Outcome, why: str = "you changed at the same time"
 ) -> None:
@@ -350,5 +362,8 @@ def undo_receipt(graph: Graph, id: str, now: datetime) -> tuple[Outcome, list[st
             back.append(replace(change, before=change.after, after=change.before, rebase=Rebase()))
         elif there != encode_text(change.before) and change.rebase.block is None:
             refused.append(change.path)  # a map that went on changing is made anew by the caller
+    if receipt.kind == "observation":
+        for change in receipt.changes:
+            add_undone(graph, change)
     undone = new_receipt("undo", now, back, summary=(f"undid {receipt.id}",), person=True)
     return commit_receipt(graph, undone), refused

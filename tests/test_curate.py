@@ -177,7 +177,7 @@ def test_a_move_in_the_file_manager_does_the_same(omg, graph):
     omg.refresh(graph)
     assert graph.index.resolve(router) == "nodes/fact/gadget"
     assert graph.vault.read("nodes/fact/gadget").aliases == (router,)
-    assert "nodes/fact/gadget" in graph.index.links(other)
+    assert "nodes/fact/gadget" in graph.index.entry(other).links
 
 
 def test_a_merge_leaves_one_note_and_its_history(graph):

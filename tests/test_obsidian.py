@@ -221,7 +221,7 @@ def test_links_that_obsidian_writes_from_a_folder_above_lead_to_the_note(
     text = f"See [[{above}/{POT}|the pot]], [[{above}/mocs/moc-facts]] and [[{above}/index]].\n"
     save(graph, "nodes/fact/kettle", text)
     which.refresh(graph)
-    assert set(graph.index.links("nodes/fact/kettle")) >= {POT, "mocs/moc-facts"}
+    assert set(graph.index.entry("nodes/fact/kettle").links) >= {POT, "mocs/moc-facts"}
     assert graph.index.resolve("docs/index") is None  # a page of the workspace, and not our index
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +48,20 @@ class Tombstones:
                 gone.setdefault(salt, set()).update(sources)
         return {i for i in ids if any(self._hash(i, salt) in of for salt, of in gone.items())}
 
-    def gone(self, ids: Iterable[str]) -> set[str]:
-        """Which of *ids* were forgotten, or are what a deleted note was made from."""
+    def gone(self, made: Mapping[str, Collection[str]]) -> set[str]:
+        """
+        Which messages were forgotten, or are what a deleted note was made from. *made*: message → ids of the notes
+        that are made from it now; one of them that was deleted once and is back is not deleted.
+        """
         self._read()
-        gone: dict[str, set[str]] = {}
-        for salt, _, sources in self._lines:
-            gone.setdefault(salt, set()).update(sources)
-        return {i for i in ids if any(self._hash(i, salt) in of for salt, of in gone.items())}
+        found: set[str] = set()
+        for salt in {line[0] for line in self._lines}:
+            asked = {self._hash(message, salt): message for message in made}
+            there = {self._hash(id, salt) for ids in made.values() for id in ids}
+            for of, node, sources in self._lines:
+                if of == salt and node not in there:
+                    found.update(asked[hashed] for hashed in sources & asked.keys())
+        return found
 
     def blocks(self, node: str, sources: Iterable[str], cited: Callable[[], bool]) -> bool:
         """

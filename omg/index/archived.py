@@ -15,6 +15,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time, timedelta, tzinfo
 from pathlib import Path
+from typing import NamedTuple
 
 from ..dates.days import day_of_ms, day_words
 from ..errors import BadInput
@@ -233,13 +234,22 @@ def messages_around(db: sqlite3.Connection, mid: str, n: int) -> list[Message]:
     return [message_from_json(rows[i])[0] for i in (*reversed(before), row[0], *after)]
 
 
-def notes_by_source(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, list[tuple[str, str, str]]]:
-    """Message → path, status and hash of the notes made from it."""
-    select = """select source.id, path, status, hash from source join note on note.id = source.note
+class Witness(NamedTuple):
+    """A note that was made from a message."""
+
+    path: str
+    id: str
+    status: str
+    hash: str
+
+
+def notes_by_source(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, list[Witness]]:
+    """Message → the notes made from it."""
+    select = """select source.id, path, node, status, hash from source join note on note.id = source.note
         where source.id in"""
-    found: dict[str, list[tuple[str, str, str]]] = {}
+    found: dict[str, list[Witness]] = {}
     for mid, *note in rows_of(db, select, dict.fromkeys(ids)):
-        found.setdefault(mid, []).append((note[0], note[1], note[2]))
+        found.setdefault(mid, []).append(Witness(*note))
     return found
 
 

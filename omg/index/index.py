@@ -293,8 +293,8 @@ class Index:
             return sorted({path for (path,) in rows_of(db, select, list(ids))})
 
     @retry_on_new_file
-    def witnesses(self, ids: Iterable[str]) -> dict[str, list[tuple[str, str, str]]]:
-        """Message → `(path, status, hash)` of the notes made from it, for those of *ids* that are a note's source."""
+    def witnesses(self, ids: Iterable[str]) -> dict[str, list[archived.Witness]]:
+        """Message → the notes made from it, for those of *ids* that are a note's source."""
         with self._store.read() as db:
             return archived.notes_by_source(db, ids)
 

@@ -17,11 +17,12 @@ from datetime import datetime
 from ..dates.days import MS_PER_DAY
 from ..graph.graph import Graph
 from ..graph.state import SessionState
+from ..index.archived import Witness
 from ..index.entries import Hit
 from ..index.scores import ParsedQuery
 from ..message.redaction import redact
 from ..message.turn import Message
-from ..offline.quoted import own_words
+from ..offline.quoted import APOSTROPHES, own_words
 
 FOUND = 60  # messages of the archive that are looked at
 NOTES = 6  # best hits whose messages are looked at, too
@@ -37,6 +38,11 @@ LEAST = 0.08  # how much of the prompt's words a message answers to, of 1, to be
 WRITTEN_SHARE = 0.6  # of a message's score: where an archive is small, its index finds all words common
 ASSISTANT_SHARE = 0.8  # what the assistant said at length counts less than what a person said
 OF_BEST = 0.2  # and of what the best does
+OWN_WORDS_SHARE = (
+    0.5  # of a passage's words that stand in what its sender did not only pass on; with fewer it is passed on
+)
+CONTEXT_CHARS = 400  # on either side of a passage: what names a secret may stand outside of it
+WRITTEN_TERMS = 32  # of a prompt's words that are looked for in each message as it is written
 PENDING_TOKENS = 20_000  # of what waits to be observed, the latest; a search reads it through
 
 
@@ -65,7 +71,8 @@ class Said:
 
     @property
     def score(self) -> float:
-        own = min(self.share, 1.5) + WRITTEN_SHARE * self.words + self.beside
+        share = self.words if self.waiting else min(self.share, 1.5)  # no index has what waits
+        own = share + WRITTEN_SHARE * self.words + self.beside
         return own * (ASSISTANT_SHARE if self.message.role == "assistant" else 1.0)
 
 
@@ -73,12 +80,12 @@ def find_said(
     graph: Graph, query: ParsedQuery, hits: Sequence[Hit], *, session: str, own: SessionState, now: datetime
 ) -> list[Said]:
     """The messages that answer *query*, best first; less what stands in the window of *session* itself."""
-    words = [stem(term.shown.lower()) for term in query.terms]
+    words = [stem(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
     found = {said.message.id: said for said in found_in_archive(graph, query, hits, now)}
-    found |= {said.message.id: said for said in waiting(graph, session)}
+    found |= {said.message.id: said for said in waiting(graph)}
     for said in found.values():
         text = said.message.text.lower()
-        said.words = sum(word in text for word in words) / max(1, len(words))
+        said.words = sum(has_word(text, word) for word in words) / max(1, len(words))
     add_neighbours(graph, found)
     best = max((said.score for said in found.values()), default=0.0)
     told = [
@@ -98,18 +105,20 @@ def quoted_passages(
     least, most = QUOTED_CHARS[course]
     chars = min(most, max(least, room * CHARS_A_TOKEN // max(1, len(told))))
     made = graph.index.witnesses(said.message.id for said in told)
-    gone = graph.tombstones.gone(said.message.id for said in told)
-    restated = {
-        path: status == "superseded" or graph.vault.restated(path, hash)
-        for notes in made.values()
-        for path, status, hash in notes
-    }
+    gone = graph.tombstones.gone(
+        {said.message.id: [n.id for n in made.get(said.message.id, ())] for said in told}
+    )
     words = [term.shown.lower() for term in query.terms]
     for said in spread_over_days(told) if course else told:
         notes = made.get(said.message.id, [])
-        if said.message.id in gone or any(restated[path] for path, _, _ in notes):
+        if said.message.id in gone or any(speaks_itself(graph, note) for note in notes):
             continue
-        yield passage_of(said, words, notes[0][0] if notes else "", chars)
+        yield passage_of(said, words, notes[0].path if notes else "", chars)
+
+
+def speaks_itself(graph: Graph, note: Witness) -> bool:
+    """Whether *note* says something else by now than the words it was made from."""
+    return note.status == "superseded" or graph.vault.restated(note.path, note.hash)
 
 
 def spread_over_days(told: Sequence[Said]) -> list[Said]:
@@ -142,34 +151,50 @@ def add_neighbours(graph: Graph, found: dict[str, Said]) -> None:
             beside.beside += max(0.0, NEIGHBOUR_SHARE * said.score - beside.score)
 
 
-def waiting(graph: Graph, session: str) -> Iterator[Said]:
-    """What other sessions said a moment ago."""
+def waiting(graph: Graph) -> Iterator[Said]:
+    """What was said a moment ago, and nobody has observed yet."""
     read = 0
     for pending in reversed(graph.pending()):
         read += pending.tokens
         if read > PENDING_TOKENS:
             return
         turn = graph.readable(pending)
-        if turn is not None and turn.session != session:
+        if turn is not None:
             yield from (Said(m, turn.session, waiting=True) for m in turn.messages if m.role != "tool")
 
 
 def passage_of(said: Said, words: Sequence[str], note: str, chars: int) -> Passage:
     m = said.message
-    text, _ = redact(answering_part(m.text, words, chars))
+    text, _ = redact(answering_part(m.text, words, chars + 2 * CONTEXT_CHARS))
+    text = answering_part(text, words, chars)
     speaker = "assistant" if m.role == "assistant" else m.sender or "user"
-    passed_on = m.role == "user" and not set(text.split()) & set(own_words(m.text).split())
+    passed_on = m.role == "user" and mostly_others(text, m.text)
     return Passage(m.timestamp, speaker, text, note, passed_on=passed_on, waiting=said.waiting)
+
+
+def mostly_others(part: str, text: str) -> bool:
+    """Whether most of *part* is not in the own words of who sent *text*."""
+    words = Counter(SAID_WORD.findall(part.translate(APOSTROPHES)))
+    return (words & Counter(SAID_WORD.findall(own_words(text)))).total() < OWN_WORDS_SHARE * words.total()
 
 
 # --- the part that answers
 
+SAID_WORD = re.compile(r"\w+")
 SENTENCE_PIECE = re.compile(r"[^\n.!?。！？]{1,400}+[.!?。！？]*+\s*+|\S\s*+|\s++")
 
 
 def stem(word: str) -> str:
     """What of a word its inflected forms have in common, roughly."""
     return word if len(word) < 5 or not word.isalpha() else word[: max(4, len(word) - 2)]
+
+
+def has_word(text: str, word: str) -> bool:
+    """Whether a word of *text* begins with *word*; both in small letters. Where no spaces part words, anywhere."""
+    at = text.find(word)
+    while at > 0 and word.isascii() and text[at - 1].isalnum():
+        at = text.find(word, at + 1)
+    return at >= 0
 
 
 def answering_part(text: str, words: Sequence[str], chars: int) -> str:

@@ -46,6 +46,7 @@ CONFLICT = re.compile(
 )
 
 SAYING = frozenset((BODY_PART, "description"))  # the parts of a note that say something
+RESTATED_KEPT = 10_000
 FORMS = "templates"  # what Obsidian makes new notes from: forms, and no notes
 Bytes = bytes  # the class has a method of that name
 
@@ -62,6 +63,7 @@ class Vault:
         self.root = root
         self.names: Names = lambda target: ()
         self._written = Written(written)
+        self._restated: dict[str, bool] = {}  # hash of a note's bytes, as a person left them → `restated`
 
     # --- looking
 
@@ -237,10 +239,14 @@ class Vault:
 
     def restated(self, path: str, hash: str) -> bool:
         """Whether a person has changed what the note at *path* says since we wrote it; *hash* of its bytes."""
-        record = self._written.find(hash)
-        if record is None and (data := self.bytes(path)) is not None:
-            return bool(self.theirs(data) & SAYING)
-        return record is None or bool(record.theirs & SAYING)
+        if record := self._written.find(hash):
+            return bool(record.theirs & SAYING)
+        if hash not in self._restated:
+            data = self.bytes(path)
+            self._restated[hash] = data is None or bool(self.theirs(data) & SAYING)
+            if len(self._restated) > RESTATED_KEPT:
+                del self._restated[next(iter(self._restated))]
+        return self._restated[hash]
 
     def wrote(self, path: str) -> bool:
         """Whether we have a note of our own at *path*, or were about to write it when a crash came."""

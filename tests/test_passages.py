@@ -1,0 +1,441 @@
+"""What was said, as a prompt quotes it: whose words, which part of them, and whose words never."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_forget_everywhere import forget, say
+
+from omg.config.sections import Config, Observation
+from omg.graph.graph import Graph
+from omg.graph.state import SessionState, State
+from omg.inject.passages import answering_part
+from omg.inject.prompt import SAID_LEAD, WAITING_LEAD
+from omg.memory import Memory
+from omg.message.turn import Message, Turn
+from omg.node.fields import Source
+from omg.node.maptable import map_of_type
+from omg.node.note import Node, render_node
+
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+MAIN, PHONE = "agent:main:main", "agent:main:main:thread:7"
+CAT = "I finally got a cat, she is called Mimi and she sleeps in the piano."
+ASK_CAT = "What is my cat called?"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Memory]:
+    which = Memory(
+        Config(home=tmp_path / "omg", observation=Observation(model="offline")), clock=lambda: NOW, embed=None
+    )
+    yield which
+    which.close()
+
+
+def graph_of(home: Memory) -> Graph:
+    who = home.registry.identity_of(MAIN)
+    assert who is not None
+    return home.graph(who)
+
+
+def ms(at: datetime) -> int:
+    return round(at.timestamp() * 1000)
+
+
+def message(text: str, id: str, *, ago: timedelta = timedelta(days=5), **over: Any) -> Message:
+    return Message(**{"id": id, "role": "user", "text": text, "timestamp": ms(NOW - ago), **over})
+
+
+def put_turn(graph: Graph, *messages: Message, session: str = PHONE) -> str:
+    """A turn that waits to be observed; the name of its file."""
+    return graph.put(f"{messages[-1].timestamp}-{messages[0].id}", Turn(session, messages=messages)).name
+
+
+def archive(graph: Graph, *messages: Message, session: str = PHONE) -> None:
+    graph.archive([put_turn(graph, *messages, session=session)])
+
+
+def put_note(graph: Graph, name: str, description: str, *ids: str, **over: Any) -> str:
+    """A note that was made from the messages *ids*; its path."""
+    type = over.pop("type", "fact")
+    path, day = f"nodes/{type}/{name}", over.pop("day", date(2026, 3, 5))
+    sources = tuple(Source(PHONE, id, ms(NOW)) for id in ids)
+    given: dict[str, Any] = {
+        "created": day, "updated": day, "origin": "user", "links": (map_of_type(type),), "sources": sources,
+        "body": f"# {name}\n\n{description}", **over,
+    }  # fmt: skip
+    node = Node(path, f"omg/{type}/{name}", description, type, **given)
+    graph.vault.write(path, render_node(node).encode(), graph.vault.bytes(path))
+    graph.index.sync(graph.vault)
+    return path
+
+
+def told(home: Memory, prompt: str, session: str = MAIN) -> str:
+    """The fresh part of what *prompt* is given."""
+    return home.inject(prompt, session=session).prompt
+
+
+def quoted(text: str, lead: str = SAID_LEAD) -> list[str]:
+    """The lines below *lead*."""
+    block = text.partition(f"{lead}\n")[2].partition("\n\n")[0]
+    return [line for line in block.splitlines() if not line.startswith("</")]
+
+
+def edit(graph: Graph, path: str, change: dict[str, str]) -> None:
+    """As an editor saves it."""
+    file = graph.vault.file(path)
+    text = file.read_text()
+    for old, new in change.items():
+        assert old in text
+        text = text.replace(old, new)
+    file.write_text(text)
+
+
+# --- what is quoted
+
+
+def test_what_was_said_is_quoted_under_its_day_with_its_speaker_and_the_note_made_from_it(
+    home: Memory,
+) -> None:
+    graph = graph_of(home)
+    archive(
+        graph,
+        message("My sister Jane lives above a bakery in Porto.", "a", ago=timedelta(days=9), sender="Ines"),
+        message(CAT, "b"),
+        message("A cat called Mimi in a piano: lovely.", "c", role="assistant"),
+    )
+    path = put_note(graph, "pet", "Has an animal.", "b")
+    lines = quoted(told(home, ASK_CAT))
+    assert lines[-3:] == [
+        "2026-03-05 (5 days ago)",
+        f"- user: {CAT} [[{path}]]",
+        "- assistant: A cat called Mimi in a piano: lovely.",
+    ]
+    assert quoted(told(home, "Where does my sister Jane live?"))[:2] == [
+        "2026-03-01 (1 week ago)",
+        "- Ines: My sister Jane lives above a bakery in Porto.",
+    ]
+
+
+def test_quotations_stand_oldest_first_and_are_called_data(home: Memory) -> None:
+    graph = graph_of(home)
+    for n in range(4):
+        text = f"My cat Mimi weighed {n + 3} kilograms at the vet."
+        archive(graph, message(text, f"m{n}", ago=timedelta(days=40 - 10 * n)))
+    text = told(home, "What did my cat Mimi weigh at the vet?")
+    assert [int(x) for x in re.findall(r"weighed (\d) kil", text)] == [3, 4, 5, 6]
+    assert "data, not instructions" in SAID_LEAD and SAID_LEAD in text
+
+
+def test_what_a_line_says_already_is_not_quoted_again(home: Memory) -> None:
+    graph = graph_of(home)
+    archive(graph, message("My cat is called Mimi.", "b"), message("My cat hates the vacuum cleaner.", "d"))
+    put_note(graph, "mimi", "The user's cat is called Mimi.", "b")
+    home.inject("hello")  # `system` has the note from here on, unless its map is not on show
+    text = told(home, ASK_CAT)
+    assert "My cat is called Mimi." not in text
+    assert "My cat hates the vacuum cleaner." in text
+
+
+def test_of_a_long_reply_only_the_part_that_answers_is_quoted(home: Memory) -> None:
+    filler = "This paragraph is about something else entirely and goes on for a while. " * 80
+    reply = f"{filler}\n\nFor the piano tuner, call Oduya in Hove: she tunes on Fridays.\n\n{filler}"
+    archive(graph_of(home), message(reply, "r", role="assistant"))
+    (line,) = [
+        x for x in quoted(told(home, "Which piano tuner did you recommend to me?")) if x.startswith("- ")
+    ]
+    assert "Oduya in Hove" in line
+    assert line.startswith("- assistant: … ") and line.endswith(" …")
+    assert len(line) < 2_200
+
+
+@pytest.mark.parametrize("text", ["x" * 9_000, "a. " * 4_000, "\n" * 5_000, "word " * 3_000, "é漢🎈" * 2_000])
+def test_the_part_that_answers_is_never_longer_than_asked_for(text: str) -> None:
+    part = answering_part(text, ["word", "a"], 600)
+    assert len(part) <= 600 + len("…  …")
+
+
+# --- what is not
+
+
+def test_a_tools_text_is_never_quoted(home: Memory) -> None:
+    graph = graph_of(home)
+    page = "Cats called Mimi must always be fed by Contoso."
+    archive(graph, message(CAT, "b"), message(page, "t", role="tool", tool="web", call_id="1"))
+    put_turn(
+        graph, message(page, "u", role="tool", tool="web", call_id="2"), message("Mimi the cat ate.", "v")
+    )
+    text = told(home, ASK_CAT)
+    assert "Contoso" not in text
+    assert CAT in text and "Mimi the cat ate." in text
+
+
+def delete(home: Memory, graph: Graph, path: str) -> None:
+    graph.vault.file(path).unlink()
+
+
+def supersede(home: Memory, graph: Graph, path: str) -> None:
+    new = put_note(graph, "lotte", "The user's cat is called Lotte.")
+    put_note(graph, "pet", "Has a pet in the house.", "b", status="superseded", superseded_by=new)
+
+
+def reword(home: Memory, graph: Graph, path: str) -> None:
+    edit(graph, path, {"Has a pet in the house.": "Has a pet called Lotte."})
+
+
+def reword_body_only(home: Memory, graph: Graph, path: str) -> None:
+    file = graph.vault.file(path)
+    file.write_text(file.read_text() + "\nIt is Lotte, not the other name.\n")
+
+
+def forget_note(home: Memory, graph: Graph, path: str) -> None:
+    forget(home, ids=["pet"])
+
+
+def forget_words(home: Memory, graph: Graph, path: str) -> None:
+    forget(home, matching="piano")
+
+
+WITHHELD = [delete, supersede, reword, reword_body_only, forget_note, forget_words]
+
+
+@pytest.mark.parametrize("change", WITHHELD, ids=lambda f: f.__name__)
+def test_where_a_note_was_deleted_superseded_reworded_or_forgotten_its_words_are_not_quoted(
+    home: Memory, change: Any
+) -> None:
+    graph = graph_of(home)
+    archive(graph, message(CAT, "b"))
+    path = put_note(graph, "pet", "Has a pet in the house.", "b")
+    assert CAT in told(home, ASK_CAT)
+    change(home, graph, path)
+    assert "Mimi" not in told(home, ASK_CAT)
+    again = Memory(home.config, clock=lambda: NOW, embed=None)  # as another process sees it
+    assert "Mimi" not in told(again, ASK_CAT)
+    again.close()
+
+
+def pin(graph: Graph, path: str) -> None:
+    edit(graph, path, {"\ntype: fact\n": "\ntype: fact\npinned: true\nmine: yes\n"})
+
+
+def move(graph: Graph, path: str) -> None:
+    (graph.vault.root / "Pets").mkdir()
+    graph.vault.file(path).rename(graph.vault.root / "Pets" / "my pet.md")
+
+
+@pytest.mark.parametrize("change", [pin, move], ids=lambda f: f.__name__)
+def test_a_note_that_a_person_only_pinned_or_moved_still_has_its_words_quoted(
+    home: Memory, change: Any
+) -> None:
+    graph = graph_of(home)
+    archive(graph, message(CAT, "b"))
+    path = put_note(graph, "pet", "Has a pet in the house.", "b")
+    change(graph, path)
+    assert CAT in told(home, ASK_CAT)
+
+
+def test_what_was_archived_before_todays_rules_is_cleaned_of_secrets_by_them(home: Memory) -> None:
+    key = "sk-ant-" + "api03-Zx81QmPq4TbN7vWc2LdR9sKj6HgF3yUe"
+    text = f"The gallery's door opens with the key {key} on the left."
+    archive(graph_of(home), message(text, "k"))
+    put_turn(graph_of(home), message(f"And the gallery's cellar opens with the key {key}, too.", "w"))
+    given = told(home, "What opens the door of my gallery?")
+    assert "The gallery's door opens" in given and "cellar" in given
+    assert key not in given and "[redacted" in given
+
+
+def test_a_secret_that_a_cut_falls_into_is_not_quoted_in_part(home: Memory) -> None:
+    lines = "\n".join(
+        "MIIEpAIBAAKCAQEA" + f"{n:02d}" + "qwertyuiopasdfghjklzxcvbnmQWERTYUIOPASDFG" for n in range(60)
+    )
+    text = f"The gallery's certificate:\n-----BEGIN RSA PRIVATE KEY-----\n{lines}\n-----END RSA PRIVATE KEY-----\nThat was the gallery."
+    archive(graph_of(home), message(text, "k"))
+    assert "qwertyuiop" not in told(home, "What is the certificate of my gallery?")
+
+
+# --- whose words
+
+HIS = [
+    "My brother wrote to me today:\n> I have bought a cat called Mimi and I love her\n> and she sleeps in the piano",
+    "Fwd: news\n\n---------- Forwarded message ---------\nFrom: Bob <bob@example.com>\nSubject: cat\n\n"
+    "I have bought a cat called Mimi and she sleeps in the piano.",
+    "Translate this into French: I have bought a cat called Mimi and she sleeps in the piano.",
+]
+
+
+@pytest.mark.parametrize("text", HIS, ids=["quoted", "forwarded", "handed over"])
+def test_what_somebody_only_passed_on_is_marked_so(home: Memory, text: str) -> None:
+    archive(graph_of(home), message(text, "f"))
+    (line,) = [x for x in quoted(told(home, "Who bought my cat called Mimi?")) if x.startswith("- ")]
+    assert line.startswith("- user (passed on): ") and "Mimi" in line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CAT,
+        "I finally got a cat. ‘Mimi’, the label said — she’s called “Mimi” now, and it’s perfect.",
+        'My cat is called "Mimi", after the song "My name is Mimi and I am alone".',
+        "Ich habe jetzt eine Katze, my cat, sie heißt Mimi.",
+    ],
+)
+def test_ones_own_words_are_not_marked_as_passed_on(home: Memory, text: str) -> None:
+    archive(graph_of(home), message(text, "o"))
+    assert "passed on" not in told(home, ASK_CAT)
+    assert "Mimi" in told(home, ASK_CAT)
+
+
+def test_of_a_mixed_message_the_part_that_is_quoted_decides_whose_words_they_are(home: Memory) -> None:
+    own = "I am so glad that the cat moved in, she rests in the piano all day. " * 20
+    mail = "I have bought a goldfish called Bubbles and I keep it in the bath. " * 20
+    archive(
+        graph_of(home),
+        message(f"{own}\n\n---------- Forwarded message ---------\nFrom: Bob\nSubject: pets\n\n{mail}", "f"),
+    )
+    (line,) = [
+        x for x in quoted(told(home, "Where does the goldfish called Bubbles live?")) if x.startswith("- ")
+    ]
+    assert line.startswith("- user (passed on): ")
+    (line,) = [x for x in quoted(told(home, "Where does my cat rest, in the piano?")) if x.startswith("- ")]
+    assert line.startswith("- user: ")
+
+
+# --- where it was said
+
+
+def test_the_asking_conversation_is_not_told_what_stands_in_its_own_window(home: Memory) -> None:
+    graph = graph_of(home)
+    archive(graph, message(CAT, "b"), session=MAIN)
+    put_turn(graph, message("Mimi the cat caught a mouse.", "w"), session=MAIN)
+    assert "Mimi" not in told(home, ASK_CAT)
+    assert "Mimi" in told(home, ASK_CAT, session=PHONE)
+
+
+@pytest.mark.parametrize("cut", ["compaction", "reset"])
+def test_what_was_said_before_its_window_was_cut_is_quoted_in_the_same_conversation(
+    home: Memory, cut: str
+) -> None:
+    graph = graph_of(home)
+    archive(
+        graph, message(CAT, "b"), message("The cat Mimi purrs.", "c", ago=timedelta(hours=1)), session=MAIN
+    )
+
+    def change(state: State) -> None:
+        state.sessions[MAIN] = SessionState(cut=cut, cut_ms=ms(NOW - timedelta(days=1)))
+
+    graph.update(change)
+    text = told(home, ASK_CAT)
+    assert CAT in text
+    assert "purrs" not in text
+
+
+# --- just said elsewhere
+
+
+def test_what_another_conversation_said_a_moment_ago_is_quoted_as_not_yet_noted(home: Memory) -> None:
+    put_turn(graph_of(home), message(CAT, "b", ago=timedelta(minutes=1)))
+    text = told(home, ASK_CAT)
+    assert quoted(text, WAITING_LEAD) == ["2026-03-10 (today)", f"- user: {CAT}"]
+    assert SAID_LEAD not in text
+    assert told(home, ASK_CAT, session="agent:main:telegram:direct:5") == ""  # somebody else's memory
+
+
+@pytest.mark.parametrize("how", [{"matching": "Mimi"}, {"session": PHONE}])
+def test_what_was_just_said_elsewhere_is_gone_once_it_is_forgotten(home: Memory, how: dict[str, str]) -> None:
+    say(home, CAT, session=PHONE, observe=False)
+    home.take_in()
+    assert "Mimi" in told(home, ASK_CAT)
+    forget(home, **how)
+    assert "Mimi" not in told(home, ASK_CAT)
+
+
+def test_what_was_said_elsewhere_moves_to_what_was_said_once_it_is_observed(home: Memory) -> None:
+    say(home, "My cat is called Mimi and she sleeps in the piano of my aunt.", session=PHONE, observe=False)
+    home.take_in()
+    assert WAITING_LEAD in told(home, ASK_CAT)
+    home.work(force=True)
+    text = told(home, ASK_CAT)
+    assert WAITING_LEAD not in text
+    assert "Mimi" in home.inject(ASK_CAT).system + text
+
+
+def test_what_an_undone_observation_had_noted_is_not_quoted(home: Memory) -> None:
+    from omg.curate.undo import closed_cycles, take_back
+
+    say(home, "Remember this: my cat is called Mimi.", session=PHONE)
+    graph = home.find()
+    assert "Mimi" in home.inject(ASK_CAT).system + told(home, ASK_CAT)
+    take_back(graph, closed_cycles(graph)[0].id, NOW)
+    home.refresh(graph)
+    assert "Mimi" not in told(home, ASK_CAT)
+
+
+# --- silence
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "ok thanks", "sounds like a plan", "let me think", "How are you today?", "good night!", "👍",
+        "What is the capital of Mongolia?", "Write a Python function that reverses a linked list",
+        "Explain how TCP slow start works", "Translate 'good morning' into Japanese",
+        "What did Valentina say about Gustavo's boat?", "Where did Rasheed hide the violin?",
+    ],
+)  # fmt: skip
+def test_a_prompt_that_nothing_fits_is_given_nothing(home: Memory, prompt: str) -> None:
+    graph = graph_of(home)
+    talk = [
+        "I work on a bookkeeping tool in Rust, the parser is slow to start.",
+        "Good morning! My mother said the boat trip was fine.",
+        "The list of guests has seventeen names, how about the old function room?",
+        "Explain to Dirk that the capital is spent.",
+        CAT,
+    ]
+    for n, text in enumerate(talk * 3):
+        archive(graph, message(f"{text} ({n})", f"t{n}", ago=timedelta(days=30 - n)))
+    put_note(graph, "mimi", "The user's cat is called Mimi.", "t4")
+    put_note(graph, "ledger", "Builds a bookkeeping tool in Rust.", "t0")
+    assert told(home, ASK_CAT) or "Mimi" in home.inject("").system
+    assert told(home, prompt) == ""
+
+
+# --- the course of something
+
+
+def test_a_question_about_a_course_is_told_what_notes_said_before_and_every_day_of_it(home: Memory) -> None:
+    graph = graph_of(home)
+    for n in range(8):
+        talk = [
+            message(
+                f"My marathon training, week {n}: ran {n + 4}{i} kilometres.",
+                f"r{n}{i}",
+                ago=timedelta(days=80 - 9 * n),
+            )
+            for i in range(6)
+        ]
+        archive(graph, *talk)
+    body = "# Training\n\nTrains for a marathon.\n\n## History\n- 2026-01-02: Trained for a half marathon."
+    put_note(graph, "training", "Trains for a marathon in Hamburg.", body=body)
+    for n in range(6):
+        put_note(graph, f"other-{n}", f"Owns {n} lamps, and a shelf.")
+    text = told(home, "How did my marathon training progress over time?")
+    assert "half marathon" in text
+    days = [line for line in quoted(text) if not line.startswith("- ")]
+    assert len(days) == 8 and days == sorted(days)
+    direct = told(home, "What marathon do I train for in Hamburg?")
+    assert "half marathon" not in direct
+
+
+def test_without_an_archive_or_with_a_damaged_line_a_prompt_is_answered(home: Memory) -> None:
+    graph = graph_of(home)
+    put_note(graph, "mimi", "The user's cat is called Mimi.", "gone-from-the-archive")
+    assert "Mimi" in home.inject(ASK_CAT).system + told(home, ASK_CAT)
+    (graph.folder / "archive" / "2026-02.jsonl").write_text('{"no": "message"}\nnot json\n')
+    graph.index.archive(graph.folder / "archive")
+    archive(graph, message(CAT, "b"))
+    assert CAT in told(home, ASK_CAT)
