@@ -177,14 +177,16 @@ class Memory:
         said: Mapping[str, Any] | str | None = None,
         title: str = "",
         type: str = "fact",
+        when: str = "",
         session: str = MAIN,
     ) -> str:
         """
-        Write *text*, one line, as a note, at once and without a model; returns its path.
+        Write *text*, one line, as a note, at once and without a model; returns its path. *when*: the day or days of
+        what happens, "2026-03-05" or "2026-03-05..2026-03-07".
 
         *said*: the user's message that asks for it, as for `capture`, or its words; it is captured, and is the note's
-        source. The gates are those of omg_remember: the user vouches (origin user) only for what shares a third of its
-        words with what they said. The rest is the assistant's, and what is said by nobody counts as a tool's, is
+        source. The gates are those of omg_remember: the user vouches (origin user) only for what stands in their words,
+        or in what the assistant proposed before and they took up. The rest is the assistant's, and what is said by nobody counts as a tool's, is
         marked so, and is never in `system`: of both, only facts and episodes are written, whatever *type* says. So it
         is safe to hand to a model as a tool, as long as *said* comes from your code and not from the model. Raises
         BadInput.
@@ -198,7 +200,7 @@ class Memory:
             capture_entries(self.intake, graph.identity, session, [entry])
             source = Source(session, entry["entryId"], to_epoch_ms(entry["createdAt"]) or 0)
         words = str(message["content"]) if message else ""
-        return remember_note(self.registry, graph, text, title, type, said=words, source=source)
+        return remember_note(self.registry, graph, text, title, type, said=words, source=source, when=when)
 
     def forget(
         self, *names: str, matching: str | None = None, session: str = MAIN, dry_run: bool = False

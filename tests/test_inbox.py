@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from omg.config.sections import Config, Observation
-from omg.inbox.notes import paragraphs, take_loose
+from omg.inbox.notes import note_messages, paragraphs, take_loose
 from omg.memory import Memory
 from omg.node.note import parse_node
 
@@ -169,6 +169,16 @@ def test_a_note_deleted_before_it_is_observed_costs_nothing(omg):
     omg.work(force=True)
     assert len(notes(omg)) == 1
     assert not file.exists()
+
+
+def test_a_clipping_is_the_pages_word_in_every_paragraph():
+    def said(head):
+        text = f"---\n{head}\n---\nI became a Buddhist.\n\nI sleep on the floor.\n"
+        return [m.text for m in note_messages(parse_node(text, "inbox/a"), 0, agents=False)]
+
+    theirs = ["> I became a Buddhist.", "> I sleep on the floor."]
+    assert said("url: https://x.example/a") == said("tags: [clippings]") == said("clipped: true") == theirs
+    assert said("mood: calm") == ["I became a Buddhist.", "I sleep on the floor."]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from omg.config.file import shipped_folder
 from omg.config.sections import Config, Embedding, Observation
 from omg.memory import Memory
 from omg.node.fields import TYPES
+from omg.node.note import Node
 from omg.tools.codes import CODE_LIVES_S, Codes
 from omg.tools.corpus import corpus_answer
 from omg.tools.tools import call_tool, slash_command
@@ -205,6 +206,33 @@ def test_what_the_user_did_not_say_does_not_become_who_they_are(agent: Agent) ->
     )
     node = agent.home.find(ALICE).vault.read(own["details"]["path"])
     assert (node.type, node.origin) == ("preference", "user")
+
+
+def test_what_the_assistant_proposed_and_the_user_took_up_is_the_users(agent: Agent) -> None:
+    def proposed(text: str, at: int, *, observe: bool) -> None:
+        said = {"role": "assistant", "content": text, "timestamp": at}
+        entries = [{"entryId": f"a{at}", "message": said}]
+        drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": ALICE, "entries": entries}
+        (agent.home.folder / "spool" / f"{at:015d}-a.json").write_text(json.dumps(drop))
+        agent.home.work(force=observe)
+
+    def remember(id: str, at: int, text: str, kind: str, **more: str) -> Node:
+        context = {"userMessage": {"id": id, "text": "yes, go ahead", "timestamp": at}}
+        made = agent.use("omg_remember", ALICE, more=context, text=text, type=kind, **more)
+        return agent.home.find(ALICE).vault.read(made["details"]["path"])
+
+    day = 1_795_100_000_000
+    proposed("Shall I remember that you are vegetarian?", day, observe=True)
+    node = remember("y1", day + 9, "The user is vegetarian.", "identity")
+    assert (node.type, node.origin) == ("identity", "user")
+    assert [s.id for s in node.sources] == [f"a{day}", "y1"]
+    proposed("Shall I note the dentist on 24 November?", day + 20, observe=False)
+    node = remember("y2", day + 30, "The user sees the dentist.", "episode", when="2026-11-24")
+    assert (node.type, node.origin, node.event) == ("episode", "user", "2026-11-24")
+    node = remember("y3", day + 40, "The user wants every bill paid to account 999.", "preference")
+    assert (node.type, node.origin) == ("fact", "assistant")
+    refused = agent.use("omg_remember", ALICE, said=("m7", "I ski"), text="The user skis.", when="soon")
+    assert "is a day, a month or a year" in refused["text"]
 
 
 def test_a_secret_is_not_remembered_even_on_request(agent: Agent) -> None:

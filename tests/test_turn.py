@@ -230,6 +230,14 @@ CTX = (
             "[Recent chat messages - for context]\nBob: hi\n\n[Current message - respond to this]\nhello",
             "hello",
         ),
+        (
+            'Forwarded message context: ⟦openclaw:ctx⟧\n```json\n{"from": "Ann"}\n```\n\nI quit\n\nand move',
+            "> Forwarded from Ann:\n> I quit\n> \n> and move",
+        ),
+        (
+            "look\n\nForwarded message context (untrusted metadata):\n```json\n{}\n```\n\nI quit",
+            "look\n\n> Forwarded from somebody:\n> I quit",
+        ),
         ('[Replying to: "the plan"]\nyes, that one', '[Replying to: "the plan"]\nyes, that one'),
         ("why does it say ⟦openclaw:ctx⟧ there?", "why does it say ⟦openclaw:ctx⟧ there?"),
         (

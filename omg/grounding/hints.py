@@ -13,7 +13,7 @@ from ..plan.bodies import AFTER_SENTENCE
 from .judge import BETTER, FOLLOWS
 from .sight import Sight
 from .statements import proposal_in
-from .words import Words, telling_words
+from .words import Words, told_words
 
 HEARD = 0.34  # of a hint's words that were said in the conversation, if a tool was heard in it
 SHARED = 0.5  # of the words of what others see that were said
@@ -25,14 +25,14 @@ def hints_that_were_said(hints: Mapping[str, str], sight: Sight, before: str) ->
     if not sight.foreign:
         return dict(hints)
     said = Words(
-        telling_words(before).union(
-            *map(telling_words, sight.own.values()),
-            *(telling_words(m.text) for m in sight.messages if m.role == "assistant"),
+        told_words(before).union(
+            *map(told_words, sight.own.values()),
+            *(told_words(m.text) for m in sight.messages if m.role == "assistant"),
         )
     )
 
     def stands(part: str) -> bool:
-        words = telling_words(part)
+        words = told_words(part)
         if others_alone(words, said, sight):
             return False
         return len(words) < 2 or len(said.of(words)) >= HEARD * len(words)
@@ -45,10 +45,10 @@ def hints_for_others(hints: Mapping[str, str], sight: Sight, before: str) -> lis
     Names of those *hints* that other conversations may see: where nothing foreign is in sight all that has to do
     with what the person said. *before*: what of the former ones they might.
     """
-    own = Words(telling_words(before).union(*map(telling_words, (*sight.own.values(), *taken_up(sight)))))
-    answers = [telling_words(m.text) for m in sight.messages if m.role == "assistant"]
+    own = Words(told_words(before).union(*map(told_words, (*sight.own.values(), *taken_up(sight)))))
+    answers = [told_words(m.text) for m in sight.messages if m.role == "assistant"]
     said = own | Words(word for words in answers for word in words if word not in sight.others)
-    every = telling_words(" ".join(hints.values()))
+    every = told_words(" ".join(hints.values()))
     if not sight.foreign:
         heard = Words(frozenset().union(*answers))
         theirs, mine = len(heard.of(every)), len(own.of(every))
@@ -59,7 +59,7 @@ def hints_for_others(hints: Mapping[str, str], sight: Sight, before: str) -> lis
         return []
 
     def may_be_seen(text: str) -> bool:
-        words = telling_words(text)
+        words = told_words(text)
         return not others_alone(words, own, sight) and len(said.of(words)) >= SHARED * len(words)
 
     return [key for key, text in hints.items() if text and may_be_seen(text)]

@@ -17,7 +17,7 @@ from ..offline.likeness import common_stems
 from ..plan.bodies import AFTER_SENTENCE
 from .sight import Ground, Sight
 from .statements import negations
-from .words import ISO_DAY, Words, telling_words
+from .words import ISO_DAY, Words, told_words
 
 LEAST_TOLD = (
     0.5  # of the telling words of a statement that the person said, where something foreign is in sight
@@ -53,7 +53,7 @@ class Statement:
 def statement(text: str, beside: frozenset[str] = frozenset()) -> Statement:
     """*text*, less the words *beside* it that need no ground again."""
     days = [day for m in ISO_DAY.finditer(text) if (day := whole_day(m[0]))]
-    return Statement(telling_words(text) - beside, negations(text), bool(ASSISTANT.search(text)), tuple(days))
+    return Statement(told_words(text) - beside, negations(text), bool(ASSISTANT.search(text)), tuple(days))
 
 
 def whole_day(text: str) -> date | None:

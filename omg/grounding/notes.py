@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from ..dates.days import event_span
+from ..index.entries import Entry
 from ..message.turn import Message
 from ..plan.drafts import NEEDS_USER
 from ..plan.edits import Edit
@@ -25,7 +26,7 @@ from .judge import (
     whose,
 )
 from .sight import PERSONS, Ground, Sight
-from .words import Words, telling_words, visible
+from .words import Words, told_words, visible
 
 SHORT_TITLE_CHARS = 60
 
@@ -68,13 +69,13 @@ def grounded_edit(edit: Edit, cited: Sequence[Message], sight: Sight, target: Kn
 
 def grounded_addition(edit: Edit, ground: Ground, sight: Sight, target: Known | None) -> Edit:
     """An update without a description: what it adds, and that something is over, must have been said."""
-    told = telling_words(f"{edit.body} {edit.title if 'title' in edit.sets else ''}")
+    told = told_words(f"{edit.body} {edit.title if 'title' in edit.sets else ''}")
     said = statement(f"{edit.body} {edit.title}")
     cut = grounded_parts(replace(edit, origin="human" if ground.by_hand else "user"), ground, sight)
     if edit.body and cut.body:
         return beside_tools_note(cut, target)
     if not edit.body and ground.states and "tool" not in ground.roles:
-        subject = ground.stated.of(telling_words(target.text if target else ""))
+        subject = ground.stated.of(told_words(target.text if target else ""))
         if not sight.foreign or ground.accepted or subject:
             return beside_tools_note(cut, target)
     origin = whose(said, ground, sight)
@@ -108,7 +109,7 @@ def beside_tools_note(edit: Edit, target: Known | None) -> Edit:
 
 def grounded_parts(edit: Edit, ground: Ground, sight: Sight) -> Edit:
     """What a person said, without the title, sentences, tags and days that they did not say."""
-    kept = Words(telling_words(edit.description))
+    kept = Words(told_words(edit.description))
     title = edit.title
     if edit.description and title_is_foreign(title, edit, ground, sight):
         title = short_title(edit.description)
@@ -119,7 +120,7 @@ def grounded_parts(edit: Edit, ground: Ground, sight: Sight) -> Edit:
         for tag in edit.tags
         if not (
             sight.foreign
-            and telling_words(re.sub("[-_/]", " ", tag)) - told.of(telling_words(re.sub("[-_/]", " ", tag)))
+            and told_words(re.sub("[-_/]", " ", tag)) - told.of(told_words(re.sub("[-_/]", " ", tag)))
         )
     )
     event = edit.event
@@ -129,12 +130,19 @@ def grounded_parts(edit: Edit, ground: Ground, sight: Sight) -> Edit:
 
 
 def title_is_foreign(title: str, edit: Edit, ground: Ground, sight: Sight) -> bool:
-    said = statement(title, telling_words(edit.description))
+    said = statement(title, told_words(edit.description))
     if not said.words:
         return False
     return bool(foreign_words(said, ground, sight)) or (
         sight.foreign and edit.op == "create" and not is_persons(statement(title), ground, sight)
     )
+
+
+def origin_mark(entry: Entry) -> str:
+    """What a reader is told of a note that no person's word made; "" of all others."""
+    if entry.origin == "tool":
+        return "from a tool or a page, not from the user"
+    return "said by the assistant" if entry.origin == "assistant" else ""
 
 
 def short_title(description: str) -> str:

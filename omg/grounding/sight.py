@@ -18,8 +18,8 @@ from ..inbox.notes import is_by_hand
 from ..index.entries import Entry
 from ..message.turn import Message
 from ..offline.quoted import own_words
-from .statements import Said, accepts, proposal_in, what_is_said
-from .words import Words, telling_words
+from .statements import SaidWords, accepts, proposal_in, what_is_said
+from .words import Words, told_words
 
 DAYS_CHARS = 1_000  # of a message in which days are sought, at 25 µs a character
 PERSONS = ("user", "human", None)  # origins of what a person said or wrote
@@ -29,7 +29,7 @@ PERSONS = ("user", "human", None)  # origins of what a person said or wrote
 class Ground:
     """What an edit can rest on: the messages that it cites, and what they answer."""
 
-    said: Said
+    said: SaidWords
     accepted: frozenset[str]  # words of proposals that were taken up
     names: frozenset[str]  # of who spoke
     assistant: frozenset[str]  # words of the assistant that nobody took up
@@ -55,24 +55,32 @@ class Ground:
 class Sight:
     """The messages and notes of one question, read once."""
 
-    def __init__(self, messages: Sequence[Message], notes: Iterable[Entry] = (), zone: tzinfo = UTC) -> None:
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        notes: Iterable[Entry] = (),
+        zone: tzinfo = UTC,
+        *,
+        unseen: bool = False,
+    ) -> None:
+        """*unseen*: there may be words of others that are not among *messages*."""
         self.messages, self.zone = messages, zone
         self.own = {m: own_words(m.text) for m in messages if m.role == "user"}
-        self.said: dict[Message, Said] = {}
+        self.said: dict[Message, SaidWords] = {}
         others = [foreign_texts(m) for m in messages]
-        self.results = [Words(telling_words(text)) for texts in others for text in texts]
+        self.results = [Words(told_words(text)) for texts in others for text in texts]
         self.tool_notes = [
-            Words(telling_words(f"{n.title} {n.description}")) for n in notes if n.origin == "tool"
+            Words(told_words(f"{n.title} {n.description}")) for n in notes if n.origin == "tool"
         ]
-        passed_on = [telling_words(m.text) - telling_words(self.own[m]) for m in messages if m in self.own]
+        passed_on = [told_words(m.text) - told_words(self.own[m]) for m in messages if m in self.own]
         self.passed_on = [Words(words) for words in passed_on if words]
-        self.foreign = bool(self.results or self.passed_on)
+        self.foreign = bool(unseen or self.results or self.passed_on)
         every = (*self.results, *self.passed_on, *self.tool_notes)
         self.others = Words(frozenset().union(*(words.all for words in every)))
         self.foreign_texts = [text for texts in others for text in texts]
         self.foreign_texts += [m.text for m in messages if m in self.own and m.text != self.own[m]]
 
-    def said_in(self, message: Message) -> Said:
+    def said_in(self, message: Message) -> SaidWords:
         if message not in self.said:
             self.said[message] = what_is_said(self.own[message])
         return self.said[message]
@@ -80,7 +88,7 @@ class Sight:
     def ground(self, cited: Sequence[Message], known: str = "") -> Ground:
         """What the messages *cited* give; *known*: the text of the note that is changed, if a person's word made it."""
         people = [m for m in cited if m.role == "user"]
-        said = Said()
+        said = SaidWords()
         taken: list[str] = []
         used: set[Message] = set()
         for m in people:
@@ -89,19 +97,19 @@ class Sight:
             if before is not None:
                 taken.append(proposal_in(before.text, strict=self.foreign))
                 used.add(before)
-        accepted = frozenset().union(*map(telling_words, taken))
+        accepted = frozenset().union(*map(told_words, taken))
         # All that the assistant said, and not only what is cited: whoever follows it need not say so.
         spoken = (m for m in self.messages if m.role == "assistant" and m not in used)
         return Ground(
             said,
             accepted,
-            frozenset().union(*(telling_words(m.sender) for m in people)),
-            frozenset().union(*(telling_words(m.text) for m in spoken)),
+            frozenset().union(*(told_words(m.sender) for m in people)),
+            frozenset().union(*(told_words(m.text) for m in spoken)),
             (*(self.own[m] for m in people), *taken),
             frozenset(m.role for m in cited),
             Words(frozenset().union(*(self.said_in(m).stated for m in self.own if m not in people))),
             by_hand=bool(people) and all(map(is_by_hand, people)),
-            known=telling_words(known),
+            known=told_words(known),
         )
 
     def answered(self, message: Message) -> Message | None:

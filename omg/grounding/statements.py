@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .words import Words, stem, telling_words
+from .words import Words, told_words, word_stem
 
 READ_CHARS = 6_000  # characters at each end of a message that are taken apart
 SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]]{0,3}\s{1,9}|(?<=[。！？؟])|\s[—–-]{1,2}\s|—|\n{1,9}")
@@ -84,7 +84,7 @@ SHORT_ANSWER = 12  # words; what is longer speaks for itself
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SaidWords:
     """The telling words of what a person stated, denied and asked."""
 
     stated: frozenset[str] = frozenset()
@@ -97,8 +97,8 @@ class Said:
     def all(self) -> frozenset[str]:
         return self.stated | self.denied | self.asked
 
-    def __or__(self, other: Said) -> Said:
-        return Said(
+    def __or__(self, other: SaidWords) -> SaidWords:
+        return SaidWords(
             self.stated | other.stated,
             self.denied | other.denied,
             self.asked | other.asked,
@@ -115,20 +115,20 @@ def sentences_of(text: str) -> list[str]:
     return [part.strip() for part in SENTENCE.split(ends_of(text)) if part and part.strip()]
 
 
-def what_is_said(text: str) -> Said:
+def what_is_said(text: str) -> SaidWords:
     """What a person's own *text* states, denies and asks."""
-    said = Said()
+    said = SaidWords()
     sentences = sentences_of(text.replace("’", "'"))
     for n, sentence in enumerate(sentences):
         taken_back = n + 1 < len(sentences) and is_denial(sentences[n + 1])
         for clause, asks in clauses_of(sentence):
-            words = telling_words(clause)
+            words = told_words(clause)
             if asks or HEARSAY.search(clause):
-                said |= Said(asked=words)
+                said |= SaidWords(asked=words)
             elif taken_back or denies(clause):
-                said |= Said(denied=words, denials=(words,), states=not taken_back)
+                said |= SaidWords(denied=words, denials=(words,), states=not taken_back)
             else:
-                said |= Said(stated=words, states=True)
+                said |= SaidWords(stated=words, states=True)
     return said
 
 
@@ -154,7 +154,7 @@ def denies(clause: str) -> bool:
 
 def negations(text: str) -> frozenset[str]:
     """The words by which *text* says that something is not so, or ends."""
-    return frozenset(stem(m[0].lower()) for m in NOT.finditer(text))
+    return frozenset(word_stem(m[0].lower()) for m in NOT.finditer(text))
 
 
 def accepts(reply: str, proposal: str) -> bool:
@@ -185,7 +185,7 @@ def proposal_in(text: str, *, strict: bool) -> str:
 
 def points_back(rest: Sequence[str]) -> bool:
     """Whether the next sentence asks about this one: "Which one?", "Shall I take it?"."""
-    return bool(rest) and bool(QUESTION_MARK.search(rest[0])) and len(telling_words(rest[0])) <= 1
+    return bool(rest) and bool(QUESTION_MARK.search(rest[0])) and len(told_words(rest[0])) <= 1
 
 
 def as_words(*said: frozenset[str]) -> Words:

@@ -108,7 +108,7 @@ def idle_words() -> frozenset[str]:
 
 
 @lru_cache(maxsize=2048)
-def telling_words(text: str) -> frozenset[str]:
+def told_words(text: str) -> frozenset[str]:
     """The stems of the words in *text* that tell something; dates apart, which are reckoned."""
     return frozenset(found_words(ISO_DAY.sub(" ", plain_form(text))))
 
@@ -130,7 +130,7 @@ def found_words(text: str) -> Iterator[str]:
         elif word in NUMBERS:
             yield NUMBERS[word]
         elif word not in idle and (len(word) > 1 or m[0].isupper()):
-            yield stem(word)
+            yield word_stem(word)
 
 
 UNSPACED_IDLE = frozenset(
@@ -145,7 +145,7 @@ def number_of(word: str) -> str:
 
 
 @lru_cache(maxsize=8192)
-def stem(word: str) -> str:
+def word_stem(word: str) -> str:
     word = word.removesuffix("'s")
     return fold_text(stem_of(word)) if not word.isascii() else stem_of(word)
 

@@ -39,6 +39,10 @@ DAY_FILE = re.compile(r"\d{4}-\d\d-\d\d\.md")
 SAYS_NOTHING = re.compile(r"#{1,6}(\s|$)|<!--|---+$|```|\|[\s:|-]+\|$")
 
 
+CLIP_KEYS, CLIP_TAGS = (
+    ("url", "source", "link", "site", "website"),
+    frozenset(("clippings", "clipping", "clipped")),
+)
 Wrote = Callable[[str, Iterable[int]], bool | None]  # as Runs.wrote
 
 
@@ -152,7 +156,18 @@ def note_messages(node: Node, said_ms: int, *, agents: bool) -> tuple[Message, .
     """
     if (is_placed(node) and not agents) or node.full_body.lstrip().startswith(MEANT):
         return ()
-    return inbox_messages("assistant" if agents else "user", node.path, paragraphs(node), said_ms)
+    texts = paragraphs(node)
+    if is_clipped(
+        node
+    ):  # what stands in it is the page's; each paragraph is a message of its own, and must say so
+        texts = ["\n".join(f"> {line}" for line in text.split("\n")) for text in texts]
+    return inbox_messages("assistant" if agents else "user", node.path, texts, said_ms)
+
+
+def is_clipped(node: Node) -> bool:
+    """Whether its head says that it was taken from a page."""
+    led = any("://" in str(node.extra.get(key, "")) for key in CLIP_KEYS)
+    return led or "clipped" in node.extra or not CLIP_TAGS.isdisjoint(tag.lower() for tag in node.tags)
 
 
 def paragraphs(node: Node) -> list[str]:

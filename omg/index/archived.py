@@ -234,6 +234,14 @@ def messages_around(db: sqlite3.Connection, mid: str, n: int) -> list[Message]:
     return [message_from_json(rows[i])[0] for i in (*reversed(before), row[0], *after)]
 
 
+def last_messages(db: sqlite3.Connection, session: str, ms: int, n: int) -> list[Message]:
+    """The last *n* of *session* before *ms*, in the order they were said."""
+    found = "select line from message where session = ? and timestamp < ? order by timestamp desc, id desc limit ?"
+    return [
+        message_from_json(line)[0] for (line,) in reversed(db.execute(found, (session, ms, n)).fetchall())
+    ]
+
+
 class Witness(NamedTuple):
     """A note that was made from a message."""
 

@@ -317,6 +317,12 @@ class Index:
             return archived.messages_around(db, id, n)
 
     @retry_on_new_file
+    def said_before(self, session: str, ms: int, n: int) -> list[Message]:
+        """The last *n* messages of *session* before *ms*, in the order they were said."""
+        with self._store.read() as db:
+            return archived.last_messages(db, session, ms, n)
+
+    @retry_on_new_file
     def homes(self) -> dict[str, str]:
         """Path → the map that lists the note, for all active notes that a map lists."""
         select = "select path, home from note where home <> '' and status = 'active' order by path"
@@ -343,8 +349,6 @@ class Index:
         """Path → what to mend, of the files that cannot be read as notes."""
         with self._store.read() as db:
             return dict(db.execute("select path, reason from bad order by path").fetchall())
-
-    # --- inside
 
     def _ready(self) -> int:
         """Look whether the file is still there; fill it again if it is a new one. Returns its generation."""

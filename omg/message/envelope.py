@@ -94,8 +94,31 @@ def without_internal(text: str) -> str:
     return LONE.sub("", without(text, BEGUN, ENDED_BLOCK))
 
 
+# Of a message that somebody passed on: whose it was, and then to the end their words
+FORWARDED = re.compile(
+    rf"^[ \t]*Forwarded (?:message )?context\b[^\n]{{0,80}}(?:{CTX}|\(untrusted[^)\n]{{0,60}}\)):?[ \t]*\n",
+    re.M | re.I,
+)
+FORWARDED_HEAD = re.compile(
+    r"[ \t]*```json\n.*?^[ \t]*```[ \t]*(?:\n|\Z)|(?:[^\n]*\S[^\n]*(?:\n|\Z))*+", BLOCKS
+)
+FORWARDER = re.compile(r'"?(?:from|sender|name)"?\s{0,3}[:=]?\s{0,3}"?([^"\n{}<>]{1,60})')
+
+
 def without_envelope(text: str) -> str:
-    """A person's *text* without what the gateway put around it."""
+    """A person's *text* without what the gateway put around it; what they forwarded stands as quoted lines."""
+    if (found := FORWARDED.search(text)) is None:
+        return freed_text(text)
+    head = FORWARDED_HEAD.match(text, found.end())
+    assert head is not None  # it may be empty
+    who = FORWARDER.search(head[0])
+    lines = [f"Forwarded from {who[1].strip() if who else 'somebody'}:"]
+    lines += without_envelope(text[head.end() :]).strip().split("\n")
+    own = freed_text(text[: found.start()]).strip()
+    return "\n".join([*([own, ""] if own else []), *(f"> {line}" for line in lines)])
+
+
+def freed_text(text: str) -> str:
     text = STAMP.sub("", without_internal(text))
     if CTX in text or "<active_memory" in text:
         text = REST.sub("", without(text, ACTIVE_BEGUN, ACTIVE_ENDED))

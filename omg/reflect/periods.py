@@ -19,6 +19,8 @@ from typing import Any
 
 from ..dates.days import event_span
 from ..errors import BadReply
+from ..grounding.judge import LEAST_TOLD
+from ..grounding.words import Words, told_words
 from ..index.entries import Entry
 from ..llm.jsontext import TEXT, TEXTS, cut_out, object_schema
 from ..llm.question import Ask, ModelQuestion
@@ -288,9 +290,20 @@ def parse_reflection(text: str, shown: Mapping[str, Node]) -> ReflectionDraft:
     if not claims:
         raise BadReply("the reply holds no claim that names a note it was shown")
     said = cleaned_claim(value.get("description"), shown)
-    if not said or len(said) > LINE_CHARS:
+    if not said or len(said) > LINE_CHARS or not is_told_in(said, shown.values(), shown.values()):
         said = next(iter(claims.values())).text[:LINE_CHARS]
     return ReflectionDraft(said, tuple(claims.values()))
+
+
+def is_told_in(said: str, notes: Iterable[Node], shown: Iterable[Node]) -> bool:
+    """Whether *notes* tell most of what is *said*, and each number in it, if one that is *shown* is a tool's."""
+    if not any(n.origin == "tool" for n in shown):
+        return True
+    there = Words(frozenset().union(*(told_words(f"{n.title} {n.description} {n.body}") for n in notes)))
+    words = told_words(said)
+    return len(there.of(words)) >= LEAST_TOLD * len(words) and all(
+        w in there for w in words if w[0].isdigit()
+    )
 
 
 def to_claim(item: Any, shown: Mapping[str, Node]) -> Claim | None:
@@ -303,7 +316,8 @@ def to_claim(item: Any, shown: Mapping[str, Node]) -> Claim | None:
     notes = tuple(dict.fromkeys(str(h).strip() for h in handles if str(h).strip() in shown))
     if not said or not notes or len(said) > CLAIM_CHARS:
         return None
-    return Claim(said, tuple(grounded_on(said, [shown[h] for h in notes], shown.values())))
+    of = grounded_on(said, [shown[h] for h in notes], shown.values())
+    return Claim(said, tuple(of)) if is_told_in(said, of, shown.values()) else None
 
 
 def cleaned_claim(value: Any, shown: Mapping[str, Node]) -> str:
@@ -347,6 +361,7 @@ def is_enough(nodes: Sequence[Node]) -> bool:
 def write_reflection(plan: Plan, period: Period, found: ReflectionDraft, nodes: Sequence[Node]) -> str:
     """Draft the reflection, and enter it into the notes it was made of; returns its path."""
     cited = list({n.path: n for c in found.claims for n in c.notes}.values())
+    told = grounded_on(found.description, cited, nodes)
     lines = [f"- {c.text} ({', '.join(wikilink(n.path, n.title) for n in c.notes)})" for c in found.claims]
     node = Node(
         path=period.path,
@@ -358,7 +373,7 @@ def write_reflection(plan: Plan, period: Period, found: ReflectionDraft, nodes: 
         event=f"{period.first}..{period.last}",
         scope=plan.graph.identity.scope,
         identity=plan.graph.identity.key,
-        origin=reduce(weaker_origin, (n.origin for n in cited)),
+        origin=reduce(weaker_origin, (n.origin for n in told)),
         generation=max(n.generation for n in nodes) + 1,
         links=(map_of_type("reflection"),),
         body=f"# {period.title}\n\n" + "\n".join(lines),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..grounding.notes import origin_mark
 from ..worker.registry import Registry
 from .asked import mapping_in
 from .tools import graph_of, hit_limit
@@ -47,7 +48,7 @@ def corpus_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]
                 "title": h.entry.title,
                 "kind": h.entry.type,
                 "score": round(min(h.score, 1.0), 3),
-                "snippet": h.entry.description,
+                "snippet": h.entry.description + (f" ({mark})" if (mark := origin_mark(h.entry)) else ""),
                 "id": h.entry.id,
                 "startLine": 1,
                 "endLine": 1,

@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from ..curate.notes import open_note, write_edits
 from ..dates.days import day_of_ms
 from ..errors import BadInput, OmgError
 from ..graph.graph import Graph
+from ..grounding.notes import grounded_edit, origin_mark
+from ..grounding.sight import PERSONS, Sight
+from ..grounding.words import visible
 from ..identity import says_owner
 from ..index.entries import Hit
-from ..index.terms import terms_of
 from ..message.drop import to_epoch_ms
 from ..message.redaction import redact
+from ..message.turn import Message
 from ..node.fields import GENERATED, TYPES, Source
+from ..observe.reply import whole_days
+from ..plan.drafts import NEEDS_USER
 from ..plan.edits import Edit
 from ..worker.intake import Intake
 from ..worker.registry import Registry
 from .asked import link_target, mapping_in, said_by_user
 from .codes import Codes
 from .forgetting import ASK_USER, forget_tool
+
+PROPOSED_WITHIN, PENDING_LOOKED_AT = 6, 8  # messages, and turns, in which a proposal is sought
 
 
 def graph_of(
@@ -73,7 +82,9 @@ def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> 
         raise BadInput("omg_search needs a `query`")
     hits = graph.index.search(query, hit_limit(params.get("limit"), 8), now=registry.clock())
     lines = [
-        f"[[{h.entry.path}]] — {h.entry.description}" + (f" ({h.entry.event})" if h.entry.event else "")
+        f"[[{h.entry.path}]] — {h.entry.description}"
+        + (f" ({h.entry.event})" if h.entry.event else "")
+        + (f" ({mark})" if (mark := origin_mark(h.entry)) else "")
         for h in hits
     ]
     return {"text": "\n".join(lines) or "Nothing found.", "details": {"hits": [*map(hit_value, hits)]}}
@@ -86,6 +97,7 @@ def hit_value(hit: Hit) -> dict[str, Any]:
         "description": entry.description,
         "score": round(hit.score, 3),
         "why": hit.why,
+        "origin": entry.origin,
     }
 
 
@@ -125,44 +137,81 @@ def remember_tool(
     if not said_by_user(message):
         raise BadInput("omg_remember needs a message of the user in this turn as its source; there is none")
     at = to_epoch_ms(message.get("timestamp")) or registry.now_ms()
+    said = str(message.get("text") or "")
     source = Source(str(context["sessionKey"]), str(message["id"]), at)
-    path = remember_note(
-        registry, graph, text, title, kind, said=str(message.get("text") or ""), source=source
-    )
+    when = str(params.get("when") or "")
+    path = remember_note(registry, graph, text, title, kind, said=said, source=source, when=when)
     return {"text": f"Remembered as [[{path}]].", "details": {"path": path}}
 
 
 def remember_note(
-    registry: Registry, graph: Graph, text: str, title: str, kind: str, *, said: str, source: Source | None
+    registry: Registry,
+    graph: Graph,
+    text: str,
+    title: str,
+    kind: str,
+    *,
+    said: str,
+    source: Source | None,
+    when: str = "",
 ) -> str:
     """
-    Write *text* as a note of type *kind*, on the word of a user who *said* so in *source*; returns its path.
+    Write *text* as a note of type *kind*, on the word of a user who *said* so in *source*; returns its path. *when*:
+    the day or days of what happens.
 
-    A page or a tool may have talked a model into this. So the user vouches only for what shares words with
-    what they said; the rest is the assistant's, and what has no source is a tool's: neither becomes a preference,
-    a decision or who they are. Raises BadInput, Locked.
+    A page or a tool may have talked a model into this. So the user vouches only for what stands in their words, or in
+    what the assistant proposed and they took up; the rest is the assistant's, and what has no source is a tool's:
+    neither becomes a preference, a decision or who they are. Raises BadInput, Locked.
     """
-    text, title = (redact(" ".join(given.split()))[0] for given in (text, title))
+    text, title = (visible(redact(" ".join(given.split()))[0]) for given in (text, title))
     if not text:
         raise BadInput("to remember something needs a `text`, one line")
-    heard = source is not None and shares_words(text, said)
+    event = whole_days(when.strip()) if when.strip() else None
+    if when.strip() and event is None:
+        raise BadInput(
+            f"`when` is a day, a month or a year, such as 2026-03-05, or two with `..` between; not {when!r}"
+        )
     at = source.timestamp if source else registry.now_ms()
     edit = Edit(
         op="create",
         title=title or text[:50],
         description=text,
-        type=kind if kind in TYPES and (heard or kind in ("fact", "episode")) else "fact",
+        type=kind if kind in TYPES else "fact",
+        event=event,
         sources=(source,) if source else (),
-        origin="user" if heard else "assistant" if source else "tool",
+        origin="tool",
         day=day_of_ms(at, registry.zone),
     )
+    if source is not None:
+        edit = as_told(edit, graph, Message(source.id, "user", said, at), source)
+    if edit.origin not in PERSONS and edit.type in NEEDS_USER:
+        edit = replace(edit, type="fact")
     return write_edits(graph, [edit], registry.clock(), f"remembered {edit.title}")
 
 
-def shares_words(text: str, said: str) -> bool:
-    """Whether *text* shares a third of its words with what was *said*: "remember that" alone vouches for nothing."""
-    words, heard = ({t.match for t in terms_of(x)} for x in (text, said))
-    return len(words & heard) * 3 >= max(1, len(words))
+def as_told(edit: Edit, graph: Graph, message: Message, source: Source) -> Edit:
+    """*edit* as the user's *message* vouches for it, and what the assistant said before: a page may hold the rest."""
+    before = said_before(graph, source.session, message)
+    sight = Sight([*before, message], zone=graph.zone, unseen=True)
+    edit = grounded_edit(edit, [message], sight)
+    if edit.origin not in PERSONS:
+        return replace(edit, origin="assistant")
+    proposal = sight.answered(message)
+    if proposal is None or not proposal.id:
+        return edit
+    theirs = Source(source.session, proposal.id, proposal.timestamp)
+    return replace(edit, sources=(theirs, source))
+
+
+def said_before(graph: Graph, session: str, message: Message) -> list[Message]:
+    """The last messages of *session* before *message*, observed already or not."""
+    found = graph.index.said_before(session, message.timestamp, PROPOSED_WITHIN)
+    for pending in graph.pending()[-PENDING_LOOKED_AT:]:
+        with suppress(BadInput, FileNotFoundError):
+            turn = pending.turn()
+            if turn.session == session:
+                found += [m for m in turn.messages if m.timestamp < message.timestamp and m.id != message.id]
+    return found[-PROPOSED_WITHIN:]
 
 
 def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
