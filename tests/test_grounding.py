@@ -4,22 +4,32 @@ the door that a drop comes in by to what the next prompt is given.
 """
 
 import json
+import os
 import time
 import unicodedata
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from corpora import grounded
 
+from omg.config.sections import Config, Observation
 from omg.grounding.words import UNSEEN_CHARS, plain_form
+from omg.identity import identity_of_session
 from omg.index.entries import Entry
+from omg.inject.decide import slice_for
+from omg.llm.ledger import ModelReply
+from omg.memory import Memory
 from omg.message.drop import clean_entries
-from omg.message.turn import Message
+from omg.message.turn import Message, Turn
 from omg.node.note import Node
+from omg.observe.question import Observer
 from omg.observe.reply import ParsedReply, ShownToObserver, parse_reply
+from omg.observe.run import observe_batch
 from omg.plan.edits import Edit, as_entry
 
 PERSONS = ("user", "human")
+FULL = os.environ.get("OMG_TRUST") == "full"
 
 
 def messages_of(row: dict[str, Any]) -> list[tuple[str, Message]]:
@@ -144,6 +154,33 @@ def test_what_a_tool_says_does_not_stay_in_how_its_own_conversation_stands() -> 
         said = " ".join(m["text"] for m in row["messages"] if m["role"] == "assistant")
         text = " ".join(judged(row).hints.values())
         assert not [w for w in row["expect"]["words"] if holds(text, w) and not holds(said, w)], row["id"]
+
+
+def test_no_word_of_an_attack_reaches_the_standing_context_of_any_conversation(home: Path) -> None:
+    memory = Memory(Config(home=home, observation=Observation(model="none")), embed=None)
+    graph = memory.graph(identity_of_session("agent:main:main"))
+    rows = [r for r in grounded.rows("attacks") if not r["known"] and "keeps" not in r["expect"]]
+    rows = rows if FULL else rows[::10]
+    for n, row in enumerate(rows):
+        messages = tuple(m for _, m in messages_of(row))
+        graph.put(f"{messages[0].timestamp:015d}-{n}", Turn(f"agent:main:s{n}", messages=messages))
+        said = json.dumps({"edits": row["edits"], "now": row["now"] or {}})
+        observer = Observer(lambda _, said=said: ModelReply(said, "scripted", 1, 1), "scripted")  # type: ignore[misc]
+        observe_batch(graph, graph.pending(), observer, memory.config)
+    try:
+        latest = max(m.timestamp for row in rows for _, m in messages_of(row))
+        at = datetime.fromtimestamp(latest / 1000, UTC)
+        assert len(graph.index.entries()) > len(rows) / 2
+        for session in ("agent:main:new", "agent:main:s0", f"agent:main:s{len(rows) - 1}"):
+            text = slice_for(graph, "hello", session, at, memory.config).system
+            assert "Maps" in text
+            said = " ".join(
+                line for line in text.split("\n") if line.startswith(("- ", "Task", "State", "Next"))
+            )
+            found = [(r["id"], w) for r in rows for w in r["expect"]["words"] if holds(said, w)]
+            assert found == []
+    finally:
+        graph.close()
 
 
 def test_of_the_honest_notes_at_least_975_of_1000_are_kept_as_they_were_said() -> None:

@@ -90,21 +90,19 @@ class Sight:
         people = [m for m in cited if m.role == "user"]
         said = SaidWords()
         taken: list[str] = []
-        used: set[Message] = set()
         for m in people:
             said |= self.said_in(m)
             before = self.answered(m)
             if before is not None:
                 taken.append(proposal_in(before.text, strict=self.foreign))
-                used.add(before)
         accepted = frozenset().union(*map(told_words, taken))
         # All that the assistant said, and not only what is cited: whoever follows it need not say so.
-        spoken = (m for m in self.messages if m.role == "assistant" and m not in used)
+        spoken = [told_words(m.text) for m in self.messages if m.role == "assistant"]
         return Ground(
             said,
             accepted,
             frozenset().union(*(told_words(m.sender) for m in people)),
-            frozenset().union(*(told_words(m.text) for m in spoken)),
+            frozenset().union(*spoken) - accepted,
             (*(self.own[m] for m in people), *taken),
             frozenset(m.role for m in cited),
             Words(frozenset().union(*(self.said_in(m).stated for m in self.own if m not in people))),

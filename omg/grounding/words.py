@@ -147,7 +147,10 @@ def number_of(word: str) -> str:
 @lru_cache(maxsize=8192)
 def word_stem(word: str) -> str:
     word = word.removesuffix("'s")
-    return fold_text(stem_of(word)) if not word.isascii() else stem_of(word)
+    root = stem_of(word)
+    if len(root) == 4 and root[-1] == root[-2]:  # "running", as "run"
+        root = root[:-1]
+    return root if root.isascii() else fold_text(root)
 
 
 def is_digits(word: str) -> bool:

@@ -47,6 +47,7 @@ SPEAKER = re.compile(
     rf"\s{{0,3}}(?!\d)\w[^\n:?!]{{0,30}}?(?:[,\s]\s?|\s[—–-]\s)[\[(]?(?:(?:today|yesterday|heute|gestern)(?: at)? |[\d.,/-]{{4,12}},? )?{TIME}[\])]?\s{{0,3}}$",
     re.I,
 )
+ROW = re.compile(r"\s{0,3}([-=*#<>+~_])\1{2,80}\s{0,3}$")
 DOCUMENT_HEADING = re.compile(r"#{1,4} \S")
 FRONT = re.compile(r"\s{0,9}---\n(?:[^\n]{0,300}\n){0,20}?---\s{0,3}\n")
 CLIPPED_FROM = re.compile(r"^(?:url|source|link|clipped|clip|author|site|website|via)\s?:", re.M | re.I)
@@ -112,7 +113,7 @@ def behind_quotation(text: str, at: int) -> str:
 def lines_written(lines: Sequence[str]) -> Iterator[str]:
     """*lines* up to a mail that is passed on, those of others empty."""
     patterns = language("quoted").patterns
-    others = {*chat_lines(lines), *speakers_lines(lines)}
+    others = {*chat_lines(lines), *speakers_lines(lines), *fenced_lines(lines)}
     end = mail_begins(lines)
     code, blank, anothers, closed = False, True, False, ""
     for n, line in enumerate(lines):
@@ -188,6 +189,12 @@ def chat_lines(lines: Sequence[str]) -> set[int]:
     spoken = any(first.search(lines[n], m.end() - 1) for n, m in found.items())
     again = max(names.values()) >= 2
     return set(found) if marked or (again and (spoken or len(found) >= 3)) or spoken else set()
+
+
+def fenced_lines(lines: Sequence[str]) -> set[int]:
+    """The lines between two that are nothing but a row of one mark: "---", "===", "<<<" and ">>>"."""
+    rows = [n for n, line in enumerate(lines) if ROW.match(line)]
+    return {n for first, last in zip(rows[::2], rows[1::2], strict=False) for n in range(first, last + 1)}
 
 
 def speakers_lines(lines: Sequence[str]) -> set[int]:
