@@ -38,7 +38,7 @@ from .system import cut_text, render_system_slice
 
 SYSTEM_SHARE = 0.4  # of the budget; the rest is for what bears on the message itself
 MORE_OF = 5  # of the best notes
-COURSE_NOTES = 3  # times as many notes, where a course is asked for
+COURSE_NOTES = 4  # times as many notes, where a course is asked for
 MORE_CHARS = 600  # of one
 URGENT_S = 60  # how long a cut waits for its observation before `system` goes on without
 CANDIDATES = 100  # notes of a map that may be shown; a budget of 3,000 tokens holds about 80
@@ -47,6 +47,7 @@ QUERY_CHARS = 2_000  # of a prompt; what is pasted below that says little about 
 # Of a hit's score. On LoCoMo nine in ten of the right notes score above .25, with words alone; of questions about
 # other people's talks the best hit stays below .22 in every second case.
 FLOOR = 0.2
+COURSE_FLOOR = 0.05  # where the course of something is asked for: whatever may belong to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +184,8 @@ def decide_slice(
     asks = bool(config.inject.entry_points and (query.days or asks_of_memory(query)))
     course = asks_for_course(words)
     limit = config.inject.entry_points * (COURSE_NOTES if course else 1)
-    hits = relevant_hits(graph, query, now, limit) if asks else []
-    said = find_said(graph, query, hits, session=session, own=own, now=now) if asks else []
+    hits = relevant_hits(graph, query, now, limit, COURSE_FLOOR if course else FLOOR) if asks else []
+    said = find_said(graph, query, hits, session=session, own=own, now=now, course=course) if asks else []
     if not query.days and not is_sure(query, hits, said, graph.index.knows):
         hits, said = [], []
     hits_by_map = Counter([*(map_of(h.entry) for h in hits), *maps_named(words)])
@@ -236,12 +237,12 @@ def more_of(graph: Graph, hits: Sequence[Hit], course: bool) -> dict[str, str]:
     return found
 
 
-def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int) -> list[Hit]:
+def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, floor: float) -> list[Hit]:
     """The notes that bear on *query*, best first."""
     # Twice as many as are named: some of them stand in `system` already.
     uses = graph.uses.times()
     hits = graph.index.search(query, 2 * limit, now=now, uses=uses, quote=False)
-    return [h for h in hits if (h.why and h.score >= FLOOR) or event_falls_on(h.entry.event, query.days)]
+    return [h for h in hits if (h.why and h.score >= floor) or event_falls_on(h.entry.event, query.days)]
 
 
 def event_falls_on(event: str | None, days: Iterable[When]) -> bool:
@@ -270,7 +271,7 @@ def render_system(
     entries = [
         *index.entries(pinned=True),
         *index.entries(standing=True),
-        *index.entries(type="identity", first=CANDIDATES),
+        *(e for type in ("identity", "preference") for e in index.entries(type=type, first=CANDIDATES)),
         *(loops := index.entries(loop="open")),
         *(e for moc in mocs for e in index.entries(moc=moc, first=CANDIDATES)),
     ]

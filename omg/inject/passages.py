@@ -36,7 +36,15 @@ NEIGHBOURS_OF = 5  # best messages whose neighbours are looked at
 NEIGHBOUR_SHARE = 0.5  # of its score, which the messages beside one have
 LEAST = 0.08  # how much of the prompt's words a message answers to, of 1, to be quoted at all
 WRITTEN_SHARE = 0.6  # of a message's score: where an archive is small, its index finds all words common
-ASSISTANT_SHARE = 0.8  # what the assistant said at length counts less than what a person said
+# Of its score, which what the assistant said has where it is not asked for; a course is told by the person's words alone.
+ASSISTANT_SHARE, ASSISTANT_IN_COURSE = 0.8, 0.0
+ASKS_OF_ASSISTANT = re.compile(
+    r"\byou(?:['’]ve| had| have)? (?:\w{1,12} ){0,2}(?:said|told|suggested|recommended|mentioned|gave|given|wrote|written|made|listed|named"
+    r"|proposed|advised|explained|showed|shown|shared|provided|came up|put together|helped)\b|\bdid you\b"
+    r"|\byour (?:\w{1,12} ){0,2}(?:suggestions?|recommendations?|advice|list|plan|answer|draft|ideas?|tips?)\b"
+    r"|\b(?:du|sie|ihr)\b[^.?!\n]{0,40}\b(?:gesagt|empfohlen|vorgeschlagen|genannt|geschrieben)\b",
+    re.I,
+)
 OF_BEST = 0.2  # and of what the best does
 OWN_WORDS_SHARE = (
     0.5  # of a passage's words that stand in what its sender did not only pass on; with fewer it is passed on
@@ -66,6 +74,7 @@ class Said:
     session: str
     share: float = 0.0
     words: float = 0.0
+    part: float = 1.0  # of its score that counts
     beside: float = 0.0  # what it has for being a good note's source, or for standing beside a good message
     waiting: bool = False
 
@@ -77,7 +86,14 @@ class Said:
 
 
 def find_said(
-    graph: Graph, query: ParsedQuery, hits: Sequence[Hit], *, session: str, own: SessionState, now: datetime
+    graph: Graph,
+    query: ParsedQuery,
+    hits: Sequence[Hit],
+    *,
+    session: str,
+    own: SessionState,
+    now: datetime,
+    course: bool = False,
 ) -> list[Said]:
     """The messages that answer *query*, best first; less what stands in the window of *session* itself."""
     words = [stem(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
@@ -93,6 +109,7 @@ def find_said(
         for said in found.values()
         if said.score >= max(LEAST, OF_BEST * best)
         and said.message.role != "tool"
+        and said.part
         and not (said.session == session and said.message.timestamp > own.cut_ms)
     ]
     return sorted(told, key=lambda s: (-s.score, s.message.timestamp))

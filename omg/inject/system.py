@@ -40,7 +40,8 @@ MAPS_SHARE = 0.6  # of the budget: what is on the two maps fills no more than th
 ALWAYS_SHARE = 0.75  # of the budget, for what is always there; where it is more, each line of it is cut short
 WHO = 8  # notes on who the user is
 SESSIONS_SHOWN = 4  # other conversations
-SYSTEM_LOOPS = 15
+SYSTEM_LOOPS = 8
+LIKED = 10  # preferences
 SLICE_LINE_CHARS = 320  # of a description; the note has the rest
 SHORT_LINE_CHARS = 140  # of one, where there are more than fit
 HINT_CHARS = 400
@@ -88,7 +89,7 @@ def render_system_slice(
     lines = [
         *map_lines(counts),
         *hint_lines(sessions, own, today, zone),
-        *(Line(text, f"Written by the user on the page {path}", 5) for path, text in written.items() if text),
+        *(Line(text, f"Written by the user on the page {path}", 4) for path, text in written.items() if text),
         *notes,
     ]
     always = [line for line in notes if line.rank <= PINNED]
@@ -139,7 +140,7 @@ def note_lines(entries: Iterable[Entry], mocs: Sequence[str], today: date) -> li
     lines = []
     open_ones = [e for e in allowed if e.loop == "open"]
     loops = {e.path for e in standing_loops(open_ones, today)[:SYSTEM_LOOPS]}
-    who = who_first(allowed)
+    who, liked = first_of(allowed, "identity", WHO), first_of(allowed, "preference", LIKED)
     for entry in allowed:
         home = map_of(entry)
         if entry.standing:
@@ -148,6 +149,8 @@ def note_lines(entries: Iterable[Entry], mocs: Sequence[str], today: date) -> li
             section, rank = "Who the user is", 2
         elif entry.pinned:
             section, rank = "Pinned", PINNED
+        elif entry.path in liked:
+            section, rank = "What the user likes, and how they want things done", 5
         elif entry.path in loops:
             section, rank = "Open loops", 6
         elif home in mocs:
@@ -163,13 +166,13 @@ def note_lines(entries: Iterable[Entry], mocs: Sequence[str], today: date) -> li
     return lines
 
 
-def who_first(entries: Iterable[Entry]) -> list[str]:
-    """The notes that say who the user is: pinned first, then by weight, then the newest."""
-    found = [e for e in entries if e.type == "identity"]
+def first_of(entries: Iterable[Entry], type: str, most: int) -> list[str]:
+    """The notes of *type* that are there whatever is asked: pinned first, then by weight, then the newest."""
+    found = [e for e in entries if e.type == type and not e.standing]
     found.sort(
         key=lambda e: (not e.pinned, e.priority != "high", -(e.updated or date.min).toordinal(), e.path)
     )
-    return [e.path for e in found[:WHO]]
+    return [e.path for e in found[:most]]
 
 
 def enters_system(entry: Entry) -> bool:
