@@ -118,14 +118,16 @@ def test_notes_stand_under_pinned_open_loops_or_their_map_each_once() -> None:
             entry("nodes/fact/a", pinned=True, loop="open"),
             entry("nodes/fact/b", loop="open", event="2026-03-20"),
             entry("nodes/fact/c"),
-            entry("nodes/preference/d"),  # of a map that is not on show
+            entry("nodes/decision/d"),  # of a map that is not on show
+            entry("nodes/preference/e"),
             entry("nodes/fact/a", pinned=True, loop="open"),
         ]
     )
     assert section(text, "Pinned") == ["- [[nodes/fact/a]] — What a is about. (2026-03-01)"]
     assert section(text, "Open loops") == ["- [[nodes/fact/b]] — What b is about. (due 2026-03-20)"]
     assert section(text, "Facts") == ["- [[nodes/fact/c]] — What c is about. (2026-03-01)"]
-    assert "nodes/preference/d" not in text
+    assert section(text, "What the user likes")[0].startswith("- [[nodes/preference/e]]")
+    assert "nodes/decision/d" not in text
 
 
 @pytest.mark.parametrize(

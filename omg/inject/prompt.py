@@ -174,6 +174,8 @@ def prompt_line(entry: Entry, today: date) -> str:
         notes.append(f"no longer so: [[{entry.superseded_by}]]" if entry.superseded_by else "no longer so")
     if entry.origin == "tool":
         notes.append("from a tool or a page")
+    elif entry.origin == "assistant":
+        notes.append("by the assistant")
     return f"{text} ({', '.join(notes)})" if notes else text
 
 

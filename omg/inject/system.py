@@ -41,7 +41,7 @@ ALWAYS_SHARE = 0.75  # of the budget, for what is always there; where it is more
 WHO = 8  # notes on who the user is
 SESSIONS_SHOWN = 4  # other conversations
 SYSTEM_LOOPS = 8
-LIKED = 10  # preferences
+LIKED_SHOWN = 10  # preferences
 SLICE_LINE_CHARS = 320  # of a description; the note has the rest
 SHORT_LINE_CHARS = 140  # of one, where there are more than fit
 HINT_CHARS = 400
@@ -140,7 +140,7 @@ def note_lines(entries: Iterable[Entry], mocs: Sequence[str], today: date) -> li
     lines = []
     open_ones = [e for e in allowed if e.loop == "open"]
     loops = {e.path for e in standing_loops(open_ones, today)[:SYSTEM_LOOPS]}
-    who, liked = first_of(allowed, "identity", WHO), first_of(allowed, "preference", LIKED)
+    who, liked = first_of(allowed, "identity", WHO), first_of(allowed, "preference", LIKED_SHOWN)
     for entry in allowed:
         home = map_of(entry)
         if entry.standing:
@@ -149,10 +149,10 @@ def note_lines(entries: Iterable[Entry], mocs: Sequence[str], today: date) -> li
             section, rank = "Who the user is", 2
         elif entry.pinned:
             section, rank = "Pinned", PINNED
-        elif entry.path in liked:
-            section, rank = "What the user likes, and how they want things done", 5
         elif entry.path in loops:
             section, rank = "Open loops", 6
+        elif entry.path in liked:
+            section, rank = "What the user likes, and how they want things done", 5
         elif home in mocs:
             section, rank = page_title(home)[0], ON_MAP
         else:
