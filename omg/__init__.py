@@ -37,6 +37,7 @@ tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules
       grounding/  whether a text says what its sources say, and whose word it is
     What is done with it
       inject/     what a prompt is given: decided, then rendered
+      window/     what leaves a long context, and the notes that take its place (with `omg-context`, on request)
       forget/     no byte of it stays
       observe/    pending turns become notes: the question to the model, its reply
       reflect/    by night: repetitions, contradictions, which map a note is on, weeks and months
@@ -62,6 +63,7 @@ Data: prompts/ (what the models are told), sample/ (the demo's conversation). If
     know what happens on kill -9         journal.py; who holds the lock: graph/graph.py; damage: graph/damaged.py
     change the words of a prompt         inject/system.py (stable), inject/prompt.py (fresh)
     change when turns are observed       worker/schedule.py
+    change what leaves a long context    window/cut.py
     keep a kind of secret out            message/redaction.py, and what it names
     change what the Observer is asked    observe/question.py and prompts/; what is believed: grounding/
     understand one more form of date     dates/rules.py

@@ -50,11 +50,16 @@ def main(args: list[str]) -> int:
         case ["config", "patch", "--file", path]:
             patch(json.loads(Path(path).read_text()))
         case ["plugins", "install", source, *_] if not (state / "sulking").exists():
-            shutil.copytree(source, state / "extensions" / "omg", dirs_exist_ok=True)
-            patch({"plugins": {"entries": {"omg": {"enabled": True}}}})
-        case ["plugins", "uninstall", "omg", *_]:
-            shutil.rmtree(state / "extensions" / "omg")
-            patch({"plugins": {"entries": {"omg": {"enabled": False, "hooks": None, "config": None}}}})
+            manifest = json.loads((Path(source) / "openclaw.plugin.json").read_text())
+            plugin = manifest["id"]
+            shutil.copytree(source, state / "extensions" / plugin, dirs_exist_ok=True)
+            slots = {"slots": {"contextEngine": plugin}} if manifest.get("kind") == "context-engine" else {}
+            patch({"plugins": {"entries": {plugin: {"enabled": True}}, **slots}})
+        case ["plugins", "uninstall", plugin, *_]:
+            shutil.rmtree(state / "extensions" / plugin)
+            patch({"plugins": {"entries": {plugin: {"enabled": False, "hooks": None, "config": None}}}})
+            if json.loads(file.read_text())["plugins"].get("slots", {}).get("contextEngine") == plugin:
+                patch({"plugins": {"slots": {"contextEngine": "legacy"}}})
         case ["plugins", *_]:
             print("Install cancelled; rerun with --force")
         case _:

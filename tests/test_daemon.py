@@ -184,6 +184,45 @@ def test_after_a_kill_the_next_one_takes_over_with_nothing_lost(start: Start, ho
     second.remembered("I prefer window seats.")
 
 
+def test_what_leaves_a_context_is_the_same_for_two_who_ask_at_once_and_after_a_kill(
+    start: Start, home: Path
+) -> None:
+    daemon = start(OFFLINE + "[context]\nmessage_tokens = 300\n").ready()
+    now = round(time.time() * 1000) - 600_000
+    said: list[dict[str, Any]] = []
+    for n in range(12):
+        text = f"I prefer the number {n} over all others. " + "And so on. " * 12
+        said.append({"role": "user", "content": text, "timestamp": now + 2000 * n, "idempotencyKey": f"k{n}"})
+        said.append(
+            {"role": "assistant", "content": "Noted, as you asked.", "timestamp": now + 2000 * n + 1000}
+        )
+    entries = [{"entryId": f"e{i}", "message": m} for i, m in enumerate(said)]
+    whole = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": OWNER, "entries": entries}
+    (home / "spool" / f"{now:015d}-a.json").write_text(json.dumps(whole))
+    body = {"sessionKey": OWNER, "messages": said}
+    eventually(lambda: daemon.ask("/context/assemble", **body).get("cut"), 20)
+    answers: list[dict[str, Any]] = []
+    asking = [
+        threading.Thread(target=lambda: answers.append(daemon.ask("/context/assemble", **body)))
+        for _ in range(4)
+    ]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    daemon.end()
+    again = start(OFFLINE + "[context]\nmessage_tokens = 300\n").ready()
+    answers.append(again.ask("/context/assemble", **body))
+    assert len(answers) == 5
+    assert all(answer == answers[0] for answer in answers)
+    assert answers[0]["cut"] == list(range(len(answers[0]["cut"])))
+    for other in ("agent:main:telegram:direct:222", "agent:main:subagent:1", ""):
+        assert again.ask("/context/assemble", sessionKey=other, messages=said) == {}
+    events = [json.loads(line) for line in (home / "events.jsonl").read_text().splitlines()]
+    assert [e["reason"] for e in events if e["event"] == "context_cut"] == ["threshold"]
+    assert "number 3" not in json.dumps(events)
+
+
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "/stop", "stdin"])
 def test_it_goes_when_asked_and_leaves_no_socket(start: Start, home: Path, how: str) -> None:
     daemon = start(parent=how == "stdin").ready()

@@ -19,7 +19,7 @@ ROWS = [
     [{"index"}],  # derived data
     [{"graph"}],  # one identity's folder
     [{"journal", "inbox"}, {"plan"}, {"offline"}, {"grounding"}],
-    [{"inject", "forget"}, {"observe"}, {"reflect", "rebuild"}],  # the verbs
+    [{"inject", "forget"}, {"observe", "window"}, {"reflect", "rebuild"}],  # the verbs
     [{"worker"}, {"curate", "importers"}, {"tools"}, {"memory"}],
     [{"openclaw", "page", "demo"}, {"daemon"}, {"cli"}],
 ]

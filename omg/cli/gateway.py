@@ -6,6 +6,7 @@ import contextlib
 import subprocess
 import sys
 import time
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -85,12 +86,23 @@ def down_command() -> None:
 def install_command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say each step; change nothing.")] = False,
     nightly: Annotated[bool, typer.Option(help="Add the nightly job.")] = True,
+    context_engine: Annotated[
+        bool | None,
+        typer.Option(help="Have OMG put long contexts together, as OpenClaw's context engine; or no more."),
+    ] = None,
 ) -> None:
     """Put OMG into OpenClaw. Running it again changes nothing that is right already."""
+    from ..openclaw.engine import engine_folder, install_engine, remove_engine
     from ..openclaw.gateway import find_openclaw
     from ..openclaw.install import install_plugin
 
-    for step in install_plugin(find_openclaw(), load_config().home, dry_run=dry_run, nightly=nightly):
+    claw, home = find_openclaw(), load_config().home
+    steps = [install_plugin(claw, home, dry_run=dry_run, nightly=nightly)]
+    if context_engine or (context_engine is None and engine_folder(claw).exists()):
+        steps.append(install_engine(claw, home, dry_run=dry_run))
+    elif context_engine is False:
+        steps.append(remove_engine(claw, home, dry_run=dry_run))
+    for step in chain.from_iterable(steps):
         print_step(step, dry_run)
 
 
@@ -104,11 +116,14 @@ def uninstall_command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say each step; change nothing.")] = False,
 ) -> None:
     """Take OMG out of OpenClaw. Your vaults stay."""
+    from ..openclaw.engine import remove_engine
     from ..openclaw.gateway import find_openclaw
     from ..openclaw.install import uninstall_plugin
 
-    for step in uninstall_plugin(find_openclaw(), load_config().home, dry_run=dry_run):
-        print_step(step, dry_run)
+    claw, home = find_openclaw(), load_config().home
+    for out in (remove_engine, uninstall_plugin):
+        for step in out(claw, home, dry_run=dry_run):
+            print_step(step, dry_run)
 
 
 @app.command("doctor")

@@ -252,6 +252,37 @@ class Inject(Section):
     entry_points: int = Field(10, ge=0, description="notes named for one prompt at the most")
 
 
+class Context(Section):
+    message_tokens: int = Field(
+        30_000,
+        description="tokens of raw messages at which the oldest that are observed leave the context; half of what the model's window has room for, where that is less",
+    )
+    buffer_activation: float = Field(
+        0.8,
+        description="what leaves then: above 0 and at most 1, a share of message_tokens (0.8 keeps a fifth raw); from 1000 on, the tokens that stay raw",
+    )
+
+    @field_validator("message_tokens", mode="before")
+    @classmethod
+    def counts(cls, value: Any) -> int:
+        return positive_number(value)
+
+    @field_validator("buffer_activation", mode="before")
+    @classmethod
+    def shares(cls, value: Any) -> Any:
+        if not is_number(value) or not (0 < value <= 1 or value >= 1000):
+            raise ValueError(
+                "write a share above 0 and at most 1, such as 0.8, or 1000 or more tokens that stay"
+            )
+        return value
+
+    def kept_raw(self, threshold: int) -> int:
+        """Tokens that stay raw when the context is cut at *threshold*."""
+        if self.buffer_activation >= 1000:
+            return min(int(self.buffer_activation), threshold)
+        return round(threshold * (1 - self.buffer_activation))
+
+
 class Identities(Section):
     links: dict[str, list[str]] = Field(
         default_factory=dict,
@@ -283,4 +314,5 @@ class Config(Section):
     llm: Llm = Llm()
     embedding: Embedding = Embedding()
     inject: Inject = Inject()
+    context: Context = Context()
     identity: Identities = Identities()

@@ -3,6 +3,7 @@ The process that remembers while the gateway answers.
 
     POST /inject    a prompt's who and what   -> the result of before_prompt_build, as is
     POST /tool /command /corpus               -> what the agent's tools and commands answer (tools/tools.py)
+    POST /context/assemble                    what leaves a long context, and the text in its place (window/context.py)
     POST /llm/next /llm/done                  the plugin lends us the agent's own model (lending.py)
     POST /status /search /work /rebuild /reflect /stop /health
 
@@ -41,10 +42,12 @@ from ..tokens import count_tokens
 from ..tools.codes import Codes
 from ..tools.corpus import corpus_answer
 from ..tools.tools import call_tool, graph_of, search_answer, slash_command
+from ..window.context import cut_context
 from ..worker.delegate import observe_pending, rebuild_each
 from ..worker.nights import background_reflection, reflect_answer
 from ..worker.reading import DropReader
 from ..worker.registry import PATIENCE_S
+from ..worker.schedule import note_urgent
 from ..worker.status import home_status
 from .lending import GatewayModel
 from .server import Answer, Server
@@ -79,7 +82,7 @@ class Daemon:
         self._unlooked: deque[Identity] = deque()  # whose vaults are still to be looked through
         self._warned: dict[str, str] = {}  # why a vault could not be read: once each
         self._watch: Any = None  # watchdog's observer, where the system lets us have one
-        self._guard = threading.Lock()
+        self._guard, self._assembling = threading.Lock(), threading.Lock()
 
     def run(self) -> None:
         with Server(self.config.home, self.answers(), {"/llm/next": self.model.again}) as server:
@@ -126,6 +129,7 @@ class Daemon:
         return {
             "/health": self.health,
             "/inject": self.inject,
+            "/context/assemble": self.assemble,
             "/tool": lambda body: call_tool(self.memory.intake, body, self.codes),
             "/command": lambda body: slash_command(self.memory.intake, body, self.codes),
             "/corpus": lambda body: corpus_answer(self.memory.registry, body),
@@ -168,6 +172,24 @@ class Daemon:
             return {}
         tell = partial(self.memory.registry.tell, graph=graph.identity.key)
         return hook_result(graph, body, self.memory.clock(), self.config, tell)
+
+    def assemble(self, body: dict[str, Any]) -> Mapping[str, Any]:
+        """For `omg-context`: which of the messages leave the context, and what is put in their place; {} for none."""
+        graph = graph_of(self.memory.registry, body)
+        if graph is None:
+            return {}
+        tell = partial(self.memory.registry.tell, graph=graph.identity.key)
+        with self._assembling:  # two of one session would cut it twice
+            made = cut_context(graph, body, now=self.memory.clock(), config=self.config, tell=tell)
+            if made.waits and not graph.state().urgent_ms:
+                at_ms = self.memory.registry.now_ms()
+                graph.update(partial(note_urgent, session="", reason="context", at_ms=at_ms, waiting=True))
+                self.awake.set()
+        return (
+            {"text": made.text, "cut": made.cut, "tokens": made.raw + count_tokens(made.text)}
+            if made.text
+            else {}
+        )
 
     def lend(self, body: dict[str, Any]) -> Mapping[str, Any]:
         """A question for the plugin. Whoever started us: from the first time it asks, there is a gateway to ask."""

@@ -207,7 +207,7 @@ def redacted_receipt(receipt: Receipt, words: str, names: NewNames) -> Receipt:
 
 def redact_state(state: State, words: str, names: NewNames) -> None:
     for s in state.sessions.values():
-        s.system, s.mocs, s.falls = "", [], {}
+        s.system, s.timeline, s.mocs, s.falls = "", "", [], {}
         s.task, s.state, s.next = (blanked(t, words) for t in (s.task, s.state, s.next))
     state.by_hand = {redacted_value(path, words, names): at for path, at in state.by_hand.items()}
     state.error = blanked(state.error, words)

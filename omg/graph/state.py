@@ -37,6 +37,12 @@ class SessionState:
     cut: str = ""  # what last cut its context, "compaction" or "reset",
     cut_ms: int = 0  # and when
     window: int = 0  # tokens of turns taken in since the last activation
+    # with OMG as the context engine (window/context.py):
+    timeline: str = ""  # what stands for the turns that were cut, as served until the next cut
+    timeline_epoch: int = -1  # State.epoch when it was rendered
+    cut_turns: dict[str, int] = field(default_factory=dict)  # a turn's beginning -> how many messages it has
+    raw_tokens: int = 0  # of what was not cut, when the context was last put together
+    context_cut_ms: int = 0
 
 
 @dataclass(slots=True)

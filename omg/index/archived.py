@@ -268,6 +268,13 @@ def known_keys(db: sqlite3.Connection, keys: Iterable[str]) -> set[str]:
     return found | {key for (key,) in rows_of(db, "select key from message where key in", listed)}
 
 
+def said_since(db: sqlite3.Connection, session: str, since_ms: int) -> list[tuple[str, int, str]]:
+    """Role, time and id of what was said in *session* since then, oldest first."""
+    select = """select json_extract(line, '$.role'), timestamp, mid from message
+        where session = ? and talk in (0, 1) and timestamp >= ? order by timestamp, id"""
+    return [(role, at, mid) for role, at, mid in db.execute(select, (session, since_ms))]
+
+
 # --- full text
 
 

@@ -38,7 +38,6 @@ from .vectors import Matrix, Near, missing_vectors, put_vectors
 if TYPE_CHECKING:
     from ..embed import Embedder
 
-
 log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
@@ -126,11 +125,7 @@ class Index:
             return self.sync(vault)
 
     def embed(self, limit: int = 256) -> int:
-        """
-        Make up to *limit* of the vectors that are missing; returns how many were made.
-
-        0: there is nothing left to do, or no model that works; words alone find notes then.
-        """
+        """Make up to *limit* of the missing vectors; returns how many: 0 if none is missing, or no model works."""
         if self.embedder is None:
             return 0
         rows = self._missing(limit)
@@ -323,11 +318,17 @@ class Index:
             return archived.last_messages(db, session, ms, n)
 
     @retry_on_new_file
+    def said_since(self, session: str, since_ms: int) -> list[tuple[str, int, str]]:
+        """Role, time and id of the archived messages of *session* since then."""
+        with self._store.read() as db:
+            return archived.said_since(db, session, since_ms)
+
+    @retry_on_new_file
     def homes(self) -> dict[str, str]:
         """Path → the map that lists the note, for all active notes that a map lists."""
-        select = "select path, home from note where home <> '' and status = 'active' order by path"
         with self._store.read() as db:
-            return dict(db.execute(select).fetchall())
+            rows = db.execute("select path, home from note where status = 'active' order by path")
+            return {path: home for path, home in rows if home}
 
     @retry_on_new_file
     def hashes(self) -> dict[str, str]:
@@ -381,9 +382,8 @@ class Index:
 
     @retry_on_new_file
     def _put(self, rows: list[tuple[int, str, str]], made: vectors.Floats) -> None:
-        assert self.embedder is not None
         with self._store.write() as db:
-            put_vectors(db, self.embedder.id, rows, made)
+            put_vectors(db, self.embedder.id if self.embedder else "", rows, made)
 
     @retry_on_new_file
     def _gather(self) -> None:

@@ -126,16 +126,16 @@ def place_vaults(
             yield Step(f"put the owner's vault of agent {agent} into {vault}", "open it in Obsidian")
 
 
-def admission_patch(config: dict[str, Any]) -> dict[str, Any]:
-    """What must change for OpenClaw to load a plugin of our name at all; empty when nothing."""
+def admission_patch(config: dict[str, Any], plugin: str = "omg") -> dict[str, Any]:
+    """What must change for OpenClaw to load our *plugin* at all; empty when nothing."""
     changes: dict[str, Any] = {}
     if value_at(config, "plugins.enabled") is False:
         changes["enabled"] = True
     allow, deny = value_at(config, "plugins.allow", []), value_at(config, "plugins.deny", [])
-    if allow and "omg" not in allow:
-        changes["allow"] = [*allow, "omg"]
-    if "omg" in deny:
-        changes["deny"] = [p for p in deny if p != "omg"]
+    if allow and plugin not in allow:
+        changes["allow"] = [*allow, plugin]
+    if plugin in deny:
+        changes["deny"] = [p for p in deny if p != plugin]
     return {"plugins": changes} if changes else {}
 
 

@@ -13,7 +13,9 @@ from typing import Any
 
 from ..errors import OmgError, error_text
 from ..graph.graph import Graph
+from ..graph.state import SessionState
 from ..identity import Identity
+from ..tokens import count_tokens
 from .worker import Worker
 
 
@@ -81,9 +83,20 @@ def graph_status(worker: Worker, graph: Graph) -> dict[str, Any]:
                 "activated": iso_time(s.activated_ms),
                 "reason": s.reason,
                 "window": s.window,
+                **({"context": context_status(s)} if s.cut_turns else {}),
             }
             for key, s in state.sessions.items()
         },
+    }
+
+
+def context_status(session: SessionState) -> dict[str, Any]:
+    """With OMG as the context engine: tokens shown as they were said, and as notes, and what was cut when."""
+    return {
+        "raw_tokens": session.raw_tokens,
+        "notes_tokens": count_tokens(session.timeline),
+        "cut_turns": len(session.cut_turns),
+        "cut": iso_time(session.context_cut_ms),
     }
 
 
@@ -132,6 +145,12 @@ def status_text(answer: Mapping[str, Any]) -> str:
         if g["waiting_because"] and waiting["turns"]:
             lines.append(f"  because   {g['waiting_because']}")
         lines.append(f"  observed  {g['observed'] or 'never'}; reflected {g['reflected'] or 'never'}")
+        for key, session in g["sessions"].items():
+            if found := session.get("context"):
+                shown = f"{found['raw_tokens']:,} tokens raw, {found['notes_tokens']:,} of notes"
+                lines.append(
+                    f"  context   {key}: {shown} for {found['cut_turns']} turns cut, last {found['cut']}"
+                )
         lines += [f"  unreadable {path}: {why}" for path, why in g["unreadable"].items()]
     return "\n".join(lines)
 

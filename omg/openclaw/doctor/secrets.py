@@ -50,7 +50,7 @@ def take_out(graph: Graph) -> None:
 def forget_slices(state: State) -> None:
     """A slice that was served may quote what is gone."""
     for session in state.sessions.values():
-        session.system = ""
+        session.system = session.timeline = ""
         session.task, session.state, session.next = (
             redact(t)[0] for t in (session.task, session.state, session.next)
         )

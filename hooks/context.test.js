@@ -1,0 +1,107 @@
+// The context engine against a real socket: what the gateway gets back, whatever the daemon says or does not say.
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { registerHooks } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+// Installed, daemon.js lies beside it (omg/openclaw/engine.py).
+registerHooks({
+  resolve(specifier, context, next) {
+    const beside = specifier === "./daemon.js" && context.parentURL?.includes("/context/");
+    return next(beside ? "../daemon.js" : specifier, context);
+  },
+});
+const { engine } = await import("./context/index.js");
+
+const shared = globalThis[Symbol.for("omg.openclaw.context.1")];
+const NOTES = "<omg-memory>notes</omg-memory>";
+let sessions = 0;
+
+function conversation(turns = 10) {
+  return Array.from({ length: turns }, (_, n) => [
+    { role: "user", content: `question ${n} ${"and so on ".repeat(20)}`, timestamp: 1000 * n },
+    { role: "assistant", content: [{ type: "text", text: `answer ${n}` }, { type: "image", data: "AAAA" }], timestamp: 1000 * n + 1 },
+  ]).flat();
+}
+
+/** An engine whose daemon answers with what `answer` makes of a question; `close` ends the daemon. */
+async function scene(t, answer, deadlineMs = 1000) {
+  shared.quietUntil = 0;
+  const home = await mkdtemp(join(tmpdir(), "omg-"));
+  const asked = [], warned = [];
+  const server = createServer(async (req, res) => {
+    asked.push([req.url, JSON.parse(Buffer.concat(await req.toArray()).toString())]);
+    const value = await answer(asked.at(-1)[1]);
+    res.writeHead(value === undefined ? 500 : 200).end(JSON.stringify(value ?? {}));
+  });
+  await new Promise((ok) => server.listen(join(home, "omg.sock"), ok));
+  const close = () => new Promise((ok) => { server.close(ok); server.closeAllConnections(); });
+  t.after(async () => { await close(); await rm(home, { recursive: true, force: true }); });
+  const made = engine({ home: () => home, warn: (line) => warned.push(line), deadlineMs });
+  const sessionKey = `agent:main:test:${++sessions}`;
+  const assemble = (messages) => made.assemble({ sessionKey, messages, tokenBudget: 9000 });
+  return { home, asked, warned, close, made, assemble, sessionKey };
+}
+
+test("what the daemon names leaves the context, and its text stands there", async (t) => {
+  const { assemble, asked, sessionKey } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2, 3] }));
+  const messages = conversation();
+  const { messages: made } = await assemble(messages);
+  assert.deepEqual(made[0], { role: "user", content: NOTES, timestamp: 1001 });
+  assert.deepEqual(made.slice(1), messages.slice(4));
+  const [[path, body]] = asked;
+  assert.equal(path, "/context/assemble");
+  assert.deepEqual([body.sessionKey, body.tokenBudget, body.messages.length], [sessionKey, 9000, messages.length]);
+  assert.ok(!JSON.stringify(body).includes("AAAA")); // no image crosses the socket
+});
+
+test("with nothing to cut, the gateway gets its very messages back", async (t) => {
+  const { assemble } = await scene(t, () => ({}));
+  const messages = conversation();
+  assert.equal((await assemble(messages)).messages, messages);
+});
+
+test("no answer of any kind makes a turn fail or a context longer", async (t) => {
+  const answers = [
+    undefined, null, 5, [], { text: 5, cut: [0] }, { text: NOTES }, { text: NOTES, cut: "all" }, { text: NOTES, cut: [99] },
+    { text: NOTES, cut: [-1] }, { text: NOTES, cut: [0.5] }, { text: "long ".repeat(9999), cut: [0] }, { text: "", cut: [0] },
+    { text: NOTES, cut: conversation().keys().toArray() },
+  ];
+  for (const answer of answers) {
+    const { assemble } = await scene(t, () => answer);
+    const messages = conversation();
+    assert.equal((await assemble(messages)).messages, messages, JSON.stringify(answer));
+  }
+});
+
+test("a daemon that hangs costs one deadline, and then no turn for a while", async (t) => {
+  const { assemble, asked } = await scene(t, () => new Promise(() => {}), 100);
+  const messages = conversation();
+  const since = performance.now();
+  assert.equal((await assemble(messages)).messages, messages);
+  assert.equal((await assemble(messages)).messages, messages);
+  assert.ok(performance.now() - since < 1500);
+  assert.equal(asked.length, 1);
+});
+
+test("with the daemon gone, what was cut stays cut, until something is forgotten", async (t) => {
+  const { assemble, close, home } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2, 3] }));
+  const messages = conversation();
+  const { messages: before } = await assemble(messages);
+  await close();
+  const longer = [...messages, { role: "user", content: "one more", timestamp: 99_000 }];
+  assert.deepEqual((await assemble(longer)).messages, [...before, longer.at(-1)]);
+  const without = longer.slice(1); // one of those that were cut is not there any more: another conversation
+  assert.equal((await assemble(without)).messages, without);
+  await writeFile(join(home, "forgotten.json"), JSON.stringify({ at: Date.now() + 1 }));
+  assert.equal((await assemble(longer)).messages, longer);
+});
+
+test("a turn is committed at once: what is said reaches OMG by the transcript", async (t) => {
+  const { made } = await scene(t, () => ({}));
+  assert.deepEqual(await made.commitTurn({ advancementKey: "k", messages: [] }), { status: "committed" });
+  assert.deepEqual(await made.ingest({}), { ingested: false });
+});

@@ -1,0 +1,134 @@
+// OMG as the gateway's context engine: a plugin of its own, because installing it takes the slot. It asks the
+// daemon which messages leave the context and what stands for them (omg/window/), and puts that in their place.
+// Its one rule: it never throws, never waits past its deadline, and never makes a context longer. Where anything
+// is in doubt, the gateway gets its messages back as they were. The gateway waits for `assemble` without a limit.
+import { readFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { ask } from "./daemon.js";
+
+const DEADLINE_MS = 1_500; // a long context is a megabyte to read; usually it takes some ten ms
+const QUIET_MS = 5_000; // after a missed deadline nobody is asked for so long
+const SESSIONS = 500; // whose last cut is kept
+
+// What the plugin `omg` knows of each session lies here (hooks/index.js): the gateway loads files more than once.
+const speakers = () => globalThis[Symbol.for("omg.openclaw.1")]?.turns;
+const shared = (globalThis[Symbol.for("omg.openclaw.context.1")] ??= { last: new Map(), quietUntil: 0 });
+
+export default {
+  id: "omg-context",
+  name: "Observational Memory Graph: context engine",
+  description: "What OMG has observed leaves a long context, and its notes take its place.",
+
+  register(api) {
+    const home = () => homeOf(api.pluginConfig?.home, api);
+    const warn = (message) => api.logger.warn(`omg-context: ${message}`);
+    api.registerContextEngine("omg-context", () => engine({ home, warn }));
+  },
+};
+
+export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
+  return {
+    info: {
+      id: "omg-context",
+      name: "Observational Memory Graph",
+      version: "0.1.0",
+      ownsCompaction: false,
+      transcriptSemantics: {
+        currentTurnFence: "before-current-turn-entry-v1",
+        turnAdvancementIdempotency: "atomic-idempotent-v1",
+      },
+    },
+
+    // What is said reaches OMG by the plugin `omg`, from the transcript, each message once.
+    ingest: async () => ({ ingested: false }),
+    commitTurn: async () => ({ status: "committed" }),
+
+    async assemble({ sessionKey, messages, tokenBudget }) {
+      const untouched = { messages, estimatedTokens: 0 }; // as the gateway's own engine: it counts by itself
+      try {
+        const decided = await decide({ sessionKey, messages, tokenBudget });
+        return decided ? { messages: decided, estimatedTokens: 0 } : untouched;
+      } catch (err) {
+        warn(`the context stays as it is: ${err?.message}`);
+        return untouched;
+      }
+    },
+
+    async compact(params) {
+      const { delegateCompactionToRuntime } = await import("openclaw/plugin-sdk/core");
+      return delegateCompactionToRuntime(params);
+    },
+
+    dispose: async () => {},
+  };
+
+  async function decide({ sessionKey, messages, tokenBudget }) {
+    if (!sessionKey || !messages?.length) return;
+    if (Date.now() < shared.quietUntil) return lastCut(sessionKey, messages);
+    const { channel, accountId, senderId } = speakers()?.get(sessionKey) ?? {};
+    const senderIsOwner = messages.findLast(({ role }) => role === "user")?.__openclaw?.senderIsOwner;
+    const body = { sessionKey, channel, accountId, senderId, senderIsOwner, tokenBudget, messages: messages.map(lean) };
+    const asking = Date.now();
+    let answer;
+    try {
+      answer = await ask(home(), "/context/assemble", body, deadlineMs);
+    } catch (err) {
+      if (err.code === "ETIMEDOUT") shared.quietUntil = Date.now() + QUIET_MS;
+      warn(`the daemon did not say what to cut: ${err.message}`);
+      return lastCut(sessionKey, messages);
+    }
+    const { text, cut = [] } = answer;
+    shared.last.delete(sessionKey);
+    if (typeof text !== "string" || !text || !cut.length || !cut.every((i) => i in messages)) return;
+    shared.last.set(sessionKey, { text, places: cut.map((i) => placeOf(messages[i])), at: asking });
+    if (shared.last.size > SESSIONS) shared.last.delete(shared.last.keys().next().value);
+    return replaced(messages, new Set(cut), text);
+  }
+
+  /**
+   * With the daemon away, what was cut the last time stays so: a transcript that has long outgrown the model's
+   * window would not fit it. Not if something was forgotten since; and only if all that was cut is there.
+   */
+  async function lastCut(sessionKey, messages) {
+    const { text, places, at } = shared.last.get(sessionKey) ?? {};
+    if (!text || at <= (await forgottenAt(home()))) return;
+    const wanted = new Set(places);
+    const cut = messages.keys().filter((i) => wanted.has(placeOf(messages[i]))).toArray();
+    if (cut.length === places.length) return replaced(messages, new Set(cut), text);
+  }
+}
+
+/** The messages less those of `cut`, with `text` where the first of them was; undefined if that is no shorter. */
+function replaced(messages, cut, text) {
+  const first = Math.min(...cut);
+  const { timestamp } = messages[Math.max(...cut)];
+  const made = messages.flatMap((message, i) => {
+    if (i === first) return [{ role: "user", content: text, timestamp }];
+    return cut.has(i) ? [] : [message];
+  });
+  const shorter = JSON.stringify(made).length < JSON.stringify(messages).length;
+  return shorter && made.at(-1) === messages.at(-1) ? made : undefined;
+}
+
+const placeOf = (message) => `${message?.role} ${message?.timestamp}`;
+
+/** A message without what nobody reads of it there: images and sounds, what a model charged, signatures. */
+function lean({ role, content, timestamp, idempotencyKey, provenance, toolCallId, toolName, summary, model, __openclaw }) {
+  const parts = Array.isArray(content) ? content.map(({ data, source, ...part }) => part) : content;
+  return { role, content: parts, timestamp, idempotencyKey, provenance, toolCallId, toolName, summary, model, __openclaw };
+}
+
+/** When something was last forgotten here (omg/forget/homefiles.py). */
+async function forgottenAt(home) {
+  try {
+    return JSON.parse(await readFile(join(home, "forgotten.json"), "utf8"))?.at ?? 0;
+  } catch (err) {
+    return err.code === "ENOENT" ? 0 : Infinity;
+  }
+}
+
+function homeOf(configured, api) {
+  const given = configured || process.env.OMG_HOME;
+  return given ? given.replace(/^~(?=\/|$)/, homedir()) : join(api.runtime.state.resolveStateDir(), "omg");
+}

@@ -1,0 +1,7 @@
+"""
+The bounded window: a long conversation's observed beginning leaves the context, and its notes take its place.
+
+    cut        which turns may go, and when: the law, without I/O
+    timeline   the notes that stand for them, as one text that stays as it is until the next cut
+    context    both for one session, with what its graph knows
+"""

@@ -1,0 +1,231 @@
+"""
+What the gateway's context engine is told of one session: which messages leave the context, and what stands for them.
+
+Nothing is cut but what is observed: its receipt is closed, and it is in the archive. What was cut stays so, with the
+same text in its place byte for byte, until the next cut or until a person edits or forgets: prompt caches depend on it.
+Which turns were cut, and that text, are in the graph's state before the gateway hears of them. Not here: the law
+(cut.py). One rule: where anything is in doubt the messages stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import partial
+from typing import Any
+
+from ..config.sections import Config
+from ..dates.days import day_of_ms
+from ..graph.graph import Graph
+from ..graph.state import SessionState, State
+from ..inject.system import cut_text, note_statement
+from ..message.drop import clean_entries, content_of, to_epoch_ms
+from ..message.turn import FRAME_TOKENS
+from ..plan.pages import hints_that_hold, safe_line
+from ..tokens import count_tokens
+from .cut import Shown, raw_tokens, turns_to_cut, whole_turns
+from .timeline import Told, render_timeline
+
+ROOM_SHARE = 0.5  # of what the model's window has room for; notes and the turn that goes on need the rest
+NOTES_SHARE = 0.5  # of the threshold, for the timeline
+BEGINNING_CHARS = 160  # of what a person said in a turn that no note was made of
+ARCHIVE_ROLES = {"toolResult": "tool"}  # of the gateway → as the archive has them
+SPEAKERS = (
+    "user",
+    "assistant",
+    "tool",
+    "toolResult",
+)  # what else there is, such as a summary of its own, stays
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What is to be done. *cut*: indices of the messages that go; none where *text* is "". *waits*: for its observation."""
+
+    text: str = ""
+    cut: tuple[int, ...] = ()
+    raw: int = 0  # tokens of what stays
+    reason: str = ""  # of a new text: threshold or edit
+    waits: bool = False
+
+
+class RequestContext:
+    """The messages of one request, by turns, and which of these were cut before."""
+
+    def __init__(self, session: str, given: Sequence[Any], own: SessionState) -> None:
+        self.session = session
+        self.given: list[Mapping[str, Any]] = [m if isinstance(m, Mapping) else {} for m in given]
+        self.messages = [shown_message(m) for m in self.given]
+        self.turns = whole_turns(self.messages)
+        self.beginnings = [beginning(self.given[turn[0]]) for turn in self.turns]
+        often = Counter(self.beginnings)
+        # A turn that has grown is another one: what it gained would be nowhere.
+        self.cut = {
+            n
+            for n, (turn, begins) in enumerate(zip(self.turns, self.beginnings, strict=True))
+            if own.cut_turns.get(begins) == len(turn) and often[begins] == 1
+        }
+
+    def place(self, i: int) -> tuple[str, int]:
+        """By which a message is found in the archive: ids of calls and details are not what they were there."""
+        role = str(self.given[i].get("role"))
+        return ARCHIVE_ROLES.get(role, role), to_epoch_ms(self.given[i].get("timestamp")) or 0
+
+    def since_ms(self) -> int:
+        return min((at for i in range(len(self.given)) if (at := self.place(i)[1])), default=0)
+
+    def indices(self, turns: Iterable[int]) -> list[int]:
+        return [i for n in sorted(turns) for i in self.turns[n]]
+
+    def tokens(self, turns: Iterable[int]) -> int:
+        return sum(self.messages[i].tokens for i in self.indices(turns))
+
+
+def shown_message(message: Mapping[str, Any]) -> Shown:
+    if message.get("role") not in SPEAKERS:
+        return Shown(str(message.get("role")), count_tokens(json.dumps(message, ensure_ascii=False)))
+    content = message.get("content")
+    text, calls = content_of(content if isinstance(content, str | list) else None)
+    tokens = count_tokens(text) + sum(count_tokens(call.name + call.arguments) for call in calls)
+    made = tuple(call.id for call in calls if call.id)
+    return Shown(str(message.get("role")), FRAME_TOKENS + tokens, made, str(message.get("toolCallId") or ""))
+
+
+def beginning(message: Mapping[str, Any]) -> str:
+    return f"{message.get('role')} {to_epoch_ms(message.get('timestamp')) or 0}"
+
+
+def cut_context(
+    graph: Graph, body: Mapping[str, Any], *, now: datetime, config: Config, tell: Callable[..., None]
+) -> Cut:
+    """What leaves the context that *body* describes: sessionKey, messages as the gateway has them, tokenBudget."""
+    session, state = str(body.get("sessionKey") or ""), graph.state()
+    own = state.sessions.get(session) or SessionState()
+    given = body.get("messages")
+    context = RequestContext(session, given if isinstance(given, list) else [], own)
+    threshold = threshold_of(config, body.get("tokenBudget"))
+    fresh: list[int] = []
+    if raw_tokens(context.messages, context.turns, context.cut) >= threshold:
+        observed = observed_turns(graph, context)
+        floor = config.context.kept_raw(threshold)
+        fresh = turns_to_cut(
+            context.messages, context.turns, context.cut, observed, threshold=threshold, floor=floor
+        )
+    cut = context.cut.union(fresh)
+    raw = raw_tokens(context.messages, context.turns, cut)
+    waits = raw >= threshold and bool(graph.pending())
+    reason = "threshold" if fresh else "edit" if cut and own.timeline_epoch != state.epoch else ""
+    text = own.timeline
+    if reason:
+        text = timeline_of(graph, context, cut, own, now, round(threshold * NOTES_SHARE))
+    cost = count_tokens(text)
+    if not cut or not text or cost >= context.tokens(cut):  # never longer than without us
+        graph.note(partial(note_raw, session=session, raw=raw_tokens(context.messages, context.turns, ())))
+        return Cut(waits=waits)
+    if reason:
+        kept = {context.beginnings[n]: len(context.turns[n]) for n in cut}
+        at_ms = round(now.timestamp() * 1000)
+        graph.update(
+            partial(keep_cut, session=session, text=text, turns=kept, raw=raw, epoch=state.epoch, at_ms=at_ms)
+        )
+        tell(
+            "context_cut", session=session, reason=reason, turns=len(fresh), tokens=context.tokens(fresh),
+            raw_tokens=raw, notes_tokens=cost,
+        )  # fmt: skip
+    else:
+        graph.note(partial(note_raw, session=session, raw=raw))
+    return Cut(text, tuple(context.indices(cut)), raw, reason, waits)
+
+
+def threshold_of(config: Config, room: object) -> int:
+    """Tokens of raw messages at which the context is cut; *room*: what the window has left for messages."""
+    given = isinstance(room, int | float) and not isinstance(room, bool) and room > 0
+    return max(1, min(config.context.message_tokens, int(room * ROOM_SHARE) if given else 10**9))  # type: ignore[operator]
+
+
+def keep_cut(
+    state: State, session: str, text: str, turns: Mapping[str, int], raw: int, epoch: int, at_ms: int
+) -> None:
+    own = state.sessions.setdefault(session, SessionState())
+    # Since it was rendered something was edited or forgotten: nothing that it names goes to the disk any more.
+    own.timeline, own.timeline_epoch = (text, epoch) if state.epoch == epoch else ("", -1)
+    own.cut_turns, own.raw_tokens, own.context_cut_ms = dict(turns), raw, at_ms
+
+
+def note_raw(state: State, session: str, raw: int) -> None:
+    if session in state.sessions:
+        state.sessions[session].raw_tokens = raw
+
+
+# --- what is observed
+
+
+def observed_turns(graph: Graph, context: RequestContext) -> set[int]:
+    """The turns of which all that memory keeps is in the archive, or was forgotten; of the rest nothing is known."""
+    archived = {(role, at) for role, at, _ in graph.index.said_since(context.session, context.since_ms())}
+    found = set()
+    for n, turn in enumerate(context.turns):
+        if any(context.messages[i].role not in SPEAKERS for i in turn):
+            continue
+        missing = [i for i in turn if context.place(i) not in archived]
+        if not missing or is_accounted_for(graph, context, turn, missing):
+            found.add(n)
+    return found
+
+
+def is_accounted_for(graph: Graph, context: RequestContext, turn: range, missing: Sequence[int]) -> bool:
+    """Whether what is *missing* of *turn* was forgotten, or is nothing that memory keeps, such as an empty answer."""
+    kept = clean_entries({"entryId": str(i), "message": context.given[i]} for i in turn)
+    left = {m.key for m in kept if m.id in {str(i) for i in missing}}
+    gone = graph.tombstones.messages(left)
+    return not left - gone and bool(gone or len(missing) < len(turn))
+
+
+# --- what stands for it
+
+
+def timeline_of(
+    graph: Graph, context: RequestContext, cut: Iterable[int], own: SessionState, now: datetime, budget: int
+) -> str:
+    cut = set(cut)
+    places = {context.place(i) for i in context.indices(cut)}
+    rows = graph.index.said_since(context.session, context.since_ms())
+    ids = {mid: at for role, at, mid in rows if (role, at) in places}
+    zone, today = graph.zone, now.astimezone(graph.zone).date()
+    hints = hints_that_hold(own, today, zone)
+    stood: date | None = day_of_ms(own.at_ms, zone) if own.at_ms else None
+    told = [*note_lines_of(graph, ids), *said_lines_of(graph, ids)]
+    return render_timeline(told, hints, stood, messages=len(context.indices(cut)), budget=budget)
+
+
+def note_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
+    """A line for each note made from the messages *ids* (with their times) that still holds."""
+    first: dict[str, int] = {}
+    for mid, notes in graph.index.witnesses(ids).items():
+        for path in (note.path for note in notes if note.status != "superseded"):
+            first[path] = min(first.get(path, ids[mid]), ids[mid])
+    lines = []
+    for path, at in first.items():
+        if entry := graph.index.entry(path):
+            event = f" ({entry.event})" if entry.event and entry.event not in entry.description else ""
+            mark = " (from a tool or a page)" if entry.origin == "tool" else ""
+            rank = 0 if entry.pinned or entry.priority == "high" else 1
+            lines.append(Told(at, day_of_ms(at, graph.zone), note_statement(entry) + event + mark, rank))
+    return lines
+
+
+def said_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
+    """How what a person said begins, for messages that no note was made from; as the archive has it, without secrets."""
+    cited = graph.index.witnesses(ids).keys()
+    alone = [mid for mid in ids if mid not in cited]
+    gone = graph.tombstones.gone(dict.fromkeys(alone, ()))  # its note was deleted: its words do not come back
+    lines = []
+    for message in graph.index.messages(mid for mid in alone if mid not in gone):
+        if message.role == "user" and message.text:
+            said = cut_text(safe_line(message.text), BEGINNING_CHARS)
+            day = day_of_ms(message.timestamp, graph.zone)
+            lines.append(Told(message.timestamp, day, f'- {message.sender or "user"}: "{said}"', 2))
+    return lines
