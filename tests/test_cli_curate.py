@@ -12,7 +12,8 @@ import pytest
 from omg.cli.app import main
 
 ROOT = Path(__file__).parents[1]
-SAID = "The house number of the studio is 4711."
+WORD = "periwinkle"  # a number may stand in a receipt's id by chance
+SAID = f"The house number of the studio is 4, at the {WORD} gate."
 
 
 @pytest.fixture
@@ -78,9 +79,9 @@ def test_scripts_get_json_from_all_of_them(omg, tmp_path):
         assert omg(*args)[0] == 0
         assert Path(args[-1]).stat().st_mode & 0o777 == 0o600
     assert value(omg("search", "attic", "--json"))[0]["path"]
-    dry = value(omg("forget", "--matching", "4711", "--json"))
+    dry = value(omg("forget", "--matching", WORD, "--json"))
     assert (dry["done"], len(dry["paths"]), len(dry["messages"])) == (False, 1, 1)
-    assert value(omg("forget", "--matching", "4711", "--json", "--yes"))["done"]
+    assert value(omg("forget", "--matching", WORD, "--json", "--yes"))["done"]
     made = value(omg("rebuild", "--yes", "--json"))
     assert (made["before"], made["after"]) == (1, 1)  # one of the two is superseded
     assert value(omg("new", "fact", "Cellar", "-t", "-", "--json"))["path"] == "nodes/fact/cellar"
@@ -142,14 +143,14 @@ def omg_here(home, monkeypatch, capsys):
 def test_forgetting_at_the_command_line_leaves_no_byte_of_it(omg, home):
     code, out, _ = omg("forget", "--before", "2026-03-05")
     assert "Nothing was changed." in out
-    assert any(b"4711" in f.read_bytes() for f in home.rglob("*") if f.is_file())
+    assert any(WORD.encode() in f.read_bytes() for f in home.rglob("*") if f.is_file())
     code, out, err = omg("forget", "--before", "2026-03-05", "--yes")
     assert (code, err) == (0, "")
     assert out.startswith("forgotten:")
-    assert [f for f in home.rglob("*") if f.is_file() and b"4711" in f.read_bytes()] == []
+    assert [f for f in home.rglob("*") if f.is_file() and WORD.encode() in f.read_bytes()] == []
     assert omg("import", "chat.jsonl")[1].startswith("1 message, of them 0 new")
     omg("rebuild", "--yes")
-    assert [f for f in home.rglob("*") if f.is_file() and b"4711" in f.read_bytes()] == []
+    assert [f for f in home.rglob("*") if f.is_file() and WORD.encode() in f.read_bytes()] == []
     [db] = home.glob("graphs/*/index.db")
     with sqlite3.connect(db) as index:
         assert index.execute("pragma integrity_check").fetchone() == ("ok",)

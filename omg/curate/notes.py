@@ -25,6 +25,7 @@ from ..message.turn import Message
 from ..node.fields import TYPES
 from ..node.markdown import slugify, without_code
 from ..node.note import Node
+from ..plan.bodies import as_read
 from ..plan.drafts import Plan
 from ..plan.edits import Edit, one_line, title_alias
 from ..reflect.revise import merge_notes
@@ -122,13 +123,17 @@ def write_edits(graph: Graph, edits: Sequence[Edit], now: datetime, summary: str
 
 
 def written_as_cycle(graph: Graph, edits: Sequence[Edit], now: datetime, summary: str) -> CurationResult:
-    path = None
     with planning_under_lock(graph, now) as plan:
-        for edit in edits:
-            path = plan.apply(edit)
-        if path is None:
-            raise BadInput(f"{plan.dropped[-1] if plan.dropped else 'nothing to write'}; nothing was written")
-        return done_with(graph, path, receipt_of(plan, now, summary.replace("{path}", path)))
+        return applied(plan, edits, now, summary)
+
+
+def applied(plan: Plan, edits: Sequence[Edit], now: datetime, summary: str) -> CurationResult:
+    path = None
+    for edit in edits:
+        path = plan.apply(edit)
+    if path is None:
+        raise BadInput(f"{plan.dropped[-1] if plan.dropped else 'nothing to write'}; nothing was written")
+    return done_with(plan.graph, path, receipt_of(plan, now, summary.replace("{path}", path)))
 
 
 def new_note(graph: Graph, type: str, title: str, text: str, now: datetime) -> CurationResult:
@@ -143,10 +148,11 @@ def new_note(graph: Graph, type: str, title: str, text: str, now: datetime) -> C
     first = one_line(re.split(r"(?<=[.!?。])\s|\n", text)[0])
     label = WIKILINK_TEXT.sub(lambda link: link[1].rpartition("|")[2].rpartition("/")[2], first)
     edit = Edit("create", title=title, description=label, type=type, body=text, origin="human")
-    done = written_as_cycle(graph, [edit], now, "wrote {path}")
-    if done.cycle is None and text not in graph.vault.text(done.path):
-        raise BadInput(f"{done.path} begins with the same sentence; add the rest to it, or begin otherwise")
-    return done
+    with planning_under_lock(graph, now) as plan:
+        path, same = plan.free_path(edit)
+        if same and as_read(text) not in as_read(plan.draft(path).node.body):  # `apply` would add the rest to it
+            raise BadInput(f"{path} begins with the same sentence; add the rest to it, or begin otherwise")
+        return applied(plan, [edit], now, "wrote {path}")
 
 
 def amend_note(graph: Graph, path: str, now: datetime, summary: str, **changes: Any) -> CurationResult:

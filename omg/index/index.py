@@ -3,7 +3,7 @@ The index of one vault: all that is asked of a graph without opening its files.
 
     sync, archive, embed    keep up with the notes, with what was said, and with the vectors
     search, search_raw      notes (search.py); messages, where no note has it (archived.py)
-    entry, resolve, links…  what a note is, where a link leads, who links here
+    entry, resolve, names…  what a note is, where a link leads, who links here
 
 Any number of threads may ask while one writes. Not here: files (vault/vault.py), and what is in the tables
 (store.py, rows.py). One rule: it may be lost at any moment. A file that is damaged, locked, deleted or of
