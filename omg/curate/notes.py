@@ -150,7 +150,8 @@ def new_note(graph: Graph, type: str, title: str, text: str, now: datetime) -> C
     edit = Edit("create", title=title, description=label, type=type, body=text, origin="human")
     with planning_under_lock(graph, now) as plan:
         path, same = plan.free_path(edit)
-        if same and as_read(text) not in as_read(plan.draft(path).node.body):  # `apply` would add the rest to it
+        there = as_read(plan.draft(path).node.body) if same else ""
+        if same and as_read(text) not in there:  # `apply` would add the rest to it
             raise BadInput(f"{path} begins with the same sentence; add the rest to it, or begin otherwise")
         return applied(plan, [edit], now, "wrote {path}")
 
