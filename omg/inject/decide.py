@@ -37,7 +37,7 @@ from .sure import asks_of_memory, is_sure
 from .system import cut_text, render_system_slice
 
 SYSTEM_SHARE = 0.4  # of the budget; the rest is for what bears on the message itself
-MORE_OF = 5  # of the best notes
+MORE_OF = 10  # of the best notes
 COURSE_NOTES = 4  # times as many notes, where a course is asked for
 MORE_CHARS = 600  # of one
 URGENT_S = 60  # how long a cut waits for its observation before `system` goes on without
