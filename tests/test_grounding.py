@@ -198,3 +198,50 @@ def test_a_reply_is_judged_in_milliseconds() -> None:
     for row in rows:
         judged(row)
     assert time.process_time() - start < 0.02 * len(rows)
+
+
+def test_what_the_assistant_planned_stays_in_a_persons_note_and_is_said_to_be_the_assistants() -> None:
+    def said(id: str, role: str, text: str) -> dict[str, Any]:
+        return {
+            "id": id,
+            "role": role,
+            "text": text,
+            "calls": [],
+            "tool": "",
+            "sender": "",
+            "at": "2026-03-04T10:00",
+        }
+
+    def body_with(*more: dict[str, Any]) -> str:
+        edit = {
+            "op": "create",
+            "type": "project",
+            "title": "Marathon in October",
+            "description": "The user trains for a marathon in October.",
+            "body": "Asked how to begin. Long runs grow from 12 to 32 km by September, with two easy runs a week.",
+            "priority": "high",
+            "sources": ["m1", "m2"],
+        }
+        row = {
+            "messages": [
+                said("m1", "user", "I am training for a marathon in October, how should I begin?"),
+                said(
+                    "m2",
+                    "assistant",
+                    "Let long runs grow from 12 to 32 km by September, and two easy runs a week.",
+                ),
+                *more,
+            ],
+            "known": [],
+            "edits": [edit],
+            "now": None,
+        }
+        (made,) = judged(row).edits
+        assert (made.type, made.origin) == ("project", "user")
+        return made.body
+
+    assert body_with() == (
+        "Asked how to begin. The assistant: Long runs grow from 12 to 32 km by September, with two easy runs a week."
+    )
+    page = said("m3", "tool", "Marathon plans: long runs grow from 12 to 32 km by September.")
+    assert "32 km" not in body_with(page | {"tool": "web_fetch"})

@@ -40,6 +40,13 @@ ASSISTANT = re.compile(
 )
 
 
+# A sentence that tells of a question states nothing else.
+ASKED = re.compile(
+    r"^\W{0,3}(?:(?:the user|she|he|they|[A-Z][\w-]{1,30}) )?(?:asked|asks|wonder\w{0,3}|wants? to know|(?:is |was )?not sure)\b",
+    re.I,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A text that is to be held against what was said."""
@@ -155,13 +162,33 @@ def is_tools(said: Statement, sight: Sight) -> bool:
 
 
 def grounded_text(text: str, beside: frozenset[str], ground: Ground, sight: Sight) -> str:
-    """*text* without the sentences that the person did not say. *beside*: words that need no ground again."""
-    lines = []
+    """
+    *text* without the sentences that nobody said. *beside*: words that need no ground again.
+
+    Where only the person and the assistant spoke, a sentence of the assistant's stays and is said to be.
+    """
+    lines, between = [], not sight.foreign and "tool" not in ground.roles
     for line in text.split("\n"):
-        kept = [s for s in AFTER_SENTENCE.split(line) if sentence_stands(s, beside, ground, sight)]
+        kept, theirs = [], False
+        for sentence in AFTER_SENTENCE.split(line):
+            if sentence_stands(sentence, beside, ground, sight):
+                kept.append(sentence)
+                theirs = False
+            elif between and is_assistants(sentence, beside, ground):
+                marked = theirs or ASSISTANT.search(sentence)
+                kept.append(sentence if marked else f"The assistant: {sentence}")
+                theirs = True
+            elif between and ASKED.search(sentence):
+                kept.append(sentence)
         if kept or not line.strip():
             lines.append(" ".join(s.rstrip() for s in kept))
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def is_assistants(text: str, beside: frozenset[str], ground: Ground) -> bool:
+    """Whether most of what *text* tells stands in the assistant's messages that are cited."""
+    said = statement(text, beside)
+    return bool(said.words) and 2 * len(Words(ground.assistant).of(said.words)) >= len(said.words)
 
 
 def sentence_stands(text: str, beside: frozenset[str], ground: Ground, sight: Sight) -> bool:

@@ -60,7 +60,7 @@ def grounded_edit(edit: Edit, cited: Sequence[Message], sight: Sight, target: Kn
         return grounded_addition(edit, ground, sight, target)
     if is_persons(said, ground, sight):
         origin = "human" if ground.by_hand else "user"
-        return beside_tools_note(grounded_parts(replace(edit, origin=origin), ground, sight), target)
+        return beside_tools_note(grounded_parts(replace(edit, origin=origin), ground, sight), sight, target)
     origin = whose(said, ground, sight)
     if edit.op != "create" and (target is None or not may_change(origin, said.words, target, ground, sight)):
         raise Ungrounded(f"{edit.op} of a note, with what none of its sources says")
@@ -73,11 +73,11 @@ def grounded_addition(edit: Edit, ground: Ground, sight: Sight, target: Known | 
     said = statement(f"{edit.body} {edit.title}")
     cut = grounded_parts(replace(edit, origin="human" if ground.by_hand else "user"), ground, sight)
     if edit.body and cut.body:
-        return beside_tools_note(cut, target)
+        return beside_tools_note(cut, sight, target)
     if not edit.body and ground.states and "tool" not in ground.roles:
         subject = ground.stated.of(told_words(target.text if target else ""))
         if not sight.foreign or ground.accepted or subject:
-            return beside_tools_note(cut, target)
+            return beside_tools_note(cut, sight, target)
     origin = whose(said, ground, sight)
     if not told or target is None or not may_change(origin, told, target, ground, sight):
         raise Ungrounded("update of a note, with what none of its sources says")
@@ -99,10 +99,12 @@ def as_others(edit: Edit, ground: Ground, sight: Sight) -> Edit:
     return replace(edit, type="fact", priority="medium") if edit.type in NEEDS_USER else edit
 
 
-def beside_tools_note(edit: Edit, target: Known | None) -> Edit:
-    """What a person says of a note that is not theirs is a note of its own, which leads there."""
+def beside_tools_note(edit: Edit, sight: Sight, target: Known | None) -> Edit:
+    """What a person says of a tool's note is a note of its own, which leads there; so of the assistant's, beside a tool."""
     if target is None or edit.op == "create" or target.origin in PERSONS or not edit.description:
         return edit
+    if target.origin == "assistant" and not sight.foreign:
+        return edit  # it stays the assistant's, brought up to date
     links = (*edit.links, target.path) if target.path else edit.links
     return replace(edit, op="create", target=None, links=links)
 
