@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +91,11 @@ class Installed:
         assert done.returncode == code, f"omg {' '.join(args)}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
-    def said(self, *texts: str) -> Path:
-        """A file to import."""
+    def said(self, *texts: str, at: datetime = datetime(2026, 3, 2, 8, tzinfo=UTC)) -> Path:
+        """A file to import; what was said months ago the daemon observes as soon as it sees it."""
         file = self.folder / f"chat{len(list(self.folder.glob('chat*')))}.jsonl"
         lines = [
-            {"role": "user", "content": t, "timestamp": f"2026-03-02T08:{n:02}:00Z"}
+            {"role": "user", "content": t, "timestamp": (at + timedelta(minutes=n)).isoformat()}
             for n, t in enumerate(texts)
         ]
         file.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -218,9 +219,8 @@ def test_a_model_that_the_gateway_cannot_lend_is_named_everywhere_and_nothing_is
 
 
 def test_a_command_that_was_told_another_model_does_it_itself_and_says_so(installed: Installed) -> None:
-    told = installed.omg(
-        "import", str(installed.said("I prefer aisle seats.")), OMG_OBSERVATION_MODEL="offline"
-    )
+    file = installed.said("I prefer aisle seats.", at=datetime.now(UTC))  # the daemon lets it rest
+    told = installed.omg("import", str(file), OMG_OBSERVATION_MODEL="offline")
     assert "the daemon observes with ['gateway']" in told
     assert "1 observed" in told
     assert installed.observers() == {"gateway", "offline"}
