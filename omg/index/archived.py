@@ -32,6 +32,7 @@ NEAR_CHARS = 500  # of its neighbours: enough to say what the talk is about
 SOURCES = 12  # of a note's, the latest; one that is updated for years has hundreds
 APART_MS = 6 * 3_600_000  # a session may go on for years: what was said half a day ago is another talk
 RAISED_FOR_DAY = 1.75  # as search.py raises notes of the days asked for
+POSTINGS_SAID = 6_000  # rows that the words of a question may fit, as for notes; here 2 µs each
 TAIL_BYTES = 64  # bytes before the offset by which a file is known again
 SPOKEN = "trim(coalesce(json_extract(line, '$.sender'), '') || ' ' || json_extract(line, '$.text'))"
 
@@ -240,6 +241,31 @@ def last_messages(db: sqlite3.Connection, session: str, ms: int, n: int) -> list
     return [
         message_from_json(line)[0] for (line,) in reversed(db.execute(found, (session, ms, n)).fetchall())
     ]
+
+
+def latest_by_note(db: sqlite3.Connection, paths: Iterable[str], n: int) -> list[tuple[str, Message, str]]:
+    """Path, message and session of the *n* latest messages that each note of *paths* was made from."""
+    select = """select path, source.id, source.session from source join note on note.id = source.note
+        where path in"""
+    sources: dict[str, list[tuple[str, str]]] = {}
+    for path, *source in rows_of(db, select, paths, "order by source.timestamp"):
+        sources.setdefault(path, []).append((source[0], source[1]))
+    kept = [(path, *source) for path, found in sources.items() for source in found[-n:]]
+    select = "select mid, session, line from message where mid in"
+    lines = {(mid, session): line for mid, session, line in rows_of(db, select, {mid for _, mid, _ in kept})}
+    return [
+        (path, message_from_json(lines[mid, session])[0], session)
+        for path, mid, session in kept
+        if (mid, session) in lines
+    ]
+
+
+def neighbours_by_id(db: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[str, Message]]:
+    """Each of *ids* with a message right before or after it, in its session and of its talk."""
+    found = dict(rows_of(db, "select mid, id from message where mid in", ids))
+    beside = [(mid, id) for mid, row in found.items() for side in rows_beside(db, row, 1) for id in side]
+    lines = dict(rows_of(db, "select id, line from message where id in", {id for _, id in beside}))
+    return [(mid, message_from_json(lines[id])[0]) for mid, id in beside]
 
 
 class Witness(NamedTuple):

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..errors import ModelUnavailable
 from ..message.turn import Message
@@ -74,7 +74,7 @@ class Index:
         self._vault: Vault | None = None
         self._archive: Path | None = None
         self._filling = threading.RLock()
-        self._rarity, self._said = Rarity(), Rarity("message_fts")
+        self._rarity, self._said = Rarity(), Rarity("message_fts", archived.POSTINGS_SAID)
         self._matrix = Matrix(embedder.id) if embedder else None
         self._warm = False  # whether the embedder answers at once; a search never loads a model
 
@@ -288,12 +288,6 @@ class Index:
             return sorted({path for (path,) in rows_of(db, select, list(ids))})
 
     @retry_on_new_file
-    def witnesses(self, ids: Iterable[str]) -> dict[str, list[archived.Witness]]:
-        """Message → the notes made from it, for those of *ids* that are a note's source."""
-        with self._store.read() as db:
-            return archived.notes_by_source(db, ids)
-
-    @retry_on_new_file
     def seen(self, keys: Iterable[str]) -> set[str]:
         """Which of *keys*, ids or keys of messages, are in the archive."""
         with self._store.read() as db:
@@ -312,10 +306,10 @@ class Index:
             return archived.messages_around(db, id, n)
 
     @retry_on_new_file
-    def said_before(self, session: str, ms: int, n: int) -> list[Message]:
-        """The last *n* messages of *session* before *ms*, in the order they were said."""
+    def ask(self, question: Callable[..., Any], *args: Any) -> Any:
+        """What *question*, a function of archived.py, answers."""
         with self._store.read() as db:
-            return archived.last_messages(db, session, ms, n)
+            return question(db, *args)
 
     @retry_on_new_file
     def said_since(self, session: str, since_ms: int) -> list[tuple[str, int, str]]:

@@ -80,8 +80,8 @@ COUNTS = {
 class Rarity:
     """How many rows of *table* a term fits, remembered: names and topics come again in question after question."""
 
-    def __init__(self, table: str = "note_fts") -> None:
-        self._table = table
+    def __init__(self, table: str = "note_fts", postings: int = POSTINGS) -> None:
+        self._table, self._postings = table, postings
         self._rows = -1
         self._fits: dict[str, int] = {}
 
@@ -91,7 +91,7 @@ class Rarity:
 
     def choose(self, db: sqlite3.Connection, found: Sequence[Term]) -> tuple[tuple[Term, ...], float]:
         """
-        The terms to ask for, rarest first, within POSTINGS; and what a row that has all of them once scores.
+        The terms to ask for, rarest first, within so many postings; and what a row that has all of them once scores.
         """
         all_rows = int(db.execute(COUNTS[self._table]).fetchone()[0] or 0)
         if abs(all_rows - self._rows) > 0.05 * all_rows or len(self._fits) > 20_000:
@@ -109,7 +109,7 @@ class Rarity:
         for term in sorted(found, key=lambda t: known[t.match]):
             fits = known[term.match]
             rows += fits
-            if kept and (rows > POSTINGS or fits > max(1_000, all_rows / 2)):
+            if kept and (rows > self._postings or fits > max(1_000, all_rows / 2)):
                 break  # fts5 weighs a word that more than half of the rows have as good as nothing
             if fits:
                 kept.append(term)

@@ -27,6 +27,8 @@ from ..index.scores import ParsedQuery, parse_query
 from ..message.envelope import legible_text, strip_memory, without_envelope
 from ..node.maptable import MOCS, OPEN_LOOPS, map_of, map_of_type
 from ..node.markdown import WIKILINK
+from ..node.note import HEADING
+from ..node.properties import split_head, with_unix_ends
 from ..plan.edits import split_history
 from ..plan.pages import persons_words
 from ..tokens import clip_text, count_tokens
@@ -52,12 +54,16 @@ COURSE_FLOOR = 0.05  # where the course of something is asked for: whatever may 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """`system` and `prompt`, wrapped, "" where there is nothing to say; *tokens* of both, *reason* of an activation."""
+    """`system` and `prompt`, wrapped, "" where there is nothing to say; *reason* of an activation."""
 
     system: str = ""
     prompt: str = ""
-    tokens: int = 0
     reason: str | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Of both."""
+        return count_tokens(self.system) + count_tokens(self.prompt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +218,7 @@ def decide_slice(
         course=course,
     )
     recalled = [h.entry.id for h in hits if f"[[{h.entry.path}]]" in text + fresh]
-    given = Slice(text, fresh, cost + count_tokens(fresh), reason)
+    given = Slice(text, fresh, reason)
     return Decision(given, hits_by_map, recalled=recalled, mocs=mocs, epoch=state.epoch)
 
 
@@ -225,16 +231,20 @@ def more_of(graph: Graph, hits: Sequence[Hit], course: bool) -> dict[str, str]:
     found = {}
     for hit in hits[:MORE_OF]:
         with suppress(OmgError, OSError, UnicodeDecodeError):
-            main, before = split_history(graph.vault.read(hit.entry.path).body)
-            main = (
-                f"{main} Before: {'; '.join(line.removeprefix('- ') for line in before)}"
-                if course and before
-                else main
-            )
+            main, before = split_history(text_below_head(graph.vault.text(hit.entry.path)))
+            if course and before:
+                main += f" Before: {'; '.join(line.removeprefix('- ') for line in before)}"
             text = " ".join(WIKILINK.sub(lambda m: m[1].rpartition("|")[2], main).split())
             if text and text not in hit.entry.description:
                 found[hit.entry.path] = cut_text(text, MORE_CHARS)
     return found
+
+
+def text_below_head(text: str) -> str:
+    """What a note says below its head and its title; its head is YAML, which takes five times as long to read."""
+    body = with_unix_ends(text[split_head(text)[1] :]).strip("\n")
+    title = HEADING.match(body)
+    return body[title.end() :] if title else body
 
 
 def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, floor: float) -> list[Hit]:

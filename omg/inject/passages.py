@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from ..dates.days import MS_PER_DAY
 from ..graph.graph import Graph
 from ..graph.state import SessionState
-from ..index.archived import Witness
+from ..index.archived import Witness, latest_by_note, neighbours_by_id, notes_by_source
 from ..index.entries import Hit
 from ..index.scores import ParsedQuery
 from ..message.redaction import redact
@@ -49,6 +50,10 @@ OF_BEST = 0.2  # and of what the best does
 OWN_WORDS_SHARE = (
     0.5  # of a passage's words that stand in what its sender did not only pass on; with fewer it is passed on
 )
+WHOLE_CHARS, HEAD_CHARS = (
+    6_000,
+    2_000,
+)  # of a longer message only its head and what is near say whose words it has
 CONTEXT_CHARS = 400  # on either side of a passage: what names a secret may stand outside of it
 WRITTEN_TERMS = 32  # of a prompt's words that are looked for in each message as it is written
 PENDING_TOKENS = 20_000  # of what waits to be observed, the latest; a search reads it through
@@ -121,7 +126,7 @@ def quoted_passages(
     """The passages of *told* that answer *query*, in that order; the longer, the fewer share *room* (tokens)."""
     least, most = QUOTED_CHARS[course]
     chars = min(most, max(least, room * CHARS_A_TOKEN // max(1, len(told))))
-    made = graph.index.witnesses(said.message.id for said in told)
+    made = graph.index.ask(notes_by_source, [said.message.id for said in told])
     gone = graph.tombstones.gone(
         {said.message.id: [n.id for n in made.get(said.message.id, ())] for said in told}
     )
@@ -154,18 +159,18 @@ def found_in_archive(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], now:
     """Messages found by their words, and those that the best notes come from."""
     index = graph.index
     found = {m.id: Said(m, at, share) for m, at, share in index.search_raw(query, FOUND, now=now)}
-    for hit in hits[:NOTES]:
-        cited = {source.id: source.session for source in index.sources(hit.entry.path)[-OF_A_NOTE:]}
-        for m in index.messages(cited):
-            found.setdefault(m.id, Said(m, cited[m.id])).beside += SOURCE_SHARE * hit.score
+    scores = {hit.entry.path: hit.score for hit in hits[:NOTES]}
+    for path, m, session in index.ask(latest_by_note, scores, OF_A_NOTE):
+        found.setdefault(m.id, Said(m, session)).beside += SOURCE_SHARE * scores[path]
     return found.values()
 
 
 def add_neighbours(graph: Graph, found: dict[str, Said]) -> None:
-    for said in sorted(found.values(), key=lambda s: -s.score)[:NEIGHBOURS_OF]:
-        for m in graph.index.around(said.message.id, 1):
-            beside = found.setdefault(m.id, Said(m, said.session))
-            beside.beside += max(0.0, NEIGHBOUR_SHARE * said.score - beside.score)
+    best = sorted((s for s in found.values() if not s.waiting), key=lambda s: -s.score)[:NEIGHBOURS_OF]
+    for id, m in graph.index.ask(neighbours_by_id, [said.message.id for said in best]):
+        said = found[id]
+        beside = found.setdefault(m.id, Said(m, said.session))
+        beside.beside += max(0.0, NEIGHBOUR_SHARE * said.score - beside.score)
 
 
 def waiting(graph: Graph) -> Iterator[Said]:
@@ -182,11 +187,22 @@ def waiting(graph: Graph) -> Iterator[Said]:
 
 def passage_of(said: Said, words: Sequence[str], note: str, chars: int) -> Passage:
     m = said.message
-    text, _ = redact(answering_part(m.text, words, chars + 2 * CONTEXT_CHARS))
-    text = answering_part(text, words, chars)
+    since, until = answering_span(m.text, words, chars + 2 * CONTEXT_CHARS)
+    near = m.text[since:until]
+    clean = cleaned(near)
+    first, last = answering_span(clean, words, chars)
+    part = " ".join(clean[first:last].split())
+    text = f"{'… ' if since + first else ''}{part}{' …' if until < len(m.text) or last < len(clean) else ''}"
+    whole = m.text if len(m.text) <= WHOLE_CHARS else f"{m.text[:HEAD_CHARS]}\n{near}"
+    passed_on = m.role == "user" and mostly_others(part, whole)
     speaker = "assistant" if m.role == "assistant" else m.sender or "user"
-    passed_on = m.role == "user" and mostly_others(text, m.text)
     return Passage(m.timestamp, speaker, text, note, passed_on=passed_on, waiting=said.waiting)
+
+
+@lru_cache(maxsize=1024)
+def cleaned(text: str) -> str:
+    """*text* by today's rules: the archive has what those of its day let through."""
+    return redact(text)[0]
 
 
 def mostly_others(part: str, text: str) -> bool:
@@ -214,22 +230,21 @@ def has_word(text: str, word: str) -> bool:
     return at >= 0
 
 
-def answering_part(text: str, words: Sequence[str], chars: int) -> str:
-    """*text* as one line; of a long one the *chars* around the sentences that have most of *words*."""
+def answering_span(text: str, words: Sequence[str], chars: int) -> tuple[int, int]:
+    """From where to where *text* answers: all of it, or of a long one the *chars* around the sentences that have most of *words*."""
     if len(text) <= chars:
-        return " ".join(text.split())
-    pieces = SENTENCE_PIECE.findall(text)
-    stems = [stem(word) for word in words]
-    scores = [sum(s in piece.lower() for s in stems) for piece in pieces]
-    first = last = max(range(len(pieces)), key=lambda n: (scores[n], -n))
-    size = len(pieces[first])
+        return 0, len(text)
+    starts = [m.start() for m in SENTENCE_PIECE.finditer(text)]
+    ends = [*starts[1:], len(text)]
+    low, stems = text.lower(), [stem(word) for word in words]
+    scores = [
+        sum(low.find(s, start, end) >= 0 for s in stems) for start, end in zip(starts, ends, strict=True)
+    ]
+    first = last = max(range(len(starts)), key=lambda n: (scores[n], -n))
     while True:  # what follows explains more than what goes before, unless that has the words
         before = scores[first - 1] if first else -1
-        after = scores[last + 1] if last + 1 < len(pieces) else -1
-        grown = first - 1 if before > after else last + 1
-        if max(before, after) < 0 or size + len(pieces[grown]) > chars:
-            break
-        size += len(pieces[grown])
-        first, last = min(first, grown), max(last, grown)
-    part = " ".join("".join(pieces[first : last + 1]).split())[:chars]
-    return f"{'… ' if first else ''}{part}{' …' if last + 1 < len(pieces) else ''}"
+        after = scores[last + 1] if last + 1 < len(starts) else -1
+        wider = (first - 1, last) if before > after else (first, last + 1)
+        if max(before, after) < 0 or ends[wider[1]] - starts[wider[0]] > chars:
+            return starts[first], min(ends[last], starts[first] + chars)
+        first, last = wider

@@ -43,6 +43,7 @@ class Fresh:
     entries: list[Entry] = field(default_factory=list)
     more: dict[str, str] = field(default_factory=dict)  # path → its text
     said: list[Passage] = field(default_factory=list)
+    words: list[frozenset[str]] = field(default_factory=list)  # of each entry, once they are all there
 
     def text(self, gaps: bool = True) -> str:
         parts = []
@@ -69,17 +70,27 @@ class Fresh:
         lines = []
         ordered = sorted(told, key=lambda p: p.at_ms)
         for day, passages in groupby(ordered, lambda p: day_of_ms(p.at_ms, self.zone)):
-            lines.append(f"{day} ({relative_day(day, self.today)})")
+            lines.append(self.day_line(day))
             lines += map(passage_line, passages)
         return lines
 
+    def day_line(self, day: date) -> str:
+        return f"{day} ({relative_day(day, self.today)})"
+
+    def cost_of(self, passage: Passage) -> int:
+        """The tokens of *passage*, and of its day where that is not named yet."""
+        day = day_of_ms(passage.at_ms, self.zone)
+        named = (passage.waiting, day) in {(p.waiting, day_of_ms(p.at_ms, self.zone)) for p in self.said}
+        return count_tokens(f"{passage_line(passage)}\n") + (
+            0 if named else count_tokens(f"{self.day_line(day)}\n")
+        )
+
     def says(self, passage: Passage) -> bool:
         """Whether one of the notes has the words of *passage* already."""
+        for entry in self.entries[len(self.words) :]:
+            self.words.append(telling_words(f"{entry.description} {self.more.get(entry.path, '')}"))
         words = telling_words(passage.text)
-        return any(
-            len(words & telling_words(f"{e.description} {self.more.get(e.path, '')}")) >= TOLD * len(words)
-            for e in self.entries
-        )
+        return any(len(words & of_note) >= TOLD * len(words) for of_note in self.words)
 
 
 def render_prompt(
@@ -126,10 +137,9 @@ def render_prompt(
     spent += count_tokens(f"{SAID_LEAD}\n{WAITING_LEAD}\n")
     misses = 0
     for passage in said:
-        cost = count_tokens(f"{passage_line(passage)}\n") + DAY_TOKENS
         if text.says(passage):
             continue
-        if spent + cost > room:
+        if spent + (cost := text.cost_of(passage)) > room - SEAMS:
             misses += 1
             if misses > PASSAGE_MISSES:
                 break
@@ -139,15 +149,19 @@ def render_prompt(
     return within(text, budget)
 
 
-DAY_TOKENS = 6  # of the line that names a day, shared by what was said on it
+SEAMS = 20  # tokens that two cuts in a line of a text might save
 PASSAGE_MISSES = 3  # passages too long for what is left, after which no more are looked at
 
 
 def within(text: Fresh, budget: int) -> str:
-    """The parts cost as much as the whole but for a few tokens at the seams: less of it, until it fits."""
+    """*text*, or less of it, until it fits: the parts cost as much as the whole but for a few tokens at the seams."""
     while text.entries or text.said:
         for gaps in (True, False):  # the gaps go before anything that was found
-            if count_tokens(whole := text.text(gaps)) <= budget:
+            whole = text.text(gaps)
+            lines = whole.splitlines(
+                keepends=True
+            )  # counted already, one by one; together they cost hardly less
+            if sum(map(count_tokens, lines)) + SEAMS <= budget or count_tokens(whole) <= budget:
                 return whole
         if text.said:
             text.said.pop()

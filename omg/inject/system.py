@@ -227,15 +227,14 @@ def pack_lines(lead: str, lines: Sequence[Line], budget: int) -> str:
         opened.add(line.section)
         spent += cost
     ranks = {line.section: line.rank for line in queue}
-    told = [Line(f"- ({n} more: omg_search finds them)", of, ranks[of]) for of, n in left.items() if n]
-    taken = [*told, *taken]
-    while len(taken) > len(
-        told
-    ):  # the sum of the parts is the cost of the whole but for a few tokens at the seams
-        text = wrap_memory(slice_page(lead, taken))
+    while taken:  # the sum of the parts is the cost of the whole but for a few tokens at the seams
+        told = [Line(f"- ({n} more: omg_search finds them)", of, ranks[of]) for of, n in left.items() if n]
+        text = wrap_memory(slice_page(lead, [*told, *taken]))
         if count_tokens(text) <= budget:
             return text
-        taken.pop()
+        gone = taken.pop()
+        if gone.short and gone.rank <= PINNED:
+            left[gone.section] = left.get(gone.section, 0) + 1
     return ""
 
 

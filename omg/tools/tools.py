@@ -20,6 +20,7 @@ from ..grounding.notes import grounded_edit, origin_mark
 from ..grounding.sight import PERSONS, Sight
 from ..grounding.words import visible
 from ..identity import says_owner
+from ..index.archived import last_messages
 from ..index.entries import Hit
 from ..message.drop import to_epoch_ms
 from ..message.redaction import redact
@@ -205,7 +206,7 @@ def as_told(edit: Edit, graph: Graph, message: Message, source: Source) -> Edit:
 
 def said_before(graph: Graph, session: str, message: Message) -> list[Message]:
     """The last messages of *session* before *message*, observed already or not."""
-    found = graph.index.said_before(session, message.timestamp, PROPOSED_WITHIN)
+    found = graph.index.ask(last_messages, session, message.timestamp, PROPOSED_WITHIN)
     for pending in graph.pending()[-PENDING_LOOKED_AT:]:
         with suppress(BadInput, FileNotFoundError):
             turn = pending.turn()
