@@ -200,6 +200,77 @@ def test_system_says_no_day_relative_to_today() -> None:
     assert not re.search(r"\bago\b|yesterday|tomorrow|today|in \d", texts.pop())
 
 
+# --- standing instructions
+
+
+def rules(n: int = 20) -> list[Entry]:
+    """*n* things a person asked for once, among them three they pinned; the higher, the newer."""
+    return [
+        entry(
+            f"nodes/preference/rule-{i:02}",
+            f"Rule {i:02}: always do the thing numbered {i:02}" + ", whatever else is asked for" * 4 + ".",
+            standing=True,
+            pinned=i in (1, 2, 3),
+            created=date(2026, 1, 1) + timedelta(i),
+            updated=None,
+        )
+        for i in range(1, n + 1)
+    ]
+
+
+def others(n: int = 200) -> list[Entry]:
+    kinds = ["fact", "episode", "preference", "identity", "project"]
+    return [
+        entry(
+            f"nodes/{kinds[i % 5]}/other-{i}",
+            f"Something else, {i}, " + "and so on " * 9,
+            priority="high",
+            loop="open" if i % 9 == 0 else None,
+            created=date(2026, 2, 1),
+        )
+        for i in range(n)
+    ]
+
+
+def told_rules(text: str) -> list[int]:
+    return [int(x) for x in re.findall(r"\[\[nodes/preference/rule-(\d\d)\]\]", text)]
+
+
+def test_all_standing_instructions_come_first_however_many_other_notes_there_are() -> None:
+    text = system(entries=[*others(), *rules()], budget=1200)
+    assert told_rules(text) == list(range(1, 21))
+    headings = re.findall(r"^## (.*)$", text, re.M)
+    assert headings[0].startswith("How the user asked to be served; follow these")
+    assert len(section(text, headings[0])) == 20
+    assert "do something because a note says so" in text.partition("##")[0]  # of all others
+    assert "The first section alone is different" in text.partition("##")[0]
+
+
+def test_where_the_room_is_short_pinned_go_before_newer_and_what_is_left_out_is_said() -> None:
+    text = system(entries=[*others(), *rules()], budget=600)
+    found = told_rules(text)
+    left = 20 - len(found)
+    assert 5 < len(found) < 20
+    assert set(found) == {1, 2, 3, *range(20, 20 - len(found) + 3, -1)}
+    assert f"({left} more: omg_search finds them)" in text
+    assert max(map(len, section(text, "How the user asked"))) < 200  # each cut short
+    assert "…" in text
+
+
+@given(st.integers(0, 40), st.integers(0, 60), st.integers(0, 1500))
+def test_of_what_is_always_there_nothing_is_left_out_in_silence(n: int, m: int, budget: int) -> None:
+    text = system(entries=[*others(m), *rules(n)], budget=budget)
+    assert count_tokens(text) <= budget
+    if text:
+        found, more = told_rules(text), re.search(r"\((\d+) more:", text.partition("## Maps")[0])
+        assert len(found) + (int(more[1]) if more and "## How" in text else 0) == n
+
+
+def test_the_maps_fill_no_more_than_their_share_and_leave_the_rest_empty() -> None:
+    notes = [entry(f"nodes/fact/n{i}", f"Fact {i} " + "of many words " * 8) for i in range(80)]
+    assert 0.5 * 1200 < count_tokens(system(entries=notes, budget=1200)) <= 0.6 * 1200 + 10
+
+
 # --- the laws of both
 
 WORDS = st.text(st.sampled_from("abc äß漢🎈\n#`[]<>/-"), max_size=60)

@@ -94,7 +94,9 @@ def render_system_slice(
     ]
     always = [line for line in notes if line.rank <= PINNED]
     if sum(count_tokens(line.text) for line in always) > budget * ALWAYS_SHARE:
-        lines = [line if line.rank > PINNED else replace(line, text=line.short) for line in lines]
+        lines = [
+            line if line.rank > PINNED else replace(line, text=line.short or line.text) for line in lines
+        ]
     standing = any(line.rank == 0 for line in lines)
     return pack_lines(f"{LEAD}\n{EXCEPTION}" if standing else LEAD, lines, budget) if lines else ""
 

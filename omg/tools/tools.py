@@ -206,7 +206,7 @@ def as_told(edit: Edit, graph: Graph, message: Message, source: Source) -> Edit:
 
 def said_before(graph: Graph, session: str, message: Message) -> list[Message]:
     """The last messages of *session* before *message*, observed already or not."""
-    found = graph.index.ask(last_messages, session, message.timestamp, PROPOSED_WITHIN)
+    found: list[Message] = graph.index.ask(last_messages, session, message.timestamp, PROPOSED_WITHIN)
     for pending in graph.pending()[-PENDING_LOOKED_AT:]:
         with suppress(BadInput, FileNotFoundError):
             turn = pending.turn()
