@@ -385,6 +385,7 @@ def test_what_an_undone_observation_had_noted_is_not_quoted(home: Memory) -> Non
         "What is the capital of Mongolia?", "Write a Python function that reverses a linked list",
         "Explain how TCP slow start works", "Translate 'good morning' into Japanese",
         "What did Valentina say about Gustavo's boat?", "Where did Rasheed hide the violin?",
+        "What did Valentina buy for Gustavo last week?",
     ],
 )  # fmt: skip
 def test_a_prompt_that_nothing_fits_is_given_nothing(home: Memory, prompt: str) -> None:

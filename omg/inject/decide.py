@@ -192,7 +192,7 @@ def decide_slice(
     limit = config.inject.entry_points * (COURSE_NOTES if course else 1)
     hits = relevant_hits(graph, query, now, limit, COURSE_FLOOR if course else FLOOR) if asks else []
     said = find_said(graph, query, hits, session=session, own=own, now=now, course=course) if asks else []
-    if not query.days and not is_sure(query, hits, said, graph.index.knows):
+    if not is_sure(query, hits, said, graph.index.knows):
         hits, said = [], []
     hits_by_map = Counter([*(map_of(h.entry) for h in hits), *maps_named(words)])
     pending = sum(p.tokens for p in graph.pending()) if own.cut_ms > own.activated_ms else 0

@@ -4,7 +4,8 @@ How sure a find must be for a prompt to be given anything: most prompts ask noth
     asks_of_memory   whether there is a word in it that could be about something
     is_sure          whether what was found answers it well enough
 
-Pure. One rule: each figure is chosen on conversations other than those it is reported for (bench/LOG.md).
+Pure. One rule: each figure is chosen on conversations other than those it is reported for (bench/silence.py, whose
+figures are in bench/LOG.md).
 """
 
 from __future__ import annotations
@@ -65,13 +66,25 @@ def is_sure(
     query: ParsedQuery, hits: Sequence[Hit], said: Sequence[Said], known: Callable[[str], bool]
 ) -> bool:
     """Whether *hits* and *said* (best first) answer *query*; *known* says of a word whether anything here has it."""
+    return sureness(query, hits, said, known) >= (SURE_OF_OWN if is_of_own(query) else SURE)
+
+
+def sureness(
+    query: ParsedQuery, hits: Sequence[Hit], said: Sequence[Said], known: Callable[[str], bool]
+) -> float:
+    """How sure the best of them is, of 1. Of somebody's own days all is sure, and where only days are asked for."""
+    if query.days and (not query.terms or is_of_own(query)):
+        return 1.0
     sure = max((hit.score for hit in hits), default=0.0)
     for s in said:
         sure = max(sure, SAID_SHARE * min(1.0, s.share), WRITTEN_ALONE * s.words)
     names = list(names_in(query.text))
-    if names and not any(map(known, names)):
-        sure *= NAMES_SHARE
-    return sure >= (SURE_OF_OWN if OF_ONES_OWN.search(query.text) else SURE)
+    return sure * NAMES_SHARE if names and not any(map(known, names)) else sure
+
+
+def is_of_own(query: ParsedQuery) -> bool:
+    """Whether it is asked in the first person, or of what was said."""
+    return bool(OF_ONES_OWN.search(query.text))
 
 
 def names_in(text: str) -> Iterator[str]:

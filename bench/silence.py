@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""
+Whether a prompt that nothing fits is given nothing, and one that something fits still is.
+
+    python bench/silence.py --data locomo10.json [--prompts 200] [--embedder static|none|minilm] [--kept 0.985] [--json]
+
+    fits       questions about the conversation that the graph was made of
+    nothing    questions about other conversations' people; and general knowledge, coding, small talk (GENERAL)
+
+The notes are the data set's own observations (bench/locomo.py, graph level), with the archive beside them. Found is what a
+prompt is given where no threshold stands in its way. Thresholds are chosen for each conversation on all others: the highest
+that keep the share --kept of what is found there. Reported are those, and the ones that omg/inject/sure.py has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from locomo import Conversation, graph_level, read
+
+from omg.embed import Embedder, load_embedder, static
+from omg.graph.graph import Graph
+from omg.graph.state import SessionState
+from omg.identity import Identity
+from omg.index.scores import parse_query
+from omg.inject.decide import FLOOR, relevant_hits
+from omg.inject.passages import find_said
+from omg.inject.sure import SURE, SURE_OF_OWN, asks_of_memory, is_of_own, sureness
+from omg.vault.vault import Vault
+
+ASKER = "agent:main:asks"
+GENERAL_SHARE = 0.3  # of the prompts that nothing fits
+GENERAL = """\
+Write a Python function that reverses a linked list|How do I center a div with flexbox?|What is the capital of Mongolia?
+Explain how TCP slow start works|Translate 'good morning' into Japanese|Write a haiku about autumn leaves
+What's the boiling point of ethanol?|Fix this regex: ^[a-z+$|Give me a SQL query that counts rows per month
+Why is the sky blue?|Who wrote The Brothers Karamazov?|Convert 45 miles to kilometres|What does the Rust borrow checker do?
+Draft a polite decline to a vendor's cold email|What is the difference between mitosis and meiosis?|How many moons does Jupiter have?
+Refactor this class to use dependency injection|Explain the CAP theorem to me|What's a good synonym for 'important'?
+Generate a random UUID for me|Summarise the plot of Macbeth|How does a heat pump work?|What year did the Berlin Wall fall?
+Write unit tests for a stack implementation|Explain the offside rule|What is the derivative of x^3 sin x?
+List the planets in order of size|How do vaccines work?|Set the docker container's memory limit to 2 GB
+Show me how to grep recursively for a word|What is a monad?|Describe the water cycle|What's the tallest building in the world?
+How do I exit vim?|Compare REST and GraphQL|How long do I boil an egg?|What's the square root of 1764?|Name three rivers in France
+Write a limerick about a cat|What does HTTP status 418 mean?|Explain quantum entanglement simply|Parse this JSON and print the keys
+How do I undo the last git commit?|How is cheese made?|What causes tides?|Please proofread: 'Their going to the store'
+What is the GDP of Norway?|Rename all .txt files to .md in bash|what is 17% of 230|Tell me a joke|lol that's funny|hmm let me think
+good night!|How are you today?|Thanks, that was very helpful|sounds like a plan|never mind|one moment please|can you repeat that?
+continue|who are you?|what can you do?"""
+
+
+@dataclass(frozen=True)
+class Row:
+    conversation: str
+    fits: bool
+    general: bool
+    own: bool  # asked in the first person
+    found: bool  # something, where no threshold stands in its way
+    sure: float
+
+
+def rows_of_conversation(
+    graph: Graph, conversation: Conversation, prompts: Iterable[tuple[str, bool, bool]]
+) -> list[Row]:
+    """*prompts*: text, whether something fits it, whether it is of GENERAL."""
+    last = max(m.timestamp for _, m in conversation.messages)
+    now = datetime.fromtimestamp(last / 1000, UTC) + timedelta(days=1)
+    rows = []
+    for text, fits, general in prompts:
+        query = parse_query(text, now.date())
+        asks = bool(query.days or asks_of_memory(query))
+        hits = relevant_hits(graph, query, now, 10, FLOOR) if asks else []
+        said = find_said(graph, query, hits, session=ASKER, own=SessionState(), now=now) if asks else []
+        sure = sureness(query, hits, said, graph.index.knows) if asks else 0.0
+        rows.append(Row(conversation.id, fits, general, is_of_own(query), bool(hits or said), sure))
+    return rows
+
+
+def threshold(rows: Sequence[Row], kept: float, otherwise: float) -> float:
+    """The highest that keeps the share *kept* of what is found; *otherwise* where there is too little to tell by."""
+    found = sorted(row.sure for row in rows if row.fits and row.found)
+    return found[int(len(found) * (1 - kept))] if len(found) >= 20 else otherwise
+
+
+def figures(rows: Sequence[Row], answered: Callable[[Row], bool]) -> dict[str, float]:
+    def share(of: Sequence[Row], silent: bool) -> float:
+        return round(sum(answered(row) != silent for row in of) / max(1, len(of)), 3)
+
+    nothing = [row for row in rows if not row.fits]
+    return {
+        "found of before": share([row for row in rows if row.fits and row.found], False),
+        "silent": share(nothing, True),
+        "silent, of others": share([row for row in nothing if not row.general], True),
+        "silent, general": share([row for row in nothing if row.general], True),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--prompts", type=int, default=200, help="of either kind")
+    parser.add_argument("--embedder", default="static")
+    parser.add_argument("--kept", type=float, default=0.985)
+    parser.add_argument("--seed", type=int, default=5)
+    parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
+    args = parser.parse_args()
+    chance, embedder = random.Random(args.seed), load_embedder(args.embedder)
+    conversations = list(read(args.data))
+    rows = [row for c in conversations for row in asked_of(c, conversations, args.prompts, embedder, chance)]
+    chosen = {}
+    for name in {row.conversation for row in rows}:
+        others = [row for row in rows if row.conversation != name]
+        chosen[name] = (
+            threshold([row for row in others if not row.own], args.kept, SURE),
+            threshold([row for row in others if row.own], args.kept, SURE_OF_OWN),
+        )
+    told = {
+        "left out": figures(rows, lambda row: row.found and row.sure >= chosen[row.conversation][row.own]),
+        "sure.py": figures(rows, lambda row: row.found and row.sure >= (SURE, SURE_OF_OWN)[row.own]),
+        "none": figures(rows, lambda row: row.found),
+    }
+    print(
+        f"{sum(row.fits for row in rows)} prompts that something fits, {sum(not row.fits for row in rows)} that nothing fits"
+    )
+    print(
+        f"thresholds, median of {len(chosen)}: {median(c[0] for c in chosen.values()):.3f}, of one's own {median(c[1] for c in chosen.values()):.3f}; sure.py: {SURE}, {SURE_OF_OWN}"
+    )
+    for name, figure in told.items():
+        print(f"{name:10}", "  ".join(f"{what} {value:.3f}" for what, value in figure.items()))
+    if args.json:
+        print(json.dumps({"prompts": len(rows), "embedder": args.embedder, "thresholds": chosen, **told}))
+
+
+def asked_of(
+    conversation: Conversation,
+    all: Sequence[Conversation],
+    prompts: int,
+    embedder: Embedder | None,
+    chance: random.Random,
+) -> list[Row]:
+    """A graph of *conversation*, asked its share of *prompts*."""
+    each = max(1, prompts // len(all))
+    own = [q.text for q in conversation.questions]
+    foreign = [q.text for c in all if c is not conversation for q in c.questions]
+    general = [line for line in GENERAL.replace("\n", "|").split("|") if line]
+    talked = round(each * GENERAL_SHARE) if foreign else each
+    asked = [
+        *((text, True, False) for text in chance.sample(own, min(each, len(own)))),
+        *((text, False, False) for text in chance.sample(foreign, min(each - talked, len(foreign)))),
+        *((text, False, True) for text in chance.sample(general, min(talked, len(general)))),
+    ]
+    home = Path(tempfile.mkdtemp(prefix="silence-"))
+    try:
+        index = graph_level(conversation, home, embedder, static())
+        while index.embed():
+            pass
+        who = Identity("agent:main:main", "dm", "main")
+        graph = Graph(who, home, Vault(home / "vault", home / "written.jsonl"), index)
+        rows = rows_of_conversation(graph, conversation, asked)
+        graph.close()
+        return rows
+    finally:
+        shutil.rmtree(home)
+
+
+if __name__ == "__main__":
+    main()
