@@ -288,6 +288,12 @@ class Index:
             return sorted({path for (path,) in rows_of(db, select, list(ids))})
 
     @retry_on_new_file
+    def witnesses(self, ids: Iterable[str]) -> dict[str, list[archived.Witness]]:
+        """Message → the notes made from it, for those of *ids* that are a note's source."""
+        with self._store.read() as db:
+            return archived.notes_by_source(db, ids)
+
+    @retry_on_new_file
     def seen(self, keys: Iterable[str]) -> set[str]:
         """Which of *keys*, ids or keys of messages, are in the archive."""
         with self._store.read() as db:

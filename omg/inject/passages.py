@@ -18,7 +18,7 @@ from functools import lru_cache
 from ..dates.days import MS_PER_DAY
 from ..graph.graph import Graph
 from ..graph.state import SessionState
-from ..index.archived import Witness, latest_by_note, neighbours_by_id, notes_by_source
+from ..index.archived import Witness, latest_by_note, neighbours_by_id
 from ..index.entries import Hit
 from ..index.scores import ParsedQuery
 from ..message.redaction import redact
@@ -126,7 +126,7 @@ def quoted_passages(
     """The passages of *told* that answer *query*, in that order; the longer, the fewer share *room* (tokens)."""
     least, most = QUOTED_CHARS[course]
     chars = min(most, max(least, room * CHARS_A_TOKEN // max(1, len(told))))
-    made = graph.index.ask(notes_by_source, [said.message.id for said in told])
+    made = graph.index.witnesses(said.message.id for said in told)
     gone = graph.tombstones.gone(
         {said.message.id: [n.id for n in made.get(said.message.id, ())] for said in told}
     )
