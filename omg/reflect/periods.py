@@ -1,9 +1,9 @@
 """
-Reflections on weeks and months, made by a model of episodes, and of weeks in turn.
+Reflections on weeks and months, made by a model of what was noted in them, and of weeks in turn.
 
-Only what is over is looked back on: whole ISO weeks of episodes, and of facts that happened in them; whole months
-of weeks. No episode is deleted or changed but for `reflected_in`. One rule: a claim that names no note it was shown
-is dropped, and a reply that is no shorter than what it was made of is no reflection.
+Only what is over is looked back on: whole ISO weeks of notes of all types, whole months of weeks. No note is deleted
+or changed but for `reflected_in`. One rule: a claim that names no note it was shown is dropped, and a reply that is
+no shorter than what it was made of is no reflection.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ..grounding.words import Words, told_words
 from ..index.entries import Entry
 from ..llm.jsontext import TEXT, TEXTS, cut_out, object_schema
 from ..llm.question import Ask, ModelQuestion
+from ..node.fields import TYPES
 from ..node.maptable import map_of_type
 from ..node.markdown import wikilink
 from ..node.note import Node
@@ -41,7 +42,9 @@ REFLECTION_SCHEMA = object_schema(
     claims={"type": "array", "items": object_schema("text notes", text=TEXT, notes=TEXTS)},
 )
 LEAST_NOTES, LEAST_TOKENS = 3, 80  # below either, the notes are their own summary
-TARGET_SHARE = 0.5  # of its input's tokens that a reflection is asked to stay below
+# Of its input's tokens that a reflection is asked to stay below; where that is too little for the names of all that
+# happened, so many for each note, and at most the larger share.
+TARGET_SHARE, TOKENS_A_NOTE, LARGEST_SHARE = 0.5, 8, 0.8
 LONGEST_REFLECTION = 800  # tokens of a reflection, however much it is made of
 NOTE_TOKENS = 300  # of a note's text that a model is shown
 SHOWN_SHARE = 0.5  # of the model's window for what is shown
@@ -52,7 +55,7 @@ LADDER = (
     "",
     "Say it in fewer claims: join those of one thread, and drop the least important.",
     "Only outcomes now: what was decided, finished, promised or changed, in one sentence each. No course of events.",
-    "At most three claims of one short sentence each. Names, numbers and dates stay.",
+    "At most three claims of one short sentence each. Names stay before numbers, and numbers before dates.",
 )
 
 
@@ -101,22 +104,23 @@ def monday(week: str) -> dt.date:
 
 
 def day_happened(entry: Entry) -> dt.date | None:
-    """The day an episode happened: its event's, else the day it was said."""
+    """The day it happened: its event's, else the day it was said."""
     days = event_span(entry.event)
     return days[0] if days else entry.created
 
 
 def due_weeks(entries: Sequence[Entry], today: dt.date) -> list[Period]:
-    """Whole weeks with an episode in them, oldest first. *entries* are the active notes."""
+    """
+    Whole weeks in which something happened, oldest first, with all that was noted in them. *entries* are the active
+    notes. Wishes and who somebody is make no week one in which something happened.
+    """
     by_week: dict[str, list[tuple[dt.date, str]]] = {}
     eventful: set[str] = set()
     for e in entries:
-        if e.type not in ("episode", "fact") or (e.type == "fact" and not e.event):
-            continue
-        if (day := day_happened(e)) is None:
+        if e.type not in TYPES or (day := day_happened(e)) is None:
             continue
         by_week.setdefault(week_of(day), []).append((day, e.path))
-        if e.type == "episode":
+        if e.type not in ("preference", "identity"):
             eventful.add(week_of(day))
     found = []
     for week in sorted(eventful):
@@ -131,7 +135,7 @@ def due_weeks(entries: Sequence[Entry], today: dt.date) -> list[Period]:
 
 def due_months(entries: Sequence[Entry], today: dt.date) -> list[Period]:
     """
-    Months whose last week is over, oldest first: their weeks' reflections, and the episodes of weeks too small
+    Months whose last week is over, oldest first: their weeks' reflections, and the notes of weeks too small
     to have one. A week belongs to the month of its Thursday.
     """
     weekly = {e.path for e in entries if e.type == "reflection" and WEEK.fullmatch(e.path)}
@@ -139,7 +143,7 @@ def due_months(entries: Sequence[Entry], today: dt.date) -> list[Period]:
     for week in weekly:
         by_month.setdefault(month_of(monday(week)), []).append((monday(week), week))
     for e in entries:
-        if e.type == "episode" and (day := day_happened(e)) and week_of(day) not in weekly:
+        if e.type in TYPES and (day := day_happened(e)) and week_of(day) not in weekly:
             by_month.setdefault(month_of(monday(week_of(day))), []).append((day, e.path))
     found = []
     for month, members in sorted(by_month.items()):
@@ -209,7 +213,7 @@ def ask_until_short(
     shown = {f"e{n}": node for n, node in enumerate(nodes, 1)}
     text = "\n".join(shown_line(handle, node) for handle, node in shown.items())
     whole = substance_tokens(nodes)
-    target = min(LONGEST_REFLECTION, int(whole * TARGET_SHARE))
+    target = target_tokens(whole, len(nodes))
     best, before = None, ""  # type: ReflectionDraft | None, str
     grown: list[ReflectionDraft] = []
     unended: list[ReflectionDraft] = []
@@ -243,6 +247,12 @@ def ask_until_short(
         raise silent[-1]
     unended = [found for found in unended if found.tokens < whole]
     return best or next((s for s in (*(cut_claims(g, whole) for g in grown), *unended) if s), None)
+
+
+def target_tokens(whole: int, notes: int) -> int:
+    """What a reflection on *notes* notes of *whole* tokens is asked to stay below."""
+    share = max(int(whole * TARGET_SHARE), TOKENS_A_NOTE * notes)
+    return min(LONGEST_REFLECTION, share, int(whole * LARGEST_SHARE))
 
 
 def cut_claims(found: ReflectionDraft, limit: int) -> ReflectionDraft | None:
