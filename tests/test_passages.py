@@ -440,3 +440,15 @@ def test_without_an_archive_or_with_a_damaged_line_a_prompt_is_answered(home: Me
     graph.index.archive(graph.folder / "archive")
     archive(graph, message(CAT, "b"))
     assert CAT in told(home, ASK_CAT)
+
+
+def test_a_course_is_told_by_the_persons_words_and_by_the_assistants_where_they_are_asked_for(
+    home: Memory,
+) -> None:
+    graph = graph_of(home)
+    archive(graph, message("I began the garden shed with a concrete base.", "m1"))
+    archive(graph, message("For the garden shed I suggest oak beams and slate.", "m2", role="assistant"))
+    course = told(home, "Can you list in which order I brought up the garden shed?")
+    assert "concrete base" in course
+    assert "oak beams" not in course
+    assert "oak beams" in told(home, "What did you suggest for the garden shed?")

@@ -86,8 +86,7 @@ class Said:
     @property
     def score(self) -> float:
         share = self.words if self.waiting else min(self.share, 1.5)  # no index has what waits
-        own = share + WRITTEN_SHARE * self.words + self.beside
-        return own * (ASSISTANT_SHARE if self.message.role == "assistant" else 1.0)
+        return self.part * (share + WRITTEN_SHARE * self.words + self.beside)
 
 
 def find_said(
@@ -108,6 +107,10 @@ def find_said(
         text = said.message.text.lower()
         said.words = sum(has_word(text, word) for word in words) / max(1, len(words))
     add_neighbours(graph, found)
+    if not ASKS_OF_ASSISTANT.search(query.text):
+        for said in found.values():
+            if said.message.role == "assistant":
+                said.part = ASSISTANT_IN_COURSE if course else ASSISTANT_SHARE
     best = max((said.score for said in found.values()), default=0.0)
     told = [
         said
