@@ -379,3 +379,20 @@ def test_the_corpus_is_the_sessions_own(agent: Agent) -> None:
 @pytest.mark.parametrize("name", ["omg_search", "omg_open", "omg_remember", "omg_forget"])
 def test_whatever_a_model_sends_it_is_answered_in_words(agent: Agent, name: str, params: Answer) -> None:
     assert agent.use(name, ALICE, said=("m9", "x"), **params)["text"]
+
+
+def test_a_search_by_day_by_time_and_for_the_very_words(agent: Agent) -> None:
+    found = agent.use("omg_search", ALICE, query="morning", order="time")["text"]
+    assert SECRET in found
+    words = agent.use("omg_search", ALICE, query="morning", raw=True)["text"]
+    assert SECRET in words
+    assert SECRET not in agent.use("omg_search", BOB, query=f"morning {SECRET}", raw=True)["text"]
+    assert "names no day" in agent.use("omg_search", ALICE, query="morning", when="blue")["text"]
+
+
+def test_a_note_is_opened_as_its_line_its_text_and_what_was_said(agent: Agent) -> None:
+    path = agent.use("omg_search", ALICE, query="morning")["details"]["hits"][0]["path"]
+    text = agent.use("omg_open", ALICE, id=path)["text"]
+    assert text.startswith(f"[[{path}]] ")
+    assert "appliesTo" not in text
+    assert text.index("[[") < text.index("It was said:")

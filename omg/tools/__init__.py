@@ -1,7 +1,8 @@
 """
 What the agent's tools, the /omg command and memory_search are answered.
 
-    tools       omg_search, omg_open, omg_remember; the command /omg
+    tools       omg_remember; the command /omg
+    reading     omg_search, omg_open
     forgetting  omg_forget: the choices, and the one that was made
     codes       one-use codes that make a choice real
     asked       what a gateway sends with a question

@@ -8,7 +8,8 @@ from typing import Any
 from ..grounding.notes import origin_mark
 from ..worker.registry import Registry
 from .asked import mapping_in
-from .tools import graph_of, hit_limit
+from .reading import hit_limit
+from .tools import graph_of
 
 
 def corpus_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]:

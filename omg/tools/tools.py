@@ -1,7 +1,8 @@
 """
 The agent's tools and the /omg command: whose graph is asked, what is wanted, what is answered.
 
-Not here: finding, writing, forgetting (index/search.py, curate/notes.py); this carries between them and a caller.
+Not here: what reads (reading.py), finding, writing, forgetting (index/search.py, curate/notes.py); this carries between
+them and a caller.
 """
 
 from __future__ import annotations
@@ -12,28 +13,28 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from ..curate.notes import open_note, write_edits
+from ..curate.notes import write_edits
 from ..dates.days import day_of_ms
 from ..errors import BadInput, OmgError
 from ..graph.graph import Graph
-from ..grounding.notes import grounded_edit, origin_mark
+from ..grounding.notes import grounded_edit
 from ..grounding.sight import PERSONS, Sight
 from ..grounding.words import visible
 from ..identity import says_owner
 from ..index.archived import last_messages
-from ..index.entries import Hit
 from ..message.drop import to_epoch_ms
 from ..message.redaction import redact
 from ..message.turn import Message
-from ..node.fields import GENERATED, TYPES, Source
+from ..node.fields import TYPES, Source
 from ..observe.reply import whole_days
 from ..plan.drafts import NEEDS_USER
 from ..plan.edits import Edit
 from ..worker.intake import Intake
 from ..worker.registry import Registry
-from .asked import link_target, mapping_in, said_by_user
+from .asked import mapping_in, said_by_user
 from .codes import Codes
 from .forgetting import ASK_USER, forget_tool
+from .reading import hit_value, open_tool, search_tool
 
 PROPOSED_WITHIN, PENDING_LOOKED_AT = 6, 8  # messages, and turns, in which a proposal is sought
 
@@ -73,35 +74,6 @@ def call_tool(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str
     raise BadInput(f"no tool {name!r}")
 
 
-def hit_limit(value: object, default: int) -> int:
-    return int(max(1, min(value, 20))) if isinstance(value, int | float) and value == value else default
-
-
-def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
-    query = str(params.get("query") or "").strip()
-    if not query:
-        raise BadInput("omg_search needs a `query`")
-    hits = graph.index.search(query, hit_limit(params.get("limit"), 8), now=registry.clock())
-    lines = [
-        f"[[{h.entry.path}]] — {h.entry.description}"
-        + (f" ({h.entry.event})" if h.entry.event else "")
-        + (f" ({mark})" if (mark := origin_mark(h.entry)) else "")
-        for h in hits
-    ]
-    return {"text": "\n".join(lines) or "Nothing found.", "details": {"hits": [*map(hit_value, hits)]}}
-
-
-def hit_value(hit: Hit) -> dict[str, Any]:
-    entry = hit.entry
-    return {
-        "path": entry.path,
-        "description": entry.description,
-        "score": round(hit.score, 3),
-        "why": hit.why,
-        "origin": entry.origin,
-    }
-
-
 def search_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]:
     """What `omg search` prints. *body*: query, k, and identity, None for the owner's."""
     graph = registry.find(body.get("identity"))
@@ -109,23 +81,6 @@ def search_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]
         "hits": [
             *map(hit_value, graph.index.search(str(body["query"]), int(body["k"]), now=registry.clock()))
         ]
-    }
-
-
-def open_tool(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
-    note = open_note(graph, link_target(params.get("id")))
-    said = "\n".join(
-        f"- {day_of_ms(m.timestamp, graph.zone)} {m.role}: {m.text[:400]}" for m in note.messages[:10]
-    )
-    made = (
-        "OMG makes this page from the notes"
-        if note.node.type in GENERATED
-        else "no message is named as its source"
-    )
-    waiting = "it is not taken in yet" if note.node.sources else made
-    return {
-        "text": f"{note.text.strip()}\n\nIt was said:\n{said or f'- ({waiting})'}",
-        "details": {"path": note.node.path},
     }
 
 

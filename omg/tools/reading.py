@@ -1,0 +1,134 @@
+"""
+What `omg_search` and `omg_open` answer: notes, what was said word for word, and one note whole.
+
+Not here: how both are found (index/search.py, inject/passages.py). One rule: what is read here has passed the gates that
+a prompt's own memory passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+from ..curate.notes import OpenNote, open_note
+from ..dates.days import day_of_ms
+from ..errors import BadInput
+from ..graph.graph import Graph
+from ..graph.state import SessionState
+from ..grounding.notes import origin_mark
+from ..index.entries import Hit
+from ..index.scores import parse_query
+from ..inject.passages import find_said, quoted_passages
+from ..inject.prompt import passage_line
+from ..node.fields import GENERATED
+from ..plan.edits import split_history
+from ..plan.pages import filed_day
+from ..worker.registry import Registry
+from .asked import link_target
+
+HITS, RAW_TOKENS = 8, 2_000  # unless asked for otherwise; tokens of what was said, at the most
+MESSAGES, MESSAGE_CHARS = 10, 400  # that a note came from
+
+
+def hit_limit(value: object, default: int) -> int:
+    return int(max(1, min(value, 20))) if isinstance(value, int | float) and value == value else default
+
+
+def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
+    """*params*: query, limit, when (days, as a person writes them), raw (what was said, not notes), order ("time")."""
+    words, when = (str(params.get(key) or "").strip() for key in ("query", "when"))
+    if not words and not when:
+        raise BadInput("omg_search needs a `query`, or `when`")
+    now, limit = registry.clock(), hit_limit(params.get("limit"), HITS)
+    query = parse_query(words, now.astimezone(graph.zone).date())
+    if when:
+        days = parse_query(when, now.astimezone(graph.zone).date()).days
+        if not days:
+            raise BadInput(f"`when` names no day: {when!r}; write 2026-03-05, 'last week' or 'in May'")
+        query = replace(query, days=days)
+    if params.get("raw") is True:
+        found = find_said(graph, query, [], session="", own=SessionState(), now=now)
+        said = [
+            p
+            for p, _ in zip(quoted_passages(graph, query, found, room=RAW_TOKENS), range(limit), strict=False)
+        ]
+        told = [
+            f"{day_of_ms(p.at_ms, graph.zone)} {passage_line(p)}" for p in sorted(said, key=lambda p: p.at_ms)
+        ]
+        return {"text": "\n".join(told) or "Nothing found.", "details": {"said": len(said)}}
+    hits = graph.index.search(query, limit, now=now)
+    if params.get("order") == "time":
+        hits.sort(key=lambda h: (filed_day(h.entry) or date.min, h.entry.path))
+    return {
+        "text": "\n".join(map(hit_line, hits)) or "Nothing found.",
+        "details": {"hits": [*map(hit_value, hits)]},
+    }
+
+
+def hit_line(hit: Hit) -> str:
+    entry = hit.entry
+    day = entry.event or (entry.updated and f"said {entry.updated}")
+    marks = "".join(f" ({mark})" for mark in (day, origin_mark(entry)) if mark)
+    return f"[[{entry.path}]] — {entry.description}{marks}"
+
+
+def hit_value(hit: Hit) -> dict[str, Any]:
+    entry = hit.entry
+    return {
+        "path": entry.path,
+        "description": entry.description,
+        "score": round(hit.score, 3),
+        "why": hit.why,
+        "origin": entry.origin,
+    }
+
+
+def open_tool(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
+    """A note's line, its text, what it said before, its links, and the words it came from; in that order."""
+    note = open_note(graph, link_target(params.get("id")))
+    parts = [note_head(note), *note_text(note)]
+    links = dict.fromkeys((*note.node.links, *note.node.wikilinks, *note.backlinks))
+    if links:
+        parts.append("Linked: " + ", ".join(f"[[{path}]]" for path in links))
+    said = [
+        f"- {day_of_ms(m.timestamp, graph.zone)} {m.sender or m.role}: {m.text[:MESSAGE_CHARS]}"
+        for m in note.messages[:MESSAGES]
+    ]
+    return {
+        "text": "\n\n".join(
+            [*parts, "\n".join(["It was said:", *(said or [f"- ({without_messages(note)})"])])]
+        ),
+        "details": {"path": note.node.path},
+    }
+
+
+def note_head(note: OpenNote) -> str:
+    node = note.node
+    marks = [
+        node.type,
+        node.status if node.status != "active" else "",
+        f"on {node.event}" if node.event else "",
+        f"{node.loop} loop" if node.loop else "",
+        f"said {node.updated}" if node.updated else "",
+        {"tool": "from a tool or a page, not from the user", "assistant": "said by the assistant"}.get(
+            node.origin or "", ""
+        ),
+    ]
+    return f"[[{node.path}]] {node.title}: {node.description} ({', '.join(filter(None, marks))})"
+
+
+def note_text(note: OpenNote) -> list[str]:
+    main, before = split_history(note.node.body)
+    return [part for part in (main.strip(), "\n".join(["Before:", *before]) if before else "") if part]
+
+
+def without_messages(note: OpenNote) -> str:
+    if note.node.sources:
+        return "it is not taken in yet"
+    return (
+        "OMG makes this page from the notes"
+        if note.node.type in GENERATED
+        else "no message is named as its source"
+    )
