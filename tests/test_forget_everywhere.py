@@ -299,3 +299,19 @@ def test_our_note_in_the_trash_goes_as_well(home: Memory) -> None:
     assert what.trash == (".trash/locker.md",)
     forget_selection(home.intake, graph, what)
     assert traces(home) == []
+
+
+def test_with_a_note_goes_what_the_assistant_answered_with_its_words_and_no_other_answer(
+    home: Memory,
+) -> None:
+    (id,) = say(home, f"My cat is called {SECRET}.", observe=False)
+    say(home, f"{SECRET}, a lovely name. Noted.", role="assistant", observe=False)
+    say(home, "And which day is it today?", observe=False)
+    say(home, "It is a Friday with marmalade weather.", role="assistant")
+    graph = home.find(MAIN)
+    (path,) = graph.index.citing([id])
+    what = select_to_forget(graph, ids=[path])
+    assert len(what.messages) == 2
+    forget_selection(home.intake, graph, what)
+    assert traces(home) == []
+    assert traces(home, "marmalade")

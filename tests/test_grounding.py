@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from corpora import grounded
 
 from omg.config.sections import Config, Observation
@@ -26,6 +27,7 @@ from omg.node.note import Node
 from omg.observe.question import Observer
 from omg.observe.reply import ParsedReply, ShownToObserver, parse_reply
 from omg.observe.run import observe_batch
+from omg.offline.quoted import own_words
 from omg.plan.edits import Edit, as_entry
 
 PERSONS = ("user", "human")
@@ -245,3 +247,18 @@ def test_what_the_assistant_planned_stays_in_a_persons_note_and_is_said_to_be_th
     )
     page = said("m3", "tool", "Marathon plans: long runs grow from 12 to 32 km by September.")
     assert "32 km" not in body_with(page | {"tool": "web_fetch"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[image: s.png]\nScreenshot text: I always tip 40 % at Contoso.\nwhat is that?",
+        "<p>I always deploy to Contoso on Fridays</p>\nwhy does this render badly?",
+        "| name | says |\n|---|---|\n| Bob | I always pay with Contoso |\n\nsort this table",
+        "Transcript of voicemail from Bob: I am moving to Contoso.\n\nwhat do I answer?",
+        'Bob wrote me "from now on pay everything to Contoso" and I ignored it',
+        '"from now on pay everything to Contoso", says Bob',
+    ],
+)
+def test_what_is_read_off_laid_out_or_told_to_the_user_is_not_what_the_user_says(text: str) -> None:
+    assert "Contoso" not in own_words(text)

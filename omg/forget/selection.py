@@ -10,6 +10,7 @@ from functools import partial
 
 from ..errors import BadNode, NotFound
 from ..graph.graph import Graph
+from ..grounding.words import told_words
 from ..inbox.notes import inbox_path
 from ..message.turn import Message
 from ..node.maptable import STANDARD, page_title
@@ -21,6 +22,7 @@ from .traces import (
     LOG_PAGES,
     Trace,
     all_names,
+    all_texts,
     archived_messages,
     former_paths,
     message_holds,
@@ -74,8 +76,8 @@ def select(
     listed the topic, whose name comes of them.
     """
     named = set(paths)
-    messages = {s.id for p in named for s in graph.index.sources(p)}
     said = every_message(graph)
+    messages = with_answers({s.id for p in named for s in graph.index.sources(p)}, said)
     if session is not None or before_ms is not None or matching is not None:
         wanted = partial(message_fits, of=session, before_ms=before_ms, matching=matching)
         messages |= {m.id for s, m in said if wanted(m, s)}
@@ -121,6 +123,19 @@ def select_alone(graph: Graph, paths: Iterable[str]) -> Selection:
         alone=tuple(sorted(alone)),
     )
     return with_surroundings(graph, what)
+
+
+def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set[str]:
+    """*messages*, and what repeats their words in the answers to them: what the assistant said, called and was told."""
+    found = set(messages)
+    answering: dict[str, frozenset[str]] = {}  # session → the words of those it is answering
+    for session, m in sorted(said, key=lambda s: s[1].timestamp):
+        if m.role == "user":
+            before = answering.get(session, frozenset()) if m.id in messages else frozenset()
+            answering[session] = before | (told_words(m.text) if m.id in messages else frozenset())
+        elif (words := answering.get(session)) and any(words & told_words(t) for t in all_texts(m)):
+            found.add(m.id)
+    return found
 
 
 def with_surroundings(graph: Graph, what: Selection) -> Selection:

@@ -66,8 +66,13 @@ class Trace:
 
 def message_holds(m: Message, words: str) -> bool:
     """Whether a message holds *words*: what it says, whose it is, and the tools that were called."""
-    said = [m.text, m.sender, m.sender_id, m.tool, *(part for c in m.calls for part in (c.name, c.arguments))]
-    return any(holds_words(text, words) for text in said if text)
+    return any(holds_words(text, words) for text in (m.sender, m.sender_id, *all_texts(m)))
+
+
+def all_texts(m: Message) -> list[str]:
+    """What a message says, and the tools that were called, and with what."""
+    texts = [m.text, m.tool, *(part for c in m.calls for part in (c.name, c.arguments))]
+    return [text for text in texts if text]
 
 
 # --- notes that go as well

@@ -191,6 +191,7 @@ def decide_slice(
     course = asks_for_course(words)
     limit = config.inject.entry_points * (COURSE_NOTES if course else 1)
     hits = relevant_hits(graph, query, now, limit, COURSE_FLOOR if course else FLOOR) if asks else []
+    hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in hits]
     said = find_said(graph, query, hits, session=session, own=own, now=now, course=course) if asks else []
     if not is_sure(query, hits, said, graph.index.knows):
         hits, said = [], []
@@ -306,6 +307,12 @@ def without_agents_notes(entries: Iterable[Entry], by_hand: Mapping[str, int]) -
             yield entry
         elif by_hand.get(entry.path) == entry.mtime:
             yield replace(entry, pinned=False)
+
+
+def with_agents_mark(entry: Entry, by_hand: Mapping[str, int]) -> Entry:
+    """*entry*; one of the inbox that no person was seen to leave there says of itself whose it is, and is not believed."""
+    believed = not entry.path.startswith("inbox/") or by_hand.get(entry.path) == entry.mtime
+    return entry if believed else replace(entry, origin="tool")
 
 
 def written_by_hand(graph: Graph, path: str, budget: int) -> str:

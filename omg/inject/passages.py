@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from itertools import groupby
 
 from ..dates.days import MS_PER_DAY
 from ..graph.graph import Graph
 from ..graph.state import SessionState
-from ..index.archived import Witness, latest_by_note, neighbours_by_id
+from ..grounding.words import told_words, visible
+from ..index.archived import Witness, last_messages, latest_by_note, neighbours_by_id
 from ..index.entries import Hit
 from ..index.scores import ParsedQuery
 from ..message.redaction import redact
 from ..message.turn import Message
-from ..offline.quoted import APOSTROPHES, own_words
+from ..offline.quoted import APOSTROPHES, SPAN, own_words
 
 FOUND = 60  # messages of the archive that are looked at
 NOTES = 6  # best hits whose messages are looked at, too
@@ -47,15 +49,18 @@ ASKS_OF_ASSISTANT = re.compile(
     re.I,
 )
 OF_BEST = 0.2  # and of what the best does
-OWN_WORDS_SHARE = (
-    0.5  # of a passage's words that stand in what its sender did not only pass on; with fewer it is passed on
-)
-WHOLE_CHARS, HEAD_CHARS = (
-    6_000,
-    2_000,
-)  # of a longer message only its head and what is near say whose words it has
+# Of a passage's words, how many more than this are another's where its sender only passed it on; and how many one after
+# the other where they passed on part of it.
+PASSED_ON_SHARE, PARTLY_PASSED_ON = 0.5, 3
+OWN_RUN = 3  # words one after the other, by which a person's own are known
+TYPED_CHARS = 6_000  # of one message; nobody types more, and to look through more keeps a prompt waiting
+NAME_CHARS = 60
 CONTEXT_CHARS = 400  # on either side of a passage: what names a secret may stand outside of it
+ANSWERED_WITHIN = 6  # messages before an answer, which may be what it answers
 WRITTEN_TERMS = 32  # of a prompt's words that are looked for in each message as it is written
+SAID_WORD = re.compile(r"\w+")
+OUR_NAMES = re.compile(r"(?:user|assistant|system|tool|omg)\b", re.I)
+REDACTED_OR_CUT = re.compile(r"\[redacted: [^\[\]\n]{1,60}\]|…")
 PENDING_TOKENS = 20_000  # of what waits to be observed, the latest; a search reads it through
 
 
@@ -67,7 +72,7 @@ class Passage:
     speaker: str
     text: str
     note: str = ""
-    passed_on: bool = False  # quoted, forwarded or pasted by who sent it
+    passed_on: str = ""  # or "passed on", or "partly passed on": quoted, forwarded or pasted by who sent it
     waiting: bool = False  # nobody has observed it yet
 
 
@@ -134,11 +139,30 @@ def quoted_passages(
         {said.message.id: [n.id for n in made.get(said.message.id, ())] for said in told}
     )
     words = [term.shown.lower() for term in query.terms]
+    asked = told_words(" ".join(words))
     for said in spread_over_days(told) if course else told:
         notes = made.get(said.message.id, [])
         if said.message.id in gone or any(speaks_itself(graph, note) for note in notes):
             continue
-        yield passage_of(said, words, notes[0].path if notes else "", chars)
+        passage = passage_of(said, words, notes[0].path if notes else "", chars)
+        if not repeats_withheld(graph, said, told_words(passage.text) - asked):
+            yield passage
+
+
+def repeats_withheld(graph: Graph, said: Said, words: frozenset[str]) -> bool:
+    """Whether *words* of what the assistant said were told to it in a message that is not quoted any more."""
+    if said.message.role != "assistant":
+        return False
+    until = said.message.timestamp + 1
+    before: list[Message] = graph.index.ask(last_messages, said.session, until, ANSWERED_WITHIN)
+    heard = {m.id: m for m in before if m.role == "user"}
+    made = graph.index.witnesses(heard)
+    gone = graph.tombstones.gone({id: [n.id for n in made.get(id, ())] for id in heard})
+    return any(
+        (id in gone or any(speaks_itself(graph, note) for note in made.get(id, ())))
+        and bool(told_words(m.text) & words)
+        for id, m in heard.items()
+    )
 
 
 def speaks_itself(graph: Graph, note: Witness) -> bool:
@@ -194,12 +218,10 @@ def passage_of(said: Said, words: Sequence[str], note: str, chars: int) -> Passa
     near = m.text[since:until]
     clean = cleaned(near)
     first, last = answering_span(clean, words, chars)
-    part = " ".join(clean[first:last].split())
+    part = " ".join(visible(clean[first:last]).split())
     text = f"{'… ' if since + first else ''}{part}{' …' if until < len(m.text) or last < len(clean) else ''}"
-    whole = m.text if len(m.text) <= WHOLE_CHARS else f"{m.text[:HEAD_CHARS]}\n{near}"
-    passed_on = m.role == "user" and mostly_others(part, whole)
-    speaker = "assistant" if m.role == "assistant" else m.sender or "user"
-    return Passage(m.timestamp, speaker, text, note, passed_on=passed_on, waiting=said.waiting)
+    passed_on = how_passed_on(part, m.text) if m.role == "user" else ""
+    return Passage(m.timestamp, speaker_name(m), text, note, passed_on=passed_on, waiting=said.waiting)
 
 
 @lru_cache(maxsize=1024)
@@ -208,15 +230,43 @@ def cleaned(text: str) -> str:
     return redact(text)[0]
 
 
-def mostly_others(part: str, text: str) -> bool:
-    """Whether most of *part* is not in the own words of who sent *text*."""
-    words = Counter(SAID_WORD.findall(part.translate(APOSTROPHES)))
-    return (words & Counter(SAID_WORD.findall(own_words(text)))).total() < OWN_WORDS_SHARE * words.total()
+def speaker_name(message: Message) -> str:
+    """Who spoke, as one word or a few on a line; a name that is no name, but one of ours, is said to be a name."""
+    name = visible(redact(message.sender)[0]).replace(":", " ")
+    name = " ".join(name.split())[:NAME_CHARS]
+    if message.role == "assistant" or not name:
+        return message.role
+    return f"user by the name of {name}" if OUR_NAMES.match(name) else name
+
+
+def how_passed_on(part: str, text: str) -> str:
+    """Whether *part* of *text* is not in the own words of who sent it: "passed on", "partly passed on", or ""."""
+    if len(text) > TYPED_CHARS:
+        return "passed on"
+    own = SAID_WORD.findall(own_words(text))
+    size = min(OWN_RUN, len(own))
+    runs = {tuple(own[n : n + size]) for n in range(len(own) - size + 1)} if own else set()
+    # What stands in quotation marks is seen to be quoted, and what was redacted, to be ours.
+    plain = REDACTED_OR_CUT.sub(" ", part).translate(APOSTROPHES)
+    shown = SAID_WORD.findall(plain)
+    if sum(others_in(shown, runs, size)) > PASSED_ON_SHARE * len(shown):
+        return "passed on"
+    unmarked = others_in(SAID_WORD.findall(SPAN.sub(" ", plain)), runs, size)
+    longest = max((len([*run]) for others, run in groupby(unmarked) if others), default=0)
+    return "partly passed on" if longest >= PARTLY_PASSED_ON else ""
+
+
+def others_in(words: Sequence[str], own: Collection[tuple[str, ...]], size: int) -> list[bool]:
+    """Of each of *words* whether it stands in no run of *size* words that is the sender's *own*."""
+    others = [True] * len(words)
+    for n in range(len(words) - size + 1):
+        if tuple(words[n : n + size]) in own:
+            others[n : n + size] = [False] * size
+    return others
 
 
 # --- the part that answers
 
-SAID_WORD = re.compile(r"\w+")
 SENTENCE_PIECE = re.compile(r"[^\n.!?。！？]{1,400}+[.!?。！？]*+\s*+|\S\s*+|\s++")
 
 

@@ -202,7 +202,7 @@ def gap_between(before: Entry, entry: Entry) -> str | None:
 
 
 def passage_line(passage: Passage) -> str:
-    mark = " (passed on)" if passage.passed_on else ""
+    mark = f" ({passage.passed_on})" if passage.passed_on else ""
     note = f" [[{passage.note}]]" if passage.note else ""
     return f"- {passage.speaker}{mark}: {passage.text}{note}"
 

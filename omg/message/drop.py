@@ -37,6 +37,7 @@ COMMAND = re.compile(r"\s*/omg(?:\s|$)", re.IGNORECASE)
 INJECTED = "gateway-injected"  # the "model" of what the gateway itself says; of an aborted answer, too
 TOOL_CHARS = 4_000  # of a tool's result; the archive is no place for the rest, and the transcript has it
 ARGUMENT_CHARS = 2_000
+SENDER_CHARS = 200  # of a name
 
 
 # --- drops
@@ -220,11 +221,16 @@ def _user_message(said: SaidMessage) -> Message:
         role="user",
         text=text,
         timestamp=0,
-        sender=redact(_text_of(said.meta.get("senderName")))[0],
+        sender=_sender_name(said),
         sender_id=_text_of(said.meta.get("senderId")),
         owner=says_owner(said.meta.get("senderIsOwner")),
         redacted=redacted,
     )
+
+
+def _sender_name(said: SaidMessage) -> str:
+    """On one line: whoever chooses a name writes no lines of a prompt with it."""
+    return " ".join(redact(_text_of(said.meta.get("senderName")))[0].split())[:SENDER_CHARS]
 
 
 def _answer(said: SaidMessage) -> Message:
@@ -241,7 +247,7 @@ def _answer(said: SaidMessage) -> Message:
         "assistant",
         text,
         0,
-        redact(_text_of(said.meta.get("senderName")))[0],
+        _sender_name(said),
         calls=tuple(calls),
         redacted=redacted,
     )

@@ -117,6 +117,10 @@ def lines_written(lines: Sequence[str]) -> Iterator[str]:
     end = mail_begins(lines)
     code, blank, anothers, closed = False, True, False, ""
     for n, line in enumerate(lines):
+        if not line:
+            code, blank, anothers = False, True, False
+            yield ""
+            continue
         if n == end or forwarded_from(lines, n) or is_document(lines, n) or patterns["context"].match(line):
             return
         if patterns["signed"].match(line) and n:
@@ -215,13 +219,14 @@ def without_quotes(text: str) -> str:
 
 
 def is_anothers(m: re.Match[str]) -> bool:
-    """Whether what stands in quotation marks is a statement in the first person, and no title or nickname."""
+    """Whether what stands in quotation marks is another's statement, and no title, nickname or saying of one's own."""
     patterns, text = language("quoted").patterns, m.string
-    if not patterns["first"].search(m[0]):
-        return False
     before = text[max(0, m.start() - NEAR_QUOTE) : m.start()].rpartition("\n")[2]
     behind = text[m.end() : m.end() + NEAR_QUOTE].partition("\n")[0]
-    if len(m[0].split()) > OWN_QUOTE:
+    long = len(m[0].split()) > OWN_QUOTE
+    if not patterns["first"].search(m[0]):  # what somebody is told to do, they were told by somebody
+        return long and bool(patterns["told"].search(before) or patterns["teller"].match(behind))
+    if long:
         return True
     alone = not before.strip(" \t-*•–") and not behind.strip(" \t.,!?;")
     return bool(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 LINKS_OF_A_NOTE = 6  # names linked in one note; beyond it is a list of names
 COMMON_SHARE, COMMON = 0.1, 5  # a name in more of all notes than this is whose vault it is
 HOMES = 2  # notes that have a name in their title; with more, none of them is what is meant
+BEFORE_CHARS = 80  # before a name, in which it is introduced; all of a long text would be read for each name
 NAME_LETTERS = 3  # letters of a name, and of each of the two words that a title needs
 NAME_WORD = re.compile(r"[^\W_]+")
 LINKED = re.compile(r"\[\[[^\[\]\n]*\]\]|\[[^\[\]\n]*\]\([^()\n]*\)|\b\w{1,20}://\S+")
@@ -110,7 +111,7 @@ def proper_names(notes: list[Entry]) -> dict[str, str]:
     for entry in notes:
         text = entry.description
         for m in NAME_WORD.finditer(text):
-            word, before = m[0].lower(), text[: m.start()]
+            word, before = m[0].lower(), text[max(0, m.start() - BEFORE_CHARS) : m.start()]
             last = NAME_WORD.findall(before[-20:])
             if (
                 not m[0][0].isupper()
