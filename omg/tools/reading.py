@@ -20,7 +20,7 @@ from ..graph.state import SessionState
 from ..grounding.notes import origin_mark
 from ..index.entries import Hit
 from ..index.scores import parse_query
-from ..inject.passages import find_said, quoted_passages
+from ..inject.passages import Said, find_said, passage_of, quoted_passages
 from ..inject.prompt import passage_line
 from ..node.fields import GENERATED
 from ..plan.edits import split_history
@@ -93,7 +93,7 @@ def open_tool(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
     if links:
         parts.append("Linked: " + ", ".join(f"[[{path}]]" for path in links))
     said = [
-        f"- {day_of_ms(m.timestamp, graph.zone)} {m.sender or m.role}: {m.text[:MESSAGE_CHARS]}"
+        f"- {day_of_ms(m.timestamp, graph.zone)} {passage_line(passage_of(Said(m, ''), [], '', MESSAGE_CHARS)).removeprefix('- ')}"
         for m in note.messages[:MESSAGES]
     ]
     return {
