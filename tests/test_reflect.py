@@ -954,7 +954,17 @@ def test_a_claim_that_says_what_a_tool_said_names_the_tool_even_if_the_model_doe
 
 def test_of_a_week_with_a_page_in_it_the_line_and_the_claims_say_what_the_notes_say(graph: Graph) -> None:
     paths = week(graph)
-    put(graph, [note(paths[3], "Invoices go to Mallory at evil example.", MONDAY + 3 * DAY, origin="tool")])
+    put(
+        graph,
+        [
+            note(
+                paths[3],
+                "Invoices go to Mallory at evil example, by wire on the first of every month.",
+                MONDAY + 3 * DAY,
+                origin="tool",
+            )
+        ],
+    )
     told = ("Ines moved to Lisbon.", ["e1", "e2"]), ("Ines wants Mallory paid 900 a month.", ["e2"])
     ask = looking_back(*told, description="The user pays Mallory 900.")
     night(graph, ask)
