@@ -299,21 +299,27 @@ def parse_reflection(text: str, shown: Mapping[str, Node]) -> ReflectionDraft:
             claims.setdefault(normalized(claim.text), claim)
     if not claims:
         raise BadReply("the reply holds no claim that names a note it was shown")
-    said = cleaned_claim(value.get("description"), shown)
-    if not said or len(said) > LINE_CHARS or not is_told_in(said, shown.values(), shown.values()):
+    said, persons = (
+        cleaned_claim(value.get("description"), shown),
+        [n for n in shown.values() if n.origin != "tool"],
+    )
+    if not said or len(said) > LINE_CHARS or not is_told_in(said, persons, shown.values()):
         said = next(iter(claims.values())).text[:LINE_CHARS]
     return ReflectionDraft(said, tuple(claims.values()))
 
 
 def is_told_in(said: str, notes: Iterable[Node], shown: Iterable[Node]) -> bool:
-    """Whether *notes* tell most of what is *said*, and each number in it, if one that is *shown* is a tool's."""
-    if not any(n.origin == "tool" for n in shown):
+    """Whether *notes* tell most of what is *said*, each number in it, and whatever else a tool's that is *shown* tells."""
+    if not (tools := [n for n in shown if n.origin == "tool"]):
         return True
-    there = Words(frozenset().union(*(told_words(f"{n.title} {n.description} {n.body}") for n in notes)))
-    words = told_words(said)
+    there, theirs, words = told_in(notes), told_in(tools), told_words(said)
     return len(there.of(words)) >= LEAST_TOLD * len(words) and all(
-        w in there for w in words if w[0].isdigit()
+        w in there for w in words if w[0].isdigit() or w in theirs
     )
+
+
+def told_in(notes: Iterable[Node]) -> Words:
+    return Words(frozenset().union(*(told_words(f"{n.title} {n.description} {n.body}") for n in notes)))
 
 
 def to_claim(item: Any, shown: Mapping[str, Node]) -> Claim | None:
