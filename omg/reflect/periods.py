@@ -299,10 +299,8 @@ def parse_reflection(text: str, shown: Mapping[str, Node]) -> ReflectionDraft:
             claims.setdefault(normalized(claim.text), claim)
     if not claims:
         raise BadReply("the reply holds no claim that names a note it was shown")
-    said, persons = (
-        cleaned_claim(value.get("description"), shown),
-        [n for n in shown.values() if n.origin != "tool"],
-    )
+    said = cleaned_claim(value.get("description"), shown)
+    persons = [n for n in shown.values() if n.origin != "tool"]
     if not said or len(said) > LINE_CHARS or not is_told_in(said, persons, shown.values()):
         said = next(iter(claims.values())).text[:LINE_CHARS]
     return ReflectionDraft(said, tuple(claims.values()))
