@@ -19,15 +19,10 @@ from .sight import Ground, Sight
 from .statements import negations
 from .words import ISO_DAY, Words, told_words
 
-LEAST_TOLD = (
-    0.5  # of the telling words of a statement that the person said, where something foreign is in sight
-)
-LEAST_STATED = 0.34  # and that they stated, rather than asked
-FOLLOWS, BETTER = (
-    0.6,
-    0.3,
-)  # of a statement's words in the assistant's, and by how much more than in the person's
-TOLD_BY = 0.6  # of a statement's words that stand in one result: then it is that tool's
+# Of the telling words of a statement, which the person said, and stated rather than asked, where something foreign is in sight.
+LEAST_TOLD, LEAST_STATED = 0.5, 0.34
+# Of a statement's words in the assistant's, and by how much more than in the person's.
+FOLLOWS, BETTER = 0.6, 0.3
 # Words of anybody's: that a page has them says nothing
 COMMONPLACE = frozenset(
     "region version model size city country company team group region event price list name number file room page part place order change update start end open close type kind".split()
@@ -153,12 +148,6 @@ def whose(said: Statement, ground: Ground, sight: Sight) -> str:
     if not sight.foreign and not is_of_tool_note(said, ground, sight):
         return "assistant"
     return "assistant" if theirs > fetched and 2 * theirs >= len(said.words) else "tool"
-
-
-def is_tools(said: Statement, sight: Sight) -> bool:
-    """Whether one result says it."""
-    told = max((len(words.of(said.words)) for words in sight.results), default=0)
-    return bool(said.words) and told >= TOLD_BY * len(said.words)
 
 
 def grounded_text(text: str, beside: frozenset[str], ground: Ground, sight: Sight) -> str:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from ..dates.days import event_span
-from ..index.entries import Entry
 from ..message.turn import Message
 from ..plan.drafts import NEEDS_USER
 from ..plan.edits import Edit
@@ -64,7 +63,7 @@ def grounded_edit(edit: Edit, cited: Sequence[Message], sight: Sight, target: Kn
     origin = whose(said, ground, sight)
     if edit.op != "create" and (target is None or not may_change(origin, said.words, target, ground, sight)):
         raise Ungrounded(f"{edit.op} of a note, with what none of its sources says")
-    return as_others(replace(edit, origin=origin), ground, sight)
+    return as_others(replace(edit, origin=origin))
 
 
 def grounded_addition(edit: Edit, ground: Ground, sight: Sight, target: Known | None) -> Edit:
@@ -81,7 +80,7 @@ def grounded_addition(edit: Edit, ground: Ground, sight: Sight, target: Known | 
     origin = whose(said, ground, sight)
     if not told or target is None or not may_change(origin, told, target, ground, sight):
         raise Ungrounded("update of a note, with what none of its sources says")
-    return as_others(replace(edit, origin=origin), ground, sight)
+    return as_others(replace(edit, origin=origin))
 
 
 def may_change(origin: str, words: frozenset[str], target: Known, ground: Ground, sight: Sight) -> bool:
@@ -93,7 +92,7 @@ def may_change(origin: str, words: frozenset[str], target: Known, ground: Ground
     return any(2 * len(result.of(words)) >= len(words) for result in sight.results)
 
 
-def as_others(edit: Edit, ground: Ground, sight: Sight) -> Edit:
+def as_others(edit: Edit) -> Edit:
     """*edit* as what a tool or the assistant says: a fact or an episode at the most."""
     edit = replace(edit, sets=edit.sets - {"type"} if edit.type in NEEDS_USER else edit.sets)
     return replace(edit, type="fact", priority="medium") if edit.type in NEEDS_USER else edit
@@ -140,11 +139,11 @@ def title_is_foreign(title: str, edit: Edit, ground: Ground, sight: Sight) -> bo
     )
 
 
-def origin_mark(entry: Entry) -> str:
+def origin_mark(origin: str | None) -> str:
     """What a reader is told of a note that no person's word made; "" of all others."""
-    if entry.origin == "tool":
+    if origin == "tool":
         return "from a tool or a page, not from the user"
-    return "said by the assistant" if entry.origin == "assistant" else ""
+    return "said by the assistant" if origin == "assistant" else ""
 
 
 def short_title(description: str) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .words import Words, told_words, word_stem
+from .words import told_words, word_stem
 
 READ_CHARS = 6_000  # characters at each end of a message that are taken apart
 SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]]{0,3}\s{1,9}|(?<=[。！？؟])|\s[—–-]{1,2}\s|—|\n{1,9}")
@@ -186,7 +186,3 @@ def proposal_in(text: str, *, strict: bool) -> str:
 def points_back(rest: Sequence[str]) -> bool:
     """Whether the next sentence asks about this one: "Which one?", "Shall I take it?"."""
     return bool(rest) and bool(QUESTION_MARK.search(rest[0])) and len(told_words(rest[0])) <= 1
-
-
-def as_words(*said: frozenset[str]) -> Words:
-    return Words(frozenset().union(*said))

@@ -32,7 +32,6 @@ LOOKALIKES = str.maketrans(
 WORD_OR_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*(?![^\W\d_])|[^\W_]+(?:'[^\W_]+)*")
 THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 ISO_DAY = re.compile(r"(?<!\d)\d{4}-\d\d(?:-\d\d)?(?!\d)")
-YEAR = re.compile(r"(?:19|20)\d\d")
 
 NUMBERS = {
     word: str(n)

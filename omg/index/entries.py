@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..node.fields import Source
 from .links import LINK, PROSE
 from .store import rows_of
 
@@ -99,8 +98,3 @@ def entry_of_row(row: tuple[Any, ...], links: tuple[str, ...]) -> Entry:
         mtime=mtime,
         standing=bool(standing),
     )
-
-
-def sources_of_row(db: sqlite3.Connection, id: int) -> list[Source]:
-    rows = db.execute("select session, id, timestamp, kind from source where note = ? order by rowid", (id,))
-    return [Source(*row) for row in rows]

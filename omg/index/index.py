@@ -141,13 +141,6 @@ class Index:
         self._warm = True
         return len(rows)
 
-    @retry_on_new_file
-    def forget_messages(self, ids: Iterable[str]) -> None:
-        """Take messages out, until the archive's file brings them in again."""
-        with self._store.write() as db:
-            rows = [i for (i,) in rows_of(db, "select id from message where mid in", list(ids))]
-            RowWriter(db, self.zone).rewindow(archived.remove_messages(db, rows, self.zone))
-
     # --- searching
 
     @retry_on_new_file

@@ -27,8 +27,7 @@ from ..index.scores import ParsedQuery, parse_query
 from ..message.envelope import legible_text, strip_memory, without_envelope
 from ..node.maptable import MOCS, OPEN_LOOPS, map_of, map_of_type
 from ..node.markdown import WIKILINK
-from ..node.note import HEADING
-from ..node.properties import split_head, with_unix_ends
+from ..node.note import text_below_head
 from ..plan.edits import split_history
 from ..plan.pages import persons_words
 from ..tokens import clip_text, count_tokens
@@ -239,13 +238,6 @@ def more_of(graph: Graph, hits: Sequence[Hit], course: bool) -> dict[str, str]:
             if text and text not in hit.entry.description:
                 found[hit.entry.path] = cut_text(text, MORE_CHARS)
     return found
-
-
-def text_below_head(text: str) -> str:
-    """What a note says below its head and its title; its head is YAML, which takes five times as long to read."""
-    body = with_unix_ends(text[split_head(text)[1] :]).strip("\n")
-    title = HEADING.match(body)
-    return body[title.end() :] if title else body
 
 
 def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, floor: float) -> list[Hit]:

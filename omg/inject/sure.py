@@ -4,8 +4,7 @@ How sure a find must be for a prompt to be given anything: most prompts ask noth
     asks_of_memory   whether there is a word in it that could be about something
     is_sure          whether what was found answers it well enough
 
-Pure. One rule: each figure is chosen on conversations other than those it is reported for (bench/silence.py, whose
-figures are in bench/LOG.md).
+Pure. One rule: a figure has its measurement, which leaves one conversation out (bench/silence.py, bench/LOG.md).
 """
 
 from __future__ import annotations
@@ -21,10 +20,9 @@ from .passages import Said
 # Of what a prompt asks for. Of questions about somebody's own talks 98 in 100 find a note this sure; of general
 # requests, and questions about other people's talks, 7 in 100. One in the first person is about them more often.
 SURE, SURE_OF_OWN = 0.34, 0.2
-SAID_SHARE = (
-    0.7  # of a message's score: it shares words with what it has nothing to do with more often than a note
-)
-WRITTEN_ALONE = 0.5  # of the share of the prompt's words that a message has: where an archive is small, all words are common
+# Of a message's score: it shares words with what it has nothing to do with more often than a note does; and of the share
+# of the prompt's words that it has: where an archive is small, all words are common.
+SAID_SHARE, WRITTEN_ALONE = 0.7, 0.5
 NAMES_SHARE = 0.5  # where no name in it is known here
 
 OF_ONES_OWN = re.compile(

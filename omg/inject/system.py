@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, tzinfo
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from ..dates.days import day_of_ms
@@ -48,22 +49,30 @@ HINT_CHARS = 400
 MISSES = 20  # lines too long for what is left, after which no more are counted
 
 
+class Rank(IntEnum):
+    """The sections, in their order. What comes up to PINNED is always there; what is ON_MAP fills what is left."""
+
+    STANDING = 0
+    MAPS = 1
+    WHO = 2
+    PINNED = 3
+    HERE = 4
+    LIKED = 5
+    LOOPS = 6
+    ELSEWHERE = 7
+    ON_MAP = 8
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line of `system`: in which section it stands, and what decides whether it gets in."""
 
     text: str
     section: str
-    rank: int  # of the section in the queue for the budget
+    rank: Rank  # of the section, on the page and in the queue for the budget
     priority: int = 0
     day: int = 0  # ordinal; newest first into the budget, oldest first on the page
     short: str = ""  # the same in fewer words
-
-
-PINNED, ON_MAP = (
-    3,
-    8,
-)  # ranks: up to the first, what is always there; from the second, what fills what is left
 
 
 def render_system_slice(
@@ -89,15 +98,19 @@ def render_system_slice(
     lines = [
         *map_lines(counts),
         *hint_lines(sessions, own, today, zone),
-        *(Line(text, f"Written by the user on the page {path}", 4) for path, text in written.items() if text),
+        *(
+            Line(text, f"Written by the user on the page {path}", Rank.HERE)
+            for path, text in written.items()
+            if text
+        ),
         *notes,
     ]
-    always = [line for line in notes if line.rank <= PINNED]
+    always = [line for line in notes if line.rank <= Rank.PINNED]
     if sum(count_tokens(line.text) for line in always) > budget * ALWAYS_SHARE:
         lines = [
-            line if line.rank > PINNED else replace(line, text=line.short or line.text) for line in lines
+            line if line.rank > Rank.PINNED else replace(line, text=line.short or line.text) for line in lines
         ]
-    standing = any(line.rank == 0 for line in lines)
+    standing = any(line.rank == Rank.STANDING for line in lines)
     return pack_lines(f"{LEAD}\n{EXCEPTION}" if standing else LEAD, lines, budget) if lines else ""
 
 
@@ -108,7 +121,7 @@ def map_lines(counts: Mapping[str, int]) -> list[Line]:
         return []
     listed = ", ".join(f"[[{path}]] {counts[path]}" for path in paths)
     heading = "Maps, and how many notes each lists"
-    return [Line(listed, heading, 1), Line(READING_RULE, heading, 1, day=1)]
+    return [Line(listed, heading, Rank.MAPS), Line(READING_RULE, heading, Rank.MAPS, day=1)]
 
 
 def hint_lines(sessions: Mapping[str, SessionState], own: str, today: date, zone: tzinfo) -> list[Line]:
@@ -122,7 +135,7 @@ def hint_lines(sessions: Mapping[str, SessionState], own: str, today: date, zone
         if key == own:
             heading = f"This conversation, as it stood on {day}; the messages since then decide"
             lines += [
-                Line(f"{name}: {cut_text(text, HINT_CHARS)}", heading, 4, day=n)
+                Line(f"{name}: {cut_text(text, HINT_CHARS)}", heading, Rank.HERE, day=n)
                 for n, (name, text) in enumerate(hints)
             ]
         elif others < SESSIONS_SHOWN:
@@ -131,7 +144,12 @@ def hint_lines(sessions: Mapping[str, SessionState], own: str, today: date, zone
             if said:
                 text = f"- {session_title(key)}, {day}: {cut_text(said, HINT_CHARS)}"
                 lines.append(
-                    Line(text, "Other conversations; their tasks are not this one's", 7, day=day.toordinal())
+                    Line(
+                        text,
+                        "Other conversations; their tasks are not this one's",
+                        Rank.ELSEWHERE,
+                        day=day.toordinal(),
+                    )
                 )
     return lines
 
@@ -146,22 +164,22 @@ def note_lines(entries: Iterable[Entry], mocs: Sequence[str], today: date) -> li
     for entry in allowed:
         home = map_of(entry)
         if entry.standing:
-            section, rank = STANDING, 0
+            section, rank = STANDING, Rank.STANDING
         elif entry.path in who:
-            section, rank = "Who the user is", 2
+            section, rank = "Who the user is", Rank.WHO
         elif entry.pinned:
-            section, rank = "Pinned", PINNED
+            section, rank = "Pinned", Rank.PINNED
         elif entry.path in loops:
-            section, rank = "Open loops", 6
+            section, rank = "Open loops", Rank.LOOPS
         elif entry.path in liked:
-            section, rank = "What the user likes, and how they want things done", 5
+            section, rank = "What the user likes, and how they want things done", Rank.LIKED
         elif home in mocs:
-            section, rank = page_title(home)[0], ON_MAP
+            section, rank = page_title(home)[0], Rank.ON_MAP
         else:
             continue
         day = due_day(entry) if entry.path in loops else filed_day(entry)
         priority = PRIORITIES.index(entry.priority) if entry.priority in PRIORITIES else 1
-        if rank <= PINNED:
+        if rank <= Rank.PINNED:
             priority = 0 if entry.pinned else 1
         line, short = system_line(entry), system_line(entry, SHORT_LINE_CHARS)
         lines.append(Line(line, section, rank, priority, (day or date.min).toordinal(), short))
@@ -218,11 +236,11 @@ def pack_lines(lead: str, lines: Sequence[Line], budget: int) -> str:
         cost = count_tokens(f"{line.text}\n")
         if line.section not in opened:
             cost += count_tokens(f"\n## {line.section}\n")
-        if spent + cost > budget * (MAPS_SHARE if line.rank >= ON_MAP else 1):
+        if spent + cost > budget * (MAPS_SHARE if line.rank >= Rank.ON_MAP else 1):
             misses += 1
             if line.short:
-                left[line.section] = left.get(line.section, 0) + (line.rank <= PINNED)
-            if misses > MISSES and line.rank > PINNED:
+                left[line.section] = left.get(line.section, 0) + (line.rank <= Rank.PINNED)
+            if misses > MISSES and line.rank > Rank.PINNED:
                 break
             continue
         taken.append(line)
@@ -235,7 +253,7 @@ def pack_lines(lead: str, lines: Sequence[Line], budget: int) -> str:
         if count_tokens(text) <= budget:
             return text
         gone = taken.pop()
-        if gone.short and gone.rank <= PINNED:
+        if gone.short and gone.rank <= Rank.PINNED:
             left[gone.section] = left.get(gone.section, 0) + 1
     return ""
 

@@ -49,7 +49,8 @@ def corpus_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]
                 "title": h.entry.title,
                 "kind": h.entry.type,
                 "score": round(min(h.score, 1.0), 3),
-                "snippet": h.entry.description + (f" ({mark})" if (mark := origin_mark(h.entry)) else ""),
+                "snippet": h.entry.description
+                + (f" ({mark})" if (mark := origin_mark(h.entry.origin)) else ""),
                 "id": h.entry.id,
                 "startLine": 1,
                 "endLine": 1,

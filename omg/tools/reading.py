@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
+from itertools import islice
 from typing import Any
 
 from ..curate.notes import OpenNote, open_note
@@ -50,10 +51,7 @@ def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> 
         query = replace(query, days=days)
     if params.get("raw") is True:
         found = find_said(graph, query, [], session="", own=SessionState(), now=now)
-        said = [
-            p
-            for p, _ in zip(quoted_passages(graph, query, found, room=RAW_TOKENS), range(limit), strict=False)
-        ]
+        said = list(islice(quoted_passages(graph, query, found, room=RAW_TOKENS), limit))
         told = [
             f"{day_of_ms(p.at_ms, graph.zone)} {passage_line(p)}" for p in sorted(said, key=lambda p: p.at_ms)
         ]
@@ -70,7 +68,7 @@ def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> 
 def hit_line(hit: Hit) -> str:
     entry = hit.entry
     day = entry.event or (entry.updated and f"said {entry.updated}")
-    marks = "".join(f" ({mark})" for mark in (day, origin_mark(entry)) if mark)
+    marks = "".join(f" ({mark})" for mark in (day, origin_mark(entry.origin)) if mark)
     return f"[[{entry.path}]] — {entry.description}{marks}"
 
 
@@ -112,9 +110,7 @@ def note_head(note: OpenNote) -> str:
         f"on {node.event}" if node.event else "",
         f"{node.loop} loop" if node.loop else "",
         f"said {node.updated}" if node.updated else "",
-        {"tool": "from a tool or a page, not from the user", "assistant": "said by the assistant"}.get(
-            node.origin or "", ""
-        ),
+        origin_mark(node.origin),
     ]
     return f"[[{node.path}]] {node.title}: {node.description} ({', '.join(filter(None, marks))})"
 
