@@ -20,7 +20,7 @@ from ..config.file import set_value, set_vault
 from ..errors import BadInput, NotFound
 from ..forget.copies import JOINED, read_mark
 from ..graph.files import append_lines, write_private
-from ..graph.graph import Graph
+from ..graph.graph import GRAPH_MARK, Graph
 from ..graph.state import State
 from ..identity import Identity, identity_of_session
 from ..journal import Change, commit_receipt, new_receipt
@@ -87,7 +87,7 @@ def move_identity(registry: Registry, old: str, new: str) -> str:
 
 def identity_marks(registry: Registry) -> Iterator[tuple[Path, Identity]]:
     """Each graph's mark and whose it is: by the marks, since a crash may have left a folder misnamed."""
-    for mark in sorted((registry.folder / "graphs").glob("*/identity.json")):
+    for mark in sorted((registry.folder / "graphs").glob(f"[!.]*/{GRAPH_MARK}")):
         yield mark, Identity(**json.loads(mark.read_text(encoding="utf-8")))
 
 

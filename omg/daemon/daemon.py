@@ -30,7 +30,7 @@ from watchdog.observers.api import ObservedWatch
 
 from ..client import SOCKET
 from ..config.sections import Config
-from ..errors import Locked, OmgError, error_text
+from ..errors import Locked, NotFound, OmgError, error_text
 from ..graph.graph import Graph
 from ..identity import Identity, is_remembered
 from ..inject.decide import hook_result
@@ -270,8 +270,10 @@ class Daemon:
     def _attempt(self, who: Identity, what: Callable[[Graph], None]) -> None:
         """*what* with the graph of *who*, whose trouble is not the others'."""
         try:
-            what(self.memory.graph(who, wait_s=PATIENCE_S, keep=False))
+            what(self.memory.graph(who, wait_s=PATIENCE_S, keep=False, make=False))
             self._warned.pop(who.key, None)
+        except NotFound as e:
+            log.info("%s", e)
         except Locked as e:
             log.info("%s; its edits are read then", e)
         except Exception as e:

@@ -11,7 +11,8 @@ import secrets
 import shutil
 
 from ..config.file import shipped_folder
-from ..graph.graph import REMOVED_GRAPH, Graph, kept_tombstones
+from ..graph.files import write_private
+from ..graph.graph import REMOVED_GRAPH, Graph, kept_tombstones, write_mark
 from ..journal import receipts_of
 from ..vault.files import LEFTOVER
 from .traces import LOG_PAGES, Trace, archived_messages
@@ -53,8 +54,12 @@ def remove_graph(graph: Graph) -> None:
     tombstones, kept = graph.tombstones.file, kept_tombstones(graph.folder)
     if tombstones.exists():
         kept.parent.mkdir(exist_ok=True, mode=0o700)
-        shutil.copyfile(tombstones, kept)
-        kept.chmod(0o600)
+        write_private(kept, tombstones.read_text(encoding="utf-8", errors="replace"))
     gone = graph.folder.with_name(f"{REMOVED_GRAPH}{secrets.token_hex(4)}")
     graph.folder.rename(gone)
+    for turn in (gone / "pending").glob("*.json"):  # it came in meanwhile: the graph begins anew with it
+        begun = graph.folder / "pending"
+        begun.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_mark(graph.folder, graph.identity)
+        turn.rename(begun / turn.name)
     shutil.rmtree(gone, ignore_errors=True)  # what is left, the next start removes

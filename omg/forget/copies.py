@@ -42,10 +42,13 @@ DERIVED = (
 def scrub_copies(graph: Graph, trace: Trace) -> None:
     """Copies keep their other notes; a graph under construction is begun anew."""
     for folder, vault in copies_of(graph, trace):
-        if folder_key(folder) in trace.keys:  # all that it holds is in the living graph
+        merged = folder_key(folder) in trace.keys  # all that it holds is in the living graph
+        if not merged or not vault.is_relative_to(
+            folder
+        ):  # a vault elsewhere is not in the folder, and stays
+            scrub_copy(folder, vault, trace)
+        if merged:
             shutil.rmtree(folder)
-            continue
-        scrub_copy(folder, vault, trace)
 
 
 def copies_of(graph: Graph, trace: Trace) -> Iterator[tuple[Path, Path]]:

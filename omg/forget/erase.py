@@ -54,6 +54,15 @@ def forget_now(graph: Graph, selection: Selection | Redaction) -> None:
     finish_forgetting(graph)
 
 
+def begun_paths(graph: Graph) -> frozenset[str]:
+    """The notes that a forgetting which was begun takes away, or renames: nobody else has."""
+    try:
+        raw = json.loads((graph.folder / JOURNAL).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return frozenset()
+    return frozenset(raw["paths"]) | {old for old, _ in raw.get("renamed", ())}
+
+
 def finish_forgetting(graph: Graph) -> bool:
     """Complete a forgetting that was begun; False if none was. Every step may be repeated. The caller holds the lock."""
     journal = graph.folder / JOURNAL
@@ -66,7 +75,9 @@ def finish_forgetting(graph: Graph) -> bool:
         trace = None
     else:
         trace = finish_erasing(graph, selection_from(raw))
-    raise_mark(home)  # again: what was served meanwhile may have been of before
+    # Again: what was served meanwhile was rendered from the index of before.
+    graph.update(blank_served)
+    raise_mark(home)
     if trace is not None and is_bare(graph, trace):
         remove_graph(graph)  # and the journal with it
     else:
@@ -167,6 +178,12 @@ def blank_state(state: State, trace: Trace) -> None:
     state.error = (
         "" if trace.in_words(state.error) or any(k in state.error for k in trace.keys) else state.error
     )
+    state.epoch += 1
+
+
+def blank_served(state: State) -> None:
+    for s in state.sessions.values():
+        s.system = s.timeline = ""
     state.epoch += 1
 
 

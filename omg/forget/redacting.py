@@ -10,11 +10,11 @@ follows. Undo goes on working: a receipt's texts are changed as the notes are. O
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ..errors import BadInput
 from ..graph.files import write_private
@@ -27,7 +27,7 @@ from ..node.markdown import slugify
 from .beyond import beyond_reach, our_trash
 from .copies import copies_of, joined_folders, remove_derived
 from .homefiles import text_of
-from .renaming import NewNames, new_names, redacted_note, redacted_value
+from .renaming import NewNames, free_path, new_names, redacted_note, redacted_value
 from .traces import Trace, archived_messages, message_holds
 from .words import BLANK, blanked, folded_words, holds_words, slug_in_path
 
@@ -56,7 +56,9 @@ def select_words(graph: Graph, words: str) -> Redaction:
     if not folded_words(words) or holds_words(BLANK, words):
         raise BadInput(f"{words!r} cannot be taken out of a text; give the words that are to go")
     trace = Trace(frozenset(), frozenset(), text=words)
-    paths = [p for p in (*graph.vault.paths(), *graph.vault.conflicts()) if path_holds(graph, p, words)]
+    holding = [p for p in (*graph.vault.paths(), *graph.vault.conflicts()) if path_holds(graph, p, words)]
+    paths = [path for path in holding if is_text(graph.vault.bytes(path) or b"")]
+    unread = [graph.vault.file(path) for path in holding if path not in paths]
     trash = tuple(our_trash(graph, trace))
     return Redaction(
         words,
@@ -64,7 +66,11 @@ def select_words(graph: Graph, words: str) -> Redaction:
         messages=tuple(sorted({m.id for m in all_messages(graph) if message_holds(m, words)})),
         renamed=tuple(sorted(new_names(graph, paths, words).items())),
         trash=trash,
-        beyond=(*sessions_holding(graph, words), *beyond_reach(graph, trace, skip=trash)),
+        beyond=(
+            *sessions_holding(graph, words),
+            *(f"{file}: it is no UTF-8 text; take them out yourself" for file in unread),
+            *beyond_reach(graph, trace, skip=trash),
+        ),
     )
 
 
@@ -74,6 +80,14 @@ def sessions_holding(graph: Graph, words: str) -> Iterable[str]:
     sessions |= {p.turn().session for p in graph.intact()} | {graph.identity.key}
     for session in sorted(s for s in sessions if holds_words(s, words)):
         yield f"{graph.folder}: the key of a session has it; `omg forget --session {session}` takes what was said there"
+
+
+def is_text(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def path_holds(graph: Graph, path: str, words: str) -> bool:
@@ -124,17 +138,22 @@ def redact_notes(graph: Graph, paths: Iterable[str], words: str, names: NewNames
         if data is None:
             graph.vault.mark_not_ours(path)  # a kill may have come before its name was forgotten
             continue
-        before = data.decode("utf-8", errors="replace")
+        if not is_text(data):
+            continue  # since it was selected
+        before = data.decode("utf-8")
         after, target = redacted_note(before, path, words, names), names.get(path, path)
-        if before.encode("utf-8") != data:
-            continue  # no text: what of it can be read, is not what would be written
         theirs = not graph.vault.ours(data)
         if target == path:
             apply_change(graph, Change(path, before, after, theirs=theirs), outcome)
             continue
-        mode = graph.vault.mode(path)
-        if graph.vault.bytes(target) is None:
-            apply_change(graph, Change(target, None, after, theirs=theirs, mode=mode), outcome)
+        if (there := graph.vault.bytes(target)) != after.encode(
+            "utf-8"
+        ):  # else a kill came before the removal
+            if there is not None and not graph.vault.ours(there):
+                target, there = free_path(graph, target, ()), None  # in both places is what a person wrote
+            was = None if there is None else there.decode("utf-8")
+            change = Change(target, was, after, theirs=theirs, mode=graph.vault.mode(path))
+            apply_change(graph, change, outcome)
         graph.vault.remove(path, data)
 
 
@@ -212,17 +231,18 @@ def redact_state(state: State, words: str, names: NewNames) -> None:
     state.by_hand = {redacted_value(path, words, names): at for path, at in state.by_hand.items()}
     state.error = blanked(state.error, words)
     state.epoch += 1
+    state.redactions += 1
 
 
 # --- other files
 
 
 def redact_text_file(file: Path, words: str, names: NewNames) -> None:
-    """A note that nobody but a person reads; also its name."""
-    text = text_of(file)
-    clean = redacted_note(text, file.stem, words, names)
-    if clean != text:
-        write_private(file, clean)
+    """A note that nobody but a person reads; also its name. One that is no UTF-8 text stays as it is."""
+    if is_text(data := file.read_bytes()):
+        text = data.decode("utf-8")
+        if (clean := redacted_note(text, file.stem, words, names)) != text:
+            write_private(file, clean)
     if holds_words(file.stem, words) and file.exists():
         file.rename(free_file(file.with_name(f"{slugify(blanked(file.stem, words))}{file.suffix}")))
 
@@ -255,6 +275,6 @@ def redact_home(home: Path, words: str) -> None:
 
 def redaction_from(raw: dict[str, object]) -> Redaction:
     """As the journal has it."""
-    fields = json.loads(json.dumps(raw))
+    fields: dict[str, Any] = dict(raw)
     words, renamed = fields.pop("words"), tuple((a, b) for a, b in fields.pop("renamed"))
     return Redaction(words, renamed=renamed, **{name: tuple(values) for name, values in fields.items()})

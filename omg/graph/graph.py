@@ -42,12 +42,19 @@ from .state import State, bounded, copied_state, file_look, former_uses, load_st
 from .tombstones import Tombstones
 from .uses import Uses
 
+GRAPH_MARK = "identity.json"  # a folder without it is no graph
 REMOVED_GRAPH = ".gone-"  # begins the name of a graph's folder that is being removed
 
 
 def kept_tombstones(folder: Path) -> Path:
     """Where the tombstones are of a graph that was removed from *folder*: the name there is the hash of its key."""
     return folder.parents[1] / "forgotten" / f"{folder.name.rpartition('-')[2]}.jsonl"
+
+
+def write_mark(folder: Path, who: Identity) -> None:
+    """Say in *folder* whose graph it is, where nothing says so yet."""
+    if not (mark := folder / GRAPH_MARK).exists():
+        write_private(mark, json.dumps({"key": who.key, "scope": who.scope, "agent": who.agent}))
 
 
 class Graph:
@@ -58,9 +65,11 @@ class Graph:
         vault.names = index.names
         for name in ("pending", "archive", "receipts"):
             (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
-        if (kept := kept_tombstones(folder)).exists():  # it was removed once, and is begun anew
-            kept.replace(folder / "tombstones.jsonl")
+        self._inode = folder.stat().st_ino
         self.tombstones = Tombstones(folder / "tombstones.jsonl")
+        # It was removed once, and is begun anew; while it is being removed, its own are the whole.
+        if (kept := kept_tombstones(folder)).exists() and not self.tombstones.file.exists():
+            kept.replace(self.tombstones.file)
         self.uses = Uses(folder / "uses.jsonl")
         if not self.uses.file.exists():
             self.uses.adopt(former_uses(folder / "state.json"))
@@ -70,6 +79,13 @@ class Graph:
         self._state, self._stamp = State(), (-1, -1, -1)  # as last read or written, and the file's look then
         self._noted: list[Callable[[State], None]] = []  # changes that are in no file yet
         self._fault = ""  # what is wrong with state.json
+
+    def is_there(self) -> bool:
+        """Whether its folder is the one that was opened: not forgotten whole since, nor then begun anew."""
+        try:
+            return self.folder.stat().st_ino == self._inode and (self.folder / GRAPH_MARK).exists()
+        except FileNotFoundError:
+            return False
 
     def remove_leftovers(self) -> None:
         """Remove what writers that died were about to put in place: it may hold what was said."""

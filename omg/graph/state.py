@@ -56,6 +56,7 @@ class State:
     failed_ms: int = 0
     error: str = ""
     reflected_ms: int = 0
+    redactions: int = 0  # how often words were taken out: what was drafted before has them
     changed_tokens: int = 0  # of nodes written since the last reflection
     by_hand: dict[str, int] = field(
         default_factory=dict

@@ -19,6 +19,7 @@ from typing import Any
 from ..config.sections import Config
 from ..dates.days import day_of_ms
 from ..errors import BadNode, NotFound, Stale
+from ..forget.erase import finish_forgetting
 from ..graph.graph import Graph
 from ..graph.pending import Pending
 from ..graph.state import SessionState, copied_state
@@ -108,7 +109,7 @@ def observe_batch(
     started = time.monotonic()
     tell("observation_start", session=session, tokens=tokens_in, messages=len(messages), model=observer.model)
     day = day_of_ms(messages[-1].timestamp, graph.zone) if messages else datetime.now(UTC).date()
-    plan = Plan(graph, day)
+    plan, redactions = Plan(graph, day), graph.state().redactions
     own = graph.state().sessions.get(session) or SessionState()
     current = {key: getattr(own, key) for key in HINTS}
     seen = list(own.shared)
@@ -126,7 +127,9 @@ def observe_batch(
     link_names(plan, [p for p, d in plan.drafts.items() if d.text != d.before], graph.index.entries())
     file_loose_notes(plan, messages, graph)
     hints = {**total.hints, "shared": seen} if total.hints else {}
-    observed = write_batch(graph, plan, batch, session=session, messages=messages, hints=hints)
+    observed = write_batch(
+        graph, plan, batch, session=session, messages=messages, hints=hints, redactions=redactions
+    )
     observed.tokens_in, observed.dropped = tokens_in, total.dropped + plan.dropped
     tell(
         "observation_end",
@@ -239,10 +242,14 @@ def write_batch(
     session: str,
     messages: Sequence[Message],
     hints: Mapping[str, Any],
+    redactions: int,
 ) -> Observed:
     """Under the vault's lock: the receipt, the files, the archive, the index."""
     with graph.lock():
         replay_open(graph)
+        finish_forgetting(graph)
+        if graph.state().redactions != redactions:
+            raise Stale("words were taken out of the notes meanwhile; nothing was written of what had them")
         there = {m for p in batch if p.file.exists() for m in p.turn().messages}
         if there != set(messages):
             raise Stale("what was observed has been forgotten meanwhile; nothing of it was written")

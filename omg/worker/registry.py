@@ -28,9 +28,9 @@ from ..config.sections import Config
 from ..dates.days import time_zone
 from ..embed import Embedder
 from ..errors import BadNode, Locked, NotFound, OmgError, error_text
-from ..forget.erase import finish_forgetting
+from ..forget.erase import begun_paths, finish_forgetting
 from ..graph.files import write_private
-from ..graph.graph import REMOVED_GRAPH, Graph
+from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, write_mark
 from ..identity import INSIDE, Identity, identity_of_session
 from ..index.changes import Synced
 from ..index.index import Index
@@ -122,14 +122,14 @@ class Registry:
 
     # --- graphs
 
-    def graph(self, who: Identity, *, wait_s: float = 30.0, keep: bool = True) -> Graph:
+    def graph(self, who: Identity, *, wait_s: float = 30.0, keep: bool = True, make: bool = True) -> Graph:
         """
         The graph of *who*, up to its files and with what a crash left undone done; the vault's template is laid
-        when it is new. *keep* as in `opened`.
+        when it is new. *keep* and *make* as in `opened`.
 
         Raises Locked if another process is at the vault for longer than *wait_s*.
         """
-        graph = self.opened(who, keep=keep)
+        graph = self.opened(who, keep=keep, make=make)
         if graph in self._settled:
             return graph
         with self._settling[who.key]:
@@ -163,19 +163,22 @@ class Registry:
         graph.index.archive(graph.folder / "archive")
         finish_forgetting(graph)
 
-    def opened(self, who: Identity, *, keep: bool = True) -> Graph:
+    def opened(self, who: Identity, *, keep: bool = True, make: bool = True) -> Graph:
         """
         The graph of *who* as it is, for a reader that waits for nobody: its index may be behind.
 
         It stays open while it is used, and then if it is among the KEPT used last. Without *keep*, only where
-        there is room: who goes through all graphs drives out none that is in use.
+        there is room: who goes through all graphs drives out none that is in use. Without *make* it is none that
+        was forgotten whole: NotFound.
         """
         with self._opening:
             graph = self._open.get(who.key)
-            if graph is not None and not (graph.folder / "identity.json").exists():
+            if graph is not None and not graph.is_there():
                 self._kept.pop(who.key, None)  # forgotten whole, perhaps by another process
                 graph = None
             if graph is None:
+                if not make and not (self.folder / "graphs" / who.folder / GRAPH_MARK).exists():
+                    raise NotFound(f"{who.key} has no graph any more")
                 graph = self._open[who.key] = self._made(who)
             longest = None
             if keep or len(self._kept) < GRAPHS_KEPT:
@@ -188,9 +191,7 @@ class Registry:
     def _made(self, who: Identity) -> Graph:
         folder = self.folder / "graphs" / who.folder
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        mark = folder / "identity.json"
-        if not mark.exists():
-            write_private(mark, json.dumps({"key": who.key, "scope": who.scope, "agent": who.agent}))
+        write_mark(folder, who)
         vault = Vault(self.config.vaults.get(who.key, folder / "vault"), folder / "written.jsonl")
         self._settling.setdefault(who.key, threading.Lock())
         return Graph(who, folder, vault, Index(folder / "index.db", self._embed, self.zone), self.zone)
@@ -198,12 +199,14 @@ class Registry:
     def kept(self) -> list[Graph]:
         """The graphs that are held open."""
         with self._opening:
+            for key in [key for key, graph in self._kept.items() if not graph.is_there()]:
+                del self._kept[key]  # forgotten whole, by another process
             return list(self._kept.values())
 
     def identities(self) -> list[Identity]:
         """Every identity that has a graph, by key."""
         found = []
-        for mark in sorted((self.folder / "graphs").glob("*/identity.json")):
+        for mark in sorted((self.folder / "graphs").glob(f"[!.]*/{GRAPH_MARK}")):
             try:
                 found.append(marked_identity(mark))
             except (OSError, ValueError) as e:
@@ -214,7 +217,7 @@ class Registry:
         """Every graph that can be reached; of the others it is said why not."""
         for who in self.identities():
             try:
-                graph = self.graph(who, keep=False)
+                graph = self.graph(who, keep=False, make=False)
             except (OmgError, OSError, sqlite3.Error) as e:
                 log.warning("%s: %s", who.key, error_text(e))
             else:
@@ -243,16 +246,19 @@ class Registry:
             graph.vault.settle()
             synced = graph.index.sync(graph.vault, paths)
             self._note_changes(graph, synced)
+            finish_forgetting(graph)
         return synced
 
     def _note_changes(self, graph: Graph, synced: Synced) -> None:
         """A person's move becomes an alias, their deletion a tombstone, their edit a fresh `system` slice."""
+        ours = begun_paths(graph)  # a forgetting took them away, and was stopped
         theirs = [
             p for p in synced.changed if (data := graph.vault.bytes(p)) and not graph.vault.unchanged(data)
         ]
+        synced = replace(synced, moved=tuple((old, new) for old, new in synced.moved if old not in ours))
         moved = {old for old, _ in synced.moved}
         for gone in synced.removed:
-            if gone.path not in moved and gone.sources:
+            if gone.path not in moved and gone.path not in ours and gone.sources:
                 graph.tombstones.add(gone.sources, gone.id)
         if synced.moved:
             commit_receipt(graph, moved_receipt(graph, synced, self.clock()))

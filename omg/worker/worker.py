@@ -21,7 +21,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..errors import BadReply, Locked, OmgError, OverBudget, Stale, error_text
+from ..errors import BadReply, Locked, NotFound, OmgError, OverBudget, Stale, error_text
 from ..graph.files import flock
 from ..graph.graph import Graph
 from ..graph.pending import Pending
@@ -190,9 +190,10 @@ class Worker:
             yield
 
     def _work_on(self, who: Identity, force: bool, progress: Callable[[int], None]) -> list[Observed]:
-        graph = self.registry.opened(
-            who, keep=False
-        )  # most have nothing to do, and need not be read for that
+        try:  # most have nothing to do, and need not be read for that
+            graph = self.registry.opened(who, keep=False, make=False)
+        except NotFound:
+            return []  # forgotten whole a moment ago
         self.intake.take_notes(graph, force=force)
         if who.key not in self._finished:
             if any((graph.folder / "receipts").glob("*.open.json")):
