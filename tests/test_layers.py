@@ -28,7 +28,7 @@ HEIGHT = {
 }
 PACKAGE = Path(__file__).parent.parent / "omg"
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if not p.relative_to(PACKAGE).parts[0].startswith("_"))
-HEAVY = {"litellm", "torch", "sentence_transformers", "networkx", "wordllama"}
+HEAVY = {"litellm", "torch", "sentence_transformers", "networkx", "wordllama", "onnxruntime"}
 SEVERAL = {"main", "log", "__all__"}  # names that every module may have for itself
 
 

