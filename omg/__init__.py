@@ -70,7 +70,7 @@ Data: prompts/ (what the models are told), sample/ (the demo's conversation). If
     change what merges at night          reflect/verdicts.py (by a model), reflect/similar.py (by rule)
     change what goes dormant             reflect/upkeep.py
     change the text of a map or of Now   plan/pages.py
-    change what omg_remember believes    tools/tools.py
+    change what omg_remember believes    tools/remembering.py
     tell a person's inbox file           inbox/runs.py, message/writes.py
     follow a person's deletion           worker/registry.py, graph/tombstones.py
     follow a forgetting                  forget/erase.py, forget/traces.py

@@ -35,7 +35,7 @@ from .llm.question import Ask
 from .message.drop import to_epoch_ms
 from .node.fields import Source
 from .reflect.cycle import Progress
-from .tools.tools import remember_note
+from .tools.remembering import remember_note
 from .worker.delegate import DAY_S, WorkDone, handed_to_daemon, observe_pending
 from .worker.intake import Intake
 from .worker.nights import NightDone, reflect_each

@@ -89,7 +89,13 @@ def agent(home: Path) -> Iterator[Agent]:
 
 def test_every_tool_that_the_plugin_offers_is_answered_and_takes_what_it_says(agent: Agent) -> None:
     offered = json.loads((shipped_folder("hooks") / "words.json").read_text())["tools"]
-    assert [tool["name"] for tool in offered] == ["omg_search", "omg_open", "omg_remember", "omg_forget"]
+    assert [tool["name"] for tool in offered] == [
+        "omg_search",
+        "omg_open",
+        "omg_remember",
+        "omg_correct",
+        "omg_forget",
+    ]
     for made in offered:
         shape = made["parameters"]
         asked = shape["required"] or ["query"]  # omg_forget takes one of three
@@ -98,6 +104,35 @@ def test_every_tool_that_the_plugin_offers_is_answered_and_takes_what_it_says(ag
         assert "needs" not in told["text"], told
     kinds = offered[2]["parameters"]["properties"]["type"]["enum"]
     assert set(kinds) <= set(TYPES)
+
+
+def test_the_tools_need_no_round_to_be_described_and_cost_little_in_every_request() -> None:
+    offered = json.loads((shipped_folder("hooks") / "words.json").read_text())["tools"]
+    # The gateway lists these as they are; of all others the model has to ask for the parameters first.
+    assert {tool["catalogMode"] for tool in offered} == {"direct-only"}
+    assert all(len(tool["description"]) <= 200 for tool in offered)
+    assert (
+        sum(len(json.dumps(tool)) for tool in offered) <= 4_000
+    )  # about 900 tokens, in what the provider caches
+
+
+def test_a_search_says_of_a_day_whether_it_is_said_or_happens(agent: Agent) -> None:
+    agent.use(
+        "omg_remember",
+        ALICE,
+        said=("m8", "Remember that I fly to Oslo on 2026-12-24"),
+        text="The user flies to Oslo on 2026-12-24.",
+        type="episode",
+        when="2026-12-24",
+    )
+    (line,) = [t for t in agent.use("omg_search", ALICE, query="Oslo")["text"].splitlines() if "Oslo" in t]
+    assert line.endswith("(happens 2026-12-24, said 2026-11-18)")
+    assert (
+        "(episode, happens 2026-12-24, said 2026-11-18)"
+        in agent.use("omg_open", ALICE, id=line[2 : line.index("]]")])["text"]
+    )
+    raw = agent.use("omg_search", ALICE, query="morning", raw=True)["text"]
+    assert raw.startswith("- said 2026-11-18 by user: I prefer")
 
 
 def test_a_search_finds_ones_own_notes_and_no_others(agent: Agent) -> None:
@@ -154,7 +189,7 @@ def test_anothers_note_is_as_unknown_as_one_that_never_was(agent: Agent) -> None
 def test_who_has_no_memory_is_told_so_and_gets_none_by_asking(agent: Agent, session: str) -> None:
     context = {"sessionKey": session}
     before = sorted((agent.home.folder / "graphs").iterdir())
-    for name in ("omg_search", "omg_open", "omg_forget"):
+    for name in ("omg_search", "omg_open", "omg_correct", "omg_forget"):
         body = {"name": name, "params": {"query": SECRET, "id": SECRET}, "context": context}
         assert call_tool(agent.home.intake, body, agent.codes) == {
             "text": "Nothing is remembered for this conversation.",
@@ -374,9 +409,11 @@ def test_the_corpus_is_the_sessions_own(agent: Agent) -> None:
         {"query": "alpha", "limit": float("nan")},
         {"query": "alpha", "limit": float("inf")},
         {"code": "zzz"},
+        {"old": "tea", "new": ["x"]},
+        {"old": "[[", "new": "The tea is x x.", "when": "soon"},
     ],
 )
-@pytest.mark.parametrize("name", ["omg_search", "omg_open", "omg_remember", "omg_forget"])
+@pytest.mark.parametrize("name", ["omg_search", "omg_open", "omg_remember", "omg_correct", "omg_forget"])
 def test_whatever_a_model_sends_it_is_answered_in_words(agent: Agent, name: str, params: Answer) -> None:
     assert agent.use(name, ALICE, said=("m9", "x"), **params)["text"]
 

@@ -140,6 +140,7 @@ FORGOTTEN, MANUAL = "[something was forgotten here]", "[how memory works was loo
         ("exec", {"command": "cat ~/.openclaw/omg/graphs/main-1f/vault/now.md"}, READ),
         ("exec", {"command": "cd /tmp\nomg search cat"}, READ),
         ("omg_remember", {"text": "The cat is called Cleo."}, WRITTEN),
+        ("omg_correct", {"old": "The cat", "new": "The cat is called Cleo."}, WRITTEN),
         ("write", {"path": NOTE, "content": "The cat is called Cleo."}, WRITTEN),
         ("exec", {"command": "uv run omg new fact Cleo"}, WRITTEN),
         ("omg_forget", {"query": "Cleo"}, FORGOTTEN),
@@ -174,6 +175,7 @@ def test_a_search_for_tools_that_finds_ours_says_nothing_to_remember():
         ("exec", {"command": "omg forget --matching 'Cleo'"}),
         ("exec", {"command": "cd x && omg forget Cleo"}),
         ("omg_remember", {"text": "The cat is called Cleo."}),
+        ("omg_correct", {"old": "The cat is called Cleo.", "new": "The cat is called Mimi."}),
         ("omg_search", {"query": "Cleo"}),
     ],
 )

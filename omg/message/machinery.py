@@ -23,7 +23,7 @@ SKILL_PAGE = re.compile(
     rf"^(?:name: {SKILL_NAME}|id: omg-skill/[\w/-]+)[ \t]*$", re.MULTILINE
 )  # in the heads of the skill's pages
 
-MEMORY_TOOLS = re.compile(r"\bomg_(?:search|open|remember|forget)\b")
+MEMORY_TOOLS = re.compile(r"\bomg_(?:search|open|remember|correct|forget)\b")
 RECALL = re.compile(r"(?:omg_\w+|memory_search|memory_get)$")
 FINDERS = ("tool_describe", "tool_search")  # of the gateway's catalogue of tools
 VAULT = re.compile(r"memory/omg/|/omg/graphs/")  # in the arguments of a tool that reads or writes notes
@@ -44,7 +44,7 @@ def memory_mark(name: str, arguments: str) -> str | None:
     """What a call to *name* had to do with memory, in a line; None for a call of another kind."""
     if name == "omg_forget":
         return MEMORY_FORGOTTEN
-    if name == "omg_remember":
+    if name in ("omg_remember", "omg_correct"):
         return MEMORY_WRITTEN
     if RECALL.match(name):
         return MEMORY_READ

@@ -53,7 +53,8 @@ def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> 
         found = find_said(graph, query, [], session="", own=SessionState(), now=now)
         said = list(islice(quoted_passages(graph, query, found, room=RAW_TOKENS), limit))
         told = [
-            f"{day_of_ms(p.at_ms, graph.zone)} {passage_line(p)}" for p in sorted(said, key=lambda p: p.at_ms)
+            f"- said {day_of_ms(p.at_ms, graph.zone)} by {passage_line(p).removeprefix('- ')}"
+            for p in sorted(said, key=lambda p: p.at_ms)
         ]
         return {"text": "\n".join(told) or "Nothing found.", "details": {"said": len(said)}}
     hits = graph.index.search(query, limit, now=now)
@@ -67,9 +68,17 @@ def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> 
 
 def hit_line(hit: Hit) -> str:
     entry = hit.entry
-    day = entry.event or (entry.updated and f"said {entry.updated}")
-    marks = "".join(f" ({mark})" for mark in (day, origin_mark(entry.origin)) if mark)
-    return f"[[{entry.path}]] — {entry.description}{marks}"
+    marks = filter(None, (*day_marks(entry.event, entry.updated), origin_mark(entry.origin)))
+    return f"[[{entry.path}]] — {entry.description} ({', '.join(marks)})".removesuffix(" ()")
+
+
+def day_marks(event: str | None, said: date | None) -> list[str]:
+    """The days of a note, and what each is of: nobody can tell from the bare date."""
+    ahead = event and said and event[:10] > said.isoformat()
+    return [
+        *([f"{'happens' if ahead else 'happened'} {event}"] if event else []),
+        *([f"said {said}"] if said else []),
+    ]
 
 
 def hit_value(hit: Hit) -> dict[str, Any]:
@@ -107,9 +116,8 @@ def note_head(note: OpenNote) -> str:
     marks = [
         node.type,
         node.status if node.status != "active" else "",
-        f"on {node.event}" if node.event else "",
+        *day_marks(node.event, node.updated),
         f"{node.loop} loop" if node.loop else "",
-        f"said {node.updated}" if node.updated else "",
         origin_mark(node.origin),
     ]
     return f"[[{node.path}]] {node.title}: {node.description} ({', '.join(filter(None, marks))})"

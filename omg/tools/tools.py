@@ -1,42 +1,28 @@
 """
-The agent's tools and the /omg command: whose graph is asked, what is wanted, what is answered.
+The agent's tools and the /omg command: whose graph is asked, and who answers.
 
-Not here: what reads (reading.py), finding, writing, forgetting (index/search.py, curate/notes.py); this carries between
-them and a caller.
+Not here: the answers (reading.py, remembering.py, correcting.py, forgetting.py).
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
-from ..curate.notes import write_edits
-from ..dates.days import day_of_ms
 from ..errors import BadInput, OmgError
 from ..graph.graph import Graph
-from ..grounding.notes import grounded_edit
-from ..grounding.sight import PERSONS, Sight
-from ..grounding.words import visible
 from ..identity import says_owner
-from ..index.archived import last_messages
-from ..message.drop import to_epoch_ms
-from ..message.redaction import redact
-from ..message.turn import Message
-from ..node.fields import TYPES, Source
-from ..observe.reply import whole_days
-from ..plan.drafts import NEEDS_USER
-from ..plan.edits import Edit
 from ..worker.intake import Intake
 from ..worker.registry import Registry
-from .asked import mapping_in, said_by_user
+from .asked import mapping_in
 from .codes import Codes
+from .correcting import correct_tool
 from .forgetting import ASK_USER, forget_tool
 from .reading import hit_value, open_tool, search_tool
+from .remembering import remember_tool
 
-PROPOSED_WITHIN, PENDING_LOOKED_AT = 6, 8  # messages, and turns, in which a proposal is sought
+CHANGING = ("omg_correct", "omg_forget")  # of what is there; they wait for whoever is at the vault
 
 
 def graph_of(
@@ -57,7 +43,7 @@ def graph_of(
 def call_tool(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
     """`{name, params, context}` → `{text, details}`. What goes wrong is told to the model in words, as `text`."""
     name, params, context = str(body.get("name")), mapping_in(body, "params"), mapping_in(body, "context")
-    graph = graph_of(intake.registry, context, write=name == "omg_forget", create=name == "omg_remember")
+    graph = graph_of(intake.registry, context, write=name in CHANGING, create=name == "omg_remember")
     if graph is None:
         return {"text": "Nothing is remembered for this conversation.", "details": {}}
     try:
@@ -67,6 +53,8 @@ def call_tool(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str
             return open_tool(graph, params)
         if name == "omg_remember":
             return remember_tool(intake.registry, graph, params, context)
+        if name == "omg_correct":
+            return correct_tool(intake.registry, graph, params, context)
         if name == "omg_forget":
             return forget_tool(intake, graph, params, context, codes)
     except OmgError as e:
@@ -82,92 +70,6 @@ def search_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]
             *map(hit_value, graph.index.search(str(body["query"]), int(body["k"]), now=registry.clock()))
         ]
     }
-
-
-def remember_tool(
-    registry: Registry, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Only what the user asked for in this very turn: their message is the source, as the transcript has it."""
-    message = mapping_in(context, "userMessage")
-    text, title, kind = (str(params.get(key) or "") for key in ("text", "title", "type"))
-    if not said_by_user(message):
-        raise BadInput("omg_remember needs a message of the user in this turn as its source; there is none")
-    at = to_epoch_ms(message.get("timestamp")) or registry.now_ms()
-    said = str(message.get("text") or "")
-    source = Source(str(context["sessionKey"]), str(message["id"]), at)
-    when = str(params.get("when") or "")
-    path = remember_note(registry, graph, text, title, kind, said=said, source=source, when=when)
-    return {"text": f"Remembered as [[{path}]].", "details": {"path": path}}
-
-
-def remember_note(
-    registry: Registry,
-    graph: Graph,
-    text: str,
-    title: str,
-    kind: str,
-    *,
-    said: str,
-    source: Source | None,
-    when: str = "",
-) -> str:
-    """
-    Write *text* as a note of type *kind*, on the word of a user who *said* so in *source*; returns its path. *when*:
-    the day or days of what happens.
-
-    A page or a tool may have talked a model into this. So the user vouches only for what stands in their words, or in
-    what the assistant proposed and they took up; the rest is the assistant's, and what has no source is a tool's:
-    neither becomes a preference, a decision or who they are. Raises BadInput, Locked.
-    """
-    text, title = (visible(redact(" ".join(given.split()))[0]) for given in (text, title))
-    if not text:
-        raise BadInput("to remember something needs a `text`, one line")
-    event = whole_days(when.strip()) if when.strip() else None
-    if when.strip() and event is None:
-        raise BadInput(
-            f"`when` is a day, a month or a year, such as 2026-03-05, or two with `..` between; not {when!r}"
-        )
-    at = source.timestamp if source else registry.now_ms()
-    edit = Edit(
-        op="create",
-        title=title or text[:50],
-        description=text,
-        type=kind if kind in TYPES else "fact",
-        event=event,
-        sources=(source,) if source else (),
-        origin="tool",
-        day=day_of_ms(at, registry.zone),
-    )
-    if source is not None:
-        edit = as_told(edit, graph, Message(source.id, "user", said, at), source)
-    if edit.origin not in PERSONS and edit.type in NEEDS_USER:
-        edit = replace(edit, type="fact")
-    return write_edits(graph, [edit], registry.clock(), f"remembered {edit.title}")
-
-
-def as_told(edit: Edit, graph: Graph, message: Message, source: Source) -> Edit:
-    """*edit* as the user's *message* vouches for it, and what the assistant said before: a page may hold the rest."""
-    before = said_before(graph, source.session, message)
-    sight = Sight([*before, message], zone=graph.zone, unseen=True)
-    edit = grounded_edit(edit, [message], sight)
-    if edit.origin not in PERSONS:
-        return replace(edit, origin="assistant")
-    proposal = sight.answered(message)
-    if proposal is None or not proposal.id:
-        return edit
-    theirs = Source(source.session, proposal.id, proposal.timestamp)
-    return replace(edit, sources=(theirs, source))
-
-
-def said_before(graph: Graph, session: str, message: Message) -> list[Message]:
-    """The last messages of *session* before *message*, observed already or not."""
-    found: list[Message] = graph.index.ask(last_messages, session, message.timestamp, PROPOSED_WITHIN)
-    for pending in graph.pending()[-PENDING_LOOKED_AT:]:
-        with suppress(BadInput, FileNotFoundError):
-            turn = pending.turn()
-            if turn.session == session:
-                found += [m for m in turn.messages if m.timestamp < message.timestamp and m.id != message.id]
-    return found[-PROPOSED_WITHIN:]
 
 
 def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:

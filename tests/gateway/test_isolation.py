@@ -24,7 +24,7 @@ LOOK = {
     "omg_search": 'CALL omg_search {"query":"locker word"}',
     "memory_search": 'CALL tool_call {"id":"memory_search","args":{"query":"locker word","corpus":"all"}}',
 }
-FORGET = 'CALL tool_call {"id":"omg_forget","args":%s}'  # as the gateway's tool search has it
+FORGET = "CALL omg_forget %s"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,166 @@
+"""
+omg_correct: a person says that something remembered is wrong or has changed, and the note says so from now on.
+
+Not here: whether they say it (grounding/corrections.py), and what becomes of the note (curate/correct.py). One rule: exactly
+one note is meant, or none is changed; what could be meant is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any
+
+from ..curate.correct import Corrected, draft_correction, sentence_with, sentences_in
+from ..curate.notes import done_with, planning_under_lock, receipt_of, refuse_pages, refuse_retired
+from ..dates.days import day_of_ms
+from ..dates.spoken import resolve_dates
+from ..errors import BadInput, NotFound
+from ..graph.graph import Graph
+from ..grounding.corrections import Correction, is_asked_for
+from ..grounding.sight import PERSONS, Sight, says_day
+from ..grounding.words import Words, told_words, visible
+from ..identity import is_remembered
+from ..index.entries import Entry
+from ..message.drop import to_epoch_ms
+from ..message.redaction import redact
+from ..message.turn import Message
+from ..node.fields import GENERATED, Source
+from ..node.note import Node
+from ..plan.bodies import as_read
+from ..plan.drafts import Plan
+from ..plan.edits import one_line, split_history
+from ..worker.registry import Registry
+from .asked import link_target, mapping_in, said_by_user
+from .remembering import days_asked, said_before
+
+LOOKED_AT, NAMED = (
+    20,
+    5,
+)  # notes that are looked into for the words, and that are named where none or several fit
+SHORTEST_NEW = 3  # words: what is shorter is a part of a sentence, and would stand there alone
+FRAGMENT = (
+    "write `new` as the whole sentence that is to stand there, not only what changes in it; now it says: {}"
+)
+
+
+def correct_tool(
+    registry: Registry, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
+) -> dict[str, Any]:
+    """*params*: old (a path, a title, or the words that do not hold), new (the sentence that does), when (its days)."""
+    message = mapping_in(context, "userMessage")
+    old = str(params.get("old") or "").strip()
+    new = visible(redact(one_line(str(params.get("new") or "")))[0])
+    if not old or not new:
+        raise BadInput("omg_correct needs `old`, what is wrong, and `new`, the sentence that holds now")
+    if not said_by_user(message) or not is_remembered(context):
+        raise BadInput("omg_correct needs a message of the user in this turn as its source; there is none")
+    at = to_epoch_ms(message.get("timestamp")) or registry.now_ms()
+    asked = Message(str(message["id"]), "user", str(message.get("text") or ""), at)
+    session, now = str(context["sessionKey"]), registry.clock()
+    with planning_under_lock(graph, now) as plan:
+        node, was = sentence_meant(plan, old, new, now)
+        day = day_of_ms(at, graph.zone)
+        event = days_asked(params.get("when")) or moved_event(node, new, day)
+        made = Correction(was, new, event if event != node.event else None, node.event)
+        if as_read(was) == as_read(new) and made.event is None:
+            raise BadInput(f"[[{node.path}]] says so already")
+        before = said_before(graph, session, asked)
+        sight = Sight([*before, asked], zone=graph.zone, unseen=True)
+        known = f"{node.title} {node.description} {node.body}" if node.origin in PERSONS else ""
+        if not is_asked_for(made, sight.ground([asked], known), sight):
+            raise BadInput(
+                "nothing was changed: the user's message does not say that. Write `new` in their words; or ask them whether"
+                " it is so, and call again when they have said yes"
+            )
+        proposal = sight.answered(asked)
+        told = [m for m in (proposal, asked) if m is not None and m.id]
+        plan.day = day
+        done = draft_correction(
+            plan, node.path, made, tuple(Source(session, m.id, m.timestamp) for m in told)
+        )
+        done_with(graph, done.path, receipt_of(plan, now, f"corrected {done.path}"))
+    return {"text": told_of(done, made), "details": {"path": done.path}}
+
+
+def told_of(done: Corrected, made: Correction) -> str:
+    lines = [f"Corrected [[{done.path}]]: {made.says}", f"Before, as its history has it: {made.was}"]
+    if done.left:
+        lines.append("It also says, which may not hold either; correct that too, or leave it:")
+        lines += [f"- {sentence}" for sentence in done.left[:NAMED]]
+    return "\n".join(lines)
+
+
+def moved_event(node: Node, new: str, day: date) -> str | None:
+    """The days that *new* names in the place of those the note has; None where it names none, or several."""
+    if node.event is None:
+        return None
+    named = {(w.start, w.end) for w in resolve_dates(new, day)}
+    spans = {"..".join(dict.fromkeys((a.isoformat(), b.isoformat()))) for a, b in named} - {node.event}
+    return spans.pop() if len(spans) == 1 else None
+
+
+def sentence_meant(plan: Plan, old: str, new: str, now: datetime) -> tuple[Node, str]:
+    """The note that *old* means, and what of it *new* takes the place of. Raises BadInput, NotFound, naming notes."""
+    graph, name = plan.graph, link_target(old)
+    if path := graph.index.resolve(name):
+        refuse_pages(graph, path)
+        node = plan.draft(path).node
+        refuse_retired(node)
+        return node, node.description
+    if several := graph.index.ambiguous(name):
+        raise BadInput(several_text(graph, several))
+    hits = [h.entry for h in graph.index.search(old, LOOKED_AT, now=now, walk=False)]
+    hits = [e for e in hits if e.status != "superseded" and e.type not in GENERATED]
+    notes = [plan.draft(e.path).node for e in hits]
+    found = best_fits(notes, old)
+    if not found:
+        near = "".join(f"\n- [[{e.path}]] — {e.description}" for e in hits[:NAMED])
+        raise NotFound(
+            f"no note says {old!r}"
+            + (f"; name one of these by its path, if one is meant:{near}" if near else "")
+        )
+    if len(found) > 1:
+        raise BadInput(several_text(graph, [node.path for node, _ in found]))
+    ((node, was),) = found
+    if new.isascii() and len(new.split()) < min(SHORTEST_NEW, len(was.split())):
+        raise BadInput(FRAGMENT.format(was))
+    return node, was
+
+
+def best_fits(notes: Sequence[Node], old: str) -> list[tuple[Node, str]]:
+    """
+    The notes that *old* fits, each with what of it is meant: by their title; else those that say just that; else those that
+    have its words as they are; else those with a sentence that has all that it tells.
+    """
+    titled = [(n, n.description) for n in notes if as_read(n.title) == as_read(old)]
+    held = [(n, was) for n in notes if (was := sentence_of(n, old))]
+    same = [(n, was) for n, was in held if as_read(was).rstrip(".") == as_read(old).rstrip(".")]
+    telling = [(n, was) for n in notes if (was := next(telling_sentences(n, old), ""))]
+    return titled or same or held or telling
+
+
+def sentence_of(node: Node, words: str) -> str:
+    return sentence_with(words, node.description) or sentence_with(words, split_history(node.body)[0])
+
+
+def telling_sentences(node: Node, old: str) -> Iterator[str]:
+    """The sentences of *node* that tell all that *old* tells, and name its days, however they are written."""
+    days = resolve_dates(old, node.updated) if node.updated else []
+    for when in days:
+        old = old.replace(when.phrase, " ")
+    told = told_words(old)
+    for text in (node.description, split_history(node.body)[0]) if told else ():
+        for part in sentences_in(text):
+            said = f"{node.event or ''} {text[part]}"
+            if Words(told_words(f"{node.title} {said}")).of(told) == told and all(
+                says_day(said, when.start) for when in days
+            ):
+                yield text[part].strip()
+
+
+def several_text(graph: Graph, paths: Sequence[str]) -> str:
+    entries: list[Entry] = [e for p in paths[:NAMED] if (e := graph.index.entry(p))]
+    lines = [f"- [[{e.path}]] — {e.description}" for e in entries]
+    more = [f"and {len(paths) - NAMED} more"] if len(paths) > NAMED else []
+    return "\n".join(["several notes say that; call again with the path of the one as `old`:", *lines, *more])
