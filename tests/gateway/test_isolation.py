@@ -132,7 +132,7 @@ def test_a_heartbeat_does_not_agree_to_forgetting(
         return "\n".join(said)
 
     owner.talk(FORGET % '{"query":"locker word"}')
-    code = re.findall(r'"code": "([0-9a-f]{6})"', answers())[-1]
+    code = re.findall(r"\bforget: ([0-9a-f]{6})", answers())[-1]
 
     def model(request: Request) -> Reply:
         last = [m for m in request.body["messages"] if INTERNAL not in text_of(m.get("content"))][-1]
@@ -151,7 +151,7 @@ def test_forgetting_takes_two_turns_and_forgets_for_the_speaker_alone(
 ) -> None:
     _, alice, bob, _ = speakers
     named = alice.talk(FORGET % '{"query":"locker word"}')
-    found = re.search(r'"code": "([0-9a-f]{6})"', named)
+    found = re.search(r"\bforget: ([0-9a-f]{6})", named)
     assert found, named
     spoken = FORGET % f'{{"code":"{found[1]}"}}'
     assert "unknown" in bob.talk(spoken)
