@@ -202,18 +202,61 @@ def test_a_reply_is_judged_in_milliseconds() -> None:
     assert time.process_time() - start < 0.02 * len(rows)
 
 
-def test_what_the_assistant_planned_stays_in_a_persons_note_and_is_said_to_be_the_assistants() -> None:
-    def said(id: str, role: str, text: str) -> dict[str, Any]:
-        return {
-            "id": id,
-            "role": role,
-            "text": text,
-            "calls": [],
-            "tool": "",
-            "sender": "",
-            "at": "2026-03-04T10:00",
-        }
+def said(id: str, role: str, text: str) -> dict[str, Any]:
+    at = "2026-03-04T10:00"
+    return {"id": id, "role": role, "text": text, "calls": [], "tool": "", "sender": "", "at": at}
 
+
+KILN = "The relay of the kiln was worn, and I fired to 1240 last night without a hitch."
+DENTIST = "What's up today? Only the dentist at 4 I think."
+LAWYER = "Our lawyer says we can't keep the name Bluebird."
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "description", "origin"),
+    [
+        (KILN, "Good.", "The user fired the kiln to 1240 °C on 2026-03-03.", "user"),
+        (KILN, "Good.", "The kiln fires without a hitch since 2026-03-03.", "user"),
+        (KILN, "Good.", "The firing to 1240 had a hitch.", "assistant"),
+        ("I never stopped smoking.", "Oh.", "The user stopped smoking.", "assistant"),
+        (DENTIST, "Right, dentist at 16:00.", "The user has a dentist appointment at 16:00.", "user"),
+        (DENTIST, "Right, dentist at 17:00.", "The user has a dentist appointment at 17:00.", "assistant"),
+        (LAWYER, "I see.", "The user's lawyer says that the name Bluebird cannot be kept.", "user"),
+        (LAWYER, "I see.", "The user's lawyer says that the name Bluebird can be kept.", "assistant"),
+        ("Some portal claims I moved to Contoso.", "Odd.", "The user moved to Contoso.", "assistant"),
+    ],
+)
+def test_what_a_person_denied_asked_or_told_of_another_is_theirs_only_as_that(
+    text: str, answer: str, description: str, origin: str
+) -> None:
+    edit = {"op": "create", "type": "fact", "title": "This", "description": description, "sources": ["m1"]}
+    messages = [said("m1", "user", text), said("m2", "assistant", answer)]
+    (made,) = judged({"messages": messages, "known": [], "edits": [edit], "now": None}).edits
+    assert made.origin == origin
+
+
+def test_a_sentence_of_what_the_user_and_the_assistant_do_stays() -> None:
+    edit = {
+        "op": "create",
+        "type": "project",
+        "title": "Move to Jena",
+        "description": "Two of three offers for the user's move are in.",
+        "body": "The third, Spedition Vogt's, is to be waited for; then the assistant compares. The assistant books a hotel in Gdynia.",
+        "sources": ["m1", "m2"],
+    }
+    messages = [
+        said(
+            "m1",
+            "user",
+            "Two of three offers for my move are in. Please wait for the third from Spedition Vogt.",
+        ),
+        said("m2", "assistant", "I will compare when Vogt answers."),
+    ]
+    (made,) = judged({"messages": messages, "known": [], "edits": [edit], "now": None}).edits
+    assert made.body == "The third, Spedition Vogt's, is to be waited for; then the assistant compares."
+
+
+def test_what_the_assistant_planned_stays_in_a_persons_note_and_is_said_to_be_the_assistants() -> None:
     def body_with(*more: dict[str, Any]) -> str:
         edit = {
             "op": "create",

@@ -16,7 +16,7 @@ from datetime import date
 from ..offline.likeness import common_stems
 from ..plan.bodies import AFTER_SENTENCE
 from .sight import Ground, Sight
-from .statements import negations
+from .statements import REPORTS, is_verb_of_ending, negations
 from .words import ISO_DAY, Words, told_words
 
 # Of the telling words of a statement, which the person said, and stated rather than asked, where something foreign is in sight.
@@ -49,13 +49,15 @@ class Statement:
     words: frozenset[str]
     negations: frozenset[str]
     assistants: bool  # it tells what the assistant did
+    reports: bool  # it tells what somebody says
     days: tuple[date, ...]
 
 
 def statement(text: str, beside: frozenset[str] = frozenset()) -> Statement:
     """*text*, less the words *beside* it that need no ground again."""
     days = [day for m in ISO_DAY.finditer(text) if (day := whole_day(m[0]))]
-    return Statement(told_words(text) - beside, negations(text), bool(ASSISTANT.search(text)), tuple(days))
+    assistants, reports = bool(ASSISTANT.search(text)), bool(REPORTS.search(text))
+    return Statement(told_words(text) - beside, negations(text), assistants, reports, tuple(days))
 
 
 def whole_day(text: str) -> date | None:
@@ -67,9 +69,10 @@ def whole_day(text: str) -> date | None:
 
 def is_persons(said: Statement, ground: Ground, sight: Sight) -> bool:
     """Whether the person said it, going by the messages cited."""
-    if "tool" in ground.roles or not ground.states or said.assistants:
+    told = ground.said.told if said.reports and not sight.foreign else frozenset()
+    if "tool" in ground.roles or said.assistants or not (ground.states or told):
         return False
-    if turns_denial_round(said, ground) or only_asked(said, ground):
+    if turns_denial_round(said, ground) or only_asked(said, ground, told):
         return False
     if sight.foreign or is_of_tool_note(said, ground, sight):
         return is_told_strictly(said, ground, sight)
@@ -79,17 +82,18 @@ def is_persons(said: Statement, ground: Ground, sight: Sight) -> bool:
 def turns_denial_round(said: Statement, ground: Ground) -> bool:
     """Whether it says that something is so of which the person says that it is not."""
     stated = Words(ground.said.stated | ground.accepted | ground.known)
+    ending = frozenset(w for denial in ground.said.denials for w in denial if is_verb_of_ending(w))
     rest = frozenset(w for w in said.words if w not in stated)
     return bool(rest) and any(
-        len(Words(denial).of(rest)) == len(rest) and not said.negations - denial
+        len(Words(denial).of(rest)) == len(rest) and not said.negations - (denial & ending)
         for denial in ground.said.denials
     )
 
 
-def only_asked(said: Statement, ground: Ground) -> bool:
-    """Whether of its words the person said some, and only in questions."""
-    asked = Words(ground.said.asked).of(said.words)
-    return bool(asked) and not (ground.stated | Words(ground.names)).of(said.words)
+def only_asked(said: Statement, ground: Ground, told: frozenset[str]) -> bool:
+    """Whether of its words the person said some, and only in questions, or as another's word about them but *told*."""
+    asked = Words(ground.said.asked | ground.said.told).of(said.words)
+    return bool(asked) and not (ground.stated | Words(ground.names | told)).of(said.words)
 
 
 def is_of_tool_note(said: Statement, ground: Ground, sight: Sight) -> bool:
@@ -175,9 +179,10 @@ def grounded_text(text: str, beside: frozenset[str], ground: Ground, sight: Sigh
 
 
 def is_assistants(text: str, beside: frozenset[str], ground: Ground) -> bool:
-    """Whether most of what *text* tells stands in the assistant's messages that are cited."""
+    """Whether most of what *text* tells is the assistant's; of one that names the assistant, theirs and the person's."""
     said = statement(text, beside)
-    return bool(said.words) and 2 * len(Words(ground.assistant).of(said.words)) >= len(said.words)
+    told = ground.assistant | ground.said.all if said.assistants else ground.assistant
+    return bool(said.words) and 2 * len(Words(told).of(said.words)) >= len(said.words)
 
 
 def sentence_stands(text: str, beside: frozenset[str], ground: Ground, sight: Sight) -> bool:

@@ -17,7 +17,8 @@ READ_CHARS = 6_000  # characters at each end of a message that are taken apart
 SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]]{0,3}\s{1,9}|(?<=[。！？؟])|\s[—–-]{1,2}\s|—|\n{1,9}")
 JOINT = re.compile(
     r"[,;:،，；]\s{0,9}(?!\d)|\s(?:so|but|because|since|and (?=(?:I|we|you|he|she|it|they|my|our|is|are|can|what)\b)|und|aber|weil|mais|pero"
-    r"|mas|ma|но|але)\s",
+    r"|mas|ma|но|але)\s"
+    r"|\s(?=(?:without|ohne|sans|sin|senza|sem|zonder|utan|uden|bez|без)\s)",  # what stands before is so
     re.I,
 )
 ASKING = re.compile(
@@ -53,10 +54,15 @@ DENIAL = re.compile(
     r"|(?:that|it|this)(?:'s| is| was) (?:wrong|false|nonsense|not|a lie|gossip|untrue)|not true|nonsense|(?:das )?stimmt nicht|c'est faux|no es verdad|неправда)",
     re.I,
 )
-# "that portal claims I moved": another's word about them
+# "that portal claims I moved": another's word about them, and theirs only as that ("the portal claims that they moved")
 HEARSAY = re.compile(
     r"(?<!\bi )(?<!\bwe )\b(?:claim|pretend|allege|say|insist|write|think|state|report|behaupte|sag|schreib)\w{0,4}(?: here| there)?,?"
     r" (?:that |dass )?(?:I|I'm|I've|we|we're|my|our|you|ich|wir)\b",
+    re.I,
+)
+REPORTS = re.compile(
+    r"\b(?:claim|pretend|allege|say|said|insist|write|wrote|think|thought|told|report|behaupte|sag|schreib|schrieb)\w{0,4}\b"
+    r"|\b(?:according to|laut|selon|según|secondo|segundo)\s",
     re.I,
 )
 YES = re.compile(
@@ -85,23 +91,25 @@ SHORT_ANSWER = 12  # words; what is longer speaks for itself
 
 @dataclass(frozen=True, slots=True)
 class SaidWords:
-    """The telling words of what a person stated, denied and asked."""
+    """The telling words of what a person stated, denied, asked, and told as another's word about them."""
 
     stated: frozenset[str] = frozenset()
     denied: frozenset[str] = frozenset()
     asked: frozenset[str] = frozenset()
+    told: frozenset[str] = frozenset()
     denials: tuple[frozenset[str], ...] = field(default=())  # those of each clause that denies
     states: bool = False  # whether anything is stated at all
 
     @property
     def all(self) -> frozenset[str]:
-        return self.stated | self.denied | self.asked
+        return self.stated | self.denied | self.asked | self.told
 
     def __or__(self, other: SaidWords) -> SaidWords:
         return SaidWords(
             self.stated | other.stated,
             self.denied | other.denied,
             self.asked | other.asked,
+            self.told | other.told,
             self.denials + other.denials,
             self.states or other.states,
         )
@@ -123,8 +131,10 @@ def what_is_said(text: str) -> SaidWords:
         taken_back = n + 1 < len(sentences) and is_denial(sentences[n + 1])
         for clause, asks in clauses_of(sentence):
             words = told_words(clause)
-            if asks or HEARSAY.search(clause):
+            if asks:
                 said |= SaidWords(asked=words)
+            elif HEARSAY.search(clause):
+                said |= SaidWords(told=words, denials=(words,) if denies(clause) else ())
             elif taken_back or denies(clause):
                 said |= SaidWords(denied=words, denials=(words,), states=not taken_back)
             else:
@@ -149,7 +159,12 @@ def clauses_of(sentence: str) -> Iterator[tuple[str, bool]]:
 
 def denies(clause: str) -> bool:
     """Whether *clause* says that something is not so."""
-    return any(not REAL_NOT.fullmatch(m[0]) for m in NOT.finditer(clause))
+    return any(not is_verb_of_ending(m[0]) for m in NOT.finditer(clause))
+
+
+def is_verb_of_ending(word: str) -> bool:
+    """Whether *word* says "not" of what goes on, as "stop" does, and can itself be denied: "I never stopped"."""
+    return bool(REAL_NOT.fullmatch(word))
 
 
 def negations(text: str) -> frozenset[str]:

@@ -167,7 +167,7 @@ class Words:
                 self.alike.setdefault(word[:1], []).append(word)
 
     def __contains__(self, word: str) -> bool:
-        return word in self.all or self.has_form_of(word)
+        return word in self.all or self.has_form_of(word) or bool(":" in word and self.all & said_times(word))
 
     def __bool__(self) -> bool:
         return bool(self.all)
@@ -183,6 +183,15 @@ class Words:
     def of(self, words: Iterable[str]) -> frozenset[str]:
         """Those of *words* that are among these."""
         return frozenset(word for word in words if word in self)
+
+
+def said_times(clock: str) -> set[str]:
+    """How people say the time that *clock* shows: "4" or "16" for "16:00"."""
+    hour, _, minutes = clock.partition(":")
+    if not (hour.isdecimal() and minutes.isdecimal() and int(hour) < 24):
+        return set()
+    hours = {str(int(hour)), str(int(hour) % 12 or 12), f"{int(hour):02}"}
+    return {said for h in hours for said in (f"{h}:{minutes}", *([h] if minutes == "00" else []))}
 
 
 def is_form_of(one: str, other: str) -> bool:
