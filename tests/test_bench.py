@@ -48,6 +48,7 @@ TINY: dict[str, tuple[str, str]] = {
     "qa": ("--data {data} --out {tmp}/qa --stage observe --json", "troubles"),
     "reflect": ("--notes 30 --json", "notes"),
     "silence": ("--data {data} --prompts 4 --embedder none --json", '"sure.py"'),
+    "situations": ("--only s15 s31 --out {tmp}/situations --stage observe --json", '"situations"'),
     "soak": ("--turns 20 --identities 2 --in-turn 3 --json", '"descriptors"'),
     "stability": ("--turns 4 --embedder none --json", '"hook_ms_p50"'),
     "turnwise": ("--data {data} --base {base} --sessions session_1", '"made"'),
