@@ -17,6 +17,7 @@ registerHooks({
 const { engine } = await import("./context/index.js");
 
 const shared = globalThis[Symbol.for("omg.openclaw.context.1")];
+const omg = Symbol.for("omg.openclaw.1");
 const NOTES = "<omg-memory>notes</omg-memory>";
 let sessions = 0;
 
@@ -100,8 +101,53 @@ test("with the daemon gone, what was cut stays cut, until something is forgotten
   assert.equal((await assemble(longer)).messages, longer);
 });
 
-test("a turn is committed at once: what is said reaches OMG by the transcript", async (t) => {
+test("a committed turn has the transcript read, and is committed whatever comes of that", async (t) => {
   const { made } = await scene(t, () => ({}));
-  assert.deepEqual(await made.commitTurn({ advancementKey: "k", messages: [] }), { status: "committed" });
+  const captured = [];
+  const turn = { advancementKey: "k", sessionKey: "s", sessionId: "i", sessionTarget: { agentId: "a" }, messages: [] };
+  for (const capture of [async (...given) => captured.push(given), undefined]) {
+    globalThis[omg] = { turns: new Map(), capture };
+    assert.deepEqual(await made.commitTurn(turn), { status: "committed" });
+  }
+  assert.deepEqual(captured, [[{ agentId: "a", sessionKey: "s", sessionId: "i" }, []]]);
   assert.deepEqual(await made.ingest({}), { ingested: false });
+});
+
+test("what a message was served stands before it again, with the daemon gone, too", async (t) => {
+  const { assemble, close, asked, sessionKey } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2, 3], served: { 4: "FRESH\n", 6: "MORE\n" } }));
+  globalThis[omg] = { turns: new Map([[sessionKey, { runId: "r", missed: true }]]) };
+  const messages = conversation();
+  messages[6].content = [{ type: "image" }, { type: "text", text: "look" }];
+  const { messages: made } = await assemble(messages);
+  assert.equal(made[1].content, `FRESH\n\n\n${messages[4].content}`);
+  assert.deepEqual(made[3].content, [{ type: "image" }, { type: "text", text: "MORE\n\n\nlook" }]);
+  assert.deepEqual(made.slice(4), messages.slice(7));
+  assert.deepEqual([asked[0][1].runId, asked[0][1].missed], ["r", "r"]); // what it was to be served came too late
+  await close();
+  assert.deepEqual((await assemble(messages)).messages, made);
+});
+
+test("a turn waits for observation where the daemon asks for it, and no longer than it says", async (t) => {
+  let waits = 0;
+  const { assemble, asked } = await scene(t, async (body) => {
+    if (!body.waits) return { wait_ms: 50 };
+    if (waits++) return new Promise(() => {});
+    return { text: NOTES, cut: [0, 1, 2, 3] };
+  }, 100);
+  const messages = conversation();
+  const { messages: made } = await assemble(messages);
+  assert.equal(made[0].content, NOTES);
+  assert.deepEqual((await assemble(messages)).messages, made); // it did not come: as the last time
+  assert.equal(asked.length, 4);
+});
+
+test("a transcript that is merely large is not compacted where notes stand for what is older", async (t) => {
+  const { assemble, made, sessionKey } = await scene(t, () => ({ text: NOTES, cut: [0, 1] }));
+  await assemble(conversation());
+  const asked = { sessionKey, runtimeContext: { preflightCompactionTrigger: "transcript_bytes" } };
+  const { ok, compacted, reason } = await made.compact(asked);
+  assert.deepEqual([ok, compacted], [true, false]);
+  assert.match(reason, /^below threshold/); // by which the gateway knows a skip from a failure
+  for (const other of [{ sessionKey }, { ...asked, sessionKey: "another" }])
+    await assert.rejects(made.compact(other), { code: "ERR_MODULE_NOT_FOUND" }); // the gateway's own, which is not here
 });

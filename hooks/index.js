@@ -15,6 +15,7 @@ import words from "./words.json" with { type: "json" }; // what a model is told 
 
 const DEADLINE_MS = 150; // a turn waits this long for memory, and no longer
 const AHEAD_MS = 40; // and this long before its history shrinks; the transcript keeps it all anyway
+const COMMIT_MS = 2_000; // a turn that is committed to the context engine may wait so long; the capture goes on
 const CAPTURE_MS = 20_000; // nobody waits for agent_end; the gateway's own limit is 30 s
 const TOOL_MS = 10_000;
 const SEARCH_MS = 2_000;
@@ -50,6 +51,7 @@ export default {
     const asked = (path, body, deadlineMs, signal) => ask(home(), path, body, deadlineMs, signal);
     const daemon = keeper({ home, command, complete: completer(api), logger: api.logger });
     const spool = spooler({ home, warn, shared, read: readTranscript });
+    shared.capture = (from, messages) => capture("turn", COMMIT_MS)({ messages }, from); // for context/
     const { served, turns, slowest } = shared;
 
     function on(hook, handler) {
@@ -79,6 +81,7 @@ export default {
           remember(served, key, { appendSystemContext, at: asking });
           return appendSystemContext || prependContext ? { appendSystemContext, prependContext } : undefined;
         } catch (err) {
+          turn.missed = true; // what the daemon would have served stands in no request
           if (err.code === "ETIMEDOUT") shared.quietUntil = Date.now() + QUIET_MS;
         }
       }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,11 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg.config.sections import Config, Context, Observation
+from omg.config.sections import Config, Context, Inject, Observation
+from omg.curate.notes import forget_selection
+from omg.forget.erase import observe_again
+from omg.forget.redacting import select_words
+from omg.inject.decide import hook_result
+from omg.journal import replay_open
 from omg.memory import Memory
 from omg.tokens import count_tokens
-from omg.window.context import Cut, cut_context
+from omg.tools.codes import Codes
+from omg.tools.tools import call_tool
+from omg.window.context import Cut, cut_context, shown_message
 from omg.window.cut import Shown, answered_calls, raw_tokens, turns_to_cut, whole_turns
+from omg.worker.schedule import note_edited, note_failure
 
 SESSION = "agent:main:main"
 NOON = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
@@ -84,6 +93,7 @@ class Talk:
             home=home,
             observation=Observation(model="offline"),
             context=Context(**{"message_tokens": 1000, "buffer_activation": 0.8} | options),
+            inject=Inject(budget_tokens=400),
         )
         self.memory = Memory(config, embed=None)
         self.said: list[dict[str, Any]] = []
@@ -95,7 +105,7 @@ class Talk:
     ) -> None:
         """One exchange; with *tool*, a call and that result in between. The gateway changes the ids of calls."""
         parts: list[dict[str, Any]] = [
-            {"role": "user", "content": text, "idempotencyKey": f"k{len(self.said)}"}
+            {"role": "user", "content": text, "idempotencyKey": f"{self.run}:user"}
         ]
         if tool:
             call = {
@@ -116,6 +126,18 @@ class Talk:
             self.at += timedelta(seconds=7)
             self.said.append({**part, "timestamp": round(self.at.timestamp() * 1000)})
 
+    @property
+    def run(self) -> str:
+        """The id of the run that the next turn is."""
+        return f"run-{len(self.said)}"
+
+    def prompted(self, text: str, session_id: str = "") -> str:
+        """What the gateway's hook is given for *text*, which is about to be said."""
+        body = {"sessionKey": SESSION, "prompt": text, "runId": self.run, "sessionId": session_id}
+        return hook_result(self.memory.find(SESSION), body, self.at, self.memory.config).get(
+            "prependContext", ""
+        )
+
     def take_in(self, *, observe: bool = True) -> None:
         entries = [{"entryId": f"e{i}", "message": m} for i, m in enumerate(self.said)]
         drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": SESSION, "entries": entries}
@@ -131,10 +153,17 @@ class Talk:
         shown = json.loads(json.dumps(self.said).replace("call_", "call"))
         return [{k: v for k, v in m.items() if k != "details"} for m in shown]
 
-    def asked(self, budget: int | None = None) -> Cut:
+    def asked(self, budget: int | None = None, **more: Any) -> Cut:
+        """The context for a prompt that is not among the messages yet."""
         graph = self.memory.find(SESSION)
         tell = lambda event, **fields: self.events.append({"event": event, **fields})  # noqa: E731
-        body = {"sessionKey": SESSION, "messages": self.view(), "tokenBudget": budget}
+        body = {
+            "sessionKey": SESSION,
+            "runId": self.run,
+            "messages": self.view(),
+            "tokenBudget": budget,
+            **more,
+        }
         return cut_context(graph, body, now=self.at, config=self.memory.config, tell=tell)
 
 
@@ -170,7 +199,7 @@ def test_a_long_conversation_keeps_its_newest_part_and_the_notes_of_the_rest(tal
 def test_what_nobody_has_observed_yet_stays_and_its_observation_is_asked_for(talk: Talk) -> None:
     long_talk(talk)
     talk.take_in(observe=False)
-    assert talk.asked() == Cut(waits=True)
+    assert talk.asked() == Cut(waits=True, blocks=True)
     talk.memory.work(force=True)
     assert talk.asked().cut
 
@@ -273,6 +302,252 @@ def test_a_turn_that_grew_after_it_was_cut_is_shown_again(talk: Talk) -> None:
     after = talk.asked()
     assert {0, 1, 2}.isdisjoint(after.cut)
     assert len(after.cut) == len(before.cut) - 2
+
+
+# --- what a message was served, in the requests behind it
+
+
+def questions(talk: Talk, count: int, first: int = 3) -> list[tuple[str, Cut]]:
+    """Each with what it was served, and the context of the request it came in."""
+    made = []
+    for n in range(first, first + count):
+        asked = f"Which number did I say I prefer, was it number {n}?"
+        made.append((talk.prompted(asked), talk.asked()))
+        talk.turn(asked)
+        talk.take_in()
+    return made
+
+
+def test_what_a_message_was_served_stands_before_it_again_byte_for_byte_until_the_next_cut(
+    talk: Talk,
+) -> None:
+    long_talk(talk)
+    talk.take_in()
+    first = talk.asked()
+    before = len(talk.said)
+    (one, _), (two, second), (three, third) = questions(talk, 3)
+    assert one
+    assert second.served == {before: one}
+    assert third.served == {before: one, before + 2: two}
+    assert talk.asked().served == {before: one, before + 2: two, before + 4: three}
+    assert talk.asked().text == first.text
+    long_talk(talk, 20)
+    talk.take_in()
+    assert talk.asked().reason == "threshold"
+    assert talk.asked().served == {}  # where the prefix is new anyway, they are no more
+    assert talk.memory.find(SESSION).state().sessions[SESSION].served == {}
+
+
+def test_before_the_first_cut_nothing_is_served_again_and_only_the_newest_is_kept_for_it(talk: Talk) -> None:
+    long_talk(talk, 5)
+    talk.take_in()
+    talk.asked()
+    assert [made.served for _, made in questions(talk, 3)] == [{}, {}, {}]
+    assert len(talk.memory.find(SESSION).state().sessions[SESSION].served) <= 1
+
+
+def test_what_was_served_never_makes_a_context_longer_than_without_us_nor_than_its_threshold(
+    talk: Talk,
+) -> None:
+    long_talk(talk, 18)
+    talk.take_in()
+    assert talk.asked().cut
+    for _, made in questions(talk, 12):
+        whole = sum(shown_message(m).tokens for m in talk.view()[:-2])
+        cost = made.raw + sum(map(count_tokens, (made.text, *made.served.values())))
+        assert cost <= whole
+        assert made.raw + sum(map(count_tokens, made.served.values())) < 1000
+
+
+def test_the_threshold_counts_what_is_served_again(talk: Talk) -> None:
+    long_talk(talk)
+    talk.take_in()
+    talk.asked()
+    made = [made for _, made in questions(talk, 16)]
+    assert any(m.served for m in made)
+    (cut, *_) = [m for m in made if m.reason == "threshold"]
+    assert made[made.index(cut) - 1].raw < 800
+
+
+@pytest.mark.parametrize("gone", ["forgotten", "edited", "superseded", "redacted"])
+def test_what_names_something_that_is_gone_is_not_served_again(talk: Talk, gone: str) -> None:
+    long_talk(talk)
+    talk.take_in()
+    talk.asked()
+    ((served, _),) = questions(talk, 1)
+    graph = talk.memory.find(SESSION)
+    path = "nodes/preference/number-3-over-all-others"
+    assert path in served
+    assert served in talk.asked().served.values()
+    if gone == "forgotten":
+        talk.memory.forget(matching="number 3 over all")
+    elif gone == "redacted":
+        forget_selection(talk.memory.intake, graph, select_words(graph, "number 3 over all"))
+    elif gone == "edited":
+        file = graph.vault.root / f"{path}.md"
+        file.write_text(file.read_text().replace("number 3", "number 33"))
+        talk.memory.refresh(graph)
+    else:
+        with graph.lock():
+            data = graph.vault.bytes(path)
+            graph.vault.write(path, data.replace(b"status: active", b"status: superseded"), data)
+            graph.index.sync(graph.vault)
+    assert talk.asked().served == {}
+    graph.flush()
+    assert ("number 3 over" in (graph.folder / "state.json").read_text()) is False
+
+
+def test_a_slice_that_came_too_late_for_its_request_is_not_served_again(talk: Talk) -> None:
+    long_talk(talk)
+    talk.take_in()
+    talk.asked()
+    asked = "Which number did I say I prefer, was it number 3?"
+    assert talk.prompted(asked)
+    talk.asked(missed=talk.run)
+    talk.turn(asked)
+    assert talk.asked().served == {}
+
+
+def test_once_the_engine_is_gone_nothing_of_what_is_served_is_kept(talk: Talk) -> None:
+    long_talk(talk)
+    talk.take_in()
+    talk.asked()
+    for n in range(3, 7):
+        asked = f"Which number did I say I prefer, was it number {n}?"
+        assert talk.prompted(asked)
+        talk.turn(asked)
+    assert talk.memory.find(SESSION).state().sessions[SESSION].served == {}
+
+
+# --- what left the context
+
+PLUMBER = "The plumber Albrecht in Karlstrasse mends kitchen taps for 145 euros."
+ASKED = "Which plumber did you recommend for the kitchen taps?"
+
+
+def test_what_left_the_context_is_quoted_where_it_is_asked_for(talk: Talk) -> None:
+    talk.turn("Who mends taps?", answer=PLUMBER)
+    long_talk(talk)
+    talk.take_in()
+    assert PLUMBER not in talk.prompted(ASKED)  # it stands above
+    assert 0 in talk.asked().cut
+    assert PLUMBER in talk.prompted(ASKED)
+
+
+def test_after_a_reset_that_no_hook_told_of_the_days_before_are_quoted(talk: Talk) -> None:
+    talk.turn("Who mends taps?", answer=PLUMBER)
+    talk.take_in()
+    assert PLUMBER not in talk.prompted(ASKED, "window-1")
+    talk.at += timedelta(days=1)
+    assert PLUMBER in talk.prompted(ASKED, "window-2")
+    assert PLUMBER in talk.prompted(ASKED, "window-2")
+
+
+def test_nothing_is_cut_while_the_receipt_of_its_notes_is_open(talk: Talk) -> None:
+    """As it is between the archive and the index, and after a kill there, until the receipt is taken up again."""
+    long_talk(talk)
+    talk.take_in()
+    graph = talk.memory.find(SESSION)
+    receipt = sorted((graph.folder / "receipts").glob("*.json"))[-1]
+    cut_short = receipt.with_name(f"{receipt.stem}.open.json")
+    receipt.rename(cut_short)
+    assert not talk.asked().cut
+    with graph.lock():
+        replay_open(graph)
+    assert talk.asked().cut
+
+
+def test_what_is_observed_late_comes_into_the_notes_of_what_was_cut(talk: Talk) -> None:
+    """A note went, and one of the messages it was made from waits to be observed again."""
+    long_talk(talk)
+    talk.take_in()
+    before = talk.asked()
+    graph = talk.memory.find(SESSION)
+    (file,) = (graph.folder / "archive").glob("*.jsonl")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    again = next(line["id"] for line in lines if "number 20 over" in line["text"])
+    with graph.lock():
+        observe_again(graph, {again})
+        path = "nodes/preference/number-20-over-all-others"
+        graph.vault.remove(path, graph.vault.bytes(path))
+        graph.index.sync(graph.vault)
+        graph.update(note_edited)
+    waiting = talk.asked()
+    assert waiting.cut == before.cut
+    assert f"[[{path}]]" not in waiting.text
+    talk.memory.work(force=True)
+    after = talk.asked()
+    assert (after.cut, f"[[{path}" in after.text) == (before.cut, True)
+    assert talk.asked() == Cut(after.text, after.cut, {}, after.raw)
+
+
+def test_a_link_of_the_timeline_gives_the_messages_back(talk: Talk) -> None:
+    long_talk(talk)
+    talk.take_in()
+    link = re.search(r"\[\[(nodes/preference/number-27[^]|]*)", talk.asked().text)
+    assert link
+    body = {"name": "omg_open", "params": {"id": f"[[{link[1]}]]"}, "context": {"sessionKey": SESSION}}
+    opened = call_tool(talk.memory.intake, body, Codes())["text"]
+    assert "I prefer the number 27 over all others. And so on and so forth." in opened
+
+
+# --- options
+
+
+def test_notes_get_observation_tokens_and_raw_messages_what_they_leave_where_the_budget_is_shared(
+    tmp_path: Path,
+) -> None:
+    for name, options, most in (
+        ("few", {"observation_tokens": 0.3}, 300),
+        ("more", {"observation_tokens": 800}, 800),
+    ):
+        talk = Talk(tmp_path / name, **options)
+        long_talk(talk, 60)
+        talk.take_in()
+        assert 0.7 * most < count_tokens(talk.asked().text) <= most
+        talk.memory.close()
+    alone, shared = Talk(tmp_path / "alone"), Talk(tmp_path / "shared", share_token_budget=True)
+    for talk in (alone, shared):
+        long_talk(talk, 18)
+        talk.take_in()
+    assert alone.asked().cut
+    assert not shared.asked().cut  # 500 tokens more, for notes take none yet
+    long_talk(shared, 6)
+    shared.take_in()
+    made = shared.asked()
+    assert made.cut
+    assert count_tokens(made.text) <= 500
+    for talk in (alone, shared):
+        talk.memory.close()
+
+
+def test_on_the_way_to_a_small_window_it_is_observed_in_smaller_steps(talk: Talk) -> None:
+    """buffer_tokens is a share of the threshold that holds, not only of [observation] message_tokens."""
+    long_talk(talk, 2)
+    talk.take_in(observe=False)
+    assert not talk.asked().waits
+    long_talk(talk, 4)
+    talk.take_in(observe=False)
+    assert talk.asked().waits  # 200 of 1,000 tokens
+
+
+@pytest.mark.parametrize(
+    ("block_after", "turns", "blocks"),
+    [(1.2, 15, False), (1.2, 18, True), (1500, 18, False), (1500, 22, True), (False, 30, False)],
+)
+def test_a_turn_waits_only_above_block_after_and_only_for_what_can_come(
+    tmp_path: Path, block_after: Any, turns: int, blocks: bool
+) -> None:
+    talk = Talk(tmp_path / "omg", block_after=block_after)
+    long_talk(talk, turns)
+    talk.take_in(observe=False)
+    made = talk.asked()
+    assert (made.waits, made.blocks) == (True, blocks)
+    talk.memory.find(SESSION).update(lambda state: note_failure(state, "the model is down", 1))
+    assert not talk.asked().blocks
+    talk.memory.work(force=True)
+    assert not talk.asked().blocks
+    talk.memory.close()
 
 
 @given(st.lists(st.tuples(st.sampled_from("tto!w"), st.integers(1, 90)), max_size=25))

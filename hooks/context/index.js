@@ -12,7 +12,7 @@ const QUIET_MS = 5_000; // after a missed deadline nobody is asked for so long
 const SESSIONS = 500; // whose last cut is kept
 
 // What the plugin `omg` knows of each session lies here (hooks/index.js): the gateway loads files more than once.
-const speakers = () => globalThis[Symbol.for("omg.openclaw.1")]?.turns;
+const omg = () => globalThis[Symbol.for("omg.openclaw.1")];
 const shared = (globalThis[Symbol.for("omg.openclaw.context.1")] ??= { last: new Map(), quietUntil: 0 });
 
 export default {
@@ -40,9 +40,18 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
       },
     },
 
-    // What is said reaches OMG by the plugin `omg`, from the transcript, each message once.
-    ingest: async () => ({ ingested: false }),
-    commitTurn: async () => ({ status: "committed" }),
+    ingest: async () => ({ ingested: false }), // the gateway's durable contract has `commitTurn` in its place
+
+    /**
+     * A turn is accepted: have the transcript read up to here, as at its end (hooks/spool.js). It is the same reading
+     * from the same cursor, so a message that comes both ways is one; what fails is read the next time. Not thrown
+     * for: the gateway would put the next context together without us.
+     */
+    async commitTurn({ sessionKey, sessionId, sessionTarget, admission, messages }) {
+      const agentId = sessionTarget?.agentId ?? admission?.agentId;
+      await omg()?.capture?.({ agentId, sessionKey, sessionId }, messages);
+      return { status: "committed" };
+    },
 
     async assemble({ sessionKey, messages, tokenBudget }) {
       const untouched = { messages, estimatedTokens: 0 }; // as the gateway's own engine: it counts by itself
@@ -55,7 +64,11 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
       }
     },
 
+    /** The gateway's own, after which all is observed at once. A transcript's mere size is no reason: what was cut is not shown. */
     async compact(params) {
+      const bySize = params.runtimeContext?.preflightCompactionTrigger === "transcript_bytes";
+      if (bySize && shared.last.get(params.sessionKey)?.text)
+        return { ok: true, compacted: false, reason: "below threshold: omg-context shows notes in place of what is older" };
       const { delegateCompactionToRuntime } = await import("openclaw/plugin-sdk/core");
       return delegateCompactionToRuntime(params);
     },
@@ -66,24 +79,28 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
   async function decide({ sessionKey, messages, tokenBudget }) {
     if (!sessionKey || !messages?.length) return;
     if (Date.now() < shared.quietUntil) return lastCut(sessionKey, messages);
-    const { channel, accountId, senderId } = speakers()?.get(sessionKey) ?? {};
+    const { channel, accountId, senderId, runId, missed } = omg()?.turns.get(sessionKey) ?? {};
     const senderIsOwner = messages.findLast(({ role }) => role === "user")?.__openclaw?.senderIsOwner;
-    const body = { sessionKey, channel, accountId, senderId, senderIsOwner, tokenBudget, messages: messages.map(lean) };
+    const who = { sessionKey, channel, accountId, senderId, senderIsOwner, runId, missed: missed && runId };
+    const body = { ...who, tokenBudget, messages: messages.map(lean) };
     const asking = Date.now();
     let answer;
     try {
       answer = await ask(home(), "/context/assemble", body, deadlineMs);
+      if (answer.wait_ms) // [context] block_after: the one wait for memory
+        answer = await ask(home(), "/context/assemble", { ...body, waits: true }, answer.wait_ms + deadlineMs);
     } catch (err) {
       if (err.code === "ETIMEDOUT") shared.quietUntil = Date.now() + QUIET_MS;
       warn(`the daemon did not say what to cut: ${err.message}`);
       return lastCut(sessionKey, messages);
     }
-    const { text, cut = [] } = answer;
+    const { text, cut = [], served = {} } = answer;
     shared.last.delete(sessionKey);
     if (typeof text !== "string" || !text || !cut.length || !cut.every((i) => i in messages)) return;
-    shared.last.set(sessionKey, { text, places: cut.map((i) => placeOf(messages[i])), at: asking });
+    const again = new Map(Object.entries(served).map(([i, notes]) => [placeOf(messages[i]), notes]));
+    shared.last.set(sessionKey, { text, places: cut.map((i) => placeOf(messages[i])), again, at: asking });
     if (shared.last.size > SESSIONS) shared.last.delete(shared.last.keys().next().value);
-    return replaced(messages, new Set(cut), text);
+    return replaced(messages, new Set(cut), text, again);
   }
 
   /**
@@ -91,24 +108,36 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
    * window would not fit it. Not if something was forgotten since; and only if all that was cut is there.
    */
   async function lastCut(sessionKey, messages) {
-    const { text, places, at } = shared.last.get(sessionKey) ?? {};
+    const { text, places, again, at } = shared.last.get(sessionKey) ?? {};
     if (!text || at <= (await forgottenAt(home()))) return;
     const wanted = new Set(places);
     const cut = messages.keys().filter((i) => wanted.has(placeOf(messages[i]))).toArray();
-    if (cut.length === places.length) return replaced(messages, new Set(cut), text);
+    if (cut.length === places.length) return replaced(messages, new Set(cut), text, again);
   }
 }
 
-/** The messages less those of `cut`, with `text` where the first of them was; undefined if that is no shorter. */
-function replaced(messages, cut, text) {
+/**
+ * The messages less those of `cut`, with `text` where the first of them was, and before a message at a place of
+ * `again` what it was served; undefined if that is no shorter.
+ */
+function replaced(messages, cut, text, again) {
   const first = Math.min(...cut);
   const { timestamp } = messages[Math.max(...cut)];
   const made = messages.flatMap((message, i) => {
     if (i === first) return [{ role: "user", content: text, timestamp }];
-    return cut.has(i) ? [] : [message];
+    if (cut.has(i)) return [];
+    const notes = message.role === "user" && again.get(placeOf(message));
+    return [notes ? { ...message, content: behind(notes, message.content) } : message];
   });
   const shorter = JSON.stringify(made).length < JSON.stringify(messages).length;
-  return shorter && made.at(-1) === messages.at(-1) ? made : undefined;
+  return shorter && !cut.has(messages.length - 1) ? made : undefined;
+}
+
+/** `content` behind `notes`, as the gateway puts a hook's prependContext before a prompt. */
+function behind(notes, content) {
+  if (!Array.isArray(content)) return `${notes}\n\n${content}`;
+  const first = content.findIndex(({ type }) => type === "text");
+  return content.map((part, i) => (i === first ? { ...part, text: `${notes}\n\n${part.text}` } : part));
 }
 
 const placeOf = (message) => `${message?.role} ${message?.timestamp}`;

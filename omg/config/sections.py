@@ -98,7 +98,7 @@ class Observation(Section):
     )
     buffer_tokens: float | Literal["turn", False] = Field(
         0.2,
-        description="pending tokens that are observed in the background: below 1 a share of message_tokens, else a number of tokens, less than message_tokens; `turn`: after each turn; false: nothing in the background, neither a rest nor an early reflection: only at message_tokens and where a context is cut. Near the threshold half of it",
+        description="pending tokens that are observed in the background: below 1 a share of message_tokens, else a number of tokens, less than message_tokens; `turn`: after each turn; false: nothing in the background, neither a rest nor an early reflection: only at message_tokens and where a context is cut. Near the threshold half of it; where `omg-context` puts contexts together, of `[context] message_tokens` too, where that is less",
     )
     activate_after_idle: float | Literal[False] = Field(
         300,
@@ -176,8 +176,14 @@ class Observation(Section):
         """Tokens of a background step; None: there are none."""
         if isinstance(self.buffer_tokens, str) or self.buffer_tokens is False:
             return None
+        return self.step_of(self.message_tokens)
+
+    def step_of(self, threshold: int) -> float:
+        """Tokens of a background step on the way to *threshold*."""
+        if self.buffer_tokens is False or self.buffer_tokens == "turn":
+            return threshold if self.buffer_tokens is False else 1
         share = self.buffer_tokens < 1  # 1 is a token, not all of them
-        return round(self.buffer_tokens * self.message_tokens) or 1 if share else self.buffer_tokens
+        return round(self.buffer_tokens * threshold) or 1 if share else self.buffer_tokens
 
 
 class ReflectionSection(Section):
@@ -263,10 +269,39 @@ class Context(Section):
         description="what leaves then: above 0 and at most 1, a share of message_tokens (0.8 keeps a fifth raw); from 1000 on, the tokens that stay raw",
     )
 
+    observation_tokens: float = Field(
+        0.5,
+        description="tokens of notes that stand for what left, at the most: up to 1 a share of message_tokens, else a number; a quarter of what the model's window has room for, where that is less",
+    )
+    share_token_budget: bool = Field(
+        False,
+        description="true: raw messages may use what the notes leave of observation_tokens, and leave that much later",
+    )
+    block_after: float | Literal[False] = Field(
+        1.2,
+        description="raw messages above this, while some that could leave wait to be observed, let a turn wait for that, 20 s at the most: from 1 on below 100 a multiple of message_tokens, else tokens. Not while the model fails or a cap is reached; false: no turn ever waits",
+    )
+
     @field_validator("message_tokens", mode="before")
     @classmethod
     def counts(cls, value: Any) -> int:
         return positive_number(value)
+
+    @field_validator("observation_tokens", mode="before")
+    @classmethod
+    def notes(cls, value: Any) -> Any:
+        if not is_number(value) or value <= 0:
+            raise ValueError("write a share above 0 and at most 1, such as 0.5, or a number of tokens")
+        return value
+
+    @field_validator("block_after", mode="before")
+    @classmethod
+    def blocks(cls, value: Any) -> Any:
+        if value is not False and (not is_number(value) or value < 1):
+            raise ValueError(
+                "write how many times message_tokens, from 1 on, such as 1.2, or tokens, or false"
+            )
+        return value
 
     @field_validator("buffer_activation", mode="before")
     @classmethod
@@ -282,6 +317,17 @@ class Context(Section):
         if self.buffer_activation >= 1000:
             return min(int(self.buffer_activation), threshold)
         return round(threshold * (1 - self.buffer_activation))
+
+    def notes_tokens(self, threshold: int) -> int:
+        """Tokens of notes beside *threshold* of raw messages, at the most."""
+        value = self.observation_tokens
+        return round(threshold * value if value <= 1 else value)
+
+    def blocked_from(self, threshold: int) -> float:
+        """Raw tokens from which a turn waits for what could be cut to be observed."""
+        if self.block_after is False:
+            return math.inf
+        return self.block_after * threshold if self.block_after < 100 else max(self.block_after, threshold)
 
 
 class Identities(Section):

@@ -59,6 +59,11 @@ TICK_S = 5.0  # how often the threads look for what has become due by itself
 
 # how often every vault is looked through, for what no event told of: sync services, network drives
 RESCAN_S = 60.0
+BLOCKED_S = (
+    20.0  # the longest that a turn waits for observation ([context] block_after); a model takes 5 to 15
+)
+BLOCKED_STEP_S = 0.05
+IN_VAIN_S = 300.0  # after a wait in vain no turn of the graph waits for so long
 JOIN_S = 10.0  # the gateway gives its service five seconds, and then its plugin kills
 M_ARENA_MAX = -8  # malloc.h
 VAULTS_PER_TICK = 50  # graphs a tick, of those not held open: with more, a round takes several ticks
@@ -83,6 +88,7 @@ class Daemon:
         self._warned: dict[str, str] = {}  # why a vault could not be read: once each
         self._watch: Any = None  # watchdog's observer, where the system lets us have one
         self._guard, self._assembling = threading.Lock(), threading.Lock()
+        self._in_vain_until: dict[str, float] = {}  # graph -> on the monotonic clock
 
     def run(self) -> None:
         with Server(self.config.home, self.answers(), {"/llm/next": self.model.again}) as server:
@@ -174,22 +180,42 @@ class Daemon:
         return hook_result(graph, body, self.memory.clock(), self.config, tell)
 
     def assemble(self, body: dict[str, Any]) -> Mapping[str, Any]:
-        """For `omg-context`: which of the messages leave the context, and what is put in their place; {} for none."""
+        """
+        For `omg-context`: which of the messages leave the context, and what is put in their place; {} for none.
+
+        `wait_ms` asks it to ask again with `waits`, and so long a deadline: the answer comes once what could leave
+        is observed. It is the one wait for memory, and only for who asked for the engine.
+        """
         graph = graph_of(self.memory.registry, body)
         if graph is None:
             return {}
         tell = partial(self.memory.registry.tell, graph=graph.identity.key)
+        if body.get("waits") is True:
+            self._wait_for_observation(graph, str(body.get("sessionKey")), tell)
         with self._assembling:  # two of one session would cut it twice
             made = cut_context(graph, body, now=self.memory.clock(), config=self.config, tell=tell)
             if made.waits and not graph.state().urgent_ms:
                 at_ms = self.memory.registry.now_ms()
                 graph.update(partial(note_urgent, session="", reason="context", at_ms=at_ms, waiting=True))
                 self.awake.set()
-        return (
-            {"text": made.text, "cut": made.cut, "tokens": made.raw + count_tokens(made.text)}
-            if made.text
-            else {}
-        )
+        wait = made.blocks and time.monotonic() > self._in_vain_until.get(graph.identity.key, 0.0)
+        asked = {"wait_ms": round(BLOCKED_S * 1000)} if wait else {}
+        if not made.text:
+            return asked
+        tokens = made.raw + sum(map(count_tokens, (made.text, *made.served.values())))
+        return {"text": made.text, "cut": made.cut, "served": made.served, "tokens": tokens, **asked}
+
+    def _wait_for_observation(self, graph: Graph, session: str, tell: Callable[..., None]) -> None:
+        """Until nothing of *graph* waits any more; BLOCKED_S at the most, and then no turn waits for a while."""
+        began = time.monotonic()
+        self.awake.set()
+        while (late := bool(graph.pending())) and time.monotonic() - began < BLOCKED_S:
+            if self.stopping.wait(BLOCKED_STEP_S) or graph.state().failures:
+                break
+        if late:
+            self._in_vain_until[graph.identity.key] = time.monotonic() + IN_VAIN_S
+        waited_ms = round((time.monotonic() - began) * 1000)
+        tell("context_waited", session=session, observed=not late, duration_ms=waited_ms)
 
     def lend(self, body: dict[str, Any]) -> Mapping[str, Any]:
         """A question for the plugin. Whoever started us: from the first time it asks, there is a gateway to ask."""

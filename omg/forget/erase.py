@@ -18,7 +18,7 @@ from ..errors import BadNode
 from ..graph.damaged import DAMAGED_FOLDER as DAMAGED
 from ..graph.files import flock, write_private
 from ..graph.graph import Graph
-from ..graph.state import SessionState, State
+from ..graph.state import SessionState, State, forget_served
 from ..journal import Outcome, apply_change
 from ..message.turn import Message, Turn
 from ..node.note import parse_node
@@ -168,7 +168,7 @@ def blank_state(state: State, trace: Trace) -> None:
     for key in trace.keys:
         state.sessions.pop(key, None)
     for key, s in state.sessions.items():
-        s.system = s.timeline = ""
+        forget_served(s)
         if key in trace.sessions or any(trace.in_words(t) for t in (s.task, s.state, s.next)):
             state.sessions[key] = SessionState(last_ms=s.last_ms, window=s.window, cut_turns=s.cut_turns)
         else:

@@ -19,7 +19,7 @@ from typing import Any
 from ..errors import BadInput
 from ..graph.files import write_private
 from ..graph.graph import Graph
-from ..graph.state import State
+from ..graph.state import State, forget_served
 from ..journal import Change, Outcome, Receipt, apply_change, read_receipt
 from ..message.stored import message_from_json, message_to_json, turn_from_json, turn_to_json
 from ..message.turn import Message
@@ -226,7 +226,8 @@ def redacted_receipt(receipt: Receipt, words: str, names: NewNames) -> Receipt:
 
 def redact_state(state: State, words: str, names: NewNames) -> None:
     for s in state.sessions.values():
-        s.system, s.timeline, s.mocs, s.falls = "", "", [], {}
+        forget_served(s)
+        s.mocs, s.falls = [], {}
         s.task, s.state, s.next = (blanked(t, words) for t in (s.task, s.state, s.next))
     state.by_hand = {redacted_value(path, words, names): at for path, at in state.by_hand.items()}
     state.error = blanked(state.error, words)

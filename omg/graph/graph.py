@@ -164,7 +164,7 @@ class Graph:
         """Those that are neither archived, pending, nor forgotten; each once."""
         messages = list(messages)
         keys = {k for m in messages for k in (m.id, m.key)}
-        known = self.index.seen(keys) | self.tombstones.messages(keys) | self._pending_keys()
+        known = self.index.seen(keys) | self.tombstones.messages(keys) | self.pending_keys()
         fresh = []
         for m in messages:
             if m.id not in known and m.key not in known:
@@ -176,7 +176,8 @@ class Graph:
         """Whether a note comes from one of these messages, here or in the graph that this one is to replace."""
         return any(index.citing(ids) for index in (self.index, self.former) if index is not None)
 
-    def _pending_keys(self) -> set[str]:
+    def pending_keys(self) -> set[str]:
+        """Ids and keys of the messages that wait to be observed."""
         keys: dict[str, frozenset[str]] = {}
         for p in self.pending():
             if p.name in self._keys:

@@ -34,6 +34,7 @@ class SessionState:
     falls: dict[str, int] = field(default_factory=dict)  # MOC -> entry points since the last activation
     model: str = ""
     last_ms: int = 0  # the last turn seen
+    session_id: str = ""  # of the gateway, under which it last asked; another one is another window
     cut: str = ""  # what last cut its context, "compaction" or "reset",
     cut_ms: int = 0  # and when
     window: int = 0  # tokens of turns taken in since the last activation
@@ -41,7 +42,12 @@ class SessionState:
     timeline: str = ""  # what stands for the turns that were cut, as served until the next cut
     timeline_epoch: int = -1  # State.epoch when it was rendered
     cut_turns: dict[str, int] = field(default_factory=dict)  # a turn's beginning -> how many messages it has
-    raw_tokens: int = 0  # of what was not cut, when the context was last put together
+    served: dict[str, str] = field(
+        default_factory=dict
+    )  # a run -> the `prompt` slice it got since the last cut
+    assembled: str = ""  # the run whose context was last put together,
+    raw_tokens: int = 0  # what of it was not cut costs,
+    raw_from_ms: int = 0  # and when that begins
     context_cut_ms: int = 0
 
 
@@ -75,6 +81,20 @@ def file_look(file: Path) -> tuple[int, int, int]:
 def copied_state(state: State) -> State:
     """A State that can be changed while others read *state*; what its sessions hold is replaced, never altered."""
     return replace(state, sessions={key: replace(own) for key, own in state.sessions.items()})
+
+
+def forget_served(own: SessionState) -> None:
+    """Let go of every text that was served to a session: it may quote what is gone."""
+    own.system = own.timeline = ""
+    own.served = {}
+
+
+def note_window(state: State, session: str, session_id: str) -> None:
+    """A session goes on under *session_id*: under another one than before its window is new, and no hook told."""
+    own = state.sessions.setdefault(session, SessionState())
+    if own.session_id and own.last_ms > own.cut_ms:
+        own.cut, own.cut_ms = "reset", own.last_ms
+    own.session_id = session_id
 
 
 def bounded(state: State) -> None:
@@ -124,6 +144,9 @@ FIELD_KINDS: dict[str, Callable[[Any], bool]] = {
     "str": lambda value: isinstance(value, str),
     "int": lambda value: whole_field(value),
     "list[str]": lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
+    "dict[str, str]": lambda value: (
+        isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+    ),
     "dict[str, int]": lambda value: (
         isinstance(value, dict) and all(isinstance(v, int) for v in value.values())
     ),

@@ -287,6 +287,12 @@ def notes_by_source(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, lis
     return found
 
 
+def standing_paths(db: sqlite3.Connection, paths: Iterable[str]) -> set[str]:
+    """Which of *paths* are notes that no other has taken the place of."""
+    select = "select path from note where status <> 'superseded' and path in"
+    return {path for (path,) in rows_of(db, select, paths)}
+
+
 def known_keys(db: sqlite3.Connection, keys: Iterable[str]) -> set[str]:
     """Which of *keys*, ids or `Message.key`s, are in the archive."""
     listed = list(keys)

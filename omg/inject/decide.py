@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 from ..config.sections import Config
@@ -21,7 +22,7 @@ from ..dates.days import MS_PER_DAY, event_span, pause_text
 from ..dates.spoken import When
 from ..errors import OmgError
 from ..graph.graph import Graph
-from ..graph.state import SessionState, State
+from ..graph.state import SessionState, State, note_window
 from ..index.entries import Entry, Hit
 from ..index.scores import ParsedQuery, parse_query
 from ..message.envelope import legible_text, strip_memory, without_envelope
@@ -75,7 +76,7 @@ class Decision:
     mocs: Sequence[str]  # on show in `system`
     epoch: int  # State.epoch when it was rendered
 
-    def keep(self, state: State, session: str, model: str, at_ms: int) -> None:
+    def keep(self, state: State, session: str, model: str, at_ms: int, run: str = "") -> None:
         # Since it was decided something was edited or forgotten: nothing that it names goes to the disk any more.
         whole = self.epoch == state.epoch
         if not whole and not self.given.reason and session not in state.sessions:
@@ -83,6 +84,7 @@ class Decision:
         own = state.sessions.setdefault(session, SessionState())
         if whole:
             own.falls = dict(Counter(own.falls) + Counter(self.hits_by_map))
+        keep_served(own, run, self.given.prompt if whole else "", self.epoch)
         if self.given.reason:
             own.system, own.mocs = (self.given.system, list(self.mocs)) if whole else ("", [])
             own.epoch = self.epoch
@@ -90,7 +92,17 @@ class Decision:
             own.activated_ms, own.falls, own.window = at_ms, {}, 0
             for other in state.sessions.values():
                 if max(other.last_ms, other.activated_ms) < at_ms - SYSTEM_KEPT_DAYS * MS_PER_DAY:
-                    other.system, other.activated_ms = "", 0
+                    other.system, other.served, other.activated_ms = "", {}, 0
+
+
+def keep_served(own: SessionState, run: str, text: str, epoch: int) -> None:
+    """With OMG as the context engine: what a run was served stays with its message until the next cut (window/)."""
+    if next(reversed(own.served), run) not in (run, own.assembled):
+        own.served, own.raw_tokens = {}, 0  # a request came about without it: it is no more
+    former = own.served if own.timeline and own.epoch == epoch else {}
+    own.served = {key: served for key, served in former.items() if key != run}
+    if own.raw_tokens and run and text:
+        own.served[run] = text
 
 
 # --- activation
@@ -142,9 +154,13 @@ def hook_result(
     tell: Callable[..., None] = lambda *_, **__: None,
 ) -> dict[str, str]:
     """The result of before_prompt_build for the prompt that *body* describes; what is empty is left out."""
-    session, model = str(body.get("sessionKey") or ""), str(body.get("modelId") or "")
-    prompt = str(body.get("prompt") or "")
-    given = slice_for(graph, prompt, session, now=now, config=config, model=model, tell=tell)
+    session, model, run, window, prompt = (
+        str(body.get(key) or "") for key in ("sessionKey", "modelId", "runId", "sessionId", "prompt")
+    )
+    own = graph.state().sessions.get(session)
+    if window and (own is None or own.session_id != window):
+        graph.note(partial(note_window, session=session, session_id=window))
+    given = slice_for(graph, prompt, session, now=now, config=config, model=model, run=run, tell=tell)
     result = {"appendSystemContext": given.system, "prependContext": given.prompt}
     return {key: text for key, text in result.items() if text}
 
@@ -161,16 +177,17 @@ def slice_for(
     now: datetime,
     config: Config,
     model: str = "",
+    run: str = "",
     tell: Callable[..., None] = lambda *_, **__: None,
 ) -> Slice:
     """What *prompt* of *session* is given. An activation, and which maps its hits are on, are kept in the state."""
     if not config.inject.budget_tokens:
         return Slice()
     made = decide_slice(graph, graph.state(), prompt, session, now=now, config=config, model=model)
-    if made.given.reason or made.hits_by_map:
+    if made.given.reason or made.hits_by_map or made.given.prompt:
         # What a session is served is on disk before it is served; what was of use may wait, so no prompt waits for it.
         keep = graph.update if made.given.reason else graph.note
-        keep(lambda state: made.keep(state, session, model, epoch_ms_of(now)))
+        keep(lambda state: made.keep(state, session, model, epoch_ms_of(now), run))
         if made.epoch == graph.state().epoch:
             graph.uses.add(made.recalled, epoch_ms_of(now))
     if reason := made.given.reason:

@@ -123,9 +123,14 @@ def find_said(
         if said.score >= max(LEAST, OF_BEST * best)
         and said.message.role != "tool"
         and said.part
-        and not (said.session == session and said.message.timestamp > own.cut_ms)
+        and not (said.session == session and in_window(own, said.message.timestamp))
     ]
     return sorted(told, key=lambda s: (-s.score, s.message.timestamp))
+
+
+def in_window(own: SessionState, at_ms: int) -> bool:
+    """Whether what was said in the session at *at_ms* still stands in its context, word for word."""
+    return at_ms > own.cut_ms and at_ms >= own.raw_from_ms
 
 
 def quoted_passages(

@@ -10,9 +10,10 @@ Which turns were cut, and that text, are in the graph's state before the gateway
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import partial
 from typing import Any
@@ -27,10 +28,11 @@ from ..message.turn import FRAME_TOKENS
 from ..plan.pages import hints_that_hold, safe_line
 from ..tokens import count_tokens
 from .cut import Shown, raw_tokens, turns_to_cut, whole_turns
+from .served import fitting, runs_kept, served_again
 from .timeline import Told, render_timeline
 
-ROOM_SHARE = 0.5  # of what the model's window has room for; notes and the turn that goes on need the rest
-NOTES_SHARE = 0.5  # of the threshold, for the timeline
+# Of what the model's window has room for, at the most: raw messages, and notes; the turn that goes on needs the rest.
+ROOM_SHARE, NOTES_SHARE = 0.5, 0.25
 BEGINNING_CHARS = 160  # of what a person said in a turn that no note was made of
 ARCHIVE_ROLES = {"toolResult": "tool"}  # of the gateway → as the archive has them
 SPEAKERS = (
@@ -43,13 +45,17 @@ SPEAKERS = (
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What is to be done. *cut*: indices of the messages that go; none where *text* is "". *waits*: for its observation."""
+    """What is to be done. *cut*: indices of the messages that go; none where *text* is ""."""
 
     text: str = ""
     cut: tuple[int, ...] = ()
+    served: Mapping[int, str] = field(
+        default_factory=dict
+    )  # index of a message → what is put before it again
     raw: int = 0  # tokens of what stays
     reason: str = ""  # of a new text: threshold or edit
-    waits: bool = False
+    waits: bool = False  # something is to be observed at once
+    blocks: bool = False  # and the turn waits for that
 
 
 class RequestContext:
@@ -80,6 +86,11 @@ class RequestContext:
     def indices(self, turns: Iterable[int]) -> list[int]:
         return [i for n in sorted(turns) for i in self.turns[n]]
 
+    def raw_from(self, cut: Collection[int]) -> int:
+        """When the first message behind all that was *cut* was said."""
+        behind = self.indices(range(max(cut) + 1, len(self.turns)))
+        return next((at for i in behind if (at := self.place(i)[1])), 0)
+
     def tokens(self, turns: Iterable[int]) -> int:
         return sum(self.messages[i].tokens for i in self.indices(turns))
 
@@ -101,63 +112,108 @@ def beginning(message: Mapping[str, Any]) -> str:
 def cut_context(
     graph: Graph, body: Mapping[str, Any], *, now: datetime, config: Config, tell: Callable[..., None]
 ) -> Cut:
-    """What leaves the context that *body* describes: sessionKey, messages as the gateway has them, tokenBudget."""
+    """What leaves the context that *body* describes: sessionKey, runId, messages as the gateway has them, tokenBudget."""
     session, state = str(body.get("sessionKey") or ""), graph.state()
     own = state.sessions.get(session) or SessionState()
+    own = replace(own, served={run: text for run, text in own.served.items() if run != body.get("missed")})
     given = body.get("messages")
     context = RequestContext(session, given if isinstance(given, list) else [], own)
-    threshold = threshold_of(config, body.get("tokenBudget"))
-    fresh: list[int] = []
-    if raw_tokens(context.messages, context.turns, context.cut) >= threshold:
-        observed = observed_turns(graph, context)
-        floor = config.context.kept_raw(threshold)
-        fresh = turns_to_cut(
-            context.messages, context.turns, context.cut, observed, threshold=threshold, floor=floor
-        )
+    again = {}
+    if own.epoch == state.epoch:
+        again = served_again(graph, context.given, set(context.indices(context.cut)), own)
+    threshold, notes = budgets(config, body.get("tokenBudget"), own)
+    beside = sum(map(count_tokens, again.values()))
+    fresh = turns_to_go(graph, context, threshold, config.context.kept_raw(threshold), beside)
     cut = context.cut.union(fresh)
     raw = raw_tokens(context.messages, context.turns, cut)
-    waits = raw >= threshold and bool(graph.pending())
-    reason = "threshold" if fresh else "edit" if cut and own.timeline_epoch != state.epoch else ""
-    text = own.timeline
+    waits, blocks = what_waits(graph, state, config, raw, threshold)
+    stale = own.timeline_epoch != state.epoch or not own.timeline
+    reason = "threshold" if fresh else "edit" if cut and stale else ""
+    text, late = own.timeline, False
     if reason:
-        text = timeline_of(graph, context, cut, own, now, round(threshold * NOTES_SHARE))
-    cost = count_tokens(text)
-    if not cut or not text or cost >= context.tokens(cut):  # never longer than without us
-        graph.note(partial(note_raw, session=session, raw=raw_tokens(context.messages, context.turns, ())))
-        return Cut(waits=waits)
-    if reason:
-        kept = {context.beginnings[n]: len(context.turns[n]) for n in cut}
+        sources = sources_of(graph, context, cut)
+        late = not graph.pending_keys().isdisjoint(sources)
+        text = timeline_of(graph, context, cut, sources, own, now, notes)
+    cost, saved = count_tokens(text), context.tokens(cut)
+    request = partial(note_request, session=session, run=str(body.get("runId") or ""), raw=raw)
+    if not cut or not text or cost >= saved:  # never longer than without us
+        graph.note(partial(request, served=runs_kept(own, context.given, {}), raw_from=0))
+        return Cut(waits=waits, blocks=blocks)
+    served = {} if fresh else fitting(again, min(saved - cost, threshold - raw))
+    request = partial(request, served=runs_kept(own, context.given, served), raw_from=context.raw_from(cut))
+    graph.note(request)
+    if reason and (fresh or text != own.timeline or not late):
+        turns = {context.beginnings[n]: len(context.turns[n]) for n in cut}
         at_ms = round(now.timestamp() * 1000)
-        graph.update(
-            partial(keep_cut, session=session, text=text, turns=kept, raw=raw, epoch=state.epoch, at_ms=at_ms)
-        )
+        keep = partial(keep_cut, session=session, text=text, turns=turns, epoch=state.epoch, at_ms=at_ms)
+        graph.update(partial(keep, late=late))
         tell(
             "context_cut", session=session, reason=reason, turns=len(fresh), tokens=context.tokens(fresh),
             raw_tokens=raw, notes_tokens=cost,
         )  # fmt: skip
-    else:
-        graph.note(partial(note_raw, session=session, raw=raw))
-    return Cut(text, tuple(context.indices(cut)), raw, reason, waits)
+    return Cut(text, tuple(context.indices(cut)), served, raw, reason, waits, blocks)
 
 
-def threshold_of(config: Config, room: object) -> int:
-    """Tokens of raw messages at which the context is cut; *room*: what the window has left for messages."""
+def budgets(config: Config, room: object, own: SessionState) -> tuple[int, int]:
+    """
+    Tokens of raw messages at which the context is cut, and of notes beside them; *room*: what the window has left.
+    """
     given = isinstance(room, int | float) and not isinstance(room, bool) and room > 0
-    return max(1, min(config.context.message_tokens, int(room * ROOM_SHARE) if given else 10**9))  # type: ignore[operator]
+    left = float(room) if given else math.inf  # type: ignore[arg-type]
+    threshold = max(1, int(min(config.context.message_tokens, left * ROOM_SHARE)))
+    notes = int(min(config.context.notes_tokens(threshold), left * NOTES_SHARE))
+    if config.context.share_token_budget:
+        threshold += max(0, notes - count_tokens(own.timeline))
+    return threshold, notes
+
+
+def turns_to_go(graph: Graph, context: RequestContext, threshold: int, floor: int, beside: int) -> list[int]:
+    """The turns that are cut now. None while a receipt is open: what it observes has no notes that can be found yet."""
+    if raw_tokens(context.messages, context.turns, context.cut) + beside < threshold:
+        return []
+    observed = observed_turns(graph, context)  # first: a receipt that is closed behind it is no trouble
+    if any((graph.folder / "receipts").glob("*.open.json")):
+        return []
+    return turns_to_cut(
+        context.messages,
+        context.turns,
+        context.cut,
+        observed,
+        threshold=threshold,
+        floor=floor,
+        beside=beside,
+    )
+
+
+def what_waits(graph: Graph, state: State, config: Config, raw: int, threshold: int) -> tuple[bool, bool]:
+    """Whether what waits is to be observed now, and whether the turn is to wait for that."""
+    pending = sum(p.tokens for p in graph.pending())
+    step = config.observation.step_of(threshold)
+    waits = pending > 0 and (raw >= threshold or pending >= step)
+    ails = state.failures or state.error  # the model is down, or a cap reached: nothing would come of it
+    return waits, waits and not ails and raw >= config.context.blocked_from(threshold)
 
 
 def keep_cut(
-    state: State, session: str, text: str, turns: Mapping[str, int], raw: int, epoch: int, at_ms: int
+    state: State, session: str, text: str, turns: Mapping[str, int], epoch: int, late: bool, at_ms: int
 ) -> None:
+    """*late*: some of what was cut is to be observed again, so the text is made anew until it is."""
     own = state.sessions.setdefault(session, SessionState())
     # Since it was rendered something was edited or forgotten: nothing that it names goes to the disk any more.
-    own.timeline, own.timeline_epoch = (text, epoch) if state.epoch == epoch else ("", -1)
-    own.cut_turns, own.raw_tokens, own.context_cut_ms = dict(turns), raw, at_ms
+    own.timeline, own.timeline_epoch = (text, -1 if late else epoch) if state.epoch == epoch else ("", -1)
+    own.cut_turns, own.context_cut_ms = dict(turns), at_ms
 
 
-def note_raw(state: State, session: str, raw: int) -> None:
-    if session in state.sessions:
-        state.sessions[session].raw_tokens = raw
+def note_request(
+    state: State, session: str, run: str, raw: int, served: Mapping[str, str], raw_from: int
+) -> None:
+    """How the context of a run was put together last."""
+    if (own := state.sessions.get(session)) is None:
+        return
+    own.assembled, own.raw_tokens, own.raw_from_ms = run, raw, raw_from
+    own.served = {
+        run: text for run, text in served.items() if run in own.served
+    }  # less what was forgotten since
 
 
 # --- what is observed
@@ -165,7 +221,9 @@ def note_raw(state: State, session: str, raw: int) -> None:
 
 def observed_turns(graph: Graph, context: RequestContext) -> set[int]:
     """The turns of which all that memory keeps is in the archive, or was forgotten; of the rest nothing is known."""
-    archived = {(role, at) for role, at, _ in graph.index.said_since(context.session, context.since_ms())}
+    again = graph.pending_keys()  # what a forgetting left without a note waits once more
+    rows = graph.index.said_since(context.session, context.since_ms())
+    archived = {(role, at) for role, at, mid in rows if mid not in again}
     found = set()
     for n, turn in enumerate(context.turns):
         if any(context.messages[i].role not in SPEAKERS for i in turn):
@@ -187,13 +245,22 @@ def is_accounted_for(graph: Graph, context: RequestContext, turn: range, missing
 # --- what stands for it
 
 
-def timeline_of(
-    graph: Graph, context: RequestContext, cut: Iterable[int], own: SessionState, now: datetime, budget: int
-) -> str:
-    cut = set(cut)
+def sources_of(graph: Graph, context: RequestContext, cut: Iterable[int]) -> dict[str, int]:
+    """Ids and times in the archive of what was *cut*."""
     places = {context.place(i) for i in context.indices(cut)}
     rows = graph.index.said_since(context.session, context.since_ms())
-    ids = {mid: at for role, at, mid in rows if (role, at) in places}
+    return {mid: at for role, at, mid in rows if (role, at) in places}
+
+
+def timeline_of(
+    graph: Graph,
+    context: RequestContext,
+    cut: Iterable[int],
+    ids: Mapping[str, int],
+    own: SessionState,
+    now: datetime,
+    budget: int,
+) -> str:
     zone, today = graph.zone, now.astimezone(graph.zone).date()
     hints = hints_that_hold(own, today, zone)
     stood: date | None = day_of_ms(own.at_ms, zone) if own.at_ms else None

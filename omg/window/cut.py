@@ -73,14 +73,16 @@ def turns_to_cut(
     *,
     threshold: int,
     floor: int,
+    beside: int = 0,
 ) -> list[int]:
     """
     The turns that go now, besides those *cut* before: the oldest of the *observed*, until *floor* tokens are left raw.
 
     None below *threshold*, and none where too little would be gained. The last turns and those with an open call stay.
+    *beside*: tokens that stand beside the raw messages and go with any cut.
     """
     left = raw_tokens(messages, turns, cut)
-    if left < threshold:
+    if left + beside < threshold:
         return []
     (_, unanswered), gain = answered_calls(messages), 0
     going: list[int] = []

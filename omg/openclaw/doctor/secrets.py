@@ -16,7 +16,7 @@ from pathlib import Path
 from ...errors import BadInput, BadNode, Stale
 from ...graph.files import write_private
 from ...graph.graph import Graph
-from ...graph.state import State
+from ...graph.state import State, forget_served
 from ...message.drop import redacted_arguments
 from ...message.redaction import redact
 from ...message.stored import message_from_json, message_to_json, turn_from_json, turn_to_json
@@ -50,7 +50,7 @@ def take_out(graph: Graph) -> None:
 def forget_slices(state: State) -> None:
     """A slice that was served may quote what is gone."""
     for session in state.sessions.values():
-        session.system = session.timeline = ""
+        forget_served(session)
         session.task, session.state, session.next = (
             redact(t)[0] for t in (session.task, session.state, session.next)
         )
