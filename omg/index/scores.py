@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # candidates from words, and from meaning: half of it costs LoCoMo .006 of r@10 with the static table
 POOL = 200
-POSTINGS = 15_000  # rows that the words of a question may fit; the rarest words first. 1 µs each
+POSTINGS = 10_000  # rows that the words of a question may fit; the rarest words first. 1 µs each
 ASKED_CHARS = 2_000  # of a question
 DATED_CHARS = 500  # a longer text is a message, whose dates are not what is looked for
 WORDS_SHARE = 0.7  # share of the words' score beside that of meaning

@@ -8,6 +8,7 @@ look at all notes but for one product of matrix and vector.
 from __future__ import annotations
 
 import datetime as dt
+import heapq
 import re
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,6 +33,8 @@ from .walk import ranked_ids, walked_order
 if TYPE_CHECKING:
     from .vectors import Near
 
+
+WEIGHED = 5  # candidates for each hit; what is weighed decides near ties, and moves none from further below
 
 # --- the answer
 
@@ -104,6 +107,8 @@ def find_notes(
     only_days = question.days and not question.terms  # then "yesterday" is a day, not a word with a meaning
     close = near(question.text) if near and question.text.strip() and not only_days else None
     pool, sure = fused_scores(words, close, whole)
+    if not question.days and types is None:  # these may raise, or ask for, any of them
+        pool = {id: pool[id] for id in heapq.nlargest(WEIGHED * k, pool, key=lambda id: pool[id].score)}
     for id in notes_by_days(db, question.days):
         pool.setdefault(id, Candidate())
     weigh_pool(db, pool, question, now, uses)

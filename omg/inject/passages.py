@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -33,6 +33,7 @@ OF_A_NOTE = 4  # of its messages, the latest
 # Of one message, at the least and the most; in the second row where the course of something is asked for,
 QUOTED_CHARS = {False: (600, 2_000), True: (400, 1_500)}
 OF_A_DAY = 4  # and how many of one session and day
+LOOKED_UP_AT_ONCE = 12  # whose notes are looked up in one query: about as many as there is room for
 CHARS_A_TOKEN = 4
 SOURCE_SHARE = 0.25  # of a note's score, which its messages have besides their own
 NEIGHBOURS_OF = 5  # best messages whose neighbours are looked at
@@ -139,35 +140,40 @@ def quoted_passages(
     """The passages of *told* that answer *query*, in that order; the longer, the fewer share *room* (tokens)."""
     least, most = QUOTED_CHARS[course]
     chars = min(most, max(least, room * CHARS_A_TOKEN // max(1, len(told))))
-    made = graph.index.witnesses(said.message.id for said in told)
-    gone = graph.tombstones.gone(
-        {said.message.id: [n.id for n in made.get(said.message.id, ())] for said in told}
-    )
     words = [term.shown.lower() for term in query.terms]
     asked = told_words(" ".join(words))
-    for said in spread_over_days(told) if course else told:
-        notes = made.get(said.message.id, [])
-        if said.message.id in gone or any(speaks_itself(graph, note) for note in notes):
-            continue
-        passage = passage_of(said, words, notes[0].path if notes else "", chars)
-        if not repeats_withheld(graph, said, told_words(passage.text) - asked):
-            yield passage
+    in_turn = spread_over_days(told) if course else told
+    for at in range(0, len(in_turn), LOOKED_UP_AT_ONCE):  # most are never reached: the room is spent before
+        some = in_turn[at : at + LOOKED_UP_AT_ONCE]
+        made = graph.index.witnesses(said.message.id for said in some)
+        gone = gone_of(graph, made, [said.message for said in some])
+        for said in some:
+            notes = made.get(said.message.id, [])
+            if said.message.id in gone or any(speaks_itself(graph, note) for note in notes):
+                continue
+            passage = passage_of(said, words, notes[0].path if notes else "", chars)
+            if not repeats_withheld(graph, said, passage, asked):
+                yield passage
 
 
-def repeats_withheld(graph: Graph, said: Said, words: frozenset[str]) -> bool:
-    """Whether *words* of what the assistant said were told to it in a message that is not quoted any more."""
+def gone_of(graph: Graph, made: Mapping[str, Sequence[Witness]], messages: Iterable[Message]) -> set[str]:
+    """Which of *messages* were forgotten, or are what a deleted note was made from; *made*: the notes made from each."""
+    return graph.tombstones.gone({m.id: [note.id for note in made.get(m.id, ())] for m in messages})
+
+
+def repeats_withheld(graph: Graph, said: Said, passage: Passage, asked: frozenset[str]) -> bool:
+    """Whether what *passage* of the assistant's tells, beside *asked*, was told to it in a message not quoted any more."""
     if said.message.role != "assistant":
         return False
     until = said.message.timestamp + 1
     before: list[Message] = graph.index.ask(last_messages, said.session, until, ANSWERED_WITHIN)
-    heard = {m.id: m for m in before if m.role == "user"}
-    made = graph.index.witnesses(heard)
-    gone = graph.tombstones.gone({id: [n.id for n in made.get(id, ())] for id in heard})
-    return any(
-        (id in gone or any(speaks_itself(graph, note) for note in made.get(id, ())))
-        and bool(told_words(m.text) & words)
-        for id, m in heard.items()
-    )
+    heard = [m for m in before if m.role == "user"]
+    made = graph.index.witnesses(m.id for m in heard)
+    gone = gone_of(graph, made, heard)
+    withheld = [
+        m for m in heard if m.id in gone or any(speaks_itself(graph, note) for note in made.get(m.id, ()))
+    ]
+    return any(told_words(m.text) & (told_words(passage.text) - asked) for m in withheld)
 
 
 def speaks_itself(graph: Graph, note: Witness) -> bool:
@@ -237,7 +243,7 @@ def cleaned(text: str) -> str:
 
 def speaker_name(message: Message) -> str:
     """Who spoke, as one word or a few on a line; a name that is no name, but one of ours, is said to be a name."""
-    name = visible(redact(message.sender)[0]).replace(":", " ")
+    name = visible(cleaned(message.sender)).replace(":", " ")
     name = " ".join(name.split())[:NAME_CHARS]
     if message.role == "assistant" or not name:
         return message.role
@@ -248,7 +254,10 @@ def how_passed_on(part: str, text: str) -> str:
     """Whether *part* of *text* is not in the own words of who sent it: "passed on", "partly passed on", or ""."""
     if len(text) > TYPED_CHARS:
         return "passed on"
-    own = SAID_WORD.findall(own_words(text))
+    kept = own_words(text)
+    if kept == text.translate(APOSTROPHES):
+        return ""
+    own = SAID_WORD.findall(kept)
     size = min(OWN_RUN, len(own))
     runs = {tuple(own[n : n + size]) for n in range(len(own) - size + 1)} if own else set()
     # What stands in quotation marks is seen to be quoted, and what was redacted, to be ours.

@@ -196,12 +196,11 @@ def _word_list() -> frozenset[str]:
 
 def wallet_words(text: str, lowered: str) -> Iterator[ListedSpan]:
     """Twelve and more words on end that are all of a wallet's list; talk needs small words, which it has not."""
-    known = _word_list()
-    of_wallets = "".join("1" if word in known else "0" for word in LETTERS.findall(lowered))
-    if "1" * FEWEST_SEED_WORDS not in of_wallets:
+    of_wallets = bytes(map(_word_list().__contains__, LETTERS.findall(lowered)))
+    if b"\1" * FEWEST_SEED_WORDS not in of_wallets:
         return
     words = [m.span() for m in LETTERS.finditer(text)]
-    for run in re.finditer(f"1{{{FEWEST_SEED_WORDS},}}", of_wallets):
+    for run in re.finditer(rb"\x01{%d,}" % FEWEST_SEED_WORDS, of_wallets):
         first = run.start()
         for at in range(run.start(), run.end()):
             if at + 1 < run.end() and BETWEEN_WORDS.fullmatch(text, words[at][1], words[at + 1][0]):

@@ -51,6 +51,7 @@ ROW = re.compile(r"\s{0,3}([-=*#<>+~_])\1{2,80}\s{0,3}$")
 DOCUMENT_HEADING = re.compile(r"#{1,4} \S")
 FRONT = re.compile(r"\s{0,9}---\n(?:[^\n]{0,300}\n){0,20}?---\s{0,3}\n")
 CLIPPED_FROM = re.compile(r"^(?:url|source|link|clipped|clip|author|site|website|via)\s?:", re.M | re.I)
+ENDS_A_CUE = re.compile(r"[:：\n]")  # each `handed` and `reported` of words/quoted.toml has one
 OWN_QUOTE = 5  # words in quotation marks that may be one's own saying; more in the first person are another's
 LIST_LABELS = frozenset(  # what people head lines of their own with
     """
@@ -74,8 +75,10 @@ def own_words(text: str) -> str:
     patterns = language("quoted").patterns
     if above := list(found_in_steps(patterns["above"], text)):
         text = text[text.rfind("\n", 0, above[-1].end()) + 1 :]
-    if handed := next(found_in_steps(patterns["handed"], text), None):
+    if ENDS_A_CUE.search(text) and (handed := next(found_in_steps(patterns["handed"], text), None)):
         text = text[: handed.end()] + behind_quotation(text, handed.end())
+    if ":" not in text and "：" not in text:
+        return text
     kept, at = [], 0
     for reported in found_in_steps(patterns["reported"], text):
         kept.append(text[at : reported.start()])
