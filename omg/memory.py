@@ -215,6 +215,7 @@ class Memory:
             raise BadInput("forget what? name notes, or give `matching`")
         self.take_in()
         graph = self._known(session)
+        self.refresh(graph)  # a note that a person has moved since goes as well
         what = select_to_forget(graph, ids=names, matching=matching)
         if what and not dry_run:
             forget_selection(self.intake, graph, what)

@@ -24,8 +24,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from omg.config.sections import Config, Inject, Llm, Observation
+from contexts import Contexts, spoken, stripped
+
+from omg.config.sections import Config, Context, Inject, Llm, Observation
 from omg.errors import BadNode, ModelUnavailable, OmgError
+from omg.graph.files import TEMPORARY, process_alive
 from omg.inject.decide import slice_for
 from omg.journal import Receipt
 from omg.llm.ledger import ModelReply
@@ -43,11 +46,16 @@ TOLD = (OmgError, OSError, sqlite3.Error)  # what a command prints, and a daemon
 FATAL = ("replace", "rename", "unlink", "link", "fsync")
 TOPICS = ("tea", "trains", "lamps", "paper", "maps", "boats")
 GARBAGE = ("", "I have nothing to say.", '{"edits": [{"op": "crea', '{"edits": 3}', "[]")
+MEANWHILE = ("say", "edit", "delete", "rename", "inject", "assemble", "take", "look")
 STEPS = {
     "say": 6,
     "work": 5,
     "force": 2,
     "inject": 4,
+    "assemble": 4,
+    "rewind": 0.5,
+    "outgrow": 0.3,
+    "forget": 0.5,
     "edit": 2,
     "delete": 1,
     "rename": 1,
@@ -79,9 +87,10 @@ def template(folder: Path) -> Path:
 def config(folder: Path) -> Config:
     return Config(
         home=folder,
-        observation=Observation(message_tokens=200, buffer_tokens=40, max_tokens_per_batch=60),
+        observation=Observation(message_tokens=600, buffer_tokens=120, max_tokens_per_batch=180),
         llm=Llm(attempts=1, backoff_s=0),
         inject=Inject(budget_tokens=800),
+        context=Context(message_tokens=400, buffer_activation=0.8),
     )
 
 
@@ -92,9 +101,12 @@ class Life:
         shutil.copytree(begin, folder)
         self.now = START
         self.said: dict[str, str] = {}  # id → session
+        self.number = 0  # of statements
+        self.forgotten: set[str] = set()  # ids; the gateway's transcript still has them
         self.drops: list[tuple[str, str]] = []  # name and text of each drop
         self.marks: dict[str, bool] = {}  # a person's words → whether they still stand
         self.served: dict[str, tuple[str, int]] = {}  # session → `system` and when it was activated
+        self.contexts = Contexts()
         self.steps: list[str] = []
         self.mood = "good"
         self.meanwhile = True  # whether somebody acts while the model is asked
@@ -117,9 +129,7 @@ class Life:
         """An answer for each message shown, or nonsense; while it thinks, other things happen."""
         if self.meanwhile and self.rng.random() < 0.3:
             self.meanwhile = False
-            self.do(
-                self.rng.choice(("say", "edit", "delete", "rename", "inject", "take", "look")), self.homes[1]
-            )
+            self.do(self.rng.choice(MEANWHILE), self.homes[1])
             self.meanwhile = True
         if self.mood == "down":
             raise ModelUnavailable("gateway: scripted failure")
@@ -185,17 +195,24 @@ class Life:
     def _say(self, _: Memory, session: str = "", reason: str = "") -> None:
         session, entries = session or self.rng.choice(SESSIONS), []
         for _n in range(self.rng.randint(1, 3)):
-            n = len(self.said)
+            n = self.number
+            self.number += 1
             said_at = self.now - timedelta(days=self.rng.choice((0, 0, 0, 3)), seconds=-n)  # some come late
             text = f"Statement {n}: I like {self.rng.choice(TOPICS)}"
-            message = {"role": "user", "content": text, "timestamp": int(said_at.timestamp() * 1000)}
-            entries.append({"entryId": f"e{n}", "message": message})
-            self.said[f"e{n}"] = session
-        reason = reason or self.rng.choices(("turn", "compaction", "reset"), (8, 1, 1))[0]
+            tool, answered = self.rng.random() < 0.2, self.rng.random() < 0.6
+            messages = spoken(n, text, int(said_at.timestamp() * 1000), tool=tool, answered=answered)
+            self.contexts.heard(session, messages)
+            entries += [{"entryId": m["id"], "message": stripped(m)} for m in messages]
+            self.said |= {m["id"]: session for m in messages}
+        reason = reason or self.rng.choices(("turn", "compaction", "reset"), (18, 1, 1))[0]
         drop = {"v": 1, "reason": reason, "agentId": "main", "sessionKey": session, "entries": entries}
         name = f"{int(self.now.timestamp() * 1000):015d}-{len(self.drops)}"
         self.drops.append((name, json.dumps(drop)))
         self.put(name, json.dumps(drop))
+        if reason == "reset":
+            self.contexts.rewound(session, 0)
+        elif reason == "compaction":
+            self.contexts.compacted(session, int(self.now.timestamp() * 1000))
         self.now += timedelta(seconds=20)
 
     def _again(self, _: Memory) -> None:
@@ -249,6 +266,35 @@ class Life:
             raise self.broken(f"a slice of {given.tokens} tokens")
         self.served[session] = (given.system, at)
 
+    def _assemble(self, home: Memory) -> None:
+        """The gateway asks what leaves a context, of this conversation or somebody else's."""
+        session = self.rng.choice((*SESSIONS, *SESSIONS, PEER))
+        graph = home.graph(home.registry.identity_of(session))  # type: ignore[arg-type]
+        theirs = [id for id, where in self.said.items() if (where == PEER) == (session == PEER)]
+        room = self.rng.choice((None, None, 700))
+        if wrong := self.contexts.assemble(graph, session, room, self.now, home.config, theirs):
+            raise self.broken(f"the context of {session}: {wrong}")
+
+    def _rewind(self, _: Memory) -> None:
+        session = self.rng.choice(SESSIONS)
+        self.contexts.rewound(session, self.rng.randint(0, len(self.contexts.said.get(session, []))))
+
+    def _outgrow(self, _: Memory) -> None:
+        self.contexts.outgrown(self.rng.choice(SESSIONS), self.rng.randint(10, 25))
+
+    def _forget(self, home: Memory) -> None:
+        """A statement is forgotten, with the notes made of it and what a person wrote into those."""
+        theirs = [id for id, where in self.said.items() if where != PEER and re.fullmatch(r"e\d+", id)]
+        if not theirs:
+            return
+        id = self.rng.choice(theirs)
+        for gone in home.forget(matching=f"Statement {id[1:]}:").messages:
+            self.said.pop(gone, None)
+            self.forgotten.add(gone)
+        self.contexts.served.clear()  # the plugin goes by none that is older than a forgetting
+        texts = "".join(f.read_text() for f in self.vault.rglob("*.md"))
+        self.marks = {mark: stands and mark in texts for mark, stands in self.marks.items()}
+
     # --- the person
 
     def theirs(self) -> list[Path]:
@@ -293,9 +339,9 @@ class Life:
             with suppress(BaseException):
                 self.meanwhile, self.mood, self.rng = False, mood, random.Random(seed)
                 die_at(at)
-                Memory(config(self.folder), gateway=self.ask, clock=lambda: self.now, embed=None).work(
-                    force=True
-                )
+                home = Memory(config(self.folder), gateway=self.ask, clock=lambda: self.now, embed=None)
+                home.work(force=True)
+                self._assemble(home)
             os._exit(0)
         os.waitpid(pid, 0)
 
@@ -303,7 +349,7 @@ class Life:
 
     def _refuse(self, home: Memory) -> None:
         """A few file operations in a row fail, wherever they are, and whoever asks for them is told or waits."""
-        what = self.rng.choice(("take", "work", "force", "look", "reflect", "inject"))
+        what = self.rng.choice(("take", "work", "force", "look", "reflect", "inject", "assemble"))
         error = self.rng.choice((errno.ENOSPC, errno.EIO, errno.EACCES))
         self.steps.append(what)
         self.meanwhile = False
@@ -348,6 +394,8 @@ class Life:
             raise self.broken(f"lost: {sorted(lost)}")
         if twice := [i for i, n in archived.items() if n > 1]:
             raise self.broken(f"archived twice: {twice}")
+        if unlawful := self.contexts.broken(self.forgotten.union(archived)):
+            raise self.broken("; ".join(unlawful))
         receipts = [Receipt.loads(f.read_text()) for f in (graph / "receipts").glob("[0-9]*.json")]
         observed = Counter(
             name.split(".")[0] for r in receipts if r.kind == "observation" for name in r.pending
@@ -391,6 +439,10 @@ class Life:
             *self.folder.glob("graphs/*/pending/*"),
             *self.folder.glob("graphs/*/receipts/*.open.json"),
             *self.folder.glob("graphs/*/damaged/*"),
+        ]
+        # What a killed process was about to write stays while another process has its number.
+        left = [
+            f for f in left if not ((half := TEMPORARY.fullmatch(f.name)) and process_alive(int(half[1])))
         ]
         if left:
             raise self.broken(f"left over: {[f.name for f in left]}")

@@ -1,6 +1,7 @@
 """
 Five hundred short lives (lives.py): whatever is said, edited, deleted, answered and killed in whatever order,
-every message is kept, observed once and cited truly; no person's words are lost; no slice goes back in time.
+every message is kept, observed once and cited truly; no person's words are lost; no slice goes back in time; and what leaves
+a long context is observed (contexts.py).
 
 `bench/fuzz.py` lives longer ones.
 """
@@ -31,20 +32,29 @@ def test_what_must_hold_holds_after_every_step(first, begin, tmp_path):
     )
 
 
+@pytest.mark.parametrize("seed", [30000, 30006, 30007])
+def test_in_long_lives_each_message_of_a_context_is_shown_or_observed(seed, begin, tmp_path):
+    life = lives.Life(seed, tmp_path / "life", begin)
+    while len(life.steps) < 100 or not life.contexts.cuts:
+        life.step()
+    life.finish()
+
+
 def test_a_life_is_eventful(begin, tmp_path):
     """Were nothing to happen, everything would hold."""
-    life = lives.Life(7, tmp_path / "life", begin)
+    life = lives.Life(9, tmp_path / "life", begin)
     for _ in range(150):
         life.step()
     assert len(life.said) > 40
     assert len(life.theirs()) > 10
     assert sum(life.marks.values()) > 3
+    assert life.contexts.cuts > 1
     assert {step.rstrip("01") for step in life.steps} >= set(lives.STEPS)
     assert len(list(life.vault.parent.glob("receipts/*.json"))) > 5
     life.finish()
 
 
-@pytest.mark.parametrize("crime", ["lose", "forget a source", "overwrite", "repeat"])
+@pytest.mark.parametrize("crime", ["lose", "forget a source", "overwrite", "repeat", "cut"])
 def test_the_invariants_notice(crime, begin, tmp_path):
     """Each of them fails where it should."""
     life = lives.Life(3, tmp_path / "life", begin)
@@ -65,6 +75,8 @@ def test_the_invariants_notice(crime, begin, tmp_path):
         case "repeat":
             archive = next(graph.glob("archive/*.jsonl"))
             archive.write_text(archive.read_text() * 2)
+        case "cut":
+            life.contexts.served[lives.MAIN] = (("e9999",), "what stands for it")
     with pytest.raises(lives.Broken):
         life.check()
     life.close()

@@ -144,6 +144,16 @@ def test_what_is_forgotten_is_not_brought_back_by_capturing_it_again(memory):
         memory.forget()
 
 
+def test_a_note_that_a_person_has_moved_meanwhile_goes_with_the_words_it_was_made_from(memory):
+    memory.capture([{"role": "user", "content": "My sister Maya lives in Lisbon."}])
+    memory.observe()
+    (note,) = (memory.find().vault.root / "nodes").rglob("*.md")
+    note.write_text(note.read_text().replace("Lisbon", "Portugal"))
+    moved = note.rename(note.with_name("elsewhere.md"))
+    assert memory.forget(matching="Lisbon").messages
+    assert not moved.exists()
+
+
 def test_reflecting_says_what_became_of_each_graph(memory):
     memory.capture(SAID)
     memory.capture(SAID, session="alice")

@@ -1,0 +1,149 @@
+"""
+The contexts of a life's conversations: what the gateway holds of each, and what OMG lets it show of that.
+
+A law for every step (lives.py): raw ∪ observed = said. Each message of a conversation is shown as it was said, once, or it
+was cut, and is then in the archive; what stands for it tells nothing that somebody else said, and nothing that was forgotten.
+What was cut once stays a lawful context, since the plugin goes by it when the daemon is away. Not here: what happens in a life.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from omg.config.sections import Config
+from omg.graph.graph import Graph
+from omg.tokens import count_tokens
+from omg.window.context import Cut, cut_context
+
+SOAK = "It is kept where all of that is kept, and so on. " * 4
+STATEMENT = re.compile(r"(?:Statement|Said) (\d+)\b")  # word for word, and as a note has it
+
+Message = dict[str, Any]
+
+
+@dataclass
+class Contexts:
+    said: dict[str, list[Message]] = field(
+        default_factory=dict
+    )  # session → its messages, each with our own `id`
+    begins: dict[str, int] = field(default_factory=dict)  # where what is handed over of it begins
+    served: dict[str, tuple[tuple[str, ...], str]] = field(
+        default_factory=dict
+    )  # what was cut, what stands for it
+    cuts: int = 0
+
+    def heard(self, session: str, messages: list[Message]) -> None:
+        self.said.setdefault(session, []).extend(messages)
+
+    def compacted(self, session: str, at_ms: int) -> None:
+        """The gateway's own summary stands for all but the last message."""
+        if len(found := self.said.get(session, [])) > 1:
+            summary = {
+                "id": "",
+                "role": "compactionSummary",
+                "summary": "What was before.",
+                "timestamp": at_ms,
+            }
+            self.said[session] = [summary, found[-1]]
+
+    def rewound(self, session: str, to: int) -> None:
+        """Somebody goes back to an earlier message of a conversation, and on from there."""
+        del self.said.get(session, [])[to:]
+
+    def outgrown(self, session: str, messages: int) -> None:
+        """A long transcript is handed over by its newest bytes, wherever in a turn they begin."""
+        self.begins[session] = max(0, len(self.said.get(session, [])) - messages)
+
+    def assemble(
+        self,
+        graph: Graph,
+        session: str,
+        room: int | None,
+        now: datetime,
+        config: Config,
+        whose: Collection[str],
+    ) -> list[str]:
+        """Ask what leaves, as the daemon does; what is wrong with the answer. *whose*: ids of what this memory was told."""
+        given = self.said.get(session, [])
+        given = given[min(self.begins.get(session, 0), len(given)) :]
+        body = {"sessionKey": session, "messages": [stripped(m) for m in given], "tokenBudget": room}
+        made = cut_context(
+            graph, json.loads(json.dumps(body)), now=now, config=config, tell=lambda *_, **__: None
+        )
+        wrong = [*self._unlawful(session, given, made), *self._foreign(made.text, whose)]
+        gone = tuple(given[i]["id"] for i in made.cut)
+        before, text = self.served.get(session, (gone, made.text))
+        stood = made.text and not made.reason and set(before) <= {m["id"] for m in given}
+        if stood and (before, text) != (gone, made.text):
+            wrong.append("what stands for the cut changed without a cut")
+        self.served.pop(session, None)
+        if made.cut:
+            self.served[session] = (gone, made.text)
+            self.cuts += bool(made.reason)
+        return wrong
+
+    def _unlawful(self, session: str, given: list[Message], made: Cut) -> list[str]:
+        wrong = []
+        if sorted(set(made.cut)) != list(made.cut) or not all(0 <= i < len(given) for i in made.cut):
+            wrong.append(f"{made.cut} are no messages of {len(given)}")
+        if bool(made.cut) != bool(made.text):
+            wrong.append("something is cut with nothing in its place, or the other way round")
+        if made.cut and len(given) - 1 in made.cut:
+            wrong.append("the newest message is cut")
+        kept = [m for i, m in enumerate(given) if i not in made.cut]
+        if count_tokens(made.text) + sum(map(cost, kept)) > sum(map(cost, given)):
+            wrong.append("the context is longer than without")
+        for one, other in (("calls", "answers"), ("answers", "calls")):
+            torn = {m[one] for m in kept if m.get(one)} - {m[other] for m in kept if m.get(other)}
+            if torn & {m.get(other) for m in given}:
+                wrong.append(f"a call stands without its result, or the other way round: {sorted(torn)}")
+        return wrong
+
+    def _foreign(self, text: str, whose: Collection[str]) -> list[str]:
+        told = {f"e{n}" for n in STATEMENT.findall(text)}
+        return (
+            [f"it tells what is not theirs, or is forgotten: {sorted(told - set(whose))}"]
+            if told - set(whose)
+            else []
+        )
+
+    def broken(self, observed: Collection[str]) -> list[str]:
+        """What of the law does not hold: cut, and by the files neither *observed* nor forgotten."""
+        return [
+            f"cut of {session} and not observed: {lost}"
+            for session, (gone, _) in self.served.items()
+            if (lost := sorted(id for id in gone if id not in observed))
+        ]
+
+
+def stripped(message: Message) -> Message:
+    """As the gateway hands it over: no id of ours."""
+    return {key: value for key, value in message.items() if key not in ("id", "calls", "answers")}
+
+
+def cost(message: Message) -> int:
+    return count_tokens(json.dumps(message.get("content") or message.get("summary"), ensure_ascii=False))
+
+
+def spoken(n: int, text: str, at_ms: int, *, tool: bool, answered: bool) -> list[Message]:
+    """A statement `e<n>` as a transcript has it: with *tool* a call and its result after it, and what the agent says."""
+    made: list[Message] = [{"id": f"e{n}", "role": "user", "content": text}]
+    if tool:
+        call = {"type": "toolCall", "id": f"call{n}", "name": "exec", "arguments": {"command": f"ls {n}"}}
+        made.append({"id": f"e{n}c", "role": "assistant", "content": [call], "calls": f"call{n}"})
+        result = {"role": "toolResult", "toolCallId": f"call{n}", "toolName": "exec", "answers": f"call{n}"}
+        made.append({"id": f"e{n}r", **result, "content": "a line of what was found\n" * (n % 7 + 1)})
+    if tool or answered:
+        made.append(
+            {
+                "id": f"e{n}a",
+                "role": "assistant",
+                "content": [{"type": "text", "text": f"Answer {n} is noted. " + SOAK}],
+            }
+        )
+    return [{**message, "timestamp": at_ms + i} for i, message in enumerate(made)]
