@@ -433,3 +433,22 @@ def test_a_note_is_opened_as_its_line_its_text_and_what_was_said(agent: Agent) -
     assert text.startswith(f"[[{path}]] ")
     assert "appliesTo" not in text
     assert text.index("[[") < text.index("It was said:")
+
+
+def test_a_search_of_some_days_finds_what_was_said_or_happens_then_and_nothing_else(agent: Agent) -> None:
+    for id, text, when in (
+        ("d1", "The user sails on 2026-12-05.", "2026-12-05"),
+        ("d2", "The user sails in May.", "2027-05"),
+    ):
+        agent.use("omg_remember", ALICE, said=(id, text), text=text, type="episode", when=when)
+    december = agent.use("omg_search", ALICE, query="sails", when="December 2026")["text"]
+    assert "2026-12-05" in december
+    assert "May" not in december
+    assert "May" in agent.use("omg_search", ALICE, query="sails", when="2027-05-09")["text"]
+    assert "sails" in agent.use("omg_search", ALICE, query="sails", when="2026-11-18")["text"]  # said then
+    assert agent.use("omg_search", ALICE, query="sails", when="2026-10-01")["text"] == "Nothing found."
+    assert SECRET in agent.use("omg_search", ALICE, query="morning", when="2026-11-18", raw=True)["text"]
+    assert (
+        agent.use("omg_search", ALICE, query="morning", when="2026-11-17", raw=True)["text"]
+        == "Nothing found."
+    )

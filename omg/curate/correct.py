@@ -93,6 +93,7 @@ def corrected(old: Node, made: Correction, sources: tuple[Source, ...], plan: Pl
         old,
         description=said,
         event=event,
+        status="active" if old.status == "dormant" else old.status,
         updated=plan.day,
         sources=merged_sources(old.sources, sources),
         body=with_history_lines(main.replace(made.was, made.says, 1), (*lines, line)),

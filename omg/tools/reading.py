@@ -7,19 +7,20 @@ a prompt's own memory passes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date
 from itertools import islice
 from typing import Any
 
 from ..curate.notes import OpenNote, open_note
-from ..dates.days import day_of_ms
+from ..dates.days import day_of_ms, event_span
+from ..dates.spoken import When
 from ..errors import BadInput
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..grounding.notes import origin_mark
-from ..index.entries import Hit
+from ..index.entries import Entry, Hit
 from ..index.scores import parse_query
 from ..inject.passages import Said, find_said, passage_of, quoted_passages
 from ..inject.prompt import passage_line
@@ -30,6 +31,7 @@ from ..worker.registry import Registry
 from .asked import link_target
 
 HITS, RAW_TOKENS = 8, 2_000  # unless asked for otherwise; tokens of what was said, at the most
+WIDE = 100  # hits that are looked through for those of the days asked for: a search only raises them
 MESSAGES, MESSAGE_CHARS = 10, 400  # that a note came from
 
 
@@ -43,7 +45,7 @@ def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> 
     if not words and not when:
         raise BadInput("omg_search needs a `query`, or `when`")
     now, limit = registry.clock(), hit_limit(params.get("limit"), HITS)
-    query = parse_query(words, now.astimezone(graph.zone).date())
+    query, days = parse_query(words, now.astimezone(graph.zone).date()), tuple[When, ...]()
     if when:
         days = parse_query(when, now.astimezone(graph.zone).date()).days
         if not days:
@@ -51,19 +53,35 @@ def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> 
         query = replace(query, days=days)
     if params.get("raw") is True:
         found = find_said(graph, query, [], session="", own=SessionState(), now=now)
+        if when:
+            found = [said for said in found if is_within(days, day_of_ms(said.message.timestamp, graph.zone))]
         said = list(islice(quoted_passages(graph, query, found, room=RAW_TOKENS), limit))
         told = [
             f"- said {day_of_ms(p.at_ms, graph.zone)} by {passage_line(p).removeprefix('- ')}"
             for p in sorted(said, key=lambda p: p.at_ms)
         ]
         return {"text": "\n".join(told) or "Nothing found.", "details": {"said": len(said)}}
-    hits = graph.index.search(query, limit, now=now)
+    hits = graph.index.search(query, WIDE if when else limit, now=now)
+    if when:
+        hits = [hit for hit in hits if is_of_days(hit.entry, days)][:limit]
     if params.get("order") == "time":
         hits.sort(key=lambda h: (filed_day(h.entry) or date.min, h.entry.path))
     return {
         "text": "\n".join(map(hit_line, hits)) or "Nothing found.",
         "details": {"hits": [*map(hit_value, hits)]},
     }
+
+
+def is_of_days(entry: Entry, days: Iterable[When]) -> bool:
+    """Whether *entry* is about one of *days*, or was said then."""
+    about = event_span(entry.event)
+    return any(is_within(days, day) for day in (*(about or ()), entry.created, entry.updated) if day) or bool(
+        about and any(about[0] <= when.start <= about[1] for when in days)
+    )
+
+
+def is_within(days: Iterable[When], day: date) -> bool:
+    return any(when.start <= day <= when.end for when in days)
 
 
 def hit_line(hit: Hit) -> str:
