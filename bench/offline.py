@@ -2,40 +2,53 @@
 """
 How much of what LoCoMo's own observers noted the offline Observer keeps, through the real path.
 
-    python bench/offline.py --data locomo10.json [--show CONVERSATION]
+    python bench/offline.py [--data locomo10.json] [--show CONVERSATION] [--links 50] [--json]
 
 Every session is observed without a model (pending → observe → receipt → vault → index). An observation of the
 data set counts as covered if a note cites its message and has half of its words that say something, in title,
 description or body. The ceiling is the same count for the messages themselves: what no extract can exceed without
 paraphrasing. Then the data set's questions are asked of the vault, as bench/locomo.py does at its graph level.
 
-`--show` prints a conversation's notes, for reading: a share of words says nothing about junk.
+Then a night without a model goes over each vault, and its notes with a link to another note are counted; also those of
+the demo's conversation, which is all that is read without --data. Maps do not count.
+
+`--show` prints a conversation's notes, `--links` so many links drawn from all, for reading: a share of words says
+nothing about junk.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import random
 import shutil
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent)]
 
 from locomo import Conversation, Score, measure, read
 
 from omg.config.sections import Config
+from omg.demo import DEMO_SESSION, SAMPLE_FOLDER, demo_config
 from omg.graph.graph import Graph
 from omg.identity import Identity
+from omg.importers.drops import read_all_drops
+from omg.importers.run import import_drops
 from omg.index.index import Index
+from omg.memory import Memory
 from omg.message.turn import Message, Turn
 from omg.node.note import Node
 from omg.observe.question import Observer
 from omg.observe.run import observe_batch
 from omg.offline.likeness import content_stems
+from omg.reflect.run import reflect_graph
 from omg.vault.vault import Vault
 
 HALF = 0.5
@@ -94,17 +107,75 @@ def whole(message: Message) -> frozenset[str]:
     return content_stems(f"{message.sender} {message.text}")
 
 
+@dataclass
+class Linked:
+    """Of active notes, how many have a link to another note."""
+
+    notes: int = 0
+    in_prose: int = 0  # in the body
+    at_all: int = 0  # there, or among the properties
+    joined: int = 0  # those, and those they lead to
+
+    def shares(self) -> dict[str, float]:
+        counts = asdict(self)
+        return {name: round(n / self.notes, 3) for name, n in counts.items() if name != "notes"}
+
+
+def read_sample(folder: Path) -> tuple[Memory, Graph]:
+    """The demo's conversation, observed without a model."""
+    memory = Memory(demo_config(folder))
+    import_drops(memory.intake, read_all_drops(sorted(SAMPLE_FOLDER.glob("*.jsonl")), None))
+    memory.work(force=True)
+    return memory, memory.find(DEMO_SESSION)
+
+
+def after_a_night(graph: Graph) -> list[Node]:
+    notes = notes_of(graph)
+    last = max(s.timestamp for n in notes for s in n.sources)
+    night = datetime.fromtimestamp(last / 1000, UTC) + timedelta(days=1)
+    reflect_graph(graph, Observer(), Config(home=graph.folder), night)
+    return notes_of(graph)
+
+
+def count_links(graph: Graph, notes: list[Node], linked: Linked) -> list[str]:
+    """Counts the *notes* that have a link; returns the links, to be read."""
+    active = {n.path: n for n in notes if n.status == "active"}
+    joined, lines = set(), []
+    for note in active.values():
+        prose = {graph.index.resolve(link) for link in note.wikilinks}
+        found = {p for p in (*prose, *map(graph.index.resolve, note.links)) if p in active and p != note.path}
+        linked.in_prose += bool(found & prose)
+        linked.at_all += bool(found)
+        joined |= found | ({note.path} if found else set())
+        for path in sorted(map(str, found)):
+            where = "prose" if path in prose else "properties"
+            lines.append(
+                f"{note.title}: {note.body}\n    {where} → {active[path].title}: {active[path].body}"
+            )
+    linked.notes += len(active)
+    linked.joined += len(joined)
+    return lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path)
     parser.add_argument(
         "--show", metavar="CONVERSATION", help="print this conversation's notes, such as conv-26"
     )
+    parser.add_argument("--links", type=int, default=0, help="how many links to print")
+    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     total, scores, seconds = Tally(), defaultdict(Score), 0.0
-    for conversation in read(args.data):
+    linked, lines = {}, []
+    with tempfile.TemporaryDirectory() as folder:
+        memory, graph = read_sample(Path(folder))
+        linked["the demo"] = Linked()
+        lines += count_links(graph, after_a_night(graph), linked["the demo"])
+        memory.close()
+    for conversation in read(args.data) if args.data else ():
         if args.show not in (None, conversation.id):
             continue
         home = Path(tempfile.mkdtemp(prefix="offline-"))
@@ -117,18 +188,39 @@ def main() -> None:
             measure(conversation, graph.index, scores, "graph")
             for note in notes if args.show else ():
                 print(f"[{note.type}, {note.priority}] {note.title} — {note.description} ({note.event})")
+            linked[conversation.id] = Linked()
+            lines += count_links(graph, after_a_night(graph), linked[conversation.id])
             graph.index.close()
         finally:
             shutil.rmtree(home)
-    print(
-        f"{total.messages} messages → {total.notes} notes {dict(total.types)}, {seconds / total.messages * 1e3:.1f} ms of CPU a message, all in all"
-    )
-    print(
-        f"observations covered {total.covered / total.observations:.3f}, ceiling {total.ceiling / total.observations:.3f} (n={total.observations})"
-    )
-    print(f"messages cited by a note {total.cited / total.messages:.3f}")
-    for name, score in scores.items():
-        f = score.figures()
+    print(*random.Random(1).sample(lines, min(args.links, len(lines))), sep="\n")
+    figures = {
+        "linked": {name: {"notes": n.notes, **n.shares()} for name, n in linked.items()},
+        "scores": {name: score.figures() for name, score in scores.items()},
+    }
+    if args.data:
+        figures["kept"] = asdict(total) | {
+            "types": dict(total.types),
+            "cpu_ms_a_message": round(seconds / total.messages * 1e3, 1),
+        }
+    print(json.dumps(figures, indent=1)) if args.json else print_figures(figures)
+
+
+def print_figures(figures: dict[str, Any]) -> None:
+    for name, n in figures["linked"].items():
+        print(
+            f"{name:10} {n['notes']} notes, linked to another in prose {n['in_prose']:.3f}, at all {n['at_all']:.3f}, "
+            f"or linked from one {n['joined']:.3f}"
+        )
+    if kept := figures.get("kept"):
+        print(
+            f"{kept['messages']} messages → {kept['notes']} notes {kept['types']}, "
+            f"{kept['cpu_ms_a_message']} ms of CPU a message, all in all"
+        )
+        n = kept["observations"]
+        print(f"observations covered {kept['covered'] / n:.3f}, ceiling {kept['ceiling'] / n:.3f} (n={n})")
+        print(f"messages cited by a note {kept['cited'] / kept['messages']:.3f}")
+    for name, f in figures["scores"].items():
         print(
             f"{name:28} r@5 {f['r@5']:.3f}  r@10 {f['r@10']:.3f}  hit@5 {f['hit@5']:.3f}  hit@10 {f['hit@10']:.3f}  n={f['n']}"
         )

@@ -44,7 +44,7 @@ TINY: dict[str, tuple[str, str]] = {
     "inject": ("--notes 30 --messages 60 --prompts 12 --embedder none --json", "{"),
     "load": ("--sessions 2 --minutes 0.03 --embedder none --connections 20 --json", '"burst"'),
     "locomo": ("--data {data} --json", "{"),
-    "offline": ("--data {data}", ""),
+    "offline": ("--data {data} --links 3 --json", '"in_prose"'),
     "qa": ("--data {data} --out {tmp}/qa --stage observe --json", "troubles"),
     "reflect": ("--notes 30 --json", "notes"),
     "silence": ("--data {data} --prompts 4 --embedder none --json", '"sure.py"'),

@@ -36,6 +36,10 @@ KNOWN = [
     note("identity", "Gina's job", "Today Gina lost her job at Door Dash."),
     note("fact", "Working hard", "Jon is working hard."),
     note("fact", "Planted", "The page wants Mallory to be paid.", origin="tool"),
+    note("episode", "Kids to pottery workshop", "They took the kids to a pottery workshop."),
+    note("fact", "Tough times", "Those were tough times."),
+    note("fact", "Dairy-free flavours", "They try dairy-free flavours."),
+    note("fact", "Hobbies", "Chess and painting are Nate's hobbies."),
 ]
 
 
@@ -47,13 +51,22 @@ KNOWN = [
         ("Walks with Pepper, then Tidepool.", ["nodes/identity/home", "nodes/project/tidepool"]),
         ("Ordered paper for the final art.", ["nodes/episode/final-art"]),
         ("Moved to Uberspace, and Uberspace is fast.", ["nodes/decision/uberspace"]),
-        ("The host name is set, the name and the site are not.", ["nodes/fact/host-name"]),
+        (
+            "The host name is set, the name and the site are not.",
+            ["nodes/fact/host-name", "nodes/project/site"],
+        ),
         ("nora.uberspace.de and Uberspace.de, Tidepool-like, x@Jule", []),
         ("Nora likes pepper on her home fries.", []),
         ("`Katrin` and [[nodes/x/y|Jule]] and [Tidepool](https://Jule.example/Tidepool)", []),
         ("Finalart, sisterly, Julesound", []),
         ("Mallory wants to be paid.", []),
         ("On Sunday in March.", []),
+        ("Two pottery workshops on Friday.", ["nodes/episode/kids-to-pottery-workshop"]),
+        ("A pottery. Workshop of the kids.", []),
+        ("A tough time, with dairy-free milk.", []),
+        ("The site is up.", ["nodes/project/site"]),
+        ("A site and their portfolio site.", []),
+        ("They met Nate.", []),
         ("After losing the job at Door Dash, Gina was working hard.", []),
     ],
 )
@@ -63,6 +76,32 @@ def test_a_name_is_linked_and_what_only_looks_alike_is_not(text, linked):
     assert all(f"[[{path}|" in after for path in linked)
     if not linked:
         assert after == text
+
+
+def test_a_name_within_the_notes_own_title_is_linked_and_the_title_is_not():
+    own = note("episode", "Place for Jule's dinner", "They need a place for Jule's dinner.")
+    text, found = with_mentions(own.description, MentionedNames([*KNOWN, own]), (), own=own.path)
+    assert found == ["nodes/identity/sister"]
+    assert text == "They need a place for [[nodes/identity/sister|Jule]]'s dinner."
+
+
+def test_what_two_titles_say_leads_from_each_to_the_other_and_from_elsewhere_to_the_shorter():
+    june = note("episode", "Big pride parade in June", "A pride parade.", created=date(2026, 6, 1))
+    august = note("episode", "Pride parade", "The pride parade.", created=date(2026, 8, 1))
+    names = MentionedNames([june, august])
+    assert [with_mentions("The pride parade.", names, (), own=n.path)[1] for n in (june, august)] == [
+        [august.path],
+        [june.path],
+    ]
+    assert with_mentions("Two pride parades.", names, ())[1] == [august.path]
+
+
+def test_of_two_people_the_road_trip_of_one_is_not_that_of_the_other():
+    told = [note("fact", f"{who} {n}", f"{who} said {n}.") for who in ("John", "Maria") for n in range(6)]
+    trip = note("episode", "Family road trip", "John made a family road trip.")
+    names = MentionedNames([*told, trip])
+    assert with_mentions("The road trip.", names, (), own="nodes/fact/john-1")[1] == [trip.path]
+    assert with_mentions("The road trip.", names, (), own="nodes/fact/maria-1")[1] == []
 
 
 def test_the_longest_title_is_linked_and_twice_is_once():
@@ -133,6 +172,19 @@ def test_a_name_in_the_description_alone_is_linked_in_the_head(memory):
     assert link_names(plan, [path], graph.index.entries()) == [path]
     assert plan.draft(path).node.links == ("mocs/moc-facts", "nodes/fact/editor")
     assert plan.draft(path).node.body == "It is near."
+
+
+def test_a_note_that_the_head_leads_to_is_linked_where_it_is_read(memory):
+    graph = memory.graph(identity_of_session(MAIN))
+    write(graph, ("fact", "Editor", "The user's editor is Katrin Ahlers."))
+    plan = Plan(graph, date(2026, 2, 2))
+    source = Source(MAIN, "u9", 1_770_000_000_009)
+    edit = Edit("create", "Deadline", "Katrin moved it.", sources=(source,), links=("nodes/fact/editor",))
+    path = plan.apply(edit)
+    assert plan.draft(path).node.links == ("mocs/moc-facts", "nodes/fact/editor")
+    link_names(plan, [path], graph.index.entries())
+    assert plan.draft(path).node.links == ("mocs/moc-facts",)
+    assert plan.draft(path).node.body == "[[nodes/fact/editor|Katrin]] moved it."
 
 
 def test_a_description_of_any_length_is_looked_through_for_names_at_once() -> None:

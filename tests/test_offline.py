@@ -175,6 +175,16 @@ def test_one_sentence_may_make_two_notes():
     assert tea["description"] == "The user prefers tea."
 
 
+def test_what_one_message_says_leads_to_what_it_says_besides_and_to_no_other_message():
+    sister, dentist, canoe = edits(
+        "My sister lives in Porto. I have a dentist appointment on Friday at 10.",
+        "I decided to buy the green canoe.",
+    )
+    assert sister["links"] == [dentist["title"]]
+    assert dentist["links"] == [sister["title"]]
+    assert canoe["links"] == []
+
+
 def test_two_plans_in_one_breath_are_two_plans():
     redo, send = edits("I'll redo the intro tomorrow and send everything to Katrin on Friday.")
     assert (redo["event"], send["event"]) == ("2026-03-05", "2026-03-06")

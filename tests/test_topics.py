@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omg.index.terms import singular_form
 from omg.reflect.topics import (
     TopicItem,
     nearest_topic,
@@ -15,7 +16,6 @@ from omg.reflect.topics import (
     split_topics,
     statement_likeness,
     stems_of,
-    topic_stem,
 )
 
 SUBJECTS = {
@@ -135,4 +135,4 @@ def test_links_case_and_marks_make_no_difference_to_what_is_said() -> None:
     [("gardens", "garden"), ("garden's", "garden"), ("berries", "berry"), ("bus", "bus"), ("glass", "glass")],
 )
 def test_plural_and_singular_are_one(word: str, root: str) -> None:
-    assert topic_stem(word) == root
+    assert singular_form(word) == root

@@ -167,5 +167,15 @@ def unspaced_terms(run: str) -> list[Term]:
     return [Term(quoted_terms(f"{a} {b}"), a + b) for a, b in pairwise(run)]
 
 
+def singular_form(word: str) -> str:
+    """As much as makes singular and plural, "garden's" and "garden" one. English; others stay as they are."""
+    word = re.sub(r"['’]\w+$", "", word)
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
 def quoted_terms(words: str) -> str:
     return f'"{words}"'

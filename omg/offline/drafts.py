@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..node.markdown import slugify
 from .cues import TOKEN, holds
-from .likeness import content_stems, stem_overlap, themes
+from .likeness import content_stems, stem_overlap, stem_weight, themes
 
 if TYPE_CHECKING:
     from ..index.entries import Entry
@@ -98,6 +98,11 @@ class OfflineDraft:
         return content_stems(f"{self.title} {self.description}") - content_stems(self.who)
 
 
+TELLING = (
+    2.0  # weight of what a note says that another of the same message leads to: "a trip there" says less
+)
+
+
 class OfflineDrafts:
     """What is known and what this reply adds; *people* are those who take part, by the names notes give them."""
 
@@ -120,7 +125,14 @@ class OfflineDrafts:
         self.people = tuple(people)
 
     def edits(self) -> list[dict[str, Any]]:
-        return [d.edit for d in self.all if d.sources]
+        """What is to be written, each linked to what the same message said just before it, or else just after."""
+        said = [d for d in self.all if d.sources]
+        edits = []
+        for n, d in enumerate(said):
+            near = (o for o in (*reversed(said[:n]), *said[n + 1 :]) if set(o.sources) & set(d.sources))
+            other = next((o for o in near if stem_weight(o.words) >= TELLING), None)
+            edits.append((replace(d, links=(*d.links, other.node or other.title)) if other else d).edit)
+        return edits
 
     def drafts_of(self, who: str) -> Iterator[tuple[int, OfflineDraft]]:
         """Where the drafts of this reply that *who* spoke for are, the latest first."""

@@ -1,9 +1,10 @@
 """
-MentionedNames and titles of other notes that stand in a text → links.
+Names and titles of other notes that stand in a text → links.
 
-A title of two words or more is looked for as it is. A single word only where it is a name: written large within
-sentences, never small, with no article before it; then it leads to the note by that title, or to the one that says who
-or what it is. A name that stands everywhere, its owner's, leads nowhere.
+A title of two words or more is looked for as it is, and so are telling words that stand side by side in one ("pottery
+workshop" of "Kids to pottery workshop"). A single word only where it is a name: written large within sentences, never
+small, with no article before it; then it leads to the note by that title, or to the one that says who or what it is; a
+name that stands everywhere, its owner's, leads nowhere. And where it is a project: "the site" is the one titled Site.
 
 Pure. Not here: which texts are ours to change (drafts.py as a note is written, reflect/upkeep.py by night). One rule: a
 text is linked where a name stands whole, outside code, links and addresses, and once for each note.
@@ -12,13 +13,15 @@ text is linked where a name stands whole, outside code, links and addresses, and
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
 
 from ..dates.spans import MONTHS, WEEKDAYS
 from ..index.entries import Entry
+from ..index.terms import STOP, singular_form
 from ..journal import Rebase
 from ..node.fields import TYPES
 from ..node.markdown import wikilink, without_code
@@ -53,36 +56,55 @@ ARTICLES = frozenset(
 DAYS_AND_MONTHS = frozenset(name.lower() for name in (*WEEKDAYS, *MONTHS))
 
 
+INDEFINITE = frozenset("a an some any each every ein eine einen einem einer le un une des una mi o".split())
+# What says no more beside another word than that word alone.
+SLIGHT = frozenset(
+    """
+    new old good great best better big little long high hard easy last next first second third own real true tough
+    special different favorite strong unique positive whole right nice cool amazing awesome time thing way people day week year
+    moment part user lot bit mit für und oder von zum zur bei auf aus nach vor über ohne gegen durch pour avec dans sur
+    sans chez par con para por sin sobre entre
+    """.split()
+)
+DULL = STOP | ARTICLES | SLIGHT | DAYS_AND_MONTHS
+PHRASE_WORDS = 4  # of a title that are looked for together, at most
+BREAK = re.compile(r"[.!?;:…\0]\s|[\n\0]")  # no name goes on beyond it
+
+
 @dataclass(frozen=True, slots=True)
 class Name:
-    words: tuple[str, ...]  # in lower case
+    words: tuple[str, ...]  # in lower case; of a title, in the singular
     path: str
-    proper: bool  # a single word that counts only where it is written large
+    kind: Literal["title", "proper", "definite"] = (
+        "title"  # a single word counts written large, or after "the"
+    )
 
 
 class MentionedNames:
-    """What the texts of *entries* may mention, each name with the note it leads to."""
+    """What the texts of *entries* may mention, each name with the notes it leads to, the likeliest first."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         notes = [e for e in entries if e.type in TYPES and e.status == "active" and e.origin != "tool"]
-        self.by_word: dict[str, list[Name]] = defaultdict(list)
-        for words, path in titles_of(notes):
-            self.by_word[words[0]].append(Name(words, path, False))
-        for word, path in proper_names(notes).items():
-            self.by_word[word].append(Name((word,), path, True))
-        for names in self.by_word.values():
+        self.whose = people_told_of(notes)
+        self.by_start: dict[tuple[str, ...], list[Name]] = defaultdict(list)  # by the first two words
+        for name in (*names_of_titles(notes), *definite_names(notes), *proper_names(notes)):
+            self.by_start[name.words[:2]].append(name)
+        for names in self.by_start.values():
             names.sort(key=lambda n: -len(n.words))
 
-    def found_in(self, text: str) -> Iterator[tuple[slice, str]]:
-        """Where in *text* which note is mentioned, in reading order, each note once."""
+    def found_in(self, text: str, own: str = "") -> Iterator[tuple[slice, str]]:
+        """Where in *text* which note is mentioned, in reading order, each once; not that at *own*, whose text it is."""
         plain = LINKED.sub(lambda m: "\0" * len(m[0]), without_code(text))
         words = list(NAME_WORD.finditer(plain))
         seen: set[str] = set()
         at = 0
         while at < len(words):
-            found = next(
-                (n for n in self.by_word.get(words[at][0].lower(), ()) if stands_at(n, words, at)), None
+            first, second = (
+                singular_form(w[0].lower()) for w in (*words[at : at + 2], *words[at : at + 1])[:2]
             )
+            names = (*self.by_start.get((first, second), ()), *self.by_start.get((words[at][0].lower(),), ()))
+            may = (n for n in names if n.path != own and stands_at(n, plain, words, at))
+            found = next((n for n in may if not self.is_of_another(n, own, plain[words[at].start() :])), None)
             size = len(found.words) if found else 1
             start, end = words[at].start(), words[at + size - 1].end()
             if found and found.path not in seen and is_free(plain, start, end):
@@ -90,20 +112,61 @@ class MentionedNames:
                 yield slice(start, end), found.path
             at += size
 
+    def is_of_another(self, name: Name, own: str, text: str) -> bool:
+        """Whether a common thing, such as a road trip, is that of another than the note at *own* is about."""
+        people = self.whose.get(own), self.whose.get(name.path)
+        return name.kind == "title" and text[0].islower() and None not in people and people[0] != people[1]
 
-def titles_of(notes: Iterable[Entry]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Titles of two words or more, of notes that alone have them."""
-    by_title: dict[tuple[str, ...], list[str]] = defaultdict(list)
+
+def people_told_of(notes: Iterable[Entry]) -> dict[str, str]:
+    """The path of each note that is about one of those with whom many notes begin, and who that is."""
+    texts = {e.path: [w for w in NAME_WORD.findall(e.description) if w[0].isupper()] for e in notes}
+    begin = Counter(words[0] for words in texts.values() if words and words[0].lower() not in DULL)
+    common = max(COMMON, COMMON_SHARE * len(texts))
+    told = {path: next((w for w in words if begin[w] > common), "") for path, words in texts.items()}
+    return {path: who for path, who in told.items() if who}
+
+
+def names_of_titles(notes: Iterable[Entry]) -> Iterator[Name]:
+    """Titles and parts of titles, of two telling words or more; of several notes, first that whose title says least else."""
+    homes: dict[tuple[str, ...], list[tuple[int, Entry]]] = defaultdict(list)
     for entry in notes:
-        if not DOING.match(entry.title):
-            by_title[tuple(w.lower() for w in NAME_WORD.findall(entry.title))].append(entry.path)
-    for words, paths in by_title.items():
-        if len(paths) == 1 and sum(len(w) >= NAME_LETTERS and w not in ARTICLES for w in words) > 1:
-            yield words, paths[0]
+        title = tuple(singular_form(w.lower()) for w in NAME_WORD.findall(entry.title))
+        whole = sum(len(w) >= NAME_LETTERS and w not in DULL for w in title) > 1
+        phrases = {title} if whole and not DOING.match(entry.title) else set()
+        for phrase in phrases | set(phrases_in(entry.title)):
+            homes[phrase].append((len(title) - len(phrase), entry))
+    for phrase, found in homes.items():
+        found.sort(key=lambda f: (f[0], TYPES.index(f[1].type), str(f[1].created), f[1].path))
+        yield from (Name(phrase, entry.path) for _, entry in found[:HOMES])
 
 
-def proper_names(notes: list[Entry]) -> dict[str, str]:
-    """Name, in lower case → the note that is about it."""
+def phrases_in(title: str) -> Iterator[tuple[str, ...]]:
+    """Telling words that stand side by side in *title*, two at a time or more."""
+    runs: list[list[str]] = [[]]
+    end = 0
+    for m in NAME_WORD.finditer(title):
+        word = singular_form(m[0].lower())
+        telling = len(word) >= NAME_LETTERS and not m[0].isdigit() and not {word, m[0].lower()} & DULL
+        if not telling or title[end : m.start()] != " " or DOING.fullmatch(m[0]):
+            runs.append([])
+        if telling and not DOING.fullmatch(m[0]):
+            runs[-1].append(word)
+        end = m.end()
+    for run in runs:
+        for size in range(2, min(len(run), PHRASE_WORDS) + 1):
+            yield from (tuple(run[n : n + size]) for n in range(len(run) - size + 1))
+
+
+def definite_names(notes: Iterable[Entry]) -> Iterator[Name]:
+    """Projects whose title is a single word."""
+    for entry in notes:
+        if entry.type == "project" and NAME_WORD.fullmatch(entry.title):
+            yield Name((entry.title.lower(),), entry.path, "definite")
+
+
+def proper_names(notes: list[Entry]) -> list[Name]:
+    """Single words that are names, each with the note that is about it."""
     small: set[str] = set()
     within: set[str] = set()  # written large within a sentence
     large: dict[str, set[str]] = defaultdict(set)  # name → the notes that mention it
@@ -122,19 +185,19 @@ def proper_names(notes: list[Entry]) -> dict[str, str]:
             elif len(word) >= NAME_LETTERS and word not in DAYS_AND_MONTHS:
                 large[word].add(entry.path)
                 within |= set() if SENTENCE_START.search(before) else {word}
-                if INTRODUCES.search(before.rstrip()):
+                if INTRODUCES.search(before.rstrip()) and not POSSESSED_BY.match(text, m.start()):
                     introduced[word].append(entry)
     named: dict[str, list[Entry]] = defaultdict(list)
     for entry in notes:
         for word in {w.lower() for w in NAME_WORD.findall(POSSESSED_BY.sub("", entry.title))}:
             named[word].append(entry)
     common = max(COMMON, COMMON_SHARE * len(notes))
-    return {
-        word: home.path
+    return [
+        Name((word,), home.path, "proper")
         for word, paths in large.items()
         if word in within - small and len(paths) <= common
         if (home := home_of(word, named[word], introduced[word])) is not None
-    }
+    ]
 
 
 def home_of(word: str, titled: list[Entry], introduced: list[Entry]) -> Entry | None:
@@ -143,9 +206,21 @@ def home_of(word: str, titled: list[Entry], introduced: list[Entry]) -> Entry | 
     return min(best, key=lambda e: (TYPES.index(e.type), str(e.created), e.path), default=None)
 
 
-def stands_at(name: Name, words: list[re.Match[str]], at: int) -> bool:
+def stands_at(name: Name, text: str, words: list[re.Match[str]], at: int) -> bool:
     there = words[at : at + len(name.words)]
-    return tuple(w[0].lower() for w in there) == name.words and (not name.proper or there[0][0][0].isupper())
+    if name.kind == "title":
+        same = tuple(singular_form(w[0].lower()) for w in there) == name.words
+        return same and not any(BREAK.search(text[a.end() : b.start()]) for a, b in pairwise(there))
+    if there[0][0].lower() != name.words[0]:
+        return False
+    if name.kind == "proper":
+        return there[0][0][0].isupper()
+    before = words[at - 1] if at else None
+    return (
+        before is not None
+        and before[0].lower() in ARTICLES - INDEFINITE
+        and text[before.end() : there[0].start()].isspace()
+    )
 
 
 def is_free(text: str, start: int, end: int) -> bool:
@@ -168,25 +243,27 @@ def link_names(plan: Plan, paths: Iterable[str], known: Iterable[Entry]) -> list
         node = draft.node
         if node.type not in TYPES or node.status != "active" or not draft.ours:
             continue
-        there = {plan.graph.index.resolve(link) or link for link in (*node.links, *node.wikilinks)}
-        room = LINKS_OF_A_NOTE - sum(link.startswith("nodes/") for link in there)
+        head = {link: plan.graph.index.resolve(link) or link for link in node.links}
+        prose = {plan.graph.index.resolve(link) or link for link in node.wikilinks}
+        there = {link for link in {*head.values(), *prose} if link.startswith("nodes/")}
         main, lines = split_history(node.body)
-        main, linked = with_mentions(main, names, {path, *there}, room)
-        said = [p for _, p in names.found_in(node.description) if p not in {path, *there, *linked}]
-        said = said[: max(0, room - len(linked))]
+        main, linked = with_mentions(main, names, {path, *prose}, LINKS_OF_A_NOTE - len(prose), own=path)
+        said = [p for _, p in names.found_in(node.description, path) if p not in {*there, *linked}]
+        said = said[: max(0, LINKS_OF_A_NOTE - len(there.union(linked)))]
         if linked or said:
             body = with_history_lines(main, lines)
-            plan.rewrite(draft, replace(node, body=body, links=(*node.links, *said)), Rebase())
+            kept = [link for link in node.links if head[link] not in linked]  # now it stands where it is read
+            plan.rewrite(draft, replace(node, body=body, links=(*kept, *said)), Rebase())
             changed.append(path)
     return changed
 
 
 def with_mentions(
-    text: str, names: MentionedNames, but: Iterable[str], room: int = LINKS_OF_A_NOTE
+    text: str, names: MentionedNames, but: Iterable[str], room: int = LINKS_OF_A_NOTE, own: str = ""
 ) -> tuple[str, list[str]]:
     """*text* with up to *room* of the notes that it mentions linked, those of *but* aside; and which they are."""
     linked, skip = [], set(but)
-    found = [(at, path) for at, path in names.found_in(text) if path not in skip][: max(0, room)]
+    found = [(at, path) for at, path in names.found_in(text, own) if path not in skip][: max(0, room)]
     for at, path in reversed(found):
         text = text[: at.start] + wikilink(path, text[at]) + text[at.stop :]
         linked.append(path)

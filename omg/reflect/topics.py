@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
 
-from ..index.terms import RUN, STOP
+from ..index.terms import RUN, STOP, singular_form
 from ..node.markdown import slugify
 
 TOPIC_NOTES = 4  # notes that make a topic; below it a page of its own costs more looking than it saves
@@ -39,18 +39,8 @@ def stems_of(text: str) -> dict[str, str]:
         if RUN.search(word):
             found |= {pair: pair for pair in map("".join, pairwise(word))}
         elif word not in STOP and word != "user" and (len(word) > 2 or not word.isascii() or word.isdigit()):
-            found.setdefault(topic_stem(word), word)
+            found.setdefault(singular_form(word), word)
     return found
-
-
-def topic_stem(word: str) -> str:
-    """As much as makes singular and plural, "garden's" and "garden" one. English; others stay as they are."""
-    word = re.sub(r"['’]\w+$", "", word)
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return word[:-1]
-    return word
 
 
 # --- the same thing said twice
@@ -268,7 +258,7 @@ def topic_name(
     for item in group:
         for key, (word, _) in item.names.items():
             spelled[key][word] += 1
-    dull = {topic_stem(w) for w in known}
+    dull = {singular_form(w) for w in known}
     worth = {k: n / len(group) * math.log(1 + len(everyone) / outside[k]) for k, n in inside.items()}
     ranked = sorted((k for k in worth if k not in dull), key=lambda k: (-worth[k], k))
     best = [max(sorted(spelled[k].items()), key=lambda s: s[1])[0] for k in ranked[:4]] or ["topic"]

@@ -44,7 +44,7 @@ def link_mentions_by_night(snapshot: Snapshot) -> list[str]:
     wanted = [e.path for e in active if e.path not in snapshot.frozen and (e.path in snapshot.entries)]
     if len(active) > READ_WHOLE:  # of a large vault only those files are opened that have something to link
         names = MentionedNames(active)
-        said = {e.path: {path for _, path in names.found_in(e.description)} for e in active}
+        said = {e.path: {path for _, path in names.found_in(e.description, e.path)} for e in active}
         wanted = [e.path for e in active if e.path in wanted and said[e.path] - {e.path, *e.links}]
     return link_names(snapshot.plan, wanted, active)
 
