@@ -17,6 +17,7 @@ import json
 import sys
 import tempfile
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from omg.identity import Identity
 from omg.index.index import Index
 from omg.llm.asker import make_asker
 from omg.llm.ledger import Ledger
+from omg.llm.question import Ask
 from omg.message.turn import Turn
 from omg.observe.question import Observer
 from omg.observe.run import observe_batch
@@ -54,34 +56,34 @@ def main() -> None:
     judge = load_embedder("auto")
     conversation = next(read(given.data))
     rows: list[dict[str, Any]] = []
-    for session in given.sessions:
-        for style in ("turnwise", "full"):
-            row = run(conversation, session, style, given.model, given.base)
-            rows.append({**row, **score(row["facts"], row["notes"], judge)})
-            shown = {k: v for k, v in rows[-1].items() if k not in ("facts", "notes", "pairs")}
-            print(json.dumps(shown), flush=True)
-            if given.json:
-                given.json.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        llm = Llm(
+            api_base=given.base,
+            api_key="none",
+            timeout_s=1_800,
+            context_window=8_192,
+            max_output_tokens=2_000,
+            json_schema=True,
+            attempts=1,
+        )
+        config = Config(home=home, llm=llm)
+        with make_asker(config, given.model, Ledger(home / "ledger.jsonl", config)) as ask:
+            for session, style in product(given.sessions, ("turnwise", "full")):
+                observation = Observation(model=given.model, style=style)
+                row = run(conversation, session, config.model_copy(update={"observation": observation}), ask)
+                rows.append({**row, **score(row["facts"], row["notes"], judge)})
+                shown = {k: v for k, v in rows[-1].items() if k not in ("facts", "notes", "pairs")}
+                print(json.dumps(shown), flush=True)
+                if given.json:
+                    given.json.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
-def run(conversation: Conversation, session: str, style: str, model: str, base: str) -> dict[str, Any]:
-    """The notes that *model* makes of *session*, with the time it took and what went wrong."""
+def run(conversation: Conversation, session: str, config: Config, ask: Ask) -> dict[str, Any]:
+    """The notes that the model behind *ask* makes of *session*, with the time it took and what went wrong."""
     messages = conversation.sessions[session]
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        config = Config(
-            home=home,
-            observation=Observation(model=model, style=style),  # type: ignore[arg-type]
-            llm=Llm(
-                api_base=base,
-                api_key="none",
-                timeout_s=1_800,
-                context_window=8_192,
-                max_output_tokens=2_000,
-                json_schema=True,
-                attempts=1,
-            ),
-        )
         index, vault = Index(home / "index.db"), Vault(home / "vault", home / "written.jsonl")
         vault.root.mkdir()
         index.sync(vault)
@@ -91,17 +93,16 @@ def run(conversation: Conversation, session: str, style: str, model: str, base: 
             Turn(session, session, "main", "turn", "", "", "", tuple(messages)),
         )
         started, error = time.monotonic(), ""
-        with make_asker(config, model, Ledger(home / "ledger.jsonl", config)) as ask:
-            try:
-                observe_batch(graph, graph.pending(), Observer(ask, model, 8_192), config)
-            except ModelError as e:
-                error = str(e)
+        try:
+            observe_batch(graph, graph.pending(), Observer(ask, config.observation.model, 8_192), config)
+        except ModelError as e:
+            error = str(e)
         notes = [e.description for e in index.entries() if e.path.startswith("nodes/")]
         index.close()
     facts = [text for text, _ in conversation.observations[session]]
     return {
         "session": session,
-        "style": style,
+        "style": config.observation.style,
         "messages": len(messages),
         "seconds": round(time.monotonic() - started),
         "error": error,

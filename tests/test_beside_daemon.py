@@ -10,15 +10,15 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from shell import omg_here
 from test_cli import ALL
 from test_daemon import Running, eventually
 
@@ -83,11 +83,9 @@ class Installed:
 
     def omg(self, *args: str, code: int = 0, **env: str) -> str:
         """What a command prints, errors too."""
-        done = subprocess.run(
-            [sys.executable, "-m", "omg.cli", *args],
-            env={**os.environ, "OMG_HOME": str(self.home), "OPENCLAW_STATE_DIR": str(self.folder / "none"), **env},
-            cwd=self.folder, capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
+        state = str(self.folder / "none")
+        with patch.dict(os.environ, {"OMG_HOME": str(self.home), "OPENCLAW_STATE_DIR": state, **env}):
+            done = omg_here(*args, cwd=self.folder)
         assert done.returncode == code, f"omg {' '.join(args)}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from omg.cli.app import main
+from shell import omg_here as run_here
 
 ROOT = Path(__file__).parents[1]
 WORD = "periwinkle"  # a number may stand in a receipt's id by chance
@@ -17,15 +16,25 @@ SAID = f"The house number of the studio is 4, at the {WORD} gate."
 
 
 @pytest.fixture
-def omg(tmp_path):
-    """`omg(…)` → (exit code, stdout, stderr), in a home with two notes and a message."""
+def omg_apart(tmp_path):
+    """As `omg`, each time in a process of its own, of which nothing stays."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
 
-    def run(*args, typed=""):
+    def run(*args):
         call = [sys.executable, "-m", "omg.cli", *args]
-        done = subprocess.run(
-            call, env=env, cwd=tmp_path, input=typed, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(call, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+@pytest.fixture
+def omg(tmp_path, monkeypatch):
+    """`omg(…)` → (exit code, stdout, stderr), in a home with two notes and a message."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(*args, typed=""):
+        done = run_here(*args, typed=typed, cwd=tmp_path)
         return done.returncode, done.stdout, done.stderr
 
     line = {"role": "user", "content": SAID, "timestamp": "2026-03-03T19:40:00Z"}
@@ -116,40 +125,24 @@ def test_scripts_get_json_from_all_of_them(omg, tmp_path):
     ],
     ids=lambda v: " ".join(v) if isinstance(v, tuple) else "",
 )
-def test_an_error_is_one_line_and_says_what_to_do(omg_here, args, says):
-    code, out, err = omg_here(*args)
+def test_an_error_is_one_line_and_says_what_to_do(omg, args, says):
+    code, out, err = omg(*args)
     assert (code, out) == (1, "")
     assert err.startswith("omg: ")
     assert err.count("\n") == 1, err
     assert says in err
 
 
-@pytest.fixture
-def omg_here(home, monkeypatch, capsys):
-    """As `omg`, in this very process."""
-
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["omg", *args])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        return end.value.code or 0, out, err
-
-    for title, text in (("Router", "The router is in the attic."), ("Modem", "The modem is up there.")):
-        assert run("new", "fact", title, "--text", text)[0] == 0
-    return run
-
-
-def test_forgetting_at_the_command_line_leaves_no_byte_of_it(omg, home):
+def test_forgetting_at_the_command_line_leaves_no_byte_of_it(omg, omg_apart, home):
     code, out, _ = omg("forget", "--before", "2026-03-05")
     assert "Nothing was changed." in out
     assert any(WORD.encode() in f.read_bytes() for f in home.rglob("*") if f.is_file())
-    code, out, err = omg("forget", "--before", "2026-03-05", "--yes")
+    code, out, err = omg_apart("forget", "--before", "2026-03-05", "--yes")
     assert (code, err) == (0, "")
     assert out.startswith("forgotten:")
     assert [f for f in home.rglob("*") if f.is_file() and WORD.encode() in f.read_bytes()] == []
     assert omg("import", "chat.jsonl")[1].startswith("1 message, of them 0 new")
-    omg("rebuild", "--yes")
+    omg_apart("rebuild", "--yes")
     assert [f for f in home.rglob("*") if f.is_file() and WORD.encode() in f.read_bytes()] == []
     [db] = home.glob("graphs/*/index.db")
     with sqlite3.connect(db) as index:

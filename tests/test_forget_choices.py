@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from shell import omg_here
 from test_crash import FATAL
-from test_forget_everywhere import ALICE, MAIN, NOW, ROOT, SECRET, opened, say, traces
+from test_forget_everywhere import ALICE, MAIN, NOW, SECRET, opened, say, traces
 
 from omg.curate.notes import forget_selection, new_note, select_to_forget
 from omg.curate.people import move_identity
@@ -224,9 +224,8 @@ def test_of_a_message_that_held_four_ideas_one_note_can_go_alone(home: Memory) -
 
 
 def command(home: Memory, *args: str) -> tuple[int, str, str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", "OMG_HOME": str(home.folder)}
-    call = [sys.executable, "-m", "omg.cli", "forget", *args]
-    done = subprocess.run(call, env=env, capture_output=True, text=True, check=False)
+    with patch.dict(os.environ, {"COLUMNS": "120", "OMG_HOME": str(home.folder)}):
+        done = omg_here("forget", *args)
     return done.returncode, done.stdout, done.stderr
 
 
