@@ -31,7 +31,7 @@ from ..worker.registry import Registry
 from .asked import link_target
 
 HITS, RAW_TOKENS = 8, 2_000  # unless asked for otherwise; tokens of what was said, at the most
-LOOKED_THROUGH = (
+SEARCHED_FOR_DAYS = (
     100  # hits that are looked through for those of the days asked for: a search only raises them
 )
 MESSAGES, MESSAGE_CHARS = 10, 400  # that a note came from
@@ -63,7 +63,7 @@ def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> 
             for p in sorted(said, key=lambda p: p.at_ms)
         ]
         return {"text": "\n".join(told) or "Nothing found.", "details": {"said": len(said)}}
-    hits = graph.index.search(query, LOOKED_THROUGH if when else limit, now=now)
+    hits = graph.index.search(query, SEARCHED_FOR_DAYS if when else limit, now=now)
     if when:
         hits = [hit for hit in hits if is_of_days(hit.entry, days)][:limit]
     if params.get("order") == "time":
