@@ -2,7 +2,7 @@
 A stand-in for the `openclaw` command, as far as OMG calls it: it keeps the configuration and the plugin's copy.
 
 `made(folder)` writes it as a program, so that what is tested is the real call. Every call is a line in
-`calls`; with `sulking` there, `plugins install` says no with exit code 0, as the real one does.
+`calls`; with `sulking` there, `plugins install` says no with exit code 0, as the real one does. `health` is what `openclaw health --json` prints.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ def main(args: list[str]) -> int:
             patch({"plugins": {"entries": {plugin: {"enabled": False, "hooks": None, "config": None}}}})
             if json.loads(file.read_text())["plugins"].get("slots", {}).get("contextEngine") == plugin:
                 patch({"plugins": {"slots": {"contextEngine": "legacy"}}})
+        case ["health", "--json"] if (state / "health").exists():
+            print((state / "health").read_text())
         case ["plugins", *_]:
             print("Install cancelled; rerun with --force")
         case _:

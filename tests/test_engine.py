@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,22 @@ import openclaw_command
 import pytest
 
 from omg.config.file import load_config
+from omg.config.sections import Config, Context, Observation
 from omg.errors import GatewayError
 from omg.memory import Memory
-from omg.openclaw.doctor.gateway import check_engine
+from omg.openclaw.doctor.engine import MISSED_TURNS, check_engine, check_loaded, check_turns
+from omg.openclaw.doctor.run import examine_home
 from omg.openclaw.engine import ENGINE, engine_folder, install_engine, remove_engine
 from omg.openclaw.gateway import OpenClaw
 from omg.openclaw.install import install_plugin
+from omg.tokens import count_tokens
+from omg.window.context import cut_context
+from omg.worker.schedule import note_asked
+from omg.worker.status import home_status, status_text
 
 Json = dict[str, Any]
+MAIN = "agent:main:main"
+NOON = 1_772_366_400_000
 BARE: Json = {"gateway": {"mode": "local", "port": 9}, "agents": {"defaults": {"workspace": "/nowhere/ws"}}}
 
 
@@ -121,6 +130,133 @@ def test_the_doctor_names_an_engine_without_effect_gone_or_old(claw: OpenClaw, h
         file.unlink()
     engine_folder(claw).rmdir()
     assert [level for level, _ in examined(claw)] == ["fail"]
+
+
+def snapshot(claw: OpenClaw, **health: Any) -> list[tuple[str, str, str]]:
+    """What the doctor makes of what the running gateway says of itself."""
+    (claw.state / "health").write_text(json.dumps({"ok": True, **health}))
+    return [(f.level, f.what, f.mend) for f in check_loaded(claw, claw.config())]
+
+
+def test_the_doctor_names_an_engine_that_the_gateway_has_put_out_of_use_or_not_loaded(
+    claw: OpenClaw, home: Path
+) -> None:
+    bad = {"engineId": ENGINE, "operation": "compact", "reason": "it threw", "failedAt": 1}
+    both = {"contextEngines": {"quarantined": [bad]}, "plugins": {"loaded": ["omg"], "errors": []}}
+    assert snapshot(claw, **both) == []  # nobody asked for it here
+    list(install_engine(claw, home))
+    ((level, what, mend),) = snapshot(claw, **both)
+    assert (level, what) == ("fail", f"the gateway has put {ENGINE} out of use: it threw (compact)")
+    assert "start the gateway again" in mend
+    assert "--no-context-engine" in mend
+    failed = {"loaded": ["omg"], "errors": [{"id": ENGINE, "error": "a syntax error"}]}
+    ((level, what, _),) = snapshot(claw, plugins=failed)
+    assert (level, what) == ("fail", f"the gateway could not load {ENGINE}: a syntax error")
+    ((level, what, mend),) = snapshot(claw, plugins={"loaded": ["omg"], "errors": []})
+    assert (level, mend) == ("warn", "start it again")
+    assert snapshot(claw, plugins={"loaded": ["omg", ENGINE], "errors": []}) == []
+    (claw.state / "health").unlink()
+    assert [f.level for f in check_loaded(claw, claw.config())] == ["warn"]
+
+
+@pytest.mark.parametrize(
+    ("over", "why"),
+    [
+        ({"slots": {"contextEngine": "lossless-claw"}}, "lossless-claw puts contexts together"),
+        ({"entries": {ENGINE: {"enabled": False}}}, "is disabled"),
+        ({"deny": [ENGINE]}, "is denied"),
+        ({"allow": ["omg"]}, "is not among the plugins allowed"),
+    ],
+)
+def test_the_doctor_says_why_an_engine_has_no_effect_and_what_to_do(
+    claw: OpenClaw, home: Path, over: Json, why: str
+) -> None:
+    list(install_engine(claw, home))
+    change(claw, {"plugins": over})
+    (found,) = check_engine(claw, claw.config())
+    assert (found.level, why in found.what) == ("warn", True)
+    assert "run `omg install --context-engine`" in found.mend
+    assert "--no-context-engine" in found.mend
+
+
+def offline(home: Path) -> Config:
+    """As `omg install` left it, but observed by the rules, and with a small window."""
+    options = {"observation": Observation(model="offline"), "context": Context(message_tokens=1000)}
+    return load_config(home).model_copy(update=options)
+
+
+def said(memory: Memory, turns: int) -> None:
+    for n in range(turns):
+        memory.capture(
+            [
+                {"role": "user", "content": f"I prefer tea number {n}."},
+                {"role": "assistant", "content": "Noted."},
+            ]
+        )
+
+
+def test_the_doctor_names_a_conversation_whose_turns_go_by_without_the_engine(
+    claw: OpenClaw, home: Path
+) -> None:
+    def unasked(memory: Memory) -> list[tuple[str, str]]:
+        return [(f.where, f.what) for f in examine_home(memory, claw) if "went by without" in f.what]
+
+    with Memory(offline(home), embed=None) as memory:
+        said(memory, MISSED_TURNS + 1)
+        assert unasked(memory) == []  # nobody asked for the engine
+        list(install_engine(claw, home))
+        assert unasked(memory) == []  # these were before it
+        said(memory, MISSED_TURNS - 1)
+        assert unasked(memory) == []  # as after a reset, or while a turn runs
+        memory.observe()
+        said(memory, 1)
+        ((where, what),) = unasked(memory)
+        assert where == MAIN
+        assert what.startswith(f"{MISSED_TURNS} turns went by without {ENGINE}")
+        assert all("command-line backends" in f.mend for f in check_turns(memory.find(None), 1))
+        graph = memory.find(None)
+        graph.update(partial(note_asked, session=MAIN, at_ms=memory.registry.now_ms() + 1))
+        assert unasked(memory) == []
+
+
+def test_status_says_what_was_cut_when_and_why_and_is_silent_without_the_engine(
+    claw: OpenClaw, home: Path
+) -> None:
+    with Memory(offline(home), embed=None) as memory:
+        turns = [(f"I prefer the number {n}. " + "And so on. " * 20, NOON + 1000 * n) for n in range(1, 31)]
+        messages = [
+            {"role": role, "content": text, "timestamp": at + (role == "assistant")}
+            for text, at in turns
+            for role in ("user", "assistant")
+        ]
+        memory.capture(messages)
+        memory.observe()
+        assert "context_engine" not in home_status(memory.worker)
+        assert "contexts" not in status_text(home_status(memory.worker))
+        list(install_engine(claw, home))
+        assert "asked for 0 sessions, 0 cut" in status_text(home_status(memory.worker))
+        graph, session = memory.find(None), MAIN
+        graph.update(partial(note_asked, session=session, at_ms=memory.registry.now_ms()))
+        body = {"sessionKey": session, "messages": messages}
+        made = cut_context(
+            graph,
+            body,
+            now=memory.clock(),
+            config=memory.config,
+            tell=partial(memory.registry.tell, graph=MAIN),
+        )
+        answer = home_status(memory.worker)
+        found = answer["graphs"][0]["sessions"][session]["context"]
+        assert found["raw_tokens"] == made.raw
+        assert found["notes_tokens"] == count_tokens(made.text)
+        assert found["last_cut"]["reason"] == "threshold"
+        text = status_text(answer)
+        assert "asked for 1 sessions, 1 cut" in text
+        assert (
+            f"for {found['cut_turns']} turns cut; last {found['cut']}: {found['cut_turns']} turns of " in text
+        )
+        list(remove_engine(claw, home))
+        assert "context" not in home_status(memory.worker)["graphs"][0]["sessions"][session]
 
 
 def test_a_home_that_knows_nothing_of_it_opens_as_before(claw: OpenClaw, home: Path) -> None:

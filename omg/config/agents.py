@@ -14,6 +14,17 @@ from typing import Any
 
 import json5
 
+# In the home while OMG has OpenClaw's slot for a context engine: what `plugins` had of slots and lists before us.
+ENGINE_BEFORE = "openclaw-slots-before-omg.json"
+
+
+def engine_since_ms(home: Path) -> int:
+    """When OMG was asked to put long contexts together (openclaw/engine.py); 0 where it is not to."""
+    try:
+        return round((home / ENGINE_BEFORE).stat().st_mtime * 1000)
+    except OSError:
+        return 0
+
 
 def configured(home: Path, env: Mapping[str, str] = os.environ) -> tuple[dict[str, Any], Path] | None:
     """The configuration of the OpenClaw that *home* belongs to, and its state folder; None if there is none to read."""

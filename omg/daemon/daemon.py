@@ -47,7 +47,7 @@ from ..worker.delegate import observe_pending, rebuild_each
 from ..worker.nights import background_reflection, reflect_answer
 from ..worker.reading import DropReader
 from ..worker.registry import PATIENCE_S
-from ..worker.schedule import note_urgent
+from ..worker.schedule import note_asked, note_urgent
 from ..worker.status import home_status
 from .lending import GatewayModel
 from .server import Answer, Server
@@ -189,6 +189,8 @@ class Daemon:
         graph = graph_of(self.memory.registry, body)
         if graph is None:
             return {}
+        session, at_ms = str(body.get("sessionKey") or ""), self.memory.registry.now_ms()
+        graph.note(partial(note_asked, session=session, at_ms=at_ms))
         tell = partial(self.memory.registry.tell, graph=graph.identity.key)
         if body.get("waits") is True:
             self._wait_for_observation(graph, str(body.get("sessionKey")), tell)

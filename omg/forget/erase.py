@@ -170,7 +170,9 @@ def blank_state(state: State, trace: Trace) -> None:
     for key, s in state.sessions.items():
         forget_served(s)
         if key in trace.sessions or any(trace.in_words(t) for t in (s.task, s.state, s.next)):
-            state.sessions[key] = SessionState(last_ms=s.last_ms, window=s.window, cut_turns=s.cut_turns)
+            state.sessions[key] = SessionState(
+                last_ms=s.last_ms, window=s.window, asked_ms=s.asked_ms, cut_turns=s.cut_turns
+            )
         else:
             s.mocs = [path for path in s.mocs if not trace.names_path(path)]
             s.falls = {path: n for path, n in s.falls.items() if not trace.names_path(path)}

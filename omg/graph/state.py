@@ -39,6 +39,7 @@ class SessionState:
     cut_ms: int = 0  # and when
     window: int = 0  # tokens of turns taken in since the last activation
     # with OMG as the context engine (window/context.py):
+    asked_ms: int = 0  # when the gateway last asked what leaves the context
     timeline: str = ""  # what stands for the turns that were cut, as served until the next cut
     timeline_epoch: int = -1  # State.epoch when it was rendered
     cut_turns: dict[str, int] = field(default_factory=dict)  # a turn's beginning -> how many messages it has

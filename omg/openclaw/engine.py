@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..config.agents import value_at
+from ..config.agents import ENGINE_BEFORE, value_at
 from ..config.file import shipped_folder
 from ..errors import GatewayError
 from ..graph.files import write_private
@@ -22,9 +22,6 @@ from .gateway import OpenClaw
 from .install import Step, admission_patch
 
 ENGINE = "omg-context"
-ENGINE_BEFORE = (
-    "openclaw-slots-before-omg.json"  # in the home: what `plugins` had of slots and lists before us
-)
 
 
 def engine_folder(claw: OpenClaw) -> Path:

@@ -85,6 +85,11 @@ class OpenClaw:
         said = json.loads(self.run("cron", "list", "--json"))
         return list(said["jobs"] if isinstance(said, dict) else said)
 
+    def health(self) -> dict[str, Any]:
+        """The running gateway's snapshot of itself: what it has loaded, and what it has put out of use."""
+        said = json.loads(self.run("health", "--json"))
+        return said if isinstance(said, dict) else {}
+
     @property
     def plugin(self) -> Path:
         """Where `openclaw plugins install` puts a copy of our plugin."""

@@ -53,6 +53,17 @@ def read_events(home: Path, last: int | None = None) -> list[dict[str, Any]]:
     return found if last is None else found[max(0, len(found) - last) :]
 
 
+def last_cuts(home: Path) -> dict[str, dict[str, Any]]:
+    """The last `context_cut` of each session, as far back as the events go."""
+    found: dict[str, dict[str, Any]] = {}
+    for file in (home / "events.1.jsonl", home / "events.jsonl"):
+        if file.exists():
+            lines = (line for line in file.read_bytes().splitlines() if b'"context_cut"' in line)
+            cuts = [e for line in lines if (e := read_event(line)) and e["event"] == "context_cut"]
+            found |= {str(e.get("session")): e for e in cuts}
+    return found
+
+
 def follow_events(home: Path, stop: Callable[[], bool] = lambda: False) -> Iterator[dict[str, Any]]:
     """What happens from now on, until *stop*; a file begun anew is followed from its start."""
     file = home / "events.jsonl"

@@ -114,6 +114,12 @@ def note_urgent(state: State, session: str, reason: str, at_ms: int, waiting: bo
         entry.cut, entry.cut_ms = reason, at_ms
 
 
+def note_asked(state: State, session: str, at_ms: int) -> None:
+    """The gateway asks what leaves a context; of a session that nothing was taken in of, nothing is kept."""
+    if session in state.sessions:
+        state.sessions[session].asked_ms = at_ms
+
+
 def note_edited(state: State) -> None:
     state.epoch += 1
 

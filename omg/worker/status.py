@@ -11,17 +11,23 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from ..config.agents import engine_since_ms
 from ..errors import OmgError, error_text
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..identity import Identity
 from ..tokens import count_tokens
+from .events import last_cuts
 from .worker import Worker
+
+Cuts = Mapping[str, Mapping[str, Any]]  # the last event `context_cut` of each session
 
 
 def home_status(worker: Worker) -> dict[str, Any]:
     """What is up, what waits and why, and what it cost today. Shapes: see the keys; tokens and usd are of today."""
     spent = worker.ledger.today(worker.clock())
+    since_ms = engine_since_ms(worker.registry.folder)
+    cuts = last_cuts(worker.registry.folder) if since_ms else {}
     observer = worker.models()
     return {
         "home": str(worker.registry.folder),
@@ -37,13 +43,16 @@ def home_status(worker: Worker) -> dict[str, Any]:
             "cap_tokens": worker.ledger.cap_tokens,
             "cap_usd": worker.ledger.cap_usd,
         },
-        "graphs": [status_of(worker, who) for who in worker.registry.identities()],
+        **({"context_engine": {"since": iso_time(since_ms)}} if since_ms else {}),
+        "graphs": [
+            status_of(worker, who, cuts if since_ms else None) for who in worker.registry.identities()
+        ],
     }
 
 
-def status_of(worker: Worker, who: Identity) -> dict[str, Any]:
+def status_of(worker: Worker, who: Identity, cuts: Cuts | None) -> dict[str, Any]:
     try:
-        return graph_status(worker, worker.registry.graph(who, keep=False))
+        return graph_status(worker, worker.registry.graph(who, keep=False), cuts)
     except (
         OmgError,
         OSError,
@@ -52,7 +61,8 @@ def status_of(worker: Worker, who: Identity) -> dict[str, Any]:
         return {"identity": who.key, "error": error_text(e)}
 
 
-def graph_status(worker: Worker, graph: Graph) -> dict[str, Any]:
+def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, Any]:
+    """*cuts*: the last of each session, where OMG is the context engine; else None."""
     state, pending, options = worker.standing(graph), graph.pending(), worker.config.observation
     waiting = sum(p.tokens for p in pending)
     return {
@@ -83,20 +93,23 @@ def graph_status(worker: Worker, graph: Graph) -> dict[str, Any]:
                 "activated": iso_time(s.activated_ms),
                 "reason": s.reason,
                 "window": s.window,
-                **({"context": context_status(s)} if s.cut_turns else {}),
+                **({"context": context_status(s, cuts.get(key))} if cuts is not None and s.asked_ms else {}),
             }
             for key, s in state.sessions.items()
         },
     }
 
 
-def context_status(session: SessionState) -> dict[str, Any]:
-    """With OMG as the context engine: tokens shown as they were said, and as notes, and what was cut when."""
+def context_status(session: SessionState, cut: Mapping[str, Any] | None) -> dict[str, Any]:
+    """With OMG as the context engine: tokens shown as they were said, and as notes, and what was cut when and why."""
+    last = {key: (cut or {}).get(key) for key in ("reason", "turns", "tokens")}
     return {
+        "asked": iso_time(session.asked_ms),
         "raw_tokens": session.raw_tokens,
         "notes_tokens": count_tokens(session.timeline),
         "cut_turns": len(session.cut_turns),
         "cut": iso_time(session.context_cut_ms),
+        "last_cut": last if cut else None,
     }
 
 
@@ -130,6 +143,14 @@ def status_text(answer: Mapping[str, Any]) -> str:
     if answer["unreadable_drops"]:
         drops = f"{answer['unreadable_drops']} drop{'s' * (answer['unreadable_drops'] != 1)}"
         lines.append(f"spool     {drops} could not be read; see {answer['home']}/spool/bad")
+    if engine := answer.get("context_engine"):
+        asked = [
+            s["context"] for g in answer["graphs"] for s in g.get("sessions", {}).values() if "context" in s
+        ]
+        cut = sum(bool(c["cut_turns"]) for c in asked)
+        lines.append(
+            f"contexts  OMG's engine since {engine['since']}: asked for {len(asked)} sessions, {cut} cut"
+        )
     for g in answer["graphs"]:
         if "error" in g:
             lines += [f"\n{g['identity']}", f"  out of reach: {g['error']}"]
@@ -146,13 +167,20 @@ def status_text(answer: Mapping[str, Any]) -> str:
             lines.append(f"  because   {g['waiting_because']}")
         lines.append(f"  observed  {g['observed'] or 'never'}; reflected {g['reflected'] or 'never'}")
         for key, session in g["sessions"].items():
-            if found := session.get("context"):
-                shown = f"{found['raw_tokens']:,} tokens raw, {found['notes_tokens']:,} of notes"
-                lines.append(
-                    f"  context   {key}: {shown} for {found['cut_turns']} turns cut, last {found['cut']}"
-                )
+            if (found := session.get("context")) and found["cut_turns"]:
+                lines.append(f"  context   {key}: {context_text(found)}")
         lines += [f"  unreadable {path}: {why}" for path, why in g["unreadable"].items()]
     return "\n".join(lines)
+
+
+def context_text(found: Mapping[str, Any]) -> str:
+    shown = f"{found['raw_tokens']:,} tokens raw, {found['notes_tokens']:,} of notes for {found['cut_turns']} turns cut"
+    why, last = "", found["last_cut"] or {}
+    if last.get("reason") == "threshold":
+        why = f": {last['turns']} turns of {last['tokens']:,} tokens, it had grown too long"
+    elif last.get("reason") == "edit":
+        why = ": its notes made anew, since something was edited or forgotten"
+    return f"{shown}; last {found['cut']}{why}"
 
 
 def iso_time(ms: int) -> str:

@@ -97,6 +97,20 @@ def test_status_and_doctor_know_it(gateway: Gateway) -> None:
     assert "omg-context puts contexts together" in gateway.omg("doctor", fails=None)
 
 
+def test_the_doctor_names_an_engine_that_the_gateway_has_put_out_of_use(gateway: Gateway) -> None:
+    gateway.stop()
+    file = gateway.state / "extensions" / "omg-context" / "index.js"
+    file.write_text(
+        file.read_text().replace("async compact(params) {", 'async compact() { throw new Error("broken");')
+    )
+    gateway.start()
+    gateway.chat(WITH, "/compact")
+    found = gateway.omg("doctor", fails=True)
+    assert "the gateway has put omg-context out of use: broken (compact)" in found
+    assert "--no-context-engine" in found
+    assert gateway.say(WITH, "Do you go on?")["status"] == "ok"
+
+
 def test_uninstalling_it_gives_the_slot_back_and_the_session_goes_on(
     gateway: Gateway, provider: OpenAIServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,6 +5,7 @@
     finding   what is said of one thing
     home      the daemon's files, the spool, the model
     gateway   the plugin, its permissions, who shares a memory
+    engine    the context engine, where it was asked for
     graph     notes, links, maps, what waits
     secrets   what older versions kept that today's rules (message/redaction.py) take out
 """

@@ -15,9 +15,9 @@ from ...client import ask_daemon
 from ...config.agents import configured_agents, others_can_reach, value_at, workspace_of
 from ...errors import GatewayError
 from ...memory import Memory
-from ..engine import ENGINE, engine_folder, same_engine
 from ..gateway import OpenClaw
 from ..install import JOB_KEY, same_plugin
+from .engine import check_engine, check_loaded
 from .finding import Finding
 
 INSTALL_AGAIN = "run `omg install`"
@@ -48,6 +48,7 @@ def check_plugin(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iter
     yield from check_engine(claw, config)
     if claw.up(config):
         yield from check_running(memory, claw)
+        yield from check_loaded(claw, config)
     else:
         yield Finding("note", "the gateway is not up", mend="openclaw gateway run")
 
@@ -103,29 +104,6 @@ def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Itera
     if len(configured_agents(config)) > 1 and value_at(entry, "llm.allowAgentIdOverride") is not True:
         what = "with several agents, the plugin may not ask each one's own model"
         yield Finding("warn", what, f"{place}.llm.allowAgentIdOverride", INSTALL_AGAIN)
-
-
-def check_engine(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
-    """Where `omg-context` was asked for: whether it is what puts contexts together."""
-    slot, place = value_at(config, "plugins.slots.contextEngine", "legacy"), "plugins.slots.contextEngine"
-    folder, again = engine_folder(claw), "run `omg install --context-engine`"
-    if not folder.is_dir():
-        if slot == ENGINE:
-            what = (
-                f"{ENGINE} is to put contexts together, and is not installed: the gateway's own engine does"
-            )
-            yield Finding("fail", what, place, f"{again}, or `openclaw config set {place} legacy`")
-        return
-    off = value_at(config, f"plugins.entries.{ENGINE}.enabled") is False
-    if slot != ENGINE or off or ENGINE in value_at(config, "plugins.deny", []):
-        who = f"{slot} puts contexts together" if slot != ENGINE else f"{ENGINE} is disabled"
-        remedy = f"{again}, or take it out: `omg install --no-context-engine`"
-        yield Finding("warn", f"{ENGINE} is installed without effect: {who}", place, remedy)
-    elif not same_engine(folder):
-        what = f"{ENGINE} is of another version than this command"
-        yield Finding("warn", what, str(folder), INSTALL_AGAIN)
-    else:
-        yield Finding("ok", f"{ENGINE} puts contexts together")
 
 
 def check_running(memory: Memory, claw: OpenClaw) -> Iterator[Finding]:

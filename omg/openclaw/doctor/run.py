@@ -10,9 +10,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
+from ...config.agents import engine_since_ms
 from ...errors import OmgError, error_text
 from ...memory import Memory
 from ..gateway import OpenClaw
+from .engine import check_turns, has_slot
 from .finding import Finding
 from .gateway import check_gateway
 from .graph import check_graph
@@ -23,6 +25,7 @@ def examine_home(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
     """Every finding, the gateway's first. *claw* None: OpenClaw is not on this machine."""
     yield from check_gateway(memory, claw)
     yield from check_home(memory)
+    since_ms = engine_since_ms(memory.folder) if has_slot(claw) else 0
     for who in memory.registry.identities():
         cut = list((memory.folder / "graphs" / who.folder / "receipts").glob("*.open.json"))
         try:
@@ -30,6 +33,8 @@ def examine_home(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
             if cut and not any(file.exists() for file in cut):
                 yield Finding("note", "a cycle that a crash cut short was finished just now", who.key)
             yield from check_graph(memory, graph)
+            if since_ms:
+                yield from check_turns(graph, since_ms)
         except (OmgError, OSError, sqlite3.Error) as e:  # one graph's trouble is not the others'
             yield Finding("fail", error_text(e), who.key, "mend that, then `omg doctor` again")
 
