@@ -71,6 +71,10 @@ def grounded_addition(edit: Edit, ground: Ground, sight: Sight, target: Known | 
     told = told_words(f"{edit.body} {edit.title if 'title' in edit.sets else ''}")
     said = statement(f"{edit.body} {edit.title}")
     cut = grounded_parts(replace(edit, origin="human" if ground.by_hand else "user"), ground, sight)
+    if target and "title" not in cut.sets:
+        cut = replace(cut, title=target.text.partition("\n")[0])
+    if not (cut.body or cut.sets or cut.drop or cut.links or cut.tags):
+        raise Ungrounded("update of a note, with what none of its sources says")
     if edit.body and cut.body:
         return beside_tools_note(cut, sight, target)
     if not edit.body and ground.states and "tool" not in ground.roles:
@@ -92,16 +96,20 @@ def may_change(origin: str, words: frozenset[str], target: Known, ground: Ground
     return any(2 * len(result.of(words)) >= len(words) for result in sight.results)
 
 
-def as_others(edit: Edit) -> Edit:
-    """*edit* as what a tool or the assistant says: a fact or an episode at the most."""
+def as_others(edit: Edit, target: Known | None = None) -> Edit:
+    """*edit* as what a tool or the assistant says: a fact or an episode at the most, as its *target* is."""
+    if target and target.type not in NEEDS_USER:
+        return replace(edit, type=target.type, sets=edit.sets - {"type"})
     edit = replace(edit, sets=edit.sets - {"type"} if edit.type in NEEDS_USER else edit.sets)
     return replace(edit, type="fact", priority="medium") if edit.type in NEEDS_USER else edit
 
 
 def beside_tools_note(edit: Edit, sight: Sight, target: Known | None) -> Edit:
     """What a person says of a tool's note is a note of its own, which leads there; so of the assistant's, beside a tool."""
-    if target is None or edit.op == "create" or target.origin in PERSONS or not edit.description:
+    if target is None or edit.op == "create" or target.origin in PERSONS:
         return edit
+    if not edit.description:  # a title or a type alone makes it nobody else's
+        return edit if not sight.foreign else as_others(replace(edit, origin=target.origin or "tool"), target)
     if target.origin == "assistant" and not sight.foreign:
         return edit  # it stays the assistant's, brought up to date
     links = (*edit.links, target.path) if target.path else edit.links
@@ -111,9 +119,15 @@ def beside_tools_note(edit: Edit, sight: Sight, target: Known | None) -> Edit:
 def grounded_parts(edit: Edit, ground: Ground, sight: Sight) -> Edit:
     """What a person said, without the title, sentences, tags and days that they did not say."""
     kept = Words(told_words(edit.description))
-    title = edit.title
-    if edit.description and title_is_foreign(title, edit, ground, sight):
-        title = short_title(edit.description)
+    title, sets = edit.title, edit.sets
+    if title_is_foreign(title, edit, ground, sight):
+        title = short_title(edit.description) or title
+        sets -= frozenset() if edit.description else {"title"}
+    gone = told_words(" ".join(edit.drop))
+    unasked = sight.foreign and not ground.accepted  # then nothing goes that the person does not speak of
+    drop = () if unasked and 2 * len(ground.stated.of(gone)) < len(gone) else edit.drop
+    if unasked and not edit.body and 2 * len(ground.stated.of(ground.known)) < len(ground.known):
+        sets -= {"body"}
     body = grounded_text(edit.body, kept.all, ground, sight) if edit.body else ""
     told = ground.own | Words(ground.known) | kept
     tags = tuple(
@@ -126,8 +140,8 @@ def grounded_parts(edit: Edit, ground: Ground, sight: Sight) -> Edit:
     )
     event = edit.event
     if event and foreign_days(days_of(event), ground, sight):
-        event = None
-    return replace(edit, title=title, body=body, tags=tags, event=event)
+        event, sets = None, sets - {"event"}
+    return replace(edit, title=title, body=body, tags=tags, event=event, sets=sets, drop=drop)
 
 
 def title_is_foreign(title: str, edit: Edit, ground: Ground, sight: Sight) -> bool:

@@ -21,6 +21,7 @@ from ..offline.quoted import own_words
 from .statements import SaidWords, accepts, proposal_in, what_is_said
 from .words import Words, told_words
 
+ADDRESS = re.compile(r"\b\w{1,20}://\S+")
 DAYS_CHARS = 1_000  # of a message in which days are sought, at 25 µs a character
 PERSONS = ("user", "human", None)  # origins of what a person said or wrote
 
@@ -82,7 +83,9 @@ class Sight:
 
     def said_in(self, message: Message) -> SaidWords:
         if message not in self.said:
-            self.said[message] = what_is_said(self.own[message])
+            # Beside others' words, those of an address are no statement of whoever hands it over.
+            own = self.own[message]
+            self.said[message] = what_is_said(ADDRESS.sub(" ", own) if self.foreign else own)
         return self.said[message]
 
     def ground(self, cited: Sequence[Message], known: str = "") -> Ground:

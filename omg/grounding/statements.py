@@ -38,6 +38,12 @@ REQUEST = re.compile(
     r"|recommend|think|advise|suggest|explain|check|see|look)\b)",
     re.I,
 )
+# "…, shouldn't I?": asks what stands before it
+TAG_QUESTION = re.compile(
+    r"\s*(?:(?:is|are|am|was|were|do|does|did|have|has|had|can|could|should|would|will|must)(?:n't)? (?:I|we|it|that|they|he|she)(?: not)?"
+    r"|right|correct|no|oder|nicht wahr|n'est-ce pas|verdad)\W*$",
+    re.I,
+)
 QUESTION_MARK = re.compile(r"[?？؟]\W{0,9}$")
 NOT = re.compile(
     r"\b(?:no|not|never|none|neither|nor|nobody|nothing|nowhere|cannot|without|hardly|isnt|arent|wasnt|dont|doesnt|didnt|wont|cant|havent|hasnt"
@@ -154,6 +160,7 @@ def clauses_of(sentence: str) -> Iterator[tuple[str, bool]]:
     for n, part in enumerate(parts):
         last = n == len(parts) - 1
         asking = bool(ASKING.match(part)) or (asking and marked) or (marked and last)
+        asking = asking or (marked and n == len(parts) - 2 and bool(TAG_QUESTION.match(parts[-1])))
         yield part, asking and not REQUEST.match(part)
 
 
@@ -182,6 +189,14 @@ def accepts(reply: str, proposal: str) -> bool:
     return bool(asked) and len(reply.split()) <= SHORT_ANSWER and what_is_said(reply).states
 
 
+# "The page says that …": who says yes to it says that it is there, and not that they want it
+PASSED_ON = re.compile(
+    r"\baccording to\b|\blaut\b|\bselon\b|\bsegún\b"
+    r"|(?<!\bI )(?<!\bI'd )(?<!\bwe )\b(?:says|states|claims|recommends|advises|suggests|asks|wants|tells|sagt|dit|dice)\b",
+    re.I,
+)
+
+
 def proposal_in(text: str, *, strict: bool) -> str:
     """
     What of an assistant's *text* can be accepted: not what it claims to know of them. *strict*: only what it
@@ -191,7 +206,7 @@ def proposal_in(text: str, *, strict: bool) -> str:
     sentences = sentences_of(text)
     for n, sentence in enumerate(sentences):
         asks = bool(QUESTION_MARK.search(sentence))
-        if CLAIMED.match(sentence) and not asks:
+        if not asks and (CLAIMED.match(sentence) or (strict and PASSED_ON.search(sentence))):
             continue
         if not strict or asks or PROPOSING.search(sentence) or points_back(sentences[n + 1 :]):
             kept.append(sentence)

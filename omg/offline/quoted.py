@@ -29,7 +29,7 @@ APOSTROPHES = str.maketrans("’‘", "''")
 QUOTED_LINE = re.compile(r"\s*(?:[-*•–]\s+|\d{1,2}[.)]\s+)?(?:[>＞»│┃▌▏❯]|&gt;)")
 INDENTED = re.compile(r"(?: {4,}+|\t)(?!\s*+(?:[-*•–]|\d{1,2}[.)])\s)")
 SPAN = re.compile(
-    r"“[^“”]{0,2000}”|„[^“”„]{0,2000}[“”]|«[^«»]{0,2000}»|「[^「」]{0,2000}」|『[^『』]{0,2000}』|`[^`\n]{0,2000}`"
+    r"!\[[^\[\]\n]{0,500}\]\([^()\n]{0,500}\)|“[^“”]{0,2000}”|„[^“”„]{0,2000}[“”]|«[^«»]{0,2000}»|「[^「」]{0,2000}」|『[^『』]{0,2000}』|`[^`\n]{0,2000}`"
     r"|(?<![\w\"])\"(?=\S)[^\"]{0,2000}\"(?!\w)"
     r"|(?<![\w'])'(?=\S)(?:[^'\n]|(?<=\w)'(?=\w)){0,500}'(?!\w)"
 )
@@ -46,6 +46,11 @@ ROLE = re.compile(
 SPEAKER = re.compile(
     rf"\s{{0,3}}(?!\d)\w[^\n:?!]{{0,30}}?(?:[,\s]\s?|\s[—–-]\s)[\[(]?(?:(?:today|yesterday|heute|gestern)(?: at)? |[\d.,/-]{{4,12}},? )?{TIME}[\])]?\s{{0,3}}$",
     re.I,
+)
+# A line with which a table or a file of settings begins, and the one behind it: "name,says", "profile:" and "  note: …"
+TABULATED = (
+    (re.compile(r"\w{1,30}(?:[,;\t]\w{1,30}){1,20}\s{0,3}$"), re.compile(r"[^,;\t\n]{1,200}[,;\t]\S")),
+    (re.compile(r"[\w-]{1,40}:\s{0,3}$"), re.compile(r" {2,8}(?:- )?[\w-]{1,40}:\s")),
 )
 ROW = re.compile(r"\s{0,3}([-=*#<>+~_])\1{2,80}\s{0,3}$")
 DOCUMENT_HEADING = re.compile(r"#{1,4} \S")
@@ -132,6 +137,11 @@ def lines_written(lines: Sequence[str]) -> Iterator[str]:
             if not line[found.end() :].partition("]")[2].strip():
                 return
             anothers = True
+        elif (at := line.find("[")) > 0 and (found := patterns["passed"].match(line, at)):
+            yield line[:at]  # "save this: [Forwarded from Ann]"
+            if not line[found.end() :].partition("]")[2].strip():
+                return
+            continue
         elif begins_anothers(lines, n):
             anothers = True
         elif patterns["replying"].match(line) and any(map(patterns["replied"].match, lines[n + 1 : n + 40])):
@@ -139,7 +149,15 @@ def lines_written(lines: Sequence[str]) -> Iterator[str]:
         code = bool(INDENTED.match(line)) and (code or blank)
         blank = not line.strip()
         anothers = anothers and not blank
-        yield "" if code or anothers or closed or n in others or QUOTED_LINE.match(line) else line
+        skip = (
+            code
+            or anothers
+            or closed
+            or n in others
+            or QUOTED_LINE.match(line)
+            or patterns["media"].match(line)
+        )
+        yield "" if skip else line
         if closed and patterns[closed].match(line):
             closed = ""
 
@@ -148,6 +166,8 @@ def begins_anothers(lines: Sequence[str], n: int) -> bool:
     """Whether with line *n*, up to an empty one, begins what a program wrote, or what was read off a picture."""
     patterns, line = language("quoted").patterns, lines[n]
     if patterns["program"].match(line) or patterns["read_off"].match(line):
+        return True
+    if any(head.match(line) and row.match("".join(lines[n + 1 : n + 2])) for head, row in TABULATED):
         return True
     return bool(n and patterns["media"].match(lines[n - 1]) and patterns["described"].match(line))
 
@@ -223,6 +243,8 @@ def without_quotes(text: str) -> str:
 
 def is_anothers(m: re.Match[str]) -> bool:
     """Whether what stands in quotation marks is another's statement, and no title, nickname or saying of one's own."""
+    if m[0].startswith("!["):  # what a picture is said to show
+        return True
     patterns, text = language("quoted").patterns, m.string
     before = text[max(0, m.start() - NEAR_QUOTE) : m.start()].rpartition("\n")[2]
     behind = text[m.end() : m.end() + NEAR_QUOTE].partition("\n")[0]
