@@ -67,7 +67,8 @@ Data: prompts/ (what the models are told), sample/ (the demo's conversation). If
     keep a kind of secret out            message/redaction.py, and what it names
     change what the Observer is asked    observe/question.py and prompts/; what is believed: grounding/
     understand one more form of date     dates/rules.py
-    change what merges at night          reflect/verdicts.py (by a model), reflect/similar.py (by rule)
+    change what merges at night          reflect/permitted.py (by a model), reflect/similar.py (by rule)
+    change what is asked at night        reflect/groups.py, then reflect/verdicts.py and prompts/
     change what goes dormant             reflect/upkeep.py
     change the text of a map or of Now   plan/pages.py
     change what omg_remember believes    tools/remembering.py

@@ -65,6 +65,7 @@ class Planted:
     linkers: list[str] = field(default_factory=list)
     episodes: list[str] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
+    loops: list[str] = field(default_factory=list)  # open, past their day and over
 
 
 def home_at(folder: Path, **reflection: Any) -> Memory:
@@ -115,7 +116,7 @@ def put(graph: Graph, nodes: Iterable[Node]) -> None:
 
 
 def plant(
-    graph: Graph, *, pairs: int = 50, targets: int = 20, episodes: int = 200, weeks: int = 12
+    graph: Graph, *, pairs: int = 50, targets: int = 20, episodes: int = 200, weeks: int = 12, loops: int = 0
 ) -> Planted:
     """Write the cases; nobody's hand is in them yet."""
     planted, nodes = Planted(), []
@@ -153,6 +154,12 @@ def plant(
         path = f"nodes/fact/invoice-{n}"
         nodes.append(note(path, f"Invoice {1000 + n} was paid on {day}.", day, event=str(day)))
         planted.facts.append(path)
+    for n in range(loops):
+        word, day = next(words), MONDAY + dt.timedelta(n)
+        path = f"nodes/decision/{word}-visit"
+        line = f"Ines goes to see the {word} exhibition on {day}."
+        nodes.append(note(path, line, day, loop="open", event=str(day)))
+        planted.loops.append(path)
     put(graph, nodes)
     return planted
 
@@ -189,8 +196,16 @@ class Scripted:
         return self.looked_back(user) if "# Length" in user else self.judged(user)
 
     def judged(self, user: str) -> dict[str, Any]:
+        parts = re.split(r"^# (g\d+): .*$", user, flags=re.M)[1:]
+        return {
+            "groups": [
+                {"group": g, "edits": self.edits(of)} for g, of in zip(*[iter(parts)] * 2, strict=True)
+            ]
+        }
+
+    def edits(self, group: str) -> list[dict[str, str]]:
         by_word: dict[tuple[str, str], list[str]] = {}
-        for handle, said in re.findall(r"^(n\d+) \[[^\]]*\] [^:]*: (.*)$", user, re.M):
+        for handle, said in re.findall(r"^(n\d+) \[[^\]]*\] [^:]*: (.*)$", group, re.M):
             for word in WORDS:
                 if re.search(rf"\b{word}\b", said):
                     op = "supersede" if "course" in said else "merge" if "cellar" in said else ""
@@ -202,7 +217,8 @@ class Scripted:
                 edits.append(
                     {"op": op, "node": node, "other": other, "description": "", "why": "the same subject"}
                 )
-        return {"edits": edits}
+        late = re.findall(r"^(n\d+) \[[^\]]*loop open\][^:]*: .*exhibition", group, re.M)
+        return edits + [{"op": "close", "node": handle, "why": "the day of it is over"} for handle in late]
 
     def looked_back(self, user: str) -> dict[str, Any]:
         handles = re.findall(r"^(e\d+) ", user, re.M)

@@ -11,13 +11,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..errors import NotFound
 from ..journal import Rebase
 from ..node.markdown import wikilink
-from ..node.note import Node, parse_node, render_node
+from ..node.note import Node, parse_node
 from ..plan.drafts import Plan
 from ..plan.edits import (
-    NoteDraft,
+    Edit,
     higher_priority,
     merged_sources,
     one_line,
@@ -97,6 +96,48 @@ def describe_note(plan: Plan, path: str, description: str) -> None:
     plan.rewrite(draft, replace(draft.node, description=one_line(description), body=body), Rebase())
 
 
+def contradict_notes(plan: Plan, one: str, other: str) -> None:
+    """Let two notes that disagree name each other in their History, and lead to each other where they are ours."""
+    for path, there in ((one, other), (other, one)):
+        draft, against = plan.draft(path), plan.draft(there).node
+        line = f"- {plan.day}: {wikilink(against.path, against.title)} says otherwise, and neither says which holds"
+        main, lines = split_history(draft.node.body)
+        links = tuple(dict.fromkeys((*draft.node.links, against.path)))
+        body = with_history_lines(main, (*lines, line))
+        plan.rewrite(draft, replace(draft.node, links=links, body=body), Rebase(history=line))
+
+
+def point_at_each_other(a: Node, b: Node) -> bool:
+    """Whether each of two notes leads to the other by its head, as those do that contradict each other."""
+    return a.path in b.links and b.path in a.links
+
+
+def lead_to(plan: Plan, path: str, other: str) -> None:
+    """Let *path* lead to *other*."""
+    plan.amend(path, links=tuple(dict.fromkeys((*plan.draft(path).node.links, plan.place_now(other)))))
+
+
+def close_loop(plan: Plan, path: str, told: Node | None) -> None:
+    """*path* is no open loop any more; *told*: the note that says what became of it."""
+    draft = plan.draft(path)
+    main, lines = split_history(draft.node.body)
+    because = f", going by {wikilink(told.path, told.title)}" if told else ""
+    line = f"- {plan.day}: closed, as its day {draft.node.event} is past{because}"
+    body = with_history_lines(main, (*lines, line))
+    plan.rewrite(draft, replace(draft.node, loop="done", body=body), Rebase())
+
+
+def retitle_note(plan: Plan, path: str, title: str) -> Node:
+    """Give a note that is ours another *title* and its file that name; links in files of ours lead there at once."""
+    draft = plan.draft(path)
+    edit = Edit("update", title, "", type=draft.node.type, sets=frozenset({"title"}))
+    there = plan.rewrite(draft, plan.renamed(draft.node, edit, draft.node, stays=False), Rebase())
+    for back in plan.graph.index.backlinks(path) if there != path else ():
+        if back.startswith(("nodes/", "reflections/")):  # maps and Now are made anew
+            relink_note(plan, back, {path: there})
+    return plan.draft(there).node
+
+
 def relink_note(plan: Plan, path: str, moved: Mapping[str, str]) -> bool:
     """Let every link of *path* to a key of *moved* lead to its value; False if the file is not ours, or has none."""
     draft = plan.draft(path)
@@ -142,19 +183,3 @@ def loop_of(a: Node, b: Node) -> str | None:
     if a.loop is None or b.loop is None:
         return a.loop or b.loop
     return max(a, b, key=lambda n: max((s.timestamp for s in n.sources), default=0)).loop
-
-
-def put_page(plan: Plan, node: Node) -> None:
-    """Draft a page that we make: a new one, or in the place of ours; what its owner entered in its head stays."""
-    try:
-        draft = plan.draft(node.path)
-    except NotFound:
-        plan.drafts[node.path] = NoteDraft(None, node, render_node(node), ours=True)
-        plan.maps.add(node)
-        return
-    old = draft.node
-    kept = replace(
-        node, created=old.created, pinned=old.pinned, tags=old.tags, aliases=old.aliases, extra=old.extra
-    )
-    kept = replace(kept, reflected_in=old.reflected_in, links=old.links or node.links)
-    plan.rewrite(draft, kept, Rebase())

@@ -27,7 +27,8 @@ from ..node.note import Node, render_node
 from ..observe.question import Observer
 from ..plan.pages import YOURS
 from ..vault.files import digest
-from .cycle import Cycle, CycleWork, Progress
+from .cycle import Cycle, Progress
+from .drafting import CycleWork
 from .seen import commit_seen, stage_seen
 
 TellReflection = Callable[..., None]  # (event, **fields): to events.jsonl
@@ -158,15 +159,20 @@ def note_seen(work: CycleWork) -> None:
     after = {
         p: digest(d.text.encode())
         for p, d in drafts
-        if digest((d.before or "").encode()) == work.hashes.get(p)
+        if digest((d.before or "").encode()) == work.hashes.get(d.was or p)
     }
     gone = {p for p, d in drafts if d.node.status == "superseded"}
-    notes = {}
+    notes, left = {}, work.unanswered()
     for path, entry in work.snapshot.entries.items():
         if entry.type in TYPES and path in work.hashes and path not in gone:
-            asked = path not in work.unasked or path in work.replies.asked
-            notes[path] = (after.get(path, work.hashes[path]), asked)
+            there = work.plan.place_now(path)
+            notes[there] = (after.get(there, work.hashes[path]), path not in left)
     work.seen.notes = notes
+    for matter in {*work.replies.answered, *work.replies.passed_over}:
+        if gone.isdisjoint(matter.paths):
+            now = replace(matter, paths=tuple(map(work.plan.place_now, matter.paths)))
+            work.seen.note_answer(now, work.digest(now), answered=matter in work.replies.answered)
+    work.seen.drop_gone()
 
 
 def now_page(work: CycleWork) -> Iterable[Change]:

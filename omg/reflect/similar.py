@@ -7,20 +7,30 @@ One rule: a note that a person has touched keeps its words; at the most it is su
 from __future__ import annotations
 
 import datetime as dt
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from itertools import chain, zip_longest
 
-from ..index.entries import Entry
+from ..dates.days import event_span
+from ..index.entries import Entry, Hit
 from ..node.fields import PRIORITIES, TYPES
 from ..node.markdown import wikilink
+from ..offline.likeness import common_stems, stem_of
 from ..plan.edits import ORIGIN_ORDER, split_history
 from .revise import merge_notes
 from .snapshot import Snapshot, link_of
-from .topics import normalized, resembles, statement_likeness
+from .topics import TOPIC_WORD, normalized, statement_likeness, stems_of
 
-# Notes shown with each changed one. Of ten contradictions put among the 184 notes of a LoCoMo conversation, eight
-# find each other so with the static table, and all ten with MiniLM.
-SIMILAR_SHOWN = 3
+# Notes compared with each changed one, of so many hits. Of ten contradictions put among the 184 notes of a LoCoMo
+# conversation, eight find each other so with the static table, and all ten with MiniLM.
+SIMILAR_SHOWN, HITS = 4, 9
+# What two notes have in common at the least: this share of what their words tell, or this score of a search by meaning.
+ALIKE, CLOSE = 0.07, 0.1
+ALIKE_THOUGH_LINKED = 0.3  # the same share, of two notes of which one leads to the other
+TELLS_SUBJECT = math.log(10)  # a word that more than a tenth of the notes have tells of no subject
+COUNTED = 2_000  # notes by which it is told how rare a word is
 # When two notes are proposed as one: this share of their words, or this score of a search for the one by the other.
 # In the same conversation the two conditions name four pairs, and all four say the same in other words.
 REPEATS, NEAR = 0.75, 0.6
@@ -67,36 +77,88 @@ def merge_into_one(snapshot: Snapshot, paths: Sequence[str]) -> list[str]:
     return done
 
 
-def similar_notes(snapshot: Snapshot, paths: Iterable[str], now: dt.datetime) -> dict[str, dict[str, float]]:
+class NotesAlike:
+    """The active notes, and what each of them resembles."""
+
+    def __init__(self, snapshot: Snapshot, now: dt.datetime) -> None:
+        self.index, self.now = snapshot.plan.graph.index, now
+        self.active = {e.path: e for e in snapshot.now() if e.type in TYPES}
+        self.warm = False
+
+    @cached_property
+    def rarity(self) -> dict[str, float]:
+        """Stem → how much it tells, going by how many of some of the notes have it."""
+        some = list(self.active.values())[:: 1 + len(self.active) // COUNTED]
+        counts = Counter(stem for e in some for stem in stems_of(statement_of(e)))
+        return {stem: math.log((1 + len(some)) / n) for stem, n in counts.items()}
+
+    def likeness(self, a: Entry, b: Entry) -> float:
+        """Share of what their words tell that two statements have in common, from 0 to 1; a rare word tells more."""
+        left, right = (stems_of(statement_of(e)).keys() for e in (a, b))
+        both = self.worth(left | right)
+        return self.worth(left & right) / both if both else 0.0
+
+    def worth(self, stems: Iterable[str]) -> float:
+        most = math.log(1 + min(len(self.active), COUNTED))
+        return sum(self.rarity.get(stem, most) for stem in stems)
+
+    def to(self, entry: Entry) -> dict[Entry, float]:
+        """What *entry* resembles and how much, nearest first."""
+        for _ in range(0 if self.warm else VECTOR_BATCHES):
+            if not self.index.embed():
+                break
+        self.warm = True
+        asked = dict.fromkeys((statement_of(entry, ". "), self.telling(entry)))
+        search = partial(self.index.search, k=HITS, now=self.now, walk=False, quote=False)
+        near: dict[Entry, float] = {}
+        for hit in chain(*zip_longest(*map(search, asked))):
+            other = hit and self.active.get(hit.entry.path)
+            if other and other != entry and other not in near and self.may_be_one(entry, other, hit):
+                near[other] = hit.score
+        return dict(list(near.items())[:SIMILAR_SHOWN])
+
+    def telling(self, entry: Entry) -> str:
+        """The words of *entry* that tell of its subject: without common verbs, and the names that many notes have."""
+        words = TOPIC_WORD.findall(statement_of(entry))
+        told = [
+            w for w in words if stem_of(w) not in common_stems() and self.worth(stems_of(w)) > TELLS_SUBJECT
+        ]
+        return " ".join(told) or statement_of(entry)
+
+    def may_be_one(self, entry: Entry, other: Entry, hit: Hit) -> bool:
+        """Whether one of the two may repeat, replace or contradict the other."""
+        alike = self.likeness(entry, other)
+        if alike < ALIKE and not ("close in meaning" in hit.why and hit.score >= CLOSE):
+            return False
+        # The Observer saw both when it let one lead to the other. Where each does, they contradict each other.
+        told_apart = (entry.path in other.links) != (other.path in entry.links)
+        if told_apart and alike < ALIKE_THOUGH_LINKED:
+            return False
+        return alike >= REPEATS or not are_two_happenings(entry, other)
+
+
+def similar_notes(alike: NotesAlike, paths: Iterable[str]) -> dict[str, dict[str, float]]:
     """
     Each of *paths* → what it resembles and how much, nearest first; left out if it resembles nothing.
 
     What matters most comes first, happenings last, for the day's cap may come in between.
     """
-    index = snapshot.plan.graph.index
-    active = {e.path: e for e in snapshot.now() if e.type in TYPES}
-    wanted = [active[path] for path in paths if path in active]
+    wanted = [alike.active[path] for path in paths if path in alike.active]
     wanted.sort(key=lambda e: (e.type == "episode", PRIORITIES.index(e.priority), e.path))
-    for _ in range(VECTOR_BATCHES if wanted else 0):
-        if not index.embed():
-            break
-    found = {}
-    for entry in wanted:
-        near = {}
-        text = f"{entry.title}. {entry.description}"
-        for hit in index.search(text, 3 * SIMILAR_SHOWN, now=now, walk=False):
-            other = active.get(hit.entry.path)
-            if other is None or other == entry:
-                continue
-            if "close in meaning" in hit.why or resembles(statement_of(entry), statement_of(other)):
-                near[other.path] = hit.score
-        if near:
-            found[entry.path] = dict(list(near.items())[:SIMILAR_SHOWN])
-    return found
+    found = {e.path: {other.path: score for other, score in alike.to(e).items()} for e in wanted}
+    return {path: near for path, near in found.items() if near}
 
 
-def statement_of(entry: Entry) -> str:
-    return f"{entry.title} {entry.description}"
+def are_two_happenings(a: Entry, b: Entry) -> bool:
+    """Whether the notes tell of what happened on different days: then neither repeats or replaces the other."""
+    if not a.type == b.type == "episode" or a.loop or b.loop:
+        return False
+    one, other = event_span(a.event), event_span(b.event)
+    return bool(one and other and (one[1] < other[0] or other[1] < one[0]))
+
+
+def statement_of(entry: Entry, between: str = " ") -> str:
+    return f"{entry.title}{between}{entry.description}"
 
 
 def proposed_pairs(snapshot: Snapshot, near: Mapping[str, Mapping[str, float]]) -> list[str]:

@@ -1,0 +1,399 @@
+"""
+What one cycle of the Reflector drafts: what changed, what is done about it, what a model is asked.
+
+Not here: locks, and what is written (run.py). One rule: nobody is asked twice, and what a model said of a note counts
+only while the note is what it was shown.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ..config.sections import Config
+from ..errors import BadReply, ModelError, OmgError
+from ..graph.graph import Graph
+from ..index.entries import Entry
+from ..llm.asker import reply_to_failure
+from ..llm.ledger import ModelReply
+from ..llm.question import Ask, ModelQuestion, instructions
+from ..node.fields import TYPES
+from ..node.maptable import OPEN_LOOPS
+from ..node.note import Node
+from ..observe.question import Observer
+from ..plan.drafts import Plan
+from .cycle import Cycle, CycleReplies, Progress
+from .groups import (
+    Group,
+    Matter,
+    calls_of,
+    digest_of,
+    groups_of,
+    loops_past_their_day,
+    overdue,
+    pairs_alike,
+    weak_titles,
+)
+from .lookback import SHOWN_SHARE, as_shown, reflection_on
+from .map_split import assign_maps, filed_lines
+from .periods import BY_RULE, Period, ReflectionDraft, due_months, due_weeks, is_enough, write_reflection
+from .permitted import MergeRules, follow_verdicts
+from .seen import Seen, load_seen, undone_notes
+from .similar import NotesAlike, merge_repeated, proposed_pairs, similar_notes
+from .snapshot import Snapshot, link_of
+from .threads import notes_by_thread
+from .upkeep import link_mentions_by_night, linked_lines, mark_dormant, mend_links
+from .verdicts import VERDICTS_SCHEMA, groups_question, halves, note_shown, shown_groups
+
+
+def counted(ask: Ask, cycle: Cycle) -> Ask:
+    def asked(question: ModelQuestion) -> ModelReply:
+        cycle.calls += 1
+        reply = ask(question)
+        cycle.tokens += reply.tokens_in + reply.tokens_out
+        return reply
+
+    return asked
+
+
+class CycleWork:
+    """
+    A cycle's drafts. *first*: the same cycle, drafted before on a vault that changed meanwhile; then nobody is asked,
+    and the replies it had are followed again.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        observer: Observer,
+        config: Config,
+        now: dt.datetime,
+        *,
+        since: dt.date | None,
+        progress: Progress,
+        first: CycleWork | None = None,
+    ) -> None:
+        self.graph, self.config, self.now, self.since = graph, config, now, since
+        self.first, self.replies, self.cycle = first, CycleReplies(), Cycle()
+        self.ask = counted(observer.ask, self.cycle) if observer.ask and first is None else None
+        self.by_rule = observer.ask is None
+        self.window, self.progress, self.answered, self.questions = observer.window, progress, 0, 0
+        self.similar: dict[str, dict[str, float]] = {}
+        self.matters: list[Matter] = []  # to ask about
+        self.looked_at: dict[str, str] = {}  # changed notes, of which the matters are, as they were
+        self.state = graph.state()
+        self.seen = load_seen(graph)
+        self.before = Seen(dict(self.seen.notes), dict(self.seen.periods), dict(self.seen.matters))
+        self.hashes = graph.index.hashes()
+        if first is not None:
+            said = first.cycle
+            self.cycle = Cycle(skipped=said.skipped, calls=said.calls, tokens=said.tokens)
+            self.replies, self.similar = first.replies, first.similar
+            self.matters, self.looked_at = first.matters, first.looked_at
+        entries = {e.path: e for e in graph.index.entries(status=None) if e.status != "superseded"}
+        notes = {p: h for p, h in self.hashes.items() if p in entries and entries[p].type in TYPES}
+        self.changed = notes_said_since(entries, since) if since else self.seen.changed(notes)
+        self.unasked = self.changed if since else self.seen.unasked(notes)
+        day = now.astimezone(graph.zone).date()
+        self.snapshot = Snapshot(Plan(graph, day), entries, self.changed, notes_still_undone(graph))
+        self.plan.maps.known = on_maps(entries, graph.index.homes())
+
+    @property
+    def plan(self) -> Plan:
+        return self.snapshot.plan
+
+    def draft(self) -> None:
+        cycle, snapshot, options = self.cycle, self.snapshot, self.config.reflection
+        repeated, mended = merge_repeated(snapshot), mend_links(snapshot)
+        if self.first is None:
+            self.look_for_matters()
+        asked = {frozenset(m.paths) for m in self.matters if m.kind == "same"}
+        rules = MergeRules(self.plan, self.unasked, snapshot.frozen, self.similar, asked)
+        if self.first is None:
+            self.ask_about_matters(rules)
+        else:
+            self.follow_again(rules)
+        reflections = self.draft_reflections()
+        dormant, woken = mark_dormant(
+            snapshot, snapshot.plan.graph.uses, self.now, options.dormant_after_days
+        )
+        linked = link_mentions_by_night(snapshot)
+        split, filed = assign_maps(snapshot, options.moc_entries)
+        cycle.summary = [
+            *repeated,
+            *rules.done,
+            *mended,
+            *linked_lines(linked),
+            *reflections,
+            *split,
+            *filed_lines(filed),
+        ]
+        cycle.summary += [f"{n} went to sleep." for n in dormant] + [f"{n} woke up." for n in woken]
+        cycle.proposed = [*rules.proposed, *proposed_pairs(snapshot, self.not_compared())]
+        cycle.refused = rules.refused
+        cycle.counts = {
+            "merged": len(repeated) + rules.counts["merged"],
+            "superseded": rules.counts["superseded"],
+            "contradictions": rules.counts["contradictions"],
+            "described": rules.counts["described"],
+            "retitled": rules.counts["retitled"],
+            "closed": rules.counts["closed"],
+            "reflections": len(reflections),
+            "mended": len(mended),
+            "linked": len(linked) + rules.counts["linked"],
+            "dormant": len(dormant),
+            "woken": len(woken),
+            "split": len(split),
+            "filed": filed.total(),
+        }
+
+    # --- what a model is asked of notes
+
+    def look_for_matters(self) -> None:
+        """What changed and may be one with other notes, loops past their day, weak titles: all that was not answered."""
+        alike = NotesAlike(self.snapshot, self.now)
+        seeds = (self.changed if self.by_rule else self.unasked) - self.snapshot.frozen
+        self.similar = similar_notes(alike, seeds)
+        self.looked_at = {path: self.hashes[path] for path in seeds}
+        if not self.by_rule:
+            matters = [
+                *self.loops_in_question(alike, seeds),
+                *pairs_alike(self.similar),
+                *weak_titles(self.snapshot, seeds),
+            ]
+            self.matters = [m for m in matters if self.since or self.is_open(m, seeds)]
+
+    def loops_in_question(self, alike: NotesAlike, changed: set[str]) -> Iterator[Matter]:
+        """Loops past their day. Where nothing changed, no news is looked for of those that were answered."""
+        for loop, days in loops_past_their_day(self.snapshot):
+            plain = Matter("overdue", (loop.path,))
+            if (changed or self.is_open(plain, changed)) and (matter := overdue(loop, days, alike)):
+                yield matter
+
+    def is_open(self, matter: Matter, changed: set[str]) -> bool:
+        """Whether no model has answered *matter* as it is; of a loop, also where something was said on it since."""
+        news = matter.kind == "overdue" and not changed.isdisjoint(matter.paths[1:])
+        return news or not self.seen.is_answered(matter, self.digest(matter))
+
+    def digest(self, matter: Matter) -> str:
+        return digest_of(note_shown("", self.snapshot.node(path)) for path in matter.known_by)
+
+    def ask_about_matters(self, rules: MergeRules) -> None:
+        """Ask call by call, each seeing what the one before did."""
+        if self.ask is None:
+            if self.similar:
+                said = f"{len(self.similar)} changed notes that resemble others: no model compared them"
+                self.cycle.skipped.append(said)
+            return
+        calls = calls_of(groups_of(self.matters))
+        self.questions += len(calls)
+        for n, groups in enumerate(calls):
+            try:
+                self.ask_about(rules, groups)
+            except BadReply as e:
+                self.cycle.skipped.append(f"{sum(len(g.paths) for g in groups)} notes in question: {e}")
+            except ModelError as e:
+                self.stop_asking(f"{sum(map(len, calls[n:]))} groups of notes in question", e)
+                return
+            finally:
+                self.count_question()
+
+    def ask_about(self, rules: MergeRules, groups: list[Group]) -> None:
+        """Ask about *groups*, as far as their notes are active; fewer at a time, where the reply was cut short."""
+        assert self.ask is not None
+        left = [self.still_in_question(group) for group in groups]
+        self.replies.answered |= {m for g in groups for m in g.matters} - {m for g in left for m in g.matters}
+        shown = shown_groups([group for group in left if group.matters])
+        if not shown:
+            return
+        nodes = {path: self.snapshot.node(path) for s in shown for path in s.notes.values()}
+        system = instructions("reflect-notes", self.config.reflection.instruction)
+        user = groups_question(shown, nodes, self.plan.day)
+        agent = self.graph.identity.agent
+        question = ModelQuestion(system, user, schema=VERDICTS_SCHEMA, purpose="reflect", agent=agent)
+        reply = reply_to_failure(self.ask, question)
+        asked = [s.group for s in shown]
+        if reply.cut and (fewer := halves(asked)):
+            for some in fewer:
+                self.ask_about(rules, some)
+            return
+        if reply.cut:
+            self.cycle.skipped.append("the end of a reply about two notes, which was cut short")
+        before = {path: self.plan.draft(path).before or "" for path in nodes}
+        named = follow_verdicts(rules, shown, reply.text)
+        self.replies.calls.append((shown, reply.text))
+        self.replies.shown |= before
+        for s in shown:
+            (self.replies.answered if s.name in named else self.replies.passed_over).update(s.group.matters)
+
+    def still_in_question(self, group: Group) -> Group:
+        """*group* without the matters that a call before has settled: one of their notes is not there any more."""
+        gone = {path for path in group.paths if self.snapshot.node(path).status != "active"}
+        return Group([m for m in group.matters if gone.isdisjoint(m.paths)])
+
+    def not_compared(self) -> dict[str, dict[str, float]]:
+        """What is alike, and no model has looked at: what one has left alone is no repetition."""
+        open_pairs = {frozenset(m.paths) for m in self.matters if m not in self.replies.answered}
+        return {
+            path: {
+                o: score for o, score in near.items() if self.by_rule or frozenset((path, o)) in open_pairs
+            }
+            for path, near in self.similar.items()
+        }
+
+    def unanswered(self) -> set[str]:
+        """Of the notes that have not been asked about as they are: those of which that is still so."""
+        left = {path for m in self.matters if m not in self.replies.answered for path in m.paths}
+        done = {path for path, hash in self.looked_at.items() if self.hashes.get(path) == hash} - left
+        return self.unasked - (set() if self.by_rule else done)
+
+    def follow_again(self, rules: MergeRules) -> None:
+        """
+        Follow the replies there are, as far as their notes are what they were.
+
+        Of a note that is not, perhaps because it was forgotten, the words of this reply and of later ones may tell.
+        """
+        same = {path for path, text in self.replies.shown.items() if self.is_unchanged(path, text)}
+        words = True
+        for shown, reply in self.replies.calls:
+            left = [replace(s, notes={h: p for h, p in s.notes.items() if p in same}) for s in shown]
+            words = words and left == shown
+            follow_verdicts(rules, left, reply, words=words)
+        answered = {m for m in self.replies.answered if same.issuperset(m.paths)}
+        self.replies = replace(self.replies, answered=answered)
+
+    def is_unchanged(self, path: str, text: str) -> bool:
+        try:
+            return self.plan.draft(path).before == text
+        except OmgError:  # gone, or not to be read any more
+            return False
+
+    # --- weeks and months
+
+    def draft_reflections(self) -> list[str]:
+        """Draft what is due of weekly, then of monthly reflections; a line for each."""
+        lines: list[str] = []
+        waiting = 0
+        for periods in (due_weeks, due_months):
+            over = [p for p in periods(self.snapshot.now(), self.plan.day) if self.is_unseen(p)]
+            if not self.by_rule and self.first is not None:
+                over = [p for p in over if self.is_as_shown(p)]
+            elif not self.by_rule and self.ask is None:
+                waiting += len(over)
+                continue
+            due = [(p, nodes) for p in over if (nodes := self.notes_to_reflect_on(p))]
+            self.questions += 0 if self.by_rule else len(due)
+            for n, (period, nodes) in enumerate(due):
+                try:
+                    lines += self.draft_reflection(period, nodes)
+                except ModelError as e:
+                    self.stop_asking(f"{len(due) - n} of the weeks and months that are over", e)
+                    break
+        if waiting:
+            said = f"{waiting} weeks and months that are over: no model looked back on them"
+            self.cycle.skipped.append(said)
+        return lines
+
+    def is_unseen(self, period: Period) -> bool:
+        """Whether no cycle has looked at what *period* holds now."""
+        late = self.since is None or period.last >= self.since
+        seen_so = (self.digest_of(period), period.digest)
+        return (
+            late
+            and self.seen.periods.get(period.path) not in seen_so
+            and period.path not in self.snapshot.frozen
+        )
+
+    def digest_of(self, period: Period) -> str:
+        """What is kept of *period* once it was looked at: a model looks again at what rules did."""
+        return f"by rule {period.digest}" if self.by_rule else period.digest
+
+    def is_as_shown(self, period: Period) -> bool:
+        """Whether a model was asked about *period*, and what it was shown is so still."""
+        shown, _ = self.replies.periods.get(period.path, (None, None))
+        return shown == as_shown([self.snapshot.node(path) for path in period.members])
+
+    def notes_to_reflect_on(self, period: Period) -> list[Node]:
+        """What a reflection on *period* would be made of; nothing if there is no need of one."""
+        nodes = [self.snapshot.node(path) for path in period.members]
+        page = self.graph.vault.bytes(period.path)
+        if page is None:
+            # We wrote it, and a person deleted the page; after a rebuild it only has not been written yet.
+            theirs = self.graph.vault.wrote(period.path) and any(period.path in n.reflected_in for n in nodes)
+        else:
+            theirs = not self.snapshot.ours(period.path)
+        ours = [n for n in nodes if not self.by_rule or self.snapshot.ours(n.path)]
+        written = page is not None and all(period.path in n.reflected_in for n in ours)
+        if written and not theirs and not self.by_rule:
+            written = BY_RULE not in self.snapshot.node(period.path).tags
+        if theirs or written or not is_enough(nodes):
+            self.seen.periods[period.path] = self.digest_of(period)
+            return []
+        return nodes
+
+    def draft_reflection(self, period: Period, nodes: list[Node]) -> list[str]:
+        """Draft the reflection on *period*. Raises ModelError if nobody answers at all."""
+        try:
+            found = self.reflection_for(period, nodes)
+        except BadReply as e:
+            self.cycle.skipped.append(f"{period.title}: {e}")
+            return []
+        self.seen.periods[period.path] = self.digest_of(period)
+        if found is None:
+            self.cycle.skipped.append(f"{period.title}: no reflection came out shorter than its notes")
+            return []
+        label = link_of(self.snapshot.node(write_reflection(self.plan, period, found, nodes)))
+        return [f"Looked back on {len(nodes)} notes in {label}: {found.description}"]
+
+    def reflection_for(self, period: Period, nodes: list[Node]) -> ReflectionDraft | None:
+        """What a model makes of *nodes*, or made of them before; without one, what rules do."""
+        if self.by_rule:
+            return notes_by_thread(nodes)
+        if self.ask is None:
+            return self.replies.periods[period.path][1]
+        try:
+            found = reflection_on(
+                period,
+                nodes,
+                self.ask,
+                system=instructions("reflect-period", self.config.reflection.instruction),
+                room=int(self.window * SHOWN_SHARE),
+                agent=self.graph.identity.agent,
+            )
+        finally:
+            self.count_question()
+        self.replies.periods[period.path] = (as_shown(nodes), found)
+        return found
+
+    def stop_asking(self, what: str, e: ModelError) -> None:
+        """The model is away or today's cap is reached: nobody is asked any more in this cycle."""
+        self.ask = None
+        self.cycle.skipped.append(f"{what}: {e}")
+
+    def count_question(self) -> None:
+        self.answered += 1
+        self.progress(self.answered, self.questions)
+
+
+def notes_said_since(entries: Mapping[str, Entry], since: dt.date) -> set[str]:
+    notes = [e for e in entries.values() if e.type in TYPES]
+    return {e.path for e in notes if any(d >= since for d in (e.created, e.updated) if d)}
+
+
+def notes_still_undone(graph: Graph) -> set[str]:
+    """Notes that are still as a person's undo left them."""
+    texts = undone_notes(graph).items()
+    return {path for path, text in texts if graph.vault.bytes(path) == (text and text.encode())}
+
+
+def on_maps(entries: Mapping[str, Entry], homes: Mapping[str, str]) -> dict[str, list[Entry]]:
+    """Map → the active notes it lists."""
+    found: dict[str, list[Entry]] = defaultdict(list)
+    for path, home in homes.items():
+        if (entry := entries.get(path)) is not None:
+            found[home].append(entry)
+            if entry.loop == "open":
+                found[OPEN_LOOPS].append(entry)
+    return found
