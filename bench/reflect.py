@@ -1,7 +1,8 @@
 """
-What a night costs: the Reflector on a vault of N notes, after 0, 10 and 100 of them have changed.
+What a night costs: the Reflector on a vault of N notes, after 0, 10 and 100 of them have changed; and what it finds
+for that, of contradictions, repetitions and loops past their day that were planted among other notes.
 
-    python bench/reflect.py [--notes 1000 10000] [--json]
+    python bench/reflect.py [--notes 1000 10000] [--pairs 50] [--json]
 
 The model is scripted, so its calls and tokens are counted and its time is nothing. CPU seconds are those of
 this process over refresh and cycle; "command" is a whole `omg reflect` of its own, imports included.
@@ -25,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from planted import NOW, Scripted, graph_of, home_at, note, put  # from the tests
+from planted import NOW, Planted, Scripted, graph_of, home_at, note, plant, put  # from the tests
 
 from omg.graph.graph import Graph
 from omg.memory import Memory
@@ -125,14 +126,55 @@ def measure(count: int) -> list[dict[str, Any]]:
     return rows
 
 
+def found(graph: Graph, planted: Planted) -> str:
+    """Of what was planted, how much one night has mended."""
+
+    def gone(pairs: list[tuple[str, str]]) -> int:
+        return sum(any(graph.vault.read(p).status != "active" for p in pair) for pair in pairs)
+
+    loops = sum(graph.vault.read(p).loop == "done" for p in planted.loops)
+    return (
+        f"{gone(planted.contradictions)} of {len(planted.contradictions)} contradictions, "
+        f"{gone(planted.repeats)} of {len(planted.repeats)} repetitions, {loops} of {len(planted.loops)} loops"
+    )
+
+
+def measure_planted(pairs: int) -> dict[str, Any]:
+    """One night over a vault in which there is something to find."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = home_at(Path(folder))
+        graph = graph_of(home)
+        planted = plant(graph, pairs=pairs, loops=pairs // 2)
+        model = Scripted()
+        cpu, wall, cycle = night(home, graph, NOW, Observer(model, "scripted", 128_000))
+        weeks = sum("# Length" in q.user for q in model.history)
+        row = {
+            "notes": len(graph.index.entries()),
+            "after": "all, with planted finds",
+            "cpu_s": round(cpu, 2),
+            "wall_s": round(wall, 2),
+            "calls": cycle.calls - weeks,
+            "tokens": sum(
+                (len(q.system) + len(q.user)) // 4 for q in model.history if "# Length" not in q.user
+            ),
+            "files": len(cycle.receipt.changes) if cycle.receipt else 0,
+            "did": f"found {found(graph, planted)}; without {weeks} calls for weeks and months",
+        }
+        home.close()
+    print(json.dumps(row), file=sys.stderr, flush=True)
+    return row
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--notes", type=int, nargs="+", default=[1_000, 10_000])
+    parser.add_argument("--pairs", type=int, default=50, help="planted; 0: only what a night costs")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     rows = [row for count in options.notes for row in measure(count)]
+    rows += [measure_planted(options.pairs)] if options.pairs else []
     if options.json:
         return print(json.dumps(rows, indent=1))
     print("| notes | changed | CPU s | wall s | calls | tokens | files | what it did |")
