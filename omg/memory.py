@@ -24,6 +24,7 @@ from .config.sections import Config
 from .curate.notes import OpenNote, forget_selection, open_note, select_to_forget
 from .embed import Embedder, load_embedder
 from .errors import BadInput, Locked
+from .forget.redacting import Redaction, select_words
 from .forget.selection import Selection
 from .graph.graph import Graph
 from .identity import Identity
@@ -217,6 +218,19 @@ class Memory:
         graph = self._known(session)
         self.refresh(graph)  # a note that a person has moved since goes as well
         what = select_to_forget(graph, ids=names, matching=matching)
+        if what and not dry_run:
+            forget_selection(self.intake, graph, what)
+        return what
+
+    def redact(self, text: str, *, session: str = MAIN, dry_run: bool = False) -> Redaction:
+        """
+        Take *text* out of every note and message that holds it, for good, and leave all else; returns where it was, or
+        with *dry_run* where it is. Raises BadInput for a text that cannot be taken out.
+        """
+        self.take_in()
+        graph = self._known(session)
+        self.refresh(graph)
+        what = select_words(graph, text)
         if what and not dry_run:
             forget_selection(self.intake, graph, what)
         return what

@@ -56,6 +56,7 @@ STEPS = {
     "rewind": 0.5,
     "outgrow": 0.3,
     "forget": 0.5,
+    "redact": 0.5,
     "edit": 2,
     "delete": 1,
     "rename": 1,
@@ -291,9 +292,24 @@ class Life:
         for gone in home.forget(matching=f"Statement {id[1:]}:").messages:
             self.said.pop(gone, None)
             self.forgotten.add(gone)
+        self.nowhere(f"Statement {id[1:]}:")
         self.contexts.served.clear()  # the plugin goes by none that is older than a forgetting
         texts = "".join(f.read_text() for f in self.vault.rglob("*.md"))
         self.marks = {mark: stands and mark in texts for mark, stands in self.marks.items()}
+
+    def _redact(self, home: Memory) -> None:
+        """The words of a statement go, and it stays, with its notes and what a person wrote into those."""
+        theirs = [id for id, where in self.said.items() if where != PEER and re.fullmatch(r"e\d+", id)]
+        if theirs:
+            words = f"Statement {self.rng.choice(theirs)[1:]}:"
+            home.redact(words)
+            self.nowhere(words)
+            self.contexts.served.clear()
+
+    def nowhere(self, words: str) -> None:
+        for file in self.folder.rglob("*"):
+            if file.is_file() and words.encode() in file.read_bytes():
+                raise self.broken(f"{words!r} is still in {file.relative_to(self.folder)}")
 
     # --- the person
 

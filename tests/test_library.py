@@ -144,6 +144,19 @@ def test_what_is_forgotten_is_not_brought_back_by_capturing_it_again(memory):
         memory.forget()
 
 
+def test_a_text_that_is_redacted_is_nowhere_and_the_note_that_held_it_stays(memory):
+    memory.capture([{"role": "user", "content": "My sister Maya lives in Lisbon."}])
+    memory.observe()
+    would = memory.redact("Lisbon", dry_run=True)
+    (note,) = (path for path in would.paths if path.startswith("nodes/"))
+    assert "Lisbon" in memory.open(note).node.body
+    assert memory.redact("Lisbon") == would
+    assert "Maya" in memory.open(dict(would.renamed).get(note, note)).node.body
+    assert [f for f in memory.folder.rglob("*") if f.is_file() and b"Lisbon" in f.read_bytes()] == []
+    with pytest.raises(BadInput):
+        memory.redact("")
+
+
 def test_a_note_that_a_person_has_moved_meanwhile_goes_with_the_words_it_was_made_from(memory):
     memory.capture([{"role": "user", "content": "My sister Maya lives in Lisbon."}])
     memory.observe()
