@@ -151,7 +151,7 @@ def similar_notes(alike: NotesAlike, paths: Iterable[str]) -> dict[str, dict[str
 
 def are_two_happenings(a: Entry, b: Entry) -> bool:
     """Whether the notes tell of what happened on different days: then neither repeats or replaces the other."""
-    if not a.type == b.type == "episode" or a.loop or b.loop:
+    if not a.type == b.type == "episode" or "open" in (a.loop, b.loop):
         return False
     one, other = event_span(a.event), event_span(b.event)
     return bool(one and other and (one[1] < other[0] or other[1] < one[0]))
