@@ -257,7 +257,8 @@ class Life:
         session = self.rng.choice(SESSIONS)
         graph = home.find()
         given = slice_for(graph, f"What about {self.rng.choice(TOPICS)}?", session, self.now, home.config)
-        at = graph.state().sessions[session].activated_ms if given.system else 0
+        own = graph.state().sessions.get(session)
+        at = own.activated_ms if own else 0
         before, then = self.served.get(session, ("", 0))
         if given.reason is None and session in self.served and given.system != before:
             raise self.broken("the slice changed without an activation")
@@ -286,14 +287,15 @@ class Life:
     def _forget(self, home: Memory) -> None:
         """A statement is forgotten, with the notes made of it and what a person wrote into those."""
         theirs = [id for id, where in self.said.items() if where != PEER and re.fullmatch(r"e\d+", id)]
-        if not theirs:
-            return
+        if len(theirs) < 2:
+            return  # with the last of it the graph itself goes
         id = self.rng.choice(theirs)
         for gone in home.forget(matching=f"Statement {id[1:]}:").messages:
             self.said.pop(gone, None)
             self.forgotten.add(gone)
         self.nowhere(f"Statement {id[1:]}:")
         self.contexts.served.clear()  # the plugin goes by none that is older than a forgetting
+        self.served.clear()
         texts = "".join(f.read_text() for f in self.vault.rglob("*.md"))
         self.marks = {mark: stands and mark in texts for mark, stands in self.marks.items()}
 
@@ -372,6 +374,8 @@ class Life:
         with refusing(self.rng.randint(1, 150), self.rng.randint(1, 5), error), suppress(*TOLD):
             getattr(self, f"_{what}")(home)
         self.meanwhile = True
+        if what == "inject":
+            self.served.clear()  # it may have activated, and failed to say so
 
     def _spoil(self, home: Memory) -> None:
         """A page of the one graph cannot be read or written; the other's turns are observed all the same."""
@@ -448,6 +452,8 @@ class Life:
         self.homes = [home]
         self.now += timedelta(hours=2)
         home.work(force=True)
+        for graph in home.registry.kept():  # once more: another process may have had a dead one's number
+            graph.remove_leftovers()
         self.steps.append("finish")
         self.check()
         left = [

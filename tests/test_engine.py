@@ -251,10 +251,17 @@ def test_status_says_what_was_cut_when_and_why_and_is_silent_without_the_engine(
         assert found["notes_tokens"] == count_tokens(made.text)
         assert found["last_cut"]["reason"] == "threshold"
         text = status_text(answer)
-        assert "asked for 1 sessions, 1 cut" in text
+        assert "asked for 1 session, 1 cut" in text
         assert (
             f"for {found['cut_turns']} turns cut; last {found['cut']}: {found['cut_turns']} turns of " in text
         )
+        assert "came from a cache" not in text  # nobody has said so
+        usage = {"input": 100, "output": 7, "cacheRead": 900, "cacheWrite": 0, "cost": {"total": 0.1}}
+        answer_said = {"role": "assistant", "content": "Noted.", "timestamp": NOON + 90_000, "usage": usage}
+        drop = {"v": 1, "sessionKey": MAIN, "entries": [{"entryId": "u", "message": answer_said}]}
+        (home / "spool" / f"{NOON + 90_000}-u.json").write_text(json.dumps(drop))
+        memory.take_in()
+        assert "90% of its prompts came from a cache" in status_text(home_status(memory.worker))
         list(remove_engine(claw, home))
         assert "context" not in home_status(memory.worker)["graphs"][0]["sessions"][session]
 

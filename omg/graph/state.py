@@ -40,6 +40,8 @@ class SessionState:
     window: int = 0  # tokens of turns taken in since the last activation
     # with OMG as the context engine (window/context.py):
     asked_ms: int = 0  # when the gateway last asked what leaves the context
+    prompted: int = 0  # tokens of its prompts since the engine came, as the provider counted them,
+    cached: int = 0  # and those of them that it had in its cache
     timeline: str = ""  # what stands for the turns that were cut, as served until the next cut
     timeline_epoch: int = -1  # State.epoch when it was rendered
     cut_turns: dict[str, int] = field(default_factory=dict)  # a turn's beginning -> how many messages it has

@@ -37,6 +37,7 @@ COMMAND = re.compile(r"\s*/omg(?:\s|$)", re.IGNORECASE)
 INJECTED = "gateway-injected"  # the "model" of what the gateway itself says; of an aborted answer, too
 TOOL_CHARS = 4_000  # of a tool's result; the archive is no place for the rest, and the transcript has it
 ARGUMENT_CHARS = 2_000
+MOST_TOKENS = 100_000_000  # of one prompt: more is no number of tokens
 SENDER_CHARS = 200  # of a name
 
 
@@ -124,6 +125,7 @@ def read_drop(data: bytes, asked: Collection[str] = ()) -> Turn:
     if not session.strip():
         raise BadInput("a drop without a sessionKey: whose it is cannot be told")
     sender, channel = _person(drop.entries)
+    prompted, cached = _prompted(drop.entries)
     return Turn(
         session=session,
         session_id=drop.session_id,
@@ -133,7 +135,20 @@ def read_drop(data: bytes, asked: Collection[str] = ()) -> Turn:
         sender=drop.sender or sender,
         workspace=drop.workspace,
         messages=clean_entries(drop.entries, asked),
+        prompted=prompted,
+        cached=cached,
     )
+
+
+def _prompted(entries: Iterable[Any]) -> tuple[int, int]:
+    """Tokens of the prompts that the answers among *entries* were given to, and of these those from a cache."""
+    counted = {"input": 0, "cacheRead": 0, "cacheWrite": 0}
+    for raw in entries:
+        usage = _mapping(_mapping(_mapping(raw).get("message")).get("usage"))
+        for key in counted:
+            tokens = usage.get(key)
+            counted[key] += tokens if isinstance(tokens, int) and 0 < tokens < MOST_TOKENS else 0
+    return sum(counted.values()), counted["cacheRead"]
 
 
 def _person(entries: Iterable[Any]) -> tuple[str, str]:

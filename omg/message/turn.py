@@ -62,6 +62,8 @@ class Turn:
     sender: str = ""
     workspace: str = ""
     messages: tuple[Message, ...] = field(default=())
+    prompted: int = 0  # tokens of the prompts that were answered in it, as the provider counted them,
+    cached: int = 0  # and those of them that it had in its cache
 
     @property
     def owned(self) -> bool | None:

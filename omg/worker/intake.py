@@ -117,7 +117,7 @@ class Intake:
         if messages:
             kept = graph.put(name, replace(turn, messages=tuple(messages)))
             last = max(m.timestamp for m in messages)
-            graph.update(partial(note_heard, session=turn.session, last_ms=last, tokens=kept.tokens))
+            graph.update(partial(note_heard, turn=turn, last_ms=last, tokens=kept.tokens))
             redacted = sum(m.redacted for m in messages)
             self.registry.tell(
                 "taken_in",

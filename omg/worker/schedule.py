@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from ..config.sections import Observation
 from ..graph.pending import Pending
 from ..graph.state import SessionState, State
+from ..message.turn import Turn
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 30, 3600  # after a failed observation; doubles in between
 NEAR_THRESHOLD = 1.1  # steps before the threshold from which a step is half as long (as OM has it)
@@ -99,10 +100,13 @@ def retry_at(state: State) -> float:
 # --- changes to the state
 
 
-def note_heard(state: State, session: str, last_ms: int, tokens: int) -> None:
-    entry = state.sessions.setdefault(session, SessionState())
+def note_heard(state: State, turn: Turn, last_ms: int, tokens: int) -> None:
+    entry = state.sessions.setdefault(turn.session, SessionState())
     entry.last_ms = max(entry.last_ms, last_ms)
     entry.window += tokens
+    if entry.asked_ms:  # else nobody is told of it
+        entry.prompted += turn.prompted
+        entry.cached += turn.cached
 
 
 def note_urgent(state: State, session: str, reason: str, at_ms: int, waiting: bool) -> None:

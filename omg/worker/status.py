@@ -110,6 +110,8 @@ def context_status(session: SessionState, cut: Mapping[str, Any] | None) -> dict
         "cut_turns": len(session.cut_turns),
         "cut": iso_time(session.context_cut_ms),
         "last_cut": last if cut else None,
+        # as the provider counted it; None where it does not say, or has no cache
+        "cached_share": round(session.cached / session.prompted, 3) if session.cached else None,
     }
 
 
@@ -149,7 +151,7 @@ def status_text(answer: Mapping[str, Any]) -> str:
         ]
         cut = sum(bool(c["cut_turns"]) for c in asked)
         lines.append(
-            f"contexts  OMG's engine since {engine['since']}: asked for {len(asked)} sessions, {cut} cut"
+            f"contexts  OMG's engine since {engine['since']}: asked for {len(asked)} session{'s' * (len(asked) != 1)}, {cut} cut"
         )
     for g in answer["graphs"]:
         if "error" in g:
@@ -180,7 +182,10 @@ def context_text(found: Mapping[str, Any]) -> str:
         why = f": {last['turns']} turns of {last['tokens']:,} tokens, it had grown too long"
     elif last.get("reason") == "edit":
         why = ": its notes made anew, since something was edited or forgotten"
-    return f"{shown}; last {found['cut']}{why}"
+    cached = (
+        f"; {found['cached_share']:.0%} of its prompts came from a cache" if found["cached_share"] else ""
+    )
+    return f"{shown}; last {found['cut']}{why}{cached}"
 
 
 def iso_time(ms: int) -> str:
