@@ -305,7 +305,7 @@ def test_the_user_chooses_whether_all_goes_or_a_note_or_the_words_alone(agent: A
     id = agent.heard(ALICE, said)
     graph = agent.home.find(ALICE)
     before = set(agent.notes(ALICE))
-    (soap,) = (p for p in graph.index.citing([id]) if SECRET in graph.vault.text(p))
+    (soap,) = (p for p in graph.index.citing([id]) if SECRET in graph.vault.read(p).description)
     first = agent.use("omg_forget", ALICE, said=("m8", "forget the soap"), query=f"{SECRET} soap")
     assert set(first["details"]["codes"]) == {"forget", "alone", "redact"}
     assert first["details"]["paths"] == sorted(graph.index.citing([id]))
