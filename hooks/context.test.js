@@ -127,6 +127,20 @@ test("what a message was served stands before it again, with the daemon gone, to
   assert.deepEqual((await assemble(messages)).messages, made);
 });
 
+test("of what was cut before, only what tells turns apart crosses the socket again", async (t) => {
+  const { assemble, asked } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2, 3] }));
+  const messages = conversation();
+  messages[1].content = [{ type: "text", text: "so" }, { type: "toolCall", id: "a", name: "exec", arguments: { command: "ls" } }];
+  const { messages: first } = await assemble(messages);
+  assert.deepEqual((await assemble(messages)).messages, first);
+  const [[, whole], [, again]] = asked;
+  assert.deepEqual(again.messages.slice(4), whole.messages.slice(4));
+  assert.deepEqual(again.messages[1], {
+    role: "assistant", timestamp: 1, content: [{ type: "toolCall", id: "a" }], chars: JSON.stringify(messages[1].content).length,
+  });
+  assert.ok(!JSON.stringify(again).includes("question 0"));
+});
+
 test("a turn waits for observation where the daemon asks for it, and no longer than it says", async (t) => {
   let waits = 0;
   const { assemble, asked } = await scene(t, async (body) => {

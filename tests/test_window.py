@@ -93,7 +93,7 @@ class Talk:
             home=home,
             observation=Observation(model="offline"),
             context=Context(**{"message_tokens": 1000, "buffer_activation": 0.8} | options),
-            inject=Inject(budget_tokens=400),
+            inject=Inject(budget_tokens=250),
         )
         self.memory = Memory(config, embed=None)
         self.said: list[dict[str, Any]] = []
@@ -243,6 +243,20 @@ def test_calls_go_with_their_results_though_the_gateway_shows_them_under_other_i
     assert {m["toolCallId"] for m in kept if m["role"] == "toolResult"} == made_calls
 
 
+def test_a_turn_of_which_only_the_outline_comes_stays_cut(talk: Talk) -> None:
+    for n in range(12):
+        talk.turn(f"List folder {n}", tool="a file\n" * 60)
+    talk.take_in()
+    first = talk.asked()
+    lean = talk.view()
+    for i in first.cut:
+        calls = [p for p in lean[i]["content"] if isinstance(p, dict) and p["type"] == "toolCall"]
+        outline = [{"type": "toolCall", "id": call["id"]} for call in calls]
+        lean[i] |= {"content": outline, "chars": len(json.dumps(lean[i]["content"]))}
+    later = talk.asked(messages=lean)
+    assert (later.text, later.cut, later.raw, later.reason) == (first.text, first.cut, first.raw, "")
+
+
 def test_a_small_window_is_cut_earlier(talk: Talk) -> None:
     long_talk(talk, 10)
     talk.take_in()
@@ -325,12 +339,11 @@ def test_what_a_message_was_served_stands_before_it_again_byte_for_byte_until_th
     talk.take_in()
     first = talk.asked()
     before = len(talk.said)
-    (one, _), (two, second), (three, third) = questions(talk, 3)
+    (one, _), (two, second), (_, third) = questions(talk, 3)
     assert one
     assert second.served == {before: one}
     assert third.served == {before: one, before + 2: two}
-    assert talk.asked().served == {before: one, before + 2: two, before + 4: three}
-    assert talk.asked().text == first.text
+    assert third.text == first.text
     long_talk(talk, 20)
     talk.take_in()
     assert talk.asked().reason == "threshold"
@@ -346,9 +359,7 @@ def test_before_the_first_cut_nothing_is_served_again_and_only_the_newest_is_kep
     assert len(talk.memory.find(SESSION).state().sessions[SESSION].served) <= 1
 
 
-def test_what_was_served_never_makes_a_context_longer_than_without_us_nor_than_its_threshold(
-    talk: Talk,
-) -> None:
+def test_what_was_served_never_makes_a_context_longer_than_without_us(talk: Talk) -> None:
     long_talk(talk, 18)
     talk.take_in()
     assert talk.asked().cut
@@ -356,7 +367,7 @@ def test_what_was_served_never_makes_a_context_longer_than_without_us_nor_than_i
         whole = sum(shown_message(m).tokens for m in talk.view()[:-2])
         cost = made.raw + sum(map(count_tokens, (made.text, *made.served.values())))
         assert cost <= whole
-        assert made.raw + sum(map(count_tokens, made.served.values())) < 1000
+        assert sum(map(count_tokens, made.served.values())) <= 500  # half of the threshold
 
 
 def test_the_threshold_counts_what_is_served_again(talk: Talk) -> None:

@@ -82,7 +82,9 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
     const { channel, accountId, senderId, runId, missed } = omg()?.turns.get(sessionKey) ?? {};
     const senderIsOwner = messages.findLast(({ role }) => role === "user")?.__openclaw?.senderIsOwner;
     const who = { sessionKey, channel, accountId, senderId, senderIsOwner, runId, missed: missed && runId };
-    const body = { ...who, tokenBudget, messages: messages.map(lean) };
+    const before = new Set(shared.last.get(sessionKey)?.places);
+    const shown = messages.map((message) => (before.has(placeOf(message)) ? outline : lean)(message));
+    const body = { ...who, tokenBudget, messages: shown };
     const asking = Date.now();
     let answer;
     try {
@@ -146,6 +148,13 @@ const placeOf = (message) => `${message?.role} ${message?.timestamp}`;
 function lean({ role, content, timestamp, idempotencyKey, provenance, toolCallId, toolName, summary, model, __openclaw }) {
   const parts = Array.isArray(content) ? content.map(({ data, source, ...part }) => part) : content;
   return { role, content: parts, timestamp, idempotencyKey, provenance, toolCallId, toolName, summary, model, __openclaw };
+}
+
+/** Of a message that was cut before, what tells where its turn ends: a transcript that is never compacted has megabytes. */
+function outline(message) {
+  const { content, ...rest } = lean(message);
+  const calls = Array.isArray(content) ? content.filter(({ type }) => type === "toolCall" || type === "tool_use") : [];
+  return { ...rest, content: calls.map(({ type, id }) => ({ type, id })), chars: JSON.stringify(content ?? "").length };
 }
 
 /** When something was last forgotten here (omg/forget/homefiles.py). */

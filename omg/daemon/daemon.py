@@ -42,7 +42,7 @@ from ..tokens import count_tokens
 from ..tools.codes import Codes
 from ..tools.corpus import corpus_answer
 from ..tools.tools import call_tool, graph_of, search_answer, slash_command
-from ..window.context import cut_context
+from ..window.context import cut_context, is_observing
 from ..worker.delegate import observe_pending, rebuild_each
 from ..worker.nights import background_reflection, reflect_answer
 from ..worker.reading import DropReader
@@ -211,7 +211,7 @@ class Daemon:
         """Until nothing of *graph* waits any more; BLOCKED_S at the most, and then no turn waits for a while."""
         began = time.monotonic()
         self.awake.set()
-        while (late := bool(graph.pending())) and time.monotonic() - began < BLOCKED_S:
+        while (late := bool(graph.pending()) or is_observing(graph)) and time.monotonic() - began < BLOCKED_S:
             if self.stopping.wait(BLOCKED_STEP_S) or graph.state().failures:
                 break
         if late:

@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 
 Answer = Callable[[dict[str, Any]], Mapping[str, Any]]
 Lost = Callable[[Mapping[str, Any]], None]
-BODY_BYTES = 4_000_000
+# The longest is a conversation of months, once after each start of the gateway (hooks/context/index.js).
+BODY_BYTES = 32_000_000
 
 # connections that are listened to; the gateway has few, and each is a thread and its memory
 CONNECTIONS_AT_ONCE = 128

@@ -33,6 +33,8 @@ from .timeline import Told, render_timeline
 
 # Of what the model's window has room for, at the most: raw messages, and notes; the turn that goes on needs the rest.
 ROOM_SHARE, NOTES_SHARE = 0.5, 0.25
+SERVED_SHARE = 0.5  # of the threshold, for what messages were served before
+OUTLINE_CHARS_A_TOKEN = 6  # with a text of 4 or 5: what was saved is rather thought less
 BEGINNING_CHARS = 160  # of what a person said in a turn that no note was made of
 ARCHIVE_ROLES = {"toolResult": "tool"}  # of the gateway → as the archive has them
 SPEAKERS = (
@@ -96,11 +98,14 @@ class RequestContext:
 
 
 def shown_message(message: Mapping[str, Any]) -> Shown:
+    chars = message.get("chars")
     if message.get("role") not in SPEAKERS:
         return Shown(str(message.get("role")), count_tokens(json.dumps(message, ensure_ascii=False)))
     content = message.get("content")
     text, calls = content_of(content if isinstance(content, str | list) else None)
     tokens = count_tokens(text) + sum(count_tokens(call.name + call.arguments) for call in calls)
+    if isinstance(chars, int):  # only its outline: it was cut before
+        tokens = chars // OUTLINE_CHARS_A_TOKEN
     made = tuple(call.id for call in calls if call.id)
     return Shown(str(message.get("role")), FRAME_TOKENS + tokens, made, str(message.get("toolCallId") or ""))
 
@@ -118,14 +123,14 @@ def cut_context(
     own = replace(own, served={run: text for run, text in own.served.items() if run != body.get("missed")})
     given = body.get("messages")
     context = RequestContext(session, given if isinstance(given, list) else [], own)
-    again = {}
-    if own.epoch == state.epoch:
-        again = served_again(graph, context.given, set(context.indices(context.cut)), own)
     threshold, notes = budgets(config, body.get("tokenBudget"), own)
-    beside = sum(map(count_tokens, again.values()))
-    fresh = turns_to_go(graph, context, threshold, config.context.kept_raw(threshold), beside)
+    raw = raw_tokens(context.messages, context.turns, context.cut)
+    served, beside = served_beside(graph, context, own, state, raw, threshold)
+    fresh = []
+    if raw + beside >= threshold:
+        fresh = turns_to_go(graph, context, threshold, config.context.kept_raw(threshold), beside)
     cut = context.cut.union(fresh)
-    raw = raw_tokens(context.messages, context.turns, cut)
+    raw -= context.tokens(fresh)
     waits, blocks = what_waits(graph, state, config, raw, threshold)
     stale = own.timeline_epoch != state.epoch or not own.timeline
     reason = "threshold" if fresh else "edit" if cut and stale else ""
@@ -139,7 +144,8 @@ def cut_context(
     if not cut or not text or cost >= saved:  # never longer than without us
         graph.note(partial(request, served=runs_kept(own, context.given, {}), raw_from=0))
         return Cut(waits=waits, blocks=blocks)
-    served = {} if fresh else fitting(again, min(saved - cost, threshold - raw))
+    if fresh or raw >= threshold or sum(map(count_tokens, served.values())) > saved - cost:
+        served = {}
     request = partial(request, served=runs_kept(own, context.given, served), raw_from=context.raw_from(cut))
     graph.note(request)
     if reason and (fresh or text != own.timeline or not late):
@@ -152,6 +158,22 @@ def cut_context(
             raw_tokens=raw, notes_tokens=cost,
         )  # fmt: skip
     return Cut(text, tuple(context.indices(cut)), served, raw, reason, waits, blocks)
+
+
+def served_beside(
+    graph: Graph, context: RequestContext, own: SessionState, state: State, raw: int, threshold: int
+) -> tuple[dict[int, str], int]:
+    """
+    What stands before raw messages again, and how many tokens that counts beside them: up to *threshold* where the
+    newest has no room, for then it is time for a cut. Never so much that a context is longer than without us.
+    """
+    if own.epoch != state.epoch:
+        return {}, 0
+    again = served_again(graph, context.given, set(context.indices(context.cut)), own)
+    saved = context.tokens(context.cut) - count_tokens(own.timeline)
+    served = fitting(again, min(saved, round(threshold * SERVED_SHARE)))
+    beside = sum(map(count_tokens, served.values()))
+    return served, max(beside, threshold - raw) if 0 < len(served) < len(again) else beside
 
 
 def budgets(config: Config, room: object, own: SessionState) -> tuple[int, int]:
@@ -169,10 +191,8 @@ def budgets(config: Config, room: object, own: SessionState) -> tuple[int, int]:
 
 def turns_to_go(graph: Graph, context: RequestContext, threshold: int, floor: int, beside: int) -> list[int]:
     """The turns that are cut now. None while a receipt is open: what it observes has no notes that can be found yet."""
-    if raw_tokens(context.messages, context.turns, context.cut) + beside < threshold:
-        return []
     observed = observed_turns(graph, context)  # first: a receipt that is closed behind it is no trouble
-    if any((graph.folder / "receipts").glob("*.open.json")):
+    if is_observing(graph):
         return []
     return turns_to_cut(
         context.messages,
@@ -183,6 +203,11 @@ def turns_to_go(graph: Graph, context: RequestContext, threshold: int, floor: in
         floor=floor,
         beside=beside,
     )
+
+
+def is_observing(graph: Graph) -> bool:
+    """Whether something is archived whose notes may not be in the index yet: its receipt is open."""
+    return any((graph.folder / "receipts").glob("*.open.json"))
 
 
 def what_waits(graph: Graph, state: State, config: Config, raw: int, threshold: int) -> tuple[bool, bool]:

@@ -93,4 +93,4 @@ def turns_to_cut(
             continue
         going.append(n)
         gain += sum(messages[i].tokens for i in turn)
-    return going if gain >= LEAST_GAIN * threshold else []
+    return going if going and gain + beside >= LEAST_GAIN * threshold else []

@@ -1,0 +1,81 @@
+"""The one wait for memory: a turn whose context has outgrown `block_after` waits for what could leave to be observed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omg.config.sections import Config, Context, Embedding, Observation
+from omg.daemon import daemon as module
+from omg.daemon.daemon import Daemon
+
+SESSION = "agent:main:main"
+NOW = 1_773_144_000_000
+
+
+@pytest.fixture
+def daemon(home: Path) -> Iterator[Daemon]:
+    config = Config(
+        home=home,
+        observation=Observation(model="offline"),
+        context=Context(message_tokens=500),
+        embedding=Embedding(model="none"),
+    )
+    daemon = Daemon(config)
+    yield daemon
+    daemon.memory.close()
+
+
+def talked(daemon: Daemon, turns: int = 30) -> dict[str, Any]:
+    """A conversation that is taken in and not observed, and the question about its context."""
+    said: list[dict[str, Any]] = []
+    for n in range(turns):
+        text = f"I prefer the number {n} over all others. " + "And so on. " * 6
+        said.append({"role": "user", "content": text, "timestamp": NOW + 2000 * n})
+        said.append({"role": "assistant", "content": "Noted, as asked.", "timestamp": NOW + 2000 * n + 1000})
+    entries = [{"entryId": f"e{i}", "message": m} for i, m in enumerate(said)]
+    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": SESSION, "entries": entries}
+    (daemon.config.home / "spool").mkdir(parents=True, exist_ok=True)
+    (daemon.config.home / "spool" / f"{NOW:015d}-a.json").write_text(json.dumps(drop))
+    daemon.memory.take_in()
+    return {"sessionKey": SESSION, "messages": said}
+
+
+def waited(daemon: Daemon) -> list[bool]:
+    lines = (daemon.config.home / "events.jsonl").read_text().splitlines()
+    return [e["observed"] for e in map(json.loads, lines) if e["event"] == "context_waited"]
+
+
+def test_a_turn_waits_until_what_could_leave_is_observed(daemon: Daemon) -> None:
+    body = talked(daemon)
+    first = daemon.assemble(body)
+    assert first == {"wait_ms": 20_000}  # nothing leaves, and the plugin is asked to come again
+    answers: list[Any] = []
+    turn = threading.Thread(target=lambda: answers.append(daemon.assemble({**body, "waits": True})))
+    turn.start()
+    assert daemon.awake.wait(10)
+    daemon.memory.work(force=True)
+    turn.join(20)
+    assert answers[0]["cut"]
+    assert "wait_ms" not in answers[0]
+    assert waited(daemon) == [True]
+
+
+def test_a_wait_in_vain_ends_and_is_not_repeated(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BLOCKED_S", 0.1)
+    body = talked(daemon)
+    assert daemon.assemble(body) == {"wait_ms": 100}
+    assert daemon.assemble({**body, "waits": True}) == {}  # the messages as they are
+    assert waited(daemon) == [False]
+    assert daemon.assemble(body) == {}
+    daemon.memory.work(force=True)
+    assert daemon.assemble(body)["cut"]
+
+
+def test_a_context_that_was_never_above_it_waits_for_nobody(daemon: Daemon) -> None:
+    assert daemon.assemble(talked(daemon, 6)) == {}
