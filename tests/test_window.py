@@ -257,6 +257,33 @@ def test_a_turn_of_which_only_the_outline_comes_stays_cut(talk: Talk) -> None:
     assert (later.text, later.cut, later.raw, later.reason) == (first.text, first.cut, first.raw, "")
 
 
+def test_the_rest_of_a_turn_that_was_cut_stays_cut_as_less_and_less_of_it_is_handed_over(talk: Talk) -> None:
+    """The gateway hands over so many bytes of a transcript, the newest, wherever in a turn they begin."""
+    for n in range(12):
+        talk.turn(f"List folder {n}", tool="a file\n" * 60)
+    talk.take_in()
+    first = talk.asked()
+    assert len(first.cut) > 8
+    for gone in range(1, 8):
+        later = talk.asked(messages=talk.view()[gone:])
+        assert later.cut == tuple(range(len(first.cut) - gone)), gone
+        assert (later.text, later.raw, later.reason) == (first.text, first.raw, "")
+
+
+def test_what_is_not_handed_over_any_more_stays_in_the_notes(tmp_path: Path) -> None:
+    talk = Talk(tmp_path / "omg", observation_tokens=900)
+    long_talk(talk, 24)
+    talk.take_in()
+    first = talk.asked()
+    assert "number 0 over" in first.text
+    long_talk(talk, 24)
+    talk.take_in()
+    later = talk.asked(messages=talk.view()[11:])
+    assert later.reason == "threshold"
+    assert "number 0 over" in later.text
+    talk.memory.close()
+
+
 def test_a_small_window_is_cut_earlier(talk: Talk) -> None:
     long_talk(talk, 10)
     talk.take_in()

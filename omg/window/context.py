@@ -124,6 +124,7 @@ def cut_context(
     given = body.get("messages")
     context = RequestContext(session, given if isinstance(given, list) else [], own)
     threshold, notes = budgets(config, body.get("tokenBudget"), own)
+    context.cut |= rest_of_cut(graph, context, own)
     raw = raw_tokens(context.messages, context.turns, context.cut)
     served, beside = served_beside(graph, context, own, state, raw, threshold)
     fresh = []
@@ -136,7 +137,7 @@ def cut_context(
     reason = "threshold" if fresh else "edit" if cut and stale else ""
     text, late = own.timeline, False
     if reason:
-        sources = sources_of(graph, context, cut)
+        sources = sources_of(graph, context, cut, own)
         late = not graph.pending_keys().isdisjoint(sources)
         text = timeline_of(graph, context, cut, sources, own, now, notes)
     cost, saved = count_tokens(text), context.tokens(cut)
@@ -259,6 +260,16 @@ def observed_turns(graph: Graph, context: RequestContext) -> set[int]:
     return found
 
 
+def rest_of_cut(graph: Graph, context: RequestContext, own: SessionState) -> set[int]:
+    """The first turn, where it is what the gateway still hands over of one that was cut: an end without a question."""
+    if not context.turns or 0 in context.cut or context.given[0].get("role") == "user":
+        return set()
+    began = context.since_ms()
+    starts = [(int(key.rpartition(" ")[2]), count) for key, count in own.cut_turns.items()]
+    _, count = max((start for start in starts if start[0] <= began), default=(0, 0))
+    return {0} & observed_turns(graph, context) if len(context.turns[0]) < count else set()
+
+
 def is_accounted_for(graph: Graph, context: RequestContext, turn: range, missing: Sequence[int]) -> bool:
     """Whether what is *missing* of *turn* was forgotten, or is nothing that memory keeps, such as an empty answer."""
     kept = clean_entries({"entryId": str(i), "message": context.given[i]} for i in turn)
@@ -270,11 +281,20 @@ def is_accounted_for(graph: Graph, context: RequestContext, turn: range, missing
 # --- what stands for it
 
 
-def sources_of(graph: Graph, context: RequestContext, cut: Iterable[int]) -> dict[str, int]:
-    """Ids and times in the archive of what was *cut*."""
+def sources_of(
+    graph: Graph, context: RequestContext, cut: Iterable[int], own: SessionState
+) -> dict[str, int]:
+    """
+    Ids and times in the archive of what was *cut*, and of what was said before the oldest message that is handed over.
+
+    The gateway hands over eight bytes of transcript for each token of the model's window, the newest. What its own
+    summary or a reset stands for is not ours.
+    """
     places = {context.place(i) for i in context.indices(cut)}
-    rows = graph.index.said_since(context.session, context.since_ms())
-    return {mid: at for role, at, mid in rows if (role, at) in places}
+    since = context.since_ms()
+    summarised = any(m.role not in SPEAKERS for m in context.messages)
+    rows = graph.index.said_since(context.session, since if summarised else min(since, own.cut_ms + 1))
+    return {mid: at for role, at, mid in rows if at < since or (role, at) in places}
 
 
 def timeline_of(
@@ -290,7 +310,9 @@ def timeline_of(
     hints = hints_that_hold(own, today, zone)
     stood: date | None = day_of_ms(own.at_ms, zone) if own.at_ms else None
     told = [*note_lines_of(graph, ids), *said_lines_of(graph, ids)]
-    return render_timeline(told, hints, stood, messages=len(context.indices(cut)), budget=budget)
+    return render_timeline(
+        told, hints, stood, messages=max(len(ids), len(context.indices(cut))), budget=budget
+    )
 
 
 def note_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
