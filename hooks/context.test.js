@@ -95,7 +95,9 @@ test("with the daemon gone, what was cut stays cut, until something is forgotten
   await close();
   const longer = [...messages, { role: "user", content: "one more", timestamp: 99_000 }];
   assert.deepEqual((await assemble(longer)).messages, [...before, longer.at(-1)]);
-  const without = longer.slice(1); // one of those that were cut is not there any more: another conversation
+  const slid = longer.slice(1); // the gateway hands over the newest bytes of a long transcript
+  assert.deepEqual((await assemble(slid)).messages, [...before, longer.at(-1)]);
+  const without = longer.toSpliced(1, 1); // one of those that were cut is not there any more: another conversation
   assert.equal((await assemble(without)).messages, without);
   await writeFile(join(home, "forgotten.json"), JSON.stringify({ at: Date.now() + 1 }));
   assert.equal((await assemble(longer)).messages, longer);

@@ -107,14 +107,16 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
 
   /**
    * With the daemon away, what was cut the last time stays so: a transcript that has long outgrown the model's
-   * window would not fit it. Not if something was forgotten since; and only if all that was cut is there.
+   * window would not fit it. Not if something was forgotten since; and only if all that was cut is there, less what
+   * is older than all that the gateway hands over.
    */
   async function lastCut(sessionKey, messages) {
     const { text, places, again, at } = shared.last.get(sessionKey) ?? {};
     if (!text || at <= (await forgottenAt(home()))) return;
     const wanted = new Set(places);
     const cut = messages.keys().filter((i) => wanted.has(placeOf(messages[i]))).toArray();
-    if (cut.length === places.length) return replaced(messages, new Set(cut), text, again);
+    const handed = places.filter((place) => Number(place.split(" ").at(-1)) >= messages[0].timestamp);
+    if (cut.length && cut.length === handed.length) return replaced(messages, new Set(cut), text, again);
   }
 }
 
