@@ -67,16 +67,17 @@ def seconds(work, text):
 def grows(work, made):
     """Why *work* is no line over *made*(chars): its times at 25, 50 and 100 kB; None if it is one."""
     try:
-        if seconds(work, made(6_000)) < FLOOR_S / 20 or seconds(work, made(25_000)) < FLOOR_S:
+        if seconds(work, made(6_000)) < FLOOR_S / 20 or (first := seconds(work, made(25_000))) < FLOOR_S:
             return None
-        times = [float("inf")] * 3
+        times = [first, float("inf"), float("inf")]
         for _ in range(6):  # what is slow once may be the machine's doing: the least of all tries counts
-            texts = [made(n) for n in (25_000, 50_000, 100_000)]
-            times = [min(least, seconds(work, text)) for least, text in zip(times, texts, strict=True)]
+            for n, chars in ((1, 50_000), (2, 100_000)):
+                times[n] = min(times[n], seconds(work, made(chars)))
             if all(b <= 2.5 * max(a, FLOOR_S / 2) for a, b in pairwise(times)):
                 return None
+            times[0] = min(times[0], seconds(work, made(25_000)))
     except TimeoutError:
-        return "more than 2 s"
+        return f"more than {GIVEN_UP_S} s"
     return " → ".join(f"{t:.3f}" for t in times)
 
 
@@ -169,7 +170,8 @@ def test_the_cues_of_a_sentence_are_quick_at_the_longest_sentence():
     assert not slow, "\n".join(slow)
 
 
-def test_the_walk_finds_what_is_no_line():
+def test_the_walk_finds_what_is_no_line(monkeypatch):
+    monkeypatch.setitem(globals(), "GIVEN_UP_S", 0.5)  # these are slow by far
     for bad in (r"\s+$", r"<!--.*?-->", r"(?:[#>*+-]+[ \t]+)*\w", r"\[\[(?:[^\]|]*\|)?([^\]]*)\]\]"):
         work = asked(re.compile(bad, re.S), {"search"})
         assert any(
@@ -215,10 +217,11 @@ def test_no_text_keeps_a_reader_longer_than_it_is_long(reader):
     slow = []
     for name in names:
         try:
-            if seconds(work, texts[6_000][name]) < 0.05:  # a square of that is under a second at 25 kB
+            # A square of that is under a second at 25 kB; what is slow once may be the machine's doing.
+            if any(seconds(work, texts[6_000][name]) < 0.05 for _ in range(2)):
                 continue
         except TimeoutError:
-            slow.append(f"{name}: more than 2 s at 6 kB")
+            slow.append(f"{name}: more than {GIVEN_UP_S} s at 6 kB")
             continue
         if why := grows(work, lambda n, name=name: texts[n][name]):
             slow.append(f"{name}: {why}")
