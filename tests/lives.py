@@ -54,7 +54,7 @@ STEPS = {
     "inject": 4,
     "assemble": 4,
     "rewind": 0.5,
-    "outgrow": 0.3,
+    "outgrow": 0.5,
     "forget": 0.5,
     "redact": 0.5,
     "edit": 2,
@@ -69,7 +69,7 @@ STEPS = {
     "kill": 1,
     "refuse": 2,
     "spoil": 1,
-    "no_index": 0.3,
+    "no_index": 0.5,
 }
 
 
