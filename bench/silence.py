@@ -2,14 +2,16 @@
 """
 Whether a prompt that nothing fits is given nothing, and one that something fits still is.
 
-    python bench/silence.py --data locomo10.json [--prompts 200] [--embedder static|none|minilm] [--kept 0.985] [--json]
+    python bench/silence.py --data locomo10.json [BEAM/7 longmemeval.json …] [--prompts 200] [--embedder static|none|minilm-int8]
+        [--kept 0.985] [--json]
 
     fits       questions about the conversation that the graph was made of
     nothing    questions about other conversations' people; and general knowledge, coding, small talk (GENERAL)
 
-The notes are the data set's own observations (bench/locomo.py, graph level), with the archive beside them. Found is what a
-prompt is given where no threshold stands in its way. Thresholds are chosen for each conversation on all others: the highest
-that keep the share --kept of what is found there. Reported are those, and the ones that omg/inject/sure.py has.
+The notes are those of the offline Observer, of LoCoMo also the data set's own observations (bench/locomo.py, graph level), with
+the archive beside them. Found is what a prompt is given where no threshold stands in its way. Thresholds are chosen for each
+conversation on all others: the highest that keep the share --kept of what is found there. Reported are those, and the ones
+that omg/inject/sure.py has.
 """
 
 from __future__ import annotations
@@ -22,22 +24,28 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from locomo import Conversation, graph_level, read
+import locomo
+from questions.data import Conversation, read_all
 
+from omg.config.sections import Config
 from omg.embed import Embedder, load_embedder, static
 from omg.graph.graph import Graph
 from omg.graph.state import SessionState
 from omg.identity import Identity
+from omg.index.index import Index
 from omg.index.scores import parse_query
 from omg.inject.decide import FLOOR, relevant_hits
 from omg.inject.passages import find_said
 from omg.inject.sure import SURE, SURE_OF_OWN, asks_of_memory, is_of_own, sureness
+from omg.message.turn import Message, Turn
+from omg.observe.question import Observer
+from omg.observe.run import observe_batch
 from omg.vault.vault import Vault
 
 ASKER = "agent:main:asks"
@@ -71,20 +79,19 @@ class Row:
     sure: float
 
 
-def rows_of_conversation(
-    graph: Graph, conversation: Conversation, prompts: Iterable[tuple[str, bool, bool]]
+def rows_of_graph(
+    graph: Graph, name: str, now: datetime, prompts: Iterable[tuple[str, bool, bool]]
 ) -> list[Row]:
     """*prompts*: text, whether something fits it, whether it is of GENERAL."""
-    last = max(m.timestamp for _, m in conversation.messages)
-    now = datetime.fromtimestamp(last / 1000, UTC) + timedelta(days=1)
     rows = []
     for text, fits, general in prompts:
         query = parse_query(text, now.date())
-        asks = bool(query.days or asks_of_memory(query))
+        asks = asks_of_memory(query)
         hits = relevant_hits(graph, query, now, 10, FLOOR) if asks else []
         said = find_said(graph, query, hits, session=ASKER, own=SessionState(), now=now) if asks else []
-        sure = sureness(query, hits, said, graph.index.knows) if asks else 0.0
-        rows.append(Row(conversation.id, fits, general, is_of_own(query), bool(hits or said), sure))
+        index = graph.index
+        sure = sureness(query, hits, said, index.knows, index.by_meaning) if asks else 0.0
+        rows.append(Row(name, fits, general, is_of_own(query), bool(hits or said), sure))
     return rows
 
 
@@ -111,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path, nargs="+", required=True)
     parser.add_argument("--prompts", type=int, default=200, help="of either kind")
     parser.add_argument("--embedder", default="static")
     parser.add_argument("--kept", type=float, default=0.985)
@@ -119,8 +126,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
     args = parser.parse_args()
     chance, embedder = random.Random(args.seed), load_embedder(args.embedder)
-    conversations = list(read(args.data))
-    rows = [row for c in conversations for row in asked_of(c, conversations, args.prompts, embedder, chance)]
+    conversations = read_all(args.data)
+    observed = {c.id: c for file in args.data if file.is_file() for c in observations(file)}
+    rows = []
+    for c in conversations:
+        asked = asked_of(c, conversations, args.prompts, chance)
+        for told in [observed[c.id]] * (c.id in observed) + [None]:
+            rows += rows_of_conversation(c, told, embedder, asked)
     chosen = {}
     for name in {row.conversation for row in rows}:
         others = [row for row in rows if row.conversation != name]
@@ -145,36 +157,63 @@ def main() -> None:
         print(json.dumps({"prompts": len(rows), "embedder": args.embedder, "thresholds": chosen, **told}))
 
 
+def observations(file: Path) -> list[locomo.Conversation]:
+    """LoCoMo's own; none of another data set's."""
+    raw = json.loads(file.read_text(encoding="utf-8")) if file.suffix == ".json" else None
+    return list(locomo.read(file)) if isinstance(raw, list) and "observation" in raw[0] else []
+
+
 def asked_of(
-    conversation: Conversation,
-    all: Sequence[Conversation],
-    prompts: int,
-    embedder: Embedder | None,
-    chance: random.Random,
-) -> list[Row]:
-    """A graph of *conversation*, asked its share of *prompts*."""
+    conversation: Conversation, all: Sequence[Conversation], prompts: int, chance: random.Random
+) -> list[tuple[str, bool, bool]]:
+    """Its share of *prompts*: text, whether something fits it, whether it is of GENERAL."""
     each = max(1, prompts // len(all))
-    own = [q.text for q in conversation.questions]
-    foreign = [q.text for c in all if c is not conversation for q in c.questions]
+    own = [q.text for q in conversation.questions if not q.abstain and q.category != "open-domain"]
+    foreign = [q.text for c in all if c is not conversation for q in c.questions if not q.abstain]
     general = [line for line in GENERAL.replace("\n", "|").split("|") if line]
     talked = round(each * GENERAL_SHARE) if foreign else each
-    asked = [
+    return [
         *((text, True, False) for text in chance.sample(own, min(each, len(own)))),
         *((text, False, False) for text in chance.sample(foreign, min(each - talked, len(foreign)))),
         *((text, False, True) for text in chance.sample(general, min(talked, len(general)))),
     ]
+
+
+def rows_of_conversation(
+    conversation: Conversation,
+    told: locomo.Conversation | None,
+    embedder: Embedder | None,
+    asked: Iterable[tuple[str, bool, bool]],
+) -> list[Row]:
+    """What a graph of *conversation* answers; its notes are the observations in *told*, or those of the rules."""
     home = Path(tempfile.mkdtemp(prefix="silence-"))
+    who = Identity("agent:main:main", "dm", "main")
     try:
-        index = graph_level(conversation, home, embedder, static())
+        index = (
+            locomo.graph_level(told, home, embedder, static()) if told else Index(home / "index.db", embedder)
+        )
+        graph = Graph(who, home, Vault(home / "vault", home / "written.jsonl"), index)
+        if told is None:
+            observe_by_rules(graph, conversation)
         while index.embed():
             pass
-        who = Identity("agent:main:main", "dm", "main")
-        graph = Graph(who, home, Vault(home / "vault", home / "written.jsonl"), index)
-        rows = rows_of_conversation(graph, conversation, asked)
+        now = max(m.at for m in conversation.messages) + timedelta(days=1)
+        rows = rows_of_graph(graph, conversation.id, now, asked)
         graph.close()
         return rows
     finally:
         shutil.rmtree(home)
+
+
+def observe_by_rules(graph: Graph, conversation: Conversation) -> None:
+    graph.index.sync(graph.vault)
+    for n, session in enumerate(conversation.sessions):
+        said = tuple(
+            Message(m.id, m.role, m.text, round(m.at.timestamp() * 1000), sender=m.speaker)  # type: ignore[arg-type]
+            for m in session.messages
+        )
+        graph.put(f"{said[0].timestamp}-{n:04d}", Turn(session.id, session.id, "main", messages=said))
+        observe_batch(graph, graph.pending(), Observer(), Config(home=graph.folder))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import pytest
 from test_forget_everywhere import forget, say
 
 from omg.config.sections import Config, Observation
+from omg.embed import static
 from omg.graph.graph import Graph
 from omg.graph.state import SessionState, State
 from omg.inject.passages import answering_span
@@ -405,6 +406,34 @@ def test_a_prompt_that_nothing_fits_is_given_nothing(home: Memory, prompt: str) 
     put_note(graph, "ledger", "Builds a bookkeeping tool in Rust.", "t0")
     assert told(home, ASK_CAT) or "Mimi" in home.inject("").system
     assert told(home, prompt) == ""
+
+
+@pytest.mark.parametrize("prompt", ["How are you today?", "ok thanks, how are you?", "can you repeat that?"])
+def test_small_talk_is_given_nothing_though_it_names_a_day_that_notes_are_of(
+    home: Memory, prompt: str
+) -> None:
+    graph = graph_of(home)
+    archive(graph, message("Today I repeat the last unit of my Polish course.", "today"))
+    put_note(graph, "polish", "Repeats the last unit of a Polish course.", "today", day=NOW.date())
+    assert "Polish" in told(home, "What do I repeat today?")
+    assert told(home, prompt) == ""
+
+
+def test_words_in_common_are_not_enough_where_the_meaning_is_another(tmp_path: Path) -> None:
+    """As when the daemon has made vectors: "Please proofread …" has words of a note, and is about none."""
+    config = Config(home=tmp_path / "omg", observation=Observation(model="offline"))
+    with Memory(config, embed=static(), clock=lambda: NOW) as home:
+        graph = graph_of(home)
+        for n, text in enumerate(
+            ["Runs the village store with Ines.", "Is going to the dentist about a root.", "Builds a shed of larch.",
+             "The store opens at nine.", "Reads about tides and what causes storms."]
+        ):  # fmt: skip
+            archive(graph, message(f"{text} It has been so for years, as you may remember.", f"m{n}"))
+            put_note(graph, f"n{n}", text, f"m{n}")
+        while graph.index.embed():
+            pass
+        assert "Runs the village store" in told(home, "Who runs the village store with Ines?")
+        assert told(home, "Please proofread: 'Their going to the store'") == ""
 
 
 # --- the course of something

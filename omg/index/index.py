@@ -179,6 +179,11 @@ class Index:
         with self._store.read() as db:
             return archived.find_messages(db, asked, k, self.zone, self._said)
 
+    @property
+    def by_meaning(self) -> bool:
+        """Whether a search looks for what is near in meaning, too."""
+        return self._warm
+
     def knows(self, word: str) -> bool:
         """Whether a note or a message has *word*, which a search has just looked for."""
         return any(rarity.has(word) for rarity in (self._rarity, self._said))

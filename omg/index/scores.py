@@ -48,6 +48,7 @@ class Candidate:
     status: str = "active"
     path: str = ""  # the last resort between equals
     why: list[str] = field(default_factory=list)
+    cosine: float | None = None  # with the question; None where it is not among the nearest
 
 
 Pool = dict[int, Candidate]
@@ -160,9 +161,11 @@ def fused_scores(words: Mapping[int, float], near: Near | None, whole: float) ->
         best = max(near.cosines.values())
         sure = max(sure, best)
         for id, cosine in near.cosines.items():
+            if id in pool:
+                pool[id].cosine = cosine
             if cosine > near.median:
                 closeness = (cosine - near.median) / (best - near.median)
-                pool.setdefault(id, Candidate()).score += (1 - share if top else 1.0) * closeness
+                pool.setdefault(id, Candidate(cosine=cosine)).score += (1 - share if top else 1.0) * closeness
                 if closeness > 0.5 and cosine > 0.3:
                     pool[id].why.append("close in meaning")
     return pool, sure or UNSURE_BELOW

@@ -47,7 +47,7 @@ def hits_of(
     for id in order:
         score = min(score, pool[id].score * sure)  # of a linked note: no more than what stands before it
         why = "; ".join(dict.fromkeys([*words.get(id, ()), *pool[id].why]))
-        told.append(Hit(found[id], round(score, 4), why))
+        told.append(Hit(found[id], round(score, 4), why, pool[id].cosine))
     return told
 
 

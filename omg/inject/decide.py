@@ -203,13 +203,13 @@ def decide_slice(
     own = state.sessions.get(session) or SessionState()
     words = strip_memory(without_envelope(legible_text(prompt))).strip()[:QUERY_CHARS]
     query = parse_query(words, today)
-    asks = bool(config.inject.entry_points and (query.days or asks_of_memory(query)))
+    asks = bool(config.inject.entry_points) and asks_of_memory(query)
     course = asks_for_course(words)
     limit = config.inject.entry_points * (COURSE_NOTES if course else 1)
     hits = relevant_hits(graph, query, now, limit, COURSE_FLOOR if course else FLOOR) if asks else []
     hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in hits]
     said = find_said(graph, query, hits, session=session, own=own, now=now, course=course) if asks else []
-    if not is_sure(query, hits, said, graph.index.knows):
+    if not is_sure(query, hits, said, graph.index.knows, graph.index.by_meaning):
         hits, said = [], []
     hits_by_map = Counter([*(map_of(h.entry) for h in hits), *maps_named(words)])
     pending = sum(p.tokens for p in graph.pending()) if own.cut_ms > own.activated_ms else 0
