@@ -420,7 +420,7 @@ def test_small_talk_is_given_nothing_though_it_names_a_day_that_notes_are_of(
 
 
 def test_words_in_common_are_not_enough_where_the_meaning_is_another(tmp_path: Path) -> None:
-    """As when the daemon has made vectors: "Please proofread …" has words of a note, and is about none."""
+    """As when the daemon has made vectors: "The build opens …" has words of two notes, and is about none."""
     config = Config(home=tmp_path / "omg", observation=Observation(model="offline"))
     with Memory(config, embed=static(), clock=lambda: NOW) as home:
         graph = graph_of(home)
@@ -433,7 +433,7 @@ def test_words_in_common_are_not_enough_where_the_meaning_is_another(tmp_path: P
         while graph.index.embed():
             pass
         assert "Runs the village store" in told(home, "Who runs the village store with Ines?")
-        assert told(home, "Please proofread: 'Their going to the store'") == ""
+        assert told(home, "The build opens a pull request") == ""
 
 
 # --- the course of something
