@@ -174,6 +174,8 @@ def test_where_nothing_or_several_notes_fit_nothing_is_changed_and_they_are_name
     told = correct(agent, said, "Cy trains on Tuesdays", "Cy trains on Thursday evenings.")["text"]
     assert "no note says 'Cy trains on Tuesdays'" in told
     assert all(f"[[{p}]]" in told for p in paths)
+    told = correct(agent, said, "The kiln is cold", "The kiln is hot by now.")["text"]
+    assert told == "no note says 'The kiln is cold'"
     told = correct(agent, said, "Ada trains", "Thursday")["text"]
     assert "whole sentence" in told
     assert "Ada trains on Tuesday evenings." in told
@@ -301,3 +303,17 @@ def test_a_sentence_ends_at_its_mark_and_at_no_abbreviation() -> None:
     assert sentence_with("likes", text) == "Likes tea"
     assert sentence_with("costa", "Sees Costa") == "Sees Costa"
     assert sentence_with("rum", text) == ""
+
+
+def test_what_is_not_noted_yet_needs_no_correction_and_no_other_note_is_named(agent: Agent) -> None:
+    path = remember(agent, "Ada lives in Ghent.")
+    agent.heard(ALICE, "My dentist appointment is on Thursday 3 December at 10:30.", observe=False)
+    agent.home.take_in()
+    told = correct(
+        agent,
+        "The dentist is on 10 December now",
+        "dentist appointment on 3 December",
+        "The dentist appointment is on 2026-12-10.",
+    )["text"]
+    assert "Nothing need be done" in told
+    assert path not in told

@@ -6,5 +6,6 @@ The slice of memory that a prompt is given: `system`, stable between activations
     course   whether the prompt asks for the course of something
     system   the stable text, within its budget
     passages what was said, cut to what answers
+    former   whether a note says something else by now
     prompt   the fresh text, within its budget
 """

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
@@ -26,6 +26,7 @@ from ..index.scores import ParsedQuery
 from ..message.redaction import redact
 from ..message.turn import Message
 from ..offline.quoted import APOSTROPHES, SPAN, own_words
+from .former import is_former
 
 FOUND = 60  # messages of the archive that are looked at
 NOTES = 6  # best hits whose messages are looked at, too
@@ -75,6 +76,7 @@ class Passage:
     note: str = ""
     passed_on: str = ""  # or "passed on", or "partly passed on": quoted, forwarded or pasted by who sent it
     waiting: bool = False  # nobody has observed it yet
+    changed: bool = False  # a note says something else by now
 
 
 @dataclass(slots=True)
@@ -152,8 +154,11 @@ def quoted_passages(
             if said.message.id in gone or any(speaks_itself(graph, note) for note in notes):
                 continue
             passage = passage_of(said, words, notes[0].path if notes else "", chars)
-            if not repeats_withheld(graph, said, passage, asked):
-                yield passage
+            made_before = notes_made_before(graph, said)
+            if not repeats_withheld(graph, made_before, passage, asked):
+                paths = {note.path for note in [*notes, *(n for told in made_before for n in told[1])]}
+                former = any(is_former(graph, path, passage.text, passage.at_ms) for path in sorted(paths))
+                yield replace(passage, changed=True) if former else passage
 
 
 def gone_of(graph: Graph, made: Mapping[str, Sequence[Witness]], messages: Iterable[Message]) -> set[str]:
@@ -161,18 +166,23 @@ def gone_of(graph: Graph, made: Mapping[str, Sequence[Witness]], messages: Itera
     return graph.tombstones.gone({m.id: [note.id for note in made.get(m.id, ())] for m in messages})
 
 
-def repeats_withheld(graph: Graph, said: Said, passage: Passage, asked: frozenset[str]) -> bool:
-    """Whether what *passage* of the assistant's tells, beside *asked*, was told to it in a message not quoted any more."""
+def notes_made_before(graph: Graph, said: Said) -> list[tuple[Message, list[Witness]]]:
+    """What the assistant had heard when it said *said*, and the notes made from each; nothing for a person's words."""
     if said.message.role != "assistant":
-        return False
+        return []
     until = said.message.timestamp + 1
     before: list[Message] = graph.index.ask(last_messages, said.session, until, ANSWERED_WITHIN)
     heard = [m for m in before if m.role == "user"]
     made = graph.index.witnesses(m.id for m in heard)
-    gone = gone_of(graph, made, heard)
-    withheld = [
-        m for m in heard if m.id in gone or any(speaks_itself(graph, note) for note in made.get(m.id, ()))
-    ]
+    return [(m, made.get(m.id, [])) for m in heard]
+
+
+def repeats_withheld(
+    graph: Graph, heard: Sequence[tuple[Message, list[Witness]]], passage: Passage, asked: frozenset[str]
+) -> bool:
+    """Whether what *passage* of the assistant's tells, beside *asked*, was told to it in a message not quoted any more."""
+    gone = gone_of(graph, {m.id: notes for m, notes in heard}, [m for m, _ in heard])
+    withheld = [m for m, notes in heard if m.id in gone or any(speaks_itself(graph, note) for note in notes)]
     return any(told_words(m.text) & (told_words(passage.text) - asked) for m in withheld)
 
 

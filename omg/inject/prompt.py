@@ -202,8 +202,12 @@ def gap_between(before: Entry, entry: Entry) -> str | None:
     return None
 
 
+CHANGED = "has changed since"
+
+
 def passage_line(passage: Passage) -> str:
-    mark = f" ({passage.passed_on})" if passage.passed_on else ""
+    marks = ", ".join(filter(None, (passage.passed_on, CHANGED * passage.changed)))
+    mark = f" ({marks})" if marks else ""
     note = f" [[{passage.note}]]" if passage.note else ""
     return f"- {passage.speaker}{mark}: {passage.text}{note}"
 

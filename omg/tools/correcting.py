@@ -22,6 +22,7 @@ from ..grounding.sight import PERSONS, Sight, says_day
 from ..grounding.words import Words, told_words, visible
 from ..identity import is_remembered
 from ..index.entries import Entry
+from ..inject.passages import waiting
 from ..message.drop import to_epoch_ms
 from ..message.redaction import redact
 from ..message.turn import Message
@@ -115,10 +116,8 @@ def sentence_meant(plan: Plan, old: str, new: str, now: datetime) -> tuple[Node,
     notes = [plan.draft(e.path).node for e in hits]
     found = best_fits(notes, old)
     if not found:
-        near = "".join(f"\n- [[{e.path}]] — {e.description}" for e in hits[:NAMED])
         raise NotFound(
-            f"no note says {old!r}"
-            + (f"; name one of these by its path, if one is meant:{near}" if near else "")
+            none_text(graph, [e for e in hits if tells_of(f"{e.title} {e.description}", old)], old)
         )
     if len(found) > 1:
         raise BadInput(several_text(graph, [node.path for node, _ in found]))
@@ -157,6 +156,25 @@ def telling_sentences(node: Node, old: str) -> Iterator[str]:
                 says_day(said, when.start) for when in days
             ):
                 yield text[part].strip()
+
+
+def tells_of(text: str, old: str) -> bool:
+    """Whether *text* has half of what *old* tells."""
+    told = told_words(old)
+    return bool(told) and 2 * len(Words(told_words(text)).of(told)) >= len(told)
+
+
+def none_text(graph: Graph, near: Sequence[Entry], old: str) -> str:
+    said = f"no note says {old!r}"
+    if near:
+        lines = [f"- [[{e.path}]] — {e.description}" for e in near[:NAMED]]
+        return "\n".join([f"{said}; name one of these by its path, if one is meant:", *lines])
+    if any(tells_of(told.message.text, old) for told in waiting(graph)):
+        return (
+            f"{said} yet: it was said a while ago, and is noted by itself together with what the user says in this message."
+            " Nothing need be done"
+        )
+    return said
 
 
 def several_text(graph: Graph, paths: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from ..forget.redacting import Redaction, select_words
 from ..forget.selection import Selection, select_alone
 from ..forget.words import BLANK, holds_words
 from ..graph.graph import Graph
+from ..grounding.words import Words, told_words
 from ..identity import is_remembered, says_owner
 from ..worker.intake import Intake
 from .asked import link_target, mapping_in, said_by_user
@@ -42,8 +43,8 @@ def forget_tool(
     if not what:
         raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
     path = graph.index.resolve(what)
-    hits = [path] if path else notes_about(intake, graph, what)
     words = None if path else words_anywhere(graph, what)
+    hits = [path] if path else notes_about(intake, graph, what, said=bool(words))
     if not hits and not words:
         raise NotFound(f"nothing is remembered about {what!r}")
     found: list[tuple[str, Selection | Redaction]] = []
@@ -51,8 +52,12 @@ def forget_tool(
         found.append(("redact", words))
     if hits:
         found += [("alone", select_alone(graph, hits)), ("forget", select_to_forget(graph, ids=hits))]
+    elif words:
+        found.append(("forget", select_to_forget(graph, matching=what)))
     given = {
-        choice: codes.issue(graph.identity.key, run, id, choice, hits, what if choice == "redact" else "")
+        choice: codes.issue(
+            graph.identity.key, run, id, choice, hits, "" if hits and choice != "redact" else what
+        )
         for choice, _ in found
     }
     lines = [choice_text(graph, choice, taken) for choice, taken in reversed(found)]
@@ -67,10 +72,16 @@ def forget_tool(
 NAMES = {"forget": "forget", "alone": "only the notes", "redact": "only the words"}
 
 
-def notes_about(intake: Intake, graph: Graph, query: str) -> list[str]:
-    """Those that hold the words as they are, if some do; else those found by meaning."""
+def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list[str]:
+    """
+    Those that hold the words as they are, if some do; else those found by meaning. *said*: the words stand somewhere, so
+    a note that has less than half of what they tell is about something else.
+    """
     hits = [h.entry.path for h in graph.index.search(query, 5, now=intake.registry.clock(), walk=False)]
-    return [p for p in hits if holds_words(graph.vault.text(p), query)] or hits
+    texts, told = {p: graph.vault.text(p) for p in hits}, told_words(query)
+    if held := [p for p in hits if holds_words(texts[p], query)]:
+        return held
+    return [p for p in hits if not said or 2 * len(Words(told_words(texts[p])).of(told)) > len(told)]
 
 
 def words_anywhere(graph: Graph, words: str) -> Redaction | None:
@@ -87,6 +98,8 @@ def choice_text(graph: Graph, choice: str, what: Selection | Redaction) -> str:
         return f"Or only the words, replaced by {BLANK} in {len(what.paths)} notes and pages and {messages}; all else stays."
     if choice == "alone":
         return f"Or only these notes; the messages they came from stay:\n{notes}"
+    if not what.paths:
+        return f"This would be forgotten: {messages} that say it; no note does."
     return f"This would be forgotten, with {messages} that it came from:\n{notes}"
 
 
@@ -107,7 +120,8 @@ def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping
         what = select_alone(graph, issued.paths)
         told = f"Forgotten: {len(what.paths)} notes. The messages they came from stay."
     else:
-        what = select_to_forget(graph, ids=issued.paths)
+        about: dict[str, Any] = {"ids": issued.paths} if issued.paths else {"matching": issued.words}
+        what = select_to_forget(graph, **about)
         told = f"Forgotten: {len(what.paths)} notes and the messages they came from."
     forget_selection(intake, graph, what)
     return {"text": "\n".join([told, *beyond_text([what], context)]), "details": {"paths": list(what.paths)}}

@@ -62,16 +62,22 @@ def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> 
             f"- said {day_of_ms(p.at_ms, graph.zone)} by {passage_line(p).removeprefix('- ')}"
             for p in sorted(said, key=lambda p: p.at_ms)
         ]
-        return {"text": "\n".join(told) or "Nothing found.", "details": {"said": len(said)}}
+        return {"text": "\n".join(told) or nothing_text(days, when), "details": {"said": len(said)}}
     hits = graph.index.search(query, SEARCHED_FOR_DAYS if when else limit, now=now)
     if when:
         hits = [hit for hit in hits if is_of_days(hit.entry, days)][:limit]
     if params.get("order") == "time":
         hits.sort(key=lambda h: (filed_day(h.entry) or date.min, h.entry.path))
     return {
-        "text": "\n".join(map(hit_line, hits)) or "Nothing found.",
+        "text": "\n".join(map(hit_line, hits)) or nothing_text(days, when),
         "details": {"hits": [*map(hit_value, hits)]},
     }
+
+
+def nothing_text(days: Iterable[When], when: str) -> str:
+    """With the days that were looked at: "last week" on a Sunday may be two weeks."""
+    spans = ", ".join(dict.fromkeys("..".join(dict.fromkeys((str(w.start), str(w.end)))) for w in days))
+    return f"Nothing found of {when!r}, which is {spans}." if when else "Nothing found."
 
 
 def is_of_days(entry: Entry, days: Iterable[When]) -> bool:

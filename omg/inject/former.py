@@ -1,0 +1,55 @@
+"""
+What a note said before it was changed or corrected: words that were said then are marked, for they do not hold any more.
+
+Not here: which words are quoted (passages.py). One rule: a message that is newer than the change is never marked by it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+
+from ..errors import OmgError
+from ..graph.graph import Graph
+from ..grounding.corrections import days_in
+from ..grounding.sight import says_day
+from ..grounding.words import Words, told_words
+from ..node.note import parse_node
+from ..plan.edits import split_history
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """What a line of a note's History says that the note does not say now."""
+
+    words: frozenset[str]
+    days: frozenset[date]
+
+    def is_told_by(self, text: str) -> bool:
+        if self.days:
+            return any(says_day(text, day) for day in self.days)
+        return bool(self.words) and 2 * len(Words(told_words(text)).of(self.words)) >= len(self.words)
+
+
+def is_former(graph: Graph, path: str, text: str, at_ms: int) -> bool:
+    """Whether *text*, said at *at_ms*, tells what the note at *path* says no more."""
+    with suppress(OmgError):
+        changed_ms, former = former_states(graph.vault.text(path))
+        return at_ms < changed_ms and any(state.is_told_by(text) for state in former)
+    return False
+
+
+@lru_cache(maxsize=512)
+def former_states(text: str) -> tuple[int, tuple[Former, ...]]:
+    """When the note *text* was last told of, and what the lines of its History say beside it."""
+    node = parse_node(text, "")
+    main, history = split_history(node.body)
+    if not history:
+        return 0, ()
+    now = f"{node.title} {node.description} {main}"
+    told, days = told_words(now), days_in(now)
+    lines = [line.partition(": ")[2] for line in history]
+    former = [Former(told_words(line) - told, frozenset(days_in(line) - days)) for line in lines]
+    return max((s.timestamp for s in node.sources), default=0), tuple(former)
