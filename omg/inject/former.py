@@ -36,15 +36,15 @@ class Former:
 def is_former(graph: Graph, path: str, text: str, at_ms: int) -> bool:
     """Whether *text*, said at *at_ms*, tells what the note at *path* says no more."""
     with suppress(OmgError):
-        changed_ms, former = former_states(graph.vault.text(path))
+        changed_ms, former = former_states(graph.vault.text(path), path)
         return at_ms < changed_ms and any(state.is_told_by(text) for state in former)
     return False
 
 
 @lru_cache(maxsize=512)
-def former_states(text: str) -> tuple[int, tuple[Former, ...]]:
+def former_states(text: str, path: str) -> tuple[int, tuple[Former, ...]]:
     """When the note *text* was last told of, and what the lines of its History say beside it."""
-    node = parse_node(text, "")
+    node = parse_node(text, path)
     main, history = split_history(node.body)
     if not history:
         return 0, ()

@@ -117,7 +117,7 @@ def sentence_meant(plan: Plan, old: str, new: str, now: datetime) -> tuple[Node,
     found = best_fits(notes, old)
     if not found:
         raise NotFound(
-            none_text(graph, [e for e in hits if tells_of(f"{e.title} {e.description}", old)], old)
+            none_text(graph, [e for e in hits if shared_words(f"{e.title} {e.description}", old)], old)
         )
     if len(found) > 1:
         raise BadInput(several_text(graph, [node.path for node, _ in found]))
@@ -158,10 +158,9 @@ def telling_sentences(node: Node, old: str) -> Iterator[str]:
                 yield text[part].strip()
 
 
-def tells_of(text: str, old: str) -> bool:
-    """Whether *text* has half of what *old* tells."""
-    told = told_words(old)
-    return bool(told) and 2 * len(Words(told_words(text)).of(told)) >= len(told)
+def shared_words(text: str, old: str) -> frozenset[str]:
+    """Those that tell something in *old*, and stand in *text* as well."""
+    return Words(told_words(text)).of(told_words(old))
 
 
 def none_text(graph: Graph, near: Sequence[Entry], old: str) -> str:
@@ -169,7 +168,7 @@ def none_text(graph: Graph, near: Sequence[Entry], old: str) -> str:
     if near:
         lines = [f"- [[{e.path}]] — {e.description}" for e in near[:NAMED]]
         return "\n".join([f"{said}; name one of these by its path, if one is meant:", *lines])
-    if any(tells_of(told.message.text, old) for told in waiting(graph)):
+    if any(2 * len(shared_words(told.message.text, old)) > len(told_words(old)) for told in waiting(graph)):
         return (
             f"{said} yet: it was said a while ago, and is noted by itself together with what the user says in this message."
             " Nothing need be done"
