@@ -145,7 +145,8 @@ def cut_context(
     if not cut or not text or cost >= saved:  # never longer than without us
         graph.note(partial(request, served=runs_kept(own, context.given, {}), raw_from=0))
         return Cut(waits=waits, blocks=blocks)
-    if fresh or raw >= threshold or sum(map(count_tokens, served.values())) > saved - cost:
+    kept = sum(map(count_tokens, served.values()))
+    if fresh or kept > saved - cost or raw + kept > (1 + SERVED_SHARE) * threshold:
         served = {}
     request = partial(request, served=runs_kept(own, context.given, served), raw_from=context.raw_from(cut))
     graph.note(request)

@@ -91,6 +91,22 @@ def test_a_killed_daemon_costs_no_turn(gateway: Gateway, provider: OpenAIServer)
     assert TIMELINE.search(wire(asks.own[-1]))
 
 
+def test_a_turn_comes_in_once_by_its_commit_where_no_hook_may_read_it(gateway: Gateway) -> None:
+    eventually(gateway.daemons, 60, "a daemon")
+    allowed = lambda yes: {"plugins": {"entries": {"omg": {"hooks": {"allowConversationAccess": yes}}}}}  # noqa: E731
+    gateway.configure(allowed(False))
+    eventually(
+        lambda: gateway.say(WITH, "My lucky tree is the rowan.")["status"] == "ok", 60, "a turn", each_s=2
+    )
+    found = lambda: [m["id"] for m in gateway.memory.taken() if "is the rowan" in m["text"]]  # noqa: E731
+    eventually(found, 30, "the turn to be taken in", why=gateway.tail)
+    gateway.configure(allowed(True))
+    eventually(lambda: gateway.say(WITH, "And the hooks again?")["status"] == "ok", 60, "a turn", each_s=2)
+    eventually(lambda: not gateway.memory.spooled(), 30, "the spool to be taken in")
+    said = [e["id"] for e in gateway.transcript(WITH) if "is the rowan" in str(e["message"]["content"])]
+    assert sorted(found()) == sorted(said)  # by the hook afterwards, too, each is one, under its own id
+
+
 def test_status_and_doctor_know_it(gateway: Gateway) -> None:
     eventually(gateway.daemons, 60, "a daemon")
     eventually(lambda: "turns cut" in gateway.omg("status"), 60, "the status", each_s=1)
