@@ -78,7 +78,10 @@ def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list
     a note that has less than half of what they tell is about something else.
     """
     hits = [h.entry.path for h in graph.index.search(query, 5, now=intake.registry.clock(), walk=False)]
-    texts, told = {p: graph.vault.text(p) for p in hits}, told_words(query)
+    notes, told = [graph.vault.read(p) for p in hits], told_words(query)
+    texts = {
+        n.path: f"{n.title} {n.description} {n.full_body}" for n in notes
+    }  # a link beside is no word of it
     if held := [p for p in hits if holds_words(texts[p], query)]:
         return held
     return [p for p in hits if not said or 2 * len(Words(told_words(texts[p])).of(told)) > len(told)]
