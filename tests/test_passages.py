@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from test_forget_everywhere import forget, say
 
-from omg.config.sections import Config, Observation
+from omg.config.sections import Config, Inject, Observation
 from omg.embed import static
 from omg.graph.graph import Graph
 from omg.graph.state import SessionState, State
@@ -23,6 +23,7 @@ from omg.message.turn import Message, Turn
 from omg.node.fields import Source
 from omg.node.maptable import map_of_type
 from omg.node.note import Node, render_node
+from omg.tokens import count_tokens
 from omg.tools.reading import open_tool
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -436,6 +437,16 @@ def test_words_in_common_are_not_enough_where_the_meaning_is_another(tmp_path: P
         assert told(home, "The build opens a pull request") == ""
 
 
+def test_a_question_that_fits_is_not_answered_of_a_person_whom_nobody_here_knows(home: Memory) -> None:
+    graph = graph_of(home)
+    for n in range(20):
+        archive(graph, message(f"We talked of the garden and of lamp {n}.", f"t{n}", ago=timedelta(days=30)))
+    archive(graph, message("Ines repaired the leaking greenhouse herself.", "g"))
+    put_note(graph, "greenhouse", "Ines repaired the greenhouse.", "g")
+    assert "Ines" in told(home, "Did Ines repair the greenhouse door?")
+    assert told(home, "Did Valentina repair the greenhouse door?") == ""
+
+
 # --- the course of something
 
 
@@ -473,6 +484,35 @@ def test_without_an_archive_or_with_a_damaged_line_a_prompt_is_answered(home: Me
     assert CAT in told(home, ASK_CAT)
 
 
+def test_a_count_finds_what_was_said_in_other_words_too(home: Memory) -> None:
+    graph = graph_of(home)
+    for n in range(3):
+        archive(graph, message(f"I downloaded both the albums of singer {n} which I purchased.", f"d{n}"))
+    archive(graph, message("I bought their EP, and what albums are like it?", "ep"))
+    assert "I bought their EP" in told(home, "How many albums have I purchased or downloaded last year?")
+
+
+def test_a_course_leaves_the_assistants_notes_for_last_and_the_standing_part_leaves_room(
+    tmp_path: Path,
+) -> None:
+    config = Config(
+        home=tmp_path / "omg", observation=Observation(model="offline"), inject=Inject(budget_tokens=800)
+    )
+    home, advice = Memory(config, clock=lambda: NOW, embed=None), "The assistant recommended the album"
+    graph = graph_of(home)
+    for n in range(15):
+        put_note(graph, f"advice-{n}", f"{advice} {n}, to be downloaded or purchased.", origin="assistant")
+        put_note(graph, f"album-{n}", f"Downloaded number {n}, an album.", type="episode")
+    for n in range(100):
+        put_note(graph, f"other-{n}", f"Owns {n} lamps, and a shelf.")
+    mine = told(home, "How many albums have I downloaded or purchased?")
+    assert "an album." in mine
+    assert advice not in mine
+    assert advice in told(home, "How many albums have you recommended to be downloaded or purchased?")
+    assert 0.2 * 800 < count_tokens(home.inject("How are you?", session=PHONE).system) <= 0.4 * 800
+    home.close()
+
+
 def test_a_course_is_told_by_the_persons_words_and_by_the_assistants_where_they_are_asked_for(
     home: Memory,
 ) -> None:
@@ -483,6 +523,15 @@ def test_a_course_is_told_by_the_persons_words_and_by_the_assistants_where_they_
     assert "concrete base" in course
     assert "oak beams" not in course
     assert "oak beams" in told(home, "What did you suggest for the garden shed?")
+
+
+def test_of_a_notes_text_only_what_its_line_does_not_say_is_given(home: Memory) -> None:
+    line = "Joanna named the stuffed dog Tilly."
+    put_note(home_graph := graph_of(home), "tilly", line, body=f"# Tilly\n\n{line} It helps her to write.")
+    archive(home_graph, message("Tilly it is, the stuffed dog.", "m1"))
+    text = told(home, "How did Joanna name the stuffed dog?")
+    assert text.count("Joanna named") == 1
+    assert "It helps her to write." in text
 
 
 # --- what whoever writes may make of it

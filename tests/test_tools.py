@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -425,6 +426,23 @@ def test_a_search_by_day_by_time_and_for_the_very_words(agent: Agent) -> None:
     assert SECRET in words
     assert SECRET not in agent.use("omg_search", BOB, query=f"morning {SECRET}", raw=True)["text"]
     assert "names no day" in agent.use("omg_search", ALICE, query="morning", when="blue")["text"]
+
+
+def test_a_search_is_told_in_the_order_of_its_days_where_that_is_asked(agent: Agent) -> None:
+    for text in (
+        "On 2026-11-10 I met the plumber about the pipes.",
+        "On 2026-06-03 I met the plumber, the pipes were fine, the plumber left.",
+        "On 2026-08-01 I met the plumber again, he sent the bill for the pipes.",
+    ):
+        agent.heard(ALICE, text)
+
+    def days(**asked: Any) -> list[str]:
+        found = agent.use("omg_search", ALICE, query="the plumber about pipes", **asked)["text"]
+        return [day[1] for line in found.splitlines() if (day := re.search(r"On (2026-..-..)", line))]
+
+    in_time = ["2026-06-03", "2026-08-01", "2026-11-10"]
+    assert days(order="time") == in_time
+    assert days() != in_time
 
 
 def test_a_note_is_opened_as_its_line_its_text_and_what_was_said(agent: Agent) -> None:

@@ -29,12 +29,13 @@ from ..message.envelope import legible_text, strip_memory, without_envelope
 from ..node.maptable import MOCS, OPEN_LOOPS, map_of, map_of_type
 from ..node.markdown import WIKILINK
 from ..node.note import text_below_head
+from ..plan.bodies import AFTER_SENTENCE
 from ..plan.edits import split_history
 from ..plan.pages import persons_words
 from ..tokens import clip_text, count_tokens
 from .course import asks_for_course
-from .passages import find_said, quoted_passages
-from .prompt import render_prompt
+from .passages import assistants_share, find_said, quoted_passages
+from .prompt import render_prompt, telling_words
 from .sure import asks_of_memory, is_sure
 from .system import cut_text, render_system_slice
 
@@ -211,6 +212,8 @@ def decide_slice(
     said = find_said(graph, query, hits, session=session, own=own, now=now, course=course) if asks else []
     if not is_sure(query, hits, said, graph.index.knows, graph.index.by_meaning):
         hits, said = [], []
+    if course:  # it is told by what the person said first, and by notes of the assistant's advice last
+        hits = sorted(hits, key=lambda h: -h.score * assistants_share(query, h.entry.origin, course))
     hits_by_map = Counter([*(map_of(h.entry) for h in hits), *maps_named(words)])
     pending = sum(p.tokens for p in graph.pending()) if own.cut_ms > own.activated_ms else 0
     reason = activation(state, session, now=now, pending_tokens=pending, config=config, model=model)
@@ -248,13 +251,22 @@ def more_of(graph: Graph, hits: Sequence[Hit], course: bool) -> dict[str, str]:
     found = {}
     for hit in hits[:MORE_OF]:
         with suppress(OmgError, OSError, UnicodeDecodeError):
-            main, before = split_history(text_below_head(graph.vault.text(hit.entry.path)))
+            text, before = split_history(text_below_head(graph.vault.text(hit.entry.path)))
+            more = sentences_beside(
+                hit.entry.description, WIKILINK.sub(lambda m: m[1].rpartition("|")[2], text)
+            )
             if course and before:
-                main += f" Before: {'; '.join(line.removeprefix('- ') for line in before)}"
-            text = " ".join(WIKILINK.sub(lambda m: m[1].rpartition("|")[2], main).split())
-            if text and text not in hit.entry.description:
-                found[hit.entry.path] = cut_text(text, MORE_CHARS)
+                more += ["Before:", "; ".join(line.removeprefix("- ") for line in before)]
+            if more:
+                found[hit.entry.path] = cut_text(" ".join(more), MORE_CHARS)
     return found
+
+
+def sentences_beside(line: str, text: str) -> list[str]:
+    """The sentences of *text* that say more than *line* does."""
+    told = telling_words(line)
+    sentences = (" ".join(s.split()) for part in text.splitlines() for s in AFTER_SENTENCE.split(part))
+    return [s for s in sentences if not telling_words(s) <= told]
 
 
 def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, floor: float) -> list[Hit]:

@@ -50,7 +50,10 @@ ASKS_OF_ASSISTANT = re.compile(
     r"|\b(?:du|sie|ihr)\b[^.?!\n]{0,40}\b(?:gesagt|empfohlen|vorgeschlagen|genannt|geschrieben)\b",
     re.I,
 )
-OF_BEST = 0.2  # and of what the best does
+OF_BEST = {
+    False: 0.2,
+    True: 0.05,
+}  # and of what the best does; of a course everything counts that may belong to it
 # Of a passage's words, how many more than this are another's where its sender only passed it on; and how many one after
 # the other where they passed on part of it.
 PASSED_ON_SHARE, PARTLY_PASSED_ON = 0.5, 3
@@ -115,15 +118,13 @@ def find_said(
         text = said.message.text.lower()
         said.words = sum(has_word(text, word) for word in words) / max(1, len(words))
     add_neighbours(graph, found)
-    if not ASKS_OF_ASSISTANT.search(query.text):
-        for said in found.values():
-            if said.message.role == "assistant":
-                said.part = ASSISTANT_IN_COURSE if course else ASSISTANT_SHARE
+    for said in found.values():
+        said.part = assistants_share(query, said.message.role, course)
     best = max((said.score for said in found.values()), default=0.0)
     told = [
         said
         for said in found.values()
-        if said.score >= max(LEAST, OF_BEST * best)
+        if said.score >= max(LEAST, OF_BEST[course] * best)
         and said.message.role != "tool"
         and said.part
         and not (said.session == session and in_window(own, said.message.timestamp))
@@ -134,6 +135,13 @@ def find_said(
 def in_window(own: SessionState, at_ms: int) -> bool:
     """Whether what was said in the session at *at_ms* still stands in its context, word for word."""
     return at_ms > own.cut_ms and at_ms >= own.raw_from_ms
+
+
+def assistants_share(query: ParsedQuery, speaker: str | None, course: bool) -> float:
+    """What part of its score counts of what *speaker* said, or of a note that comes from it."""
+    if speaker != "assistant" or ASKS_OF_ASSISTANT.search(query.text):
+        return 1.0
+    return ASSISTANT_IN_COURSE if course else ASSISTANT_SHARE
 
 
 def quoted_passages(
