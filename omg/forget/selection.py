@@ -31,7 +31,7 @@ from .traces import (
 )
 from .words import holds_words, slug_in_path
 
-TO_MAP = re.compile(r"\[\[mocs/[^|\]\n]*")  # where a note is filed is not what it says
+LINK_TARGET = re.compile(r"(?<=\[\[)[^|\]\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +149,11 @@ def notes_holding(graph: Graph, text: str) -> tuple[set[str], list[str]]:
     trace, notes, pages = Trace(frozenset(), frozenset(), text=text), set(), []
     for path in (*graph.vault.paths(), *graph.vault.conflicts()):
         data = graph.vault.bytes(path)
-        said = TO_MAP.sub("[[", (data or b"").decode("utf-8", errors="replace"))
+        said = (data or b"").decode("utf-8", errors="replace")
         if data is None or not trace.in_words(said):
+            continue
+        said = without_targets(graph, said)
+        if not trace.in_words(said) and not names_it(path, text):
             continue
         if not is_generated(graph, path) and (
             path.startswith(("nodes/", "reflections/")) or not graph.vault.ours(data)
@@ -159,6 +162,11 @@ def notes_holding(graph: Graph, text: str) -> tuple[set[str], list[str]]:
         elif is_generated(graph, path) and trace.in_words(outside_block(said)):
             pages.append(path)
     return notes, pages
+
+
+def without_targets(graph: Graph, text: str) -> str:
+    """*text* less where its links lead: under which map a note is filed, and what it links to, it does not say."""
+    return LINK_TARGET.sub(lambda m: "" if graph.index.resolve(m[0]) else m[0], text)
 
 
 def topic_maps(graph: Graph) -> list[str]:
