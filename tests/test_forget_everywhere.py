@@ -315,3 +315,18 @@ def test_with_a_note_goes_what_the_assistant_answered_with_its_words_and_no_othe
     forget_selection(home.intake, graph, what)
     assert traces(home) == []
     assert traces(home, "marmalade")
+
+
+def test_a_note_that_only_links_to_what_holds_the_words_is_not_forgotten_with_it(home: Memory) -> None:
+    say(home, f"I like my {SECRET} soap.")
+    (kept,) = say(home, "My sister Maya lives in Lisbon.")
+    graph = home.find(MAIN)
+    (soap,) = (e.path for e in graph.index.entries() if SECRET in e.description)
+    (maya,) = graph.index.citing([kept])
+    file = graph.vault.root / f"{maya}.md"
+    file.write_text(f"{file.read_text()}\nShe sent [[{soap}|it]].\n")
+    home.refresh(graph)
+    forget(home, matching=SECRET)
+    assert set(graph.index.citing([kept])) == {maya}
+    assert "She sent" in file.read_text()
+    assert traces(home) == []
