@@ -46,7 +46,10 @@ def ask_daemon(
     home: Path, path: str, body: dict[str, Any], timeout_s: float = 600.0
 ) -> dict[str, Any] | None:
     """The daemon's answer; None if none is up. Raises OmgError if it refuses, or does not answer in time."""
-    connection = UnixConnection(socket_of(home), timeout_s)
+    try:
+        connection = UnixConnection(socket_of(home), timeout_s)
+    except OmgError:
+        return None  # none can be up there
     try:
         connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
         response = connection.getresponse()

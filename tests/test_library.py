@@ -174,3 +174,11 @@ def test_reflecting_says_what_became_of_each_graph(memory):
     assert [night["identity"] for night in memory.reflect()] == ["agent:main:alice", "agent:main:main"]
     (night,) = memory.reflect("alice", dry_run=True)
     assert night["cycle"] is None and "error" not in night
+
+
+def test_where_no_socket_could_be_a_program_reflects_by_itself(tmp_path: Path) -> None:
+    with Memory(tmp_path / ("long" * 30), clock=lambda: NOW, embed=None) as memory:
+        memory.capture([{"role": "user", "content": "My sister Maya lives in Lisbon."}])
+        memory.observe()
+        (night,) = memory.reflect()
+    assert "error" not in night
