@@ -70,6 +70,15 @@ def active(graph):
     return [e for e in graph.index.entries() if e.path.startswith("nodes/")]
 
 
+def test_an_update_may_say_nothing_but_another_title(graph):
+    observe(graph, kiln())
+    observe(graph, update(title="Kiln after its repair"), said="Call it the kiln after its repair.", day=1)
+    (entry,) = active(graph)
+    assert (entry.path, entry.title) == ("nodes/fact/kiln-after-its-repair", "Kiln after its repair")
+    assert graph.vault.read(entry.path).description == "The kiln trips the breaker above 1180 °C."
+    assert find_note(graph, KILN) == entry.path
+
+
 def test_an_update_adds_to_a_body_and_repeats_nothing_of_it(graph):
     observe(graph, kiln())
     observe(graph, update(body="It is a Nabertherm. The element was replaced on 2026-02-20."), day=1)

@@ -150,7 +150,8 @@ class Plan:
         draft = self.draft(edit.target)
         old, node = draft.node, self.updated(draft.node, edit)
         sources, restated = node.sources, node.description != old.description
-        if replace(node, sources=old.sources, updated=old.updated) == old:
+        anew = draft.ours and (node.type, edit.title) != (old.type, old.title)
+        if not anew and replace(node, sources=old.sources, updated=old.updated) == old:
             return (
                 old.path
                 if sources == old.sources
@@ -164,7 +165,7 @@ class Plan:
             return self.supersede(replace(edit, description=node.description))
         if stated and draft.ours and restated:
             return self.recall_earlier(draft, edit)
-        if draft.ours and (node.type, edit.title) != (old.type, old.title):
+        if anew:
             node = self.renamed(node, edit, old, stays=draft.touched)
         loop = {"loop": node.loop} if node.loop != old.loop else {}
         return self.rewrite(draft, node, Rebase(set=loop, history=news_line(self.day, edit, old)))
