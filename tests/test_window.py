@@ -270,6 +270,36 @@ def test_the_rest_of_a_turn_that_was_cut_stays_cut_as_less_and_less_of_it_is_han
         assert (later.text, later.raw, later.reason) == (first.text, first.raw, "")
 
 
+def shown(talk: Talk, made: Cut, start: int, end: int) -> list[str]:
+    """The request as the plugin puts it together where the messages from *start* to *end* are handed over."""
+    handed = [json.dumps(m) for m in talk.said[start:end]]
+    kept = [made.served.get(i, "") + text for i, text in enumerate(handed) if i not in made.cut]
+    first = min(made.cut, default=0)
+    return [*kept[:first], *([made.text] if made.text else []), *kept[first:]]
+
+
+def test_between_two_cuts_a_request_begins_as_the_one_before_wherever_the_gateway_begins(talk: Talk) -> None:
+    """Where what is handed over begins moves on as the conversation grows, and back and forth by some messages."""
+    ends = []
+    for n in range(40):
+        talk.turn(f"I prefer the number {n} over all others.", tool="a file\n" * 60 if n % 2 else "")
+        ends.append(len(talk.said))
+    talk.take_in()
+    view = talk.view()
+    before: list[str] = []
+    extended = 0
+    for n, end in enumerate(ends):
+        start = max(0, end - 48 + (0, 3, -5, 1, -2, 4, -7)[n % 7])
+        made = talk.asked(messages=view[start:end])
+        request = shown(talk, made, start, end)
+        if made.text and not made.reason:
+            assert request[: len(before)] == before, n
+            extended += 1
+        before = request
+    assert extended > 20
+    assert len(talk.events) > 2
+
+
 def test_what_is_not_handed_over_any_more_stays_in_the_notes(tmp_path: Path) -> None:
     talk = Talk(tmp_path / "omg", observation_tokens=900)
     long_talk(talk, 24)
@@ -343,6 +373,18 @@ def test_a_turn_that_grew_after_it_was_cut_is_shown_again(talk: Talk) -> None:
     after = talk.asked()
     assert {0, 1, 2}.isdisjoint(after.cut)
     assert len(after.cut) == len(before.cut) - 2
+
+
+def test_after_going_back_to_a_message_that_was_cut_the_last_turns_stand_word_for_word(talk: Talk) -> None:
+    long_talk(talk)
+    talk.take_in()
+    first = talk.asked()
+    del talk.said[len(first.cut) - 6 :]
+    after = talk.asked()
+    assert after.cut == tuple(range(len(talk.said) - 4))
+    talk.turn("Let us go on from here.")
+    later = talk.asked()
+    assert (later.text, later.cut, later.reason) == (after.text, after.cut, "")
 
 
 # --- what a message was served, in the requests behind it

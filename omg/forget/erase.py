@@ -171,7 +171,11 @@ def blank_state(state: State, trace: Trace) -> None:
         forget_served(s)
         if key in trace.sessions or any(trace.in_words(t) for t in (s.task, s.state, s.next)):
             state.sessions[key] = SessionState(
-                last_ms=s.last_ms, window=s.window, asked_ms=s.asked_ms, cut_turns=s.cut_turns
+                last_ms=s.last_ms,
+                window=s.window,
+                asked_ms=s.asked_ms,
+                cut_turns=s.cut_turns,
+                told_before_ms=s.told_before_ms,
             )
         else:
             s.mocs = [path for path in s.mocs if not trace.names_path(path)]

@@ -27,7 +27,7 @@ from ..message.drop import clean_entries, content_of, to_epoch_ms
 from ..message.turn import FRAME_TOKENS
 from ..plan.pages import hints_that_hold, safe_line
 from ..tokens import count_tokens
-from .cut import Shown, raw_tokens, turns_to_cut, whole_turns
+from .cut import LAST_TURNS, Shown, raw_tokens, turns_to_cut, whole_turns
 from .served import fitting, runs_kept, served_again
 from .timeline import Told, render_timeline
 
@@ -71,11 +71,13 @@ class RequestContext:
         self.beginnings = [beginning(self.given[turn[0]]) for turn in self.turns]
         often = Counter(self.beginnings)
         # A turn that has grown is another one: what it gained would be nowhere.
-        self.cut = {
+        known = {
             n
             for n, (turn, begins) in enumerate(zip(self.turns, self.beginnings, strict=True))
             if own.cut_turns.get(begins) == len(turn) and often[begins] == 1
         }
+        self.cut = known.intersection(range(len(self.turns) - LAST_TURNS))
+        self.came_back = self.cut != known  # somebody went back to what was cut, and on from there
 
     def place(self, i: int) -> tuple[str, int]:
         """By which a message is found in the archive: ids of calls and details are not what they were there."""
@@ -84,6 +86,10 @@ class RequestContext:
 
     def since_ms(self) -> int:
         return min((at for i in range(len(self.given)) if (at := self.place(i)[1])), default=0)
+
+    def told_before_ms(self) -> int:
+        """Before when a timeline made now stands for all that was said; what a summary stands for is not ours."""
+        return 0 if any(m.role not in SPEAKERS for m in self.messages) else self.since_ms()
 
     def indices(self, turns: Iterable[int]) -> list[int]:
         return [i for n in sorted(turns) for i in self.turns[n]]
@@ -124,7 +130,7 @@ def cut_context(
     given = body.get("messages")
     context = RequestContext(session, given if isinstance(given, list) else [], own)
     threshold, notes = budgets(config, body.get("tokenBudget"), own)
-    context.cut |= rest_of_cut(graph, context, own)
+    context.cut |= beginning_of_cut(graph, context, own)
     raw = raw_tokens(context.messages, context.turns, context.cut)
     served, beside = served_beside(graph, context, own, state, raw, threshold)
     fresh = []
@@ -133,7 +139,7 @@ def cut_context(
     cut = context.cut.union(fresh)
     raw -= context.tokens(fresh)
     waits, blocks = what_waits(graph, state, config, raw, threshold)
-    stale = own.timeline_epoch != state.epoch or not own.timeline
+    stale = own.timeline_epoch != state.epoch or not own.timeline or context.came_back
     reason = "threshold" if fresh else "edit" if cut and stale else ""
     text, late = own.timeline, False
     if reason:
@@ -153,7 +159,10 @@ def cut_context(
     if reason and (fresh or text != own.timeline or not late):
         turns = {context.beginnings[n]: len(context.turns[n]) for n in cut}
         at_ms = round(now.timestamp() * 1000)
-        keep = partial(keep_cut, session=session, text=text, turns=turns, epoch=state.epoch, at_ms=at_ms)
+        keep = partial(
+            keep_cut, session=session, text=text, turns=turns, before_ms=context.told_before_ms(),
+            epoch=state.epoch, at_ms=at_ms,
+        )  # fmt: skip
         graph.update(partial(keep, late=late))
         tell(
             "context_cut", session=session, reason=reason, turns=len(fresh), tokens=context.tokens(fresh),
@@ -222,13 +231,20 @@ def what_waits(graph: Graph, state: State, config: Config, raw: int, threshold: 
 
 
 def keep_cut(
-    state: State, session: str, text: str, turns: Mapping[str, int], epoch: int, late: bool, at_ms: int
+    state: State,
+    session: str,
+    text: str,
+    turns: Mapping[str, int],
+    before_ms: int,
+    epoch: int,
+    late: bool,
+    at_ms: int,
 ) -> None:
     """*late*: some of what was cut is to be observed again, so the text is made anew until it is."""
     own = state.sessions.setdefault(session, SessionState())
     # Since it was rendered something was edited or forgotten: nothing that it names goes to the disk any more.
     own.timeline, own.timeline_epoch = (text, -1 if late else epoch) if state.epoch == epoch else ("", -1)
-    own.cut_turns, own.context_cut_ms = dict(turns), at_ms
+    own.cut_turns, own.told_before_ms, own.context_cut_ms = dict(turns), before_ms, at_ms
 
 
 def note_request(
@@ -261,14 +277,27 @@ def observed_turns(graph: Graph, context: RequestContext) -> set[int]:
     return found
 
 
-def rest_of_cut(graph: Graph, context: RequestContext, own: SessionState) -> set[int]:
-    """The first turn, where it is what the gateway still hands over of one that was cut: an end without a question."""
-    if not context.turns or 0 in context.cut or context.given[0].get("role") == "user":
-        return set()
-    began = context.since_ms()
-    starts = [(int(key.rpartition(" ")[2]), count) for key, count in own.cut_turns.items()]
-    _, count = max((start for start in starts if start[0] <= began), default=(0, 0))
-    return {0} & observed_turns(graph, context) if len(context.turns[0]) < count else set()
+def beginning_of_cut(graph: Graph, context: RequestContext, own: SessionState) -> set[int]:
+    """
+    The first turns, where what is handed over begins elsewhere than at the last cut: it moves on, and back and forth.
+
+    Further back: what the timeline stands for already, and the turn whose end alone was handed over then. Further on:
+    what is left of a turn that was cut, an end without a question.
+    """
+    found: set[int] = set()
+    for n, turn in enumerate(context.turns[:-LAST_TURNS]):
+        left = [i for i in turn if not own.cut_ms < context.place(i)[1] < own.told_before_ms]
+        if len(left) == len(turn):
+            break
+        if not left or own.cut_turns.get(beginning(context.given[left[0]])) == len(left):
+            found.add(n)
+    if not found and context.turns[:-LAST_TURNS] and context.given[0].get("role") != "user":
+        began = context.since_ms()
+        starts = [(int(key.rpartition(" ")[2]), count) for key, count in own.cut_turns.items()]
+        _, count = max((start for start in starts if start[0] <= began), default=(0, 0))
+        found = {0} if len(context.turns[0]) < count else found
+    found -= context.cut
+    return found & observed_turns(graph, context) if found else found
 
 
 def is_accounted_for(graph: Graph, context: RequestContext, turn: range, missing: Sequence[int]) -> bool:
@@ -293,8 +322,8 @@ def sources_of(
     """
     places = {context.place(i) for i in context.indices(cut)}
     since = context.since_ms()
-    summarised = any(m.role not in SPEAKERS for m in context.messages)
-    rows = graph.index.said_since(context.session, since if summarised else min(since, own.cut_ms + 1))
+    told = context.told_before_ms()
+    rows = graph.index.said_since(context.session, min(told, own.cut_ms + 1) if told else since)
     return {mid: at for role, at, mid in rows if at < since or (role, at) in places}
 
 
