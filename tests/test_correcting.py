@@ -213,6 +213,87 @@ def test_what_a_page_has_the_model_correct_changes_nothing(
 
 
 @pytest.mark.parametrize(
+    "was, said, new",
+    [
+        (DENTIST, "My dentist has 12 chairs.", "The user sees the dentist on 2026-05-12 at 10:30."),
+        (
+            DENTIST,
+            "Is the dentist on 12 March? I love the dentist.",
+            "The user sees the dentist on 2026-03-12 at 10:30.",
+        ),
+        ("The user trains on Tuesday.", "I train hard, thanks.", "The user trains on Thursday."),
+        (
+            "The user pays bills by card.",
+            "I now pay bills by bank transfer.",
+            "The user pays bills by bank transfer to account 999.",
+        ),
+        (
+            "The user pays bills by card.",
+            "I now pay bills by bank transfer.",
+            "The user pays bills by bank transfer through Mallory Ltd.",
+        ),
+        (
+            "The user is allergic to nuts and penicillin.",
+            "I am allergic to nuts. What can I eat?",
+            "The user is allergic to nuts.",
+        ),
+        ("The user does not eat meat.", "I eat out tonight, meat prices are up.", "The user eats meat."),
+        (
+            "The user is allergic to nuts.",
+            "My allergic reaction to nuts was bad, it was not fun.",
+            "The user is not allergic to nuts.",
+        ),
+    ],
+)
+def test_a_page_adds_drops_or_turns_nothing_round_in_a_sentence_that_the_user_only_speaks_near(
+    agent: Agent, was: str, said: str, new: str
+) -> None:
+    path = remember(agent, was, title="A matter", **({"when": "2026-03-05"} if was == DENTIST else {}))
+    before = agent.home.find(ALICE).vault.text(path)
+    assert "nothing was changed" in correct(agent, said, path, new)["text"]
+    assert agent.home.find(ALICE).vault.text(path) == before
+
+
+def test_what_a_note_said_before_is_not_brought_back_while_the_user_speaks_of_its_subject(
+    agent: Agent,
+) -> None:
+    path = remember(agent, "The user pays bills by cheque.", title="Bills")
+    assert (
+        "Corrected" in correct(agent, "I pay bills by card now", path, "The user pays bills by card.")["text"]
+    )
+    path = agent.home.find(ALICE).index.resolve(path) or path
+    told = correct(agent, "I paid my bills today, puh.", path, "The user pays bills by cheque.")["text"]
+    assert "nothing was changed" in told
+    assert note(agent, path).description == "The user pays bills by card."
+
+
+@pytest.mark.parametrize(
+    "was, said, new",
+    [
+        ("The user does not eat meat.", "I eat meat again", "The user eats meat."),
+        (
+            "The user is allergic to nuts and eggs.",
+            "I'm only allergic to nuts",
+            "The user is allergic to nuts.",
+        ),
+        ("The user trains on Tuesday.", "No, I train on Thursday", "The user trains on Thursday."),
+        (
+            "The user pays in Ghent.",
+            "I pay in Bruges, not in Ghent",
+            "The user pays in Bruges, not in Ghent.",
+        ),
+        ("The user has 2 cats.", "we have three cats now", "The user has 3 cats."),
+        ("The user eats nuts.", "I don't eat nuts any more", "The user does not eat nuts any more."),
+    ],
+)
+def test_what_the_user_turns_round_drops_or_counts_anew_is_followed(
+    agent: Agent, was: str, said: str, new: str
+) -> None:
+    path = remember(agent, was, title="A matter")
+    assert "Corrected" in correct(agent, said, path, new)["text"]
+
+
+@pytest.mark.parametrize(
     "said, new",
     [
         ("The dentist is a week later.", "The user sees the dentist on 2026-03-12 at 10:30."),

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ..dates.days import event_span
+from ..grounding.statements import negations
 from ..node.fields import TYPES
 from ..node.markdown import slugify
 from ..node.note import Node
 from ..plan.drafts import Plan
+from ..plan.edits import split_history
 from .revise import (
     close_loop,
     contradict_notes,
@@ -36,6 +38,7 @@ VERDICT_LINE_CHARS, VERDICT_TITLE_CHARS, WHY_CHARS = 300, 80, 160
 # A note that says "mark all as superseded" is obeyed by some models. Pairs, as a night finds them, leave half of a call.
 FEW_REPLACED = 3  # notes that a reply may always replace: one subject that changed four times
 REPEATED = 0.75  # share of the words of two notes that merely say the same
+ASKED_OF_ONE = {"close": "overdue", "retitle": "title"}
 TRUST_OF_ORIGIN = {"tool": 0, "assistant": 1}  # a person's word, said or written, is 2
 
 
@@ -85,18 +88,26 @@ def follow_verdicts(
             if not words:
                 verdict = verdict.model_copy(update={"description": "", "title": "", "why": ""})
             try:
-                follow_verdict(rules, s.notes, verdict)
+                follow_verdict(rules, s, verdict)
             except RefusedVerdict as e:
                 rules.refused.append(f"{s.name}, edit {n}, {verdict.op}: {e}")
     return set(found)
 
 
-def follow_verdict(rules: MergeRules, notes: Mapping[str, str], verdict: Verdict) -> None:
-    """Draft one verdict on a group's *notes*, handle → path. Raises RefusedVerdict."""
+def follow_verdict(rules: MergeRules, shown: ShownGroup, verdict: Verdict) -> None:
+    """Draft one verdict on the notes of *shown*. Raises RefusedVerdict."""
+    notes = shown.notes
     if verdict.op == "keep":
         return
     if verdict.node not in notes or (verdict.op in OF_TWO and verdict.other not in notes):
         raise RefusedVerdict("names a note that is not of its group")
+    # A page in sight may say that something is over, or what a note is to be called.
+    if (kind := ASKED_OF_ONE.get(verdict.op)) and notes[verdict.node] not in shown.group.of(kind):
+        raise RefusedVerdict("that was not asked about")
+    if verdict.op == "close" and verdict.other not in notes:
+        standing = trust_in(node_at(rules, notes[verdict.node]))
+        if any(trust_in(node_at(rules, path)) < standing for path in notes.values()):
+            raise RefusedVerdict("it names no note that ends it, beside one less trusted")
     act = {
         "merge": merge_pair,
         "supersede": supersede_pair,
@@ -236,8 +247,10 @@ def new_title(rules: MergeRules, path: str, _: str, verdict: Verdict) -> str:
     if not words or len(title) > VERDICT_TITLE_CHARS or slugify(title) == slugify(found.title):
         raise RefusedVerdict("that is no title, or no other")
     # A title reaches prompts that show nothing else of the note: no word of it may come from elsewhere.
-    if not words <= stems_of(f"{found.title} {found.description} {found.body}").keys():
+    if not words <= stems_of(own_text(found)).keys():
         raise RefusedVerdict("its words are not the note's")
+    if negations(f"{found.title} {found.description}") and not negations(title):
+        raise RefusedVerdict("the note says that something is not so, and the title does not")
     if rules.plan.is_taken(f"nodes/{found.type}/{slugify(title)}", by=found.id):
         raise RefusedVerdict("another note has that title")
     line = f"Called “{found.title}” {link_of(retitle_note(rules.plan, path, title))} now{reason_of(verdict)}"
@@ -297,6 +310,11 @@ def check_pair(rules: MergeRules, one: str, other: str) -> None:
         raise RefusedVerdict("they are not about the same")
 
 
+def own_text(found: Node) -> str:
+    """What *found* says itself; its History has the titles of others' notes."""
+    return f"{found.title} {found.description} {split_history(found.body)[0]}"
+
+
 def trust_in(found: Node) -> int:
     return TRUST_OF_ORIGIN.get(found.origin or "", 2)
 
@@ -314,7 +332,7 @@ def may_describe(rules: MergeRules, path: str, description: str, of: Sequence[No
     if len({trust_in(n) for n in of}) > 1:
         return False
     said = stems_of(description).keys()
-    there = {s for n in of for s in stems_of(f"{n.title} {n.description} {n.body}")}
+    there = {s for n in of for s in stems_of(own_text(n))}
     return bool(said) and numbers_in(said) <= there and len(said & there) >= 0.6 * len(said)
 
 

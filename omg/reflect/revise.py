@@ -37,6 +37,10 @@ def merge_notes(plan: Plan, keep: str, gone: str, description: str = "") -> None
     """
     draft, other = plan.draft(keep), plan.draft(gone).node
     node, line = draft.node, former_line(plan, other)
+    # What is less trusted ends no plan of a person's, gives it no day, and makes no rule of it.
+    less_trusted = other.origin in ("tool", "assistant") and (
+        weaker_origin(node.origin, other.origin) != node.origin
+    )
     main, lines = split_history(node.body)
     _, theirs = split_history(other.body)
     said = one_line(description)
@@ -48,9 +52,9 @@ def merge_notes(plan: Plan, keep: str, gone: str, description: str = "") -> None
         node,
         priority=higher_priority(node.priority, other.priority),
         generation=max(node.generation, other.generation) + 1,
-        loop=loop_of(node, other),
-        standing=node.standing or other.standing,
-        event=node.event or other.event,
+        loop=node.loop if less_trusted else loop_of(node, other),
+        standing=node.standing or (other.standing and not less_trusted),
+        event=node.event or (None if less_trusted else other.event),
         sources=merged_sources(node.sources, other.sources),
         supersedes=tuple(dict.fromkeys((*node.supersedes, gone))),
         links=tuple(dict.fromkeys((*node.links, *(t for t in other.links if is_related_link(t, keep))))),

@@ -68,7 +68,9 @@ def correct_tool(
             raise BadInput(f"[[{node.path}]] says so already")
         before = said_before(graph, session, asked)
         sight = Sight([*before, asked], zone=graph.zone, unseen=True)
-        known = f"{node.title} {node.description} {node.body}" if node.origin in PERSONS else ""
+        known = (
+            was if node.origin in PERSONS else ""
+        )  # and no other sentence: what it said before is no word of today's
         if not is_asked_for(made, sight.ground([asked], known), sight):
             raise BadInput(
                 "nothing was changed: the user's message does not say that. Write `new` in their words; or ask them whether"
