@@ -326,11 +326,16 @@ def encode_text(text: str | None) -> bytes | None:
     return None if text is None else text.encode("utf-8")
 
 
-def receipts_of(graph: Graph, limit: int | None = None) -> list[Receipt]:
+def receipts_of(graph: Graph) -> list[Receipt]:
     """Closed receipts, newest first."""
     files = sorted((graph.folder / "receipts").glob("*.json"), reverse=True)
-    files = [f for f in files if not f.name.endswith(".open.json")][:limit]
+    files = [f for f in files if not f.name.endswith(".open.json")]
     return [receipt for f in files if (receipt := readable(graph, f)) is not None]
+
+
+def has_open_receipt(graph: Graph) -> bool:
+    """Whether a cycle is under way, or was cut short: what it archived may not be in the index yet."""
+    return any((graph.folder / "receipts").glob("*.open.json"))
 
 
 def find_receipt(graph: Graph, id: str) -> Receipt:

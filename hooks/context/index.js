@@ -1,7 +1,7 @@
 // OMG as the gateway's context engine: a plugin of its own, because installing it takes the slot. It asks the
 // daemon which messages leave the context and what stands for them (omg/window/), and puts that in their place.
-// Its one rule: it never throws, never waits past its deadline, and never makes a context longer. Where anything
-// is in doubt, the gateway gets its messages back as they were. The gateway waits for `assemble` without a limit.
+// Its one rule: it never throws, never makes a context longer, and never waits past its deadline, but once for notes
+// where the daemon asks for that (`wait_ms`). Where anything is in doubt, the gateway gets its messages back as they were. The gateway waits for `assemble` without a limit.
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";

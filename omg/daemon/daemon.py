@@ -34,6 +34,7 @@ from ..errors import Locked, NotFound, OmgError, error_text
 from ..graph.graph import Graph
 from ..identity import Identity, is_remembered
 from ..inject.decide import hook_result
+from ..journal import has_open_receipt
 from ..llm.ledger import ModelReply
 from ..llm.question import ModelQuestion
 from ..llm.replies import with_token_counts
@@ -42,7 +43,7 @@ from ..tokens import count_tokens
 from ..tools.codes import Codes
 from ..tools.corpus import corpus_answer
 from ..tools.tools import call_tool, graph_of, search_answer, slash_command
-from ..window.context import cut_context, is_observing
+from ..window.context import cut_context
 from ..worker.delegate import observe_pending, rebuild_each
 from ..worker.nights import background_reflection, reflect_answer
 from ..worker.reading import DropReader
@@ -193,7 +194,7 @@ class Daemon:
         graph.note(partial(note_asked, session=session, at_ms=at_ms))
         tell = partial(self.memory.registry.tell, graph=graph.identity.key)
         if body.get("waits") is True:
-            self._wait_for_observation(graph, str(body.get("sessionKey")), tell)
+            self._wait_for_observation(graph, session, tell)
         with self._assembling:  # two of one session would cut it twice
             made = cut_context(graph, body, now=self.memory.clock(), config=self.config, tell=tell)
             if made.waits and not graph.state().urgent_ms:
@@ -211,7 +212,9 @@ class Daemon:
         """Until nothing of *graph* waits any more; BLOCKED_S at the most, and then no turn waits for a while."""
         began = time.monotonic()
         self.awake.set()
-        while (late := bool(graph.pending()) or is_observing(graph)) and time.monotonic() - began < BLOCKED_S:
+        while (
+            late := bool(graph.pending()) or has_open_receipt(graph)
+        ) and time.monotonic() - began < BLOCKED_S:
             if self.stopping.wait(BLOCKED_STEP_S) or graph.state().failures:
                 break
         if late:

@@ -189,7 +189,7 @@ def blank_state(state: State, trace: Trace) -> None:
 
 def blank_served(state: State) -> None:
     for s in state.sessions.values():
-        s.system = s.timeline = ""
+        forget_served(s)
     state.epoch += 1
 
 

@@ -189,7 +189,7 @@ class Graph:
 
     # --- archive
 
-    def archive(self, names: Iterable[str], skip: frozenset[str] = frozenset()) -> None:
+    def archive(self, names: Iterable[str]) -> None:
         """Move pending files to the archive, then into the index. Repeating it after a crash adds nothing."""
         files = [self.folder / "pending" / name for name in names]
         files = [f for f in files if f.exists()]
@@ -199,7 +199,7 @@ class Graph:
             turn = Pending(file).turn()
             seen = self.index.seen({m.id for m in turn.messages})
             for m in turn.messages:
-                if m.id not in seen and m.id not in skip:
+                if m.id not in seen:
                     month = datetime.fromtimestamp(m.timestamp / 1000, UTC).strftime("%Y-%m")
                     by_month.setdefault(month, []).append(message_to_json(m, turn.session))
         for month, lines in by_month.items():

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 LINKS_OF_A_NOTE = 6  # names linked in one note; beyond it is a list of names
 COMMON_SHARE, COMMON = 0.1, 5  # a name in more of all notes than this is whose vault it is
-HOMES = 2  # notes that have a name in their title; with more, none of them is what is meant
+HOMES = 2  # notes that a name in titles may lead to; a single word in the titles of more leads to none
 BEFORE_CHARS = 80  # before a name, in which it is introduced; all of a long text would be read for each name
 NAME_LETTERS = 3  # letters of a name, and of each of the two words that a title needs
 NAME_WORD = re.compile(r"[^\W_]+")

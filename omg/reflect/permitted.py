@@ -30,6 +30,7 @@ from .revise import (
     said_day,
     supersede_note,
 )
+from .similar import REPEATS
 from .snapshot import link_of
 from .topics import numbers_in, resembles, statement_likeness, stems_of
 from .verdicts import OF_TWO, ShownGroup, Verdict, read_verdicts
@@ -37,7 +38,6 @@ from .verdicts import OF_TWO, ShownGroup, Verdict, read_verdicts
 VERDICT_LINE_CHARS, VERDICT_TITLE_CHARS, WHY_CHARS = 300, 80, 160
 # A note that says "mark all as superseded" is obeyed by some models. Pairs, as a night finds them, leave half of a call.
 FEW_REPLACED = 3  # notes that a reply may always replace: one subject that changed four times
-REPEATED = 0.75  # share of the words of two notes that merely say the same
 ASKED_OF_ONE = {"close": "overdue", "retitle": "title"}
 TRUST_OF_ORIGIN = {"tool": 0, "assistant": 1}  # a person's word, said or written, is 2
 
@@ -135,7 +135,7 @@ def gone_after(rules: MergeRules, shown: Sequence[ShownGroup], found: Mapping[st
         with suppress(RefusedVerdict):  # what is not followed takes nothing away
             check_pair(rules, a, b)
             one, other = (node_at(rules, path).description for path in (a, b))
-            if verdict.op == "supersede" or statement_likeness(one, other) < REPEATED:
+            if verdict.op == "supersede" or statement_likeness(one, other) < REPEATS:
                 a, b = head_of_chain(heads, a), head_of_chain(heads, b)
                 if a != b:
                     heads[b] = a

@@ -23,8 +23,8 @@ from .revise import merge_notes
 from .snapshot import Snapshot, link_of
 from .topics import TOPIC_WORD, normalized, statement_likeness, stems_of
 
-# Notes compared with each changed one, of so many hits. Of ten contradictions put among the 184 notes of a LoCoMo
-# conversation, eight find each other so with the static table, and all ten with MiniLM.
+# Notes compared with each changed one, of so many hits. Among the three nearest, eight of ten contradictions put among
+# the 184 notes of a LoCoMo conversation found each other with the static table, all ten with MiniLM.
 SIMILAR_SHOWN, HITS = 4, 9
 # What two notes have in common at the least: this share of what their words tell, or this score of a search by meaning.
 ALIKE, CLOSE = 0.07, 0.1

@@ -23,6 +23,7 @@ from ..dates.days import day_of_ms
 from ..graph.graph import Graph
 from ..graph.state import SessionState, State
 from ..inject.system import cut_text, note_statement
+from ..journal import has_open_receipt
 from ..message.drop import clean_entries, content_of, to_epoch_ms
 from ..message.turn import FRAME_TOKENS
 from ..plan.pages import hints_that_hold, safe_line
@@ -203,7 +204,7 @@ def budgets(config: Config, room: object, own: SessionState) -> tuple[int, int]:
 def turns_to_go(graph: Graph, context: RequestContext, threshold: int, floor: int, beside: int) -> list[int]:
     """The turns that are cut now. None while a receipt is open: what it observes has no notes that can be found yet."""
     observed = observed_turns(graph, context)  # first: a receipt that is closed behind it is no trouble
-    if is_observing(graph):
+    if has_open_receipt(graph):
         return []
     return turns_to_cut(
         context.messages,
@@ -214,11 +215,6 @@ def turns_to_go(graph: Graph, context: RequestContext, threshold: int, floor: in
         floor=floor,
         beside=beside,
     )
-
-
-def is_observing(graph: Graph) -> bool:
-    """Whether something is archived whose notes may not be in the index yet: its receipt is open."""
-    return any((graph.folder / "receipts").glob("*.open.json"))
 
 
 def what_waits(graph: Graph, state: State, config: Config, raw: int, threshold: int) -> tuple[bool, bool]:

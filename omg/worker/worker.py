@@ -27,7 +27,7 @@ from ..graph.graph import Graph
 from ..graph.pending import Pending
 from ..graph.state import State
 from ..identity import Identity
-from ..journal import replay_open
+from ..journal import has_open_receipt, replay_open
 from ..llm.asker import Asker, make_asker
 from ..llm.child import Child
 from ..llm.ledger import Ledger
@@ -196,7 +196,7 @@ class Worker:
             return []  # forgotten whole a moment ago
         self.intake.take_notes(graph, force=force)
         if who.key not in self._finished:
-            if any((graph.folder / "receipts").glob("*.open.json")):
+            if has_open_receipt(graph):
                 graph = self.registry.graph(who, wait_s=30 if force else PATIENCE_S)
             self._finished.add(who.key)
         if not graph.pending():

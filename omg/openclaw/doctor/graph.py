@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from ...errors import BadNode, NotFound, OutsideVault
 from ...graph.damaged import damaged_files
 from ...graph.graph import Graph
-from ...journal import commit_receipt, new_receipt, readable, replay_open
+from ...journal import commit_receipt, has_open_receipt, new_receipt, readable, replay_open
 from ...memory import Memory
 from ...node.fields import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES
 from ...node.markdown import UNLINKABLE, generated_block, slugify
@@ -173,7 +173,7 @@ def check_lifecycle(memory: Memory, graph: Graph) -> Iterator[Finding]:
         readable(graph, file)
     for file, line in damaged_files(graph.folder):
         yield Finding("warn", line, str(file), "delete it and its .txt once it is of no use to you")
-    if list((graph.folder / "receipts").glob("*.open.json")):
+    if has_open_receipt(graph):
         yield Finding(
             "warn", "a cycle was cut short", key, "the next start finishes it", lambda: finish_open(graph)
         )
