@@ -238,19 +238,6 @@ def test_maps_index_now_and_logs_are_no_answers(remember):
     assert sorted(find("alpha")) == ["note", "week"]
 
 
-def test_only_the_types_asked_for_are_found(remember):
-    find = remember(
-        {
-            "f": "alpha",
-            "p": {"text": "alpha", "type": "preference"},
-            "old": {"text": "alpha beta", "type": "decision", "status": "superseded", "superseded_by": "f"},
-        }
-    )
-    assert find("alpha", types=["preference"]) == ["p"]
-    assert find("beta", types=["decision"]) == ["old"]
-    assert find("alpha", types=[]) == []
-
-
 def test_priority_freshness_and_use_decide_between_equals_and_no_more(remember):
     day = date(2026, 3, 1)
     find = remember(

@@ -16,7 +16,7 @@ import functools
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -150,7 +150,6 @@ class Index:
         k: int = 10,
         *,
         now: datetime,
-        types: Collection[str] | None = None,
         walk: bool = True,
         vectors: bool = True,
         uses: Mapping[str, int] = {},
@@ -168,7 +167,7 @@ class Index:
             local = now.astimezone(self.zone)
             asked = parse_query(query, local.date()) if isinstance(query, str) else query
             find = functools.partial(find_notes, db, asked, k, now=local, rarity=self._rarity, near=near)
-            return find(types=types, walk=walk, uses=uses, quote=quote)
+            return find(walk=walk, uses=uses, quote=quote)
 
     @retry_on_new_file
     def search_raw(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -119,17 +119,12 @@ class Rarity:
         return tuple(kept), whole
 
 
-def notes_by_words(db: sqlite3.Connection, match: str, types: Collection[str] | None) -> dict[int, float]:
+def notes_by_words(db: sqlite3.Connection, match: str) -> dict[int, float]:
     """The best notes and their bm25."""
     weights = ", ".join(map(str, NOTE_COLUMNS.values()))
     score = f"-bm25(note_fts, {weights}) as score"
-    if types is None:
-        select = f"select rowid, {score} from note_fts where note_fts match ?"
-    else:
-        kinds = ", ".join("?" * len(types))
-        select = f"""select note_fts.rowid, {score} from note_fts join note on note.id = note_fts.rowid
-            where note_fts match ? and note.type in ({kinds})"""
-    return dict(db.execute(f"{select} order by score desc limit {POOL}", (match, *(types or ()))))
+    select = f"select rowid, {score} from note_fts where note_fts match ? order by score desc limit {POOL}"
+    return dict(db.execute(select, (match,)))
 
 
 def notes_by_days(db: sqlite3.Connection, days: Iterable[When]) -> list[int]:

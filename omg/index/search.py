@@ -11,7 +11,7 @@ import datetime as dt
 import heapq
 import re
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from .scores import (
     notes_by_words,
     weigh_pool,
 )
-from .store import NOTE_COLUMNS, rows_of
+from .store import NOTE_COLUMNS
 from .terms import unfolded
 from .walk import ranked_ids, walked_order
 
@@ -92,7 +92,6 @@ def find_notes(
     now: dt.datetime,
     rarity: Rarity,
     near: Callable[[str], Near | None] | None,
-    types: Collection[str] | None = None,
     walk: bool = True,
     uses: Mapping[str, int] = {},
     quote: bool = True,
@@ -103,19 +102,16 @@ def find_notes(
     """
     chosen, whole = rarity.choose(db, question.terms)
     question = replace(question, terms=chosen)
-    words = notes_by_words(db, question.match, types) if chosen else {}
+    words = notes_by_words(db, question.match) if chosen else {}
     only_days = question.days and not question.terms  # then "yesterday" is a day, not a word with a meaning
     close = near(question.text) if near and question.text.strip() and not only_days else None
     pool, sure = fused_scores(words, close, whole)
-    if not question.days and types is None:  # these may raise, or ask for, any of them
+    if not question.days:  # these may raise, or ask for, any of them
         pool = {id: pool[id] for id in heapq.nlargest(WEIGHED * k, pool, key=lambda id: pool[id].score)}
     for id in notes_by_days(db, question.days):
         pool.setdefault(id, Candidate())
     weigh_pool(db, pool, question, now, uses)
     order = walked_order(db, pool, k) if walk else ranked_ids(pool)
-    if types is not None:
-        kinds = dict(rows_of(db, "select id, type from note where id in", order))
-        order = [id for id in order if kinds[id] in types]
     order = order[:k]
     said = matching_words(db, order, question) if quote else {id: ["found by its words"] for id in words}
     return hits_of(db, order, pool, said, sure)
