@@ -79,7 +79,7 @@ def test_a_daemon_does_not_begin_anew_a_graph_that_a_command_forgot_whole(tmp_pa
     home = opened(folder)
     say(home, "I prefer tea in the morning.", session=ALICE)
     home.close()
-    config = Config(home=folder, observation=Observation(model="offline"), embedding=Embedding(model=""))
+    config = Config(home=folder, observation=Observation(model="offline"), embedding=Embedding(model="none"))
     daemon = Daemon(config)
     daemon.memory.find(ALICE)
     command = opened(folder)

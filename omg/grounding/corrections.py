@@ -27,7 +27,9 @@ SHIFT = re.compile(r"\b(?:an?|one|two|three|four|five|six|\d{1,3}) (?:day|week|m
 WEEKDAY = re.compile(r"\b(mon|tue|wed|thu|fri|sat|sun)[a-z]*day", re.I)
 ONLY = re.compile(r"\b(?:only|just|nur|seulement|solo|soltanto|apenas|alleen)\b", re.I)
 YEAR = re.compile(r"(?<=[a-z]\s)(?:19|20)\d\d\b")
-NAME_OR_NUMBER = re.compile(r"(?<=[^.!?\s]\s)[^\W\d_a-z][\w'-]*|\S*\d\S*")  # names and numbers
+NAME_OR_NUMBER = re.compile(
+    r"(?<=[^.!?\s]\s)[^\W\d_a-z][\w'-]*|(?<!\S)\S{0,60}?\d\S{0,60}"
+)  # names and numbers
 ANY_DAY = date(2000, 1, 3)
 MOVED_DAYS = 31  # of the day that it had, or of today: where a day is told by its number alone
 
