@@ -79,6 +79,11 @@ def test_what_cannot_work_is_refused_with_key_value_and_remedy(home, text, key, 
         assert re.search(r"` = \S", message), "the value is named"
 
 
+def test_no_name_of_an_embedder_is_not_the_folder_that_somebody_works_in(home):
+    with pytest.raises(ConfigError, match=r"`embedding\.model` = ''"):
+        read(home, '[embedding]\nmodel = ""')
+
+
 @pytest.mark.parametrize(
     ("line", "tokens"),
     [

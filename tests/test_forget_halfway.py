@@ -112,6 +112,32 @@ def test_what_is_said_while_a_graph_is_removed_begins_it_anew(
     assert traces(home, "tea in the morning") == []
 
 
+def test_what_is_said_while_a_graph_is_removed_outlives_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = opened(tmp_path / "omg")
+    say(home, "I prefer tea in the morning.", session=ALICE)
+    remove = bare.remove_graph
+
+    def slow(graph: Graph) -> None:
+        say(home, "I moved to Porto.", session=ALICE, observe=False)
+        home.intake.take_in()
+        monkeypatch.setattr(bare, "write_mark", killed)
+        remove(graph)
+
+    monkeypatch.setattr(erase, "remove_graph", slow)
+    with pytest.raises(Killed):
+        forget(home, ALICE, session=ALICE)
+    monkeypatch.undo()
+    home.close()
+    home = opened(tmp_path / "omg")
+    home.work(force=True)
+    (text,) = told(home.find(ALICE)).values()
+    assert "Porto" in text
+    assert traces(home, "tea in the morning") == []
+    home.close()
+
+
 def test_a_slice_served_between_two_steps_of_a_redaction_is_served_no_more(
     home: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,9 +60,7 @@ TICK_S = 5.0  # how often the threads look for what has become due by itself
 
 # how often every vault is looked through, for what no event told of: sync services, network drives
 RESCAN_S = 60.0
-BLOCKED_S = (
-    20.0  # the longest that a turn waits for observation ([context] block_after); a model takes 5 to 15
-)
+BLOCKED_S = 20.0  # the longest that a turn waits for observation ([context] block_after); it takes 5 to 15
 BLOCKED_STEP_S = 0.05
 IN_VAIN_S = 300.0  # after a wait in vain no turn of the graph waits for so long
 JOIN_S = 10.0  # the gateway gives its service five seconds, and then its plugin kills

@@ -89,6 +89,11 @@ def event_span(event: str | None) -> tuple[date, date] | None:
     return (start, end) if start <= end else (end, start)
 
 
+def span_text(first: date, last: date) -> str:
+    """A day, or the first and the last with ".." between."""
+    return "..".join(dict.fromkeys((first.isoformat(), last.isoformat())))
+
+
 @lru_cache(maxsize=2048)  # 0.1 ms each, and a slice counts each line several times
 def annotate_dates(text: str, today: date) -> str:
     """

@@ -7,12 +7,16 @@ a hash (graph/graph.py). One rule: where a person has anything in it, or another
 
 from __future__ import annotations
 
+import json
 import secrets
 import shutil
+from contextlib import suppress
+from pathlib import Path
 
 from ..config.file import shipped_folder
 from ..graph.files import write_private
-from ..graph.graph import REMOVED_GRAPH, Graph, kept_tombstones, write_mark
+from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, kept_tombstones, write_mark
+from ..identity import Identity
 from ..journal import receipts_of
 from ..vault.files import LEFTOVER
 from .traces import LOG_PAGES, Trace, archived_messages
@@ -57,9 +61,16 @@ def remove_graph(graph: Graph) -> None:
         write_private(kept, tombstones.read_text(encoding="utf-8", errors="replace"))
     gone = graph.folder.with_name(f"{REMOVED_GRAPH}{secrets.token_hex(4)}")
     graph.folder.rename(gone)
-    for turn in (gone / "pending").glob("*.json"):  # it came in meanwhile: the graph begins anew with it
-        begun = graph.folder / "pending"
-        begun.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_mark(graph.folder, graph.identity)
-        turn.rename(begun / turn.name)
+    remove_remains(gone)
+
+
+def remove_remains(gone: Path) -> None:
+    """Remove the folder of a graph that is forgotten whole; with turns that came in meanwhile it begins anew."""
+    for turn in sorted((gone / "pending").glob("*.json")):
+        who = Identity(**json.loads((gone / GRAPH_MARK).read_text(encoding="utf-8")))
+        begun = gone.with_name(who.folder)
+        (begun / "pending").mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_mark(begun, who)
+        with suppress(FileNotFoundError):  # another process is at it, too
+            turn.rename(begun / "pending" / turn.name)
     shutil.rmtree(gone, ignore_errors=True)  # what is left, the next start removes

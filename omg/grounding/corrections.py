@@ -16,7 +16,7 @@ from datetime import date, datetime
 
 from ..dates.days import event_span
 from ..dates.spoken import resolve_dates
-from .judge import is_persons, statement, whole_day
+from .judge import days_in, is_persons, statement
 from .notes import days_of
 from .sight import DAYS_CHARS, Ground, Sight
 from .statements import clauses_of, negations, sentences_of
@@ -27,9 +27,7 @@ SHIFT = re.compile(r"\b(?:an?|one|two|three|four|five|six|\d{1,3}) (?:day|week|m
 WEEKDAY = re.compile(r"\b(mon|tue|wed|thu|fri|sat|sun)[a-z]*day", re.I)
 ONLY = re.compile(r"\b(?:only|just|nur|seulement|solo|soltanto|apenas|alleen)\b", re.I)
 YEAR = re.compile(r"(?<=[a-z]\s)(?:19|20)\d\d\b")
-NAME_OR_NUMBER = re.compile(
-    r"(?<=[^.!?\s]\s)[^\W\d_a-z][\w'-]*|(?<!\S)\S{0,60}?\d\S{0,60}"
-)  # names and numbers
+NAME_OR_NUMBER = re.compile(r"(?<=[^.!?\s]\s)[^\W\d_a-z][\w'-]*|(?<!\S)\S{0,60}?\d\S{0,60}")
 ANY_DAY = date(2000, 1, 3)
 MOVED_DAYS = 31  # of the day that it had, or of today: where a day is told by its number alone
 
@@ -44,11 +42,7 @@ class Correction:
     event_was: str | None = None
 
 
-def days_in(text: str) -> set[date]:
-    return {day for m in ISO_DAY.finditer(text) if (day := whole_day(m[0]))}
-
-
-def taken_days(made: Correction) -> set[date]:
+def taken_days(made: Correction) -> frozenset[date]:
     """Those that do not hold any more."""
     was, now = set(days_of(made.event_was or "")), set(days_of(made.event or ""))
     return (days_in(made.was) | (was if now else set())) - days_in(made.says) - now
@@ -113,7 +107,7 @@ def is_spoken_of(made: Correction, ground: Ground) -> bool:
     return any(2 * len(Words(told_words(text)).of(new)) > len(new) for text in ground.texts)
 
 
-def new_days(made: Correction) -> set[date]:
+def new_days(made: Correction) -> frozenset[date]:
     known = days_in(made.was) | set(days_of(made.event_was or ""))
     return (days_in(made.says) | set(days_of(made.event or ""))) - known
 

@@ -9,7 +9,7 @@ words, and nothing of it in others' words alone. One rule: to be the user's is e
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 
@@ -50,14 +50,18 @@ class Statement:
     negations: frozenset[str]
     assistants: bool  # it tells what the assistant did
     reports: bool  # it tells what somebody says
-    days: tuple[date, ...]
+    days: frozenset[date]
 
 
 def statement(text: str, beside: frozenset[str] = frozenset()) -> Statement:
     """*text*, less the words *beside* it that need no ground again."""
-    days = [day for m in ISO_DAY.finditer(text) if (day := whole_day(m[0]))]
     assistants, reports = bool(ASSISTANT.search(text)), bool(REPORTS.search(text))
-    return Statement(told_words(text) - beside, negations(text), assistants, reports, tuple(days))
+    return Statement(told_words(text) - beside, negations(text), assistants, reports, days_in(text))
+
+
+def days_in(text: str) -> frozenset[date]:
+    """The days that *text* names as 2026-03-05."""
+    return frozenset(day for m in ISO_DAY.finditer(text) if (day := whole_day(m[0])))
 
 
 def whole_day(text: str) -> date | None:
@@ -138,7 +142,7 @@ def foreign_words(said: Statement, ground: Ground, sight: Sight) -> frozenset[st
     return frozenset(filter(is_foreign, said.words))
 
 
-def foreign_days(days: Sequence[date], ground: Ground, sight: Sight) -> bool:
+def foreign_days(days: Iterable[date], ground: Ground, sight: Sight) -> bool:
     """Whether one of *days* is named by others, and the person does not speak of it."""
     return any(sight.names_day(day) and not sight.speaks_of(ground, day) for day in days)
 

@@ -47,9 +47,7 @@ class Hit:
     entry: Entry
     score: float  # of 1: how much of what was asked the note answers to; for the order of hits of one or several searches
     why: str
-    cosine: float | None = (
-        None  # of its vector with the question's; None where there is none, or many are nearer
-    )
+    cosine: float | None = None  # of its vector with the question's; None: there is none, or many are nearer
 
 
 COLUMNS = """id, path, node, type, title, description, priority, status, pinned, loop, event, created, updated,

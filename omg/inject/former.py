@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from ..errors import OmgError
 from ..graph.graph import Graph
-from ..grounding.corrections import days_in
+from ..grounding.judge import days_in
 from ..grounding.sight import says_day
 from ..grounding.words import Words, told_words
 from ..node.note import parse_node
@@ -35,7 +35,7 @@ class Former:
 
 def is_former(graph: Graph, path: str, text: str, at_ms: int) -> bool:
     """Whether *text*, said at *at_ms*, tells what the note at *path* says no more."""
-    with suppress(OmgError):
+    with suppress(OmgError, OSError):
         changed_ms, former = former_states(graph.vault.text(path), path)
         return at_ms < changed_ms and any(state.is_told_by(text) for state in former)
     return False
@@ -51,5 +51,5 @@ def former_states(text: str, path: str) -> tuple[int, tuple[Former, ...]]:
     now = f"{node.title} {node.description} {main}"
     told, days = told_words(now), days_in(now)
     lines = [line.partition(": ")[2] for line in history]
-    former = [Former(told_words(line) - told, frozenset(days_in(line) - days)) for line in lines]
+    former = [Former(told_words(line) - told, days_in(line) - days) for line in lines]
     return max((s.timestamp for s in node.sources), default=0), tuple(former)

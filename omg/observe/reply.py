@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from ..dates.days import day_of_ms
+from ..dates.days import day_of_ms, span_text
 from ..dates.spans import month_span
 from ..errors import BadReply
 from ..grounding.hints import hints_for_others, hints_that_were_said
@@ -329,8 +329,7 @@ def whole_days(text: str) -> str | None:
         first, last = (calendar_span(part) for part in (found[1], found[2] or found[1]))
     except ValueError:
         return None
-    ends = sorted((first[0], last[1]))
-    return "..".join(dict.fromkeys(end.isoformat() for end in ends))
+    return span_text(*sorted((first[0], last[1])))
 
 
 def calendar_span(text: str) -> tuple[date, date]:

@@ -98,9 +98,7 @@ class OfflineDraft:
         return content_stems(f"{self.title} {self.description}") - content_stems(self.who)
 
 
-TELLING = (
-    2.0  # weight of what a note says that another of the same message leads to: "a trip there" says less
-)
+TELLING = 2.0  # weight of what a note says to which another of its message leads: "a trip there" says less
 
 
 class OfflineDrafts:

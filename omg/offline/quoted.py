@@ -20,9 +20,7 @@ FENCE = re.compile(
     re.DOTALL,
 )
 QUOTED_CHARS_LOOKED_THROUGH = 100_000  # characters that are looked through; nobody types as many
-CHARS_AT_ONCE = (
-    2_000  # characters that one call looks through: the interpreter is held as long, 5 ms at the worst
-)
+CHARS_AT_ONCE = 2_000  # that one call looks through: the interpreter is held as long, 5 ms at the worst
 LONGEST_CUE = 400  # characters; no pattern that is looked for in steps needs more, but the rest of a line
 NEAR_QUOTE = 200  # characters around a quotation in which its speaker is named
 APOSTROPHES = str.maketrans("’‘", "''")

@@ -75,9 +75,8 @@ BREAK = re.compile(r"[.!?;:…\0]\s|[\n\0]")  # no name goes on beyond it
 class Name:
     words: tuple[str, ...]  # in lower case; of a title, in the singular
     path: str
-    kind: Literal["title", "proper", "definite"] = (
-        "title"  # a single word counts written large, or after "the"
-    )
+    # A single word counts written large ("proper"), or after "the" ("definite").
+    kind: Literal["title", "proper", "definite"] = "title"
 
 
 class MentionedNames:

@@ -175,9 +175,9 @@ class CycleWork:
     def is_open(self, matter: Matter, changed: set[str]) -> bool:
         """Whether no model has answered *matter* as it is; of a loop, also where something was said on it since."""
         news = matter.kind == "overdue" and not changed.isdisjoint(matter.paths[1:])
-        return news or not self.seen.is_answered(matter, self.digest(matter))
+        return news or not self.seen.is_answered(matter, self.matter_digest(matter))
 
-    def digest(self, matter: Matter) -> str:
+    def matter_digest(self, matter: Matter) -> str:
         return digest_of(note_shown("", self.snapshot.node(path)) for path in matter.known_by)
 
     def ask_about_matters(self, rules: MergeRules) -> None:
@@ -299,14 +299,14 @@ class CycleWork:
     def is_unseen(self, period: Period) -> bool:
         """Whether no cycle has looked at what *period* holds now."""
         late = self.since is None or period.last >= self.since
-        seen_so = (self.digest_of(period), period.digest)
+        seen_so = (self.period_digest(period), period.digest)
         return (
             late
             and self.seen.periods.get(period.path) not in seen_so
             and period.path not in self.snapshot.frozen
         )
 
-    def digest_of(self, period: Period) -> str:
+    def period_digest(self, period: Period) -> str:
         """What is kept of *period* once it was looked at: a model looks again at what rules did."""
         return f"by rule {period.digest}" if self.by_rule else period.digest
 
@@ -329,7 +329,7 @@ class CycleWork:
         if written and not theirs and not self.by_rule:
             written = BY_RULE not in self.snapshot.node(period.path).tags
         if theirs or written or not is_enough(nodes):
-            self.seen.periods[period.path] = self.digest_of(period)
+            self.seen.periods[period.path] = self.period_digest(period)
             return []
         return nodes
 
@@ -340,7 +340,7 @@ class CycleWork:
         except BadReply as e:
             self.cycle.skipped.append(f"{period.title}: {e}")
             return []
-        self.seen.periods[period.path] = self.digest_of(period)
+        self.seen.periods[period.path] = self.period_digest(period)
         if found is None:
             self.cycle.skipped.append(f"{period.title}: no reflection came out shorter than its notes")
             return []

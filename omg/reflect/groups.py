@@ -24,22 +24,16 @@ from .snapshot import Snapshot
 from .topics import stems_of
 
 GROUP_NOTES = 6  # notes of a group: one subject, and what else is to be asked of it
-NOTES_PER_CALL = (
-    24  # notes of a call. Each group is judged by itself, so that a small model does not mix them up
-)
+NOTES_PER_CALL = 24  # each group is judged by itself, so that a small model does not mix them up
 # An open loop is asked about once its day is past and something was said since; else when so many days are, for
 # people tell of what they did, and the Observer is shown the loops of the last ten days.
 LATE_DAYS, NEWS_SHOWN = 10, 3
 SAYS_LITTLE = frozenset(
     "note thing stuff info information update detail misc untitled new general topic item".split()
 )
-LONG_TITLE, CUT_WORDS = (
-    70,
-    6,
-)  # characters of a title; words of one that only repeats the statement's beginning
-OLD_WORDS = (
-    0.5  # of a title's words that stand in a note that was restated; with fewer it may speak of what was
-)
+# Characters of a title; words of one that only repeats the statement's beginning.
+LONG_TITLE, CUT_WORDS = 70, 6
+OLD_WORDS = 0.5  # of a title's words that a note has which was restated; with fewer it may speak of what was
 
 
 @dataclass(frozen=True, slots=True)

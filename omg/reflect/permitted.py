@@ -54,9 +54,7 @@ class MergeRules:
     changed: Collection[str]  # paths: only these may be described anew
     frozen: Collection[str]  # paths that a person's undo put back: no two of them are joined again
     similar: Mapping[str, Collection[str]]  # a changed note → those it resembles
-    asked: Collection[
-        frozenset[str]
-    ]  # the pairs that are asked about: others were left alone, and are as they were
+    asked: Collection[frozenset[str]]  # the pairs asked about: others were left alone, and are as they were
     done: list[str] = field(default_factory=list)  # lines for the log page
     refused: list[str] = field(default_factory=list)
     proposed: list[str] = field(default_factory=list)  # what only a person may do

@@ -171,7 +171,7 @@ def note_seen(work: CycleWork) -> None:
     for matter in {*work.replies.answered, *work.replies.passed_over}:
         if gone.isdisjoint(matter.paths):
             now = replace(matter, paths=tuple(map(work.plan.place_now, matter.paths)))
-            work.seen.note_answer(now, work.digest(now), answered=matter in work.replies.answered)
+            work.seen.note_answer(now, work.matter_digest(now), answered=matter in work.replies.answered)
     work.seen.drop_gone()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..curate.correct import Corrected, draft_correction, sentence_with, sentences_in
 from ..curate.notes import done_with, planning_under_lock, receipt_of, refuse_pages, refuse_retired
-from ..dates.days import day_of_ms
+from ..dates.days import day_of_ms, span_text
 from ..dates.spoken import resolve_dates
 from ..errors import BadInput, NotFound
 from ..graph.graph import Graph
@@ -35,10 +35,8 @@ from ..worker.registry import Registry
 from .asked import link_target, mapping_in, said_by_user
 from .remembering import days_asked, said_before
 
-LOOKED_AT, NAMED = (
-    20,
-    5,
-)  # notes that are looked into for the words, and that are named where none or several fit
+# Notes that are looked into for the words, and that are named where none or several fit.
+LOOKED_AT, NAMED = 20, 5
 SHORTEST_NEW = 3  # words: what is shorter is a part of a sentence, and would stand there alone
 FRAGMENT = (
     "write `new` as the whole sentence that is to stand there, not only what changes in it; now it says: {}"
@@ -68,9 +66,8 @@ def correct_tool(
             raise BadInput(f"[[{node.path}]] says so already")
         before = said_before(graph, session, asked)
         sight = Sight([*before, asked], zone=graph.zone, unseen=True)
-        known = (
-            was if node.origin in PERSONS else ""
-        )  # and no other sentence: what it said before is no word of today's
+        # And no other sentence: what it said before is no word of today's.
+        known = was if node.origin in PERSONS else ""
         if not is_asked_for(made, sight.ground([asked], known), sight):
             raise BadInput(
                 "nothing was changed: the user's message does not say that. Write `new` in their words; or ask them whether"
@@ -99,7 +96,7 @@ def moved_event(node: Node, new: str, day: date) -> str | None:
     if node.event is None:
         return None
     named = {(w.start, w.end) for w in resolve_dates(new, day)}
-    spans = {"..".join(dict.fromkeys((a.isoformat(), b.isoformat()))) for a, b in named} - {node.event}
+    spans = {span_text(*ends) for ends in named} - {node.event}
     return spans.pop() if len(spans) == 1 else None
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from ..curate.notes import OpenNote, open_note
-from ..dates.days import day_of_ms, event_span
+from ..dates.days import day_of_ms, event_span, span_text
 from ..dates.spoken import When
 from ..errors import BadInput
 from ..graph.graph import Graph
@@ -31,9 +31,7 @@ from ..worker.registry import Registry
 from .asked import link_target
 
 HITS, RAW_TOKENS = 8, 2_000  # unless asked for otherwise; tokens of what was said, at the most
-SEARCHED_FOR_DAYS = (
-    100  # hits that are looked through for those of the days asked for: a search only raises them
-)
+SEARCHED_FOR_DAYS = 100  # hits that are looked through for the days asked for: a search only raises those
 MESSAGES, MESSAGE_CHARS = 10, 400  # that a note came from
 
 
@@ -75,8 +73,8 @@ def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> 
 
 
 def nothing_text(days: Iterable[When], when: str) -> str:
-    """With the days that were looked at: "last week" on a Sunday may be two weeks."""
-    spans = ", ".join(dict.fromkeys("..".join(dict.fromkeys((str(w.start), str(w.end)))) for w in days))
+    """With the days that were looked at, which may not be those that were meant."""
+    spans = ", ".join(dict.fromkeys(span_text(w.start, w.end) for w in days))
     return f"Nothing found of {when!r}, which is {spans}." if when else "Nothing found."
 
 

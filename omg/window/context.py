@@ -38,23 +38,20 @@ SERVED_SHARE = 0.5  # of the threshold, for what messages were served before
 OUTLINE_CHARS_A_TOKEN = 6  # with a text of 4 or 5: what was saved is rather thought less
 BEGINNING_CHARS = 160  # of what a person said in a turn that no note was made of
 ARCHIVE_ROLES = {"toolResult": "tool"}  # of the gateway → as the archive has them
-SPEAKERS = (
-    "user",
-    "assistant",
-    "tool",
-    "toolResult",
-)  # what else there is, such as a summary of its own, stays
+# What else there is, such as a summary of its own, stays.
+SPEAKERS = ("user", "assistant", "tool", "toolResult")
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What is to be done. *cut*: indices of the messages that go; none where *text* is ""."""
+    """
+    What is to be done. *cut*: indices of the messages that go; none where *text* is "". *served*: index of a message →
+    what is put before it again.
+    """
 
     text: str = ""
     cut: tuple[int, ...] = ()
-    served: Mapping[int, str] = field(
-        default_factory=dict
-    )  # index of a message → what is put before it again
+    served: Mapping[int, str] = field(default_factory=dict)
     raw: int = 0  # tokens of what stays
     reason: str = ""  # of a new text: threshold or edit
     waits: bool = False  # something is to be observed at once
@@ -250,9 +247,8 @@ def note_request(
     if (own := state.sessions.get(session)) is None:
         return
     own.assembled, own.raw_tokens, own.raw_from_ms = run, raw, raw_from
-    own.served = {
-        run: text for run, text in served.items() if run in own.served
-    }  # less what was forgotten since
+    # Less what was forgotten since.
+    own.served = {run: text for run, text in served.items() if run in own.served}
 
 
 # --- what is observed

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
 import sqlite3
 import threading
 from collections import OrderedDict
@@ -28,6 +27,7 @@ from ..config.sections import Config
 from ..dates.days import time_zone
 from ..embed import Embedder
 from ..errors import BadNode, Locked, NotFound, OmgError, error_text
+from ..forget.bare import remove_remains
 from ..forget.erase import begun_paths, finish_forgetting
 from ..graph.files import write_private
 from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, write_mark
@@ -73,7 +73,7 @@ class Registry:
             (self.folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder.chmod(0o700)
         for gone in (self.folder / "graphs").glob(f"{REMOVED_GRAPH}*"):
-            shutil.rmtree(gone, ignore_errors=True)
+            remove_remains(gone)
 
     # --- whose
 
