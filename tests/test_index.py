@@ -229,6 +229,23 @@ def test_a_note_that_turns_up_before_its_old_file_is_missed_has_moved(vault, ind
     assert index.sync(vault, [CAT]).removed == ()
 
 
+def test_a_note_that_is_renamed_while_the_vault_is_looked_through_has_moved(vault, index, monkeypatch):
+    save(vault, "nodes/fact/old", "Alpha.", id="omg/fact/alpha")
+    index.sync(vault)
+    look = type(vault).scan
+
+    def renamed_meanwhile(self):
+        monkeypatch.undo()
+        listed = list(self._notes())
+        (vault.root / "nodes/fact/old.md").rename(vault.root / "nodes/fact/new.md")
+        yield from ((path, *times) for path, *times in look(self) if path in dict(listed))
+
+    monkeypatch.setattr(type(vault), "scan", renamed_meanwhile)
+    synced = index.sync(vault)
+    assert synced.moved == (("nodes/fact/old", "nodes/fact/new"),)
+    assert synced.removed == ()
+
+
 def test_a_copied_note_has_not_moved(vault, index):
     save(vault, CAT, "The cat is called Cleo.", id="omg/fact/cat")
     index.sync(vault)

@@ -88,8 +88,10 @@ def sync_tables(writer: RowWriter, vault: Vault, paths: Iterable[str] | None) ->
 def scan_vault(db: sqlite3.Connection, vault: Vault, paths: Iterable[str] | None) -> VaultScan:
     good, bad = "select path, id, mtime, size, hash from note", "select path, null, mtime, size, '' from bad"
     if paths is None:
-        found = {path: (mtime, size) for path, mtime, size in vault.scan()}
         known = {path: KnownFile(*rest) for path, *rest in db.execute(f"{good} union all {bad}")}
+        found = files_of(vault)
+        if known.keys() - found.keys():  # renamed while we looked, a file may stand where we had been already
+            found = files_of(vault)
     else:
         listed = list(dict.fromkeys(paths))
         found = {path: times for path in listed if (times := file_stat(vault, path))}
@@ -97,6 +99,10 @@ def scan_vault(db: sqlite3.Connection, vault: Vault, paths: Iterable[str] | None
         known = {path: KnownFile(*rest) for path, *rest in rows}
     lost = {k.hash: path for path, k in known.items() if path not in found and k.hash}
     return VaultScan(vault, found, known, lost)
+
+
+def files_of(vault: Vault) -> dict[str, tuple[int, int]]:
+    return {path: (mtime, size) for path, mtime, size in vault.scan()}
 
 
 def file_stat(vault: Vault, path: str) -> tuple[int, int] | None:
