@@ -5,61 +5,83 @@ from datetime import UTC, date, datetime
 
 import pytest
 from corpora.grounded import rows
+from openai_server import OpenAIServer
 
-from omg.config.sections import Config
+from omg.config.sections import Config, Llm, Observation
 from omg.identity import identity_of_session
 from omg.journal import commit_receipt, new_receipt
 from omg.memory import Memory
-from omg.message.turn import Message
 from omg.node.fields import Source
-from omg.observe.reply import ShownToObserver, parse_reply
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit, split_history
 
-MAIN = "agent:main:main"
+CASES = {case["id"]: case for case in rows("changes")}
+
+
+def session(case):
+    return f"agent:main:telegram:direct:{list(CASES).index(case['id'])}"
 
 
 def ms(at: str) -> int:
     return int(datetime.fromisoformat(at).replace(tzinfo=UTC).timestamp() * 1000)
 
 
-@pytest.fixture
-def graph(home):
-    memory = Memory(Config(home=home), embed=None)
-    yield memory.graph(identity_of_session(MAIN))
-    for graph in memory.registry.kept():
-        graph.close()
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory):
+    """What a scripted model's replies made of forty people's vaults: dropped, asked about and written as by the daemon."""
+    with OpenAIServer() as server:
+        llm = Llm(api_base=server.base, api_key="k", timeout_s=60, context_window=64_000)
+        config = Config(
+            home=tmp_path_factory.mktemp("omg"), observation=Observation(model="openai/scripted"), llm=llm
+        )
+        server.always(
+            lambda asked: {"edits": next(c for c in CASES.values() if is_about(c, asked.user))["edits"]}
+        )
+        memory = Memory(config, embed=None)
+        for n, case in enumerate(CASES.values()):
+            plant(memory.graph(identity_of_session(session(case))), case)
+            drop(memory, n, case)
+        memory.work(force=True)
+        assert [g.pending() for g in memory.registry.graphs()] == [[]] * len(CASES)
+        assert len(server.history) == len(CASES)
+        yield memory
+        memory.close()
 
 
-def commit(graph, plan):
+def is_about(case, question):
+    return all(f": {m['text']}" in question for m in case["messages"])
+
+
+def plant(graph, case):
+    plan = Plan(graph, date(2026, 1, 1))
+    for note in case["known"]:
+        plan.apply(known_note(note))
     with graph.lock():
         commit_receipt(graph, new_receipt("observation", datetime.now(UTC), plan.changes()))
 
 
 def known_note(note):
     said = date.fromisoformat(note["said"])
-    source = Source(MAIN, f"before-{note['handle']}", ms(f"{said}T09:00"))
+    source = Source("agent:main:main", f"before-{note['handle']}", ms(f"{said}T09:00"))
     fields = {name: note[name] for name in ("title", "description", "type", "event", "loop", "origin")}
     return Edit("create", **fields, body=note["body"] or "", sources=(source,), day=said)
 
 
-@pytest.mark.parametrize("case", rows("changes"), ids=lambda case: case["id"])
-def test_what_changed_is_one_note_with_its_present_state_and_its_course(graph, case):
-    plan = Plan(graph, date(2026, 1, 1))
-    paths = {note["handle"]: plan.apply(known_note(note)) for note in case["known"]}
-    commit(graph, plan)
-    messages = [
-        Message(m["id"], m["role"], m["text"], ms(m["at"]), sender=m["sender"], tool=m["tool"])
+def drop(memory, n, case):
+    entries = [
+        {
+            "entryId": f"e{n}-{m['id']}",
+            "message": {"role": m["role"], "content": m["text"], "timestamp": ms(m["at"])},
+        }
         for m in case["messages"]
     ]
-    notes = {handle: graph.index.entry(path) for handle, path in paths.items()}
-    shown = ShownToObserver({m.id: (MAIN, m) for m in messages}, notes, UTC)
-    reply = parse_reply(json.dumps({"edits": case["edits"]}), shown)
-    assert reply.dropped == []
-    plan = Plan(graph, date(2026, 2, 1))
-    plan.apply_all(reply.edits)
-    commit(graph, plan)
-    check(graph, case["expect"])
+    said = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session(case), "entries": entries}
+    (memory.folder / "spool" / f"{n:015d}-{n}.json").write_text(json.dumps(said))
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
+def test_what_changed_is_one_note_with_its_present_state_and_its_course(changed, case):
+    check(changed.graph(identity_of_session(session(case))), case["expect"])
 
 
 def check(graph, expect):

@@ -8,7 +8,7 @@ from omg.config.sections import Config, Observation
 from omg.identity import identity_of_session
 from omg.journal import commit_receipt, new_receipt
 from omg.memory import Memory
-from omg.message.turn import Message
+from omg.message.turn import Message, Turn
 from omg.node.fields import Source
 from omg.observe.question import Observer, render_question, shown_notes
 from omg.plan.drafts import Plan
@@ -53,13 +53,19 @@ def write(graph, *notes):
         commit_receipt(graph, new_receipt("observation", NOW, plan.changes()))
 
 
-def asked(graph, *texts, window=128_000, **observation):
+def asked(graph, *texts, session=MAIN, window=128_000, **observation):
     start = int(NOW.timestamp() * 1000)
     messages = [Message(f"m{n}", "user", text, start + n) for n, text in enumerate(texts)]
     config = Config(home=graph.folder, observation=Observation(**observation))
     observer = Observer(ask=lambda question: None, model="any", window=window)
     shown = shown_notes(
-        graph, Plan(graph, NOW.date()), messages, observer=observer, session=MAIN, current={}, config=config
+        graph,
+        Plan(graph, NOW.date()),
+        messages,
+        observer=observer,
+        session=session,
+        current={},
+        config=config,
     )
     return render_question(shown).split("# Messages")[0]
 
@@ -101,12 +107,33 @@ def test_how_many_more_there_are_is_said(graph):
     assert f"(and {30 - shown} more, none of them nearer to these messages)" in text
 
 
+OTHERS = [(f"Shelf {n}", f"Shelf number {n} holds bowls.", {}) for n in range(12)]
+
+
+def test_while_there_are_few_notes_all_are_shown_whatever_words_are_used(graph):
+    write(graph, ("Car", "The user drives a Skoda Fabia from 2016.", {}), *OTHERS[:11])
+    assert "] Car: The user" in asked(graph, "it's a 2018, I looked in the papers")
+    write(graph, *OTHERS[11:])
+    assert "] Car: The user" not in asked(graph, "it's a 2018, I looked in the papers")
+
+
+@pytest.mark.parametrize("hours, shown", [(1, True), (30, False)])
+def test_a_note_that_the_last_turn_was_about_is_shown_though_nobody_names_it_now(graph, hours, shown):
+    write(graph, ("Car", "The user drives a Skoda Fabia from 2016.", {}), *OTHERS)
+    before = NOW - timedelta(hours=hours)
+    said = Message("a0", "assistant", "Your Fabia is from 2016.", int(before.timestamp() * 1000))
+    graph.archive([graph.put(f"{said.timestamp:015d}-a0", Turn(MAIN, messages=(said,))).name])
+    assert ("] Car: The user" in asked(graph, "No, 2018, I looked in the papers.")) == shown
+    assert "Car" not in asked(graph, "No, 2018, I looked in the papers.", session="agent:main:other")
+
+
 def test_a_plan_that_is_due_is_shown_whatever_the_talk_is_about(graph):
     write(
         graph,
         ("Dentist", "A dentist appointment.", {"event": "2026-03-04", "loop": "open", "type": "episode"}),
         ("Trip", "A trip to Gdynia.", {"event": "2026-09-04", "loop": "open", "type": "episode"}),
         ("Party", "A party.", {"event": "2026-03-03", "type": "episode"}),
+        *OTHERS,
     )
     text = asked(graph, "I'm back, it went well.")
     assert "Dentist" in text

@@ -6,7 +6,7 @@ Pure but for the index, which finds the notes that the messages may be about.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Literal
@@ -15,6 +15,7 @@ from ..config.sections import Config
 from ..dates.days import event_span
 from ..errors import BadNode, NotFound
 from ..graph.graph import Graph
+from ..index.archived import APART_MS, last_messages
 from ..index.entries import Entry
 from ..index.rows import plain_body
 from ..llm.question import Ask, instructions
@@ -33,6 +34,9 @@ KNOWN_TOKENS, KNOWN_SHARE = 2_000, 0.1
 HITS, SURE = 8, 12
 WITH_BODY, BODY_CHARS, BODY_SHARE = 14, 300, 0.6
 NEAR_LOOP_DAYS, LOOPS = 10, 12  # open loops due within so many days, and at most so many of them
+# Messages of the conversation before these that they may answer, hits of all of them; notes that are all shown while there
+# are no more. "It's a 2018, I looked in the papers" has no word of the note on the car.
+ANSWERED, ANSWERED_HITS, FEW = 4, 6, 12
 WINDOW_SHARE = 0.5  # of a model's window for the turns; the rest is prompt, known notes and the reply
 
 WAITING = "inbox/"  # loose notes that are to become notes
@@ -63,7 +67,7 @@ def shown_notes(
     if budget is not False:
         now = clip_text(now, budget)
         budget -= count_tokens(now)
-    found = known_notes(graph, plan, messages, now=now, vectors=observer.ask is not None)
+    found = known_notes(graph, plan, messages, now=now, session=session if observer.ask else None)
     notes, bodies = within_budget(plan, found, budget)
     handles = {e.path: f"n{n}" for n, e in enumerate(by_subject(notes), 1)}
     shown = {e.path: e for e in notes}
@@ -86,29 +90,49 @@ def room_for_known(config: Config, messages: Sequence[Message], window: int) -> 
 
 
 def known_notes(
-    graph: Graph, plan: Plan, messages: Sequence[Message], *, now: str = "", vectors: bool = False
+    graph: Graph, plan: Plan, messages: Sequence[Message], *, now: str = "", session: str | None = None
 ) -> list[Entry]:
     """
     The notes these messages may be about, best first: what this batch has drafted, then what the index finds for
-    each message and for *now*, how the conversation stood; and the open loops due about this day.
+    each message and for *now*, how the conversation stood; and the open loops due about this day. With *session*, where a
+    model is asked, by meaning too, and then what the messages may be about that share no word with it.
     """
     at = datetime.fromtimestamp(messages[-1].timestamp / 1000, UTC)
+    texts = [m.text for m in messages if m.role != "tool"]
+    ranked = notes_found(graph, [*texts, now], at, vectors=session is not None)
+    due = due_loops(graph, at.astimezone(graph.zone).date())
+    more = [] if session is None else notes_unnamed(graph, session, messages[0].timestamp)
+    found = {
+        e.path: e
+        for e in (*ranked[:SURE], *due, *ranked, *more)
+        if e.path not in plan.drafts and e.path not in plan.moved
+    }
+    return [*reversed(plan.entries()), *found.values()]
+
+
+def notes_found(graph: Graph, texts: Iterable[str], at: datetime, *, vectors: bool) -> list[Entry]:
+    """What the index finds for each of *texts*, best first."""
     best: dict[str, tuple[float, Entry]] = {}
-    texts = [m.text[:1000] for m in messages if m.role != "tool" and m.text.strip()]
-    for text in dict.fromkeys([*texts, *([now] if now else [])]):
+    for text in dict.fromkeys(text[:1000] for text in texts if text.strip()):
         for hit in graph.index.search(text, HITS, now=at, walk=False, vectors=vectors, quote=False):
             if hit.entry.path.startswith(WAITING) or hit.entry.type in GENERATED:
                 continue  # what these messages may come from, and what we make of notes
             if hit.entry.status == "active" and hit.score > best.get(hit.entry.path, (-1.0, None))[0]:
                 best[hit.entry.path] = (hit.score, hit.entry)
-    ranked = [e for _, e in sorted(best.values(), key=lambda b: (-b[0], b[1].path))]
-    due = due_loops(graph, at.astimezone(graph.zone).date())
-    found = {
-        e.path: e
-        for e in (*ranked[:SURE], *due, *ranked)
-        if e.path not in plan.drafts and e.path not in plan.moved
-    }
-    return [*reversed(plan.entries()), *found.values()]
+    return [e for _, e in sorted(best.values(), key=lambda b: (-b[0], b[1].path))]
+
+
+def notes_unnamed(graph: Graph, session: str, since_ms: int) -> list[Entry]:
+    """
+    Notes that what was said since *since_ms* may be about though it has no word of them: those that the messages just
+    before were about, and all of them while there are few.
+    """
+    answered = graph.index.ask(last_messages, session, since_ms, ANSWERED)
+    texts = [m.text for m in answered if m.role != "tool" and since_ms - m.timestamp <= APART_MS]
+    before = notes_found(graph, texts, datetime.fromtimestamp(since_ms / 1000, UTC), vectors=True)
+    few = graph.index.entries() if count_known(graph) <= FEW else []
+    more = [*before[:ANSWERED_HITS], *(e for e in few if e.path.startswith("nodes/"))]
+    return [e for e in more if e.origin != "tool"]  # beside a page's words a person's are believed less
 
 
 def due_loops(graph: Graph, day: date) -> list[Entry]:
