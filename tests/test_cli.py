@@ -7,8 +7,10 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import click
 import pytest
@@ -87,6 +89,9 @@ def test_help_costs_less_than_half_a_second_of_work() -> None:
         ["search", "x", "--identity", "agent:nobody:main"],
         ["inject", "-p", "x", "--session", ""],
         ["import", "--openclaw", "--since", "someday"],
+        ["import", "--openclaw", "chat.jsonl"],
+        ["import", "chat.jsonl", "--agent", "main"],
+        ["reflect", "--all-vaults", "--identity", "agent:main:main"],
         ["identity", "move", "agent:nobody:main", "agent:main:main"],
         ["identity", "join", "ada", "telegram"],
     ],
@@ -119,6 +124,26 @@ def test_json_is_one_value_and_nothing_else(args: list[str], home: Path) -> None
     done = subprocess.run(command, capture_output=True, text=True) if apart else omg_here(*command[3:])
     json.loads(done.stdout)
     assert done.returncode in (0, 1), done.stderr
+
+
+def test_days_and_times_on_the_terminal_are_those_of_the_persons_zone(home: Path, tmp_path: Path) -> None:
+    run("init")
+    (home / "omg.toml").write_text('[time]\nzone = "Pacific/Auckland"\n')
+    said = [
+        ("My studio is in Kyoto.", "2026-03-02T10:00:00Z"),
+        ("I prefer green bikes.", "2026-03-02T20:00:00Z"),
+    ]
+    lines = [json.dumps({"role": "user", "content": text, "timestamp": at}) for text, at in said]
+    (tmp_path / "chat.jsonl").write_text("\n".join(lines))
+    told = run("import", str(tmp_path / "chat.jsonl"), "--since", "2026-03-03").stdout
+    assert told.startswith("1 message, of them 1 new")  # the first was said on the 2nd in Auckland, too
+    assert "> 2026-03-03 user: I prefer" in run("search", "green bikes", "--raw").stdout
+    (note,) = json.loads(run("search", "green bikes", "--json", "-k", "1").stdout)
+    assert "  2026-03-03 user: I prefer" in run("show", note["path"]).stdout
+    observed = json.loads(run("status", "--json").stdout)["graphs"][0]["observed"]
+    there = datetime.fromisoformat(observed).astimezone(ZoneInfo("Pacific/Auckland"))
+    assert f"observed  {there:%Y-%m-%d %H:%M};" in run("status").stdout
+    assert f"{there:%Y-%m-%d %H:%M}:" in run("events").stdout
 
 
 def test_what_ends_a_pipe_ends_the_command_quietly() -> None:

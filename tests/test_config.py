@@ -1,6 +1,7 @@
 """A configuration that cannot work is refused when it is read: by key, value, and what to write instead."""
 
 import re
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -175,7 +176,7 @@ def test_a_list_of_models_is_asked_in_its_order_and_the_smallest_window_counts(h
 def test_a_model_for_reflection_alone_leaves_the_observer_as_it_is_and_status_says_who_does_what(home):
     which = home_with(home, '[observation]\nmodel = "offline"\n[reflection]\nmodel = "openai/gpt-4o-mini"')
     assert (which.worker.models(), which.worker.reflecting()) == (["offline"], ["openai/gpt-4o-mini"])
-    told = status_text(home_status(which.worker))
+    told = status_text(home_status(which.worker), UTC)
     assert "observer  offline" in told and "reflector openai/gpt-4o-mini" in told
     assert any("gpt-4o-mini reflects only" in finding.what for finding in check_model(which, None))
     which.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from omg.config.file import load_config
 from omg.config.sections import Config, Context, Observation
+from omg.dates.days import time_text
 from omg.errors import GatewayError
 from omg.memory import Memory
 from omg.openclaw.doctor.engine import MISSED_TURNS, check_engine, check_loaded, check_turns
@@ -232,9 +234,9 @@ def test_status_says_what_was_cut_when_and_why_and_is_silent_without_the_engine(
         memory.capture(messages)
         memory.observe()
         assert "context_engine" not in home_status(memory.worker)
-        assert "contexts" not in status_text(home_status(memory.worker))
+        assert "contexts" not in status_text(home_status(memory.worker), UTC)
         list(install_engine(claw, home))
-        assert "asked for 0 sessions, 0 cut" in status_text(home_status(memory.worker))
+        assert "asked for 0 sessions, 0 cut" in status_text(home_status(memory.worker), UTC)
         graph, session = memory.find(None), MAIN
         graph.update(partial(note_asked, session=session, at_ms=memory.registry.now_ms()))
         body = {"sessionKey": session, "messages": messages}
@@ -250,10 +252,11 @@ def test_status_says_what_was_cut_when_and_why_and_is_silent_without_the_engine(
         assert found["raw_tokens"] == made.raw
         assert found["notes_tokens"] == count_tokens(made.text)
         assert found["last_cut"]["reason"] == "threshold"
-        text = status_text(answer)
+        text = status_text(answer, UTC)
         assert "asked for 1 session, 1 cut" in text
         assert (
-            f"for {found['cut_turns']} turns cut; last {found['cut']}: {found['cut_turns']} turns of " in text
+            f"for {found['cut_turns']} turns cut; last {time_text(found['cut'], UTC)}: {found['cut_turns']} turns of "
+            in text
         )
         assert "came from a cache" not in text  # nobody has said so
         usage = {"input": 100, "output": 7, "cacheRead": 900, "cacheWrite": 0, "cost": {"total": 0.1}}
@@ -261,7 +264,7 @@ def test_status_says_what_was_cut_when_and_why_and_is_silent_without_the_engine(
         drop = {"v": 1, "sessionKey": MAIN, "entries": [{"entryId": "u", "message": answer_said}]}
         (home / "spool" / f"{NOON + 90_000}-u.json").write_text(json.dumps(drop))
         memory.take_in()
-        assert "90% of its prompts came from a cache" in status_text(home_status(memory.worker))
+        assert "90% of its prompts came from a cache" in status_text(home_status(memory.worker), UTC)
         list(remove_engine(claw, home))
         assert "context" not in home_status(memory.worker)["graphs"][0]["sessions"][session]
 

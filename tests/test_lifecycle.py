@@ -551,6 +551,6 @@ def test_events_are_followed_from_now_on_though_the_file_begins_anew(omg, monkey
         seen.append(event["event"])
     assert seen == ["one", "two"]
     assert (
-        event_text({"at": "2026-03-02T09:00:00.000+00:00", "event": "one", "tokens": 3})
-        == "2026-03-02T09:00:00 one tokens=3"
+        event_text({"at": "2026-03-02T09:00:00.000+00:00", "event": "one", "tokens": 3}, UTC)
+        == "2026-03-02 09:00:00 one tokens=3"
     )

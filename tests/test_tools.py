@@ -376,7 +376,7 @@ def test_the_command_forgets_in_two_messages(agent: Agent) -> None:
 
 
 def test_the_command_counts_searches_and_explains_itself(agent: Agent) -> None:
-    assert "notes are remembered" in agent.slash(ALICE, "status") == agent.slash(ALICE, "")
+    assert "1 note is remembered; 0 turns wait" in agent.slash(ALICE, "status") == agent.slash(ALICE, "")
     assert SECRET in agent.slash(ALICE, "search morning")
     assert SECRET not in agent.slash(BOB, "search morning")
     assert "/omg search" in agent.slash(ALICE, "what")

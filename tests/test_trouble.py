@@ -167,7 +167,7 @@ def test_one_vault_out_of_reach_does_not_hide_the_others_from_status(world: Worl
     (other,) = [g for g in status["graphs"] if g["identity"] == PEER]
     assert "the vault is gone" in mine["error"]
     assert other["notes"] == 1
-    text = status_text(status)
+    text = status_text(status, UTC)
     assert "the vault is gone" in text and PEER in text
 
 

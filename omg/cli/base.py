@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from datetime import UTC, date, datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -104,7 +104,7 @@ def following(waiting: Callable[[], int], advance: Callable[[int], None]) -> Ite
         done.set()
 
 
-def time_argument(text: str | None, what: str, zone: tzinfo = UTC) -> datetime | None:
+def time_argument(text: str | None, what: str, zone: tzinfo) -> datetime | None:
     """An ISO day or time of the command line, in *zone* if it names none."""
     if text is None:
         return None

@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections import Counter
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +28,8 @@ from .base import (
 )
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from ..config.sections import Config
     from ..identity import Identity
     from ..memory import Memory
@@ -113,10 +114,12 @@ def import_command(
     from ..importers.drops import openclaw_drops, read_all_drops
     from ..importers.run import import_drops
 
-    if not files and not openclaw:
-        raise BadInput("nothing to import: give files, or --openclaw")
+    if bool(files) == openclaw:
+        raise BadInput(f"{'two things' if openclaw else 'nothing'} to import: give files, or --openclaw")
+    if agent is not None and not openclaw:
+        raise BadInput("--agent is one of OpenClaw's: give it with --openclaw, without files")
     with opened_memory() as memory:
-        start = time_argument(since, "--since")
+        start = time_argument(since, "--since", memory.registry.zone)
         drops = (
             openclaw_drops(memory.config, agent, start) if openclaw else read_all_drops(files or [], start)
         )
@@ -203,11 +206,12 @@ def search_command(
                     continue  # beside a better one
                 beside = graph.index.around(m.id, 1)
                 shown |= {near.id for near in beside}
-                around = [*map(message_value, beside)]
-                values.append(
-                    {**message_value(m), "session": at_session, "score": round(score, 3), "around": around}
+                around = [message_value(near, graph.zone) for near in beside]
+                found = {"session": at_session, "score": round(score, 3), "around": around}
+                values.append(message_value(m, graph.zone) | found)
+                pieces.append(
+                    "\n".join(message_line(near, graph.zone, near.id == m.id, query) for near in beside)
                 )
-                pieces.append("\n".join(message_line(near, near.id == m.id, query) for near in beside))
             return print_value(values, as_json, "\n\n".join(pieces) or "nothing found")
         asked = {"query": query, "k": k, "identity": identity}
         # The daemon has the vectors at hand; a process of its own would load a model for one question.
@@ -222,17 +226,22 @@ def search_command(
         print_value(hits, as_json, "\n".join(lines) or "nothing found")
 
 
-def message_value(message: Message) -> dict[str, str]:
-    return {"id": message.id, "role": message.role, "at": day_text(message.timestamp), "text": message.text}
+def message_value(message: Message, zone: tzinfo) -> dict[str, Any]:
+    from ..dates.days import day_of_ms
+
+    day = day_of_ms(message.timestamp, zone)
+    return {"id": message.id, "role": message.role, "at": str(day), "text": message.text}
 
 
-def message_line(message: Message, found: bool, query: str) -> str:
+def message_line(message: Message, zone: tzinfo, found: bool, query: str) -> str:
     """
     What bears on *query* of a message, as it is printed: marked and with its id if it was *found*, else shorter,
     as what was said beside it.
     """
+    from ..dates.days import day_of_ms
+
     said = passage(message.text, query, PASSAGE_CHARS if found else PASSAGE_CHARS // 3)
-    text = f"{day_text(message.timestamp)} {message.role}: {said}"
+    text = f"{day_of_ms(message.timestamp, zone)} {message.role}: {said}"
     return f"> {text}  ({message.id})" if found else f"  {text}"
 
 
@@ -253,10 +262,6 @@ def passage(text: str, query: str, chars: int = PASSAGE_CHARS) -> str:
     return f"{'… ' * (start > 0)}{text[start:end]}{' …' * (end < len(text))}"
 
 
-def day_text(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d")
-
-
 @app.command("show")
 def show_command(
     id: Annotated[str, typer.Argument(help="A note: its path, id, alias or file name.")],
@@ -265,9 +270,11 @@ def show_command(
 ) -> None:
     """Show a note, what links to it, and the messages it came from."""
     from ..curate.notes import open_note
+    from ..dates.days import day_of_ms
 
     with opened_memory(vectors=False) as memory:
-        note = open_note(memory.find(identity), id)
+        graph = memory.find(identity)
+        note = open_note(graph, id)
         if as_json:
             found = {"node": note.node, "backlinks": note.backlinks, "messages": note.messages}
             return print_value(found, True, "")
@@ -276,7 +283,7 @@ def show_command(
         if note.messages:
             print("\nIt was said:")
         for m in note.messages:
-            print(f"  {day_text(m.timestamp)} {m.role}: {m.text[:300]}")
+            print(f"  {day_of_ms(m.timestamp, graph.zone)} {m.role}: {m.text[:300]}")
 
 
 @app.command("inject")
@@ -305,7 +312,7 @@ def status_command(as_json: JsonFlag = False) -> None:
         except OmgError as e:  # it hangs; the files say the rest
             away = str(e)
         answer = answer or {**state_of(memory.worker), "daemon": None, "away": away}
-        print_value(answer, as_json, status_text(answer))
+        print_value(answer, as_json, status_text(answer, memory.registry.zone))
 
 
 @app.command("events")
@@ -319,12 +326,14 @@ def events_command(
     """Show what happened: turns taken in, observations, activations, reflections, and what they cost."""
     from itertools import chain
 
+    from ..dates.days import time_zone
     from ..worker.events import event_text, follow_events, read_events
 
-    home = load_config().home
+    config = load_config()
+    home, zone = config.home, time_zone(config.time.zone)
     coming = follow_events(home) if follow else ()
     for event in chain(read_events(home, last), coming):
-        print(json.dumps(event, ensure_ascii=False) if as_json else event_text(event), flush=True)
+        print(json.dumps(event, ensure_ascii=False) if as_json else event_text(event, zone), flush=True)
 
 
 @app.command("demo")

@@ -13,7 +13,7 @@ import typer
 
 from ..config.file import load_config
 from ..errors import OmgError
-from .base import JsonFlag, app, opened_memory, print_value
+from .base import JsonFlag, app, counted_name, opened_memory, print_value
 
 if TYPE_CHECKING:
     from ..openclaw.install import Step
@@ -170,7 +170,10 @@ def list_command(as_json: JsonFlag = False) -> None:
         print_value(
             rows,
             as_json,
-            "\n".join(f"{r['key']}  ({r['scope']}, {r['notes']} notes)\n    {r['vault']}" for r in rows)
+            "\n".join(
+                f"{r['key']}  ({r['scope']}, {counted_name(r['notes'], 'note')})\n    {r['vault']}"
+                for r in rows
+            )
             or "none yet",
         )
 

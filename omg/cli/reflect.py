@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..errors import BadInput
 from .base import JsonFlag, app, opened_memory, print_value, time_argument
 
 if TYPE_CHECKING:
@@ -34,11 +35,12 @@ def reflect_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Tidy the graphs: maps, repetitions, contradictions, weekly and monthly reflections. Made for the night."""
-    start = time_argument(since, "--since")
-    who = None if all_vaults else identity
+    if all_vaults and identity is not None:
+        raise BadInput("--all-vaults is every graph, --identity one of them: give one of the two")
     with opened_memory() as memory:
+        start = time_argument(since, "--since", memory.registry.zone)
         with progress_bars() as progress:
-            done = memory.reflect(who, since=start and start.date(), dry_run=dry_run, progress=progress)
+            done = memory.reflect(identity, since=start and start.date(), dry_run=dry_run, progress=progress)
         print_nights(done, as_json, dry_run)
 
 

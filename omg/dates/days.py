@@ -150,6 +150,15 @@ def day_of_ms(ms: int, zone: tzinfo) -> date:
     return datetime.fromtimestamp(min(ms, LAST_MS) / 1000, zone).date()
 
 
+def time_text(iso: str, zone: tzinfo, timespec: str = "minutes") -> str:
+    """A moment as a person in *zone* reads it: `2026-03-05 14:30`; text that is no moment stays as it is."""
+    try:
+        moment = datetime.fromisoformat(iso)
+    except ValueError:
+        return iso
+    return moment.astimezone(zone).replace(tzinfo=None).isoformat(" ", timespec)
+
+
 @cache
 def time_zone(name: str = "") -> tzinfo:
     """The time zone called *name*; "" is the system's, with its changes to summer time."""

@@ -193,9 +193,11 @@ class CycleWork:
             try:
                 self.ask_about(rules, groups)
             except BadReply as e:
-                self.cycle.skipped.append(f"{sum(len(g.paths) for g in groups)} notes in question: {e}")
+                asked = sum(len(g.paths) for g in groups)
+                self.cycle.skipped.append(f"{asked} note{'s' * (asked != 1)} in question: {e}")
             except ModelError as e:
-                self.stop_asking(f"{sum(map(len, calls[n:]))} groups of notes in question", e)
+                left = sum(map(len, calls[n:]))
+                self.stop_asking(f"{left} group{'s' * (left != 1)} of notes in question", e)
                 return
             finally:
                 self.count_question()
@@ -345,7 +347,7 @@ class CycleWork:
             self.cycle.skipped.append(f"{period.title}: no reflection came out shorter than its notes")
             return []
         label = link_of(self.snapshot.node(write_reflection(self.plan, period, found, nodes)))
-        return [f"Looked back on {len(nodes)} notes in {label}: {found.description}"]
+        return [f"Looked back on {len(nodes)} note{'s' * (len(nodes) != 1)} in {label}: {found.description}"]
 
     def reflection_for(self, period: Period, nodes: list[Node]) -> ReflectionDraft | None:
         """What a model makes of *nodes*, or made of them before; without one, what rules do."""

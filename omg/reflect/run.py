@@ -140,7 +140,7 @@ def cycle_receipt(work: CycleWork, changes: list[Change]) -> Receipt:
     named = "\n".join(f"{c.path} {digest((c.after or '').encode())}" for c in changes)
     id = receipt_id(at, "reflection", of=named)
     if changes and not cycle.summary:
-        cycle.summary = [f"Brought {len(changes)} maps up to date."]
+        cycle.summary = [f"Brought {len(changes)} map{'s' * (len(changes) != 1)} up to date."]
         cycle.counts["maps"] = len(changes)
     return Receipt(
         id,

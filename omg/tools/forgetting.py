@@ -96,14 +96,20 @@ def words_anywhere(graph: Graph, words: str) -> Redaction | None:
 def choice_text(graph: Graph, choice: str, what: Selection | Redaction) -> str:
     """What a choice would take, for the user to read."""
     notes = "\n".join(f"- [[{p}]] — {e.description}" for p in what.paths if (e := graph.index.entry(p)))
-    messages = f"{len(what.messages)} message{'' if len(what.messages) == 1 else 's'}"
+    messages = f"{len(what.messages)} message{'s' * (len(what.messages) != 1)}"
     if isinstance(what, Redaction):
-        return f"Or only the words, replaced by {BLANK} in {len(what.paths)} notes and pages and {messages}; all else stays."
+        return (
+            f"Or only the words, replaced by {BLANK} in {counted_files(what)} and {messages}; all else stays."
+        )
     if choice == "alone":
         return f"Or only these notes; the messages they came from stay:\n{notes}"
     if not what.paths:
         return f"This would be forgotten: {messages} that say it; no note does."
     return f"This would be forgotten, with {messages} that it came from:\n{notes}"
+
+
+def counted_files(what: Redaction) -> str:
+    return f"{len(what.paths)} file{'s' * (len(what.paths) != 1)}"
 
 
 def beyond_text(taken: Sequence[Selection | Redaction], context: Mapping[str, Any]) -> list[str]:
@@ -118,13 +124,13 @@ def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping
     what: Selection | Redaction
     if issued.choice == "redact":
         what = select_words(graph, issued.words)
-        told = f"Replaced by {BLANK} in {len(what.paths)} notes and pages and {len(what.messages)} messages."
+        told = f"Replaced by {BLANK} in {counted_files(what)} and {len(what.messages)} message{'s' * (len(what.messages) != 1)}."
     elif issued.choice == "alone":
         what = select_alone(graph, issued.paths)
-        told = f"Forgotten: {len(what.paths)} notes. The messages they came from stay."
+        told = f"Forgotten: {len(what.paths)} note{'s' * (len(what.paths) != 1)}. The messages they came from stay."
     else:
         about: dict[str, Any] = {"ids": issued.paths} if issued.paths else {"matching": issued.words}
         what = select_to_forget(graph, **about)
-        told = f"Forgotten: {len(what.paths)} notes and the messages they came from."
+        told = f"Forgotten: {len(what.paths)} note{'s' * (len(what.paths) != 1)} and the messages they came from."
     forget_selection(intake, graph, what)
     return {"text": "\n".join([told, *beyond_text([what], context)]), "details": {"paths": list(what.paths)}}

@@ -101,4 +101,6 @@ def status_line(graph: Graph) -> str:
     waiting = graph.pending()
     state = graph.state()
     trouble = f" {state.error}" if state.error and waiting else ""
-    return f"{len(entries)} notes are remembered; {len(waiting)} turns wait to be observed.{trouble}"
+    notes = "1 note is" if len(entries) == 1 else f"{len(entries)} notes are"
+    turns = "1 turn waits" if len(waiting) == 1 else f"{len(waiting)} turns wait"
+    return f"{notes} remembered; {turns} to be observed.{trouble}"

@@ -18,10 +18,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
+from ..dates.days import time_text
 from ..graph.files import append_lines, flock
 
 BYTES = 5_000_000  # the file is begun anew beyond this; one old file is kept
@@ -90,7 +91,7 @@ def read_event(line: bytes) -> dict[str, Any] | None:
     return event if isinstance(event, dict) and "event" in event else None
 
 
-def event_text(event: Mapping[str, Any]) -> str:
-    """An event as a line for people."""
+def event_text(event: Mapping[str, Any], zone: tzinfo) -> str:
+    """An event as a line for people, who live in *zone*."""
     rest = " ".join(f"{k}={v}" for k, v in event.items() if k not in ("at", "event") and v not in ("", None))
-    return f"{str(event.get('at', ''))[:19]} {event['event']} {rest}".rstrip()
+    return f"{time_text(str(event.get('at', '')), zone, 'seconds')} {event['event']} {rest}".strip()

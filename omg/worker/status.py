@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from ..config.agents import engine_since_ms
+from ..dates.days import time_text
 from ..errors import OmgError, error_text
 from ..graph.graph import Graph
 from ..graph.state import SessionState
@@ -132,7 +133,8 @@ def observer_text(answer: Mapping[str, Any]) -> str:
     return text
 
 
-def status_text(answer: Mapping[str, Any]) -> str:
+def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
+    """The same for a person, who lives in *zone*."""
     daemon, today = answer.get("daemon"), answer["today"]
     cap = f" of {today['cap_tokens']:,}" if today["cap_tokens"] else ""
     lines = [
@@ -151,7 +153,7 @@ def status_text(answer: Mapping[str, Any]) -> str:
         ]
         cut = sum(bool(c["cut_turns"]) for c in asked)
         lines.append(
-            f"contexts  OMG's engine since {engine['since']}: asked for {len(asked)} session{'s' * (len(asked) != 1)}, {cut} cut"
+            f"contexts  OMG's engine since {time_text(engine['since'], zone)}: asked for {len(asked)} session{'s' * (len(asked) != 1)}, {cut} cut"
         )
     for g in answer["graphs"]:
         if "error" in g:
@@ -167,15 +169,16 @@ def status_text(answer: Mapping[str, Any]) -> str:
         ]
         if g["waiting_because"] and waiting["turns"]:
             lines.append(f"  because   {g['waiting_because']}")
-        lines.append(f"  observed  {g['observed'] or 'never'}; reflected {g['reflected'] or 'never'}")
+        seen, tidied = (time_text(g[done], zone) or "never" for done in ("observed", "reflected"))
+        lines.append(f"  observed  {seen}; reflected {tidied}")
         for key, session in g["sessions"].items():
             if (found := session.get("context")) and found["cut_turns"]:
-                lines.append(f"  context   {key}: {context_text(found)}")
+                lines.append(f"  context   {key}: {context_text(found, zone)}")
         lines += [f"  unreadable {path}: {why}" for path, why in g["unreadable"].items()]
     return "\n".join(lines)
 
 
-def context_text(found: Mapping[str, Any]) -> str:
+def context_text(found: Mapping[str, Any], zone: tzinfo) -> str:
     shown = f"{found['raw_tokens']:,} tokens raw, {found['notes_tokens']:,} of notes for {found['cut_turns']} turns cut"
     why, last = "", found["last_cut"] or {}
     if last.get("reason") == "threshold":
@@ -185,7 +188,7 @@ def context_text(found: Mapping[str, Any]) -> str:
     cached = (
         f"; {found['cached_share']:.0%} of its prompts came from a cache" if found["cached_share"] else ""
     )
-    return f"{shown}; last {found['cut']}{why}{cached}"
+    return f"{shown}; last {time_text(found['cut'], zone)}{why}{cached}"
 
 
 def iso_time(ms: int) -> str:

@@ -8,7 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 
 from ...errors import BadNode, NotFound, OutsideVault
 from ...graph.damaged import damaged_files
@@ -179,7 +179,7 @@ def check_lifecycle(memory: Memory, graph: Graph) -> Iterator[Finding]:
         )
     if state.observed_ms and now - max(state.reflected_ms, 0) / 1000 > NIGHT_S:
         last = (
-            datetime.fromtimestamp(state.reflected_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+            datetime.fromtimestamp(state.reflected_ms / 1000, graph.zone).strftime("%Y-%m-%d %H:%M")
             if state.reflected_ms
             else "never"
         )
