@@ -418,8 +418,8 @@ def test_at_the_cap_turns_wait_without_counting_as_failures(make, model, clock):
 
 def test_status_says_what_waits_and_why(omg, model, clock):
     graph = say(omg, words(100))
-    assert "of 200 tokens have come together" in omg.worker.waits(graph)
-    assert "counts as resting" in omg.worker.waits(graph)
+    rest = (clock() + timedelta(seconds=240)).astimezone(graph.zone)
+    assert f"of 200 tokens have come together; all is observed at {rest:%H:%M} if" in omg.worker.waits(graph)
     model.error = ModelUnavailable("gateway: nobody is there")
     omg.work(force=True)
     assert "nobody is there" in omg.worker.waits(graph)

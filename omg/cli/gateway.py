@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -158,11 +158,11 @@ app.add_typer(identity_app, name="identity")
 def list_command(as_json: JsonFlag = False) -> None:
     """Every identity that has a graph."""
     with opened_memory(vectors=False) as memory:
-        rows = [
+        rows: list[dict[str, Any]] = [
             {
                 "key": g.identity.key,
                 "scope": g.identity.scope,
-                "notes": len(g.index.entries()),
+                "notes": sum(e.path.startswith("nodes/") for e in g.index.entries()),
                 "vault": str(g.vault.root),
             }
             for g in memory.registry.graphs()

@@ -12,7 +12,7 @@ time, and never drops what waits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from ..config.sections import Observation
 from ..graph.pending import Pending
@@ -67,22 +67,27 @@ def rests_count(options: Observation) -> bool:
 def why_waiting(
     state: State, pending: Sequence[Pending], options: Observation, now: datetime, cap: str = ""
 ) -> str:
-    """Why nothing is observed just now, for a person; "" if nothing waits."""
+    """Why nothing is observed just now, for a person in the zone of *now*; "" if nothing waits."""
     if not pending:
         return ""
     if cap:
         return cap
     if now.timestamp() < retry_at(state):
-        again = datetime.fromtimestamp(retry_at(state), UTC).isoformat(timespec="seconds")
-        return f"{state.error}; asked again at {again}, or by `omg observe --now`"
+        return f"{state.error}; asked again at {clock_text(retry_at(state), now)}, or by `omg observe`"
     if observation_due(state, pending, options, now):
         return "it is due, and being observed where a daemon is up"
     tokens, needed = sum(p.tokens for p in pending), step_tokens(state, options)
     text = f"{tokens:,} of {needed:,.0f} tokens have come together"
     if not rests_count(options):
         return text
-    rest = datetime.fromtimestamp(last_ms(pending) / 1000 + options.quiet_after, UTC)
-    return f"{text}; at {rest.isoformat(timespec='seconds')} the conversation counts as resting"
+    rest = clock_text(last_ms(pending) / 1000 + options.quiet_after, now)
+    return f"{text}; all is observed at {rest} if nothing more is said"
+
+
+def clock_text(seconds: float, now: datetime) -> str:
+    """A time soon after *now*: as 14:30 if it is of the same day."""
+    at = datetime.fromtimestamp(seconds, now.tzinfo)
+    return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
 
 
 def last_ms(pending: Sequence[Pending]) -> int:

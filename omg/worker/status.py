@@ -136,13 +136,14 @@ def observer_text(answer: Mapping[str, Any]) -> str:
 def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
     """The same for a person, who lives in *zone*."""
     daemon, today = answer.get("daemon"), answer["today"]
-    cap = f" of {today['cap_tokens']:,}" if today["cap_tokens"] else ""
+    asked = not answer["offline"] or answer["reflector"] != answer["observer"]  # a model: rules need no cap
+    cap = f" of {today['cap_tokens']:,}" if today["cap_tokens"] and asked else ""
     lines = [
         f"home      {answer['home']}",
         f"daemon    {'up, pid ' + str(daemon['pid']) if daemon else answer.get('away') or 'not running'}",
         f"observer  {observer_text(answer)}",
         *([f"reflector {answer['reflector']}"] if answer["reflector"] != answer["observer"] else []),
-        f"today     {today['calls']} call{'s' * (today['calls'] != 1)}, {today['tokens']:,}{cap} tokens, ${today['usd']:.4f}",
+        f"today     {today['calls']} call{'s' * (today['calls'] != 1)}, {today['tokens']:,}{cap} tokens, ${today['usd']:.2f}",
     ]
     if answer["unreadable_drops"]:
         drops = f"{answer['unreadable_drops']} drop{'s' * (answer['unreadable_drops'] != 1)}"

@@ -123,7 +123,8 @@ class Worker:
     def waits(self, graph: Graph) -> str:
         """Why what is pending is not observed yet, for a person; "" if nothing is."""
         options = self.config.observation
-        return why_waiting(self.standing(graph), graph.pending(), options, self.clock(), self.hindered(graph))
+        now = self.clock().astimezone(graph.zone)
+        return why_waiting(self.standing(graph), graph.pending(), options, now, self.hindered(graph))
 
     def standing(self, graph: Graph) -> State:
         """The state with the last failure in it: a disk that failed it may have refused to keep that."""
