@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import omg
 from omg.config.sections import Config, Observation, Time
 from omg.embed import load_embedder
-from omg.importers.drops import read_all_drops
+from omg.importers.drops import read_drops
 from omg.importers.run import write_drop
 from omg.inject.decide import hook_result
 from omg.memory import Memory
@@ -43,7 +43,7 @@ def turns() -> list[Turn]:
     """Every turn of the sample: what a person says, and all up to the next time they do."""
     sample = sorted((Path(omg.__file__).parent / "sample").glob("*.jsonl"))
     found: list[Turn] = []
-    for drop in read_all_drops(sample, None):
+    for drop in read_drops(sample, None):
         for entry in drop["entries"]:
             said = [m for m in clean_entries([entry]) if m.role == "user"]
             if said:

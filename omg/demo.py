@@ -18,7 +18,7 @@ import frontmatter
 
 from .config.file import load_config, set_value, set_vault
 from .config.sections import Config
-from .importers.drops import read_all_drops
+from .importers.drops import read_drops
 from .importers.run import import_drops
 from .memory import Memory
 
@@ -39,7 +39,7 @@ def run_demo(folder: Path | None = None) -> None:
     sample = sorted(SAMPLE_FOLDER.glob("*.jsonl"))
     now = datetime.now(UTC)
     with Memory(config, clock=lambda: now) as memory:
-        taken = import_drops(memory.intake, read_all_drops(sample, None))
+        taken = import_drops(memory.intake, read_drops(sample, None))
         memory.work(force=True)
         graph = memory.find(DEMO_SESSION)
         while graph.index.embed():

@@ -22,7 +22,6 @@ from omg.importers.drops import (
     drop_name,
     estimated_tokens,
     openclaw_state_drops,
-    read_all_drops,
     read_drops,
 )
 from omg.importers.entries import Session, said_epoch_ms
@@ -75,7 +74,7 @@ def words(drops):
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_transcript_keeps_its_entry_ids_and_its_session(tmp_path, packed):
-    drops = read_drops(jsonl(tmp_path / "s-1.jsonl", TALK, packed))
+    drops = read_drops([jsonl(tmp_path / "s-1.jsonl", TALK, packed)])
     (turn,) = turns(drops)
     assert (turn.session, turn.session_id, turn.agent, turn.workspace) == (
         "agent:main:main:thread:import-s-1",
@@ -97,7 +96,7 @@ def test_an_archive_is_known_by_its_content_and_its_agent_by_its_folder(tmp_path
     path = (
         tmp_path / "agents" / "work" / "sessions" / "s-1.jsonl.deleted.2026-03-06T00-00-00.000Z.71105537.zst"
     )
-    (turn,) = turns(read_drops(jsonl(path, TALK, packed=True)))
+    (turn,) = turns(read_drops([jsonl(path, TALK, packed=True)]))
     assert (turn.session, turn.agent) == ("agent:work:main:thread:import-s-1", "work")
 
 
@@ -105,7 +104,7 @@ def test_the_store_beside_a_transcript_knows_its_session_key(tmp_path):
     folder = tmp_path / "agents" / "main" / "sessions"
     path = jsonl(folder / "s-1.jsonl", [TALK[0], event("m1", "user", "hi", BOB)])
     (folder / "sessions.json").write_text('{"agent:main:telegram:group:-5": {"sessionId": "s-1"}, "x": 3}')
-    assert [t.session for t in turns(read_drops(path))] == ["agent:main:telegram:group:-5"]
+    assert [t.session for t in turns(read_drops([path]))] == ["agent:main:telegram:group:-5"]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +122,7 @@ def test_the_store_beside_a_transcript_knows_its_session_key(tmp_path):
 )
 def test_a_transcript_without_a_key_is_the_owners_only_if_nobody_else_speaks(tmp_path, people, key):
     events = [TALK[0], *(event(f"m{i}", "user", f"hi {i}", meta) for i, meta in enumerate(people))]
-    assert {t.session for t in turns(read_drops(jsonl(tmp_path / "s-1.jsonl", events)))} == {key}
+    assert {t.session for t in turns(read_drops([jsonl(tmp_path / "s-1.jsonl", events)]))} == {key}
     assert (identity_of_session(key).key == "agent:main:main") == (key == OWNERS)
 
 
@@ -137,7 +136,7 @@ def test_a_transcript_without_a_key_is_the_owners_only_if_nobody_else_speaks(tmp
 )
 def test_a_transcript_in_which_no_person_speaks_is_passed_over_and_named(tmp_path, prompt):
     path = jsonl(tmp_path / "s-1.jsonl", [TALK[0], prompt, event("m2", "assistant", "done")])
-    drops = read_drops(path)
+    drops = read_drops([path])
     assert list(drops) == []
     assert drops.reading.skipped == [f"{path}: no person speaks in it"]
     assert drops.reading.done == drops.total
@@ -153,7 +152,7 @@ def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(tmp_path):
         '{"type": "message", "id": "x',
     ]
     path = jsonl(tmp_path / "s-1.jsonl", [*TALK[:3], *bad[:-1], *TALK[3:], bad[-1]])
-    drops = read_drops(path)
+    drops = read_drops([path])
     assert words(drops) == ["hello", "hi", "again"]
     where = [s.removeprefix(f"{path}:").split(":")[0] for s in drops.reading.skipped]
     assert where == ["4", "5", "7", "8", "13"]
@@ -161,8 +160,8 @@ def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(tmp_path):
 
 def test_only_what_was_said_since_comes(tmp_path):
     path = jsonl(tmp_path / "s-1.jsonl", TALK)
-    assert words(read_drops(path, datetime(2026, 3, 6, tzinfo=UTC))) == ["again"]
-    assert words(read_drops(path, datetime(2026, 4, 1, tzinfo=UTC))) == []
+    assert words(read_drops([path], datetime(2026, 3, 6, tzinfo=UTC))) == ["again"]
+    assert words(read_drops([path], datetime(2026, 4, 1, tzinfo=UTC))) == []
 
 
 # --- plain JSONL
@@ -182,7 +181,7 @@ def test_plain_lines_become_turns_of_the_owner_by_session(tmp_path):
         {"role": "human", "content": [{"type": "text", "text": "c"}], "timestamp": NOON, "session": "two"},
         {"role": "user", "content": "d", "timestamp": NOON, "session": "agent:work:telegram:direct:9"},
     ]
-    drops = read_drops(jsonl(tmp_path / "chat.jsonl", lines))
+    drops = read_drops([jsonl(tmp_path / "chat.jsonl", lines)])
     found = [
         (t.session, t.session_id, [(m.role, m.text, m.sender) for m in t.messages]) for t in turns(drops)
     ]
@@ -200,7 +199,7 @@ def test_plain_tool_calls_stay_with_their_results(tmp_path):
         {"role": "assistant", "content": None, "timestamp": NOON, "tool_calls": [call]},
         {"role": "tool", "content": "a.txt", "timestamp": NOON, "tool_call_id": "c1", "name": "exec"},
     ]
-    (turn,) = turns(read_drops(jsonl(tmp_path / "chat.jsonl", lines)))
+    (turn,) = turns(read_drops([jsonl(tmp_path / "chat.jsonl", lines)]))
     assert [(m.role, m.text, m.tool) for m in turn.messages] == [
         ("assistant", "", ""),
         ("tool", "a.txt", "exec"),
@@ -211,8 +210,8 @@ def test_plain_tool_calls_stay_with_their_results(tmp_path):
 def test_plain_lines_have_the_same_ids_every_time_and_no_two_the_same(tmp_path):
     lines = [{"role": "user", "content": "ok", "timestamp": NOON + i // 2} for i in range(6)]
     path = jsonl(tmp_path / "chat.jsonl", [*lines, {**lines[0], "id": 1}])
-    ids = [e["entryId"] for drop in read_drops(path) for e in drop["entries"]]
-    assert ids == [e["entryId"] for drop in read_drops(path) for e in drop["entries"]]
+    ids = [e["entryId"] for drop in read_drops([path]) for e in drop["entries"]]
+    assert ids == [e["entryId"] for drop in read_drops([path]) for e in drop["entries"]]
     assert len(set(ids)) == 7
     assert ids[-1].startswith("1-")
 
@@ -221,7 +220,7 @@ def test_a_plain_line_that_lacks_something_is_named(tmp_path):
     good = {"role": "user", "content": "a", "timestamp": NOON}
     bad = [{**good, "timestamp": t} for t in (None, "soon", True, -1, [], "9" * 20)]
     path = jsonl(tmp_path / "chat.jsonl", [good, *bad, {**good, "role": "ghost"}, {**good, "content": 7}])
-    drops = read_drops(path)
+    drops = read_drops([path])
     assert words(drops) == ["a"]
     assert [s.split(":")[1] for s in drops.reading.skipped] == ["2", "3", "4", "5", "6", "7", "8", "9"]
     assert all("needs a role, a content and a timestamp" in s for s in drops.reading.skipped)
@@ -251,20 +250,20 @@ def test_a_time_is_iso_text_seconds_or_milliseconds(value, ms):
 def test_a_file_that_is_nothing_known_says_what_is(tmp_path, data):
     (tmp_path / "x").write_bytes(data)
     with pytest.raises(BadInput, match=r"x: .*(conversation|zstd)"):
-        read_drops(tmp_path / "x")
+        read_drops([tmp_path / "x"])
 
 
 def test_a_missing_file_and_a_folder_say_what_is_accepted(tmp_path):
     for path in (tmp_path / "gone.jsonl", tmp_path):
         with pytest.raises(BadInput, match="session JSONL"):
-            read_drops(path)
+            read_drops([path])
 
 
 def test_nothing_is_read_before_every_file_is_known(tmp_path):
     good = jsonl(tmp_path / "a.jsonl", TALK)
     (tmp_path / "b").write_text("notes")
     with pytest.raises(BadInput, match="b: not a conversation"):
-        read_all_drops([good, tmp_path / "b"])
+        read_drops([good, tmp_path / "b"])
 
 
 def test_a_truncated_archive_gives_what_it_has_and_is_named(tmp_path):
@@ -274,7 +273,7 @@ def test_a_truncated_archive_gives_what_it_has_and_is_named(tmp_path):
     ]
     path = jsonl(tmp_path / "s-1.jsonl.zst", [TALK[0], *events], packed=True)
     path.write_bytes(path.read_bytes()[:-200] + b"\0" * 200)
-    drops = read_drops(path)
+    drops = read_drops([path])
     assert len(words(drops)) <= 900
     assert drops.reading.skipped
 
@@ -387,7 +386,7 @@ def test_a_database_where_nothing_can_be_written_is_read_with_its_log(state, tmp
         "    if 'mode=ro' in name: raise sqlite3.OperationalError('unable to open database file')\n"
         "    return real(name, **k)\n"
         "sqlite3.connect = refusing\n"
-        "print([d['sessionId'] for d in read_drops(Path(sys.argv[1]))])"
+        "print([d['sessionId'] for d in read_drops([Path(sys.argv[1])])])"
     )
     root = Path(__file__).parent.parent
     run = subprocess.run([sys.executable, "-c", code, copy], capture_output=True, text=True, cwd=root)
@@ -401,7 +400,7 @@ def test_a_database_of_another_version_is_refused_by_name(tmp_path):
     with pytest.raises(BadInput, match="version 24; this OMG reads 23"):
         openclaw_state_drops(tmp_path)
     with pytest.raises(BadInput, match="version 24"):
-        read_drops(path)
+        read_drops([path])
 
 
 def test_another_program_s_database_is_refused(tmp_path):
@@ -409,7 +408,7 @@ def test_another_program_s_database_is_refused(tmp_path):
     db.execute("CREATE TABLE notes (text)")
     db.close()
     with pytest.raises(BadInput, match="no transcript_events"):
-        read_drops(tmp_path / "x.sqlite")
+        read_drops([tmp_path / "x.sqlite"])
 
 
 def test_a_folder_that_is_no_state_folder_and_an_unknown_agent_are_named(state, tmp_path_factory):
@@ -427,7 +426,7 @@ def test_since_is_held_in_the_database_too(state):
 def test_the_database_and_an_export_of_it_are_one_conversation(state, tmp_path):
     live = [m.id for t in turns(openclaw_state_drops(state)) for m in t.messages][:3]
     assert live == [
-        m.id for t in turns(read_drops(jsonl(tmp_path / "export.jsonl", TALK))) for m in t.messages
+        m.id for t in turns(read_drops([jsonl(tmp_path / "export.jsonl", TALK)])) for m in t.messages
     ]
 
 
@@ -476,11 +475,11 @@ def test_a_long_conversation_is_cut_where_a_person_begins_to_speak(tmp_path):
     talk = [
         event(f"m{i}", "user" if i % 3 == 0 else "assistant", "word " * 500, at=NOON + i) for i in range(60)
     ]
-    drops = list(read_drops(jsonl(tmp_path / "s.jsonl", talk)))
+    drops = list(read_drops([jsonl(tmp_path / "s.jsonl", talk)]))
     assert len(drops) > 5
     assert all(d["entries"][0]["message"]["role"] == "user" for d in drops)
     assert len({drop_name(d) for d in drops}) == len(drops)
-    assert [drop_name(d) for d in read_drops(tmp_path / "s.jsonl")] == [drop_name(d) for d in drops]
+    assert [drop_name(d) for d in read_drops([tmp_path / "s.jsonl"])] == [drop_name(d) for d in drops]
 
 
 # --- files as people have them
@@ -492,14 +491,14 @@ def plain(*texts):
 
 def test_plain_lines_that_have_a_type_are_plain_lines(tmp_path):
     path = jsonl(tmp_path / "chat.jsonl", [{"type": "message", **line} for line in plain("a", "b")])
-    drops = read_drops(path)
+    drops = read_drops([path])
     assert words(drops) == ["a", "b"] and drops.reading.skipped == []
 
 
 def test_what_stands_above_a_conversation_is_named_and_the_rest_comes_in(tmp_path):
     path = jsonl(tmp_path / "chat.jsonl", plain("a"))
     path.write_text("exported by Chat 3000\n" + '{"exported": "2026-03-05"}\n' + path.read_text())
-    drops = read_drops(path)
+    drops = read_drops([path])
     assert words(drops) == ["a"]
     assert [s.split(":")[1] for s in drops.reading.skipped] == ["1", "2"]
 
@@ -510,7 +509,7 @@ def test_a_file_from_windows_is_read_as_it_was_meant(tmp_path, encoding):
     path.write_bytes(
         "".join(json.dumps(x, ensure_ascii=False) + "\r\n" for x in plain("Köln", "Łódź")).encode(encoding)
     )
-    drops = read_drops(path)
+    drops = read_drops([path])
     assert words(drops) == ["Köln", "Łódź"] and drops.reading.skipped == []
 
 
@@ -518,18 +517,18 @@ def test_a_line_that_is_not_utf_8_is_named_with_the_remedy_and_never_guessed_at(
     lines = [json.dumps(x, ensure_ascii=False) + "\n" for x in plain("Berlin", "Köln", "Bonn")]
     path = tmp_path / "chat.jsonl"
     path.write_bytes("".join(lines).encode("cp1252"))
-    drops = read_drops(path)
+    drops = read_drops([path])
     assert words(drops) == ["Berlin", "Bonn"]
     (skipped,) = drops.reading.skipped
     assert skipped.startswith(f"{path}:2: is not UTF-8; convert") and "iconv" in skipped
     path.write_bytes("".join(lines).encode())
-    assert words(read_drops(path)) == ["Berlin", "Köln", "Bonn"]
+    assert words(read_drops([path])) == ["Berlin", "Köln", "Bonn"]
 
 
 def test_a_file_cut_off_in_the_middle_of_a_character_gives_what_it_has(tmp_path):
     path = tmp_path / "chat.jsonl"
     path.write_bytes("".join(json.dumps(x) + "\n" for x in plain("a", "b")).encode("utf-16")[:-3])
-    drops = read_drops(path)
+    drops = read_drops([path])
     assert words(drops)[:1] in ([], ["a"]) and len(drops.reading.skipped) == 1
 
 
@@ -545,7 +544,7 @@ def test_each_imported_file_is_a_session_with_calls_sources_and_a_task_of_its_ow
     files = [jsonl(tmp_path / f / "chat.jsonl", plain(f"I keep a {f}.")) for f in ("heron", "goat")]
     files.append(jsonl(tmp_path / "heartbeat.jsonl", plain("I keep a carp.")))
     omg = Memory(Config(home=home), gateway=model, embed=None)
-    import_drops(omg.intake, read_all_drops(files))
+    import_drops(omg.intake, read_drops(files))
     omg.work(force=True)
     graph = omg.find("agent:main:main")
     assert omg.registry.identities() == [graph.identity]
@@ -557,7 +556,7 @@ def test_each_imported_file_is_a_session_with_calls_sources_and_a_task_of_its_ow
     now = graph.vault.text("now")
     assert now.count("### imported chat-") == 2 and now.count("Task:") == 3
 
-    import_drops(omg.intake, read_all_drops(files))
+    import_drops(omg.intake, read_drops(files))
     assert graph.pending() == []
     graph.close()
 
@@ -566,7 +565,7 @@ def test_a_session_of_nobodys_memory_is_named(tmp_path):
     path = jsonl(
         tmp_path / "chat.jsonl", [{**plain("a")[0], "session": "agent:main:subagent:7"}, *plain("b")]
     )
-    drops = read_drops(path)
+    drops = read_drops([path])
     assert words(drops) == ["b"] and "nobody" in drops.reading.skipped[0]
 
 
@@ -577,7 +576,7 @@ def test_an_import_counts_what_it_left_out_and_what_it_could_not_read(tmp_path, 
         {"role": "user", "content": "when?"},
     ]
     with contextlib.closing(Memory(Config(home=home), embed=None)) as omg:
-        found = import_drops(omg.intake, read_drops(jsonl(tmp_path / "chat.jsonl", lines)))
+        found = import_drops(omg.intake, read_drops([jsonl(tmp_path / "chat.jsonl", lines)]))
     assert (found["messages"], found["new"], found["left_out"], len(found["skipped"])) == (1, 1, 2, 1)
     assert import_summary({**found, "observed": 1}, "came in").splitlines() == [
         "1 message, of them 1 new, came in; 1 observed",

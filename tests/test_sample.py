@@ -5,7 +5,7 @@ from pathlib import Path
 
 import omg
 from omg.identity import identity_of_session
-from omg.importers.drops import read_all_drops
+from omg.importers.drops import read_drops
 from omg.message.drop import read_drop
 
 SAMPLE = Path(omg.__file__).parent / "sample"
@@ -14,7 +14,7 @@ RAW = "".join(path.read_text(encoding="utf-8") for path in FILES)
 
 
 def turns():
-    drops = read_all_drops(FILES)
+    drops = read_drops(FILES)
     found = [read_drop(json.dumps(drop).encode()) for drop in drops]
     assert drops.reading.skipped == []
     return found

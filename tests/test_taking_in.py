@@ -8,7 +8,7 @@ import pytest
 
 import omg
 from omg.config.sections import Config, Observation
-from omg.importers.drops import read_all_drops, read_drops
+from omg.importers.drops import read_drops
 from omg.importers.run import import_drops
 from omg.memory import Memory
 from omg.message.drop import read_drop
@@ -30,30 +30,30 @@ def pending(home):
 
 def test_a_conversation_comes_in_once_however_often_it_is_imported(home):
     told = []
-    first = import_drops(home.intake, read_all_drops(SAMPLE), progress=told.append)
+    first = import_drops(home.intake, read_drops(SAMPLE), progress=told.append)
     assert first["messages"] == first["new"] == len(pending(home))
     assert first["sessions"] == len(SAMPLE)
     assert first["skipped"] == []
     assert sum(told) == sum(path.stat().st_size for path in SAMPLE)
-    again = import_drops(home.intake, read_all_drops(SAMPLE[::-1]))
+    again = import_drops(home.intake, read_drops(SAMPLE[::-1]))
     assert (again["messages"], again["new"]) == (first["messages"], 0)
     assert len(pending(home)) == first["new"]
     assert not list((home.folder / "spool").glob("*.json"))
 
 
 def test_what_is_pending_is_in_the_order_in_which_it_was_said(home):
-    import_drops(home.intake, read_all_drops(SAMPLE[::-1]))
+    import_drops(home.intake, read_drops(SAMPLE[::-1]))
     times = [m.timestamp for m in pending(home)]
     assert times == sorted(times)
 
 
 def test_a_dry_run_counts_and_leaves_no_trace(home):
     before = sorted(home.folder.rglob("*"))
-    dry = import_drops(home.intake, read_all_drops(SAMPLE * 2), dry_run=True)
+    dry = import_drops(home.intake, read_drops(SAMPLE * 2), dry_run=True)
     assert sorted(home.folder.rglob("*")) == before
-    real = import_drops(home.intake, read_all_drops(SAMPLE))
+    real = import_drops(home.intake, read_drops(SAMPLE))
     assert dry["new"] == real["new"]
-    assert import_drops(home.intake, read_all_drops(SAMPLE), dry_run=True)["new"] == 0
+    assert import_drops(home.intake, read_drops(SAMPLE), dry_run=True)["new"] == 0
 
 
 def test_what_the_hooks_took_in_is_not_imported_again(home, tmp_path):
@@ -70,12 +70,12 @@ def test_what_the_hooks_took_in_is_not_imported_again(home, tmp_path):
     ]
     path = tmp_path / "s-1.jsonl"
     path.write_text("".join(json.dumps(e) + "\n" for e in talk))
-    (drop,) = read_drops(path)
+    (drop,) = read_drops([path])
     live = {**drop, "reason": "turn", "entries": drop["entries"][:2]}
     assert len(read_drop(json.dumps(live).encode()).messages) == 2
     (home.folder / "spool" / f"{NOON:015d}-live.json").write_text(json.dumps(live))
     home.take_in()
-    assert import_drops(home.intake, read_drops(path))["new"] == 1
+    assert import_drops(home.intake, read_drops([path]))["new"] == 1
     assert sorted(m.text for m in pending(home)) == ["hi 0", "hi 1", "hi 2"]
 
 
@@ -91,7 +91,7 @@ def test_what_does_not_say_when_it_was_said_was_said_when_it_was_dropped(home, a
 def test_no_secret_reaches_the_disk(home):
     raw = "".join(path.read_text(encoding="utf-8") for path in SAMPLE)
     key = raw[raw.index("sk-proj-") :][:80]
-    import_drops(home.intake, read_all_drops(SAMPLE))
+    import_drops(home.intake, read_drops(SAMPLE))
     files = [p for p in home.folder.rglob("*") if p.is_file()]
     assert files
     assert not any(key[i : i + 16].encode() in p.read_bytes() for p in files for i in range(0, 64, 8))

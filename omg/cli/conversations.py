@@ -111,7 +111,7 @@ def import_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Take in old conversations. Doing it twice adds nothing."""
-    from ..importers.drops import openclaw_drops, read_all_drops
+    from ..importers.drops import openclaw_drops, read_drops
     from ..importers.run import import_drops
 
     if bool(files) == openclaw:
@@ -120,9 +120,7 @@ def import_command(
         raise BadInput("--agent is one of OpenClaw's: give it with --openclaw, without files")
     with opened_memory() as memory:
         start = time_argument(since, "--since", memory.registry.zone)
-        drops = (
-            openclaw_drops(memory.config, agent, start) if openclaw else read_all_drops(files or [], start)
-        )
+        drops = openclaw_drops(memory.config, agent, start) if openclaw else read_drops(files or [], start)
         waiting = messages_waiting(memory)
         with progress_bar("importing", drops.total) as advance:
             result = import_drops(memory.intake, drops, dry_run=dry_run, progress=advance)

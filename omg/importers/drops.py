@@ -53,13 +53,11 @@ class Drops:
         self.reading.done = self.total
 
 
-def read_drops(path: Path, since: datetime | None = None) -> Drops:
-    """The drops of one file. Raises BadInput, naming what is accepted, if it is nothing known."""
-    return read_all_drops([path], since)
-
-
-def read_all_drops(paths: Sequence[Path], since: datetime | None = None) -> Drops:
-    """The drops of *paths*, one after the other. Raises BadInput before the first if one is nothing known."""
+def read_drops(paths: Sequence[Path], since: datetime | None = None) -> Drops:
+    """
+    The drops of *paths*, one after the other. Raises BadInput before the first, naming what is accepted, if one is
+    nothing known.
+    """
     return Drops(tuple((path, reader_for(path)) for path in paths), _ms(since))
 
 

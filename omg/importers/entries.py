@@ -28,9 +28,8 @@ class Session:
     workspace: str = ""
 
 
-Sessions = Iterator[
-    tuple[Session, Iterable[JsonObject]]
-]  # entries are to be taken before the next session is
+# The entries of one are to be taken before the next session is.
+Sessions = Iterator[tuple[Session, Iterable[JsonObject]]]
 
 Reader = Callable[[Path, int, ReadingProgress], Sessions]  # a path, and from when on, in ms
 

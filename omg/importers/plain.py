@@ -59,11 +59,11 @@ def read_plain(path: Path, since: int, reading: ReadingProgress) -> Sessions:
             reading.skipped.append(f"{path}:{number}: a session of nobody's memory")
             continue
         session = Session(key, label, key.split(":")[1])
-        entries.append(plain_entry(line, role, at, path.stem, alike))
+        entries.append(plain_entry(line, role, at, alike))
     yield session, entries
 
 
-def plain_entry(line: JsonObject, role: str, at: int, stem: str, alike: Counter[str]) -> JsonObject:
+def plain_entry(line: JsonObject, role: str, at: int, alike: Counter[str]) -> JsonObject:
     """A plain line as an entry. *alike* counts equal lines: each has its own id, the same every time."""
     speaker, content, id = line.get("speaker") or line.get("name"), line.get("content"), line.get("id")
     if id is None:
@@ -111,7 +111,7 @@ def message_entries(messages: Iterable[Mapping[str, Any]], session: str, now_ms:
                 "if it has one, a `timestamp` (ISO, seconds or milliseconds); none of the messages was taken"
             )
         last = max(last, at)  # two that are said now and say the same are two
-        entry = plain_entry({**given, "session": session}, ROLES[role], at, "", alike)
+        entry = plain_entry({**given, "session": session}, ROLES[role], at, alike)
         if given.get("id") is not None:
             digest = hashlib.blake2b(session.encode("utf-8", "replace"), digest_size=6).hexdigest()
             entry["entryId"] = f"{given['id']}-{digest}"
