@@ -18,15 +18,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..errors import OmgError
 
 if TYPE_CHECKING:
     from ..graph.graph import Graph
-
+    from ..index.entries import Entry
 
 PAGE_FOLDER = Path(__file__).parent / "assets"
 LIBRARY = Path(__file__).parent / "vendor" / "force-graph.min.js"
@@ -48,39 +47,6 @@ COLOURS = {
 OTHER = "#9aa0ad"  # a person's own note, or a type of their own
 
 
-class Card(Protocol):
-    """What the page shows of a note; an index Entry and a Node both have it."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def id(self) -> str: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def description(self) -> str: ...
-    @property
-    def priority(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def pinned(self) -> bool: ...
-    @property
-    def standing(self) -> bool: ...
-    @property
-    def loop(self) -> str | None: ...
-    @property
-    def event(self) -> str | None: ...
-    @property
-    def created(self) -> date | None: ...
-    @property
-    def updated(self) -> date | None: ...
-    @property
-    def tags(self) -> tuple[str, ...]: ...
-
-
 def graph_page(graph: Graph) -> str:
     """The page of *graph* as its index knows it: notes of every status, logs left out."""
     entries = [entry for entry in graph.index.entries(status=None) if entry.type != "log"]
@@ -94,11 +60,11 @@ def graph_page(graph: Graph) -> str:
 
 
 def page_html(
-    entries: Iterable[Card],
+    entries: Iterable[Entry],
     links: Iterable[tuple[str, str]],
     title: str,
     *,
-    bodies: Mapping[str, str] | None = None,
+    bodies: Mapping[str, str],
     root: Path | None = None,
 ) -> str:
     """
@@ -115,7 +81,7 @@ def page_html(
         "title": title,
         "root": root.absolute().as_posix() if root else None,
         "types": page_types(entries),
-        "notes": [page_note(entry, (bodies or {}).get(entry.path, "")) for entry in entries],
+        "notes": [page_note(entry, bodies.get(entry.path, "")) for entry in entries],
         "links": [list(pair) for pair in pairs],
     }
     script, library = (PAGE_FOLDER / "graph.js").read_text("utf-8"), LIBRARY.read_text("utf-8")
@@ -131,7 +97,7 @@ def page_html(
     return re.sub(r"<!--(\w+)-->", lambda m: parts[m[1]], (PAGE_FOLDER / "graph.html").read_text("utf-8"))
 
 
-def page_note(entry: Card, body: str) -> dict[str, Any]:
+def page_note(entry: Entry, body: str) -> dict[str, Any]:
     """What the page knows of one note; what is empty is left out. 10,000 notes are a few MB of it."""
     day = (entry.event or "")[:10] or entry.created or entry.updated
     shown = {
@@ -154,7 +120,7 @@ def page_note(entry: Card, body: str) -> dict[str, Any]:
     return {key: value for key, value in shown.items() if value}
 
 
-def page_types(entries: Iterable[Card]) -> list[dict[str, Any]]:
+def page_types(entries: Iterable[Entry]) -> list[dict[str, Any]]:
     """Every type there is: ours first and in our order, then a person's own."""
     counts = Counter(entry.type for entry in entries)
     order = [*(t for t in COLOURS if t in counts), *sorted(t for t in counts if t not in COLOURS)]
