@@ -8,18 +8,15 @@ it comes only when it is asked for, and `omg uninstall` takes it out as well.
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ..config.agents import ENGINE_BEFORE, value_at
 from ..config.file import shipped_folder
-from ..errors import GatewayError
 from ..graph.files import write_private
 from .gateway import OpenClaw
-from .install import Step, admission_patch
+from .install import Step, admission_patch, doer, kept_object, put_plugin, same_plugin
 
 ENGINE = "omg-context"
 
@@ -37,14 +34,6 @@ def engine_files() -> dict[str, Path]:
     }
 
 
-def same_engine(folder: Path) -> bool:
-    """Whether the plugin in *folder* is the one we would install."""
-    try:
-        return all((folder / name).read_bytes() == p.read_bytes() for name, p in engine_files().items())
-    except OSError:
-        return False
-
-
 def install_engine(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Iterator[Step]:
     """Take the slot. Raises GatewayError where OpenClaw refuses; running it again goes on from there."""
     do = doer(dry_run)
@@ -55,9 +44,9 @@ def install_engine(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Iter
     if changes := admission_patch(claw.config(), ENGINE):
         do(lambda: claw.patch(changes))
         yield Step("let the context engine in", ", ".join(f"plugins.{name}" for name in changes["plugins"]))
-    fresh = not same_engine(folder)
+    fresh = not same_plugin(folder, engine_files())
     if fresh:
-        do(lambda: put_engine(claw))
+        do(lambda: put_plugin(claw, folder, engine_files()))
     yield Step(f"install the plugin `{ENGINE}`", str(folder), changed=fresh)
     config, wanted = claw.config(), {}  # type: dict[str, Any], dict[str, Any]
     entry = value_at(config, f"plugins.entries.{ENGINE}", {})
@@ -83,7 +72,7 @@ def remove_engine(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Itera
     if dry_run:
         yield Step("give its slot back")
         return
-    if changes := given_back(value_at(claw.config(), "plugins", {}), slots_before(home)):
+    if changes := given_back(value_at(claw.config(), "plugins", {}), kept_object(home / ENGINE_BEFORE)):
         claw.patch({"plugins": changes})
     (home / ENGINE_BEFORE).unlink(missing_ok=True)
     slot = value_at(claw.config(), "plugins.slots.contextEngine", "legacy")
@@ -107,31 +96,3 @@ def given_back(plugins: dict[str, Any], before: dict[str, Any]) -> dict[str, Any
     if ENGINE in (before.get("deny") or []) and ENGINE not in (plugins.get("deny") or []):
         changes["deny"] = [*(plugins.get("deny") or []), ENGINE]
     return changes
-
-
-def slots_before(home: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads((home / ENGINE_BEFORE).read_text(encoding="utf-8")))
-    except (FileNotFoundError, ValueError):
-        return {}
-
-
-def put_engine(claw: OpenClaw) -> None:
-    with tempfile.TemporaryDirectory() as tmp:
-        folder = Path(tmp) / ENGINE
-        folder.mkdir()
-        for name, source in engine_files().items():
-            shutil.copyfile(source, folder / name)
-        claw.run("plugins", "install", str(folder), "--force", "--accept-capabilities")
-    if not engine_folder(claw).is_dir():  # it says no with exit code 0, too
-        raise GatewayError(
-            f"OpenClaw did not install the plugin into {engine_folder(claw)}; `openclaw plugins doctor` says more"
-        )
-
-
-def doer(dry_run: bool) -> Callable[[Callable[[], object]], None]:
-    def do(action: Callable[[], object]) -> None:
-        if not dry_run:
-            action()
-
-    return do

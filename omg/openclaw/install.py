@@ -16,7 +16,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,12 +59,7 @@ def install_plugin(
     stays, and running it again goes on from there.
     """
     socket_of(home)  # refuses a home whose path is too long, before anything is changed
-    config = claw.config()
-
-    def do(action: Callable[[], object]) -> None:
-        if not dry_run:
-            action()
-
+    config, do = claw.config(), doer(dry_run)
     yield Step(f"OpenClaw's state is {claw.state}, its configuration {claw.file}", changed=False)
     if value_at(config, "plugins.entries.omg") is None or not (home / BACKUP).exists():
         do(lambda: keep_text(home / BACKUP, claw.file.read_text(encoding="utf-8")))
@@ -79,9 +74,9 @@ def install_plugin(
     if changes:
         do(lambda: claw.patch(changes))
         yield Step("let the plugin in", ", ".join(f"plugins.{name}" for name in changes["plugins"]))
-    fresh = not same_plugin(claw.plugin)
+    fresh = not same_plugin(claw.plugin, plugin_files())
     if fresh:
-        do(lambda: put_plugin(claw))
+        do(lambda: put_plugin(claw, claw.plugin, plugin_files()))
     yield Step("install the plugin `omg` with its skill", str(claw.plugin), changed=fresh)
     wanted = entry_patch(config if dry_run else claw.config(), home)
     if wanted:
@@ -95,6 +90,16 @@ def install_plugin(
     if not dry_run:
         yield self_test()
         yield daemon_step(home, up)
+
+
+def doer(dry_run: bool) -> Callable[[Callable[[], object]], None]:
+    """What carries out a step's action, or with *dry_run* leaves it."""
+
+    def do(action: Callable[[], object]) -> None:
+        if not dry_run:
+            action()
+
+    return do
 
 
 def keep_text(file: Path, text: str) -> None:
@@ -148,25 +153,25 @@ def plugin_files() -> dict[str, Path]:
     return found | skill
 
 
-def same_plugin(folder: Path) -> bool:
-    """Whether the plugin in *folder* is the one we would install."""
+def same_plugin(folder: Path, files: Mapping[str, Path]) -> bool:
+    """Whether the plugin in *folder* is the one we would install, made of *files*."""
     try:
-        return all((folder / name).read_bytes() == p.read_bytes() for name, p in plugin_files().items())
+        return all((folder / name).read_bytes() == p.read_bytes() for name, p in files.items())
     except OSError:
         return False
 
 
-def put_plugin(claw: OpenClaw) -> None:
-    """Hooks and skill as one folder, installed the documented way (a copy: our wheel may move)."""
+def put_plugin(claw: OpenClaw, place: Path, files: Mapping[str, Path]) -> None:
+    """*files* as one folder, installed to *place* the documented way (a copy: our wheel may move)."""
     with tempfile.TemporaryDirectory() as tmp:
-        folder = Path(tmp) / "omg"
-        for name, source in plugin_files().items():
+        folder = Path(tmp) / place.name
+        for name, source in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, folder / name)
         claw.run("plugins", "install", str(folder), "--force", "--accept-capabilities")
-    if not claw.plugin.is_dir():  # it says no with exit code 0, too
+    if not place.is_dir():  # it says no with exit code 0, too
         raise GatewayError(
-            f"OpenClaw did not install the plugin into {claw.plugin}; `openclaw plugins doctor` says more"
+            f"OpenClaw did not install the plugin into {place}; `openclaw plugins doctor` says more"
         )
 
 
@@ -287,12 +292,7 @@ def daemon_step(home: Path, up: bool) -> Step:
 
 def uninstall_plugin(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Iterator[Step]:
     """Take OMG out of OpenClaw. Vaults and home stay."""
-    config = claw.config()
-
-    def do(action: Callable[[], object]) -> None:
-        if not dry_run:
-            action()
-
+    config, do = claw.config(), doer(dry_run)
     if claw.up(config):
         for job in [job for job in claw.jobs() if job.get("declarationKey") == JOB_KEY]:
             do(lambda job=job: claw.run("cron", "rm", str(job["id"])))  # type: ignore[misc]
@@ -303,7 +303,7 @@ def uninstall_plugin(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> It
     if claw.plugin.exists():
         do(lambda: claw.run("plugins", "uninstall", "omg", "--force"))
         yield Step("uninstall the plugin")
-    changes = leftovers(config if dry_run else claw.config(), config_before(home))
+    changes = leftovers(config if dry_run else claw.config(), kept_object(home / BACKUP))
     if changes:
         do(lambda: claw.patch(changes))
         yield Step("take our settings out of the configuration", f"as it was before: {home / BACKUP}")
@@ -318,10 +318,10 @@ def uninstall_plugin(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> It
     yield Step(f"your vaults and {home} stay", "delete them by hand if you want them gone", changed=False)
 
 
-def config_before(home: Path) -> dict[str, Any]:
-    """The configuration as it was before us; empty if the copy is gone."""
+def kept_object(file: Path) -> dict[str, Any]:
+    """What was kept of the configuration as it was before us; empty if *file* is gone."""
     try:
-        return dict(json5.loads((home / BACKUP).read_text(encoding="utf-8")))
+        return dict(json5.loads(file.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError):
         return {}
 

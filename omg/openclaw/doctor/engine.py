@@ -13,8 +13,9 @@ from ...config.agents import value_at
 from ...errors import GatewayError
 from ...graph.graph import Graph
 from ...graph.state import SessionState
-from ..engine import ENGINE, engine_folder, same_engine
+from ..engine import ENGINE, engine_files, engine_folder
 from ..gateway import OpenClaw
+from ..install import same_plugin
 from .finding import Finding
 
 AGAIN = "run `omg install --context-engine`"
@@ -44,7 +45,7 @@ def check_engine(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
             ENGINE_SLOT,
             f"{AGAIN}, or take it out: {GIVE_BACK}",
         )
-    elif not same_engine(folder):
+    elif not same_plugin(folder, engine_files()):
         yield Finding("warn", f"{ENGINE} is of another version than this command", str(folder), AGAIN)
     else:
         yield Finding("ok", f"{ENGINE} puts contexts together")

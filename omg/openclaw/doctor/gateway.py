@@ -16,7 +16,7 @@ from ...config.agents import configured_agents, others_can_reach, value_at, work
 from ...errors import GatewayError
 from ...memory import Memory
 from ..gateway import OpenClaw
-from ..install import JOB_KEY, same_plugin
+from ..install import JOB_KEY, plugin_files, same_plugin
 from .engine import check_engine, check_loaded
 from .finding import Finding
 
@@ -79,7 +79,7 @@ def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Itera
     if claw.plugin.is_dir() and claw.plugin.stat().st_mode & 0o002:
         what = "anyone may write to the plugin's folder, so OpenClaw does not load it"
         yield Finding("fail", what, str(claw.plugin), f"chmod o-w {claw.plugin}")
-    elif claw.plugin.is_dir() and not same_plugin(claw.plugin):
+    elif claw.plugin.is_dir() and not same_plugin(claw.plugin, plugin_files()):
         yield Finding(
             "warn", "the plugin is of another version than this command", str(claw.plugin), INSTALL_AGAIN
         )
