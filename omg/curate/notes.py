@@ -298,7 +298,7 @@ def with_links_to(graph: Graph, text: str, old: str, new: str) -> str:
 
 
 def select_to_forget(graph: Graph, *, ids: Sequence[str] = (), **what: Any) -> Selection:
-    """What goes; see forget/erase.py. Raises NotFound, BadInput."""
+    """What goes; see forget/selection.py. Raises NotFound, BadInput."""
     matching = what.get("matching")
     if matching is not None and len(matching.strip()) < 2:
         raise BadInput(f"{matching!r} would match nearly everything; give a word or more")

@@ -29,7 +29,7 @@ def wrap_memory(text: str) -> str:
 
 
 def strip_memory(text: str) -> str:
-    """*text* without what `wrap` made, wherever it stands, and without the one newline behind each."""
+    """*text* without what `wrap_memory` made, wherever it stands, and without the one newline behind each."""
     if "<omg-memory" not in text:
         return text
     kept, at = [], 0

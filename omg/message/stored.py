@@ -23,7 +23,7 @@ def turn_to_json(turn: Turn) -> str:
 
 
 def turn_from_json(text: str) -> Turn:
-    """The inverse of `to_json`. Raises BadInput."""
+    """The inverse of `turn_to_json`. Raises BadInput."""
     try:
         fields = json.loads(text)
         return Turn(**{**fields, "messages": tuple(_stored(m) for m in fields["messages"])})

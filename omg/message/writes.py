@@ -82,7 +82,7 @@ def writes_in_run(run: list[DropEntry]) -> Iterator[Writes]:
 
 
 def inbox_files(call: Call) -> Iterator[str]:
-    """Names of the inbox files that a writing tool's arguments say, as `folded` has them."""
+    """Names of the inbox files that a writing tool's arguments say, as `folded_path` has them."""
     for path in file_arguments(call.arguments):
         folder, name = posixpath.split(posixpath.normpath(path.replace("\\", "/")))
         if folded_path(posixpath.basename(folder)) == "inbox" and folded_path(name).endswith(".md"):

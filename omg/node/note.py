@@ -139,7 +139,7 @@ def render_node(node: Node) -> str:
 
 def head_of(node: Node) -> dict[str, Any]:
     """
-    The frontmatter as `render` writes it, in its order: only what JSON can hold, and what `amend` takes.
+    The frontmatter as `render_node` writes it, in its order: only what JSON can hold, and what `amend_text` takes.
 
     What has its default is left out; of a memory, priority, status and generation are always shown.
     """
@@ -200,9 +200,9 @@ def amend_text(text: str, *, set: Mapping[str, Any] = {}, history: str | None = 
     """
     Change top-level keys of the head to the values in *set*, and add a line to `## History`.
 
-    Values are as in `head`; None takes a key out. A head is made where there is none. A key that has its
+    Values are as in `head_of`; None takes a key out. A head is made where there is none. A key that has its
     value keeps its bytes, so that doing it twice is doing it once, but for *history*, which is added again.
-    Raises BadNode as `parse` does, and where a key cannot be changed without touching another (YAML aliases).
+    Raises BadNode as `parse_node` does, and where a key cannot be changed without touching another (YAML aliases).
     """
     if set:
         text = with_properties(text, set)

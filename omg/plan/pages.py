@@ -40,7 +40,7 @@ KEEP_DAYS = 7  # a task nobody has come back to in a week is no longer what a co
 NEXT_DAYS = 1  # a reply that was planned before yesterday would only steer a new talk back
 NOW_LOOPS = 20  # on Now; all of them are on their own map
 
-# a plan this long past is met or moot (dates.due): on its map still, and shown nowhere else
+# a plan this long past is met or moot (dates/days.py): on its map still, and shown nowhere else
 OVERDUE_DAYS = 14
 
 
@@ -217,7 +217,7 @@ def new_page(path: str, block: str) -> str:
 
 def persons_words(text: str, path: str) -> str:
     """
-    What a person wrote on the page *text*: all but its head, its block, and what `page` puts there.
+    What a person wrote on the page *text*: all but its head, its block, and what `new_page` puts there.
 
     Nothing of a page whose markers are broken: what we once wrote there cannot be told from their words.
     """
