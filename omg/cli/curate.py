@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import BadInput
-from .base import (
-    IdentityOption,
-    JsonFlag,
-    app,
-    counted_name,
-    opened_memory,
-    print_value,
-    progress_bar,
-)
+from .base import IdentityOption, JsonFlag, app, counted_name, opened_memory, print_value, progress_bar
 
 if TYPE_CHECKING:
     from ..curate.notes import CurationResult

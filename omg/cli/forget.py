@@ -34,8 +34,7 @@ def forget_command(
         str | None, typer.Option(help="Every note and message that holds this text, however it is written.")
     ] = None,
     redact: Annotated[
-        bool,
-        typer.Option("--redact", help="With --matching: take out only the text itself; all else stays."),
+        bool, typer.Option("--redact", help="With --matching: take out only the text itself; all else stays.")
     ] = False,
     only: Annotated[
         bool, typer.Option("--only", help="With notes: only these; the messages they came from stay.")

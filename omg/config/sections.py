@@ -122,9 +122,7 @@ class Observation(Section):
         description="cap on a day's model cost, Observer and Reflector together; turns wait above it",
     )
     daily_budget_tokens: int | None = Field(
-        None,
-        ge=0,
-        description="cap on a day's model tokens; unset: 500,000 for `gateway`, no cap otherwise",
+        None, ge=0, description="cap on a day's model tokens; unset: 500,000 for `gateway`, no cap otherwise"
     )
     agents: dict[str, AgentObservation] = Field(
         default_factory=dict,

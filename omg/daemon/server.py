@@ -37,10 +37,7 @@ BUSY = json.dumps({"error": f"busy: {CONNECTIONS_AT_ONCE} connections are open a
 
 REFUSAL = (
     b"HTTP/1.1 503 Busy\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s"
-    % (
-        len(BUSY),
-        BUSY,
-    )
+    % (len(BUSY), BUSY)
 )
 
 

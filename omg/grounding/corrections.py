@@ -137,8 +137,5 @@ def moved_days(text: str, event: str | None) -> Iterator[tuple[date, date]]:
     """The days that *text* moves *event* to: "a week later", "two days earlier"."""
     for from_day in event_span(event) or ():
         for m in SHIFT.finditer(text[:DAYS_CHARS]):
-            for when in (
-                *resolve_dates(f"in {m[0]}", from_day),
-                *resolve_dates(f"{m[0]} ago", from_day),
-            ):
+            for when in (*resolve_dates(f"in {m[0]}", from_day), *resolve_dates(f"{m[0]} ago", from_day)):
                 yield when.start, when.end

@@ -16,14 +16,7 @@ from ..dates.days import event_span
 from ..message.turn import Message
 from ..plan.drafts import NEEDS_USER
 from ..plan.edits import Edit
-from .judge import (
-    foreign_days,
-    foreign_words,
-    grounded_text,
-    is_persons,
-    statement,
-    whose,
-)
+from .judge import foreign_days, foreign_words, grounded_text, is_persons, statement, whose
 from .sight import PERSONS, Ground, Sight
 from .words import Words, told_words, visible
 

@@ -168,9 +168,7 @@ def child_main(idle_s: float) -> None:
 
 
 def serve_parent(
-    idle_s: float,
-    answer: Callable[[dict[str, Any]], dict[str, Any]],
-    load: Callable[[], None] = lambda: None,
+    idle_s: float, answer: Callable[[dict[str, Any]], dict[str, Any]], load: Callable[[], None] = lambda: None
 ) -> None:
     """Say that we are there once *load* is done; then *answer* each question, until none comes for *idle_s*."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")

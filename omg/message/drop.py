@@ -257,15 +257,7 @@ def _answer(said: SaidMessage) -> Message:
         arguments = cut_middle(arguments_without_memory(call.name, arguments), ARGUMENT_CHARS)
         calls.append(replace(call, arguments=arguments))
         redacted += more
-    return Message(
-        "",
-        "assistant",
-        text,
-        0,
-        _sender_name(said),
-        calls=tuple(calls),
-        redacted=redacted,
-    )
+    return Message("", "assistant", text, 0, _sender_name(said), calls=tuple(calls), redacted=redacted)
 
 
 def redacted_arguments(message: Message) -> Message:

@@ -249,7 +249,7 @@ PLACED_THERE = re.compile(r"[-_]?your[-_]|[-_]here\b|placeholder|x{6,}", re.I)  
 PREFIXED = re.compile(
     # not what names a thing of a service's: answers, calls, files, builds
     r"(?<![\w/+.@#-])(?!(?i:sha\d|md5|uuid|urn|rev|diff|commit|build|img|image|data|http|chat|cmpl|resp|msg|call|tool|req|run|thread|file|asst|evt"
-    r"|session|conv|trace|span|user|org|proj|batch|step|item|obj|doc|key_|task|job|pod|node|ip|vol|snap|ami|subnet|vpc|sg|eni|layer|blob|tree|cache|container|digest|block|tx|ref|style|chunk|vendor|main|index|bundle|asset|release|pr|branch|tag|hash|check|etag|instance|device|guid|id|uid|pid|test|model|dataset|exp|css|js|svg|font|icon)[a-z]{0,8}[_-])[A-Za-z]{2,10}[0-9]?(?P<sep>[_-])(?P<rest>[A-Za-z0-9][\w-]{28,250})(?![\w.-]*\.[a-z]{2,5}\b)",
+    r"|session|conv|trace|span|user|org|proj|batch|step|item|obj|doc|key_|task|job|pod|node|ip|vol|snap|ami|subnet|vpc|sg|eni|layer|blob|tree|cache|container|digest|block|tx|ref|style|chunk|vendor|main|index|bundle|asset|release|pr|branch|tag|hash|check|etag|instance|device|guid|id|uid|pid|test|model|dataset|exp|css|js|svg|font|icon)[a-z]{0,8}[_-])[A-Za-z]{2,10}[0-9]?(?P<sep>[_-])(?P<rest>[A-Za-z0-9][\w-]{28,250})(?![\w.-]*\.[a-z]{2,5}\b)"
 )
 
 

@@ -42,8 +42,7 @@ JOIN = re.compile(
     r"|,\s{0,9}(?:and|but)\s{1,9}(?=(?:the|their|his|her|[A-Z]\w+)\s)"
 )
 SUBJECT = re.compile(  # "my wife and I" is no clause and another
-    r"\b(?:I|we|it|they|he|she|there|is|are|was|were|has|have|had|will|can|keep)\b|'(?:m|s|re|ve|ll)\b",
-    re.I,
+    r"\b(?:I|we|it|they|he|she|there|is|are|was|were|has|have|had|will|can|keep)\b|'(?:m|s|re|ve|ll)\b", re.I
 )
 DEPENDENT = re.compile(
     r"(?:if|when|while|although|though|unless|since|because|before|after|once|as|whether)\b", re.I

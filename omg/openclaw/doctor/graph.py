@@ -44,9 +44,7 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
     synced = memory.refresh(graph)
     if behind := len(synced.changed) + len(synced.removed):
         yield Finding(
-            "note",
-            f"the index was behind by {behind} note{'s' * (behind != 1)}, and is not any more",
-            key,
+            "note", f"the index was behind by {behind} note{'s' * (behind != 1)}, and is not any more", key
         )
     for path, why in sorted(graph.index.bad().items()):
         yield Finding(
@@ -233,8 +231,4 @@ def check_maps(memory: Memory, graph: Graph) -> Iterator[Finding]:
         )
     else:
         notes = sum(e.type not in GENERATED for e in graph.index.entries())
-        yield Finding(
-            "ok",
-            f"{notes} note{'s' * (notes != 1)}, maps up to date",
-            graph.identity.key,
-        )
+        yield Finding("ok", f"{notes} note{'s' * (notes != 1)}, maps up to date", graph.identity.key)
