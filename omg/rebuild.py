@@ -104,9 +104,8 @@ def begin_rebuild(graph: Graph, folder: Path) -> None:
         if path.startswith(("nodes/", "reflections/")):
             new.file(path).unlink()
         if path.startswith("reflections/"):
-            new.mark_not_ours(
-                path
-            )  # that it is not there is no person's doing, and the next night makes it again
+            # that it is not there is no person's doing, and the next night makes it again
+            new.mark_not_ours(path)
     (folder / "begun").touch()
 
 

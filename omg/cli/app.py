@@ -24,9 +24,8 @@ from .base import app
 
 def main() -> None:
     """The entry point: an OmgError becomes one line and exit code 1."""
-    os.umask(
-        0o077
-    )  # keys and a person's words: what is made from here on is theirs alone, whatever the shell says
+    # keys and a person's words: what is made from here on is theirs alone, whatever the shell says
+    os.umask(0o077)
     logging.basicConfig(level=logging.WARNING, format="omg: %(message)s")
     try:
         app()

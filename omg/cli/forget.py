@@ -89,9 +89,8 @@ def forget_choices(
     choices: dict[str, Selection | Redaction] = {"forget": select_to_forget(graph, ids=ids, **said)}
     matching, others = said["matching"], said["session"] or said["before_ms"]
     if matching and not ids and not others:
-        with (
-            nullcontext() if redact else suppress(BadInput)
-        ):  # "forgotten" itself cannot be taken out of a text
+        # "forgotten" itself cannot be taken out of a text
+        with nullcontext() if redact else suppress(BadInput):
             choices["redact"] = select_words(graph, matching)
     if ids and not matching and not others:
         choices["only"] = select_alone(graph, [find_note(graph, id) for id in ids])

@@ -228,9 +228,8 @@ class Daemon:
     def rebuild(self, body: dict[str, Any]) -> dict[str, Any]:
         answer = rebuild_each(self.memory.worker, body)
         if answer["replaced"]:
-            self._unfollow(
-                self.memory.find(body.get("identity")).identity.key
-            )  # its watch is on the old folder
+            # its watch is on the old folder
+            self._unfollow(self.memory.find(body.get("identity")).identity.key)
             self.touched.set()
         return answer
 

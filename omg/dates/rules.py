@@ -215,10 +215,8 @@ def _rolling(m: re.Match[str], said: date, tense: str) -> Days | None:
 
 def _this_unit(m: re.Match[str], said: date, _tense: str) -> Days:
     if _unit(m) == "week" and said.isoweekday() == 7 and direction(m["which"]) < 0:
-        return (
-            said - 7 * ONE_DAY,
-            said - ONE_DAY,
-        )  # to many a week begins today; to all it is the days just gone
+        # to many a week begins today; to all it is the days just gone
+        return (said - 7 * ONE_DAY, said - ONE_DAY)
     return span_around(shift_day(said, _unit(m), direction(m["which"])), _unit(m))
 
 

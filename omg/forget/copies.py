@@ -43,9 +43,8 @@ def scrub_copies(graph: Graph, trace: Trace) -> None:
     """Copies keep their other notes; a graph under construction is begun anew."""
     for folder, vault in copies_of(graph, trace):
         merged = folder_key(folder) in trace.keys  # all that it holds is in the living graph
-        if not merged or not vault.is_relative_to(
-            folder
-        ):  # a vault elsewhere is not in the folder, and stays
+        # a vault elsewhere is not in the folder, and stays
+        if not merged or not vault.is_relative_to(folder):
             scrub_copy(folder, vault, trace)
         if merged:
             shutil.rmtree(folder)

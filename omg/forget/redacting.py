@@ -146,9 +146,8 @@ def redact_notes(graph: Graph, paths: Iterable[str], words: str, names: NewNames
         if target == path:
             apply_change(graph, Change(path, before, after, theirs=theirs), outcome)
             continue
-        if (there := graph.vault.bytes(target)) != after.encode(
-            "utf-8"
-        ):  # else a kill came before the removal
+        # else a kill came before the removal
+        if (there := graph.vault.bytes(target)) != after.encode("utf-8"):
             if there is not None and not graph.vault.ours(there):
                 target, there = free_path(graph, target, ()), None  # in both places is what a person wrote
             was = None if there is None else there.decode("utf-8")

@@ -46,9 +46,8 @@ class SessionState:
     timeline_epoch: int = -1  # State.epoch when it was rendered
     cut_turns: dict[str, int] = field(default_factory=dict)  # a turn's beginning -> how many messages it has
     told_before_ms: int = 0  # the timeline stands for all that was said before, too: it was not handed over
-    served: dict[str, str] = field(
-        default_factory=dict
-    )  # a run -> the `prompt` slice it got since the last cut
+    # a run -> the `prompt` slice it got since the last cut
+    served: dict[str, str] = field(default_factory=dict)
     assembled: str = ""  # the run whose context was last put together,
     raw_tokens: int = 0  # what of it was not cut costs,
     raw_from_ms: int = 0  # and when that begins
@@ -68,9 +67,8 @@ class State:
     reflected_ms: int = 0
     redactions: int = 0  # how often words were taken out: what was drafted before has them
     changed_tokens: int = 0  # of nodes written since the last reflection
-    by_hand: dict[str, int] = field(
-        default_factory=dict
-    )  # inbox note that a person wrote -> its mtime then, ns
+    # inbox note that a person wrote -> its mtime then, ns
+    by_hand: dict[str, int] = field(default_factory=dict)
 
 
 def file_look(file: Path) -> tuple[int, int, int]:

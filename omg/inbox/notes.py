@@ -157,9 +157,8 @@ def note_messages(node: Node, said_ms: int, *, agents: bool) -> tuple[Message, .
     if (is_placed(node) and not agents) or node.full_body.lstrip().startswith(MEANT):
         return ()
     texts = paragraphs(node)
-    if is_clipped(
-        node
-    ):  # what stands in it is the page's; each paragraph is a message of its own, and must say so
+    # what stands in it is the page's; each paragraph is a message of its own, and must say so
+    if is_clipped(node):
         texts = ["\n".join(f"> {line}" for line in text.split("\n")) for text in texts]
     return inbox_messages("assistant" if agents else "user", node.path, texts, said_ms)
 

@@ -59,13 +59,11 @@ ARABIC_FORMS = {ord(a): b for a, b in zip("أإآٱىةؤئ", "ااااييوي"
 
 ARABIC_FORMS[ord("ة")] = "ه"
 
-ARTICLE = re.compile(
-    "^(?:وال|بال|كال|فال|لل|ال)(?=..)"
-)  # "the", and with and, with, like, so, for the: light10 of Larkey et al.
+# "the", and with and, with, like, so, for the: light10 of Larkey et al.
+ARTICLE = re.compile("^(?:وال|بال|كال|فال|لل|ال)(?=..)")
 
-ARABIC_MARKS = re.compile(
-    "[\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]"
-)  # vowel points of Hebrew and Arabic
+# vowel points of Hebrew and Arabic
+ARABIC_MARKS = re.compile("[\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]")
 
 # Letters that Unicode does not take apart into one of a keyboard's and a mark: Łukasz, Straße, Þórshöfn.
 LATIN_LETTERS = dict(zip("łŁøØđĐðÐħĦıŧŦ", "lLoOdDdDhHitT", strict=True))

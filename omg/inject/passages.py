@@ -50,10 +50,8 @@ ASKS_OF_ASSISTANT = re.compile(
     r"|\b(?:du|sie|ihr)\b[^.?!\n]{0,40}\b(?:gesagt|empfohlen|vorgeschlagen|genannt|geschrieben)\b",
     re.I,
 )
-OF_BEST = {
-    False: 0.2,
-    True: 0.05,
-}  # and of what the best does; of a course everything counts that may belong to it
+# Of the score of the best, to be quoted; of a course everything counts that may belong to it.
+OF_BEST = {False: 0.2, True: 0.05}
 # Of a passage's words, how many more than this are another's where its sender only passed it on; and how many one after
 # the other where they passed on part of it.
 PASSED_ON_SHARE, PARTLY_PASSED_ON = 0.5, 3

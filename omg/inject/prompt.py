@@ -159,9 +159,8 @@ def within(text: Fresh, budget: int) -> str:
     while text.entries or text.said:
         for gaps in (True, False):  # the gaps go before anything that was found
             whole = text.text(gaps)
-            lines = whole.splitlines(
-                keepends=True
-            )  # counted already, one by one; together they cost hardly less
+            # counted already, one by one; together they cost hardly less
+            lines = whole.splitlines(keepends=True)
             if sum(map(count_tokens, lines)) + SEAMS <= budget or count_tokens(whole) <= budget:
                 return whole
         if text.said:

@@ -19,9 +19,8 @@ MEMORY_FORGOTTEN = "[something was forgotten here]"
 MANUAL = "[how memory works was looked up here]"
 SKILL_NAME = "observational-memory-graph"
 
-SKILL_PAGE = re.compile(
-    rf"^(?:name: {SKILL_NAME}|id: omg-skill/[\w/-]+)[ \t]*$", re.MULTILINE
-)  # in the heads of the skill's pages
+# in the heads of the skill's pages
+SKILL_PAGE = re.compile(rf"^(?:name: {SKILL_NAME}|id: omg-skill/[\w/-]+)[ \t]*$", re.MULTILINE)
 
 MEMORY_TOOLS = re.compile(r"\bomg_(?:search|open|remember|correct|forget)\b")
 RECALL = re.compile(r"(?:omg_\w+|memory_search|memory_get)$")

@@ -131,9 +131,8 @@ def with_generated_block(text: str, inner: str) -> str:
     span = between_markers(text)
     if span is None:
         raise BadNode(f"the file needs one line {BEGIN} and, below it, one line {END}")
-    inner = (
-        with_unix_ends(inner).strip("\n").replace("<!-- omg:", "<!-- omg :")
-    )  # a description must not end the block
+    # a description must not end the block
+    inner = with_unix_ends(inner).strip("\n").replace("<!-- omg:", "<!-- omg :")
     lines = f"\n{inner}\n" if inner else "\n"
     return text[: span.start] + lines.replace("\n", line_end(text)) + text[span.stop :]
 

@@ -69,9 +69,8 @@ class ShownToObserver:
     notes: Mapping[str, Entry]
     zone: tzinfo
     now: str = ""  # how the conversation stood before them
-    bodies: Mapping[str, str] = field(
-        default_factory=dict
-    )  # by handle, what some notes say beyond their line
+    # by handle, what some notes say beyond their line
+    bodies: Mapping[str, str] = field(default_factory=dict)
     more: int = 0  # notes that exist and are not shown
     shared_now: str = ""  # what of `now` other conversations might see
 

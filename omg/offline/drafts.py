@@ -220,9 +220,8 @@ class OfflineDrafts:
                 and set(themes(old.description)) & set(themes(draft.description))
             ):
                 likeness = max(likeness, RELATED)
-            likeness += 0.01 * len(
-                draft.words & old.words
-            )  # of two that are as like, the one with more in common
+            # of two that are as like, the one with more in common
+            likeness += 0.01 * len(draft.words & old.words)
             if likeness >= most:
                 best, most = i, likeness
         return best, most

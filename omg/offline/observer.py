@@ -38,18 +38,16 @@ BECAUSE = re.compile(
 )
 CALLED = re.compile(r"(?i:it's|it is|it'll be|we) (?:called|named|call it) (?P<name>[A-Z\"][\w\" '-]*)")
 
-SHORT = re.compile(
-    r"(?:I|it|we|you|my|no|yes|not|none|that|oh|hm+|well|sure|ok)\b|.*\?$", re.I
-)  # no answer in itself
+# no answer in itself
+SHORT = re.compile(r"(?:I|it|we|you|my|no|yes|not|none|that|oh|hm+|well|sure|ok)\b|.*\?$", re.I)
 FIRST_PERSON = re.compile(r"\b(?:I|I'm|I've|[Mm]y|me)\b")
 
 TAKEN_UP = re.compile(
     r"(?:use|go with|go for|switch|stick|drop|choose|pick|move|call it \w|name it \w|postpone)\b"
 )
 VAGUE = re.compile(r"\w+(?:ing|ed|able|ful|ous)|able", re.I)  # no title, where feelings are told
-SAYING_SO = frozenset(
-    ("sorry", "mean", "meant", "say", "said", "pm", "am", "clock")
-)  # in a correction, beside the day
+# in a correction, beside the day
+SAYING_SO = frozenset(("sorry", "mean", "meant", "say", "said", "pm", "am", "clock"))
 
 GROUNDED = 0.6  # of a small model's words that must stand in the message
 
@@ -274,9 +272,8 @@ class OfflineObserver:
         text, event = with_absolute_dates(text, scene.day, ahead=found.loop == "open")
         text = order_as_wish(found.cue, text)
         if found.type in ("decision", "identity") and not self.people:
-            text = re.sub(
-                r"^we\b", "I", text, flags=re.I
-            )  # with an assistant, "we" decide what the user decides
+            # with an assistant, "we" decide what the user decides
+            text = re.sub(r"^we\b", "I", text, flags=re.I)
         return sentence(in_third_person(text, scene.who, scene.whom)), event
 
     # --- what the assistant did
@@ -322,9 +319,8 @@ class OfflineObserver:
             return False
         draft = self.drafts.all[old]
         assert draft.event
-        if re.fullmatch(
-            r"(?:on )?\w{1,20}day\W*(?:sorry\W*)?", rest, re.I
-        ):  # a bare weekday: that of the week it was about
+        # a bare weekday: that of the week it was about
+        if re.fullmatch(r"(?:on )?\w{1,20}day\W*(?:sorry\W*)?", rest, re.I):
             event = str(nearest_weekday(date.fromisoformat(event[:10]), date.fromisoformat(draft.event[:10])))
         text = draft.description.replace(draft.event[:10], event[:10], 1)
         self.drafts.replace_at(

@@ -194,9 +194,8 @@ def forwarded_from(lines: Sequence[str], n: int) -> bool:
     if patterns["forwarded"].match(line):
         return True
     if any(patterns["wrote"].match(" ".join((line, *behind[:more]))) for more in (0, 1)):
-        return not any(
-            QUOTED_LINE.match(x) for x in behind[:2]
-        )  # those are parted from what stands between them
+        # those are parted from what stands between them
+        return not any(QUOTED_LINE.match(x) for x in behind[:2])
     if not patterns["header"].match(line):
         return False
     head = [line, *(x for x in behind[:3] if patterns["header"].match(x))]

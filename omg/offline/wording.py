@@ -34,9 +34,8 @@ BEFORE = re.compile(
 LAST_DAY = frozenset(("by", "until", "till", "before"))
 NOT_THE_DAY = re.compile(r"\b(?:since|not|instead of|rather than|from|after)\s+(?:the\s+)?$", re.I)
 YEARLY = re.compile(r"\b(?:birthdays?|born|anniversary|every year|each year)\b", re.I)
-BIRTHDAY = re.compile(
-    r"(?:\d{1,2}\w*\s+(?:of\s+)?)?[A-Za-z]{3,9}\.?(?:\s+\d{1,2}(?:st|nd|rd|th)?)?"
-)  # a day of no year
+# a day of no year
+BIRTHDAY = re.compile(r"(?:\d{1,2}\w*\s+(?:of\s+)?)?[A-Za-z]{3,9}\.?(?:\s+\d{1,2}(?:st|nd|rd|th)?)?")
 PART_OF_DAY = re.compile(r"\s{1,9}(morning|afternoon|evening|night)\b", re.I)
 MOVED = re.compile(
     r"\b(?:moved|pushed|postponed|rescheduled|shifted|changed|delayed|brought forward)\b", re.I
@@ -172,9 +171,8 @@ SECOND_VERB = re.compile(  # "wakes up at six and run …", and no noun: "tea an
     r"^([^,.;]*? and (?:then |often |usually |sometimes )?)([a-z]+)"
     r"(?= (?:an?|the|my|their|his|her|up|to|in|on|at|with|for|it|them|\d|\w+ing)\b)"
 )
-TAKES_A_VERB = frozenset(
-    ("want", "need", "hope", "have", "plan", "like")
-)  # the verb beside it may depend on it
+# the verb beside it may depend on it
+TAKES_A_VERB = frozenset(("want", "need", "hope", "have", "plan", "like"))
 
 
 @cache

@@ -44,9 +44,8 @@ INTRODUCES = re.compile(
     r"(?:\b(?:is|are|was|called|named|ist|heißt)|(?:['’]s|\b(?:my|their|his|her|our|mein\w*|ihr\w*)) [a-zß-ÿ]\w+)$"
 )
 DOING = re.compile(r"\b\w{1,60}ing\b")  # "working hard" stands in many a text
-OWN_NAME = re.compile(
-    r"\b(?:name is|name:|nombre es|nom est|heiße|name ist) (?:\w+ )?\Z", re.I
-)  # whose vault it is
+# whose vault it is
+OWN_NAME = re.compile(r"\b(?:name is|name:|nombre es|nom est|heiße|name ist) (?:\w+ )?\Z", re.I)
 POSSESSED_BY = re.compile(r"\b\w{1,60}['’]s\b")  # "Gina's job" is not about Gina
 ARTICLES = frozenset(
     "a an the my your his her its our their some any each every "

@@ -79,9 +79,8 @@ def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list
     """
     hits = [h.entry.path for h in graph.index.search(query, 5, now=intake.registry.clock(), walk=False)]
     notes, told = [graph.vault.read(p) for p in hits], told_words(query)
-    texts = {
-        n.path: f"{n.title} {n.description} {n.full_body}" for n in notes
-    }  # a link beside is no word of it
+    # a link beside is no word of it
+    texts = {n.path: f"{n.title} {n.description} {n.full_body}" for n in notes}
     if held := [p for p in hits if holds_words(texts[p], query)]:
         return held
     return [p for p in hits if not said or 2 * len(Words(told_words(texts[p])).of(told)) > len(told)]

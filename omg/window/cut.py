@@ -52,9 +52,8 @@ def answered_calls(messages: Sequence[Shown]) -> tuple[dict[int, int], set[int]]
     for i, message in enumerate(messages):
         if message.answers in waiting:
             ends[waiting.pop(message.answers)] = i
-        for (
-            call
-        ) in message.calls:  # an id may come again: what it called before has got no answer, and gets none
+        # an id may come again: what it called before has got no answer, and gets none
+        for call in message.calls:
             unanswered |= {waiting[call]} if call in waiting else set()
             waiting[call] = i
     return ends, unanswered | set(waiting.values())

@@ -35,9 +35,8 @@ log = logging.getLogger(__name__)
 ENDED_ERRORS = ("turn", "catchup")  # reasons of a drop that comes when its run is over
 URGENT = ("compaction", "reset", "remember")  # reasons for which nothing waits
 
-HALF_MADE = re.compile(
-    r"\.(\d{1,15}-[\w-]{1,120}\.json)\.[\w.-]{1,80}", re.ASCII
-)  # a drop that is being written
+# a drop that is being written
+HALF_MADE = re.compile(r"\.(\d{1,15}-[\w-]{1,120}\.json)\.[\w.-]{1,80}", re.ASCII)
 IN_THE_MAKING_S = 10  # writing one takes milliseconds
 HALF_KEPT_S = 3_600
 

@@ -123,10 +123,8 @@ def background_reflection(worker: Worker, *, idle: bool) -> list[Night]:
             if night.cycle is None and not night.busy:
                 try:
                     graph.update(lambda state: setattr(state, "changed_tokens", 0))
-                except (
-                    OSError,
-                    Locked,
-                ) as e:  # a full disk: without a pause the model is asked at every tick
+                # a full disk: without a pause the model is asked at every tick
+                except (OSError, Locked) as e:
                     worker.stumbled(who, e)
             done.append(night)
     return done

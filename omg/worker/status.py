@@ -54,11 +54,8 @@ def home_status(worker: Worker) -> dict[str, Any]:
 def status_of(worker: Worker, who: Identity, cuts: Cuts | None) -> dict[str, Any]:
     try:
         return graph_status(worker, worker.registry.graph(who, keep=False), cuts)
-    except (
-        OmgError,
-        OSError,
-        sqlite3.Error,
-    ) as e:  # one vault that is out of reach is not the others' trouble
+    # one vault that is out of reach is not the others' trouble
+    except (OmgError, OSError, sqlite3.Error) as e:
         return {"identity": who.key, "error": error_text(e)}
 
 

@@ -129,10 +129,8 @@ def check_names(graph: Graph) -> Iterator[Finding]:
     """Files that are not what they seem, names that cannot be linked to, links that lead nowhere."""
     files: set[str] = set()
     for path, why in graph.vault.others():
-        files |= {
-            path.casefold(),
-            path.rpartition("/")[2].casefold(),
-        }  # Obsidian finds a file by its name, too
+        # Obsidian finds a file by its name, too
+        files |= {path.casefold(), path.rpartition("/")[2].casefold()}
         if why:
             yield Finding("warn", f"{why}; it is left alone", path, "put the file itself there, or rename it")
     for path in (p for p in graph.vault.paths() if UNLINKABLE.search(p)):
