@@ -39,7 +39,7 @@ from omg.config.sections import Config
 from omg.demo import DEMO_SESSION, SAMPLE_FOLDER, demo_config
 from omg.graph.graph import Graph
 from omg.identity import Identity
-from omg.importers.drops import read_all_drops
+from omg.importers.drops import read_drops
 from omg.importers.run import import_drops
 from omg.index.index import Index
 from omg.memory import Memory
@@ -124,7 +124,7 @@ class Linked:
 def read_sample(folder: Path) -> tuple[Memory, Graph]:
     """The demo's conversation, observed without a model."""
     memory = Memory(demo_config(folder))
-    import_drops(memory.intake, read_all_drops(sorted(SAMPLE_FOLDER.glob("*.jsonl")), None))
+    import_drops(memory.intake, read_drops(sorted(SAMPLE_FOLDER.glob("*.jsonl")), None))
     memory.work(force=True)
     return memory, memory.find(DEMO_SESSION)
 
