@@ -85,9 +85,9 @@ def why_waiting(
 
 
 def clock_text(seconds: float, now: datetime) -> str:
-    """A time soon after *now*: as 14:30 if it is of the same day."""
+    """A time soon after *now*: as 14:30:05 if it is of the same day."""
     at = datetime.fromtimestamp(seconds, now.tzinfo)
-    return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
+    return f"{at:%H:%M:%S}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M:%S}"
 
 
 def last_ms(pending: Sequence[Pending]) -> int:
