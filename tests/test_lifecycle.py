@@ -419,7 +419,9 @@ def test_at_the_cap_turns_wait_without_counting_as_failures(make, model, clock):
 def test_status_says_what_waits_and_why(omg, model, clock):
     graph = say(omg, words(100))
     rest = (clock() + timedelta(seconds=240)).astimezone(graph.zone)
-    assert f"of 200 tokens have come together; all is observed at {rest:%H:%M:%S} if" in omg.worker.waits(graph)
+    assert f"of 200 tokens have come together; all is observed at {rest:%H:%M:%S} if" in omg.worker.waits(
+        graph
+    )
     model.error = ModelUnavailable("gateway: nobody is there")
     omg.work(force=True)
     assert "nobody is there" in omg.worker.waits(graph)
