@@ -12,6 +12,7 @@ from test_tools import ALICE, BOB, Agent, Answer
 
 from omg.curate.correct import sentence_with
 from omg.curate.undo import take_back, undoable
+from omg.message.machinery import MEMORY_UNCHANGED, MEMORY_WRITTEN, result_without_memory
 from omg.node.note import Node
 
 DAY_MS = 86_400_000
@@ -398,3 +399,13 @@ def test_what_is_not_noted_yet_needs_no_correction_and_no_other_note_is_named(ag
     )["text"]
     assert "Nothing need be done" in told
     assert path not in told
+
+
+def test_the_observer_is_told_of_a_correction_whether_it_was_made(agent: Agent) -> None:
+    path = remember(agent, "Ada lives in Ghent.")
+    told = {
+        said: correct(agent, said, path, "Ada lives in Bruges.")["text"]
+        for said in ("Nice weather in Ghent.", "Ada lives in Bruges now")
+    }
+    marks = [result_without_memory("omg_correct", "{}", text) for text in told.values()]
+    assert marks == [MEMORY_UNCHANGED, MEMORY_WRITTEN]

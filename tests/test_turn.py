@@ -127,6 +127,7 @@ def use(name, arguments, text, tool=None):
 NOTE = "memory/omg/nodes/fact/cat.md"
 READ, WRITTEN = "[memory was read here]", "[memory was written here]"
 FORGOTTEN, MANUAL = "[something was forgotten here]", "[how memory works was looked up here]"
+UNCHANGED = "[memory was not changed here]"
 
 
 @pytest.mark.parametrize(
@@ -139,12 +140,8 @@ FORGOTTEN, MANUAL = "[something was forgotten here]", "[how memory works was loo
         ("read", {"path": NOTE}, READ),
         ("exec", {"command": "cat ~/.openclaw/omg/graphs/main-1f/vault/now.md"}, READ),
         ("exec", {"command": "cd /tmp\nomg search cat"}, READ),
-        ("omg_remember", {"text": "The cat is called Cleo."}, WRITTEN),
-        ("omg_correct", {"old": "The cat", "new": "The cat is called Cleo."}, WRITTEN),
         ("write", {"path": NOTE, "content": "The cat is called Cleo."}, WRITTEN),
         ("exec", {"command": "uv run omg new fact Cleo"}, WRITTEN),
-        ("omg_forget", {"query": "Cleo"}, FORGOTTEN),
-        ("tool_call", {"id": "omg:omg_forget", "args": {"query": "Cleo"}}, FORGOTTEN),
         ("exec", {"command": "ls; ~/.local/bin/omg forget --matching Cleo --yes"}, FORGOTTEN),
         ("read", {"path": "/s/skills/observational-memory-graph/SKILL.md"}, MANUAL),
         ("read", {"path": "/s/skills/observational-memory-graph/notes/safety.md"}, MANUAL),
@@ -154,6 +151,26 @@ FORGOTTEN, MANUAL = "[something was forgotten here]", "[how memory works was loo
 def test_what_is_said_to_memory_and_by_it_is_not_remembered_again(name, arguments, left):
     _, text = use(name, arguments, "The cat is called Cleo.")
     assert text == left
+
+
+@pytest.mark.parametrize(
+    "name, answer, left",
+    [
+        ("omg_remember", "Remembered as [[nodes/fact/cleo]].", WRITTEN),
+        ("omg_remember", "to remember something needs a `text`, one line", UNCHANGED),
+        ("omg_correct", "Corrected [[nodes/fact/cleo]]: The cat is called Cleo.", WRITTEN),
+        ("omg_correct", "no note says 'Cleo'", UNCHANGED),
+        ("omg_correct", "Nothing is remembered for this conversation.", UNCHANGED),
+        ("omg_forget", "Forgotten: 1 notes and the messages they came from.", FORGOTTEN),
+        ("omg_forget", "Replaced by [forgotten] in 1 notes and pages and 2 messages.", FORGOTTEN),
+        ("omg_forget", "This would be forgotten:\n- [[nodes/fact/cleo]] — Cleo is the cat.", UNCHANGED),
+    ],
+)
+@pytest.mark.parametrize(
+    "called", [lambda name: (name, {}), lambda name: ("tool_call", {"id": f"omg:{name}"})]
+)
+def test_a_change_of_memory_that_was_refused_is_not_told_as_one(name, answer, left, called):
+    assert use(*called(name), answer)[1] == left
 
 
 @pytest.mark.parametrize("page", ["SKILL.md", "notes/safety.md", "references/format.md", "mocs/moc-care.md"])

@@ -1,8 +1,9 @@
 """
 Calls of OMG's own skill and tools in a transcript, left out: memory does not observe itself.
 
-Of such a call its place is kept and one line that says what happened: memory was read, written, or something was
-forgotten. What was asked to be forgotten is in neither call nor result. One rule: of other calls nothing is lost.
+Of such a call its place is kept and one line that says what came of it: memory was read, written, something was
+forgotten, or nothing was changed. What was asked to be forgotten is in neither call nor result. One rule: of other
+calls nothing is lost.
 """
 
 from __future__ import annotations
@@ -16,12 +17,17 @@ from .envelope import cut_middle
 MEMORY_READ = "[memory was read here]"
 MEMORY_WRITTEN = "[memory was written here]"
 MEMORY_FORGOTTEN = "[something was forgotten here]"
+MEMORY_UNCHANGED = "[memory was not changed here]"
 MANUAL = "[how memory works was looked up here]"
 SKILL_NAME = "observational-memory-graph"
 
 # in the heads of the skill's pages
 SKILL_PAGE = re.compile(rf"^(?:name: {SKILL_NAME}|id: omg-skill/[\w/-]+)[ \t]*$", re.MULTILINE)
 
+# How our tools begin an answer that something was changed; any other is a refusal, or asks the user to choose.
+REMEMBERED, CORRECTED, FORGOTTEN, BLANKED = "Remembered as", "Corrected", "Forgotten:", "Replaced by"
+DONE = (REMEMBERED, CORRECTED, FORGOTTEN, BLANKED)
+CHANGING_TOOLS = ("omg_remember", "omg_correct", "omg_forget")
 MEMORY_TOOLS = re.compile(r"\bomg_(?:search|open|remember|correct|forget)\b")
 RECALL = re.compile(r"(?:omg_\w+|memory_search|memory_get)$")
 FINDERS = ("tool_describe", "tool_search")  # of the gateway's catalogue of tools
@@ -85,6 +91,6 @@ def shortened_call(arguments: str) -> str:
 def result_without_memory(name: str, arguments: str, text: str) -> str:
     """What is kept of the result of a call: of memory, and of how it works, a line that says so."""
     if what := memory_mark(name, arguments):
-        return what
+        return MEMORY_UNCHANGED if name in CHANGING_TOOLS and not text.startswith(DONE) else what
     ours = SKILL_PAGE.search(text) or (name in FINDERS and MEMORY_TOOLS.search(text))
     return MANUAL if ours else text

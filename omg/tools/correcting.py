@@ -24,6 +24,7 @@ from ..identity import is_remembered
 from ..index.entries import Entry
 from ..inject.passages import waiting
 from ..message.drop import to_epoch_ms
+from ..message.machinery import CORRECTED
 from ..message.redaction import redact
 from ..message.turn import Message
 from ..node.fields import GENERATED, Source
@@ -84,7 +85,7 @@ def correct_tool(
 
 
 def told_of(done: Corrected, made: Correction) -> str:
-    lines = [f"Corrected [[{done.path}]]: {made.says}", f"Before, as its history has it: {made.was}"]
+    lines = [f"{CORRECTED} [[{done.path}]]: {made.says}", f"Before, as its history has it: {made.was}"]
     if done.left:
         lines.append("It also says, which may not hold either; correct that too, or leave it:")
         lines += [f"- {sentence}" for sentence in done.left[:NAMED]]

@@ -22,6 +22,7 @@ from ..forget.words import BLANK, holds_words
 from ..graph.graph import Graph
 from ..grounding.words import Words, told_words
 from ..identity import is_remembered, says_owner
+from ..message.machinery import BLANKED, FORGOTTEN
 from ..worker.intake import Intake
 from .asked import link_target, mapping_in, said_by_user
 from .codes import Codes, Issued
@@ -123,13 +124,13 @@ def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping
     what: Selection | Redaction
     if issued.choice == "redact":
         what = select_words(graph, issued.words)
-        told = f"Replaced by {BLANK} in {counted_files(what)} and {len(what.messages)} message{'s' * (len(what.messages) != 1)}."
+        told = f"{BLANKED} {BLANK} in {counted_files(what)} and {len(what.messages)} message{'s' * (len(what.messages) != 1)}."
     elif issued.choice == "alone":
         what = select_alone(graph, issued.paths)
-        told = f"Forgotten: {len(what.paths)} note{'s' * (len(what.paths) != 1)}. The messages they came from stay."
+        told = f"{FORGOTTEN} {len(what.paths)} note{'s' * (len(what.paths) != 1)}. The messages they came from stay."
     else:
         about: dict[str, Any] = {"ids": issued.paths} if issued.paths else {"matching": issued.words}
         what = select_to_forget(graph, **about)
-        told = f"Forgotten: {len(what.paths)} note{'s' * (len(what.paths) != 1)} and the messages they came from."
+        told = f"{FORGOTTEN} {len(what.paths)} note{'s' * (len(what.paths) != 1)} and the messages they came from."
     forget_selection(intake, graph, what)
     return {"text": "\n".join([told, *beyond_text([what], context)]), "details": {"paths": list(what.paths)}}

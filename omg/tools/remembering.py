@@ -21,6 +21,7 @@ from ..grounding.sight import PERSONS, Sight
 from ..grounding.words import visible
 from ..index.archived import last_messages
 from ..message.drop import to_epoch_ms
+from ..message.machinery import REMEMBERED
 from ..message.redaction import redact
 from ..message.turn import Message
 from ..node.fields import TYPES, Source
@@ -46,7 +47,7 @@ def remember_tool(
     source = Source(str(context["sessionKey"]), str(message["id"]), at)
     when = str(params.get("when") or "")
     path = remember_note(registry, graph, text, title, kind, said=said, source=source, when=when)
-    return {"text": f"Remembered as [[{path}]].", "details": {"path": path}}
+    return {"text": f"{REMEMBERED} [[{path}]].", "details": {"path": path}}
 
 
 def remember_note(
