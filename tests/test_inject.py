@@ -122,6 +122,18 @@ def test_a_later_prompt_is_given_what_system_does_not_have(graph: Graph) -> None
     assert strip_memory(given.system + given.prompt + "the user's words") == "the user's words"
 
 
+def test_of_a_plan_that_stands_in_system_a_prompt_is_given_only_what_its_line_does_not_say(
+    graph: Graph,
+) -> None:
+    said = "The chimney sweep comes on 2026-03-16."
+    plan = node("episode", "sweep", said, event="2026-03-16", loop="open")
+    put(graph, replace(plan, body=f"# sweep\n\n{said} The cellar key is with Mrs Brandt."))
+    assert said in ask(graph, WIFI).system
+    given = ask(graph, "16 March")
+    assert "- [[nodes/episode/sweep]] (due in 6 days)\n  The cellar key is with Mrs Brandt." in given.prompt
+    assert said not in given.prompt
+
+
 @pytest.mark.parametrize(
     "prompt", ["ok thanks", "Thank you!", "yes", "Hello", "👍", "", "   \n", "great, go on"]
 )

@@ -529,9 +529,9 @@ def test_of_a_notes_text_only_what_its_line_does_not_say_is_given(home: Memory) 
     line = "Joanna named the stuffed dog Tilly."
     put_note(home_graph := graph_of(home), "tilly", line, body=f"# Tilly\n\n{line} It helps her to write.")
     archive(home_graph, message("Tilly it is, the stuffed dog.", "m1"))
-    text = told(home, "How did Joanna name the stuffed dog?")
-    assert text.count("Joanna named") == 1
-    assert "It helps her to write." in text
+    given = home.inject("How did Joanna name the stuffed dog?", session=MAIN)
+    assert (given.system + given.prompt).count("Joanna named") == 1
+    assert "It helps her to write." in given.prompt
 
 
 # --- what whoever writes may make of it

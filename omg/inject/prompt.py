@@ -41,6 +41,7 @@ class Fresh:
     today: date
     zone: tzinfo
     head: str
+    above: frozenset[str] = frozenset()  # paths of notes whose line stands in `system`
     entries: list[Entry] = field(default_factory=list)
     more: dict[str, str] = field(default_factory=dict)  # path → its text
     said: list[Passage] = field(default_factory=list)
@@ -62,10 +63,13 @@ class Fresh:
             if before and gaps and (gap := gap_between(before, entry)):
                 lines.append(gap)
             before = entry
-            lines.append(prompt_line(entry, self.today))
+            lines.append(self.note_line(entry))
             if text := self.more.get(entry.path):
                 lines.append(f"  {text}")
         return lines
+
+    def note_line(self, entry: Entry) -> str:
+        return prompt_line(entry, self.today, above=entry.path in self.above)
 
     def said_lines(self, told: Iterable[Passage]) -> list[str]:
         lines = []
@@ -116,20 +120,21 @@ def render_prompt(
     """
     found = {h.entry.path for h in hits}
     entries = [h.entry for h in hits if h.entry.superseded_by not in found]
-    fresh = [e for e in entries if note_statement(e) not in shown][:limit]
+    above = frozenset(e.path for e in entries if note_statement(e) in shown)
+    fresh = [e for e in entries if e.path not in above][:limit]
     head = f"{FRESH_LEAD}\n[{silence} since the last message of this conversation]" if silence else FRESH_LEAD
-    text = Fresh(today, zone, head)
+    text = Fresh(today, zone, head, above)
     room = budget - count_tokens(wrap_memory(f"{head}\n"))
     spent, (lines_share, more_share) = 0, SHARES[course]
     for entry in fresh:
-        cost = count_tokens(f"{prompt_line(entry, today)}\n")
+        cost = count_tokens(f"{text.note_line(entry)}\n")
         if spent + cost <= room * lines_share or (not text.entries and cost <= room):
             text.entries.append(entry)
             spent += cost
     for entry in entries[:limit]:
         if (words := more.get(entry.path)) is None:
             continue
-        line = "" if entry in text.entries else f"{prompt_line(entry, today)}\n"
+        line = "" if entry in text.entries else f"{text.note_line(entry)}\n"
         cost = count_tokens(f"{line}  {words}\n")
         if spent + cost <= room * (lines_share + more_share):
             text.more[entry.path] = words
@@ -174,10 +179,10 @@ def in_order(entries: Iterable[Entry]) -> list[Entry]:
     return sorted(entries, key=lambda e: (filed_day(e) or date.min, e.path))
 
 
-def prompt_line(entry: Entry, today: date) -> str:
-    """The statement, and how it stands today: when it is due, happened or was said."""
+def prompt_line(entry: Entry, today: date, *, above: bool = False) -> str:
+    """The statement, and how it stands today: when it is due, happened or was said. *above*: `system` has the statement."""
     notes, said = [], entry.updated or entry.created
-    text = note_statement(entry)
+    text = f"- [[{entry.path}]]" if above else note_statement(entry)
     if stands := due_text(entry.event, today, entry.loop, entry.created):
         notes.append(stands)
     else:
