@@ -179,7 +179,9 @@ def test_a_conversation_is_observed_on_its_days_and_goes_on_where_its_model_fail
         run(*observe)
     openai_server.replies(note)
     assert run(*observe) == {"troubles": []} and len(openai_server.history) == 3
-    assert [re.search(r"2024-03-0\d", r.user)[0] for r in openai_server.history] == [  # type: ignore[index]
+    assert [
+        re.search(r"2024-03-0\d", r.user.partition("# Messages")[2])[0] for r in openai_server.history
+    ] == [  # type: ignore[index]
         "2024-03-01",
         "2024-03-02",
         "2024-03-02",
