@@ -69,7 +69,8 @@ test("no answer of any kind makes a turn fail or a context longer", async (t) =>
   const answers = [
     undefined, null, 5, [], { text: 5, cut: [0] }, { text: NOTES }, { text: NOTES, cut: "all" }, { text: NOTES, cut: [99] },
     { text: NOTES, cut: [-1] }, { text: NOTES, cut: [0.5] }, { text: "long ".repeat(9999), cut: [0] }, { text: "", cut: [0] },
-    { text: NOTES, cut: conversation().keys().toArray() },
+    { text: NOTES, cut: conversation().keys().toArray() }, { text: NOTES, cut: ["length"] }, { text: NOTES, cut: ["0", "1"] },
+    { text: NOTES, cut: [0, 1], served: null }, { text: NOTES, cut: null },
   ];
   for (const answer of answers) {
     const { assemble } = await scene(t, () => answer);
@@ -99,8 +100,39 @@ test("with the daemon gone, what was cut stays cut, until something is forgotten
   assert.deepEqual((await assemble(slid)).messages, [...before, longer.at(-1)]);
   const without = longer.toSpliced(1, 1); // one of those that were cut is not there any more: another conversation
   assert.equal((await assemble(without)).messages, without);
-  await writeFile(join(home, "forgotten.json"), JSON.stringify({ at: Date.now() + 1 }));
+  await writeFile(join(home, "forgotten.json"), JSON.stringify({ at: 1 })); // whatever the clock says
   assert.equal((await assemble(longer)).messages, longer);
+});
+
+test("no daemon makes a turn wait for longer than for its notes, whatever it asks for", async (t) => {
+  const waits = [];
+  t.mock.method(AbortSignal, "timeout", (ms) => (waits.push(ms), new AbortController().signal));
+  for (const wait_ms of [10 ** 9, "2000000", Infinity, -5, {}, "soon", NaN]) {
+    const { assemble } = await scene(t, () => ({ wait_ms }));
+    const messages = conversation();
+    assert.equal((await assemble(messages)).messages, messages);
+  }
+  assert.ok(Math.max(...waits) <= 21_000, waits.join());
+});
+
+test("what one message was served stands before no other of the same millisecond", async (t) => {
+  const { assemble } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2, 3], served: { 4: "FRESH", 6: 5, 99: "x" } }));
+  const messages = conversation();
+  messages[8].timestamp = messages[4].timestamp;
+  const { messages: made } = await assemble(messages);
+  assert.equal(made[1].content, `FRESH\n\n${messages[4].content}`);
+  assert.deepEqual(made.slice(2), messages.slice(5));
+});
+
+test("odd parts of a message keep no context from being cut, and images and thoughts count for nothing in an outline", async (t) => {
+  const { assemble, asked } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2, 3] }));
+  const messages = conversation();
+  messages[2].content = [null, "a part", 7, { type: "text", text: "so" }];
+  messages[1].content.push({ type: "image", data: "A".repeat(99_999) }, { type: "thinking", thinking: "hm ".repeat(9_999) });
+  assert.equal((await assemble(messages)).messages[0].content, NOTES);
+  assert.deepEqual(asked[0][1].messages[2].content, messages[2].content);
+  await assemble(messages);
+  assert.ok(asked[1][1].messages[1].chars < 200);
 });
 
 test("a committed turn has the transcript read, and is committed whatever comes of that", async (t) => {

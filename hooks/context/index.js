@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { ask } from "./daemon.js";
 
 const DEADLINE_MS = 1_500; // a long context is a megabyte to read; usually it takes some ten ms
+const LONGEST_WAIT_MS = 20_000; // for notes, whatever the daemon asks for (daemon.py)
 const QUIET_MS = 5_000; // after a missed deadline nobody is asked for so long
 const SESSIONS = 500; // whose last cut is kept
 
@@ -85,12 +86,13 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
     const before = new Set(shared.last.get(sessionKey)?.places);
     const shown = messages.map((message) => (before.has(placeOf(message)) ? outline : lean)(message));
     const body = { ...who, tokenBudget, messages: shown };
-    const asking = Date.now();
+    const forgotten = await forgottenMark(home());
     let answer;
     try {
       answer = await ask(home(), "/context/assemble", body, deadlineMs);
-      if (answer.wait_ms) // [context] block_after: the one wait for memory
-        answer = await ask(home(), "/context/assemble", { ...body, waits: true }, answer.wait_ms + deadlineMs);
+      const waitMs = Math.min(answer.wait_ms, LONGEST_WAIT_MS);
+      if (waitMs > 0) // [context] block_after: the one wait for memory
+        answer = await ask(home(), "/context/assemble", { ...body, waits: true }, waitMs + deadlineMs);
     } catch (err) {
       if (err.code === "ETIMEDOUT") shared.quietUntil = Date.now() + QUIET_MS;
       warn(`the daemon did not say what to cut: ${err.message}`);
@@ -98,9 +100,11 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
     }
     const { text, cut = [], served = {} } = answer;
     shared.last.delete(sessionKey);
-    if (typeof text !== "string" || !text || !cut.length || !cut.every((i) => i in messages)) return;
-    const again = new Map(Object.entries(served).map(([i, notes]) => [placeOf(messages[i]), notes]));
-    shared.last.set(sessionKey, { text, places: cut.map((i) => placeOf(messages[i])), again, at: asking });
+    if (typeof text !== "string" || !text || !cut.length || !cut.every((i) => Number.isInteger(i) && i in messages)) return;
+    const again = new Map(Object.entries(served).map(([i, notes]) => [Number(i), notes]));
+    const place = (i) => placeOf(messages[i]);
+    const byPlace = new Map([...again].map(([i, notes]) => [place(i), notes]));
+    shared.last.set(sessionKey, { text, places: cut.map(place), again: byPlace, forgotten });
     if (shared.last.size > SESSIONS) shared.last.delete(shared.last.keys().next().value);
     return replaced(messages, new Set(cut), text, again);
   }
@@ -111,18 +115,20 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
    * is older than all that the gateway hands over.
    */
   async function lastCut(sessionKey, messages) {
-    const { text, places, again, at } = shared.last.get(sessionKey) ?? {};
-    if (!text || at <= (await forgottenAt(home()))) return;
+    const { text, places, again, forgotten } = shared.last.get(sessionKey) ?? {};
+    if (!text || forgotten !== (await forgottenMark(home()))) return;
     const wanted = new Set(places);
-    const cut = messages.keys().filter((i) => wanted.has(placeOf(messages[i]))).toArray();
+    const found = messages.keys().filter((i) => wanted.has(placeOf(messages[i]))).toArray();
     const handed = places.filter((place) => Number(place.split(" ").at(-1)) >= messages[0].timestamp);
-    if (cut.length && cut.length === handed.length) return replaced(messages, new Set(cut), text, again);
+    if (!found.length || found.length !== handed.length) return;
+    const notes = messages.keys().map((i) => [i, again.get(placeOf(messages[i]))]);
+    return replaced(messages, new Set(found), text, new Map(notes));
   }
 }
 
 /**
- * The messages less those of `cut`, with `text` where the first of them was, and before a message at a place of
- * `again` what it was served; undefined if that is no shorter.
+ * The messages less those of `cut`, with `text` where the first of them was, and before each that `again` has what it
+ * was served; undefined if that is no shorter.
  */
 function replaced(messages, cut, text, again) {
   const first = Math.min(...cut);
@@ -130,8 +136,8 @@ function replaced(messages, cut, text, again) {
   const made = messages.flatMap((message, i) => {
     if (i === first) return [{ role: "user", content: text, timestamp }];
     if (cut.has(i)) return [];
-    const notes = message.role === "user" && again.get(placeOf(message));
-    return [notes ? { ...message, content: behind(notes, message.content) } : message];
+    const notes = message.role === "user" && again.get(i);
+    return [typeof notes === "string" && notes ? { ...message, content: behind(notes, message.content) } : message];
   });
   const shorter = JSON.stringify(made).length < JSON.stringify(messages).length;
   return shorter && !cut.has(messages.length - 1) ? made : undefined;
@@ -140,31 +146,37 @@ function replaced(messages, cut, text, again) {
 /** `content` behind `notes`, as the gateway puts a hook's prependContext before a prompt. */
 function behind(notes, content) {
   if (!Array.isArray(content)) return `${notes}\n\n${content}`;
-  const first = content.findIndex(({ type }) => type === "text");
+  const first = content.findIndex((part) => part?.type === "text");
   return content.map((part, i) => (i === first ? { ...part, text: `${notes}\n\n${part.text}` } : part));
 }
 
 const placeOf = (message) => `${message?.role} ${message?.timestamp}`;
 
-/** A message without what nobody reads of it there: images and sounds, what a model charged, signatures. */
+/** A message without what nobody reads of it there: images and sounds, thoughts, what a model charged, signatures. */
 function lean({ role, content, timestamp, idempotencyKey, provenance, toolCallId, toolName, summary, model, __openclaw }) {
-  const parts = Array.isArray(content) ? content.map(({ data, source, ...part }) => part) : content;
+  const parts = Array.isArray(content) ? content.filter((part) => part?.type !== "thinking").map(leanPart) : content;
   return { role, content: parts, timestamp, idempotencyKey, provenance, toolCallId, toolName, summary, model, __openclaw };
+}
+
+function leanPart(part) {
+  if (!part || typeof part !== "object") return part;
+  const { data, source, ...rest } = part;
+  return rest;
 }
 
 /** Of a message that was cut before, what tells where its turn ends: a transcript that is never compacted has megabytes. */
 function outline(message) {
   const { content, ...rest } = lean(message);
-  const calls = Array.isArray(content) ? content.filter(({ type }) => type === "toolCall" || type === "tool_use") : [];
+  const calls = Array.isArray(content) ? content.filter((part) => part?.type === "toolCall" || part?.type === "tool_use") : [];
   return { ...rest, content: calls.map(({ type, id }) => ({ type, id })), chars: JSON.stringify(content ?? "").length };
 }
 
-/** When something was last forgotten here (omg/forget/homefiles.py). */
-async function forgottenAt(home) {
+/** What changes whenever something is forgotten (omg/forget/homefiles.py), whatever the clock says; NaN, which is like nothing, if it cannot be read. */
+async function forgottenMark(home) {
   try {
-    return JSON.parse(await readFile(join(home, "forgotten.json"), "utf8"))?.at ?? 0;
+    return await readFile(join(home, "forgotten.json"), "utf8");
   } catch (err) {
-    return err.code === "ENOENT" ? 0 : Infinity;
+    return err.code === "ENOENT" ? "" : NaN;
   }
 }
 

@@ -213,7 +213,7 @@ class Daemon:
         while (
             late := bool(graph.pending()) or has_open_receipt(graph)
         ) and time.monotonic() - began < BLOCKED_S:
-            if self.stopping.wait(BLOCKED_STEP_S) or graph.state().failures:
+            if self.stopping.wait(BLOCKED_STEP_S) or (state := graph.state()).failures or state.error:
                 break
         if late:
             self._in_vain_until[graph.identity.key] = time.monotonic() + IN_VAIN_S

@@ -45,6 +45,7 @@ class SessionState:
     timeline: str = ""  # what stands for the turns that were cut, as served until the next cut
     timeline_epoch: int = -1  # State.epoch when it was rendered
     cut_turns: dict[str, int] = field(default_factory=dict)  # a turn's beginning -> how many messages it has
+    cut_tokens: dict[str, int] = field(default_factory=dict)  # and what these cost
     told_before_ms: int = 0  # the timeline stands for all that was said before, too: it was not handed over
     # a run -> the `prompt` slice it got since the last cut
     served: dict[str, str] = field(default_factory=dict)

@@ -258,12 +258,16 @@ def cleaned(text: str) -> str:
 
 
 def speaker_name(message: Message) -> str:
-    """Who spoke, as one word or a few on a line; a name that is no name, but one of ours, is said to be a name."""
+    """
+    Who spoke, as one word or a few on a line; a name that is no name, but one of ours, is said to be a name. Whom the
+    gateway knows not to be the owner is never called the user.
+    """
     name = visible(cleaned(message.sender)).replace(":", " ")
     name = " ".join(name.split())[:NAME_CHARS]
+    role = "somebody" if message.role == "user" and message.owner is False else message.role
     if message.role == "assistant" or not name:
-        return message.role
-    return f"user by the name of {name}" if OUR_NAMES.match(name) else name
+        return role
+    return f"{role} by the name of {name}" if OUR_NAMES.match(name) else name
 
 
 def how_passed_on(part: str, text: str) -> str:

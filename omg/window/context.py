@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import partial
@@ -22,21 +22,20 @@ from ..config.sections import Config
 from ..dates.days import day_of_ms
 from ..graph.graph import Graph
 from ..graph.state import SessionState, State
-from ..inject.system import cut_text, note_statement
 from ..journal import has_open_receipt
 from ..message.drop import clean_entries, content_of, to_epoch_ms
 from ..message.turn import FRAME_TOKENS
-from ..plan.pages import hints_that_hold, safe_line
+from ..plan.pages import hints_that_hold
 from ..tokens import count_tokens
 from .cut import LAST_TURNS, Shown, raw_tokens, turns_to_cut, whole_turns
+from .lines import note_lines_of, said_lines_of
 from .served import fitting, runs_kept, served_again
-from .timeline import Told, render_timeline
+from .timeline import render_timeline
 
 # Of what the model's window has room for, at the most: raw messages, and notes; the turn that goes on needs the rest.
 ROOM_SHARE, NOTES_SHARE = 0.5, 0.25
 SERVED_SHARE = 0.5  # of the threshold, for what messages were served before
 OUTLINE_CHARS_A_TOKEN = 6  # with a text of 4 or 5: what was saved is rather thought less
-BEGINNING_CHARS = 160  # of what a person said in a turn that no note was made of
 ARCHIVE_ROLES = {"toolResult": "tool"}  # of the gateway → as the archive has them
 # What else there is, such as a summary of its own, stays.
 SPEAKERS = ("user", "assistant", "tool", "toolResult")
@@ -68,12 +67,16 @@ class RequestContext:
         self.turns = whole_turns(self.messages)
         self.beginnings = [beginning(self.given[turn[0]]) for turn in self.turns]
         often = Counter(self.beginnings)
+        # Of turns that begin in one millisecond nobody could tell later which of them was cut.
+        self.alike = {n for n, begins in enumerate(self.beginnings) if often[begins] > 1}
         # A turn that has grown is another one: what it gained would be nowhere.
         known = {
             n
             for n, (turn, begins) in enumerate(zip(self.turns, self.beginnings, strict=True))
-            if own.cut_turns.get(begins) == len(turn) and often[begins] == 1
+            if own.cut_turns.get(begins) == len(turn) and n not in self.alike
         }
+        # Of what was cut only outlines come: what it cost is known from then.
+        self.costs = {n: cost for n in known if (cost := own.cut_tokens.get(self.beginnings[n]))}
         self.cut = known.intersection(range(len(self.turns) - LAST_TURNS))
         self.came_back = self.cut != known  # somebody went back to what was cut, and on from there
 
@@ -98,7 +101,9 @@ class RequestContext:
         return next((at for i in behind if (at := self.place(i)[1])), 0)
 
     def tokens(self, turns: Iterable[int]) -> int:
-        return sum(self.messages[i].tokens for i in self.indices(turns))
+        return sum(
+            self.costs.get(n) or sum(self.messages[i].tokens for i in self.turns[n]) for n in set(turns)
+        )
 
 
 def shown_message(message: Mapping[str, Any]) -> Shown:
@@ -136,7 +141,7 @@ def cut_context(
         fresh = turns_to_go(graph, context, threshold, config.context.kept_raw(threshold), beside)
     cut = context.cut.union(fresh)
     raw -= context.tokens(fresh)
-    waits, blocks = what_waits(graph, state, config, raw, threshold)
+    waits, blocks = what_waits(graph, context, cut, state, config, raw, threshold, beside)
     stale = own.timeline_epoch != state.epoch or not own.timeline or context.came_back
     reason = "threshold" if fresh else "edit" if cut and stale else ""
     text, late = own.timeline, False
@@ -156,9 +161,10 @@ def cut_context(
     graph.note(request)
     if reason and (fresh or text != own.timeline or not late):
         turns = {context.beginnings[n]: len(context.turns[n]) for n in cut}
+        costs = {context.beginnings[n]: context.tokens([n]) for n in cut}
         at_ms = round(now.timestamp() * 1000)
         keep = partial(
-            keep_cut, session=session, text=text, turns=turns, before_ms=context.told_before_ms(),
+            keep_cut, session=session, text=text, turns=turns, costs=costs, before_ms=context.told_before_ms(),
             epoch=state.epoch, at_ms=at_ms,
         )  # fmt: skip
         graph.update(partial(keep, late=late))
@@ -214,13 +220,30 @@ def turns_to_go(graph: Graph, context: RequestContext, threshold: int, floor: in
     )
 
 
-def what_waits(graph: Graph, state: State, config: Config, raw: int, threshold: int) -> tuple[bool, bool]:
-    """Whether what waits is to be observed now, and whether the turn is to wait for that."""
+def what_waits(
+    graph: Graph,
+    context: RequestContext,
+    cut: Collection[int],
+    state: State,
+    config: Config,
+    raw: int,
+    threshold: int,
+    beside: int,
+) -> tuple[bool, bool]:
+    """Whether what waits is to be observed now, and whether the turn is to wait for that: where it would let some leave."""
     pending = sum(p.tokens for p in graph.pending())
     step = config.observation.step_of(threshold)
     waits = pending > 0 and (raw >= threshold or pending >= step)
     ails = state.failures or state.error  # the model is down, or a cap reached: nothing would come of it
-    return waits, waits and not ails and raw >= config.context.blocked_from(threshold)
+    if not waits or ails or raw < config.context.blocked_from(threshold):
+        return waits, False
+    floor = config.context.kept_raw(threshold)
+    soon = observed_turns(graph, context, waiting_places(graph, context.session))
+    return waits, bool(
+        turns_to_cut(
+            context.messages, context.turns, cut, soon, threshold=threshold, floor=floor, beside=beside
+        )
+    )
 
 
 def keep_cut(
@@ -228,6 +251,7 @@ def keep_cut(
     session: str,
     text: str,
     turns: Mapping[str, int],
+    costs: Mapping[str, int],
     before_ms: int,
     epoch: int,
     late: bool,
@@ -237,7 +261,8 @@ def keep_cut(
     own = state.sessions.setdefault(session, SessionState())
     # Since it was rendered something was edited or forgotten: nothing that it names goes to the disk any more.
     own.timeline, own.timeline_epoch = (text, -1 if late else epoch) if state.epoch == epoch else ("", -1)
-    own.cut_turns, own.told_before_ms, own.context_cut_ms = dict(turns), before_ms, at_ms
+    own.cut_turns, own.cut_tokens = dict(turns), dict(costs)
+    own.told_before_ms, own.context_cut_ms = before_ms, at_ms
 
 
 def note_request(
@@ -254,19 +279,34 @@ def note_request(
 # --- what is observed
 
 
-def observed_turns(graph: Graph, context: RequestContext) -> set[int]:
-    """The turns of which all that memory keeps is in the archive, or was forgotten; of the rest nothing is known."""
+def observed_turns(graph: Graph, context: RequestContext, soon: Iterable[tuple[str, int]] = ()) -> set[int]:
+    """
+    The turns of which all that memory keeps is in the archive, or was forgotten; of the rest nothing is known.
+
+    *soon*: places of what waits, and is to count as observed.
+    """
     again = graph.pending_keys()  # what a forgetting left without a note waits once more
     rows = graph.index.said_since(context.session, context.since_ms())
-    archived = {(role, at) for role, at, mid in rows if mid not in again}
+    archived = Counter((role, at) for role, at, mid in rows if mid not in again)
+    archived.update(soon)
+    # Several may be said in one millisecond, and only some of them be observed.
+    here = Counter(context.place(i) for i in range(len(context.given)))
     found = set()
     for n, turn in enumerate(context.turns):
-        if any(context.messages[i].role not in SPEAKERS for i in turn):
+        if n in context.alike or any(context.messages[i].role not in SPEAKERS for i in turn):
             continue
-        missing = [i for i in turn if context.place(i) not in archived]
+        missing = [i for i in turn if archived[context.place(i)] < here[context.place(i)]]
         if not missing or is_accounted_for(graph, context, turn, missing):
             found.add(n)
     return found
+
+
+def waiting_places(graph: Graph, session: str) -> Iterator[tuple[str, int]]:
+    """The places of what was taken in of *session* and is not observed."""
+    for pending in graph.pending():
+        turn = graph.readable(pending)
+        if turn is not None and turn.session == session:
+            yield from ((m.role, m.timestamp) for m in turn.messages)
 
 
 def beginning_of_cut(graph: Graph, context: RequestContext, own: SessionState) -> set[int]:
@@ -293,11 +333,25 @@ def beginning_of_cut(graph: Graph, context: RequestContext, own: SessionState) -
 
 
 def is_accounted_for(graph: Graph, context: RequestContext, turn: range, missing: Sequence[int]) -> bool:
-    """Whether what is *missing* of *turn* was forgotten, or is nothing that memory keeps, such as an empty answer."""
+    """Whether what is *missing* of *turn* was forgotten, or says nothing, such as an empty answer."""
     kept = clean_entries({"entryId": str(i), "message": context.given[i]} for i in turn)
-    left = {m.key for m in kept if m.id in {str(i) for i in missing}}
-    gone = graph.tombstones.messages(left)
-    return not left - gone and bool(gone or len(missing) < len(turn))
+    keys = {m.id: m.key for m in kept if m.id in {str(i) for i in missing}}
+    gone = graph.tombstones.messages(keys.values())
+    # What memory does not keep is not nothing: a report that the gateway hands in while a person's turn goes on.
+    if any(str(i) not in keys and says_something(context.given[i]) for i in missing):
+        return False
+    return gone.issuperset(keys.values()) and bool(gone or len(missing) < len(turn))
+
+
+def says_something(message: Mapping[str, Any]) -> bool:
+    content = message.get("content")
+    if "chars" in message or not isinstance(
+        content, str | list | None
+    ):  # an outline, or nothing that can be read
+        return True
+    if message.get("role") == "user":
+        return bool(content_of(content)[0].strip())
+    return bool(clean_entries([{"entryId": "alone", "message": message}]))
 
 
 # --- what stands for it
@@ -335,33 +389,3 @@ def timeline_of(
     return render_timeline(
         told, hints, stood, messages=max(len(ids), len(context.indices(cut))), budget=budget
     )
-
-
-def note_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
-    """A line for each note made from the messages *ids* (with their times) that still holds."""
-    first: dict[str, int] = {}
-    for mid, notes in graph.index.witnesses(ids).items():
-        for path in (note.path for note in notes if note.status != "superseded"):
-            first[path] = min(first.get(path, ids[mid]), ids[mid])
-    lines = []
-    for path, at in first.items():
-        if entry := graph.index.entry(path):
-            event = f" ({entry.event})" if entry.event and entry.event not in entry.description else ""
-            mark = " (from a tool or a page)" if entry.origin == "tool" else ""
-            rank = 0 if entry.pinned or entry.priority == "high" else 1
-            lines.append(Told(at, day_of_ms(at, graph.zone), note_statement(entry) + event + mark, rank))
-    return lines
-
-
-def said_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
-    """How what a person said begins, for messages that no note was made from; as the archive has it, without secrets."""
-    cited = graph.index.witnesses(ids).keys()
-    alone = [mid for mid in ids if mid not in cited]
-    gone = graph.tombstones.gone(dict.fromkeys(alone, ()))  # its note was deleted: its words do not come back
-    lines = []
-    for message in graph.index.messages(mid for mid in alone if mid not in gone):
-        if message.role == "user" and message.text:
-            said = cut_text(safe_line(message.text), BEGINNING_CHARS)
-            day = day_of_ms(message.timestamp, graph.zone)
-            lines.append(Told(message.timestamp, day, f'- {message.sender or "user"}: "{said}"', 2))
-    return lines
