@@ -619,3 +619,15 @@ def test_a_note_that_outlives_another_is_a_generation_older(graph):
     assert graph.vault.read(first).generation == 1
     merge_into(graph, third, first, NOW)
     assert graph.vault.read(third).generation == 2
+
+
+def test_a_name_that_a_file_had_once_leads_to_its_note_and_part_of_a_name_is_offered(omg):
+    graph = omg.find()
+    new_note(graph, "fact", "Maya", "Maya lives in Porto.", NOW)
+    rename_note(graph, "nodes/fact/maya", "sister", NOW)
+    rename_note(graph, "nodes/fact/sister", "youngest sister", NOW)
+    assert find_note(graph, "maya") == find_note(graph, "sister") == "nodes/fact/youngest sister"
+    with pytest.raises(NotFound, match="did you mean nodes/fact/youngest sister"):
+        find_note(graph, "youngest")
+    new_note(graph, "fact", "Sister", "The sister ship is called Anna.", NOW)
+    assert find_note(graph, "sister") == "nodes/fact/sister"

@@ -46,17 +46,13 @@ def find_note(graph: Graph, name: str) -> str:
         return path
     if several := graph.index.ambiguous(name):
         raise BadInput(f"{name!r} may be any of {', '.join(several)}; give the path")
-    names: dict[str, list[str]] = {}
+    asked, names = name.removesuffix(".md").casefold(), dict[str, str]()
     for entry in graph.index.entries(status=None):
-        for known in {entry.path, entry.id, last_part(entry.path), last_part(entry.id)}:
-            names.setdefault(known.casefold(), []).append(entry.path)
-    asked = name.removesuffix(".md").casefold()
-    if fits := names.get(asked):
-        if len(fits) > 1:
-            raise BadInput(f"{name!r} may be any of {', '.join(fits)}; give the path")
-        return fits[0]
-    near = difflib.get_close_matches(asked, names, n=1)
-    raise NotFound(f"no note {name!r}; " + (f"did you mean {names[near[0]][0]}?" if near else SEARCH))
+        for known in (entry.path, entry.id, last_part(entry.path), last_part(entry.id)):
+            names.setdefault(known.casefold(), entry.path)
+    near = [names[known] for known in difflib.get_close_matches(asked, names, n=1)]
+    near += [path for known, path in names.items() if asked and asked in re.split(r"[\W_]+", known)]
+    raise NotFound(f"no note {name!r}; " + (f"did you mean {near[0]}?" if near else SEARCH))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ Over the tables `name` and `link` of the store. Not here: what a link looks like
 One rule: the first of these that fits decides, and where two notes fit equally well, neither is meant.
 
     0 path    1 id    2 alias    3 the end of a path, from a "/" on: a file's name, mostly
-    4 the link ends with a path, an id or a former path: Obsidian writes what lies above the vault, if that is open
+    4 the end of an id or a former path: the name that a file had before it was renamed
+    5 the link ends with a path, an id or a former path: Obsidian writes what lies above the vault, if that is open
 """
 
 from __future__ import annotations
@@ -60,9 +61,10 @@ def fitting_notes(db: sqlite3.Connection, target: str) -> list[tuple[int, str, i
     full = name_key(target)
     rows = db.execute(
         """
-        select note, path, case when full = ?1 then rank else 3 end as fits from name join note on note.id = note
-        where leaf = ?2 and (full = ?1 or (rank = 0 and substr(full, -length(?1) - 1) = '/' || ?1))
-        order by fits, path
+        select note, path, min(case when full = ?1 then rank when rank = 0 then 3 else 4 end) as fits
+        from name join note on note.id = note
+        where leaf = ?2 and (full = ?1 or substr(full, -length(?1) - 1) = '/' || ?1)
+        group by note order by fits, path
         """,
         (full, last_name(full)),
     ).fetchall()
@@ -75,7 +77,7 @@ def from_above(db: sqlite3.Connection, full: str) -> list[tuple[int, str, int]]:
     """The note whose path, id or former path is the longest that *full* ends with; a bare name may be anybody's."""
     return db.execute(
         """
-        select note, path, 4 from name join note on note.id = note
+        select note, path, 5 from name join note on note.id = note
         where leaf = ?2 and full like '%/%' and substr(?1, -length(full) - 1) = '/' || full
         order by length(full) desc, rank, path limit 1
         """,
