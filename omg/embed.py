@@ -45,9 +45,6 @@ class Embedder(Protocol):
     @property
     def id(self) -> str: ...
 
-    @property
-    def dim(self) -> int: ...
-
     def __call__(self, texts: list[str]) -> Vectors: ...
 
 

@@ -58,18 +58,16 @@ def identity_of_session(
     channel: str = "",
     sender: str = "",
     owner: bool = False,
-    agent: str = "",
     asked: Collection[str] = (),
 ) -> Identity | None:
     """
     Whose the session is, or None if it is not to be remembered.
 
     *links*: a name and who else it is, as "channel:sender". *channel*, *sender*, *owner*: of the turn, as far
-    as known. *agent*: for keys that name none (`global`). *asked*: triggers remembered on request; sessions
-    of `cron` and `heartbeat` are the owner's then.
+    as known. *asked*: triggers remembered on request; sessions of `cron` and `heartbeat` are the owner's then.
     """
     m = AGENT.match(session_key)
-    agent, rest = (m[1], m[2]) if m else (agent or "main", session_key)
+    agent, rest = (m[1], m[2]) if m else ("main", session_key)
     main = Identity(f"agent:{agent}:main", "dm", agent)
     if not rest.strip():
         return None

@@ -3,6 +3,7 @@
 import json
 import threading
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
 import pytest
 from openai_server import Fail
@@ -538,8 +539,7 @@ def test_events_tell_what_was_done_what_it_cost_and_nothing_that_was_said(omg, m
 
 def test_events_are_followed_from_now_on_though_the_file_begins_anew(omg, monkeypatch):
     say(omg, words(20))
-    seen = []
-    stream = follow_events(omg.folder, stop=lambda: len(seen) >= 2)
+    stream = follow_events(omg.folder)
     (omg.folder / "events.jsonl").write_text("")
     monkeypatch.setattr("omg.worker.events.POLL_S", 0.01)
 
@@ -550,9 +550,7 @@ def test_events_are_followed_from_now_on_though_the_file_begins_anew(omg, monkey
         omg.registry.tell("two")
 
     threading.Timer(0.1, tell).start()
-    for event in stream:
-        seen.append(event["event"])
-    assert seen == ["one", "two"]
+    assert [event["event"] for event in islice(stream, 2)] == ["one", "two"]
     assert (
         event_text({"at": "2026-03-02T09:00:00.000+00:00", "event": "one", "tokens": 3}, UTC)
         == "2026-03-02 09:00:00 one tokens=3"

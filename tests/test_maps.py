@@ -240,12 +240,6 @@ def test_hints_expire_the_planned_reply_first(days: int, names: str) -> None:
     assert bool(now_block({"s": hints}, [], AT.date() + timedelta(days), UTC) != NOTHING_YET) == bool(names)
 
 
-def test_how_long_a_task_is_kept_is_the_callers_to_say() -> None:
-    later = AT.date() + timedelta(20)
-    assert now_block({"s": session("a", AT)}, [], later, UTC) == NOTHING_YET
-    assert "**Task:** a" in now_block({"s": session("a", AT)}, [], later, UTC, keep_days=30)
-
-
 def test_a_planned_reply_is_moot_once_the_talk_has_gone_on() -> None:
     went_on = session("a", AT, next="c", last_ms=round(AT.timestamp() * 1000) + 1)
     assert hints_that_hold(went_on, TODAY, UTC) == [("Task", "a")]

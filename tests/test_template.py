@@ -77,7 +77,7 @@ def test_the_pages_are_those_of_the_design() -> None:
 def test_a_generated_page_is_what_omg_makes_of_an_empty_memory() -> None:
     made = {path: new_page(path, map_block(path, [])) for path in STANDARD}
     made["index"] = new_page("index", index_block({}))
-    made["now"] = new_page("now", now_block({}, [], dt.date(2026, 2, 19)))
+    made["now"] = new_page("now", now_block({}, [], dt.date(2026, 2, 19), dt.UTC))
     assert {name(f).removesuffix(".md"): f.read_text("utf-8") for f in GENERATED} == made
 
 

@@ -26,10 +26,10 @@ def engine_since_ms(home: Path) -> int:
         return 0
 
 
-def configured(home: Path, env: Mapping[str, str] = os.environ) -> tuple[dict[str, Any], Path] | None:
+def configured(home: Path) -> tuple[dict[str, Any], Path] | None:
     """The configuration of the OpenClaw that *home* belongs to, and its state folder; None if there is none to read."""
-    state = Path(env.get("OPENCLAW_STATE_DIR") or home.parent).expanduser().absolute()
-    file = Path(env.get("OPENCLAW_CONFIG_PATH") or state / "openclaw.json").expanduser()
+    state = Path(os.environ.get("OPENCLAW_STATE_DIR") or home.parent).expanduser().absolute()
+    file = Path(os.environ.get("OPENCLAW_CONFIG_PATH") or state / "openclaw.json").expanduser()
     try:
         found = file.stat()
         return read_json5(file, found.st_mtime_ns, found.st_size), state
@@ -44,17 +44,18 @@ def read_json5(file: Path, mtime_ns: int, size: int) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def own_memory(home: Path, agent: str, env: Mapping[str, str] = os.environ) -> Path | None:
+def own_memory(home: Path, agent: str) -> Path | None:
     """
     The `memory/` of *agent*'s workspace; None where others than its owner reach the agent.
 
     OpenClaw's flush writes there, whose session it may be: what others said would become the owner's.
     """
-    if (found := configured(home, env)) is None or others_can_reach(found[0]):
+    if (found := configured(home)) is None:
         return None
-    return (
-        workspace_of(found[0], agent, found[1]) / "memory" if agent in configured_agents(found[0]) else None
-    )
+    config, state = found
+    if others_can_reach(config) or agent not in configured_agents(config):
+        return None
+    return workspace_of(config, agent, state) / "memory"
 
 
 def value_at(config: Mapping[str, Any], path: str, default: Any = None) -> Any:

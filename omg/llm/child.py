@@ -26,6 +26,7 @@ from typing import Any
 
 IDLE_S = 60.0
 GRACE_S = 1.0  # LiteLLM's own timeout comes first: a child that answers late is cheaper than a new one
+REPEATED_CHARS = 24  # of what was asked, one after the other: no chance
 START_S = 120.0  # for `import litellm` from a cold disk on a busy machine
 # By path, and -P: nothing in the working folder, nor another package called omg, is imported.
 MODEL_CHILD = (sys.executable, "-P", __file__)
@@ -79,7 +80,7 @@ class Child:
         if self._process is not None:
             self._process.kill()
         with self._turn:
-            self._bury()
+            self._end_process()
 
     def __enter__(self) -> Child:
         return self
@@ -89,7 +90,7 @@ class Child:
 
     def _start(self) -> dict[str, Any]:
         """What the new process says first: `{"ready": true}`, or why it cannot be."""
-        self._bury()
+        self._end_process()
         if self._closed:
             return child_gone("OMG is stopping", again=False)
         self._process = subprocess.Popen(
@@ -135,7 +136,7 @@ class Child:
         process.wait()
         return None, None if late.is_set() else process.returncode
 
-    def _bury(self) -> None:
+    def _end_process(self) -> None:
         if self._process is not None:
             self._process.kill()
             for pipe in (self._process.stdin, self._process.stdout):
@@ -313,10 +314,10 @@ def known_keys_of(question: dict[str, Any]) -> list[str]:
     return [secret for secret in [question["api_key"], *found] if len(secret) >= 4]
 
 
-def quotes_message(message: str, asked: str, length: int = 24) -> bool:
-    """Whether *length* characters of *message* stand in *asked*."""
+def quotes_message(message: str, asked: str) -> bool:
+    """Whether REPEATED_CHARS of *message* stand in *asked*."""
     asked = " ".join(asked.split())
-    return any(message[i : i + length] in asked for i in range(len(message) - length + 1))
+    return any(message[i : i + REPEATED_CHARS] in asked for i in range(len(message) - REPEATED_CHARS + 1))
 
 
 def retry_after_s(error: Exception) -> float | None:

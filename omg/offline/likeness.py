@@ -65,10 +65,10 @@ def stem_weight(stems: frozenset[str]) -> float:
     return sum(PLAIN_VERB if word in common_stems() else 1.0 for word in stems)
 
 
-def themes(text: str, most: int = 2) -> list[str]:
-    """General words for what *text* is about, such as "health": those that most of its words stand for."""
+def themes(text: str) -> list[str]:
+    """General words for what *text* is about, such as "health": the two that most of its words stand for."""
     words = {m[0].lower() for m in TOKEN.finditer(text)}
     hits = {
         theme: len(words.intersection(list_.split())) for theme, list_ in read_words("en")["themes"].items()
     }
-    return [theme for theme in sorted(hits, key=lambda t: -hits[t]) if hits[theme]][:most]
+    return [theme for theme in sorted(hits, key=lambda t: -hits[t]) if hits[theme]][:2]

@@ -103,8 +103,9 @@ class OpenClaw:
             self.run("config", "patch", "--file", f.name)
 
 
-def find_openclaw(env: Mapping[str, str] = os.environ) -> OpenClaw:
+def find_openclaw() -> OpenClaw:
     """The OpenClaw of this machine, by its own variables. Raises GatewayError if its command is not found."""
+    env = os.environ
     home = Path(env.get("OPENCLAW_HOME") or env.get("HOME") or "~").expanduser()
     state = Path(env.get("OPENCLAW_STATE_DIR") or home / ".openclaw").expanduser().absolute()
     file = Path(env.get("OPENCLAW_CONFIG_PATH") or state / "openclaw.json").expanduser().absolute()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, date, datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -145,17 +145,11 @@ def map_line(path: str, count: int) -> str:
 # --- Now
 
 
-def now_block(
-    sessions: Mapping[str, SessionState],
-    loops: Iterable[Entry],
-    today: date,
-    zone: tzinfo = UTC,
-    keep_days: int = KEEP_DAYS,
-) -> str:
+def now_block(sessions: Mapping[str, SessionState], loops: Iterable[Entry], today: date, zone: tzinfo) -> str:
     """
     The block of the Now note: open loops, then each conversation that has a task, the latest first.
 
-    What was said of a task more than *keep_days* before *today* is left out, and so are plans long past.
+    What was said of a task more than KEEP_DAYS before *today* is left out, and so are plans long past.
     """
     every, parts = in_due_order(loops), []
     shown = standing_loops(every, today)[:NOW_LOOPS]
@@ -166,7 +160,7 @@ def now_block(
             lines.append(f"- {said} {wikilink(OPEN_LOOPS, 'Open loops')}")
         parts.append("### Open loops\n\n" + "\n".join(lines))
     for key, session in latest_first(sessions):
-        if hints := hints_that_hold(session, today, zone, keep_days, shared=True):
+        if hints := hints_that_hold(session, today, zone, shared=True):
             at = datetime.fromtimestamp(session.at_ms / 1000, zone)
             lines = [f"- **{name}:** {text}" for name, text in hints]
             parts.append(f"### {session_title(key)}\n\n*As of {at:%Y-%m-%d %H:%M}*\n\n" + "\n".join(lines))
@@ -178,15 +172,15 @@ def latest_first(sessions: Mapping[str, SessionState]) -> list[tuple[str, Sessio
 
 
 def hints_that_hold(
-    session: SessionState, today: date, zone: tzinfo, keep_days: int = KEEP_DAYS, *, shared: bool = False
+    session: SessionState, today: date, zone: tzinfo, *, shared: bool = False
 ) -> list[tuple[str, str]]:
     """
     `(name, text)` of the hints of *session* that still hold; with *shared*, those that other sessions may see.
 
     A reply that was planned is moot as soon as the talk has gone on, or a day has passed.
     """
-    age = (today - day_of_ms(session.at_ms, zone)).days if session.at_ms else keep_days + 1
-    if age > keep_days:
+    age = (today - day_of_ms(session.at_ms, zone)).days if session.at_ms else KEEP_DAYS + 1
+    if age > KEEP_DAYS:
         return []
     next = session.next if age <= NEXT_DAYS and session.last_ms <= session.at_ms else ""
     found = (("task", "Task", session.task), ("state", "State", session.state), ("next", "Next reply", next))

@@ -59,11 +59,9 @@ class WorkDone(TypedDict):
     waiting: list[TurnsWaiting]
 
 
-def observe_pending(
-    worker: Worker, body: Mapping[str, Any], progress: TellProgress = lambda tokens: None
-) -> WorkDone:
+def observe_pending(worker: Worker, body: Mapping[str, Any]) -> WorkDone:
     """All that is due, or with `force` all that is pending."""
-    done = worker.work(force=bool(body.get("force")), progress=progress)
+    done = worker.work(force=bool(body.get("force")))
     return {
         "batches": len(done),
         "messages": sum(o.messages for o in done),

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -66,11 +66,11 @@ def last_cuts(home: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def follow_events(home: Path, stop: Callable[[], bool] = lambda: False) -> Iterator[dict[str, Any]]:
-    """What happens from now on, until *stop*; a file begun anew is followed from its start."""
+def follow_events(home: Path) -> Iterator[dict[str, Any]]:
+    """What happens from now on; a file begun anew is followed from its start."""
     file = home / "events.jsonl"
     offset = file.stat().st_size if file.exists() else 0
-    while not stop():
+    while True:
         size = file.stat().st_size if file.exists() else 0
         offset = 0 if size < offset else offset
         if size > offset:

@@ -47,11 +47,6 @@ class Night:
     error: str = ""
     busy: bool = False  # another process is at it
 
-    def line(self) -> str:
-        if self.cycle is None:
-            return f"{self.identity}: {self.error}"
-        return f"{self.identity}: {self.cycle.headline}"
-
     def value(self) -> NightDone:
         """For JSON."""
         if self.cycle is None:

@@ -150,9 +150,7 @@ class Worker:
 
     # --- the work
 
-    def work(
-        self, *, force: bool = False, progress: Callable[[int], None] = lambda tokens: None
-    ) -> list[Observed]:
+    def work(self, *, force: bool = False) -> list[Observed]:
         """
         Take in the spool and observe what is due, or with *force* all that is pending.
 
@@ -172,7 +170,7 @@ class Worker:
                 if not force and self.rests(who):
                     continue
                 try:
-                    done += self._work_on(who, force, progress)
+                    done += self._work_on(who, force)
                     self._trouble.pop(who.key, None)
                 except Locked as e:  # who is at it is done soon
                     log.info("%s; its turns wait meanwhile", e)
@@ -190,7 +188,7 @@ class Worker:
         with self._working, flock(self.registry.folder / "work.lock", "the worker"):
             yield
 
-    def _work_on(self, who: Identity, force: bool, progress: Callable[[int], None]) -> list[Observed]:
+    def _work_on(self, who: Identity, force: bool) -> list[Observed]:
         try:  # most have nothing to do, and need not be read for that
             graph = self.registry.opened(who, keep=False, make=False)
         except NotFound:
@@ -210,7 +208,7 @@ class Worker:
         if not reason:
             return []
         graph = self.registry.graph(who, wait_s=30 if force else PATIENCE_S)
-        return self._observe_all(graph, reason, progress)
+        return self._observe_all(graph, reason)
 
     def rests(self, who: Identity) -> bool:
         """Whether something went wrong with that graph, and it is not time yet to try again."""
@@ -231,7 +229,7 @@ class Worker:
                 partial(note_failure, error=why, at_ms=self.registry.now_ms())
             )
 
-    def _observe_all(self, graph: Graph, reason: str, progress: Callable[[int], None]) -> list[Observed]:
+    def _observe_all(self, graph: Graph, reason: str) -> list[Observed]:
         """Batch by batch. A model that is down ends it; one that answers nonsense costs that conversation alone."""
         done: list[Observed] = []
         with graph.lock(30 if reason == "asked" else PATIENCE_S):
@@ -260,8 +258,6 @@ class Worker:
                 stuck.add(batch[0].session)
                 if isinstance(e, OmgError | OSError | sqlite3.Error) and not isinstance(e, BadReply):
                     break  # the model, the disk or the vault: it would fail the next conversation as well
-                continue
-            progress(sum(p.tokens for p in batch))
         if failure:
             graph.update(partial(note_failure, error=failure, at_ms=self.registry.now_ms()))
         else:
