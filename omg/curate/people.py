@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from ..config.file import set_value, set_vault
 from ..errors import BadInput, NotFound
 from ..forget.copies import JOINED, read_mark
 from ..graph.files import append_lines, write_private
-from ..graph.graph import GRAPH_MARK, Graph
+from ..graph.graph import GRAPH_MARK, Graph, marked_identity
 from ..graph.state import State
 from ..identity import Identity, identity_of_session
 from ..journal import Change, commit_receipt, new_receipt
@@ -49,16 +49,17 @@ def join_accounts(registry: Registry, name: str, accounts: Sequence[str]) -> lis
 
 def move_identity(registry: Registry, old: str, new: str) -> str:
     """Carry the graph of *old* over to *new*, with all that belongs to it. Returns where its folder is now."""
-    mark = next((m for m, who in identity_marks(registry) if who.key == old), None)
-    if mark is None:
+    marks = {who.key: (mark, who) for mark, who in identity_marks(registry)}
+    if old not in marks:
         raise NotFound(f"no graph of {old!r}; `omg identity list` names them")
     to = identity_of_session(
         new, links=registry.config.identity.links, asked=registry.config.identity.members
     )
     if to is None or to.key == old:
         raise BadInput(f"{new!r} is nobody else's; give a session key such as agent:main:telegram:direct:111")
-    if any(who == to for _, who in identity_marks(registry)):
-        source = registry.graph(next(who for _, who in identity_marks(registry) if who.key == old))
+    mark, who = marks[old]
+    if to.key in marks:
+        source = registry.graph(who)
         with source.lock(), registry.graph(to).lock():
             merge_graphs(registry, source, registry.graph(to))
         target = registry.folder / "joined" / source.folder.name
@@ -78,9 +79,7 @@ def move_identity(registry: Registry, old: str, new: str) -> str:
     target.parent.mkdir(exist_ok=True, mode=0o700)
     mark.parent.rename(target)
     if target.parent.name == "graphs":
-        write_private(
-            target / "identity.json", json.dumps({"key": to.key, "scope": to.scope, "agent": to.agent})
-        )
+        write_private(target / GRAPH_MARK, json.dumps(asdict(to)))
     set_value(registry.folder, "vaults", old, None)  # were the folder used again, two graphs would share it
     return str(target)
 
@@ -88,7 +87,7 @@ def move_identity(registry: Registry, old: str, new: str) -> str:
 def identity_marks(registry: Registry) -> Iterator[tuple[Path, Identity]]:
     """Each graph's mark and whose it is: by the marks, since a crash may have left a folder misnamed."""
     for mark in sorted((registry.folder / "graphs").glob(f"[!.]*/{GRAPH_MARK}")):
-        yield mark, Identity(**json.loads(mark.read_text(encoding="utf-8")))
+        yield mark, marked_identity(mark)
 
 
 def merge_graphs(registry: Registry, source: Graph, into: Graph) -> None:

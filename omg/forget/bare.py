@@ -7,7 +7,6 @@ a hash (graph/graph.py). One rule: where a person has anything in it, or another
 
 from __future__ import annotations
 
-import json
 import secrets
 import shutil
 from contextlib import suppress
@@ -15,8 +14,7 @@ from pathlib import Path
 
 from ..config.file import shipped_folder
 from ..graph.files import write_private
-from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, kept_tombstones, write_mark
-from ..identity import Identity
+from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, kept_tombstones, marked_identity, write_mark
 from ..journal import receipts_of
 from ..vault.files import LEFTOVER
 from .traces import LOG_PAGES, Trace, archived_messages
@@ -67,7 +65,7 @@ def remove_graph(graph: Graph) -> None:
 def remove_remains(gone: Path) -> None:
     """Remove the folder of a graph that is forgotten whole; with turns that came in meanwhile it begins anew."""
     for turn in sorted((gone / "pending").glob("*.json")):
-        who = Identity(**json.loads((gone / GRAPH_MARK).read_text(encoding="utf-8")))
+        who = marked_identity(gone / GRAPH_MARK)
         begun = gone.with_name(who.folder)
         (begun / "pending").mkdir(parents=True, exist_ok=True, mode=0o700)
         write_mark(begun, who)

@@ -24,6 +24,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,16 @@ def kept_tombstones(folder: Path) -> Path:
 def write_mark(folder: Path, who: Identity) -> None:
     """Say in *folder* whose graph it is, where nothing says so yet."""
     if not (mark := folder / GRAPH_MARK).exists():
-        write_private(mark, json.dumps({"key": who.key, "scope": who.scope, "agent": who.agent}))
+        write_private(mark, json.dumps(asdict(who)))
+
+
+def marked_identity(mark: Path) -> Identity:
+    """Whose graph it is that *mark*, an identity.json, lies in. Raises OSError, ValueError."""
+    value = json.loads(mark.read_text(encoding="utf-8"))
+    fields = [value.get(f) for f in ("key", "scope", "agent")] if isinstance(value, dict) else [None]
+    if not all(isinstance(field, str) for field in fields):
+        raise ValueError("it needs a key, a scope and an agent")
+    return Identity(*fields)
 
 
 class Graph:

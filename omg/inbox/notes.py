@@ -23,7 +23,7 @@ from typing import Any
 
 from ..dates.days import day_of_ms
 from ..errors import OmgError
-from ..graph.graph import Graph
+from ..graph.graph import GRAPH_MARK, Graph
 from ..graph.state import State
 from ..message.drop import clean_entries
 from ..message.turn import Message, Turn
@@ -119,7 +119,7 @@ def day_files(graph: Graph, memory: Path | None) -> Iterator[tuple[Path, str]]:
         memory = root.parent
     if memory is None or who.key != f"agent:{who.agent}:main":
         return
-    begun = day_of_ms(round((graph.folder / "identity.json").stat().st_mtime * 1000), graph.zone)
+    begun = day_of_ms(round((graph.folder / GRAPH_MARK).stat().st_mtime * 1000), graph.zone)
     for file in sorted(memory.glob("????-??-??.md")):
         if (
             DAY_FILE.fullmatch(file.name)

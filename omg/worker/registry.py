@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
@@ -30,7 +29,7 @@ from ..errors import BadNode, Locked, NotFound, OmgError, error_text
 from ..forget.bare import remove_remains
 from ..forget.erase import begun_paths, finish_forgetting
 from ..graph.files import write_private
-from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, write_mark
+from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, marked_identity, write_mark
 from ..identity import INSIDE, Identity, identity_of_session
 from ..index.changes import Synced
 from ..index.index import Index
@@ -288,15 +287,6 @@ class Registry:
     def close(self) -> None:
         for graph in list(self._open.values()):
             graph.close()
-
-
-def marked_identity(mark: Path) -> Identity:
-    """Whose graph it is that *mark*, an identity.json, lies in. Raises OSError, ValueError."""
-    value = json.loads(mark.read_text(encoding="utf-8"))
-    fields = [value.get(f) for f in ("key", "scope", "agent")] if isinstance(value, dict) else [None]
-    if not all(isinstance(field, str) for field in fields):
-        raise ValueError("it needs a key, a scope and an agent")
-    return Identity(*fields)
 
 
 def moved_receipt(graph: Graph, synced: Synced, now: datetime) -> Receipt:
