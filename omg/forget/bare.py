@@ -16,8 +16,9 @@ from ..config.file import shipped_folder
 from ..graph.files import write_private
 from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, kept_tombstones, marked_identity, write_mark
 from ..journal import receipts_of
+from ..node.maptable import LOG_FOLDER
 from ..vault.files import LEFTOVER
-from .traces import LOG_PAGES, Trace, archived_messages
+from .traces import Trace, archived_messages
 
 
 def is_bare(graph: Graph, trace: Trace) -> bool:
@@ -45,7 +46,7 @@ def has_persons_files(graph: Graph) -> bool:
         if (laid := template / below).is_file() and laid.read_bytes() == file.read_bytes():
             continue
         path = pages.get(below.as_posix())
-        made = path in ("index", "now") or (path or "").startswith(("mocs/", LOG_PAGES))
+        made = path in ("index", "now") or (path or "").startswith(("mocs/", LOG_FOLDER))
         if path is None or not made or not graph.vault.ours(graph.vault.bytes(path) or b""):
             return True
     return False

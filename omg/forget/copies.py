@@ -23,7 +23,8 @@ from ..graph.files import write_private
 from ..graph.graph import Graph
 from ..graph.pending import Pending
 from ..message.stored import turn_to_json
-from .traces import LOG_PAGES, SEEN, Trace, archived_messages, remove_archived, scrub_receipts, went_into
+from ..node.maptable import LOG_FOLDER
+from .traces import SEEN, Trace, archived_messages, remove_archived, scrub_receipts, went_into
 from .words import blanked
 
 JOINED = "joined.json"
@@ -133,7 +134,7 @@ def notes_telling(vault: Path, trace: Trace) -> dict[Path, set[str]]:
     files = {
         file: (path, file.read_text(encoding="utf-8", errors="replace"))
         for file in sorted(vault.rglob("*.md"))
-        if not (path := file.relative_to(vault).as_posix().removesuffix(".md")).startswith(LOG_PAGES)
+        if not (path := file.relative_to(vault).as_posix().removesuffix(".md")).startswith(LOG_FOLDER)
     }
     found: dict[Path, set[str]] = {}
     names, more = set(trace.names), True

@@ -13,13 +13,13 @@ from ..graph.graph import Graph
 from ..grounding.words import told_words
 from ..inbox.notes import inbox_path
 from ..message.turn import Message
-from ..node.maptable import STANDARD, page_title
+from ..node.maptable import LOG_FOLDER, STANDARD, page_title
+from ..node.markdown import BEGIN, END
 from ..node.note import parse_node
 from ..plan.pages import persons_words
 from .beyond import beyond_reach, our_trash
 from .copies import joined_folders
 from .traces import (
-    LOG_PAGES,
     Trace,
     all_names,
     all_texts,
@@ -192,12 +192,12 @@ def names_it(path: str, text: str | None) -> bool:
 def is_generated(graph: Graph, path: str) -> bool:
     """Whether the page at *path* is one that we generate, at least in part."""
     entry = graph.index.entry(path)
-    return path.startswith(LOG_PAGES) or (entry is not None and entry.type in ("index", "now", "moc"))
+    return path.startswith(LOG_FOLDER) or (entry is not None and entry.type in ("index", "now", "moc"))
 
 
 def outside_block(page: str) -> str:
-    before, _, rest = page.partition("<!-- omg:begin -->")
-    return before + rest.partition("<!-- omg:end -->")[2]
+    before, _, rest = page.partition(BEGIN)
+    return before + rest.partition(END)[2]
 
 
 def every_message(graph: Graph) -> list[tuple[str, Message]]:

@@ -23,13 +23,13 @@ from ..graph.graph import Graph
 from ..journal import Change, Outcome, apply_change, read_receipt, readable
 from ..message.stored import message_from_json
 from ..message.turn import Message
+from ..node.maptable import LOG_FOLDER
 from ..node.markdown import bare_target, link_targets
 from ..node.note import amend_text, head_of, parse_node
 from .words import blanked, holds_words
 
 ID_IN_TEXT = re.compile(r"""\bid: *["']?([^"'\n,}]+)""")  # a note's own, and those of its sources
 ANY_LINK = re.compile(r"!?\[\[([^\[\]\n]*)\]\]")
-LOG_PAGES = "reflections/log/"
 SEEN = ("reflected.json", "reflected.open.json")  # what the Reflector has seen
 
 
@@ -86,7 +86,7 @@ def reflecting(graph: Graph, gone: Collection[str]) -> set[str]:
     named = {
         p: led_to(graph, link_targets(graph.vault.bytes(p).decode("utf-8", errors="replace")))  # type: ignore[union-attr]
         for p in graph.vault.paths()
-        if p.startswith("reflections/") and not p.startswith(LOG_PAGES)
+        if p.startswith("reflections/") and not p.startswith(LOG_FOLDER)
     }
     found: set[str] = set()
     front = set(gone)
@@ -148,7 +148,7 @@ def notes_linking(graph: Graph, gone: Collection[str], former: Collection[str] =
     """Notes that stay and link to one of *gone*, or to where one of *former* was."""
     found = {p for g in gone for p in graph.index.backlinks(g)}
     found |= {p for p, target in graph.index.dangling() if former and target in former}
-    return sorted(p for p in found - set(gone) if not p.startswith(LOG_PAGES))
+    return sorted(p for p in found - set(gone) if not p.startswith(LOG_FOLDER))
 
 
 def without_traces(graph: Graph, path: str, text: str, *, gone: frozenset[str], trace: Trace) -> str:
@@ -191,7 +191,7 @@ def without_traces(graph: Graph, path: str, text: str, *, gone: frozenset[str], 
 
 def scrub_log_pages(graph: Graph, trace: Trace) -> None:
     """The lines of `reflections/log/` that tell of it."""
-    for path in [p for p in graph.vault.paths() if p.startswith(LOG_PAGES)]:
+    for path in [p for p in graph.vault.paths() if p.startswith(LOG_FOLDER)]:
         text = graph.vault.text(path)
         kept = "".join(line for line in text.splitlines(keepends=True) if not trace.in_note(line))
         kept = blanked(kept, trace.text)  # over the end of a line

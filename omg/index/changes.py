@@ -9,7 +9,6 @@ Not here: the rows themselves (rows.py). One rule: a file that cannot be read as
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 import stat
 import time
@@ -18,7 +17,8 @@ from dataclasses import dataclass, field
 
 from ..errors import BadNode, OutsideVault
 from ..node.note import Node, parse_node
-from ..vault.vault import CONFLICT, Vault
+from ..vault.files import digest
+from ..vault.vault import Vault, copy_of_another
 from .rows import NOTES_AT_ONCE, NoteFile, RowWriter
 from .store import rows_of
 from .vectors import drop_vectors
@@ -107,7 +107,7 @@ def files_of(vault: Vault) -> dict[str, tuple[int, int]]:
 
 def file_stat(vault: Vault, path: str) -> tuple[int, int] | None:
     """mtime and size of the note at *path*; None if there is none."""
-    if CONFLICT.search(path.rpartition("/")[2]):
+    if copy_of_another(path.rpartition("/")[2]):
         return None
     try:
         found = vault.file(path).lstat()
@@ -127,7 +127,7 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
             data = scan.vault.bytes(path)
             if data is None:  # gone since we looked: the next sync says so
                 continue
-            hash = hashlib.blake2b(data, digest_size=16).hexdigest()
+            hash = digest(data)
             if was and was.hash == hash:
                 writer.db.execute("update note set mtime = ?, size = ? where path = ?", (mtime, size, path))
                 continue

@@ -21,7 +21,7 @@ from typing import Any
 
 from ..dates.days import day_of_ms, day_words, event_span
 from ..node.fields import Source
-from ..node.maptable import map_listing
+from ..node.maptable import LOG_FOLDER, map_listing
 from ..node.markdown import uncommented
 from ..node.note import Node
 from .archived import source_window
@@ -31,7 +31,6 @@ from .terms import fold_text
 from .vectors import drop_vectors
 
 NO_HITS = ("index", "now", "moc", "log")  # types that lead to notes and are no answer themselves
-LOG_FOLDER = "reflections/log/"
 NOTES_AT_ONCE = 500  # notes in memory at once
 DAYS = 3  # of a note's, in words; a note of many days is found by the others' messages
 

@@ -28,6 +28,7 @@ MOCS = {
 
 OPEN_LOOPS = MOCS["open-loop"][0]
 STANDARD = [path for path, _, _ in MOCS.values()]
+LOG_FOLDER = "reflections/log/"  # a page a month: what the Reflector did
 
 
 class Listed(Protocol):

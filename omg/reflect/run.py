@@ -22,7 +22,8 @@ from ..graph.graph import Graph
 from ..graph.state import State
 from ..journal import Change, Receipt, commit_receipt, receipt_id, replay_open
 from ..node.fields import TYPES
-from ..node.markdown import generated_block, with_generated_block
+from ..node.maptable import LOG_FOLDER
+from ..node.markdown import BEGIN, END, generated_block, with_generated_block
 from ..node.note import Node, render_node
 from ..observe.question import Observer
 from ..plan.pages import YOURS
@@ -32,7 +33,6 @@ from .drafting import CycleWork
 from .seen import commit_seen, stage_seen
 
 TellReflection = Callable[..., None]  # (event, **fields): to events.jsonl
-LOG_PAGE_FOLDER = "reflections/log"
 
 
 def is_due(graph: Graph, config: Config) -> Literal["now", "background"] | None:
@@ -186,7 +186,7 @@ def now_page(work: CycleWork) -> Iterable[Change]:
 def log_page(work: CycleWork, id: str) -> Iterable[Change]:
     """This month's page, with a paragraph more."""
     cycle, day = work.cycle, work.plan.day
-    path, title = f"{LOG_PAGE_FOLDER}/{day:%Y-%m}", f"{day:%B %Y}"
+    path, title = f"{LOG_FOLDER}{day:%Y-%m}", f"{day:%B %Y}"
     lines = [
         f"### {work.now.astimezone(work.graph.zone):%Y-%m-%d %H:%M}, cycle {id}",
         f"\n{cycle.headline[0].upper()}{cycle.headline[1:]}.\n",
@@ -198,7 +198,7 @@ def log_page(work: CycleWork, id: str) -> Iterable[Change]:
     written = generated_block(before.decode("utf-8", errors="replace")) if before else None
     inner = "\n\n".join(filter(None, (written, "\n".join(lines))))
     node = Node(path, f"omg/log/{day:%Y-%m}", f"What the Reflector did in {title}.", "log")
-    body = f"# {title}\n\n{YOURS}\n\n<!-- omg:begin -->\n<!-- omg:end -->"
+    body = f"# {title}\n\n{YOURS}\n\n{BEGIN}\n{END}"
     if change := work.plan.maps.change(
         path, inner, with_generated_block(render_node(replace(node, body=body)), inner)
     ):
