@@ -20,7 +20,6 @@ STEP = 0.4  # what a link from the best note adds to the linked note, as a share
 UNASKED = 0.05  # of the best: what a linked note has of itself at the least
 MAP_STEP = 0.25  # of a link's worth has what stands on the same small map
 MAP_SIZE = 40  # above it a map says nothing: everything is on it
-MOST_LINKS = 50  # links; a note with more is linked to for other reasons than the question's
 FANNED = 60  # links of one note that are followed
 
 
@@ -95,15 +94,7 @@ def linked_notes(db: sqlite3.Connection, entry: int) -> dict[int, tuple[float, s
             for member in notes_on_map(db, other):
                 found.setdefault(member, (MAP_STEP, "on a map with"))
     found.pop(entry, None)
-    degrees = dict.fromkeys(found, 0)
-    for end in ("src", "dst"):
-        select = f"select {end}, count(*) from link where kind in ({PROSE}, {LINK}) and {end} in"
-        for id, n in rows_of(db, select, found, f"group by {end}"):
-            degrees[id] += n
-    return {
-        id: (worth * min(1.0, math.sqrt(MOST_LINKS / max(1, degrees[id]))), how)
-        for id, (worth, how) in found.items()
-    }
+    return found
 
 
 def notes_on_map(db: sqlite3.Connection, moc: int) -> list[int]:
