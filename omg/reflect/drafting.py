@@ -116,9 +116,7 @@ class CycleWork:
         else:
             self.follow_again(rules)
         reflections = self.draft_reflections()
-        dormant, woken = mark_dormant(
-            snapshot, snapshot.plan.graph.uses, self.now, options.dormant_after_days
-        )
+        dormant, woken = mark_dormant(snapshot, self.now, options.dormant_after_days)
         linked = link_mentions_by_night(snapshot)
         split, filed = assign_maps(snapshot, options.moc_entries)
         cycle.summary = [
@@ -130,19 +128,15 @@ class CycleWork:
             *split,
             *filed_lines(filed),
         ]
-        cycle.summary += [f"{n} went to sleep." for n in dormant] + [f"{n} woke up." for n in woken]
+        cycle.summary += [f"{n} is dormant now." for n in dormant] + [f"{n} is active again." for n in woken]
         cycle.proposed = [*rules.proposed, *proposed_pairs(snapshot, self.not_compared())]
         cycle.refused = rules.refused
         cycle.counts = {
-            "merged": len(repeated) + rules.counts["merged"],
-            "superseded": rules.counts["superseded"],
-            "contradictions": rules.counts["contradictions"],
-            "described": rules.counts["described"],
-            "retitled": rules.counts["retitled"],
-            "closed": rules.counts["closed"],
+            **rules.counts,
+            "merged": rules.counts["merged"] + len(repeated),
+            "linked": rules.counts["linked"] + len(linked),
             "reflections": len(reflections),
             "mended": len(mended),
-            "linked": len(linked) + rules.counts["linked"],
             "dormant": len(dormant),
             "woken": len(woken),
             "split": len(split),

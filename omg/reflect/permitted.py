@@ -60,7 +60,7 @@ class MergeRules:
     proposed: list[str] = field(default_factory=list)  # what only a person may do
     counts: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(
-            ("merged", "superseded", "described", "retitled", "closed", "contradictions", "linked"), 0
+            ("merged", "superseded", "contradictions", "described", "retitled", "closed", "linked"), 0
         )
     )
 

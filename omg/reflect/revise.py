@@ -70,14 +70,14 @@ def supersede_note(plan: Plan, old: str, successor: str) -> None:
     draft, other = plan.draft(successor), plan.draft(old).node
     node, line = draft.node, former_line(plan, other)
     main, lines = split_history(node.body)
-    heir = replace(
+    taking_over = replace(
         node,
         priority=higher_priority(node.priority, other.priority),
         generation=max(node.generation, other.generation) + 1,
         supersedes=tuple(dict.fromkeys((*node.supersedes, old))),
         body=with_history_lines(main, tuple(sorted({*lines, line}))),
     )
-    plan.rewrite(draft, heir, Rebase(history=line))
+    plan.rewrite(draft, taking_over, Rebase(history=line))
     then = f"- {said_day(plan, node)}: replaced by {wikilink(successor, node.title)}"
     draft = plan.draft(old)
     main, lines = split_history(draft.node.body)

@@ -41,12 +41,13 @@ def mend_links(snapshot: Snapshot) -> list[str]:
 def link_mentions_by_night(snapshot: Snapshot) -> list[str]:
     """Notes of ours get links to what they mention: what was noted after them, too. Returns their paths."""
     active = [e for e in snapshot.now() if e.type in TYPES]
-    wanted = [e.path for e in active if e.path not in snapshot.frozen and (e.path in snapshot.entries)]
+    wanted = [e for e in active if e.path not in snapshot.frozen and e.path in snapshot.entries]
     if len(active) > READ_WHOLE:  # of a large vault only those files are opened that have something to link
         names = MentionedNames(active)
-        said = {e.path: {path for _, path in names.found_in(e.description, e.path)} for e in active}
-        wanted = [e.path for e in active if e.path in wanted and said[e.path] - {e.path, *e.links}]
-    return link_names(snapshot.plan, wanted, active)
+        wanted = [
+            e for e in wanted if {p for _, p in names.found_in(e.description, e.path)} - {e.path, *e.links}
+        ]
+    return link_names(snapshot.plan, [e.path for e in wanted], active)
 
 
 def linked_lines(paths: list[str]) -> list[str]:
@@ -67,10 +68,10 @@ def detoured_links(graph: Graph) -> list[tuple[str, str, str]]:
 # --- dormant notes
 
 
-def mark_dormant(snapshot: Snapshot, uses: Uses, now: dt.datetime, days: int) -> tuple[list[str], list[str]]:
+def mark_dormant(snapshot: Snapshot, now: dt.datetime, days: int) -> tuple[list[str], list[str]]:
     """Lines for notes that went dormant, and for those that came back."""
     since = (now - dt.timedelta(days=days)).timestamp() * 1000
-    today = snapshot.plan.day
+    today, uses = snapshot.plan.day, snapshot.plan.graph.uses
     dormant: list[str] = []
     woken: list[str] = []
     for entry in sorted(snapshot.entries.values(), key=lambda e: e.path):
