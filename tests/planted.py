@@ -105,6 +105,13 @@ def note(path: str, description: str, day: dt.date, **more: Any) -> Node:
     )
 
 
+# They say the same in other words.
+KEYS = (
+    note("nodes/fact/key", "The key hangs behind the cellar door.", MONDAY),
+    note("nodes/fact/spare", "Behind the cellar door hangs the key.", MONDAY),
+)
+
+
 def put(graph: Graph, nodes: Iterable[Node]) -> None:
     """Write *nodes* as ours. Without `Vault.write` and its fsyncs, which a benchmark of 10,000 notes would feel."""
     for node in nodes:

@@ -18,9 +18,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 @pytest.fixture
 def omg(home, tmp_path):
     config = Config(
-        home=home,
-        vaults={MAIN: tmp_path / "workspace/memory/omg"},
-        observation=Observation(model="offline"),
+        home=home, vaults={MAIN: tmp_path / "workspace/memory/omg"}, observation=Observation(model="offline")
     )
     which = Memory(config, clock=lambda: NOW, embed=None)
     which.graph(which.registry.identity_of(MAIN))

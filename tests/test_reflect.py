@@ -14,19 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planted import (
-    MONDAY,
-    NOW,
-    Planted,
-    Scripted,
-    edit,
-    graph_of,
-    home_at,
-    note,
-    plant,
-    put,
-    snapshot,
-)
+from planted import KEYS, MONDAY, NOW, Planted, Scripted, edit, graph_of, home_at, note, plant, put, snapshot
 
 from omg.curate.undo import take_back
 from omg.errors import BadReply, Locked, ModelUnavailable, OverBudget
@@ -331,8 +319,7 @@ def test_what_only_looks_alike_is_proposed_and_left_alone(graph: Graph) -> None:
     put(
         graph,
         [
-            note("nodes/fact/key", "The key hangs behind the cellar door.", MONDAY),
-            note("nodes/fact/spare", "Behind the cellar door hangs the key.", MONDAY),
+            *KEYS,
             note("nodes/fact/rent-1", "The rent of the cellar is 40 euros.", MONDAY),
             note("nodes/fact/rent-2", "The rent of the cellar is 50 euros.", MONDAY),
             note("nodes/fact/no", "The key hangs not behind the cellar door.", MONDAY),
@@ -873,12 +860,7 @@ def test_if_none_is_below_the_target_the_shortest_that_is_shorter_than_the_notes
 
 @pytest.mark.parametrize(
     "reply",
-    [
-        "",
-        '{"claims": []}',
-        '{"description": "x", "claims": [{"text": "y", "notes": ["e9"]}]}',
-        long(999),
-    ],
+    ["", '{"claims": []}', '{"description": "x", "claims": [{"text": "y", "notes": ["e9"]}]}', long(999)],
 )
 def test_an_empty_unfounded_or_growing_reflection_is_refused_and_not_asked_for_again(
     graph: Graph, reply: str
@@ -1219,22 +1201,16 @@ def test_what_only_a_person_may_do_is_put_to_them_on_the_log_page(graph: Graph) 
 
 def test_a_night_with_nothing_but_proposals_writes_them_down_once(graph: Graph) -> None:
     night(graph)
-    put(graph, [note("nodes/fact/key", "The key hangs behind the cellar door.", MONDAY)])
+    put(graph, KEYS[:1])
     night(graph, now=NOW + DAY)
-    put(graph, [note("nodes/fact/spare", "Behind the cellar door hangs the key.", MONDAY)])
+    put(graph, KEYS[1:])
     assert night(graph, now=NOW + 2 * DAY).headline.endswith("1 for you to judge")
     assert "[[nodes/fact/spare|Spare]] look alike." in graph.vault.text("reflections/log/2026-04")
     assert night(graph, now=NOW + 3 * DAY).receipt is None
 
 
 def test_a_pair_that_a_model_left_alone_is_not_proposed(graph: Graph) -> None:
-    put(
-        graph,
-        [
-            note("nodes/fact/key", "The key hangs behind the cellar door.", MONDAY),
-            note("nodes/fact/spare", "Behind the cellar door hangs the key.", MONDAY),
-        ],
-    )
+    put(graph, KEYS)
     assert night(graph, saying()).proposed == []
 
 

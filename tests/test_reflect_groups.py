@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planted import MONDAY, NOW, edit, graph_of, home_at, note, put
+from planted import KEYS, MONDAY, NOW, edit, graph_of, home_at, note, put
 from test_reflect import DAY, active, groups_in, history, map_of, night, saying
 
 from omg.curate.undo import take_back
@@ -148,8 +148,7 @@ def test_of_a_reply_that_leaves_a_group_out_the_others_count_and_that_one_is_ask
     put(
         graph,
         [
-            note("nodes/fact/key", "The key hangs behind the cellar door.", MONDAY),
-            note("nodes/fact/spare", "Behind the cellar door hangs the key.", MONDAY),
+            *KEYS,
             note("nodes/preference/tea", "Tomas likes green tea.", MONDAY),
             note("nodes/preference/cup", "Tomas likes tea that is green.", MONDAY),
         ],
@@ -173,8 +172,7 @@ def test_two_notes_of_different_groups_are_never_joined(graph: Graph) -> None:
     put(
         graph,
         [
-            note("nodes/fact/key", "The key hangs behind the cellar door.", MONDAY),
-            note("nodes/fact/spare", "Behind the cellar door hangs the key.", MONDAY),
+            *KEYS,
             note("nodes/fact/tea", "Tomas buys green tea from Assam.", MONDAY),
             note("nodes/fact/cup", "Tomas buys tea from Assam that is green.", MONDAY),
         ],

@@ -74,14 +74,7 @@ def test_of_a_truncated_reply_the_whole_edits_are_kept():
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "I have nothing to add.",
-        "{}",
-        '{"notes": []}',
-        '{"edits": "none"}',
-        '{"edits": [{"op": "cre',
-    ],
+    ["", "I have nothing to add.", "{}", '{"notes": []}', '{"edits": "none"}', '{"edits": [{"op": "cre'],
 )
 def test_what_is_no_answer_is_refused(text):
     with pytest.raises(BadReply):

@@ -260,10 +260,7 @@ def test_a_table_shows_a_notes_title_and_not_the_name_of_its_file(file: Path) ->
         Node("reflections/2026-W08", "", "", "reflection"),
     ):
         aliases = list(one.aliases) or None
-        assert shown(file, path=one.path, aliases=aliases)["note"] == {
-            "path": one.path,
-            "shown": one.title,
-        }
+        assert shown(file, path=one.path, aliases=aliases)["note"] == {"path": one.path, "shown": one.title}
     for view in yaml.safe_load(file.read_text("utf-8"))["views"]:
         assert "formula.note" in view["order"] and "file.name" not in view["order"]
 

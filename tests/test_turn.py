@@ -407,12 +407,7 @@ def test_secrets_are_redacted_in_texts_results_and_arguments_and_counted():
 
 
 @pytest.mark.parametrize(
-    "again",
-    [
-        {"id": "e1"},
-        {"id": "other", "idempotencyKey": "k1"},
-        {"id": "", "idempotencyKey": "k1"},
-    ],
+    "again", [{"id": "e1"}, {"id": "other", "idempotencyKey": "k1"}, {"id": "", "idempotencyKey": "k1"}]
 )
 def test_a_message_that_comes_twice_is_taken_once(again):
     assert texts(user("hi", id="e1", idempotencyKey="k1"), user("hi", **again)) == ["hi"]

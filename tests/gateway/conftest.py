@@ -49,10 +49,7 @@ def telegram(installed: Installed) -> Iterator[Telegram]:
 
 @pytest.fixture(scope="module")
 def boot(
-    installed: Installed,
-    provider: OpenAIServer,
-    telegram: Telegram,
-    tmp_path_factory: pytest.TempPathFactory,
+    installed: Installed, provider: OpenAIServer, telegram: Telegram, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Boot]:
     """Makes a gateway, not yet started; whatever is left of it when the module is done is ended."""
     with ExitStack() as stack:

@@ -131,10 +131,7 @@ def turn_begins(request: Request) -> int:
 
 
 def test_memory_costs_the_cache_what_it_gives_and_the_turn_that_it_was_given_to(
-    gateway: Gateway,
-    provider: OpenAIServer,
-    capsys: pytest.CaptureFixture[str],
-    record_property: Any,
+    gateway: Gateway, provider: OpenAIServer, capsys: pytest.CaptureFixture[str], record_property: Any
 ) -> None:
     ours = talked(gateway, provider, WITH)
     gateway.configure({"plugins": {"entries": {"omg": {"hooks": {"allowPromptInjection": False}}}}})
