@@ -204,9 +204,8 @@ def title(text: str) -> str:
 
 @dataclass
 class Score:
-    rows: list[tuple[int, float, float, float, float]] = field(
-        default_factory=list
-    )  # category, r@5, r@10, hit@5, hit@10
+    # category, r@5, r@10, hit@5, hit@10
+    rows: list[tuple[int, float, float, float, float]] = field(default_factory=list)
     ms: list[float] = field(default_factory=list)
 
     def add(self, asked: Asked, found: Sequence[frozenset[str]]) -> None:

@@ -29,13 +29,11 @@ Message = dict[str, Any]
 
 @dataclass
 class Contexts:
-    said: dict[str, list[Message]] = field(
-        default_factory=dict
-    )  # session → its messages, each with our own `id`
+    # session → its messages, each with our own `id`
+    said: dict[str, list[Message]] = field(default_factory=dict)
     begins: dict[str, int] = field(default_factory=dict)  # where what is handed over of it begins
-    served: dict[str, tuple[tuple[str, ...], str]] = field(
-        default_factory=dict
-    )  # what was cut, what stands for it
+    # what was cut, what stands for it
+    served: dict[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
     cuts: int = 0
 
     def heard(self, session: str, messages: list[Message]) -> None:

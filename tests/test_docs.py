@@ -132,12 +132,8 @@ def test_the_example_with_every_field_leaves_none_out() -> None:
     assert all(getattr(FULL, slot) != getattr(plain, slot) for slot in FULL.__slots__ if slot not in SAME)
 
 
-SAME = (
-    "path",
-    "id",
-    "status",
-    "extra",
-)  # given to both; "active" is what an example should be; no field of ours
+# given to both; "active" is what an example should be; no field of ours
+SAME = ("path", "id", "status", "extra")
 
 
 def test_links_between_documents_lead_somewhere() -> None:

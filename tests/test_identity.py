@@ -96,11 +96,8 @@ def test_the_owner_without_an_outside_channel_is_the_main_session():
 def test_links_join_a_person_across_channels_and_forms():
     forms = [
         ("agent:main:telegram:direct:111", "", ""),
-        (
-            "agent:main:telegram:direct:alice",
-            "telegram",
-            "111",
-        ),  # as the gateway's own identityLinks write it
+        # as the gateway's own identityLinks write it
+        ("agent:main:telegram:direct:alice", "telegram", "111"),
         ("agent:main:telegram:default:direct:111", "", ""),
         ("agent:main:direct:111", "telegram", "111"),
         ("agent:main:discord:direct:a1", "discord", "a1"),

@@ -113,10 +113,8 @@ def test_the_store_beside_a_transcript_knows_its_session_key(tmp_path):
         ([OWNER, OWNER], OWNERS),
         ([None, None], OWNERS),  # older than sender data
         ([OWNER | {"senderId": "9", "transport": {"channel": "telegram"}}], OWNERS),
-        (
-            [BOB],
-            "agent:main:session:s-1",
-        ),  # a direct chat, or a group in which he alone spoke: it cannot be told
+        # a direct chat, or a group in which he alone spoke: it cannot be told
+        ([BOB], "agent:main:session:s-1"),
         ([OWNER, BOB], "agent:main:session:s-1"),
     ],
 )
@@ -359,9 +357,8 @@ def test_a_reader_neither_waits_for_a_writing_gateway_nor_keeps_it_waiting(state
     drops = iter(openclaw_state_drops(state))
     assert next(drops)["sessionId"] == "s0"
     gateway.execute("COMMIT")
-    assert (
-        gateway.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
-    )  # not busy: no reader in its way
+    # not busy: no reader in its way
+    assert gateway.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
     assert [d["sessionId"] for d in drops] == ["s1", "old"]
     gateway.close()
 

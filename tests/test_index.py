@@ -612,10 +612,8 @@ def test_another_model_finds_by_its_own_vectors_alone(vault, tmp_path):
     index.sync(vault)
     assert found(index, "abba") == found(index, "dcdc") == []
     index.embed(1)
-    assert sorted(found(index, "abba") + found(index, "dcdc")) in (
-        ["aaab"],
-        ["cccd"],
-    )  # the other is not compared
+    # the other is not compared
+    assert sorted(found(index, "abba") + found(index, "dcdc")) in (["aaab"], ["cccd"])
     while index.embed():
         pass
     assert (found(index, "abba"), found(index, "dcdc")) == (["aaab"], ["cccd"])

@@ -244,9 +244,8 @@ def test_the_maps_on_show_are_those_that_the_talk_falls_into(graph: Graph) -> No
     own = graph.state().sessions[OWN]
     assert set(own.mocs) == {map_of_type("decision"), map_of_type("project")}
     assert own.falls == {}
-    assert (
-        ask(graph, "ok", NOW + timedelta(hours=2)).system == given.system
-    )  # nothing new: the same maps stay
+    # nothing new: the same maps stay
+    assert ask(graph, "ok", NOW + timedelta(hours=2)).system == given.system
 
 
 def test_a_note_that_bears_on_a_prompt_counts_as_recalled_once_a_day(graph: Graph) -> None:
@@ -489,9 +488,8 @@ def test_what_is_forgotten_by_another_process_does_not_come_back_with_what_was_n
             own.system = ""
 
     ask(graph, STYLE)
-    ask(
-        graph, "How did we hike the Rennsteig with Jonas?", NOW + timedelta(seconds=5)
-    )  # noted, on no disk yet
+    # noted, on no disk yet
+    ask(graph, "How did we hike the Rennsteig with Jonas?", NOW + timedelta(seconds=5))
     served = decide_slice(graph, graph.state(), WIFI, OTHER, NOW, config())  # and one that is being served
     other.update(forgotten)
     graph.flush()

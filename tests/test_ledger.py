@@ -57,9 +57,8 @@ def test_a_call_reads_only_what_was_appended(open_ledger):
     for _ in range(3):
         ledger.spend(SAID, "observe", NOON)
     assert ledger.today(NOON).calls == 3
-    ledger.file.write_bytes(
-        b"#" * (ledger.file.stat().st_size - 1) + b"\n"
-    )  # what is behind is not looked at again
+    # what is behind is not looked at again
+    ledger.file.write_bytes(b"#" * (ledger.file.stat().st_size - 1) + b"\n")
     ledger.spend(SAID, "observe", NOON)
     assert ledger.today(NOON).calls == 4
 

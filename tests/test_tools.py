@@ -112,9 +112,8 @@ def test_the_tools_need_no_round_to_be_described_and_cost_little_in_every_reques
     # The gateway lists these as they are; of all others the model has to ask for the parameters first.
     assert {tool["catalogMode"] for tool in offered} == {"direct-only"}
     assert all(len(tool["description"]) <= 200 for tool in offered)
-    assert (
-        sum(len(json.dumps(tool)) for tool in offered) <= 4_000
-    )  # about 900 tokens, in what the provider caches
+    # about 900 tokens, in what the provider caches
+    assert sum(len(json.dumps(tool)) for tool in offered) <= 4_000
 
 
 def test_a_search_says_of_a_day_whether_it_is_said_or_happens(agent: Agent) -> None:

@@ -112,9 +112,8 @@ def tombstones(root: Path) -> set[str]:
 def test_what_an_earlier_release_left_half_done_is_finished(former):
     omg("observe")
     with_aquarium = [path for path, text in notes(former).items() if "aquarium" in text]
-    assert (
-        len(with_aquarium) == 1 and "telegram-direct-77" in with_aquarium[0]
-    )  # of the receipt that was open
+    # of the receipt that was open
+    assert len(with_aquarium) == 1 and "telegram-direct-77" in with_aquarium[0]
     text = everything(former)
     assert "bicycle" in text  # of the drop in the spool
     assert "kayak" in text  # of the turns that were pending

@@ -51,9 +51,8 @@ def test_a_cut_takes_whole_observed_turns_and_leaves_the_newest_and_every_call_w
     messages: list[Shown], data: st.DataObject, threshold: int, floor: int
 ) -> None:
     turns = whole_turns(messages)
-    assert [i for turn in turns for i in turn] == list(
-        range(len(messages))
-    )  # raw and cut are all that was said
+    # raw and cut are all that was said
+    assert [i for turn in turns for i in turn] == list(range(len(messages)))
     numbers = st.sets(st.integers(0, max(len(turns) - 1, 0)))
     before, observed = data.draw(numbers), data.draw(numbers)
     going = turns_to_cut(messages, turns, before, observed, threshold=threshold, floor=floor)

@@ -39,9 +39,8 @@ class Speaker:
 
 @pytest.fixture(scope="module")
 def gateway(boot: Any) -> Iterator[Gateway]:
-    silent = {
-        "agents": {"defaults": {"heartbeat": {"target": "none"}}}
-    }  # what it says goes into nobody's chat
+    # what it says goes into nobody's chat
+    silent = {"agents": {"defaults": {"heartbeat": {"target": "none"}}}}
     yield boot(omg='[observation]\nbuffer_tokens = "turn"\n', config=silent).start()
 
 
