@@ -255,7 +255,11 @@ class Inject(Section):
     budget_tokens: int = Field(
         3_000, ge=0, description="tokens that one prompt gets at the most, `system` and `prompt` together"
     )
-    entry_points: int = Field(10, ge=0, description="notes named for one prompt at the most")
+    entry_points: int = Field(
+        10,
+        ge=0,
+        description="notes named for one prompt at the most; four times as many where it asks for the course of something",
+    )
 
 
 class Context(Section):

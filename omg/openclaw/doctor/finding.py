@@ -13,7 +13,7 @@ class Finding:
     what: str
     where: str = ""
     mend: str = ""
-    fix: Callable[[], None] | None = field(default=None, repr=False)
+    fix: Callable[[], object] | None = field(default=None, repr=False)
 
     def line(self) -> str:
         mark = {"ok": "✓", "note": "·", "warn": "!", "fail": "✗"}[self.level]

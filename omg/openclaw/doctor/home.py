@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from ...client import ask_daemon
+from ...client import SOCKET, ask_daemon
 from ...embed import load_embedder
 from ...errors import ConfigError
 from ...memory import Memory
@@ -21,46 +21,14 @@ DRIVE_BYTES = 2_000_000_000
 
 def check_home(memory: Memory) -> Iterator[Finding]:
     up = ask_daemon(memory.folder, "/health", {}, timeout_s=5)
-    yield (
-        Finding("ok", f"the daemon is up (pid {up['pid']})")
-        if up
-        else Finding("note", "no daemon is running", mend="it starts with the gateway; or `omg up`")
-    )
-    if not up and (memory.folder / "omg.sock").exists():
-        sock = memory.folder / "omg.sock"
-        yield Finding(
-            "warn",
-            "a socket was left by a crash",
-            str(sock),
-            "the next start removes it",
-            lambda: sock.unlink(missing_ok=True),
-        )
-    now = memory.clock().timestamp()
-    drops = memory.intake.drops()
-    old = [d for d in drops if now - d.stat().st_mtime > SPOOL_AGE_S]
-    if old:
-        yield Finding(
-            "warn",
-            f"{len(old)} drop{'s' * (len(old) != 1)} in the spool for too long; nobody has taken them in",
-            str(memory.folder / "spool"),
-            "omg observe",
-            lambda: taken_in(memory),
-        )
-    if torn := [f for f in (memory.folder / "spool").glob(".*") if now - f.stat().st_mtime > SPOOL_AGE_S]:
-        yield Finding(
-            "note",
-            f"{len(torn)} drop{'s' * (len(torn) != 1)} whose writer died; the transcript has what was said",
-            str(memory.folder / "spool"),
-            "omg doctor --fix removes them; `omg import --openclaw` reads what is missing",
-            lambda: removed(torn),
-        )
-    if bad := list((memory.folder / "spool" / "bad").glob("*.json")):
-        yield Finding(
-            "warn",
-            f"{len(bad)} drop{'s' * (len(bad) != 1)} could not be read; the reason lies beside each",
-            str(memory.folder / "spool" / "bad"),
-            "report them, then delete the folder",
-        )
+    if up:
+        yield Finding("ok", f"the daemon is up (pid {up['pid']})")
+    else:
+        yield Finding("note", "no daemon is running", mend="it starts with the gateway; or `omg up`")
+        if (sock := memory.folder / SOCKET).exists():
+            what, mend = "a socket was left by a crash", "the next start removes it"
+            yield Finding("warn", what, str(sock), mend, lambda: sock.unlink(missing_ok=True))
+    yield from check_spool(memory)
     if memory.folder.stat().st_mode & 0o077:
         yield Finding(
             "fail",
@@ -81,8 +49,32 @@ def check_home(memory: Memory) -> Iterator[Finding]:
     )
 
 
-def taken_in(memory: Memory) -> None:
-    memory.take_in()
+def check_spool(memory: Memory) -> Iterator[Finding]:
+    """What lies in the spool for too long, or cannot be read."""
+    spool, since = memory.intake.spool, memory.clock().timestamp() - SPOOL_AGE_S
+    if old := [d for d in memory.intake.drops() if d.stat().st_mtime < since]:
+        yield Finding(
+            "warn",
+            f"{len(old)} drop{'s' * (len(old) != 1)} in the spool for too long; nobody has taken them in",
+            str(spool),
+            "omg observe",
+            memory.take_in,
+        )
+    if torn := [f for f in spool.glob(".*") if f.stat().st_mtime < since]:
+        yield Finding(
+            "note",
+            f"{len(torn)} drop{'s' * (len(torn) != 1)} whose writer died; the transcript has what was said",
+            str(spool),
+            "omg doctor --fix removes them; `omg import --openclaw` reads what is missing",
+            lambda: removed(torn),
+        )
+    if bad := list((spool / "bad").glob("*.json")):
+        yield Finding(
+            "warn",
+            f"{len(bad)} drop{'s' * (len(bad) != 1)} could not be read; the reason lies beside each",
+            str(spool / "bad"),
+            "report them, then delete the folder",
+        )
 
 
 def removed(files: list[Path]) -> None:
