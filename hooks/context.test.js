@@ -65,6 +65,21 @@ test("with nothing to cut, the gateway gets its very messages back", async (t) =
   assert.equal((await assemble(messages)).messages, messages);
 });
 
+test("a question that the gateway makes up counts as nobody's, and goes with the answer that it stands before", async (t) => {
+  let cut = [0, 1, 2];
+  const { assemble, asked, close } = await scene(t, () => ({ text: NOTES, cut }));
+  const handed = () => [{ role: "user", content: "(session bootstrap)", timestamp: Date.now() }, ...conversation().slice(1)];
+  const [, ...said] = handed();
+  assert.deepEqual((await assemble(handed())).messages.slice(1), said.slice(3));
+  assert.deepEqual(asked[0][1].messages.length, said.length);
+  await close();
+  assert.deepEqual((await assemble(handed())).messages.slice(1), said.slice(3)); // by the last answer
+  const other = await scene(t, () => ({ text: NOTES, cut }));
+  cut = [1, 2];
+  const { messages: made } = await other.assemble(handed());
+  assert.deepEqual(made.map(({ content }) => content).slice(0, 3), ["(session bootstrap)", said[0].content, NOTES]);
+});
+
 test("no answer of any kind makes a turn fail or a context longer", async (t) => {
   const answers = [
     undefined, null, 5, [], { text: 5, cut: [0] }, { text: NOTES }, { text: NOTES, cut: "all" }, { text: NOTES, cut: [99] },

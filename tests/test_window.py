@@ -419,6 +419,24 @@ def test_what_a_message_was_served_stands_before_it_again_byte_for_byte_until_th
     assert talk.memory.find(SESSION).state().sessions[SESSION].served == {}
 
 
+def test_what_a_message_was_served_stands_before_it_again_behind_turns_that_are_served_nothing(
+    talk: Talk,
+) -> None:
+    long_talk(talk)
+    talk.take_in()
+    talk.asked()
+    before = len(talk.said)
+    ((one, _),) = questions(talk, 1)
+    for text in ("Thank you, go on.", "Fine, and on."):
+        assert talk.prompted(text) == ""
+        assert talk.asked().served == {before: one}
+        talk.turn(text)
+        talk.take_in()
+    ((two, made),) = questions(talk, 1, first=5)
+    assert made.served == {before: one}
+    assert talk.asked().served == {before: one, before + 6: two}
+
+
 def test_before_the_first_cut_nothing_is_served_again_and_only_the_newest_is_kept_for_it(talk: Talk) -> None:
     long_talk(talk, 5)
     talk.take_in()

@@ -57,8 +57,11 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
     async assemble({ sessionKey, messages, tokenBudget }) {
       const untouched = { messages, estimatedTokens: 0 }; // as the gateway's own engine: it counts by itself
       try {
-        const decided = await decide({ sessionKey, messages, tokenBudget });
-        return decided ? { messages: decided, estimatedTokens: 0 } : untouched;
+        const said = isMadeUp(messages) ? messages.slice(1) : messages;
+        const decided = await decide({ sessionKey, messages: said, tokenBudget });
+        if (!decided) return untouched;
+        const begun = isMadeUp([messages[0], decided[0]]) ? [messages[0], ...decided] : decided;
+        return { messages: begun, estimatedTokens: 0 };
       } catch (err) {
         warn(`the context stays as it is: ${err?.message}`);
         return untouched;
@@ -149,6 +152,12 @@ function behind(notes, content) {
   const first = content.findIndex((part) => part?.type === "text");
   return content.map((part, i) => (i === first ? { ...part, text: `${notes}\n\n${part.text}` } : part));
 }
+
+/**
+ * Whether the first message is the question that the gateway puts before an answer where the answer's own is no more
+ * handed over (`sanitizeGoogleAssistantFirstOrdering`): nobody said it, and it has another time in each request.
+ */
+const isMadeUp = ([first, second]) => first?.content === "(session bootstrap)" && second?.role === "assistant";
 
 const placeOf = (message) => `${message?.role} ${message?.timestamp}`;
 

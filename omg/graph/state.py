@@ -49,9 +49,9 @@ class SessionState:
     told_before_ms: int = 0  # the timeline stands for all that was said before, too: it was not handed over
     # a run -> the `prompt` slice it got since the last cut
     served: dict[str, str] = field(default_factory=dict)
-    assembled: str = ""  # the run whose context was last put together,
-    raw_tokens: int = 0  # what of it was not cut costs,
-    raw_from_ms: int = 0  # and when that begins
+    assembled: str = ""  # the newest run whose slice stands in the context that was last put together,
+    raw_tokens: int = 0  # what of that was not cut costs,
+    raw_from_ms: int = 0  # and when it begins
     context_cut_ms: int = 0
 
 

@@ -271,9 +271,10 @@ def note_request(
     """How the context of a run was put together last."""
     if (own := state.sessions.get(session)) is None:
         return
-    own.assembled, own.raw_tokens, own.raw_from_ms = run, raw, raw_from
     # Less what was forgotten since.
-    own.served = {run: text for run, text in served.items() if run in own.served}
+    own.served = {key: text for key, text in served.items() if key in own.served}
+    own.assembled = next(reversed(own.served), run)
+    own.raw_tokens, own.raw_from_ms = raw, raw_from
 
 
 # --- what is observed
