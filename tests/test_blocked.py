@@ -13,6 +13,8 @@ import pytest
 from omg.config.sections import Config, Context, Embedding, Observation
 from omg.daemon import daemon as module
 from omg.daemon.daemon import Daemon
+from omg.graph.files import flock
+from omg.worker.status import home_status
 
 SESSION = "agent:main:main"
 NOW = 1_773_144_000_000
@@ -31,7 +33,7 @@ def daemon(home: Path) -> Iterator[Daemon]:
     daemon.memory.close()
 
 
-def talked(daemon: Daemon, turns: int = 30) -> dict[str, Any]:
+def talked(daemon: Daemon, turns: int = 30, session: str = SESSION) -> dict[str, Any]:
     """A conversation that is taken in and not observed, and the question about its context."""
     said: list[dict[str, Any]] = []
     for n in range(turns):
@@ -39,11 +41,11 @@ def talked(daemon: Daemon, turns: int = 30) -> dict[str, Any]:
         said.append({"role": "user", "content": text, "timestamp": NOW + 2000 * n})
         said.append({"role": "assistant", "content": "Noted, as asked.", "timestamp": NOW + 2000 * n + 1000})
     entries = [{"entryId": f"e{i}", "message": m} for i, m in enumerate(said)]
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": SESSION, "entries": entries}
+    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": entries}
     (daemon.config.home / "spool").mkdir(parents=True, exist_ok=True)
     (daemon.config.home / "spool" / f"{NOW:015d}-a.json").write_text(json.dumps(drop))
     daemon.memory.take_in()
-    return {"sessionKey": SESSION, "messages": said}
+    return {"sessionKey": session, "messages": said}
 
 
 def waited(daemon: Daemon) -> list[bool]:
@@ -79,3 +81,31 @@ def test_a_wait_in_vain_ends_and_is_not_repeated(daemon: Daemon, monkeypatch: py
 
 def test_a_context_that_was_never_above_it_waits_for_nobody(daemon: Daemon) -> None:
     assert daemon.assemble(talked(daemon, 6)) == {}
+
+
+def test_of_many_that_ask_at_once_one_cuts_and_all_are_told_the_same(daemon: Daemon) -> None:
+    body = talked(daemon)
+    daemon.memory.work(force=True)
+    answers: list[Any] = []
+    turns = [threading.Thread(target=lambda: answers.append(daemon.assemble(body))) for _ in range(8)]
+    for turn in turns:
+        turn.start()
+    for turn in turns:
+        turn.join(20)
+    assert [answer == answers[0] for answer in answers] == [True] * 8
+    events = (daemon.config.home / "events.jsonl").read_text()
+    assert events.count("context_cut") == 1
+    assert "over all others" not in events + json.dumps(home_status(daemon.memory.worker), default=str)
+
+
+def test_a_memory_that_is_stuck_holds_up_no_other(daemon: Daemon) -> None:
+    body, other = talked(daemon), talked(daemon, session="agent:main:telegram:direct:7")
+    daemon.memory.work(force=True)
+    with flock(daemon.memory.find(SESSION).folder / "state.lock", "the state"):
+        stuck, turn = (threading.Thread(target=daemon.assemble, args=(asked,)) for asked in (body, other))
+        stuck.start()
+        stuck.join(0.2)
+        turn.start()
+        turn.join(10)
+        assert (stuck.is_alive(), turn.is_alive()) == (True, False)
+    stuck.join(20)

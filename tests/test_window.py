@@ -23,8 +23,9 @@ from omg.memory import Memory
 from omg.tokens import count_tokens
 from omg.tools.codes import Codes
 from omg.tools.tools import call_tool
-from omg.window.context import Cut, cut_context, shown_message
+from omg.window.context import Cut, cut_context
 from omg.window.cut import Shown, answered_calls, raw_tokens, turns_to_cut, whole_turns
+from omg.window.messages import shown_message
 from omg.worker.schedule import note_edited, note_failure
 
 SESSION = "agent:main:main"

@@ -12,7 +12,9 @@ from test_window import SESSION, Talk, long_talk
 
 from omg.config.sections import Context
 from omg.tokens import count_tokens
-from omg.window.context import Cut, cut_context, shown_message
+from omg.window import messages
+from omg.window.context import Cut, cut_context
+from omg.window.messages import shown_message
 from omg.worker.schedule import note_capped
 
 GROUP = "agent:main:telegram:group:-100"
@@ -235,3 +237,17 @@ def test_a_message_that_makes_no_sense_stays_and_costs_the_others_nothing(talk: 
         made = talk.asked(messages=[*view[:where], odd, *view[where:]])
         assert where not in made.cut
         assert made.cut
+
+
+def test_what_was_cut_is_not_counted_again_after_the_gateway_has_started_anew(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it comes in full then; counting eight megabytes would take longer than the plugin waits."""
+    long_talk(talk)
+    talk.take_in()
+    first = talk.asked()
+    counted: list[str] = []
+    monkeypatch.setattr(messages, "count_tokens", lambda text: counted.append(text) or count_tokens(text))
+    assert talk.asked() == Cut(first.text, first.cut, {}, first.raw)
+    assert not any("number 3 over" in text for text in counted)
+    assert any("number 29 over" in text for text in counted)

@@ -86,7 +86,8 @@ class Daemon:
         self._unlooked: deque[Identity] = deque()  # whose vaults are still to be looked through
         self._warned: dict[str, str] = {}  # why a vault could not be read: once each
         self._watch: Any = None  # watchdog's observer, where the system lets us have one
-        self._guard, self._assembling = threading.Lock(), threading.Lock()
+        self._guard = threading.Lock()
+        self._assembling: dict[str, threading.Lock] = {}  # of each graph: one that is stuck holds up no other
         self._in_vain_until: dict[str, float] = {}  # graph -> on the monotonic clock
 
     def run(self) -> None:
@@ -193,7 +194,7 @@ class Daemon:
         tell = partial(self.memory.registry.tell, graph=graph.identity.key)
         if body.get("waits") is True:
             self._wait_for_observation(graph, session, tell)
-        with self._assembling:  # two of one session would cut it twice
+        with self._assembling.setdefault(graph.identity.key, threading.Lock()):  # two at once would cut twice
             made = cut_context(graph, body, now=self.memory.clock(), config=self.config, tell=tell)
             if made.waits and not graph.state().urgent_ms:
                 at_ms = self.memory.registry.now_ms()

@@ -9,7 +9,6 @@ Which turns were cut, and that text, are in the graph's state before the gateway
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,21 +23,18 @@ from ..graph.graph import Graph
 from ..graph.state import SessionState, State
 from ..journal import has_open_receipt
 from ..message.drop import clean_entries, content_of, to_epoch_ms
-from ..message.turn import FRAME_TOKENS
 from ..plan.pages import hints_that_hold
 from ..tokens import count_tokens
-from .cut import LAST_TURNS, Shown, raw_tokens, turns_to_cut, whole_turns
+from .cut import LAST_TURNS, raw_tokens, turns_to_cut, whole_turns
 from .lines import note_lines_of, said_lines_of
+from .messages import SPEAKERS, tokens_of, uncounted
 from .served import fitting, runs_kept, served_again
 from .timeline import render_timeline
 
 # Of what the model's window has room for, at the most: raw messages, and notes; the turn that goes on needs the rest.
 ROOM_SHARE, NOTES_SHARE = 0.5, 0.25
 SERVED_SHARE = 0.5  # of the threshold, for what messages were served before
-OUTLINE_CHARS_A_TOKEN = 6  # with a text of 4 or 5: what was saved is rather thought less
 ARCHIVE_ROLES = {"toolResult": "tool"}  # of the gateway → as the archive has them
-# What else there is, such as a summary of its own, stays.
-SPEAKERS = ("user", "assistant", "tool", "toolResult")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +59,7 @@ class RequestContext:
     def __init__(self, session: str, given: Sequence[Any], own: SessionState) -> None:
         self.session = session
         self.given: list[Mapping[str, Any]] = [m if isinstance(m, Mapping) else {} for m in given]
-        self.messages = [shown_message(m) for m in self.given]
+        self.messages = [uncounted(m) for m in self.given]
         self.turns = whole_turns(self.messages)
         self.beginnings = [beginning(self.given[turn[0]]) for turn in self.turns]
         often = Counter(self.beginnings)
@@ -75,10 +71,13 @@ class RequestContext:
             for n, (turn, begins) in enumerate(zip(self.turns, self.beginnings, strict=True))
             if own.cut_turns.get(begins) == len(turn) and n not in self.alike
         }
-        # Of what was cut only outlines come: what it cost is known from then.
+        # Of what was cut only outlines come, or megabytes: what it cost is known from then.
         self.costs = {n: cost for n in known if (cost := own.cut_tokens.get(self.beginnings[n]))}
         self.cut = known.intersection(range(len(self.turns) - LAST_TURNS))
         self.came_back = self.cut != known  # somebody went back to what was cut, and on from there
+        for n in set(range(len(self.turns))) - (self.cut & self.costs.keys()):
+            for i in self.turns[n]:
+                self.messages[i] = replace(self.messages[i], tokens=tokens_of(self.given[i]))
 
     def place(self, i: int) -> tuple[str, int]:
         """By which a message is found in the archive: ids of calls and details are not what they were there."""
@@ -104,19 +103,6 @@ class RequestContext:
         return sum(
             self.costs.get(n) or sum(self.messages[i].tokens for i in self.turns[n]) for n in set(turns)
         )
-
-
-def shown_message(message: Mapping[str, Any]) -> Shown:
-    chars = message.get("chars")
-    if message.get("role") not in SPEAKERS:
-        return Shown(str(message.get("role")), count_tokens(json.dumps(message, ensure_ascii=False)))
-    content = message.get("content")
-    text, calls = content_of(content if isinstance(content, str | list) else None)
-    tokens = count_tokens(text) + sum(count_tokens(call.name + call.arguments) for call in calls)
-    if isinstance(chars, int):  # only its outline: it was cut before
-        tokens = chars // OUTLINE_CHARS_A_TOKEN
-    made = tuple(call.id for call in calls if call.id)
-    return Shown(str(message.get("role")), FRAME_TOKENS + tokens, made, str(message.get("toolCallId") or ""))
 
 
 def beginning(message: Mapping[str, Any]) -> str:
