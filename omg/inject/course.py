@@ -22,8 +22,26 @@ COURSE = re.compile(
     """,
     re.I | re.X,
 )
+# The words of such a question that say nothing of its topic.
+ASKING_WORDS = re.compile(
+    r"""
+    \b(?:(?:mention|name|list|give|use)\b[^.?!\n]{0,20}\b(?:only|exactly|at\ most)\b[^.?!\n]*
+    |(?:can|could|would|will)\ you|please|(?:give|tell|show|walk|take)\ me(?:\ through)?|list|order|sequence|timeline|chronolog\w*
+    |summar\w+|overview|recap|history\ of|step\ by\ step|over\ time|so\ far|throughout
+    |(?:our|these|this|the|all|recent|past)\ (?:conversation|chat|talk|discussion)s?|conversations?|chats?|discussions?
+    |(?:brought|bring)\ (?:it\ |them\ )?up|mention\w*|talked\ about|discussed
+    |aspects?|things|items?|topics?|points?|different|various|develop\w*|progress\w*|evolv\w*|unfold\w*
+    |reihenfolge|zusammenfass\w*|fasse?|überblick|verlauf|gespräche?n?|besprochen|erwähnt|verschiedene\w*)\b
+    """,
+    re.I | re.X,
+)
 COURSE_ASKED_CHARS = 2_000
 
 
 def asks_for_course(text: str) -> bool:
     return bool(COURSE.search(text[:COURSE_ASKED_CHARS]))
+
+
+def topic_of(text: str) -> str:
+    """*text*, which asks for a course, less the words that ask."""
+    return " ".join(ASKING_WORDS.sub(" ", text).split())

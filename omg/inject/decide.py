@@ -33,11 +33,12 @@ from ..plan.bodies import AFTER_SENTENCE
 from ..plan.edits import split_history
 from ..plan.pages import persons_words
 from ..tokens import clip_text, count_tokens
-from .course import asks_for_course
-from .passages import assistants_share, find_said, quoted_passages
+from .course import asks_for_course, topic_of
+from .passages import assistants_share, chars_for, find_said, quoted_passages
 from .prompt import render_prompt, telling_words
 from .sure import asks_of_memory, is_sure
 from .system import cut_text, render_system_slice
+from .timeline import render_course
 
 SYSTEM_SHARE = 0.4  # of the budget; the rest is for what bears on the message itself
 MORE_OF = 10  # of the best notes
@@ -207,13 +208,16 @@ def decide_slice(
     asks = bool(config.inject.entry_points) and asks_of_memory(query)
     course = asks_for_course(words)
     limit = config.inject.entry_points * (COURSE_NOTES if course else 1)
-    hits = relevant_hits(graph, query, now, limit, COURSE_FLOOR if course else FLOOR) if asks else []
+    topic = parse_query(topic_of(words), today) if course else query
+    topic = topic if topic.terms else query
+    hits = relevant_hits(graph, topic, now, limit, COURSE_FLOOR if course else FLOOR) if asks else []
     hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in hits]
-    said = find_said(graph, query, hits, session=session, own=own, now=now, course=course) if asks else []
+    said = find_said(graph, topic, hits, session=session, own=own, now=now, course=course) if asks else []
     if not is_sure(query, hits, said, graph.index.knows, graph.index.by_meaning):
         hits, said = [], []
     if course:  # it is told by what the person said first, and by notes of the assistant's advice last
-        hits = sorted(hits, key=lambda h: -h.score * assistants_share(query, h.entry.origin, course))
+        hits = [replace(h, score=h.score * assistants_share(query, h.entry.origin, course)) for h in hits]
+        hits.sort(key=lambda h: -h.score)
     hits_by_map = Counter([*(map_of(h.entry) for h in hits), *maps_named(words)])
     pending = sum(p.tokens for p in graph.pending()) if own.cut_ms > own.activated_ms else 0
     reason = activation(state, session, now=now, pending_tokens=pending, config=config, model=model)
@@ -225,18 +229,32 @@ def decide_slice(
         text = render_system(graph, state, session, mocs, today=today, budget=round(budget * SYSTEM_SHARE))
         cost = count_tokens(text)
     silence = pause_text(now.timestamp() - own.last_ms / 1000) if own.last_ms else None
-    fresh = render_prompt(
-        hits,
-        text,
-        today,
-        budget=budget - cost,
-        limit=limit,
-        silence=silence,
-        more=more_of(graph, hits, course),
-        said=quoted_passages(graph, query, said, room=budget - cost, course=course),
-        zone=graph.zone,
-        course=course,
-    )
+    texts = texts_of(graph, hits[:MORE_OF])
+    if course:
+        fresh = render_course(
+            graph,
+            topic,
+            hits,
+            said,
+            shown=text,
+            today=today,
+            budget=budget - cost,
+            limit=limit,
+            silence=silence,
+            texts=texts,
+        )
+    else:
+        fresh = render_prompt(
+            hits,
+            text,
+            today,
+            budget=budget - cost,
+            limit=limit,
+            silence=silence,
+            more={path: more for path, (more, _) in texts.items() if more},
+            said=quoted_passages(graph, query, said, chars_for(said, budget - cost)),
+            zone=graph.zone,
+        )
     recalled = [h.entry.id for h in hits if f"[[{h.entry.path}]]" in text + fresh]
     given = Slice(text, fresh, reason)
     return Decision(given, hits_by_map, recalled=recalled, mocs=mocs, epoch=state.epoch)
@@ -246,19 +264,16 @@ def epoch_ms_of(at: datetime) -> int:
     return round(at.timestamp() * 1000)
 
 
-def more_of(graph: Graph, hits: Sequence[Hit], course: bool) -> dict[str, str]:
-    """Path → what the best notes say beside their description, as one line; of a *course* what they said before, too."""
+def texts_of(graph: Graph, hits: Iterable[Hit]) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Path → what a note says beside its description, as one line, and the lines of its History."""
     found = {}
-    for hit in hits[:MORE_OF]:
+    for hit in hits:
         with suppress(OmgError, OSError, UnicodeDecodeError):
             text, before = split_history(text_below_head(graph.vault.text(hit.entry.path)))
             more = sentences_beside(
                 hit.entry.description, WIKILINK.sub(lambda m: m[1].rpartition("|")[2], text)
             )
-            if course and before:
-                more += ["Before:", "; ".join(line.removeprefix("- ") for line in before)]
-            if more:
-                found[hit.entry.path] = cut_text(" ".join(more), MORE_CHARS)
+            found[hit.entry.path] = cut_text(" ".join(more), MORE_CHARS), before
     return found
 
 
