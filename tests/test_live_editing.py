@@ -8,7 +8,7 @@ import pytest
 from omg.config.sections import Config, Llm, Observation
 from omg.curate.notes import pin_note
 from omg.errors import BadInput
-from omg.journal import Receipt, commit_receipt
+from omg.journal import Receipt, commit_receipt, receipts_of
 from omg.memory import Memory
 from omg.node.fields import Source
 from omg.openclaw.doctor.graph import check_graph
@@ -153,3 +153,25 @@ def edit(op, title, description, target=None):
 def handle(shown):
     """The handle under which the note about Maya is shown."""
     return next(line.split()[0] for line in shown.splitlines() if "Porto" in line)
+
+
+def test_a_map_follows_what_a_person_writes_corrects_and_deletes_and_brings_back(omg):
+    graph = omg.find()
+    file, page = graph.vault.file("nodes/fact/router"), graph.vault.file("mocs/moc-facts")
+
+    def lines():
+        omg.refresh(graph)
+        return [line for line in page.read_text().splitlines() if line.startswith("- ")]
+
+    file.write_text("The router is in the attic.\n")
+    assert lines() == ["- [[nodes/fact/router|Router]] — The router is in the attic."]
+    file.write_text("The router is in the cellar.\n")
+    assert lines() == ["- [[nodes/fact/router|Router]] — The router is in the cellar."]
+    assert "Facts]] (1)" in graph.vault.text("index")
+    trash = file.rename(graph.folder / "trash.md")
+    assert lines() == []
+    trash.rename(file)
+    assert lines() == ["- [[nodes/fact/router|Router]] — The router is in the cellar."]
+    cycles = len(receipts_of(graph))
+    omg.refresh(graph)
+    assert len(receipts_of(graph)) == cycles  # what follows is no change of its own

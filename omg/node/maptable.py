@@ -52,14 +52,16 @@ def map_of_type(type: str) -> str:
 
 def map_listing(path: str, type: str, links: Iterable[str]) -> str:
     """
-    Path of the map that lists a note: the first it links to, else that of its type.
+    Path of the map that lists a note: the first it links to, else that of its type, or of its folder below `nodes/`
+    where a person's page names none.
 
-    "" for what none lists: these maps themselves, the log, and a person's page that names none.
+    "" for what none lists: these maps themselves, the log, and a person's page elsewhere.
     """
     if type in ("index", "now", "log") or path in STANDARD:
         return ""
     linked = (link for link in links if link.startswith("mocs/") and link not in (path, OPEN_LOOPS))
-    return next(linked, MOCS[type][0] if type in MOCS else "")
+    kind = path.split("/")[1] if type == "note" and path.startswith("nodes/") else type
+    return next(linked, MOCS[kind][0] if kind in MOCS else "")
 
 
 def map_of(note: Listed) -> str:

@@ -34,9 +34,10 @@ from ..identity import INSIDE, Identity, identity_of_session
 from ..index.changes import Synced
 from ..index.index import Index
 from ..index.store import is_disk_barred
-from ..journal import Receipt, commit_receipt, new_receipt, replay_open
+from ..journal import Change, Receipt, commit_receipt, new_receipt, replay_open
 from ..message.turn import Turn
 from ..plan.drafts import Plan
+from ..plan.mappages import LISTED, MapPages, maps_of
 from ..rebuild import finish_swap
 from ..vault.vault import Vault
 from .events import write_event
@@ -46,6 +47,7 @@ from .template import lay_template
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 1.0  # how long the background waits for a vault that is locked: others' turns lie behind it
+MAPS_FOLLOW = 200  # files changed at once, or notes on one map: above it the next cycle makes the maps
 GRAPHS_KEPT = 16  # graphs that stay open, some five descriptors each: a process may have no more than 256
 
 
@@ -261,6 +263,8 @@ class Registry:
                 graph.tombstones.add(gone.sources, gone.id)
         if synced.moved:
             commit_receipt(graph, moved_receipt(graph, synced, self.clock()))
+        if changes := map_changes(graph, synced):
+            commit_receipt(graph, new_receipt("edit", self.clock(), changes, name="maps"))
         if theirs or synced.removed or synced.moved:
             graph.update(note_edited)
 
@@ -287,6 +291,23 @@ class Registry:
     def close(self) -> None:
         for graph in list(self._open.values()):
             graph.close()
+
+
+def map_changes(graph: Graph, synced: Synced) -> list[Change]:
+    """The maps that list what was written or deleted, as they are by now: no line leads to a file that is gone."""
+    maps, gone = MapPages(graph), {g.path for g in synced.removed}
+    if len(synced.changed) + len(gone) > MAPS_FOLLOW:
+        return []
+    counts = graph.index.moc_counts()
+    for entry in filter(None, map(graph.index.entry, synced.changed)):
+        if entry.type in LISTED:
+            maps.paths |= maps_of(entry, loop=entry.loop == "open")
+            maps.paths |= {path for path in graph.index.backlinks(entry.path) if path.startswith("mocs/")}
+    if gone:
+        links = graph.index.dangling()
+        maps.paths |= {path for path, target in links if target in gone and path.startswith("mocs/")}
+    maps.paths = {path for path in maps.paths if counts.get(path, 0) <= MAPS_FOLLOW}
+    return maps.changes() if maps.paths else []
 
 
 def moved_receipt(graph: Graph, synced: Synced, now: datetime) -> Receipt:
