@@ -7,6 +7,7 @@ import json
 import os
 import time
 import unicodedata
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -233,6 +234,44 @@ def test_what_a_person_denied_asked_or_told_of_another_is_theirs_only_as_that(
     messages = [said("m1", "user", text), said("m2", "assistant", answer)]
     (made,) = judged({"messages": messages, "known": [], "edits": [edit], "now": None}).edits
     assert made.origin == origin
+
+
+@pytest.mark.parametrize(
+    ("page", "description", "origin"),
+    [
+        ("", "The user books the cabin at Lake Saimaa that the assistant proposed, for two nights.", "user"),
+        ("Saimaa", "The user books the cabin at Lake Saimaa that the assistant proposed.", "user"),
+        ("Saimaa", "The user books the cabin through Contoso Travel and pays ahead by wire.", "assistant"),
+    ],
+)
+def test_a_proposal_of_the_turn_before_is_taken_up_and_no_more_where_a_page_stood_beside_it(
+    page: str, description: str, origin: str
+) -> None:
+    before = [
+        said("m0", "tool", page) | {"tool": "web_fetch"},
+        said(
+            "m1",
+            "assistant",
+            "Contoso Travel wants a wire ahead. Shall I book the cabin at Lake Saimaa for you?",
+        ),
+    ]
+    edit = {
+        "op": "create",
+        "type": "decision",
+        "title": "Cabin",
+        "description": description,
+        "sources": ["m2"],
+    }
+    row = {
+        "messages": [said("m2", "user", "Yes please, for two nights.")],
+        "known": [],
+        "edits": [edit],
+        "now": None,
+    }
+    known = [m for _, m in messages_of({"messages": before if page else before[1:]})]
+    reply = {"edits": row["edits"]}
+    (made,) = parse_reply(json.dumps(reply), replace(shown_of(row), before=known)).edits
+    assert (made.origin, made.type) == (origin, "decision" if origin == "user" else "fact")
 
 
 def test_a_sentence_of_what_the_user_and_the_assistant_do_stays() -> None:

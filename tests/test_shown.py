@@ -120,9 +120,12 @@ def test_while_there_are_few_notes_all_are_shown_whatever_words_are_used(graph):
 @pytest.mark.parametrize("hours, shown", [(1, True), (30, False)])
 def test_a_note_that_the_last_turn_was_about_is_shown_though_nobody_names_it_now(graph, hours, shown):
     write(graph, ("Car", "The user drives a Skoda Fabia from 2016.", {}), *OTHERS)
-    before = NOW - timedelta(hours=hours)
-    said = Message("a0", "assistant", "Your Fabia is from 2016.", int(before.timestamp() * 1000))
-    graph.archive([graph.put(f"{said.timestamp:015d}-a0", Turn(MAIN, messages=(said,))).name])
+    at = int((NOW - timedelta(hours=hours)).timestamp() * 1000)
+    said = (
+        Message("a0", "assistant", "Your Fabia is from 2016.", at),
+        Message("a1", "assistant", "And the tyres are due.", at + 1),
+    )
+    graph.archive([graph.put(f"{at:015d}-a0", Turn(MAIN, messages=said)).name])
     assert ("] Car: The user" in asked(graph, "No, 2018, I looked in the papers.")) == shown
     assert "Car" not in asked(graph, "No, 2018, I looked in the papers.", session="agent:main:other")
 

@@ -17,7 +17,7 @@ from ..offline.likeness import common_stems
 from ..plan.bodies import AFTER_SENTENCE
 from .sight import Ground, Sight
 from .statements import REPORTS, is_verb_of_ending, negations
-from .words import ISO_DAY, Words, told_words
+from .words import ISO_DAY, Words, told_words, word_stem
 
 # Of the telling words of a statement, which the person said, and stated rather than asked, where something foreign is in sight.
 LEAST_TOLD, LEAST_STATED = 0.5, 0.34
@@ -33,7 +33,15 @@ ASSISTANT = re.compile(
     r"\b(?:assistant|assistent\w{0,2}|asistente|assistente|ассистент\w{0,2}|asystent\w{0,2})\b|助手|アシスタント|비서",
     re.I,
 )
-
+# "The assistant booked …", and not "The assistant's plan is …" nor "They train by the plan that the assistant made"
+ASSISTANT_FIRST = re.compile(rf"\W{{0,9}}(?:\w{{1,4}}[ '’])?(?:{ASSISTANT.pattern})(?!['’]s\b)", re.I)
+# How the assistant came to say it: that nobody else has these words says nothing
+PROPOSED = frozenset(
+    map(
+        word_stem,
+        "proposed suggested recommended advised offered made wrote drafted listed named worked gave".split(),
+    )
+)
 
 # A sentence that tells of a question states nothing else.
 ASKED = re.compile(
@@ -48,15 +56,22 @@ class Statement:
 
     words: frozenset[str]
     negations: frozenset[str]
-    assistants: bool  # it tells what the assistant did
+    assistants: bool  # it names the assistant
+    assistant_acts: bool  # it tells what the assistant did, and not what the person made of it
     reports: bool  # it tells what somebody says
     days: frozenset[date]
 
 
 def statement(text: str, beside: frozenset[str] = frozenset()) -> Statement:
     """*text*, less the words *beside* it that need no ground again."""
-    assistants, reports = bool(ASSISTANT.search(text)), bool(REPORTS.search(text))
-    return Statement(told_words(text) - beside, negations(text), assistants, reports, days_in(text))
+    return Statement(
+        told_words(text) - beside,
+        negations(text),
+        bool(ASSISTANT.search(text)),
+        bool(ASSISTANT_FIRST.match(text)),
+        bool(REPORTS.search(text)),
+        days_in(text),
+    )
 
 
 def days_in(text: str) -> frozenset[date]:
@@ -74,13 +89,22 @@ def whole_day(text: str) -> date | None:
 def is_persons(said: Statement, ground: Ground, sight: Sight) -> bool:
     """Whether the person said it, going by the messages cited."""
     told = ground.said.told if said.reports and not sight.foreign else frozenset()
-    if "tool" in ground.roles or said.assistants or not (ground.states or told):
+    if "tool" in ground.roles or tells_of_assistant(said, ground) or not (ground.states or told):
         return False
     if turns_denial_round(said, ground) or only_asked(said, ground, told):
         return False
-    if sight.foreign or is_of_tool_note(said, ground, sight):
+    if sight.foreign or ground.fetched or is_of_tool_note(said, ground, sight):
         return is_told_strictly(said, ground, sight)
     return not follows_assistant(said, ground)
+
+
+def tells_of_assistant(said: Statement, ground: Ground) -> bool:
+    """Whether it tells what the assistant said or did, and not what the person makes of it in words they said or took up."""
+    if not said.assistants or said.assistant_acts:
+        return said.assistants
+    words = said.words - PROPOSED
+    heard = ground.own | ground.context | Words(ground.known)
+    return 2 * len(heard.of(words)) <= len(words)
 
 
 def turns_denial_round(said: Statement, ground: Ground) -> bool:

@@ -14,13 +14,16 @@ from datetime import date
 
 from ..dates.days import event_span
 from ..message.turn import Message
+from ..node.fields import Source
+from ..plan.bodies import with_sentences
 from ..plan.drafts import NEEDS_USER
-from ..plan.edits import Edit
+from ..plan.edits import Edit, merged_sources, one_line
 from .judge import foreign_days, foreign_words, grounded_text, is_persons, statement, whose
 from .sight import PERSONS, Ground, Sight
 from .words import Words, told_words, visible
 
 SHORT_TITLE_CHARS = 60
+ANSWER_CHARS = 200  # of the words in which a proposal was taken up
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +55,39 @@ def grounded_edit(edit: Edit, cited: Sequence[Message], sight: Sight, target: Kn
         return grounded_addition(edit, ground, sight, target)
     if is_persons(said, ground, sight):
         origin = "human" if ground.by_hand else "user"
-        return beside_tools_note(grounded_parts(replace(edit, origin=origin), ground, sight), sight, target)
+        edit = with_proposals(edit, cited, sight)
+        kept = grounded_parts(replace(edit, origin=origin), ground, sight)
+        return beside_tools_note(kept, sight, target, accepted=bool(ground.accepted))
     origin = whose(said, ground, sight)
     if edit.op != "create" and (target is None or not may_change(origin, said.words, target, ground, sight)):
         raise Ungrounded(f"{edit.op} of a note, with what none of its sources says")
-    return as_others(replace(edit, origin=origin))
+    made = as_others(replace(edit, origin=origin))
+    return with_answer(made, cited, sight) if origin == "assistant" else made
+
+
+def with_answer(edit: Edit, cited: Sequence[Message], sight: Sight) -> Edit:
+    """*edit*, of what the assistant proposed, with the words in which the person took that up, and their source."""
+    answers = [m for m in sight.messages if m.role == "user" and sight.answered(m) in cited]
+    if not answers:
+        return edit
+    told = f"The user's answer: “{one_line(sight.own[answers[-1]])[:ANSWER_CHARS]}”"
+    body = edit.body or (edit.description if edit.op == "create" else "")
+    return replace(with_sources(edit, after=answers[-1:]), body=with_sentences(body, told))
+
+
+def with_proposals(edit: Edit, cited: Sequence[Message], sight: Sight) -> Edit:
+    """*edit*, of what a person says, with the proposals that they took up as its sources."""
+    proposals = map(sight.answered, (m for m in cited if m.role == "user"))
+    return with_sources(edit, before=[m for m in proposals if m is not None])
+
+
+def with_sources(edit: Edit, before: Sequence[Message] = (), after: Sequence[Message] = ()) -> Edit:
+    """*edit* with those messages of its conversation as sources, too."""
+    session = edit.sources[0].session
+    first, last = (
+        tuple(Source(session, m.id, m.timestamp) for m in said if m.id) for said in (before, after)
+    )
+    return replace(edit, sources=merged_sources(first, (*edit.sources, *last)))
 
 
 def grounded_addition(edit: Edit, ground: Ground, sight: Sight, target: Known | None) -> Edit:
@@ -97,13 +128,16 @@ def as_others(edit: Edit, target: Known | None = None) -> Edit:
     return replace(edit, type="fact", priority="medium") if edit.type in NEEDS_USER else edit
 
 
-def beside_tools_note(edit: Edit, sight: Sight, target: Known | None) -> Edit:
-    """What a person says of a tool's note is a note of its own, which leads there; so of the assistant's, beside a tool."""
+def beside_tools_note(edit: Edit, sight: Sight, target: Known | None, *, accepted: bool = False) -> Edit:
+    """
+    What a person says of a tool's note is a note of its own, which leads there; so of the assistant's, beside a tool, or
+    where they have *accepted* what it says.
+    """
     if target is None or edit.op == "create" or target.origin in PERSONS:
         return edit
     if not edit.description:  # a title or a type alone makes it nobody else's
         return edit if not sight.foreign else as_others(replace(edit, origin=target.origin or "tool"), target)
-    if target.origin == "assistant" and not sight.foreign:
+    if target.origin == "assistant" and not sight.foreign and not accepted:
         return edit  # it stays the assistant's, brought up to date
     links = (*edit.links, target.path) if target.path else edit.links
     return replace(edit, op="create", target=None, links=links)

@@ -39,6 +39,7 @@ class Ground:
     context: Words  # what the person stated in other messages in sight
     by_hand: bool = False
     known: frozenset[str] = frozenset()  # of the note that is changed, if a person's word made it
+    fetched: bool = False  # others' words stood before a proposal that was taken up, out of sight
 
     @property
     def own(self) -> Words:
@@ -63,9 +64,13 @@ class Sight:
         zone: tzinfo = UTC,
         *,
         unseen: bool = False,
+        before: Sequence[Message] = (),
     ) -> None:
-        """*unseen*: there may be words of others that are not among *messages*."""
-        self.messages, self.zone = messages, zone
+        """
+        *unseen*: there may be words of others that are not among *messages*. *before*: what was said right before them, of
+        which the first may answer the last; nothing else rests on it.
+        """
+        self.messages, self.zone, self.before = messages, zone, before
         self.own = {m: own_words(m.text) for m in messages if m.role == "user"}
         self.said: dict[Message, SaidWords] = {}
         others = [foreign_texts(m) for m in messages]
@@ -93,11 +98,13 @@ class Sight:
         people = [m for m in cited if m.role == "user"]
         said = SaidWords()
         taken: list[str] = []
+        fetched = False
         for m in people:
             said |= self.said_in(m)
-            before = self.answered(m)
-            if before is not None:
-                taken.append(proposal_in(before.text, strict=self.foreign))
+            proposal = self.answered(m)
+            if proposal is not None:
+                fetched = fetched or (proposal not in self.messages and any(map(passes_on, self.before)))
+                taken.append(proposal_in(proposal.text, strict=self.foreign or fetched))
         accepted = frozenset().union(*map(told_words, taken))
         # All that the assistant said, and not only what is cited: whoever follows it need not say so.
         spoken = [told_words(m.text) for m in self.messages if m.role == "assistant"]
@@ -111,15 +118,17 @@ class Sight:
             Words(frozenset().union(*(self.said_in(m).stated for m in self.own if m not in people))),
             by_hand=bool(people) and all(map(is_by_hand, people)),
             known=told_words(known),
+            fetched=fetched,
         )
 
     def answered(self, message: Message) -> Message | None:
         """What the assistant proposed just before *message*, if that takes it up."""
         place = self.messages.index(message)
-        before = self.messages[place - 1] if place else None
-        if before is None or before.role != "assistant" or not accepts(self.own[message], before.text):
+        said = [*self.before[-1:], *self.messages[:place]]
+        proposal = said[-1] if said else None
+        if proposal is None or proposal.role != "assistant" or not accepts(self.own[message], proposal.text):
             return None
-        return before
+        return proposal
 
     def names_day(self, day: date) -> bool:
         """Whether others' words name *day*."""
@@ -141,6 +150,12 @@ def foreign_texts(message: Message) -> list[str]:
     """What of *message* a tool said, or was told."""
     texts = [message.text] if message.role == "tool" and message.text.strip() else []
     return texts + [call.arguments for call in message.calls if call.arguments.strip(" {}")]
+
+
+def passes_on(message: Message) -> bool:
+    """Whether there are words of others in *message*."""
+    own = own_words(message.text) if message.role == "user" else message.text
+    return bool(foreign_texts(message) or told_words(message.text) - told_words(own))
 
 
 def says_day(text: str, day: date) -> bool:

@@ -128,7 +128,11 @@ def notes_unnamed(graph: Graph, session: str, since_ms: int) -> list[Entry]:
     before were about, and all of them while there are few.
     """
     answered = graph.index.ask(last_messages, session, since_ms, ANSWERED)
-    texts = [m.text for m in answered if m.role != "tool" and since_ms - m.timestamp <= APART_MS]
+    texts = [
+        m.text
+        for m in answered
+        if m.role != "tool" and (m is answered[-1] or since_ms - m.timestamp <= APART_MS)
+    ]
     before = notes_found(graph, texts, datetime.fromtimestamp(since_ms / 1000, UTC), vectors=True)
     few = graph.index.entries() if count_known(graph) <= FEW else []
     more = [*before[:ANSWERED_HITS], *(e for e in few if e.path.startswith("nodes/"))]

@@ -73,6 +73,7 @@ class ShownToObserver:
     bodies: Mapping[str, str] = field(default_factory=dict)
     more: int = 0  # notes that exist and are not shown
     shared_now: str = ""  # what of `now` other conversations might see
+    before: Sequence[Message] = ()  # the last messages before them; not shown, but they may answer the last
 
 
 @dataclass(slots=True)
@@ -186,7 +187,8 @@ def parse_reply(text: str, shown: ShownToObserver) -> ParsedReply:
 
 def sight_of(shown: ShownToObserver) -> Sight:
     """Whose words are whose, of what was shown."""
-    return Sight([m for _, m in shown.messages.values()], shown.notes.values(), shown.zone)
+    messages = [m for _, m in shown.messages.values()]
+    return Sight(messages, shown.notes.values(), shown.zone, before=shown.before)
 
 
 def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, sight: Sight | None = None) -> ParsedReply:

@@ -24,6 +24,7 @@ from ..graph.graph import Graph
 from ..graph.pending import Pending
 from ..graph.state import SessionState, copied_state
 from ..inbox.notes import INBOX_SESSION, PREFIX, inbox_path
+from ..index.archived import last_messages
 from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, receipt_id, replay_open
 from ..llm.asker import reply_to_failure
 from ..llm.question import ModelQuestion
@@ -36,6 +37,10 @@ from ..plan.mentions import link_names
 from .question import WINDOW_SHARE, Observer, observer_prompt, render_question, shown_notes
 from .reply import HINTS, OBSERVER_SCHEMA, ParsedReply, ShownToObserver, parse_answer, parse_value, sight_of
 from .small_model import is_small_model, message_by_message
+
+LOOKED_BACK = (
+    6  # messages before a piece: a proposal that its first one takes up, and what the assistant had it from
+)
 
 log = logging.getLogger(__name__)
 
@@ -169,12 +174,13 @@ def replies_to(
     """
     room = int(min(config.observation.max_tokens_per_batch, observer.window * WINDOW_SHARE))
     agent, waiting = turn.agent, split_messages(messages, room)
+    before = said_last(graph, turn.session, messages)
     while waiting:
         piece = waiting.pop(0)
         shown = shown_notes(
             graph, plan, piece, observer=observer, session=turn.session, current=current, config=config
         )
-        shown = replace(shown, shared_now="\n".join(current[key] for key in seen))
+        shown = replace(shown, shared_now="\n".join(current[key] for key in seen), before=before)
         if observer.ask is None:
             entries = list(shown.notes.values())
             sight = sight_of(shown)
@@ -196,6 +202,12 @@ def replies_to(
                 waiting[:0] = parts
                 continue
             yield parse_answer(reply, shown, observer.model)
+        before = [*before, *piece][-LOOKED_BACK:]
+
+
+def said_last(graph: Graph, session: str, messages: Sequence[Message]) -> list[Message]:
+    """What was said in *session* right before *messages*."""
+    return graph.index.ask(last_messages, session, messages[0].timestamp, LOOKED_BACK) if messages else []
 
 
 def agents_own_notes(shown: ShownToObserver) -> list[Any]:

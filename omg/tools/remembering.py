@@ -107,13 +107,7 @@ def as_told(edit: Edit, graph: Graph, message: Message, source: Source) -> Edit:
     before = said_before(graph, source.session, message)
     sight = Sight([*before, message], zone=graph.zone, unseen=True)
     edit = grounded_edit(edit, [message], sight)
-    if edit.origin not in PERSONS:
-        return replace(edit, origin="assistant")
-    proposal = sight.answered(message)
-    if proposal is None or not proposal.id:
-        return edit
-    theirs = Source(source.session, proposal.id, proposal.timestamp)
-    return replace(edit, sources=(theirs, source))
+    return edit if edit.origin in PERSONS else replace(edit, origin="assistant")
 
 
 def said_before(graph: Graph, session: str, message: Message) -> list[Message]:

@@ -17,6 +17,11 @@ description of that one has each of `present` and none of `gone`, its history (o
 leads to the other) each of `history`, its body each of `kept`; `title`, `type`, `loop` and `event` where they are
 given. An edit's `node` is a handle, or the title of a note of the same reply.
 
+`assistant.jsonl`: what the assistant recommended, worked out, wrote or planned, and what the user made of it. `observed`
+are the pieces of a conversation, each with what a good model replies; a message's handle is its place in the piece.
+What each of `questions` is given in another conversation has all of `answer` as the assistant's word, and one of
+`shows`, which tells whether the user took it up. `notes` are whose notes of what type there are afterwards.
+
 `situations.jsonl`: conversations without a reply, for a model to observe and a judge who knows not which code it was.
 `known` are whole notes that exist; `must` and `must_not` are sentences about the vault afterwards. The sessions come
 one after the other, but those of one that says `together` are observed in one go.
