@@ -251,3 +251,51 @@ def test_what_was_cut_is_not_counted_again_after_the_gateway_has_started_anew(
     assert talk.asked() == Cut(first.text, first.cut, {}, first.raw)
     assert not any("number 3 over" in text for text in counted)
     assert any("number 29 over" in text for text in counted)
+
+
+# --- forks
+
+FORK = "agent:main:main:thread:9"
+
+
+def forked(talk: Talk, *, observe: bool) -> Cut:
+    """A copy of the conversation, and what is said in it alone; memory is handed all of it, as the gateway does."""
+    talk.take_in()
+    entries = [{"entryId": f"e{i}", "message": m} for i, m in enumerate(talk.said)]
+    long_talk(talk, 4)
+    entries += [{"entryId": f"f{i}", "message": talk.said[i]} for i in range(len(entries), len(talk.said))]
+    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": FORK, "entries": entries}
+    (talk.memory.folder / "spool" / "000000000099999-f.json").write_text(json.dumps(drop))
+    talk.memory.take_in()
+    if observe:
+        talk.memory.work(force=True)
+    return talk.asked(sessionKey=FORK)
+
+
+@pytest.mark.parametrize("observe", [True, False])
+def test_what_a_forked_conversation_has_from_another_leaves_it_as_it_left_that(
+    talk: Talk, observe: bool
+) -> None:
+    long_talk(talk, 26)
+    made = forked(talk, observe=observe)
+    assert made.cut[:44] == tuple(range(44))
+    assert max(made.cut) < (56 if observe else 52)
+    assert "number 20 over all others" in made.text
+    later = talk.asked(sessionKey=FORK)
+    assert (later.text, later.cut, later.reason) == (made.text, made.cut, "")
+
+
+def test_what_was_said_at_the_same_time_in_another_conversation_is_no_copy(talk: Talk) -> None:
+    """Each began a run of its own, and only the other's is observed."""
+    long_talk(talk, 26)
+    talk.take_in()
+    for message in talk.said:
+        if "idempotencyKey" in message:
+            message["idempotencyKey"] += "-other"
+    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": FORK}
+    entries = [{"entryId": f"f{i}", "message": m} for i, m in enumerate(talk.said)]
+    (talk.memory.folder / "spool" / "000000000099999-f.json").write_text(
+        json.dumps({**drop, "entries": entries})
+    )
+    talk.memory.take_in()
+    assert talk.asked(sessionKey=FORK).cut == ()

@@ -26,6 +26,7 @@ from ..message.drop import clean_entries, content_of, to_epoch_ms
 from ..plan.pages import hints_that_hold
 from ..tokens import count_tokens
 from .cut import LAST_TURNS, raw_tokens, turns_to_cut, whole_turns
+from .forks import Row, rows_copied
 from .lines import note_lines_of, said_lines_of
 from .messages import SPEAKERS, tokens_of, uncounted
 from .served import fitting, runs_kept, served_again
@@ -58,6 +59,7 @@ class RequestContext:
 
     def __init__(self, session: str, given: Sequence[Any], own: SessionState) -> None:
         self.session = session
+        self._copied: list[Row] | None = None
         self.given: list[Mapping[str, Any]] = [m if isinstance(m, Mapping) else {} for m in given]
         self.messages = [uncounted(m) for m in self.given]
         self.turns = whole_turns(self.messages)
@@ -83,6 +85,11 @@ class RequestContext:
         """By which a message is found in the archive: ids of calls and details are not what they were there."""
         role = str(self.given[i].get("role"))
         return ARCHIVE_ROLES.get(role, role), to_epoch_ms(self.given[i].get("timestamp")) or 0
+
+    def copied(self, graph: Graph) -> list[Row]:
+        if self._copied is None:
+            self._copied = rows_copied(graph, self.session, self.given)
+        return self._copied
 
     def since_ms(self) -> int:
         return min((at for i in range(len(self.given)) if (at := self.place(i)[1])), default=0)
@@ -273,7 +280,7 @@ def observed_turns(graph: Graph, context: RequestContext, soon: Iterable[tuple[s
     *soon*: places of what waits, and is to count as observed.
     """
     again = graph.pending_keys()  # what a forgetting left without a note waits once more
-    rows = graph.index.said_since(context.session, context.since_ms())
+    rows = [*graph.index.said_since(context.session, context.since_ms()), *context.copied(graph)]
     archived = Counter((role, at) for role, at, mid in rows if mid not in again)
     archived.update(soon)
     # Several may be said in one millisecond, and only some of them be observed.
@@ -357,7 +364,8 @@ def sources_of(
     since = context.since_ms()
     told = context.told_before_ms()
     rows = graph.index.said_since(context.session, min(told, own.cut_ms + 1) if told else since)
-    return {mid: at for role, at, mid in rows if at < since or (role, at) in places}
+    ids = {mid: at for role, at, mid in rows if at < since or (role, at) in places}
+    return ids | {mid: at for role, at, mid in context.copied(graph) if (role, at) in places}
 
 
 def timeline_of(
