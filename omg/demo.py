@@ -32,7 +32,7 @@ SAMPLE_FOLDER = Path(__file__).parent / "sample"
 DEMO_SESSION = "agent:main:main"
 
 
-def run_demo(folder: Path | None = None) -> None:
+def run_demo(folder: Path | None) -> None:
     """Make the demo in *folder*, or in a fresh temporary one that stays for looking at."""
     folder = (folder or Path(tempfile.mkdtemp(prefix="omg-demo-"))).expanduser().absolute()
     config = demo_config(folder)

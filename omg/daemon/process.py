@@ -37,7 +37,7 @@ def daemon_lock(home: Path) -> Iterator[None]:
         yield
 
 
-def serve_home(config: Config, *, with_parent: bool = False) -> None:
+def serve_home(config: Config, *, with_parent: bool) -> None:
     """
     Run in the foreground until SIGTERM, SIGINT, /stop, or with *with_parent* until stdin ends.
 

@@ -160,7 +160,7 @@ def time_text(iso: str, zone: tzinfo, timespec: str = "minutes") -> str:
 
 
 @cache
-def time_zone(name: str = "") -> tzinfo:
+def time_zone(name: str) -> tzinfo:
     """The time zone called *name*; "" is the system's, with its changes to summer time."""
     if name := name or os.environ.get("TZ", "").lstrip(":"):
         try:

@@ -64,7 +64,7 @@ def cites(trace: Trace, data: bytes) -> bool:
     return any(s.id in trace.messages for s in sources if s.id)
 
 
-def beyond_reach(graph: Graph, trace: Trace, skip: Collection[str] = ()) -> tuple[str, ...]:
+def beyond_reach(graph: Graph, trace: Trace, skip: Collection[str]) -> tuple[str, ...]:
     """`path: why`, for each place that may go on holding it."""
     root, home = graph.vault.root.absolute(), graph.folder.parents[1].absolute()
     found = [

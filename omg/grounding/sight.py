@@ -93,7 +93,7 @@ class Sight:
             self.said[message] = what_is_said(ADDRESS.sub(" ", own) if self.foreign else own)
         return self.said[message]
 
-    def ground(self, cited: Sequence[Message], known: str = "") -> Ground:
+    def ground(self, cited: Sequence[Message], known: str) -> Ground:
         """What the messages *cited* give; *known*: the text of the note that is changed, if a person's word made it."""
         people = [m for m in cited if m.role == "user"]
         said = SaidWords()

@@ -86,7 +86,7 @@ def openclaw_state_drops(state: Path, agent: str | None = None, since: datetime 
     return Drops(tuple(files), _ms(since))
 
 
-def openclaw_drops(config: Config, agent: str | None = None, since: datetime | None = None) -> Drops:
+def openclaw_drops(config: Config, agent: str | None, since: datetime | None) -> Drops:
     """The same, of the OpenClaw in whose state folder the home lies, else of the environment's."""
     state = config.home.parent
     if not (state / "agents").is_dir():

@@ -40,9 +40,7 @@ class Runs:
         with self._guard, (self.folder / mark_name(session)).open("a", encoding="ascii") as file:
             file.write(f"{at_ms}\n")
 
-    def took(
-        self, session: str, drop: str, found: Iterable[Writes], now_ms: int, *, over: bool = True
-    ) -> None:
+    def took(self, session: str, drop: str, found: Iterable[Writes], now_ms: int, *, over: bool) -> None:
         """
         What the transcript of *session* has gained is here, by the name of its *drop*, and shows *found*.
 

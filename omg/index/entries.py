@@ -56,7 +56,7 @@ COLUMNS = """id, path, node, type, title, description, priority, status, pinned,
 MANY = 500  # notes; above it one pass over all links is quicker than looking up each note's
 
 
-def entries_where(db: sqlite3.Connection, where: str = "", values: Iterable[object] = ()) -> dict[int, Entry]:
+def entries_where(db: sqlite3.Connection, where: str, values: Iterable[object]) -> dict[int, Entry]:
     """The notes for which *where* holds, by row, in the order of their paths."""
     rows = db.execute(f"select {COLUMNS} from note {where} order by path", tuple(values)).fetchall()
     select = (

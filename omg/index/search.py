@@ -92,9 +92,9 @@ def find_notes(
     now: dt.datetime,
     rarity: Rarity,
     near: Callable[[str], Near | None] | None,
-    walk: bool = True,
-    uses: Mapping[str, int] = {},
-    quote: bool = True,
+    walk: bool,
+    uses: Mapping[str, int],
+    quote: bool,
 ) -> list[Hit]:
     """
     The *k* notes that answer *question* best. *near*: what is close to a text in meaning, or None. *quote*: say which

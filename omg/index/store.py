@@ -199,7 +199,7 @@ class Store:
                     self._open("new" if self._inode == NOT_OPEN else "it was deleted")
         return self.generation
 
-    def _open(self, why: str = "new") -> None:
+    def _open(self, why: str) -> None:
         """Take the file that is there, if it is of use; else make one, *why* being said where there is none."""
         with self._changing:
             if self._why_unusable() is not None:

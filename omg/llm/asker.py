@@ -43,9 +43,9 @@ class Asker:
         models: Sequence[str],
         ledger: Ledger,
         *,
-        gateway: Ask | None = None,
-        child: Child | None = None,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        gateway: Ask | None,
+        child: Child | None,
+        now: Callable[[], datetime],
     ) -> None:
         self.models = tuple(models)
         self._config, self._llm = config, config.llm

@@ -38,7 +38,7 @@ class Failure:
 Ask = Callable[[ModelQuestion], ModelReply]
 
 
-def instructions(name: str, also: str | None = None) -> str:
+def instructions(name: str, also: str) -> str:
     """The system part of a question: prompts/<name>.md, and what the owner of the config adds to it."""
     return prompt_text(name) + (f"\n\n# Also\n\n{also}\n" if also else "")
 

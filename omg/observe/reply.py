@@ -241,7 +241,7 @@ def named_note(item: ReplyItem, shown: ShownToObserver) -> Entry | None:
     return shown.notes.get(item.node) or next(by_title, None)
 
 
-def to_edit(item: ReplyItem, shown: ShownToObserver, sight: Sight, about: Edit | None = None) -> Edit:
+def to_edit(item: ReplyItem, shown: ShownToObserver, sight: Sight, about: Edit | None) -> Edit:
     """
     *about*: the edit of the same reply whose note it changes. Raises ValueError with the reason why this item
     cannot become a note.

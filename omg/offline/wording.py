@@ -182,7 +182,7 @@ def pronoun() -> re.Pattern[str]:
     )
 
 
-def in_third_person(text: str, who: str, whom: str = "") -> str:
+def in_third_person(text: str, who: str, whom: str) -> str:
     """
     *text*, said by *who* to *whom*, as someone else tells it: by name first, then as "they".
 

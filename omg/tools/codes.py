@@ -31,9 +31,7 @@ class Codes:
 
     issued: dict[str, Issued] = field(default_factory=dict)
 
-    def issue(
-        self, key: str, run: str, message: str, choice: str, paths: Sequence[str], words: str = ""
-    ) -> str:
+    def issue(self, key: str, run: str, message: str, choice: str, paths: Sequence[str], words: str) -> str:
         now = time.monotonic()
         self.issued = {c: i for c, i in self.issued.items() if now - i.at < CODE_LIVES_S}
         code = secrets.token_hex(3)

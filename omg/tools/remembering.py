@@ -59,7 +59,7 @@ def remember_note(
     *,
     said: str,
     source: Source | None,
-    when: str = "",
+    when: str,
 ) -> str:
     """
     Write *text* as a note of type *kind*, on the word of a user who *said* so in *source*; returns its path. *when*:

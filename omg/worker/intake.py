@@ -149,7 +149,7 @@ class Intake:
         else:
             log.warning("%s: %s; moved to spool/bad", file.name, why)
 
-    def take_notes(self, graph: Graph, *, force: bool = False) -> None:
+    def take_notes(self, graph: Graph, *, force: bool) -> None:
         """Let what is new in the inbox of *graph* wait with its turns; with *force* a note saved just now, too."""
         who, now = graph.identity, self.registry.clock()
         memory = own_memory(self.registry.folder, who.agent)

@@ -18,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
@@ -54,13 +54,7 @@ GRAPHS_KEPT = 16  # graphs that stay open, some five descriptors each: a process
 class Registry:
     """*clock* gives the time of day, for what is due and for events; what is written is dated by the messages."""
 
-    def __init__(
-        self,
-        config: Config,
-        *,
-        embed: Embedder | None = None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
+    def __init__(self, config: Config, *, embed: Embedder | None, clock: Callable[[], datetime]) -> None:
         self.config, self.folder, self.clock = config, config.home, clock
         self.zone = time_zone(config.time.zone)
         self._embed = embed

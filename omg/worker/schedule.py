@@ -65,7 +65,7 @@ def rests_count(options: Observation) -> bool:
 
 
 def why_waiting(
-    state: State, pending: Sequence[Pending], options: Observation, now: datetime, cap: str = ""
+    state: State, pending: Sequence[Pending], options: Observation, now: datetime, cap: str
 ) -> str:
     """Why nothing is observed just now, for a person in the zone of *now*; "" if nothing waits."""
     if not pending:

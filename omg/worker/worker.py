@@ -59,7 +59,7 @@ MODEL_AWAY = (
 class Worker:
     """*gateway* asks the agent's own model through the plugin; None: nobody does at the moment."""
 
-    def __init__(self, intake: Intake, *, gateway: Ask | None = None) -> None:
+    def __init__(self, intake: Intake, *, gateway: Ask | None) -> None:
         self.intake, self.registry, self.gateway = intake, intake.registry, gateway
         self.config, self.clock = self.registry.config, self.registry.clock
         self.ledger = Ledger(self.registry.folder / "ledger.jsonl", self.config)
