@@ -49,7 +49,7 @@ tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules
       importers/  old conversations, as drops
       tools/      what the agent's tools and /omg answer
       memory      all of this in one place, for a program
-    At the door
+    For people, and for the gateway
       openclaw/   install, the gateway's command line, doctor/ (of gateway, home and graphs)
       page/       the graph as one page for a browser
       demo        the sample conversation, offline

@@ -184,7 +184,7 @@ class Observation(Section):
         return round(self.buffer_tokens * threshold) or 1 if share else self.buffer_tokens
 
 
-class ReflectionSection(Section):
+class Reflection(Section):
     model: str | list[str] = Field(
         "",
         description="as observation.model, for reflection alone: the Observer keeps its own; empty: the Observer's",
@@ -360,7 +360,7 @@ class Config(Section):
 
     time: Time = Time()
     observation: Observation = Observation()
-    reflection: ReflectionSection = ReflectionSection()
+    reflection: Reflection = Reflection()
     llm: Llm = Llm()
     embedding: Embedding = Embedding()
     inject: Inject = Inject()

@@ -39,7 +39,7 @@ from ..vault.vault import Vault
 from .damaged import keep_damaged, set_aside_damaged
 from .files import TEMPORARY, append_lines, flock, process_alive, remove_refused, write_private
 from .pending import PENDING, PENDING_NAME, Pending
-from .state import State, bounded, copied_state, file_look, former_uses, load_state, state_fields
+from .state import State, copied_state, drop_oldest_sessions, file_look, former_uses, load_state, state_fields
 from .tombstones import Tombstones
 from .uses import Uses
 
@@ -242,7 +242,7 @@ class Graph:
                 set_aside_damaged(self.folder, file, fault, mend)
                 self._fault = ""
             change(state)
-            bounded(state)
+            drop_oldest_sessions(state)
             write_private(file, json.dumps(state, default=state_fields, ensure_ascii=False))
             with self._remembering:
                 del self._noted[:noted]
@@ -256,7 +256,7 @@ class Graph:
         with self._remembering:
             state = copied_state(self.state())
             change(state)
-            bounded(state)
+            drop_oldest_sessions(state)
             self._state = state
             self._noted.append(change)
 

@@ -100,7 +100,7 @@ def note_window(state: State, session: str, session_id: str) -> None:
     own.session_id = session_id
 
 
-def bounded(state: State) -> None:
+def drop_oldest_sessions(state: State) -> None:
     """Keep the sessions that were last live: a state is copied, read and written whole."""
     if len(state.sessions) > SESSIONS_KEPT:
         latest = sorted(state.sessions, key=lambda key: live_ms(state.sessions[key]), reverse=True)

@@ -197,7 +197,7 @@ def day_messages(graph: Graph, file: Path, name: str) -> tuple[Message, ...]:
 
 
 def inbox_messages(role: str, path: str, texts: list[str], said_ms: int) -> tuple[Message, ...]:
-    """Through the same door as all that is said: cleaned, and without secrets."""
+    """Cleaned and without secrets, as all that is said."""
     entries: list[dict[str, Any]] = []
     for n, text in enumerate(texts):
         mark = hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -120,7 +120,7 @@ def background_reflection(worker: Worker, *, idle: bool) -> list[Night]:
                     graph.update(lambda state: setattr(state, "changed_tokens", 0))
                 # a full disk: without a pause the model is asked at every tick
                 except (OSError, Locked) as e:
-                    worker.stumbled(who, e)
+                    worker.note_trouble(who, e)
             done.append(night)
     return done
 

@@ -176,7 +176,7 @@ class Worker:
                     log.info("%s; its turns wait meanwhile", e)
                     troubles.append(e)
                 except Exception as e:
-                    self.stumbled(who, e)
+                    self.note_trouble(who, e)
                     troubles.append(e)
         if force and troubles:
             raise troubles[0]
@@ -215,7 +215,7 @@ class Worker:
         trouble = self._trouble.get(who.key)
         return trouble is not None and self.clock().timestamp() < retry_at(trouble)
 
-    def stumbled(self, who: Identity, error: Exception) -> None:
+    def note_trouble(self, who: Identity, error: Exception) -> None:
         """What goes wrong with one graph is told and counted, and it waits as after a model's failure."""
         why = error_text(error)
         if isinstance(error, OmgError | OSError | sqlite3.Error):

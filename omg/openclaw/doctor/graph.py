@@ -35,7 +35,7 @@ UNDERSTOOD = {
     **dict.fromkeys(("pinned", "standing"), "true or false"),
 }
 
-MANY_LINKS = 200  # links into one note, beyond which the graph view is a hairball
+MANY_LINKS = 200  # links into one note; with more a graph view shows nothing but them
 
 
 def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
