@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from ..graph.files import TEMPORARY, process_alive, write_private
@@ -80,15 +81,21 @@ def json_object(file: Path) -> dict[str, object]:
 
 
 def scrub_logs(home: Path, trace: Trace) -> None:
-    """
-    Lines of the logs that name one of the notes. In place: a daemon goes on writing to the file it has open.
-    """
+    """Take out the lines of the logs that name one of the notes."""
     names = Trace(trace.names, frozenset(), frozenset(), trace.text, trace.keys)
-    for file in sorted({*home.glob("omg.log*"), *home.glob("events*.jsonl"), *home.glob("writes.jsonl")}):
-        text = file.read_text(encoding="utf-8", errors="replace")
+
+    def scrubbed(text: str) -> str:
         kept = "".join(line for line in text.splitlines(keepends=True) if not names.in_line(line))
-        kept = blanked(kept, trace.text)  # over the end of a line
-        if kept != text:
-            with file.open("r+", encoding="utf-8") as f:
-                f.write(kept)
+        return blanked(kept, trace.text)  # over the end of a line
+
+    change_logs(home, scrubbed)
+
+
+def change_logs(home: Path, changed: Callable[[str], str]) -> None:
+    """In place: a daemon goes on writing to the file it has open."""
+    for file in sorted({*home.glob("omg.log*"), *home.glob("events*.jsonl"), *home.glob("writes.jsonl")}):
+        text = text_of(file)
+        if (clean := changed(text)) != text:
+            with suppress(FileNotFoundError), file.open("r+", encoding="utf-8") as f:
+                f.write(clean)
                 f.truncate()

@@ -11,8 +11,8 @@ follows. Undo goes on working: a receipt's texts are changed as the notes are. O
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from ..message.turn import Message
 from ..node.markdown import slugify
 from .beyond import beyond_reach, our_trash
 from .copies import copies_of, joined_folders, remove_derived
-from .homefiles import text_of
+from .homefiles import change_logs, text_of
 from .renaming import NewNames, free_path, new_names, redacted_note, redacted_value
 from .traces import Trace, archived_messages, message_holds
 from .words import BLANK, blanked, folded_words, holds_words, slug_in_path
@@ -263,14 +263,9 @@ def redact_damaged(folder: Path, words: str) -> None:
 
 
 def redact_home(home: Path, words: str) -> None:
-    """Drops that could not be read, and logs; these in place, for a daemon goes on writing to them."""
+    """Drops that could not be read, and logs."""
     redact_damaged(home / "spool" / "bad", words)
-    for file in sorted({*home.glob("omg.log*"), *home.glob("events*.jsonl"), *home.glob("writes.jsonl")}):
-        text = text_of(file)
-        if (clean := blanked(text, words)) != text:
-            with suppress(FileNotFoundError), file.open("r+", encoding="utf-8") as f:
-                f.write(clean)
-                f.truncate()
+    change_logs(home, partial(blanked, words=words))
 
 
 def redaction_from(raw: dict[str, object]) -> Redaction:
