@@ -31,6 +31,8 @@ from .terms import fold_text
 from .vectors import drop_vectors
 
 NO_HITS = ("index", "now", "moc", "log")  # types that lead to notes and are no answer themselves
+# table → the column that says whose a row is
+ROWS_OF_NOTE = {"note": "id", "name": "note", "link": "src", "source": "note", "text": "id"}
 NOTES_AT_ONCE = 500  # notes in memory at once
 DAYS = 3  # of a note's, in words; a note of many days is found by the others' messages
 
@@ -75,13 +77,7 @@ class RowWriter:
     def enter(self, batch: Sequence[NoteFile]) -> None:
         """Write the rows of *batch*."""
         next = int(self.db.execute("select value from meta where key = 'next'").fetchone()[0])
-        rows: dict[str, list[tuple[Any, ...]]] = {
-            "note": [],
-            "name": [],
-            "link": [],
-            "source": [],
-            "text": [],
-        }
+        rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in ROWS_OF_NOTE}
         was = self.take_out([file.note for file in batch if file.note is not None])
         for file in batch:
             node, id = file.node, file.note
@@ -103,20 +99,14 @@ class RowWriter:
         self.out.update(row[0] for row in rows["text"])
         self.hits += len(rows["text"])
         # Only what a vector is made of costs one: a new date or link does not.
-        drop_vectors(
-            self.db, [id for id, *text in rows["text"] if id not in was or was[id].text != tuple(text[:3])]
-        )
-        found = {row[0] for row in rows["text"]}
-        for id, *row in rows["note"]:
+        texts = {id: tuple(text[:3]) for id, *text in rows["text"]}
+        drop_vectors(self.db, [id for id, text in texts.items() if id not in was or was[id].text != text])
+        for id, path, _, _, title, *_ in rows["note"]:
             # What others show of it: where it is, and its title if a search may find it.
-            if id in was and (was[id].path, was[id].title, was[id].text is not None) != (
-                row[0],
-                row[3],
-                id in found,
-            ):
-                self.relinked.update(
-                    src for (src,) in self.db.execute("select src from link where dst = ?", (id,))
-                )
+            shown = (path, title, id in texts)
+            if id in was and (was[id].path, was[id].title, was[id].text is not None) != shown:
+                linking = self.db.execute("select src from link where dst = ?", (id,))
+                self.relinked.update(src for (src,) in linking)
 
     def take_out(self, ids: Sequence[int]) -> dict[int, FormerNote]:
         """Delete the rows of notes, but for their vectors; returns what they were."""
@@ -131,13 +121,7 @@ class RowWriter:
         self.out.difference_update(ids)
         self.hits -= sum(w.text is not None for w in was.values())
         self.leaves.update(name for (name,) in rows_of(self.db, "select leaf from name where note in", ids))
-        for table, key in (
-            ("note", "id"),
-            ("name", "note"),
-            ("link", "src"),
-            ("source", "note"),
-            ("text", "id"),
-        ):
+        for table, key in ROWS_OF_NOTE.items():
             self.db.executemany(f"delete from {table} where {key} = ?", [(id,) for id in ids])
         return was
 
