@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from omg.config.sections import Config, Observation, Time
 from omg.embed import load_embedder
-from omg.importers.run import write_drop
+from omg.graph.files import write_private
 from omg.inject.decide import slice_for
 from omg.memory import Memory
 
@@ -97,7 +97,7 @@ def drop(home: Memory, person: int, day: int, now: datetime) -> None:
     ]
     body = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": key(person), "entries": entries}
     body |= {"channel": "telegram", "senderId": str(person)}
-    write_drop(home.folder / "spool", f"{at:015d}-{person}", json.dumps(body).encode())
+    write_private(home.folder / "spool" / f"{at:015d}-{person}.json", json.dumps(body))
 
 
 def pass_a_day(home: Path) -> None:

@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import omg
 from omg.config.sections import Config, Observation, Time
 from omg.embed import load_embedder
+from omg.graph.files import write_private
 from omg.importers.drops import read_drops
-from omg.importers.run import write_drop
 from omg.inject.decide import hook_result
 from omg.memory import Memory
 from omg.message.drop import clean_entries
@@ -82,9 +82,8 @@ def replay(home: Memory, clock: list[datetime], options: Observation, most: int)
         drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": entries}
         raw += sum(m.tokens for m in clean_entries(entries))
         clock[0] = max(clock[0], at(entries[-1]))
-        write_drop(
-            home.folder / "spool", f"{round(clock[0].timestamp() * 1000):015d}-{n}", json.dumps(drop).encode()
-        )
+        name = f"{round(clock[0].timestamp() * 1000):015d}-{n}.json"
+        write_private(home.folder / "spool" / name, json.dumps(drop))
         home.work()
         graph.index.embed()
     return figures(rows, home, raw)

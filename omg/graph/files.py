@@ -32,8 +32,8 @@ def remove_refused() -> None:
             _refused.discard(tmp)
 
 
-def write_private(file: Path, text: str) -> None:
-    """Replace *file* atomically and durably, readable by its owner alone."""
+def write_private(file: Path, text: str) -> os.stat_result:
+    """Replace *file* atomically and durably, readable by its owner alone; returns how it looks now."""
     remove_refused()
     tmp = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
     fd = os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -42,11 +42,13 @@ def write_private(file: Path, text: str) -> None:
             f.write(text)
             f.flush()
             os.fsync(f.fileno())
+            found = os.fstat(f.fileno())
         tmp.replace(file)
     except BaseException:
         _refused.add(tmp)
         remove_refused()
         raise
+    return found
 
 
 def process_alive(pid: int) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from ..vault.files import read_if_changed
+from .files import write_private
 
 USE_DAY_MS = 86_400_000  # a talk about one thing is one use of it
 USES_SLACK = 1_000  # lines beyond one a note before the file is made short again: some 80 kB
@@ -97,20 +98,14 @@ class Uses:
             return self._rewrite({**self.all(), **uses})
         # A line that a crash left torn is ended by the empty one. No fsync: no prompt waits for a disk.
         with os.fdopen(os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as f:
-            f.write(b"\n" + b"".join(map(use_line, uses.items())))
+            f.write(f"\n{use_lines(uses)}".encode())
             f.flush()
             found = os.fstat(f.fileno())
         self._take(uses, found)
         self._lines += len(uses) + 1
 
     def _rewrite(self, uses: Mapping[str, tuple[int, int]]) -> None:
-        tmp = self.file.with_name(f".{self.file.name}.tmp")
-        with os.fdopen(os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as f:
-            f.write(b"".join(map(use_line, uses.items())))
-            f.flush()
-            os.fsync(f.fileno())
-            found = os.fstat(f.fileno())
-        tmp.replace(self.file)
+        found = write_private(self.file, use_lines(uses))
         self._times, self._last, self._lines = {}, {}, len(uses)
         self._take(uses, found)
 
@@ -120,6 +115,5 @@ class Uses:
         self._seen = found.st_ino, found.st_size
 
 
-def use_line(use: tuple[str, tuple[int, int]]) -> bytes:
-    id, (times, at_ms) = use
-    return json.dumps([id, times, at_ms], ensure_ascii=False).encode() + b"\n"
+def use_lines(uses: Mapping[str, tuple[int, int]]) -> str:
+    return "".join(json.dumps([id, *use], ensure_ascii=False) + "\n" for id, use in uses.items())

@@ -8,12 +8,10 @@ and the live database are one conversation.
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..graph.files import write_private
 from ..identity import Identity
 from ..message.drop import read_drop
 from ..message.turn import Turn
@@ -39,13 +37,13 @@ def import_drops(
     sessions: set[tuple[str, str]] = set()
     met: set[str] = set()  # a dry run remembers nothing, so this must
     for drop in drops:
-        data = json.dumps(drop).encode()
-        turn = read_drop(data, intake.registry.config.identity.members)
+        text = json.dumps(drop)
+        turn = read_drop(text.encode(), intake.registry.config.identity.members)
         fresh = unknown_ids(intake, turn) - met
         if dry_run:
             met |= fresh
         elif fresh:
-            write_drop(intake.registry.folder / "spool", drop_name(drop), data)
+            write_private(intake.spool / f"{drop_name(drop)}.json", text)
             intake.take_in()
         entries += len(drop["entries"])
         messages, new = messages + len(turn.messages), new + len(fresh)
@@ -66,9 +64,9 @@ def capture_entries(intake: Intake, who: Identity, session: str, entries: list[J
     """Take in what a program says was said in *session*, which is *who*'s; returns how many messages were new."""
     new = 0
     for drop in drop_chunks(Session(session, session, who.agent), entries):
-        data = json.dumps(drop).encode()
-        new += len(unknown_ids(intake, read_drop(data, intake.registry.config.identity.members)))
-        write_drop(intake.spool, drop_name(drop), data)
+        text = json.dumps(drop)
+        new += len(unknown_ids(intake, read_drop(text.encode(), intake.registry.config.identity.members)))
+        write_private(intake.spool / f"{drop_name(drop)}.json", text)
     if entries:
         intake.take_in()
     return new
@@ -82,13 +80,3 @@ def unknown_ids(intake: Intake, turn: Turn) -> set[str]:
     if who not in intake.registry.identities():
         return {m.id for m in turn.messages}
     return {m.id for m in intake.registry.graph(who).unseen(turn.messages)}
-
-
-def write_drop(folder: Path, name: str, data: bytes) -> None:
-    """Put a drop into the spool as the hooks do: whole or not at all, and for its owner's eyes."""
-    temporary = folder / f".{name}.{secrets.token_hex(4)}"  # two imports of one file may run at once
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(folder / f"{name}.json")
