@@ -58,7 +58,7 @@ test-gateway: $(VENV)/.dev $(CACHE)/.ready
 		|| OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests/gateway -m gateway $(AGAIN)
 
 trust: $(VENV)/.dev
-	OMG_TRUST=full $(BIN)/python -m pytest -s -p no:cacheprovider tests/test_trust.py $(wildcard tests/test_stalls.py) tests/test_redact.py tests/test_grounding.py tests/test_security_page.py \
+	OMG_TRUST=full $(BIN)/python -m pytest -s -p no:cacheprovider tests/test_trust.py tests/test_stalls.py tests/test_redact.py tests/test_grounding.py tests/test_security_page.py \
 		tests/test_daemon.py::test_of_five_hundred_connections_at_once_each_is_answered_or_refused_and_the_next_is_answered
 
 check: $(VENV)/.dev
