@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from contexts import Contexts, spoken, stripped
+from killed import die_at
 
 from omg.config.sections import Config, Context, Inject, Llm, Observation
 from omg.errors import BadNode, ModelUnavailable, OmgError
@@ -43,7 +44,6 @@ SESSIONS = (MAIN, "agent:main:main:thread:9")  # two conversations of one memory
 PEER = "agent:main:telegram:direct:7"  # somebody else, who is kept waiting by none of it
 REFUSED = ("open", "replace", "rename", "unlink", "link", "fsync", "scandir", "mkdir")
 TOLD = (OmgError, OSError, sqlite3.Error)  # what a command prints, and a daemon logs
-FATAL = ("replace", "rename", "unlink", "link", "fsync")
 TOPICS = ("tea", "trains", "lamps", "paper", "maps", "boats")
 GARBAGE = ("", "I have nothing to say.", '{"edits": [{"op": "crea', '{"edits": 3}', "[]")
 MEANWHILE = ("say", "edit", "delete", "rename", "inject", "assemble", "take", "look")
@@ -511,25 +511,6 @@ def refusing(first: int, times: int, error: int) -> Iterator[None]:
     finally:
         for (module, name, _), real in zip(places, before, strict=True):
             setattr(module, name, real)
-
-
-def die_at(write: int, also: tuple[str, ...] = ()) -> Callable[[], int]:
-    """End this process at its *write*-th durable write from now on (0: never); returns what counts them."""
-    count = 0
-
-    def deadly(real: Any) -> Any:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            nonlocal count
-            count += 1
-            if count == write:
-                os._exit(137)
-            return real(*args, **kwargs)
-
-        return call
-
-    for name in (*FATAL, *also):
-        setattr(os, name, deadly(getattr(os, name)))
-    return lambda: count
 
 
 def ids_in(folder: Path, pattern: str, read: Any) -> set[str]:

@@ -10,9 +10,11 @@ import shutil
 import signal
 import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
+from killed import in_child
 
 from omg.config.sections import Config, Observation
 from omg.memory import Memory
@@ -32,7 +34,6 @@ SAID = [
 ]
 OWN = [said for said in SAID if said[0] == "agent:main:main"]
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-FATAL = ("replace", "rename", "unlink", "link", "fsync")
 
 
 def fill(home: Path, said: list[tuple[str, str, str]] = SAID) -> None:
@@ -52,38 +53,6 @@ def run(home: Path) -> None:
     )
     which.work(force=True)
     which.close()
-
-
-def in_child(home: Path, die_at: int | None) -> tuple[int, int]:
-    """Run in a forked child that dies at its *die_at*-th write; returns (exit status, writes counted)."""
-    count = home.parent / "count"
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            writes = 0
-            os_fsync = os.fsync
-
-            def deadly(real):
-                def call(*args, **kwargs):
-                    nonlocal writes
-                    writes += 1
-                    if writes == die_at:
-                        os._exit(137)
-                    # A killed process loses nothing that it handed to the kernel, so the disk need not be waited for.
-                    return None if real is os_fsync else real(*args, **kwargs)
-
-                return call
-
-            for name in FATAL:
-                setattr(os, name, deadly(getattr(os, name)))
-            run(home)
-            count.write_text(str(writes))
-            code = 0
-        finally:
-            os._exit(code)
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    return status, int(count.read_text()) if status == 0 else -1
 
 
 def vaults(home: Path) -> dict[str, bytes]:
@@ -120,7 +89,7 @@ def undisturbed(tmp_path_factory):
     run(warm)  # what is imported and compiled once, the forked children need not repeat
     home = tmp_path_factory.mktemp("undisturbed") / "omg"
     fill(home, OWN)
-    status, writes = in_child(home, None)
+    status, writes = in_child(lambda: run(home))
     assert status == 0
     return home, writes
 
@@ -131,9 +100,9 @@ def test_the_plug_can_be_pulled_at_every_write(undisturbed, tmp_path):
     for n in range(1, writes + 1):
         home = tmp_path / str(n) / "omg"
         fill(home, OWN)
-        died, _ = in_child(home, n)
-        assert died == 137, f"write {n} was never reached"
-        assert in_child(home, None)[0] == 0, f"no recovery after write {n}"
+        again = partial(run, home)
+        assert in_child(again, n)[0] == 137, f"write {n} was never reached"
+        assert in_child(again)[0] == 0, f"no recovery after write {n}"
         assert left_over(home) == [], f"died at write {n}"
         assert vaults(home) == vaults(expected), f"died at write {n}"
         assert archived(home) == archived(expected), f"died at write {n}"

@@ -11,8 +11,8 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from killed import die_at
 from shell import omg_here
-from test_crash import FATAL
 from test_forget_everywhere import ALICE, MAIN, NOW, SECRET, opened, say, traces
 
 from omg.curate.notes import forget_selection, new_note, select_to_forget
@@ -256,27 +256,7 @@ def test_the_command_says_what_each_choice_takes_and_does_the_one_that_was_made(
 # --- killed
 
 
-def deadly(at: int) -> Any:
-    """In a forked child: the *at*-th write is the last; returns how many there were by then."""
-    count = 0
-
-    def wrapped(real: Any) -> Any:
-        def call(*args: Any, **more: Any) -> Any:
-            nonlocal count
-            count += 1
-            if count == at:
-                os._exit(137)
-            return None if real is os_fsync else real(*args, **more)
-
-        return call
-
-    os_fsync = os.fsync
-    for name in FATAL:
-        setattr(os, name, wrapped(getattr(os, name)))
-    return lambda: count
-
-
-def in_child(folder: Path, choice: str, die_at: int) -> int:
+def in_child(folder: Path, choice: str, write: int) -> int:
     """Its exit status: 137 if it was killed, 0 if it came to its end."""
     pid = os.fork()
     if pid == 0:
@@ -289,7 +269,7 @@ def in_child(folder: Path, choice: str, die_at: int) -> int:
                 "redact": lambda: select_words(graph, SECRET),
             }
             what = selected[choice]()
-            deadly(die_at)
+            die_at(write)
             with graph.lock():
                 forget_now(graph, what)
             code = 0

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from lives import die_at
+from killed import die_at
 from planted import MONDAY, Scripted, edit, graph_of, home_at, note, put
 
 from omg import rebuild

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from killed import in_child
 from planted import NOW, Scripted, graph_of, home_at, plant, snapshot
 
 from omg.curate.undo import take_back
@@ -16,8 +16,6 @@ from omg.journal import receipts_of
 from omg.observe.question import Observer
 from omg.reflect.run import reflect_graph
 from omg.reflect.seen import load_seen
-
-FATAL = ("replace", "rename", "unlink", "link", "fsync", "write")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,35 +47,8 @@ def night(folder: Path) -> int:
     return len(model.history)
 
 
-def in_child(folder: Path, die_at: int | None) -> int:
-    """A night in a forked child that dies at its *die_at*-th write; returns how many writes it came to."""
-    count = folder.parent / "count"
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            writes = 0
-
-            def deadly(real: Callable[..., Any]) -> Callable[..., Any]:
-                def call(*args: Any, **kwargs: Any) -> Any:
-                    nonlocal writes
-                    writes += 1
-                    if writes == die_at:
-                        os._exit(137)
-                    return real(*args, **kwargs)
-
-                return call
-
-            for name in FATAL:
-                setattr(os, name, deadly(getattr(os, name)))
-            night(folder)
-            count.write_text(str(writes))
-            code = 0
-        finally:
-            os._exit(code)
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    assert status == (0 if die_at is None else 137)
-    return int(count.read_text()) if die_at is None else die_at
+def killed(folder: Path, write: int = 0) -> tuple[int, int]:
+    return in_child(lambda: night(folder), write, also=("write",))
 
 
 def outcome(folder: Path) -> tuple[dict[str, bytes], dict[str, object], int]:
@@ -111,13 +82,13 @@ def test_a_night_killed_at_any_write_is_finished_by_the_next_run(
     assert any(name.startswith("reflections/2026-W") for name in expected[0])
     home = tmp_path / "0" / "omg"
     shutil.copytree(before, home)
-    writes = in_child(home, None)
-    assert writes > 60 and outcome(home) == expected
+    status, writes = killed(home)
+    assert status == 0 and writes > 60 and outcome(home) == expected
     paid: list[int] = []
     for die_at in range(1, writes + 1):
         home = tmp_path / str(die_at) / "omg"
         shutil.copytree(before, home)
-        in_child(home, die_at)
+        assert killed(home, die_at)[0] == 137
         asked = night(home)
         found = outcome(home)
         assert found[0] == expected[0], die_at
@@ -136,7 +107,7 @@ def test_a_night_can_be_undone_after_it_was_killed_halfway(
     before, _ = undisturbed
     home = tmp_path / "omg"
     shutil.copytree(before, home)
-    in_child(home, 40)
+    assert killed(home, 40)[0] == 137
     night(home)
     which = home_at(home)
     graph = graph_of(which)
