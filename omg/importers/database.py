@@ -20,9 +20,6 @@ ROWS = 500  # read at a time: a reader that stays keeps the gateway from folding
 DAY_LENGTH_MS = 86_400_000
 
 
-# --- the live database
-
-
 @contextmanager
 def open_database(path: Path) -> Iterator[sqlite3.Connection]:
     """*path*, read-only; where its log cannot be shared, as on a read-only disk, a copy of both."""

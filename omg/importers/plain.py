@@ -19,8 +19,6 @@ from ..identity import identity_of_session
 from .entries import Session, Sessions, key_of, said_epoch_ms
 from .lines import JsonObject, ReadingProgress, json_objects
 
-# --- plain JSONL
-
 ROLES = {
     **dict.fromkeys(("user", "human"), "user"),
     **dict.fromkeys(("assistant", "ai", "bot", "model", "agent"), "assistant"),

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 WEIGHED = 5  # candidates for each hit; what is weighed decides near ties, and moves none from further below
 
-# --- the answer
-
 
 def hits_of(
     db: sqlite3.Connection, order: Sequence[int], pool: Pool, words: Mapping[int, list[str]], sure: float

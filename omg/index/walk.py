@@ -23,9 +23,6 @@ MAP_SIZE = 40  # above it a map says nothing: everything is on it
 FANNED = 60  # links of one note that are followed
 
 
-# --- links
-
-
 def walked_order(db: sqlite3.Connection, pool: Pool, k: int) -> list[int]:
     """
     The order of the notes once links have been followed from the best of them.

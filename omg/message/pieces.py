@@ -15,9 +15,6 @@ from .turn import FRAME_TOKENS, Call, Message
 SMALLEST = 1_000  # tokens: what a model cannot answer of these, it cannot of fewer
 
 
-# --- cuts
-
-
 def split_messages(messages: Sequence[Message], budget_tokens: int) -> list[tuple[Message, ...]]:
     """
     *messages* in order, in pieces of at most *budget_tokens*.

@@ -14,8 +14,6 @@ from typing import Any
 from ..errors import BadInput
 from .turn import Call, Message, Turn
 
-# --- on disk
-
 
 def turn_to_json(turn: Turn) -> str:
     """A pending file: the Turn's fields by name, one line."""

@@ -42,9 +42,6 @@ class Listed(Protocol):
     def links(self) -> tuple[str, ...]: ...
 
 
-# --- which map
-
-
 def map_of_type(type: str) -> str:
     """Path of the map that lists notes of *type*."""
     return MOCS.get(type, MOCS["fact"])[0]
