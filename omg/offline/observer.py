@@ -323,12 +323,9 @@ class OfflineObserver:
         if re.fullmatch(r"(?:on )?\w{1,20}day\W*(?:sorry\W*)?", rest, re.I):
             event = str(nearest_weekday(date.fromisoformat(event[:10]), date.fromisoformat(draft.event[:10])))
         text = draft.description.replace(draft.event[:10], event[:10], 1)
-        self.drafts.replace_at(
-            old,
-            replace(
-                draft, who=scene.who, event=event, description=text, sources=(*draft.sources, scene.handle)
-            ),
-        )
+        sources = (*draft.sources, scene.handle)
+        corrected = replace(draft, who=scene.who, event=event, description=text, sources=sources)
+        self.drafts.replace_at(old, corrected)
         return True
 
     def ends_plan(self, said: str, scene: Scene) -> bool:
@@ -336,28 +333,15 @@ class OfflineObserver:
         m = begins("went", without_lead_in(said))
         words = content_stems(m["what"]) if m else frozenset()
         for i, d in reversed(list(enumerate(self.drafts.all))):
-            past = not d.event or d.event[:10] <= str(scene.day) or bool(CALLED_OFF.search(said))
-            if (
-                d.loop == "open"
-                and past
-                and words
-                and words <= d.words
-                and not self.drafts.is_about_another(d, scene.who)
-            ):
-                text = f"{d.description.rstrip('.')}; on {scene.day}: “{sentence(without_lead_in(said))}”"
-                self.drafts.replace_at(
-                    i,
-                    replace(
-                        d,
-                        who=scene.who,
-                        day=scene.day,
-                        loop="done",
-                        description=text,
-                        cue="went",
-                        sources=(*d.sources, scene.handle),
-                    ),
-                )
-                return True
+            if d.loop != "open" or not words or not words <= d.words:
+                continue
+            to_come = d.event and d.event[:10] > str(scene.day) and not CALLED_OFF.search(said)
+            if to_come or self.drafts.is_about_another(d, scene.who):
+                continue
+            text = f"{d.description.rstrip('.')}; on {scene.day}: “{sentence(without_lead_in(said))}”"
+            ended = replace(d, who=scene.who, day=scene.day, loop="done", description=text, cue="went")
+            self.drafts.replace_at(i, replace(ended, sources=(*d.sources, scene.handle)))
+            return True
         return False
 
     def names_project(self, here: int | None, said: str, scene: Scene) -> bool:
@@ -367,11 +351,7 @@ class OfflineObserver:
             return False
         name = m["name"].strip('" ')
         draft = self.drafts.all[here]
-        self.drafts.replace_at(
-            here,
-            replace(
-                draft, title=name, description=sentence(f"{draft.description.rstrip('.')} called {name}")
-            ),
-        )
+        called = sentence(f"{draft.description.rstrip('.')} called {name}")
+        self.drafts.replace_at(here, replace(draft, title=name, description=called))
         self.add_aside(here, said, scene)
         return True
