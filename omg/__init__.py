@@ -8,7 +8,8 @@ A turn that was said becomes notes, and notes become what a prompt is given:
 A **home** (`$OMG_HOME`) holds the **graph** of each **identity** (a person or a group), and a graph its **vault** of
 notes. A **drop** is a file that the gateway leaves in `spool/`; a **turn**, what was said in it. A **receipt** is the
 journal's record of one **cycle** of changes. A **map** (`mocs/`) lists notes; **Now** says what is going on. A
-**slice** is what one prompt is given: `system`, which stands still until the next **activation**, and `prompt`; a **tombstone** keeps a deleted note from coming back.
+**slice** is what one prompt is given: `system`, which stands still until the next **activation**, and `prompt`; a
+**tombstone** keeps a deleted note from coming back.
 
 The rooms, in reading order: a folder, or a module. A room knows those above it and none below;
 tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules.

@@ -105,9 +105,9 @@ def load_embedder(name: str = "auto") -> Embedder | None:
     """
     The embedder that `[embedding] model` names; None for `none`.
 
-    `auto` is MiniLM by onnxruntime where that is installed, or by sentence-transformers where both are on this machine,
-    else the static table; it never downloads. A name or a folder is that model and no other, downloaded once if need be; raises
-    ConfigError if it cannot be had.
+    `auto` is MiniLM by onnxruntime where that is installed, or by sentence-transformers where both are on this
+    machine, else the static table; it never downloads. A name or a folder is that model and no other, downloaded once
+    if need be; raises ConfigError if it cannot be had.
     """
     if name == "none":
         return None

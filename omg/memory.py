@@ -186,11 +186,11 @@ class Memory:
         what happens, "2026-03-05" or "2026-03-05..2026-03-07".
 
         *said*: the user's message that asks for it, as for `capture`, or its words; it is captured, and is the note's
-        source. The gates are those of omg_remember: the user vouches (origin user) only for what stands in their words,
-        or in what the assistant proposed before and they took up. The rest is the assistant's, and what is said by nobody counts as a tool's, is
-        marked so, and is never in `system`: of both, only facts and episodes are written, whatever *type* says. So it
-        is safe to hand to a model as a tool, as long as *said* comes from your code and not from the model. Raises
-        BadInput.
+        source. The gates are those of omg_remember: the user vouches (origin user) only for what stands in their
+        words, or in what the assistant proposed before and they took up. The rest is the assistant's, and what is said
+        by nobody counts as a tool's, is marked so, and is never in `system`: of both, only facts and episodes are
+        written, whatever *type* says. So it is safe to hand to a model as a tool, as long as *said* comes from your
+        code and not from the model. Raises BadInput.
         """
         graph = self.graph(self._whose(session))
         message, source = {"role": "user", "content": said} if isinstance(said, str) else said, None

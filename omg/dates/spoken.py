@@ -23,11 +23,11 @@ def resolve_dates(text: str, said: date, ahead: bool = False) -> list[When]:
     """
     The days that *text*, said on *said*, speaks of; in reading order, never overlapping.
 
-    Weeks begin on Monday, but on a Sunday "last week" is the seven days before it. "next Friday" is that of next week, "last Friday" the latest before *said*. A bare
-    weekday and a date without a year lie before or after *said* as the verbs of the sentence tell; where
-    nothing tells, the weekday lies ahead, and the date in the nearest year; so does a date within two months whose
-    verb leaves room for it ("the deadline is May 28", said in June). *ahead*: whatever the verbs, it lies ahead.
-    Recurring days ("every Friday", "on Mondays") are none.
+    Weeks begin on Monday, but on a Sunday "last week" is the seven days before it. "next Friday" is that of next week,
+    "last Friday" the latest before *said*. A bare weekday and a date without a year lie before or after *said* as the
+    verbs of the sentence tell; where nothing tells, the weekday lies ahead, and the date in the nearest year; so does
+    a date within two months whose verb leaves room for it ("the deadline is May 28", said in June). *ahead*: whatever
+    the verbs, it lies ahead. Recurring days ("every Friday", "on Mondays") are none.
     """
     return [
         When(*days, text[start:end].rstrip("."))

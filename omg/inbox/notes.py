@@ -58,8 +58,9 @@ def take_loose(
     """
     Put what is new in loose notes with what is pending; returns how many messages that were.
 
-    *known*: the files looked at before, as they were then; it is kept up. *wrote*: whether an agent may have
-    written a file; what cannot be told yet waits. *memory*: where the agent's own files lie, if not above the vault. With *force* a note that was saved just now is taken, too.
+    *known*: the files looked at before, as they were then; it is kept up. *wrote*: whether an agent may have written a
+    file; what cannot be told yet waits. *memory*: where the agent's own files lie, if not above the vault. With
+    *force* a note that was saved just now is taken, too.
     """
     files, taken = [*loose_notes(graph), *day_files(graph, memory)], 0
     there = {name for _, name in files} if (graph.vault.root / "inbox").is_dir() else graph.state().by_hand

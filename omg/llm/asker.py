@@ -34,7 +34,8 @@ class Asker:
     An Ask: each of *models* in turn, each as often as `[llm] attempts` says.
 
     Raises OverBudget before a call that today's cap forbids, CutShort if every reply reached its limit unsaid,
-    BadReply if all that came was empty or looping, else ModelUnavailable. One thread at a time is served; `close` from another one ends its waiting.
+    BadReply if all that came was empty or looping, else ModelUnavailable. One thread at a time is served; `close` from
+    another one ends its waiting.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """
 `omg install` and `omg uninstall`: into OpenClaw and out again, each step said, each repeatable.
 
-Installing: plugin (a copy, with the skill), the permissions it needs, where vaults lie, from when on
-sessions are remembered, which model observes, a nightly job, a turn to prove it. Uninstalling takes back exactly what installing
+Installing: plugin (a copy, with the skill), the permissions it needs, where vaults lie, from when on sessions are
+remembered, which model observes, a nightly job, a turn to prove it. Uninstalling takes back exactly what installing
 put into the configuration; the vaults and the home stay, because they are the user's.
 
 Not here: what is wrong with an installation (doctor). Its one rule: a step that finds all as it should be

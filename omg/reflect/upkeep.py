@@ -1,5 +1,6 @@
 """
-Links that lead to a note by a former path are mended, mentions of notes linked; low notes that nobody used for long go dormant, and come back.
+Links that lead to a note by a former path are mended, mentions of notes linked; low notes that nobody used for long go
+dormant, and come back.
 """
 
 from __future__ import annotations
