@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -161,7 +163,7 @@ ELSEWHERE = {
     "import": "the fixture's, and below",
     "serve": "test_daemon.py", "up": "test_daemon.py", "down": "test_daemon.py",
     "skill install": "test_skill.py", "install": "test_install.py", "uninstall": "test_install.py",
-    "identity join": "refused while a daemon is up: test_people.py", "identity move": "the same",
+    "identity join": "below", "identity move": "the same",
 }  # fmt: skip
 
 
@@ -260,3 +262,28 @@ def test_a_gateway_that_comes_later_is_asked_what_waits(alone: Installed) -> Non
         assert alone.observers() == {"gateway"}
     finally:
         alone.end()
+
+
+def test_accounts_are_joined_though_a_daemon_is_up_and_afterwards_one_is_up_that_knows_it(
+    alone: Installed,
+) -> None:
+    def omg(*args: str) -> str:
+        env = {**os.environ, "OMG_HOME": str(alone.home)}
+        done = subprocess.run(
+            [sys.executable, "-m", "omg.cli", *args], env=env, capture_output=True, text=True
+        )
+        return done.stdout + done.stderr
+
+    def pid() -> int:
+        return int((ask_daemon(alone.home, "/health", {}, timeout_s=10) or {})["pid"])
+
+    assert omg("up").startswith("up, pid ")
+    pids = [pid()]
+    try:
+        assert "owner: telegram:111" in omg("identity", "join", "owner", "telegram:111")
+        pids.append(pid())
+        assert "give a name and accounts" in omg("identity", "join", "ada", "telegram")
+        pids.append(pid())
+        assert len({*pids}) == 3
+    finally:
+        assert omg("down") == "stopped\n"

@@ -12,11 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..config.file import load_config
-from ..errors import OmgError
+from ..errors import Locked, OmgError
 from .base import JsonFlag, app, counted_name, opened_memory, print_value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from ..openclaw.install import Step
+
+TRIES = 3  # to be there before the gateway's plugin, which starts a daemon .25 s after one is gone, then ever later
 
 
 @app.command("serve")
@@ -30,7 +35,6 @@ def serve_command(
 ) -> None:
     """Run the daemon in the foreground."""
     from ..daemon.process import log_to, serve_home
-    from ..errors import Locked
 
     config = load_config()
     config.home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -50,14 +54,20 @@ def up_command() -> None:
     if found := ask_daemon(home, "/health", {}, timeout_s=5):
         print(f"up already, pid {found['pid']}")
         return
+    print(f"up, pid {start_daemon(home)}")
+
+
+def start_daemon(home: Path) -> int:
+    """Start one that outlives this command; returns its pid, once it answers."""
+    from ..client import ask_daemon
+
     started = subprocess.Popen(
         [sys.executable, "-P", "-m", "omg.cli", "serve"],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     for _ in range(150):
         if found := ask_daemon(home, "/health", {}, timeout_s=5):
-            print(f"up, pid {found['pid']}")
-            return
+            return int(found["pid"])
         if started.poll() is not None:
             break
         time.sleep(0.1)
@@ -67,19 +77,45 @@ def up_command() -> None:
 @app.command("down")
 def down_command() -> None:
     """Stop the daemon; what is pending stays pending."""
+    print("stopped" if stop_daemon(load_config().home) else "not running")
+
+
+def stop_daemon(home: Path) -> bool:
+    """Whether there was one; returns once it is gone."""
     from ..client import ask_daemon
 
-    home = load_config().home
     if ask_daemon(home, "/stop", {}, timeout_s=10) is None:
-        print("not running")
-        return
+        return False
     for _ in range(350):
         with contextlib.suppress(OmgError):  # cut off in the middle of an answer: it is stopping
             if ask_daemon(home, "/health", {}, timeout_s=5) is None:
-                print("stopped")
-                return
+                return True
         time.sleep(0.1)
     raise OmgError(f"the daemon is still busy stopping; see {home / 'omg.log'}")
+
+
+@contextlib.contextmanager
+def without_daemon(home: Path) -> Iterator[None]:
+    """No daemon meanwhile. The gateway starts its own again by itself; one that it does not care for is started here."""
+    from ..client import ask_daemon
+    from ..daemon.process import daemon_lock
+
+    found = ask_daemon(home, "/health", {}, timeout_s=5)
+    with contextlib.ExitStack() as held:
+        for tries in reversed(range(TRIES)):
+            stop_daemon(home)
+            try:
+                held.enter_context(daemon_lock(home))
+                break
+            except Locked:  # the gateway was quicker, and has started another
+                if not tries:
+                    raise
+        try:
+            yield
+        finally:
+            held.close()
+            if found and found.get("polled_s") is None:
+                start_daemon(home)
 
 
 @app.command("install")
@@ -185,9 +221,8 @@ def join_command(
 ) -> None:
     """Make several accounts one person, and their memories one."""
     from ..curate.people import join_accounts
-    from ..daemon.process import daemon_lock
 
-    with opened_memory(vectors=False) as memory, daemon_lock(memory.folder):
+    with without_daemon(load_config().home), opened_memory(vectors=False) as memory:
         moves = join_accounts(memory.registry, name, accounts)
         print(f"{name}: {', '.join(accounts)}")
         for old, new in moves:
@@ -201,7 +236,6 @@ def move_command(
 ) -> None:
     """Carry a memory over to another session key, as after a change of session.dmScope."""
     from ..curate.people import move_identity
-    from ..daemon.process import daemon_lock
 
-    with opened_memory(vectors=False) as memory, daemon_lock(memory.folder):
+    with without_daemon(load_config().home), opened_memory(vectors=False) as memory:
         print(f"{old} -> {new}\n    {move_identity(memory.registry, old, new)}")
