@@ -412,6 +412,10 @@ def test_one_persons_news_do_not_change_anothers_note():
         ("", "the user"),
         ("+49 170 1234", "the user"),
         ("🦀", "the user"),
+        ("🦊 Foxy", "Foxy"),
+        ("Anna (work)", "Anna"),
+        ("The User", "the user"),
+        ("system", "the user"),
     ],
 )
 def test_a_display_name_is_used_if_it_is_a_name(sender, name):

@@ -62,7 +62,7 @@ CONTEXT_CHARS = 400  # on either side of a passage: what names a secret may stan
 ANSWERED_WITHIN = 6  # messages before an answer, which may be what it answers
 WRITTEN_TERMS = 32  # of a prompt's words that are looked for in each message as it is written
 SAID_WORD = re.compile(r"\w+")
-OUR_NAMES = re.compile(r"(?:user|assistant|system|tool|omg)\b", re.I)
+OUR_NAMES = re.compile(r"(?:the )?(?:user|assistant|system|tool|omg|owner)\b", re.I)
 REDACTED_OR_CUT = re.compile(r"\[redacted: [^\[\]\n]{1,60}\]|…")
 PENDING_TOKENS = 20_000  # of what waits to be observed, the latest; a search reads it through
 

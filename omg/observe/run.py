@@ -31,6 +31,7 @@ from ..llm.question import ModelQuestion
 from ..message.pieces import split_halves, split_messages
 from ..message.turn import Message, Turn
 from ..node.markdown import wikilink
+from ..offline.conversation import with_strangers
 from ..offline.observer import derive_edit, observe_offline
 from ..plan.drafts import Plan
 from ..plan.mentions import link_names
@@ -172,6 +173,8 @@ def replies_to(
     may see; both brought up to date by the caller after each reply. A piece about which a reply was cut short is asked
     about again, in halves, down to a single message.
     """
+    if graph.identity.scope == "group" and (observer.ask is None or is_small_model(config, observer)):
+        messages = with_strangers(messages)  # a model is shown the names as they are
     room = int(min(config.observation.max_tokens_per_batch, observer.window * WINDOW_SHARE))
     agent, waiting = turn.agent, split_messages(messages, room)
     before = said_last(graph, turn.session, messages)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..message.envelope import strip_memory
 from ..message.turn import Message
@@ -17,6 +18,9 @@ from .cues import begins
 from .sentences import split_sentences
 
 NAME = re.compile(r"[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2}")
+STRANGER = "somebody"
+# no names: what a prompt calls those who speak
+NO_NAMES = re.compile(r"(?:the )?(?:user|assistant|system|tool|omg|owner|agent|human)\b.*", re.I)
 CLOSING_WORDS = re.compile(
     r"(?:thanks?|thank you|thx|cheers|great|perfect|ok(?:ay)?|bye|good ?night|see you|nice|cool|awesome|danke|merci|gracias"
     r"|got it|that's all)\b",
@@ -26,12 +30,23 @@ CLIPPED = 160  # characters of what someone asked
 
 
 def speaker(message: Message) -> str:
-    """Who says it: their display name, "the user" or "the assistant"."""
-    name = " ".join(message.sender.split())
-    if not NAME.fullmatch(name):
+    """Who says it: their display name, or the name in it; "the user" or "the assistant" where there is none."""
+    found = NAME.search(" ".join(message.sender.split()))
+    name = found[0] if found else ""
+    if not name or NO_NAMES.fullmatch(name):
         return "the assistant" if message.role == "assistant" else "the user"
     first, _, rest = name.partition(" ")
     return first if rest and " " not in rest and not first.endswith(".") else name
+
+
+def with_strangers(messages: Sequence[Message]) -> list[Message]:
+    """*messages* of a group: in a room of several, who has no name that can be used and is not its owner is somebody."""
+    return [
+        replace(m, sender=STRANGER)
+        if m.role == "user" and m.owner is not True and m.sender_id and speaker(m) == "the user"
+        else m
+        for m in messages
+    ]
 
 
 def now_hints(messages: Sequence[Message]) -> dict[str, str]:
