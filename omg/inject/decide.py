@@ -34,7 +34,7 @@ from ..plan.edits import split_history
 from ..plan.pages import persons_words
 from ..tokens import clip_text, count_tokens
 from .course import asks_for_course, topic_of
-from .passages import assistants_share, chars_for, find_said, quoted_passages
+from .passages import Said, assistants_share, chars_for, find_said, quoted_passages
 from .prompt import render_prompt, telling_words
 from .sure import asks_of_memory, is_sure
 from .system import cut_text, render_system_slice
@@ -95,6 +95,17 @@ class Decision:
             for other in state.sessions.values():
                 if max(other.last_ms, other.activated_ms) < at_ms - SYSTEM_KEPT_DAYS * MS_PER_DAY:
                     other.system, other.served, other.activated_ms = "", {}, 0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What bears on a prompt, best first."""
+
+    topic: ParsedQuery
+    course: bool  # how it came about is asked for
+    limit: int  # of the notes that are told
+    hits: Sequence[Hit] = ()
+    said: Sequence[Said] = ()
 
 
 def keep_served(own: SessionState, run: str, text: str, epoch: int) -> None:
@@ -204,21 +215,8 @@ def decide_slice(
     budget, today = config.inject.budget_tokens, now.astimezone(graph.zone).date()
     own = state.sessions.get(session) or SessionState()
     words = strip_memory(without_envelope(legible_text(prompt))).strip()[:QUERY_CHARS]
-    query = parse_query(words, today)
-    asks = bool(config.inject.entry_points) and asks_of_memory(query)
-    course = asks_for_course(words)
-    limit = config.inject.entry_points * (COURSE_NOTES if course else 1)
-    topic = parse_query(topic_of(words), today) if course else query
-    topic = topic if topic.terms else query
-    hits = relevant_hits(graph, topic, now, limit, COURSE_FLOOR if course else FLOOR) if asks else []
-    hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in hits]
-    said = find_said(graph, topic, hits, session=session, own=own, now=now, course=course) if asks else []
-    if not is_sure(query, hits, said, graph.index.knows, graph.index.by_meaning):
-        hits, said = [], []
-    if course:  # it is told by what the person said first, and by notes of the assistant's advice last
-        hits = [replace(h, score=h.score * assistants_share(query, h.entry.origin, course)) for h in hits]
-        hits.sort(key=lambda h: -h.score)
-    hits_by_map = Counter([*(map_of(h.entry) for h in hits), *maps_named(words)])
+    found = find_for(graph, state, words, session, now=now, config=config)
+    hits_by_map = Counter([*(map_of(h.entry) for h in found.hits), *maps_named(words)])
     pending = sum(p.tokens for p in graph.pending()) if own.cut_ms > own.activated_ms else 0
     reason = activation(state, session, now=now, pending_tokens=pending, config=config, model=model)
     text, cost, mocs = own.system, count_tokens(own.system), own.mocs
@@ -229,35 +227,43 @@ def decide_slice(
         text = render_system(graph, state, session, mocs, today=today, budget=round(budget * SYSTEM_SHARE))
         cost = count_tokens(text)
     silence = pause_text(now.timestamp() - own.last_ms / 1000) if own.last_ms else None
-    texts = texts_of(graph, hits[:MORE_OF])
-    if course:
-        fresh = render_course(
-            graph,
-            topic,
-            hits,
-            said,
-            shown=text,
-            today=today,
-            budget=budget - cost,
-            limit=limit,
-            silence=silence,
-            texts=texts,
-        )
-    else:
-        fresh = render_prompt(
-            hits,
-            text,
-            today,
-            budget=budget - cost,
-            limit=limit,
-            silence=silence,
-            more={path: more for path, (more, _) in texts.items() if more},
-            said=quoted_passages(graph, query, said, chars_for(said, budget - cost)),
-            zone=graph.zone,
-        )
-    recalled = [h.entry.id for h in hits if f"[[{h.entry.path}]]" in text + fresh]
+    fresh = render_fresh(graph, found, text, today, budget - cost, silence)
+    recalled = [h.entry.id for h in found.hits if f"[[{h.entry.path}]]" in text + fresh]
     given = Slice(text, fresh, reason)
     return Decision(given, hits_by_map, recalled=recalled, mocs=mocs, epoch=state.epoch)
+
+
+def find_for(graph: Graph, state: State, words: str, session: str, *, now: datetime, config: Config) -> Found:
+    """What bears on a prompt of *session* with these *words*; nothing where it is not sure to answer them."""
+    today, own = now.astimezone(graph.zone).date(), state.sessions.get(session) or SessionState()
+    query, course = parse_query(words, today), asks_for_course(words)
+    topic = parse_query(topic_of(words), today) if course else query
+    topic = topic if topic.terms else query
+    limit = config.inject.entry_points * (COURSE_NOTES if course else 1)
+    if not limit or not asks_of_memory(query):
+        return Found(topic, course, limit)
+    hits = relevant_hits(graph, topic, now, limit, COURSE_FLOOR if course else FLOOR)
+    hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in hits]
+    said = find_said(graph, topic, hits, session=session, own=own, now=now, course=course)
+    if not is_sure(query, hits, said, graph.index.knows, graph.index.by_meaning):
+        return Found(topic, course, limit)
+    if course:  # it is told by what the person said first, and by notes of the assistant's advice last
+        hits = [replace(h, score=h.score * assistants_share(query, h.entry.origin, course)) for h in hits]
+        hits.sort(key=lambda h: -h.score)
+    return Found(topic, course, limit, hits, said)
+
+
+def render_fresh(
+    graph: Graph, found: Found, shown: str, today: date, budget: int, silence: str | None
+) -> str:
+    """`prompt`, beside a `system` of which *shown* is the text."""
+    hits, said, limit = found.hits, found.said, found.limit
+    texts = texts_of(graph, hits[:MORE_OF])
+    if found.course:
+        return render_course(graph, found.topic, hits, said, shown, today, budget, limit, silence, texts)
+    more = {path: more for path, (more, _) in texts.items() if more}
+    quoted = quoted_passages(graph, found.topic, said, chars_for(said, budget))
+    return render_prompt(hits, shown, today, budget, limit, silence, more=more, said=quoted, zone=graph.zone)
 
 
 def epoch_ms_of(at: datetime) -> int:

@@ -74,20 +74,16 @@ class Fresh:
         lines = []
         ordered = sorted(told, key=lambda p: p.at_ms)
         for day, passages in groupby(ordered, lambda p: day_of_ms(p.at_ms, self.zone)):
-            lines.append(self.day_line(day))
+            lines.append(day_line(day, self.today))
             lines += map(passage_line, passages)
         return lines
-
-    def day_line(self, day: date) -> str:
-        return f"{day} ({relative_day(day, self.today)})"
 
     def cost_of(self, passage: Passage) -> int:
         """The tokens of *passage*, and of its day where that is not named yet."""
         day = day_of_ms(passage.at_ms, self.zone)
         named = (passage.waiting, day) in {(p.waiting, day_of_ms(p.at_ms, self.zone)) for p in self.said}
-        return count_tokens(f"{passage_line(passage)}\n") + (
-            0 if named else count_tokens(f"{self.day_line(day)}\n")
-        )
+        above = "" if named else f"{day_line(day, self.today)}\n"
+        return count_tokens(f"{passage_line(passage)}\n") + count_tokens(above)
 
     def says(self, passage: Passage) -> bool:
         """Whether one of the notes has the words of *passage* already."""
@@ -120,7 +116,7 @@ def render_prompt(
     entries = [h.entry for h in hits if h.entry.superseded_by not in found]
     above = frozenset(e.path for e in entries if note_statement(e) in shown)
     fresh = [e for e in entries if e.path not in above][:limit]
-    head = f"{FRESH_LEAD}\n[{silence} since the last message of this conversation]" if silence else FRESH_LEAD
+    head = lead_after(silence, FRESH_LEAD)
     text = Fresh(today, zone, head, above)
     room = budget - count_tokens(wrap_memory(f"{head}\n"))
     spent = 0
@@ -151,6 +147,14 @@ def render_prompt(
         text.said.append(passage)
         spent += cost
     return within(text, budget)
+
+
+def lead_after(silence: str | None, lead: str) -> str:
+    return f"{lead}\n[{silence} since the last message of this conversation]" if silence else lead
+
+
+def day_line(day: date, today: date) -> str:
+    return f"{day} ({relative_day(day, today)})"
 
 
 SEAMS = 20  # tokens that two cuts in a line of a text might save
