@@ -27,10 +27,8 @@ from ..offline.quoted import APOSTROPHES, SPAN, own_words
 from .former import is_former
 
 FOUND = 60  # messages of the archive that are looked at
-NOTES = {
-    False: 6,
-    True: 40,
-}  # best hits whose messages are looked at, too; in the second row where a course is asked for
+# Best hits whose messages are looked at, too; the second number where the course of something is asked for.
+NOTES = {False: 6, True: 40}
 OF_A_NOTE = 4  # of its messages, the latest; of a course, which begins with its first mention, the first
 QUOTED_CHARS = 600, 2_000  # of one message, at the least and the most
 LOOKED_UP_AT_ONCE = 12  # whose notes are looked up in one query: about as many as there is room for

@@ -39,9 +39,8 @@ from .question import WINDOW_SHARE, Observer, observer_prompt, render_question, 
 from .reply import HINTS, OBSERVER_SCHEMA, ParsedReply, ShownToObserver, parse_answer, parse_value, sight_of
 from .small_model import is_small_model, message_by_message
 
-LOOKED_BACK = (
-    6  # messages before a piece: a proposal that its first one takes up, and what the assistant had it from
-)
+# Messages before a piece: a proposal that its first one takes up, and what the assistant had it from.
+LOOKED_BACK = 6
 
 log = logging.getLogger(__name__)
 
