@@ -19,6 +19,7 @@ tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules
       config/     omg.toml, and what OpenClaw's configuration says of its agents
       identity    whose memory a session writes and reads
       tokens      how much a text costs
+      plural      "1 note", "2 notes"
       dates/      days in what people write: "next Friday", "on the 5th"
       client      one question to a running daemon
     Values, without I/O

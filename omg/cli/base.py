@@ -55,10 +55,6 @@ def print_value(value: Any, as_json: bool, text: str) -> None:
     print(json.dumps(value, ensure_ascii=False, default=json_value) if as_json else text)
 
 
-def counted_name(n: int, name: str) -> str:
-    return f"{n} {name}{'' if n == 1 else 's'}"
-
-
 def json_value(value: Any) -> Any:
     """What json cannot say by itself."""
     if is_dataclass(value) and not isinstance(value, type):

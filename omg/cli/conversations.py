@@ -15,11 +15,11 @@ import typer
 
 from ..config.file import default_home, load_config, set_vault
 from ..errors import BadInput, OmgError
+from ..plural import how_many
 from .base import (
     IdentityOption,
     JsonFlag,
     app,
-    counted_name,
     following,
     opened_memory,
     print_value,
@@ -136,7 +136,7 @@ def import_command(
 
 def import_summary(found: dict[str, Any], verb: str) -> str:
     """What an import came to, for a person: what was not taken as well, and why."""
-    text = f"{counted_name(found['messages'], 'message')}, of them {found['new']} new, {verb}; {found['observed']} observed"
+    text = f"{how_many(found['messages'], 'message')}, of them {found['new']} new, {verb}; {found['observed']} observed"
     if found["left_out"]:
         text += f"\n{found['left_out']} left out: empty, instructions to a model, or the gateway's own"
     why = Counter(problem.rpartition(": ")[2] for problem in found["skipped"])
@@ -157,7 +157,7 @@ def observe_all(memory: Memory, *, force: bool = True) -> WorkDone:
     with progress_bar("observing", waiting()) as advance, following(waiting, advance):
         answer = memory.observe(force=force)
     for left in answer["waiting"]:
-        turns = counted_name(left["turns"], "turn")
+        turns = how_many(left["turns"], "turn")
         print(f"omg: {turns} of {left['identity']} not observed: {left['why']}", file=sys.stderr)
     return answer
 
@@ -172,9 +172,7 @@ def observe_command(
     """Turn what is pending into notes."""
     with opened_memory() as memory:
         done = observe_all(memory, force=now)
-    text = (
-        f"{counted_name(done['messages'], 'message')} observed, {counted_name(done['files'], 'file')} written"
-    )
+    text = f"{how_many(done['messages'], 'message')} observed, {how_many(done['files'], 'file')} written"
     print_value(done, as_json, text)
     if done["waiting"]:
         raise typer.Exit(1)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import BadInput
-from .base import IdentityOption, JsonFlag, app, counted_name, opened_memory, print_value, progress_bar
+from ..plural import how_many
+from .base import IdentityOption, JsonFlag, app, opened_memory, print_value, progress_bar
 
 if TYPE_CHECKING:
     from ..curate.notes import CurationResult
@@ -222,7 +223,7 @@ def rebuild_command(
     """Make the notes again from the archive, as with a better model. What you wrote or touched stays."""
     with opened_memory() as memory:
         done = rebuilt(memory, identity, swap=yes)
-        text = f"{counted_name(done['after'], 'note')} instead of {done['before']}; {counted_name(done['kept'], 'file')} of yours kept\n{done['folder']}"
+        text = f"{how_many(done['after'], 'note')} instead of {done['before']}; {how_many(done['kept'], 'file')} of yours kept\n{done['folder']}"
         asked = not yes and not as_json and sys.stdin.isatty()
         if asked and typer.confirm(f"{text}\nPut them in the place of the old?"):
             done = rebuilt(memory, identity, swap=True)

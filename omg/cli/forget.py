@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import BadInput, NotFound
-from .base import IdentityOption, JsonFlag, app, counted_name, opened_memory, print_value, time_argument
+from ..plural import how_many
+from .base import IdentityOption, JsonFlag, app, opened_memory, print_value, time_argument
 
 if TYPE_CHECKING:
     from ..forget.redacting import Redaction
@@ -124,11 +125,9 @@ def listed_notes(graph: Graph, paths: tuple[str, ...]) -> list[str]:
 def forget_lines(graph: Graph, what: Any, done: bool) -> list[str]:
     lines = ["forgotten:" if done else "would be forgotten:", *listed_notes(graph, what.paths)]
     lines += [f"  {path}" for path in what.trash]
-    lines.append(f"  {counted_name(len(what.messages), 'message')}")
+    lines.append(f"  {how_many(len(what.messages), 'message')}")
     if what.again:
-        lines.append(
-            f"{counted_name(len(what.again), 'other message')} of these notes stay, to be observed anew"
-        )
+        lines.append(f"{how_many(len(what.again), 'other message')} of these notes stay, to be observed anew")
     if what.linking:
         lines.append("without their links to it: " + ", ".join(what.linking))
     return lines
@@ -146,7 +145,7 @@ def redact_lines(graph: Graph, what: Any, done: bool) -> list[str]:
     return [
         head,
         *(f"  {path}" for path in (*what.paths, *what.trash)),
-        f"  {counted_name(len(what.messages), 'message')}",
+        f"  {how_many(len(what.messages), 'message')}",
     ]
 
 

@@ -13,7 +13,8 @@ import typer
 
 from ..config.file import load_config
 from ..errors import Locked, OmgError
-from .base import JsonFlag, app, counted_name, opened_memory, print_value
+from ..plural import how_many
+from .base import JsonFlag, app, opened_memory, print_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -207,8 +208,7 @@ def list_command(as_json: JsonFlag = False) -> None:
             rows,
             as_json,
             "\n".join(
-                f"{r['key']}  ({r['scope']}, {counted_name(r['notes'], 'note')})\n    {r['vault']}"
-                for r in rows
+                f"{r['key']}  ({r['scope']}, {how_many(r['notes'], 'note')})\n    {r['vault']}" for r in rows
             )
             or "none yet",
         )

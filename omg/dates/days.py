@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from ..plural import how_many
 from .spans import MONTHS, WEEKDAYS
 from .spoken import full_dates, looks_ahead
 
@@ -133,7 +134,7 @@ def _length(days: int) -> str:
 
 
 def _unit_words(*amounts: tuple[int, str]) -> str:
-    return " ".join(f"{n} {unit}{'s' * (n != 1)}" for n, unit in amounts if n)
+    return " ".join(how_many(n, unit) for n, unit in amounts if n)
 
 
 def day_words(day: date) -> str:

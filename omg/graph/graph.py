@@ -35,6 +35,7 @@ from ..identity import Identity
 from ..index.index import Index
 from ..message.stored import message_to_json, turn_to_json
 from ..message.turn import Message, Turn
+from ..plural import how_many
 from ..vault.vault import Vault
 from .damaged import keep_damaged, set_aside_damaged
 from .files import TEMPORARY, append_lines, flock, process_alive, remove_refused, write_private
@@ -116,7 +117,7 @@ class Graph:
                 self.put(file.stem, turn)
                 file.unlink()
         if bad := self.tombstones.mend():
-            why = f"{len(bad)} line{'s' * (len(bad) != 1)} cannot be read"
+            why = f"{how_many(len(bad), 'line')} cannot be read"
             lines = b"".join(line + b"\n" for line in bad)
             keep_damaged(
                 self.folder,

@@ -19,6 +19,7 @@ from ..node.fields import TYPES
 from ..node.maptable import OPEN_LOOPS, STANDARD, map_listing, page_title
 from ..node.markdown import generated_block, with_generated_block
 from ..node.note import Node, parse_node
+from ..plural import how_many
 from .edits import as_entry
 from .pages import index_block, map_block, new_page, now_block
 
@@ -133,4 +134,4 @@ def with_size(topic: Entry, count: int) -> Entry:
     """*topic* as the map above it describes it: by how much is in it, unless a person has said what is."""
     if topic.description != page_title(topic.path)[1]:
         return topic
-    return replace(topic, description=f"{count} note{'s' * (count > 1)}")
+    return replace(topic, description=how_many(count, "note"))

@@ -23,6 +23,7 @@ from ..node.maptable import MOCS, OPEN_LOOPS, STANDARD, page_title
 from ..node.markdown import BEGIN, END, wikilink, with_generated_block
 from ..node.markdown import generated_block as block_of
 from ..node.note import Node, parse_node, render_node
+from ..plural import how_many
 
 if TYPE_CHECKING:
     from ..graph.state import SessionState
@@ -70,7 +71,7 @@ def map_block(path: str, entries: Iterable[Entry]) -> str:
         parts.insert(0, "### Topics\n\n" + listing_lines(sorted(topics, key=title_key)))
     if not entries:
         return NOTHING_YET
-    count = f"{len(notes)} note{'s' * (len(notes) != 1)}."
+    count = f"{how_many(len(notes), 'note')}."
     return "\n\n".join([count, *(part for part in parts if part)])
 
 

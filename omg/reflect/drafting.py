@@ -24,6 +24,7 @@ from ..node.maptable import OPEN_LOOPS
 from ..node.note import Node
 from ..observe.question import Observer
 from ..plan.drafts import Plan
+from ..plural import how_many
 from .cycle import Cycle, CycleReplies, Progress
 from .groups import (
     Group,
@@ -188,10 +189,10 @@ class CycleWork:
                 self.ask_about(rules, groups)
             except BadReply as e:
                 asked = sum(len(g.paths) for g in groups)
-                self.cycle.skipped.append(f"{asked} note{'s' * (asked != 1)} in question: {e}")
+                self.cycle.skipped.append(f"{how_many(asked, 'note')} in question: {e}")
             except ModelError as e:
                 left = sum(map(len, calls[n:]))
-                self.stop_asking(f"{left} group{'s' * (left != 1)} of notes in question", e)
+                self.stop_asking(f"{how_many(left, 'group')} of notes in question", e)
                 return
             finally:
                 self.count_question()
@@ -341,7 +342,7 @@ class CycleWork:
             self.cycle.skipped.append(f"{period.title}: no reflection came out shorter than its notes")
             return []
         label = link_of(self.snapshot.node(write_reflection(self.plan, period, found, nodes)))
-        return [f"Looked back on {len(nodes)} note{'s' * (len(nodes) != 1)} in {label}: {found.description}"]
+        return [f"Looked back on {how_many(len(nodes), 'note')} in {label}: {found.description}"]
 
     def reflection_for(self, period: Period, nodes: list[Node]) -> ReflectionDraft | None:
         """What a model makes of *nodes*, or made of them before; without one, what rules do."""

@@ -16,6 +16,7 @@ from ..node.maptable import MOCS, OPEN_LOOPS, STANDARD, map_of, map_of_type, pag
 from ..node.markdown import generated_block, wikilink
 from ..node.note import parse_node, render_node
 from ..plan.pages import filed_day, new_page
+from ..plural import how_many
 from .snapshot import Snapshot
 from .topics import TOPIC_NOTES, TopicItem, nearest_topic, split_topics
 
@@ -45,7 +46,7 @@ def assign_maps(snapshot: Snapshot, most: int) -> tuple[list[str], Counter[str]]
 def filed_lines(filed: Mapping[str, int]) -> list[str]:
     """The lines for notes that were put under maps: map → how many."""
     return [
-        f"Filed {n} note{'s' * (n > 1)} under {wikilink(moc, page_title(moc)[0])}."
+        f"Filed {how_many(n, 'note')} under {wikilink(moc, page_title(moc)[0])}."
         for moc, n in sorted(filed.items())
     ]
 

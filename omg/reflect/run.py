@@ -27,6 +27,7 @@ from ..node.markdown import BEGIN, END, generated_block, with_generated_block
 from ..node.note import Node, render_node
 from ..observe.question import Observer
 from ..plan.pages import YOURS
+from ..plural import how_many
 from ..vault.files import digest
 from .cycle import Cycle, Progress
 from .drafting import CycleWork
@@ -140,7 +141,7 @@ def cycle_receipt(work: CycleWork, changes: list[Change]) -> Receipt:
     named = "\n".join(f"{c.path} {digest((c.after or '').encode())}" for c in changes)
     id = receipt_id(at, "reflection", of=named)
     if changes and not cycle.summary:
-        cycle.summary = [f"Brought {len(changes)} map{'s' * (len(changes) != 1)} up to date."]
+        cycle.summary = [f"Brought {how_many(len(changes), 'map')} up to date."]
         cycle.counts["maps"] = len(changes)
     return Receipt(
         id,

@@ -14,6 +14,7 @@ from ..graph.uses import Uses
 from ..index.entries import Entry
 from ..node.fields import TYPES
 from ..plan.mentions import MentionedNames, link_names
+from ..plural import how_many
 from .revise import relink_note
 from .snapshot import Snapshot, link_of
 
@@ -34,7 +35,7 @@ def mend_links(snapshot: Snapshot) -> list[str]:
             for there in set(moved.values()):
                 done[there] += 1
     return [
-        f"Mended the links to {link_of(snapshot.node(there))} in {n} note{'s' * (n > 1)}."
+        f"Mended the links to {link_of(snapshot.node(there))} in {how_many(n, 'note')}."
         for there, n in sorted(done.items())
     ]
 
@@ -52,7 +53,7 @@ def link_mentions_by_night(snapshot: Snapshot) -> list[str]:
 
 
 def linked_lines(paths: list[str]) -> list[str]:
-    return [f"Linked {len(paths)} note{'s' * (len(paths) > 1)} to what they mention."] * bool(paths)
+    return [f"Linked {how_many(len(paths), 'note')} to what they mention."] * bool(paths)
 
 
 def detoured_links(graph: Graph) -> list[tuple[str, str, str]]:

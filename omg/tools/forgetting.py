@@ -23,6 +23,7 @@ from ..graph.graph import Graph
 from ..grounding.words import Words, told_words
 from ..identity import is_remembered, says_owner
 from ..message.machinery import BLANKED, FORGOTTEN
+from ..plural import how_many
 from ..worker.intake import Intake
 from .asked import link_target, mapping_in, said_by_user
 from .codes import Codes, Issued
@@ -96,20 +97,14 @@ def words_anywhere(graph: Graph, words: str) -> Redaction | None:
 def choice_text(graph: Graph, choice: str, what: Selection | Redaction) -> str:
     """What a choice would take, for the user to read."""
     notes = "\n".join(f"- [[{p}]] — {e.description}" for p in what.paths if (e := graph.index.entry(p)))
-    messages = f"{len(what.messages)} message{'s' * (len(what.messages) != 1)}"
+    files, messages = how_many(len(what.paths), "file"), how_many(len(what.messages), "message")
     if isinstance(what, Redaction):
-        return (
-            f"Or only the words, replaced by {BLANK} in {counted_files(what)} and {messages}; all else stays."
-        )
+        return f"Or only the words, replaced by {BLANK} in {files} and {messages}; all else stays."
     if choice == "alone":
         return f"Or only these notes; the messages they came from stay:\n{notes}"
     if not what.paths:
         return f"This would be forgotten: {messages} that say it; no note does."
     return f"This would be forgotten, with {messages} that it came from:\n{notes}"
-
-
-def counted_files(what: Redaction) -> str:
-    return f"{len(what.paths)} file{'s' * (len(what.paths) != 1)}"
 
 
 def beyond_text(taken: Sequence[Selection | Redaction], context: Mapping[str, Any]) -> list[str]:
@@ -124,13 +119,13 @@ def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping
     what: Selection | Redaction
     if issued.choice == "redact":
         what = select_words(graph, issued.words)
-        told = f"{BLANKED} {BLANK} in {counted_files(what)} and {len(what.messages)} message{'s' * (len(what.messages) != 1)}."
+        told = f"{BLANKED} {BLANK} in {how_many(len(what.paths), 'file')} and {how_many(len(what.messages), 'message')}."
     elif issued.choice == "alone":
         what = select_alone(graph, issued.paths)
-        told = f"{FORGOTTEN} {len(what.paths)} note{'s' * (len(what.paths) != 1)}. The messages they came from stay."
+        told = f"{FORGOTTEN} {how_many(len(what.paths), 'note')}. The messages they came from stay."
     else:
         about: dict[str, Any] = {"ids": issued.paths} if issued.paths else {"matching": issued.words}
         what = select_to_forget(graph, **about)
-        told = f"{FORGOTTEN} {len(what.paths)} note{'s' * (len(what.paths) != 1)} and the messages they came from."
+        told = f"{FORGOTTEN} {how_many(len(what.paths), 'note')} and the messages they came from."
     forget_selection(intake, graph, what)
     return {"text": "\n".join([told, *beyond_text([what], context)]), "details": {"paths": list(what.paths)}}

@@ -17,6 +17,7 @@ from ..errors import OmgError, error_text
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..identity import Identity
+from ..plural import how_many
 from ..tokens import count_tokens
 from .events import last_cuts
 from .worker import Worker
@@ -140,40 +141,39 @@ def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
         f"daemon    {'up, pid ' + str(daemon['pid']) if daemon else answer.get('away') or 'not running'}",
         f"observer  {observer_text(answer)}",
         *([f"reflector {answer['reflector']}"] if answer["reflector"] != answer["observer"] else []),
-        f"today     {today['calls']} call{'s' * (today['calls'] != 1)}, {today['tokens']:,}{cap} tokens, ${today['usd']:.2f}",
+        f"today     {how_many(today['calls'], 'call')}, {today['tokens']:,}{cap} tokens, ${today['usd']:.2f}",
     ]
-    if answer["unreadable_drops"]:
-        drops = f"{answer['unreadable_drops']} drop{'s' * (answer['unreadable_drops'] != 1)}"
-        lines.append(f"spool     {drops} could not be read; see {answer['home']}/spool/bad")
+    if bad := answer["unreadable_drops"]:
+        lines.append(f"spool     {how_many(bad, 'drop')} could not be read; see {answer['home']}/spool/bad")
     if engine := answer.get("context_engine"):
-        asked = [
-            s["context"] for g in answer["graphs"] for s in g.get("sessions", {}).values() if "context" in s
-        ]
-        cut = sum(bool(c["cut_turns"]) for c in asked)
-        lines.append(
-            f"contexts  OMG's engine since {time_text(engine['since'], zone)}: asked for {len(asked)} session{'s' * (len(asked) != 1)}, {cut} cut"
-        )
-    for g in answer["graphs"]:
-        if "error" in g:
-            lines += [f"\n{g['identity']}", f"  out of reach: {g['error']}"]
-            continue
-        waiting = g["windows"]["pending"]
-        turns = f"{waiting['turns']} turn{'s' * (waiting['turns'] != 1)}"
-        lines += [
-            f"\n{g['identity']}",
-            f"  vault     {g['vault']}",
-            f"  notes     {g['notes']}",
-            f"  waiting   {turns}, {waiting['tokens']:,} of {waiting['threshold']:,} tokens",
-        ]
-        if g["waiting_because"] and waiting["turns"]:
-            lines.append(f"  because   {g['waiting_because']}")
-        seen, tidied = (time_text(g[done], zone) or "never" for done in ("observed", "reflected"))
-        lines.append(f"  observed  {seen}; reflected {tidied}")
-        for key, session in g["sessions"].items():
-            if (found := session.get("context")) and found["cut_turns"]:
-                lines.append(f"  context   {key}: {context_text(found, zone)}")
-        lines += [f"  unreadable {path}: {why}" for path, why in g["unreadable"].items()]
+        sessions = [s for g in answer["graphs"] for s in g.get("sessions", {}).values() if "context" in s]
+        cut = sum(bool(s["context"]["cut_turns"]) for s in sessions)
+        since, asked_for = time_text(engine["since"], zone), how_many(len(sessions), "session")
+        lines.append(f"contexts  OMG's engine since {since}: asked for {asked_for}, {cut} cut")
+    for graph in answer["graphs"]:
+        lines += ["", *graph_lines(graph, zone)]
     return "\n".join(lines)
+
+
+def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
+    if "error" in graph:
+        return [graph["identity"], f"  out of reach: {graph['error']}"]
+    waiting = graph["windows"]["pending"]
+    turns = how_many(waiting["turns"], "turn")
+    lines = [
+        graph["identity"],
+        f"  vault     {graph['vault']}",
+        f"  notes     {graph['notes']}",
+        f"  waiting   {turns}, {waiting['tokens']:,} of {waiting['threshold']:,} tokens",
+    ]
+    if graph["waiting_because"] and waiting["turns"]:
+        lines.append(f"  because   {graph['waiting_because']}")
+    seen, tidied = (time_text(graph[done], zone) or "never" for done in ("observed", "reflected"))
+    lines.append(f"  observed  {seen}; reflected {tidied}")
+    for key, session in graph["sessions"].items():
+        if (found := session.get("context")) and found["cut_turns"]:
+            lines.append(f"  context   {key}: {context_text(found, zone)}")
+    return lines + [f"  unreadable {path}: {why}" for path, why in graph["unreadable"].items()]
 
 
 def context_text(found: Mapping[str, Any], zone: tzinfo) -> str:

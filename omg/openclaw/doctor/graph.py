@@ -19,6 +19,7 @@ from ...node.fields import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES
 from ...node.markdown import UNLINKABLE, generated_block, slugify
 from ...node.note import Node, parse_node
 from ...plan.mappages import MapPages
+from ...plural import how_many
 from .finding import Finding
 from .secrets import check_secrets
 
@@ -43,9 +44,7 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
     yield from check_lifecycle(memory, graph)
     synced = memory.refresh(graph)
     if behind := len(synced.changed) + len(synced.removed):
-        yield Finding(
-            "note", f"the index was behind by {behind} note{'s' * (behind != 1)}, and is not any more", key
-        )
+        yield Finding("note", f"the index was behind by {how_many(behind, 'note')}, and is not any more", key)
     for path, why in sorted(graph.index.bad().items()):
         yield Finding(
             "warn",
@@ -117,7 +116,7 @@ def check_applies_to(graph: Graph) -> Iterator[Finding]:
             if key and key != graph.identity.key:
                 others.setdefault(key, []).append(path)
     for key, paths in others.items():
-        what = f"{len(paths)} note{'s' * (len(paths) != 1)} in the vault of {graph.identity.key} say by `appliesTo` that they are of {key}"
+        what = f"{how_many(len(paths), 'note')} in the vault of {graph.identity.key} say by `appliesTo` that they are of {key}"
         more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
         mend = (
             "nothing to do after `omg identity join` or `move`; else take out what was copied here by mistake"
@@ -164,7 +163,7 @@ def check_lifecycle(memory: Memory, graph: Graph) -> Iterator[Finding]:
         graph.readable(waiting)
     old = sum(now - p.at_ms / 1000 > PENDING_AGE_S for p in pending)
     if old:
-        yield Finding("warn", f"{old} turn{'s' * (old != 1)} waited for more than a day", key, "omg observe")
+        yield Finding("warn", f"{how_many(old, 'turn')} waited for more than a day", key, "omg observe")
     for file in sorted((graph.folder / "receipts").glob("*.json")):
         readable(graph, file)
     for file, line in damaged_files(graph.folder):
@@ -229,4 +228,4 @@ def check_maps(memory: Memory, graph: Graph) -> Iterator[Finding]:
         )
     else:
         notes = sum(e.type not in GENERATED for e in graph.index.entries())
-        yield Finding("ok", f"{notes} note{'s' * (notes != 1)}, maps up to date", graph.identity.key)
+        yield Finding("ok", f"{how_many(notes, 'note')}, maps up to date", graph.identity.key)

@@ -12,6 +12,7 @@ from ...client import SOCKET, ask_daemon
 from ...embed import load_embedder
 from ...errors import ConfigError
 from ...memory import Memory
+from ...plural import how_many
 from ...worker.status import observer_text
 from .finding import Finding
 
@@ -44,7 +45,7 @@ def check_home(memory: Memory) -> Iterator[Finding]:
     spent = memory.worker.ledger.today(memory.clock())
     yield Finding(
         level,
-        f"the home takes {size / 1e6:,.1f} MB; today {spent.calls} model call{'s' * (spent.calls != 1)}, {spent.tokens:,} tokens, ${spent.usd:.2f}",
+        f"the home takes {size / 1e6:,.1f} MB; today {how_many(spent.calls, 'model call')}, {spent.tokens:,} tokens, ${spent.usd:.2f}",
         str(memory.folder),
     )
 
@@ -55,7 +56,7 @@ def check_spool(memory: Memory) -> Iterator[Finding]:
     if old := [d for d in memory.intake.drops() if d.stat().st_mtime < since]:
         yield Finding(
             "warn",
-            f"{len(old)} drop{'s' * (len(old) != 1)} in the spool for too long; nobody has taken them in",
+            f"{how_many(len(old), 'drop')} in the spool for too long; nobody has taken them in",
             str(spool),
             "omg observe",
             memory.take_in,
@@ -63,7 +64,7 @@ def check_spool(memory: Memory) -> Iterator[Finding]:
     if torn := [f for f in spool.glob(".*") if f.stat().st_mtime < since]:
         yield Finding(
             "note",
-            f"{len(torn)} drop{'s' * (len(torn) != 1)} whose writer died; the transcript has what was said",
+            f"{how_many(len(torn), 'drop')} whose writer died; the transcript has what was said",
             str(spool),
             "omg doctor --fix removes them; `omg import --openclaw` reads what is missing",
             lambda: removed(torn),
@@ -71,7 +72,7 @@ def check_spool(memory: Memory) -> Iterator[Finding]:
     if bad := list((spool / "bad").glob("*.json")):
         yield Finding(
             "warn",
-            f"{len(bad)} drop{'s' * (len(bad) != 1)} could not be read; the reason lies beside each",
+            f"{how_many(len(bad), 'drop')} could not be read; the reason lies beside each",
             str(spool / "bad"),
             "report them, then delete the folder",
         )

@@ -23,6 +23,7 @@ from ...message.stored import message_from_json, message_to_json, turn_from_json
 from ...message.turn import Message
 from ...node.note import parse_node
 from ...node.properties import split_head
+from ...plural import how_many
 from .finding import Finding
 
 
@@ -31,7 +32,7 @@ def check_secrets(graph: Graph) -> Iterator[Finding]:
     if found:
         yield Finding(
             "warn",
-            f"{found} secret{'s' * (found != 1)} that an older version kept; today's rules take them out",
+            f"{how_many(found, 'secret')} that an older version kept; today's rules take them out",
             graph.identity.key,
             "omg doctor --fix replaces them, in the archive, in what is pending and in the notes",
             lambda: take_out(graph),
