@@ -24,7 +24,8 @@ from ..errors import BadInput
 from ..identity import says_owner
 from .envelope import cut_middle, is_from_gateway, legible_text, spoken_answer, strip_memory, without_envelope
 from .machinery import arguments_without_memory, result_without_memory
-from .redaction import redact, redact_arguments
+from .redaction import redact, redact_arguments, redact_result
+from .told import answers_with
 from .turn import Call, Message, Turn
 
 log = logging.getLogger(__name__)
@@ -199,6 +200,8 @@ def clean_entries(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[
         elif commanded and entry.message.model == INJECTED:
             continue
         message = None if inside else _message(entry, calls)
+        if message and message.role == "user" and kept:
+            message = _without_answer(message, kept[-1].text)
         if message and seen.isdisjoint((message.id, message.key)):
             seen |= {message.id, message.key}
             kept.append(message)
@@ -243,6 +246,12 @@ def _user_message(said: SaidMessage) -> Message:
     )
 
 
+def _without_answer(message: Message, question: str) -> Message:
+    """*message* without the password or code that it is, where the message before it asks for one."""
+    kind = answers_with(question, message.text)
+    return replace(message, text=f"[redacted: {kind}]", redacted=message.redacted + 1) if kind else message
+
+
 def _sender_name(said: SaidMessage) -> str:
     """On one line: whoever chooses a name writes no lines of a prompt with it."""
     return " ".join(redact(_text_of(said.meta.get("senderName")))[0].split())[:SENDER_CHARS]
@@ -283,7 +292,9 @@ def _result(said: SaidMessage, calls: Mapping[str, Call]) -> Message:
         tool = _text_of(_mapping(said.details.get("tool")).get("name")) or tool
         inner = _mapping(said.details.get("result")).get("content")
         content = inner if isinstance(inner, str | list) else content
-    text, redacted = redact(strip_memory(content_of(content)[0]).strip())
+    text, redacted = redact_result(
+        strip_memory(content_of(content)[0]).strip(), call.arguments if call else ""
+    )
     text = result_without_memory(tool, call.arguments if call else "", text)
     return Message(
         "", "tool", cut_middle(text, TOOL_CHARS), 0, call_id=said.call_id, tool=tool, redacted=redacted

@@ -49,17 +49,20 @@ def _form(kind: str, hints: str, pattern: str, back: int = 0, *, short: bool = F
     return Form(kind, tuple(hints.split(",")), whole, back, short)
 
 
+# also "OpenVPN Static key V1", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"; no public key, no certificate
+KEY_BLOCK = r"(?:[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?|[\w -]{0,40}(?:[Ss]tatic|[Ss]ecret|SECRET|client|server) (?:key|KEY)[\w ]{0,8})"
+
 OURS = (  # the longer prefix first: an Anthropic key would pass for an OpenAI one
     _form(
         "private key",
         "-----BEGIN ",
-        r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----(?:(?!-----).){16,}?-----END \1-----"
-        r"|-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{16,})+",
+        rf"-----BEGIN ({KEY_BLOCK})-----(?:(?!-----).){{16,}}?-----END \1-----"
+        rf"|-----BEGIN {KEY_BLOCK}-----(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{{16,}})+",
         short=True,
     ),
     _form("private key", "Private-Lines: ", r"Private-Lines: \d+(?:\s+[A-Za-z0-9+/=]{8,})+", short=True),
     _form("private key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{50,}"),
-    _form("JSON web token", "eyJ", r"(?<![\w.-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}(?:\.[\w-]*)?"),
+    _form("JSON web token", "eyJ", r"(?<![\w.-])eyJ[\w-]{8,}\.(?:eyJ[\w-]{8,}(?:\.[\w-]*)?|[\w-]*(?:\.[\w-]*){0,2}\.[\w-]{16,})"),
     _form("OpenRouter key", "sk-or-", KEY_START + r"sk-or-[\w-]{20,}"),
     _form("Anthropic key", "sk-ant-", KEY_START + r"sk-ant-[\w-]{20,}"),
     _form("OpenAI key", "sk-", KEY_START + r"sk-(?:proj|svcacct|admin|service|None)-[\w-]{20,}"),
@@ -155,7 +158,7 @@ OURS = (  # the longer prefix first: an Anthropic key would pass for an OpenAI o
     _form("Bitcoin key", "5H,5J,5K,Kw,Kx,Ky,Kz,L1,L2,L3,L4,L5", r"(?<![\w/+=.-])(?:5[HJK][1-9A-HJ-NP-Za-km-z]{49}|[KL][1-9A-HJ-NP-Za-km-z]{51})(?![\w/+=-])"),
     _form("webhook", "/services/,/webhook,/hook", r"/(?:services/T\w{6,12}/B\w{6,12}|webhooks?/\d{15,20})/[\w-]{20,}"),
     _form("password", "://",
-        r"(?<=://)[^\s:/@\[\]\"'<>]*:(?P<value>[^\s/\[\]\"'<>]+)@(?=[\w\[])",
+        r"(?<=://)[^\s:/\[\]\"'<>]*:(?P<value>[^\s/\[\]\"'<>]+)@(?=[\w\[])",
         back=-3,
         short=True,
     ),

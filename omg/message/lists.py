@@ -220,6 +220,8 @@ LOGIN_LINE = re.compile(
 
 def login_lines(text: str) -> Iterator[ListedSpan]:
     """The last of three parts in lines of where, who and with what; there are two such lines at the least."""
+    if not [sep for sep in ("/", ">", "→", "—", "–", "|") if sep in text]:
+        return
     found = [m.span("value") for m in LOGIN_LINE.finditer(text) if looks_drawn(m["value"])]
     if len(found) >= 2:
         yield from ((start, end, "password") for start, end in found)

@@ -19,8 +19,8 @@ PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 
-PROGRAM_CODE = re.compile(
-    r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)*(?:\.|::|->)[A-Za-z_]+\d?$|[\w.]+\(|(?=\w*_)(?=[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD))[A-Z0-9_]+$"
+PROGRAM_CODE = re.compile(  # "Rohr.Zange4" is none: a word is written large, and a digit ends it
+    r"(?![A-Z][a-z]+\.[A-Z][a-z]+_?\d)[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)*(?:\.|::|->)[A-Za-z_]+\d?$|[\w.]+\(|(?=\w*_)(?=[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD))[A-Z0-9_]+$"
     r"|[A-Z_]{3,40}=\S*[a-z]|[a-z_]{2,40}=(?:\d+|None|True|False)\b|[\w.]+\[$|(?:Read|Get|New|Set|ConvertTo|ConvertFrom|Import)-[A-Z]|[^$]*\$[{(]|https?://|[./~]|[A-Za-z]+/[A-Za-z]+$|&(?:mut )?[a-z_]+$|[A-Z]\w*(?:String|Str|Type|Field|Input|Schema|Ref)\b|\w:\\|\d{4}-\d\d-\d\d|\d{1,2}[:.]\d\d$"
 )
 

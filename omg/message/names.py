@@ -24,6 +24,7 @@ WEAK = (
     "geslo",
     "암호",
     "비번",
+    "رمز",
 )  # words of everyday speech as well
 
 # of many, the stem: the ending follows (lösenordet, hasłem, şifresi)
@@ -96,6 +97,29 @@ PASSWORDS = (
         "şifre",
         "sifre",
     ),
+    *(
+        "contrasinal",
+        "pasvorto",
+        "pasfhocal",
+        "adgangsord",
+        "aðgangsorð",
+        "құпиясөз",
+        "нууц үг",
+        "პაროლი",
+        "գաղտնաբառ",
+        "پاس ورڈ",
+        "પાસવર્ડ",
+        "ਪਾਸਵਰਡ",
+        "ಪಾಸ್ವರ್ಡ್",
+        "പാസ്വേഡ്",
+        "මුරපදය",
+        "የይለፍ ቃል",
+        "ពាក្យសម្ងាត់",
+        "ລະຫັດຜ່ານ",
+        "စကားဝှက်",
+        "พาสเวิร์ด",
+        "পাসওয়ার্ড",
+    ),
     *("парол", "лозинк", "кодовое слово", "κωδικ", "συνθηματικ", "mật khẩu", "mật mã"),
     *(
         "كلمة المرور",
@@ -152,7 +176,7 @@ STAND_IN = re.compile(
     r"|passwords?|tokens?|keys?|changed|unchanged|updated|reset|protected|expired|incorrect|invalid|wrong|missing"
     r"|empty|hidden|redacted|stored|saved|correct|needed|here|there|what|that|this|something|nothing|same|still"
     r"|also|only|just|important|weak|strong|long|short|managers?|field|and|with|from|have|will|when|where|which"
-    r"|they|your|str|void|int|bool|bytes|any|object|number|char|varchar|files|easy|hard)$",
+    r"|change[-_]?me|change[-_]?it|they|your|str|void|int|bool|bytes|any|object|number|char|varchar|files|easy|hard)$",
     re.IGNORECASE,
 )
 

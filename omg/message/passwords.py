@@ -22,7 +22,7 @@ QUALIFIED = re.compile(
     r"(?:api|access|secret|private|auth|service|account|client|encryption|signing|master|storage|subscription"
     r"|webhook|deploy|app|bot|refresh|bearer|license|pre-?shared|shared|consumer|admin|root|cipher|jwt|hmac|ingest"
     r"|write|read|restricted|decryption|wpa[23]?|wlan|wifi|recovery|unlock|activation|product|functions|host|connection"
-    r"|developer|server|management|integration|wallet|session|aes|crypt|user|team|project|personal|management)[ _.-]?$"
+    r"|developer|server|management|integration|wallet|session|aes|crypt|user|team|project|personal|management|key)[ _.-]?$"
 )
 
 NAMED_SO = re.compile(r"[a-z0-9]{2}[_-]$")  # new_relic_key
@@ -87,12 +87,15 @@ def _inside(text: str, lowered: str, name: str, at: int) -> bool:
         if before == " " and text[at - 2 : at - 1] in " \n.,;:s" and not lowered.startswith("access", at - 7):
             return True  # "its key": no name of a key ends so, and talk has many
         near = max(0, at - 16)
-        camel = text[at : at + 1] == "K" and before.islower()  # PresharedKey
-        named_so = camel or QUALIFIED.search(lowered, near, at) or NAMED_SO.search(lowered, near, at)
+        named_so = (
+            camel_case(text, at) or QUALIFIED.search(lowered, near, at) or NAMED_SO.search(lowered, near, at)
+        )
         return not named_so or OPEN_KEY.search(lowered, near, at) is not None
     if before == "1" or not before or not name.isascii():  # 1Password
         return before == "1"
     after = text[at + len(name) : at + len(name) + 2]
+    if camel_case(text, at) and not after[:1].islower():
+        return False
     if (
         name.isascii()
         and len(name) <= 4
@@ -103,6 +106,11 @@ def _inside(text: str, lowered: str, name: str, at: int) -> bool:
     if before == "-":
         return len(name) <= 4 and not (name in PINS and text.startswith(("PIN", "PUK"), at))
     return before.isalnum() and before.isascii() and len(name) <= 4  # the "pin" in "shopping: …"
+
+
+def camel_case(text: str, at: int) -> bool:
+    """Whether a part of a name begins at *at*, as in "PresharedKey", "rootPass"."""
+    return text[at : at + 1].isupper() and text[at - 1 : at].islower()
 
 
 def _named(text: str, lowered: str, name: str, at: int) -> SecretSpan | None:
@@ -172,6 +180,9 @@ def _password(text: str, lowered: str, name: str, at: int, m: re.Match[str]) -> 
             return None
         end = typed.end() if said else end
     alone = bool(m["quoted"]) or not text[end : end + 12].split("\n")[0].strip(" .,;:!)]}\r")
+    alone = alone or (
+        m["sep"] == "=" and m.end("sep") == start and text[at : at + len(name)].isupper()
+    )  # X_PASSWORD=word
     return (start, end, "password") if _is_typed(text[start:end], name, said=said, alone=alone) else None
 
 
@@ -208,6 +219,8 @@ def _key(text: str, lowered: str, name: str, at: int, m: re.Match[str]) -> Secre
         return (start, end, "key") if named_so and len(value) >= 20 and is_key(value, True) else None
     qualified = header or _qualified(lowered, at)
     written = m["sep"] == "=" and m.end("sep") in (start, start - 1) and len(value) >= 8  # `secret=word-word`
-    if (written and HYPHENATED.match(value)) or is_key(value, qualified):
+    if (written and (HYPHENATED.match(value) or (name == "secret" and looks_drawn(value)))) or is_key(
+        value, qualified
+    ):
         return start, end, "token" if header or name == "token" else "key"
     return (start, end, "token") if header and len(value) >= 12 and not value[1:].islower() else None

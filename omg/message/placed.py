@@ -10,38 +10,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from .commands import COMMANDS, SECRET_VALUE
 from .hints import rule, rules_for
 from .looks import UUID, is_random, is_stand_in
+from .printed import SHOWN_HINTS, key_bytes, shown_secrets
 
 PlacedSpan = tuple[int, int, str]  # start, end, kind
-SECRET_VALUE = r"(?P<q>[\"'])?(?P<value>(?(q)[^\n\"']{3,200}|[^\s\"'|;&<>$(){}]{3,200}))"
-
-SECRET_PLACES = tuple(
+SECRET_PLACES = COMMANDS + tuple(
     rule(*row)
     for row in (
         # commands and their options
-        ("mysql|mariadb", "password", r"\b(?:mysql\w{0,12}|mariadb[\w-]{0,12})\b[^\n|;]{0,200}?\s-p" + SECRET_VALUE, 0),
-        ("7z|zip|rar & -p|-hp", "password", r"\b(?:7z[ar]?|7zz|zip|unzip|rar|unrar)\b[^\n|;]{0,200}?\s-(?:h?p|P ?)" + SECRET_VALUE, 0),
-        ("sqlcmd|bcp |ipmitool|mosquitto", "password", r"\b(?:sqlcmd|bcp|ipmitool|mosquitto_\w{3})\b[^\n|;]{0,200}?\s-P ?" + SECRET_VALUE, 0),
-        ("redis-cli", "password", r"\bredis-cli\b[^\n|;]{0,200}?\s(?:-a|--pass) ?" + SECRET_VALUE, 0),
-        ("mongo|cqlsh|rdesktop|smbmap|winrm|psexec|rabbitmq|useradd|usermod|hydra|nxc|crackmap|iscsiadm", "password", r"\b(?:mongo\w{0,9}|cqlsh|rdesktop|smbmap|evil-winrm|psexec\w{0,4}|rabbitmqadmin|useradd|usermod|hydra|nxc|crackmapexec)\b[^\n|;]{0,200}?\s-p ?" + SECRET_VALUE, re.I),
-        ("ldap", "password", r"\bldap\w{3,9}\b[^\n|;]{0,200}?\s-w ?" + SECRET_VALUE, 0),
-        ("vncviewer|freerdp|cmdkey|mstsc|wmic|runas|net use|net user", "password", r"\b(?:w?l?x?freerdp\w{0,3}|cmdkey|mstsc|wmic|net\s+use)\b[^\n|;]{0,200}?\s/p(?:ass(?:word)?)?:" + SECRET_VALUE, re.I),
-        ("net use", "password", r"\bnet\s+use\s[^\n|;]{1,120}?\s/user:\S{1,60}\s+(?![/])" + SECRET_VALUE, re.I),
-        ("net use", "password", r"\bnet\s+use\s+(?:\w:\s+)?\\\\\S{1,100}\s+(?!/)" + SECRET_VALUE + r"\s+/user:", re.I),
-        ("net user", "password", r"\bnet\s+user\s+[\w.-]{1,40}\s+(?![/])" + SECRET_VALUE, re.I),
-        (" login", "password", r"\b(?:docker|podman|helm|az|oc|cf|vault|op|doctl|registry)\b[^\n|;]{0,60}?login\b[^\n|;]{0,200}?\s-p ?" + SECRET_VALUE, 0),
-        ("vault login", "token", r"\bvault\s+login\s+(?:-\S{1,30}\s+){0,2}(?!-)" + SECRET_VALUE, 0),
-        ("htpasswd", "password", r"\bhtpasswd\s+-[a-zA-Z]{0,5}b[a-zA-Z]{0,5}\s+(?:-\w+\s+){0,3}\S{1,100}\s+\S{1,60}\s+" + SECRET_VALUE, 0),
-        ("smbclient|mount", "password", r"\bsmbclient\b[^\n|;]{0,200}?\s-U ?[^\s%]{1,60}%" + SECRET_VALUE, 0),
-        ("lftp|ncftp", "password", r"\blftp\b[^\n|;]{0,200}?\s-u ?[^\s,]{1,60},[\"']?" + SECRET_VALUE, 0),
-        ("-pw", "password", r"\b(?:plink|pscp|psftp|putty)\w{0,4}\b[^\n|;]{0,200}?\s-pw\s+" + SECRET_VALUE, re.I),
-        ("openssl", "password", r"\bopenssl\b[^\n|;]{0,200}?\s-[kK]\s+" + SECRET_VALUE, 0),
-        ("wpa_passphrase", "password", r"\bwpa_passphrase\s+(?:\"[^\"\n]{1,60}\"|'[^'\n]{1,60}'|\S{1,60})\s+" + SECRET_VALUE, 0),
-        ("nmcli|iwctl|networksetup", "password", r"\b(?:nmcli|iwctl)\b[^\n|;]{0,200}?\s(?:password|[\w-]{1,24}\.psk|--passphrase)\s+" + SECRET_VALUE, 0),
-        ("setairportnetwork", "password", r"-setairportnetwork\s+\w{1,8}\s+(?:\"[^\"\n]{1,60}\"|'[^'\n]{1,60}'|\S{1,60})\s+" + SECRET_VALUE, 0),
         ("echo|printf", "password", r"\b(?:echo|printf)\s+(?:-\w+\s+)?(?P<q>[\"'])?(?P<value>(?(q)[^\n\"'\\|]{3,200}|[^\s\"'\\|;&<>$(){}]{3,200}))(?:\\n)?[\"']?\s*\|\s*(?:sudo\s+)?"
          r"(?:sudo\s(?:[^\n|]{0,30}\s)?-\w{0,3}S|su\b|passwd|cryptsetup|docker|podman|helm|gh\s|glab\s|gpg|kinit|ssh-add|npx\s|wrangler|vercel|flyctl|fly\s|heroku|firebase|kubeseal|vncpasswd|smbpasswd|pass\s|secret-tool|keyctl|ecryptfs|systemd-ask|zfs|bw\s|op\s)", 0),
+        # what is written into a file that is named after a secret, or said to be one
+        ("echo|printf & >", "password", r"\b(?:echo|printf)\s+(?:-\w+\s+)?(?:[\"']?%s(?:\\n)?[\"']?\s+)?(?P<q>[\"'])?(?=[^\s]{0,80}[\d!#%&*@^+_.-])(?P<value>(?(q)[^\n\"'$\\]{5,200}|[^\s\"'|;&<>$(){}\\]{5,200}))(?:\\n)?[\"']?\s*>{1,2}\s*[\"']?[^\s\"'|;&]{0,100}(?:pass(?:wd|word|phrase|code)?|secrets?|tokens?|cred\w{0,10}|api[_-]?key|private[_-]?key|master\.key|unlock)(?![a-z])", 0),
+        ("add-mask|setsecret", "secret", r"(?:::add-mask::|\btask\.setsecret[^\]\n]{0,40}\]|\bsetSecret\([\"'])(?P<value>[^\s\"']{4,400})", 0),
+        ("passcmd|passwordeval|password_command|_cmd", "password", r"\b(?:PassCmd|passwordeval|pass(?:word)?_?c(?:omman|m)d)\b[\s=:]{1,4}[\"']?(?:/bin/)?(?:echo|printf)\s+[\"'\\]{0,2}(?P<value>[^\s\"'|;$\\]{4,100})", re.I),
+        ("chpasswd", "password", r"(?m)\bchpasswd:[ \t]*\n(?:[ \t][^\n]{0,200}\n){0,20}?[ \t]+(?:- )?[\w.-]{1,40}:(?P<value>[^\s\[|>&*]\S{2,100})[ \t]*$", 0),
         ("<<<", "password", r"\b(?:passwd|sudo\s(?:[^\n|]{0,30}\s)?-\w{0,3}S|cryptsetup|login|gpg|kinit|vncpasswd|chpasswd)\b[^\n|;]{0,100}<<<\s{0,3}(?:\$')?(?:[\"']?[\w.-]{1,40}:(?=\S))?" + SECRET_VALUE, 0),
         ("chpasswd", "password", r"[\"']?[\w.-]{1,40}:(?P<value>[^\s\"':]{3,100})[\"']?\s*\|\s*(?:sudo\s+)?chpasswd", 0),
         ("pass:", "password", r"\s-?-pass(?:in|out)?[ =]pass:" + SECRET_VALUE, 0),
@@ -57,7 +42,6 @@ SECRET_PLACES = tuple(
         ("send", "password", r"\bsend\s+(?:--\s+)?\"(?P<value>[^\"\n\\$]{4,100})\\[rn]\"", 0),
         (" login| auth|token", "token", r"\b[\w-]{2,20}\s+(?:login|auth|authtoken|set-token|add-authtoken|authenticate)\s+(?:-{1,2}[\w-]{1,20}[ =])?(?P<value>(?=\S{0,60}\d)[\w.+/=-]{16,200})(?![\w.]*[@:/])", 0),
         ("push|publish|deploy|upload", "key", r"\b(?:push|publish|deploy|upload)\b[^\n|;]{0,200}?\s-[kKtT][ =](?P<value>(?=\S{0,60}\d)[\w-]{24,200})", 0),
-        ("alias set|host add", "password", r"\bmc\s+(?:alias|config\s+host)\s+(?:set|add)\s+\S{1,60}\s+\S{1,200}\s+\S{1,60}\s+" + SECRET_VALUE, 0),
         ("securestring", "secret", r"SecureString\\{0,7}\"[^\n]{0,60}?Value\\{0,7}\"\s{0,3}:\s{0,3}\\{0,7}\"(?P<value>[^\"\\\n]{4,400})", 0),
         # calls with a name and a password
         (
@@ -87,7 +71,15 @@ SECRET_PLACES = tuple(
             r"\\?[\"']?(?:\s{0,3}[:=]\s{0,3}|\\?[\"'\s,]{1,8}\\?[\"']?value\\?[\"']?\s{0,3}[:=]\s{0,3})\\?[\"']?(?P<value>(?=[\w%.+/=-]{0,100}\d)(?![0-9a-f]{8}-)[\w%.+/=-]{20,3000})",
             re.I,
         ),
+        ("true\t|false\t", "cookie", r"\t(?:TRUE|FALSE)\t\d{1,12}\t[\w.$%-]{1,80}\t(?P<value>(?=\S{0,100}\d)\S{12,3000})", 0),
+        ("samlresponse|client_assertion|id_token_hint|code_verifier|assertion=", "token", r"\b(?:SAMLResponse|client_assertion|id_token_hint|code_verifier|assertion)(?:=|\"?\s{0,3}[:=]\s{0,3}\"|\"\s+value=\")(?P<value>[\w+/=%.~-]{30,20000})", re.I),
+        # keys in JSON that their neighbours tell
+        ('"kty"', "private key", r'"(?:d|p|q|dp|dq|qi|k)"\s{0,3}:\s{0,3}"(?P<value>[\w-]{20,800})"', 0),
+        ('jwt|signing|hmac|crypt|auth & "key"', "key", r'\b(?:jwt|signing|hmac|encryption|crypto?|auth\w{0,10})[\w-]{0,20}["\']?\s{0,3}[:=]\s{0,3}\{[^{}]{0,300}?["\']key["\']\s{0,3}:\s{0,3}["\'](?P<value>[\w+/=.-]{16,400})["\']', re.I),
+        ('"username"', "token", r'"username"\s{0,3}:\s{0,3}"(?P<value>(?=[^"]{0,200}\d)(?=[^"]{0,200}[A-Z])(?=[^"]{0,200}[a-z])[\w-]{32,128})"', 0),
+        ("accounts|privatekey", "private key", r"\b(?:accounts|privateKeys?)\b[\"']?\s{0,3}[:=]\s{0,3}\[[^\]]{0,400}?[\"'](?:0x)?(?P<value>[0-9a-fA-F]{64})[\"']", re.I),
         # addresses
+        ("hooks/catch|hook/catch", "webhook", r"/hooks?/catch/(?:v\d/)?\d{3,}/(?P<value>[\w/-]{5,60})", 0),
         (
             "=",
             "token",
@@ -128,6 +120,10 @@ def placed_secrets(text: str, present: set[str], longest: int) -> Iterator[Place
         yield from key_ends(text)
     if longest >= LONG:
         yield from words_beside(text)
+    if not SHOWN_HINTS.isdisjoint(present) and "\n" in text:
+        yield from shown_secrets(text)
+    if text.count(",") > 62:
+        yield from key_bytes(text)
 
 
 # --- addresses and headers

@@ -26,7 +26,8 @@ from .lists import LIST_HINTS, listed_secrets
 from .names import SECRET_NAMES
 from .passwords import named_secrets
 from .placed import SECRET_PLACES, placed_secrets
-from .told import TALK, told_secrets
+from .printed import SHOWN_HINTS, result_of
+from .told import SETUP_HINTS, TALK, told_secrets
 
 Span = tuple[int, int, str]  # start, end, kind
 
@@ -103,7 +104,19 @@ MARK = re.compile(r"\[redacted: [A-Za-z0-9 ]+\]")
 @cache
 def _hints() -> Hints:
     rules = {hint for rule in (*SECRET_PLACES, *TALK) for group in rule.hints for hint in group}
-    return Hints({*form_hints(), *SECRET_NAMES, *rules, *LIST_HINTS, *NUMBER_HINTS, "hook", "cookie"})
+    return Hints(
+        {
+            *form_hints(),
+            *SECRET_NAMES,
+            *rules,
+            *LIST_HINTS,
+            *NUMBER_HINTS,
+            *SHOWN_HINTS,
+            *SETUP_HINTS,
+            "hook",
+            "cookie",
+        }
+    )
 
 
 def _round(text: str) -> tuple[str, int]:
@@ -111,10 +124,11 @@ def _round(text: str) -> tuple[str, int]:
     seen, places = unmasked(text)
     lowered = seen.replace("İ", "I").lower()  # the one letter whose lower case is longer: places must agree
     longest = longest_word(seen)
-    present = _hints().found_in(lowered)
+    found = _hints().found_in(lowered)
+    present = found.words
     spans = [*formed_secrets(seen, present, longest), *named_secrets(seen, lowered, present)]
-    spans += [*account_numbers(seen, present), *placed_secrets(seen, present, longest)]
-    spans += [*listed_secrets(seen, lowered, present), *told_secrets(seen, present)]
+    spans += [*account_numbers(seen, found), *placed_secrets(seen, present, longest)]
+    spans += [*listed_secrets(seen, lowered, present), *told_secrets(seen, found)]
     spans += [wrapped for span in spans if (wrapped := continued(seen, span))]
     if not spans:
         return text, 0
@@ -159,6 +173,20 @@ def continued(text: str, span: Span) -> Span | None:
     return (end, at, kind) if at > end else None
 
 
+# --- the result of a call
+
+
+def redact_result(text: str, arguments: str) -> tuple[str, int]:
+    """*text*, the result of a call with *arguments*, as `redact` has it, and without what a call such as `pass show` shows."""
+    clean, count = redact(text)
+    shown = result_of(arguments, clean)
+    return (
+        (f"{clean[: shown[0]]}[redacted: {shown[2]}]{clean[shown[1] :]}", count + 1)
+        if shown
+        else (clean, count)
+    )
+
+
 # --- the arguments of a call
 
 DEEP = 12  # levels of a call's arguments; what lies below is redacted as the text it is
@@ -196,6 +224,9 @@ LABELS = (
 )
 
 
+LOCKS = re.compile(r"lock|alarm|garage|gate\b|door|safe\b|keypad|tresor|schloss|tür", re.I)
+
+
 def _value_without(value: Any, name: str, levels: int) -> tuple[Any, int]:
     if isinstance(value, str):
         clean, found = redact(value)
@@ -204,16 +235,22 @@ def _value_without(value: Any, name: str, levels: int) -> tuple[Any, int]:
         quoted = json.dumps(value, ensure_ascii=False)
         plain, found = redact(f"{name}: {value}" if '"' in value else f"{name}: {quoted}")
         return (f"[redacted: {MARK.search(plain)[0][11:]}", 1) if found else (value, 0)  # type: ignore[index]
-    if levels == 0 or not isinstance(value, dict | list):
-        if isinstance(value, dict | list):
-            clean, found = redact(json.dumps(value, ensure_ascii=False))
-            return clean, found
+    if isinstance(value, int) and not isinstance(value, bool) and name:
+        plain, found = redact(f"{name}: {value}")
+        return (f"[redacted: {MARK.search(plain)[0][11:]}", 1) if found else (value, 0)  # type: ignore[index]
+    if not isinstance(value, dict | list):
         return value, 0
+    if levels == 0:
+        return redact(json.dumps(value, ensure_ascii=False))
     found = 0
     if isinstance(value, list):
-        items = []
+        items: list[Any] = []
+        pair = (
+            len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], str) and len(value[0]) < 60
+        )
         for item in value:
-            clean, more = _value_without(item, name, levels - 1)
+            called = value[0] if pair and items else name  # ["X-Auth-Token", "x"]
+            clean, more = _value_without(item, called, levels - 1)
             items.append(clean)
             found += more
         return items, found
@@ -223,6 +260,8 @@ def _value_without(value: Any, name: str, levels: int) -> tuple[Any, int]:
     fields = {}
     for key, item in value.items():
         called = label if key in ("text", "value", "content", "input", "data") and label else key
+        if key.lower().endswith("code") and LOCKS.search(f"{[*value, *value.values()]}"[:2_000]):
+            called = "pin"
         key_clean, more = redact(key)
         clean, most = _value_without(item, called, levels - 1)
         fields[key_clean] = clean

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .hints import rule, rules_for
+from .hints import Found, rule, rules_by_line
 from .looks import CJK, TYPED, is_random, looks_drawn
+from .names import PASSWORDS
 
 ToldSpan = tuple[int, int, str]  # start, end, kind
 WITHIN = 80  # chars behind its name in which a password is told
@@ -51,14 +52,19 @@ def password_told(text: str, behind: int) -> tuple[int, int] | None:
         if re.match(r"[.!?](?:\s|$)", text[start + len(value) : end + 1]):
             return None  # the sentence ends
     below = BELOW.match(text, line_end) if line_end >= 0 and TELLS.search(text, behind, line_end) else None
-    return below.span("value") if below and looks_drawn(below["value"]) else None
+    return (
+        below.span("value")
+        if below and (looks_drawn(below["value"]) or HEXADECIMAL.fullmatch(below["value"]))
+        else None
+    )
 
 
+HEXADECIMAL = re.compile(r"[0-9a-f]{20,64}")
 DIGIT_WORD = r"(?:zero|oh|one|two|three|four|five|six|seven|eight|nine|null|eins|zwei|drei|vier|fünf|sechs|sieben|acht|neun)"
 SAID = r"[\"')]{0,2}(?:\s(?:for|to|of|at|on|für|zum|zur|am|im|de|del|della|do|от|pour|voor)\s[^\n.:=;\d]{1,40}?)?\s{0,3}(?:[:=]|\b(?:is|was|ist|lautet|est|es|è|é|jest|är|er|это|now|jetzt|are|sind)\b[:\s]|\s(?=\d)|[は是为為])[\s\"'`]{0,3}"
 DOORS = (
     r"(?:door|gate|alarm|entry|entrance|access|garage|lockbox|lock|key ?box|safe|vault|building|front door|intercom|verification|security|login|log-in|sign-?in|confirmation|sms|otp|2fa|mfa|two-factor|one-time|authentication|auth|unlock|phone|sim|card"
-    r"|tür|haustür|wohnungstür|tor|garagen|safe|tresor|zugangs|zutritts|schlüsselbox|schlüsselkasten|freischalt|entsperr|sperr|bestätigungs|sicherheits|einmal|alarmanlagen|eingangs|karten|deur|poort|toegangs|verificatie|beveiligings|kluis|dörr|dør|port|larm)"
+    r"|tür|haustür|wohnungstür|tor|garagen|safe|tresor|zugangs|zutritts|schlüsselbox|schlüsselkasten|freischalt|entsperr|sperr|bestätigungs|sicherheits|einmal|alarmanlagen|eingangs|karten|deur|poort|toegangs|verificatie|beveiligings|kluis|dörr|dør|port|larm|keypad|locker|shed|gym|parking|lobby|elevator|lift|(?:hof|garten|schiebe|roll|einfahrts|keller|neben)(?:tor|tür)|fahrradschloss|zahlenschloss|schloss|spind)"
 )
 
 ONE_SAID = (
@@ -66,6 +72,17 @@ ONE_SAID = (
     rf"|hyphen|minus|underscore|star|asterisk|plus|percent|ampersand|slash|punkt|strich|bindestrich|ausrufezeichen|raute|{DIGIT_WORD})"
 )
 SPELLED = rf"\b(?:password|passcode|passwort|pin|pw|code)\b[^\n.]{{0,30}}?(?:\b(?:is|ist)\b|:)[\s:]{{1,3}}(?P<value>{ONE_SAID}(?:[ ,-]{{1,2}}{ONE_SAID}){{4,30}})(?!\w)"
+
+CODE = r"(?:pass|pin[ -]?)?(?:code|kode|pin|combination|combo|kombination|keypad)s?"
+# a number that ends what is said of a code, and is no year: "the alarm code has changed, it's 9052 btw"
+CODE_LATER = (
+    r"\b[^\n.!?;\d]{0,40}?[\s:,=(](?P<value>(?!(?:19|20)\d\d(?!\d))[#*]?\d{4,8}[#*]?|\d{3}[ -]\d{3})(?![\w-]|[.,:/]\d)"
+    r"(?=\s{0,2}(?:[.,;!?)\"']|\n|\Z)|\s(?:btw|and|und|et|y|then|dann|but|aber|please|bitte|so|or|oder|thanks|danke)\b)"
+)
+NO_CODE = re.compile(  # before it
+    r"\b(?:error|status|exit|zip|postal|area|country|dial\w*|promo\w*|discount|coupon|gutschein|rabatt|qr|source|fehler|http|response|order|product|artik\w+|colou?r|bar)[ -]?$",
+    re.I,
+)
 
 TALK = tuple(
     rule(*row)
@@ -83,31 +100,95 @@ TALK = tuple(
             r"\b(?:log(?:ged)?|sign(?:ed)?|einlogg\w{0,4}|anmeld\w{0,4}|connect(?:e[rz]?)?|logg\w{0,3}|access|entra|accedi)\b[^\n.:]{0,60}?\b(?:with|mit|as|using|avec|con|com|met|med|als|by)\b[\s:]{1,3}(?:the\s|user\s)?[\"'`]?[^\s/|,;\"'`]{1,60}[\"'`]?\s{0,2}(?:[/|,:;+]|\band\b|\bund\b|\bet\b|\by\b|\be\b|\ben\b|\bor\b|&)\s{0,2}(?:password\s|passwort\s|pw\s)?[\"'`]?(?=[^\s\"'`]{0,60}[\d!#$%&*?@^+=])(?P<value>[^\s/|,;\"'`]{5,80})",
             re.I,
         ),
-        ("code|kode|pin", "code", r"\b" + DOORS + r"s?(?:[ -][a-z]{2,12})?[ -]?(?:pin[ -]?)?(?:pass)?(?:code|kode|pin|combination|combo)s?" + SAID + r"(?P<value>[#*]{0,2}\d{3,8}[#*]{0,2}|\d{3}[ -]\d{3})(?![\w-]|\.\d)", re.I),
-        ("code|pin|combination|combo", "code", r"\b(?:code|pin|combination|combo)s?\s(?:for|to|of|on|für|zum|zur)\s(?:the|my|our|a|das|die|den|dem|mein\w{0,2}|unser\w{0,2}|der)\s(?:[\w'’-]{1,20}\s){0,3}?(?:is|was|ist|lautet|:|=)?[\s:]{0,2}(?P<value>[#*]?\d{4,8}[#*]?)(?![\w-]|[.:]\d)", re.I),
-        ("digicode|code|codice|código|codigo|kod|код|cod", "code", r"\b(?:digicode|code\s(?:de\s(?:la\s|l['’])?|d['’]|du\s)?(?:porte|portail|entrée|alarme|immeuble|coffre|garage|secret|confidentiel|accès|sécurité|vérification|sms)|c[oó]digo\s(?:de\s(?:la\s)?|del\s|da\s|do\s)?(?:puerta|alarma|portal|entrada|garaje|caja fuerte|acceso|acesso|seguridad|segurança|verificaci[oó]n|verificação|porta|portão|cofre|alarme)|codice\s(?:del(?:la|l['’])?\s?|di\s)?(?:porta|cancello|allarme|ingresso|cassaforte|sicurezza|verifica|accesso|portone)|kod\s(?:do\s)?(?:domofonu|bramy|drzwi|alarmu|sejfu|weryfikacyjny|dostępu)|код\s(?:от\s|для\s|к\s)?(?:домофона|двери|сейфа|подъезда|сигнализации|подтверждения))" + SAID + r"(?P<value>[#*]?\d{3,8}[A-Za-z#*]?)(?![\w-]|\.\d)", re.I),
-        ("code|pin|otp|mot de passe|验证码|驗證碼|認証コード|인증번호", "code", r"(?P<value>\b(?:[A-Z]-)?\d{4,8})\s(?:is|ist|est|es|è|é)\s(?:your|the|dein|ihr|votre|su|tu|il tuo)\s(?:[\w-]{1,20}\s){0,3}?(?:code|otp|pin|passcode|bestätigungscode|código|codice)\b|(?:验证码|驗證碼|認証コード|인증번호|门禁|暗証番号)[^\d\n]{0,6}(?P<other>\d{4,8})(?!\d)", re.I),
-        ("-", "recovery key", r"(?<![\w-])(?P<value>\d{6}(?:-\d{6}){7}|(?=[A-Z-]{0,24}\d)[A-Z0-9]{4}(?:-[A-Z0-9]{4}){5}|(?=[A-Z-]{0,24}\d)[A-Z0-9]{5}(?:-[A-Z0-9]{5}){4})(?![\w-])", 0),
+        ("code|kode|pin & 0-9", "code", r"\b" + DOORS + r"s?(?:[ -][a-z]{2,12})?[ -]?(?:pin[ -]?)?(?:pass)?(?:code|kode|pin|combination|combo)s?" + SAID + r"(?P<value>[#*]{0,2}\d{3,8}[#*]{0,2}|\d{3}[ -]\d{3})(?![\w-]|\.\d)", re.I),
+        ("code|kode|pin|combo|combination|kombination|keypad & 0-9", "code", rf"\b{DOORS}s?(?:[ -][a-z]{{2,12}})?[ -]?{CODE}" + CODE_LATER, re.I),
+        ("code|kode|pin|combo|combination|kombination & 0-9", "code", rf"\b{CODE}\s(?:for|to|of|on|at|fürs?|zum|zur|vom|von|am|im|de|del|della|do|da)\s(?:[^\s\d.!?;]{{1,20}}\s){{0,3}}?{DOORS}" + CODE_LATER, re.I),
+        (
+            "lock|arm|sperr|schärf|verrou|bloque|sblocc|open|öffne & with|w/|using|mit|avec|con|com|met|med|code & 0-9",
+            "code",
+            r"\b(?:unlock\w{0,3}|(?:dis)?arm(?:s|ed)?|entsperr\w{0,3}|(?:ent)?schärf\w{0,3}|aufsperr\w{0,3}|déverrouill\w{0,3}|désarm\w{0,4}|desbloque\w{0,3}|sblocc\w{0,4}|opens?|öffnet?)\b"
+            r"[^\n.!?;\d]{0,50}?\s(?:with|w/|using|mit|avec|con|com|met|med|code)[\s:]{1,3}(?P<value>[#*]?\d{4,8}[#*]?)(?![\w-]|[.,:/]\d)(?=\s{0,2}(?:[.,;!?)]|\n|\Z)|\s(?:btw|and|und|then|dann)\b)",
+            re.I,
+        ),
+        ("code|pin|combination|combo & 0-9", "code", r"\b(?:code|pin|combination|combo)s?\s(?:for|to|of|on|für|zum|zur)\s(?:the|my|our|a|das|die|den|dem|mein\w{0,2}|unser\w{0,2}|der)\s(?:[\w'’-]{1,20}\s){0,3}?(?:is|was|ist|lautet|:|=)?[\s:]{0,2}(?P<value>[#*]?\d{4,8}[#*]?)(?![\w-]|[.:]\d)", re.I),
+        ("digicode|code|codice|código|codigo|kod|код|cod & 0-9", "code", r"\b(?:digicode|code\s(?:de\s(?:la\s|l['’])?|d['’]|du\s)?(?:porte|portail|entrée|alarme|immeuble|coffre|garage|secret|confidentiel|accès|sécurité|vérification|sms)|c[oó]digo\s(?:de\s(?:la\s)?|del\s|da\s|do\s)?(?:puerta|alarma|portal|entrada|garaje|caja fuerte|acceso|acesso|seguridad|segurança|verificaci[oó]n|verificação|porta|portão|cofre|alarme)|codice\s(?:del(?:la|l['’])?\s?|di\s)?(?:porta|cancello|allarme|ingresso|cassaforte|sicurezza|verifica|accesso|portone)|kod\s(?:do\s)?(?:domofonu|bramy|drzwi|alarmu|sejfu|weryfikacyjny|dostępu)|код\s(?:от\s|для\s|к\s)?(?:домофона|двери|сейфа|подъезда|сигнализации|подтверждения))" + SAID + r"(?P<value>[#*]?\d{3,8}[A-Za-z#*]?)(?![\w-]|\.\d)", re.I),
+        ("code|pin|otp|mot de passe|验证码|驗證碼|認証コード|인증번호 & 0-9", "code", r"(?P<value>\b(?:[A-Z]-)?\d{4,8})\s(?:is|ist|est|es|è|é)\s(?:your|the|dein|ihr|votre|su|tu|il tuo)\s(?:[\w-]{1,20}\s){0,3}?(?:code|otp|pin|passcode|bestätigungscode|código|codice)\b|(?:验证码|驗證碼|認証コード|인증번호|门禁|暗証番号)[^\d\n]{0,6}(?P<other>\d{4,8})(?!\d)", re.I),
+        ("- & 0-9", "recovery key", r"(?<![\w-])(?P<value>\d{6}(?:-\d{6}){7}|(?=[A-Z-]{0,24}\d)[A-Z0-9]{4}(?:-[A-Z0-9]{4}){5}|(?=[A-Z-]{0,24}\d)[A-Z0-9]{5}(?:-[A-Z0-9]{5}){4})(?![\w-])", 0),
         ("app-spec|app spec|app pass|app-pass|icloud|apple", "app password", r"(?<![\w-])(?P<value>[a-z]{4}(?:-[a-z]{4}){3})(?![\w-])", 0),
         ("pass|pw", "password phrase", r"[\"“„](?P<value>[^\"“”„\n]{6,80})[\"”“][^\n\"“”„]{0,40}?\b(?:that['’]?s|is|as|was|ist|das ist|est|es)\s(?:[\w'’-]{1,12}\s){0,4}(?:password|passphrase|passcode|passwort)\b", re.I),
         ("question|frage|pregunta|domanda", "security answer", r"\b(?:security|secret|sicherheits)[ -]?(?:question|frage)s?\b[^\n]{0,80}?\b(?:answer|antwort)\b[^\n.;:]{0,24}?(?:\bis\b|:|\bist\b|=)\s{0,3}[\"'“]?(?P<value>[^\n.;,\"”]{3,60})", re.I),
         ("pass|pin|pw", "password spelled", SPELLED, re.I),
-        ("combination|combo|kombination", "code", r"\b(?:combination|combo|kombination)\b[^\n.]{0,40}?(?<!\d)(?P<value>\d{1,2}([ -])\d{1,2}\2\d{1,2}(?:\2\d{1,2})?)(?![\d-])", re.I),
-        ("pin|code", "code", r"\b(?:pin|(?:pass)?code)\b" + SAID.replace(r"|\s(?=\d)", "") + rf"(?P<value>{DIGIT_WORD}(?:[ ,-]{{1,2}}{DIGIT_WORD}){{3,7}})\b", re.I),
+        ("combination|combo|kombination|safe|tresor|lock|schloss|caja fuerte|coffre|cassaforte|cofre & 0-9", "code", r"\b(?:combination|combo|kombination|(?:safe|tresor|(?:pad)?lock|schloss|caja fuerte|coffre|cassaforte|cofre)\b[^\n.]{0,40}?\b(?:code|nummer|number|c[oó]digo|codice))\b[^\n.]{0,40}?(?<![\w-])(?P<value>[RL]?\d{1,2}([ -])[RL]?\d{1,2}\2[RL]?\d{1,2}(?:\2[RL]?\d{1,2})?)(?![\w-])", re.I),
+        ("pin|code|keypad|combo|combination|alarm|lock|tresor", "code", r"\b(?:pin|(?:pass)?code|keypad|combo|combination|alarm|lock|tresor)\b" + SAID.replace(r"|\s(?=\d)", "") + rf"(?P<value>{DIGIT_WORD}(?:[ ,-]{{1,2}}{DIGIT_WORD}){{3,7}})\b", re.I),
     )
 )  # fmt: skip
 
 
-def told_secrets(text: str, present: set[str]) -> Iterator[ToldSpan]:
+def told_secrets(text: str, found: Found) -> Iterator[ToldSpan]:
     """Where *text* tells a way in: a login with its password, the code of a door."""
-    for talk in rules_for(TALK, present):
-        for m in talk.pattern.finditer(text):
+    for talk, begin, last in rules_by_line(TALK, text, found):
+        for m in talk.pattern.finditer(text, begin, last):
             start, end = m.span("value")
             if start < 0:
                 start, end = m.span("other")
             end = start + len(text[start:end].rstrip(".,;:!?)]}…"))
-            if talk.kind != "password" or looks_drawn(text[start:end]):
+            no_code = talk.kind == "code" and NO_CODE.search(text, max(0, m.start() - 16), m.start())
+            if not no_code and (talk.kind != "password" or looks_drawn(text[start:end])):
                 yield start, end, talk.kind
+    if not SETUP_HINTS.isdisjoint(found.words):
+        yield from setup_keys(text)
+
+
+ASKED_NEAR = 160  # chars at a message's end in which it asks
+ASKS_FOR_CODE = re.compile(
+    rf"\b(?:pin|puk|otp|tan|(?:{DOORS})s?[ -]?{CODE}|{CODE}\s(?:for|to|für|zum|zur|de|del|do)\b[^\n?]{{0,30}}{DOORS})\b",
+    re.I,
+)
+PIN_TOLD = re.compile(r"[#*]{0,2}\d{4,8}[#*]{0,2}|\d{3}[ -]\d{3}")
+
+
+def answers_with(question: str, answer: str) -> str | None:
+    """What *answer*, a whole message, gives away as one word where the message before it is *question*: "password", "code", or None."""
+    asked = question[-ASKED_NEAR:].lower()
+    if len(answer) > 64 or not asked:
+        return None
+    if PIN_TOLD.fullmatch(answer):
+        return "code" if ASKS_FOR_CODE.search(asked) else None
+    named = (
+        " " not in answer
+        and looks_drawn(answer)
+        and any(name in asked for name in PASSWORDS if len(name) > 3)
+    )
+    return "password" if named else None
+
+
+SETUP_KEY = re.compile(r"(?<![\w-])[A-Z2-7]{4}(?:[ -][A-Z2-7]{4}){3,15}(?![\w-])")
+SETUP_OF = re.compile(
+    r"\b(?:set-?up|key|secret|totp|2fa|mfa|authenticator|einrichtung\w*|schlüssel|clave|clé|chiave)\b", re.I
+)
+SETUP_HINTS = frozenset(
+    (
+        "setup",
+        "set-up",
+        "secret",
+        "totp",
+        "2fa",
+        "mfa",
+        "authenticator",
+        "einricht",
+        "schlüssel",
+        "clave",
+        "clé",
+        "chiave",
+    )
+)
+
+
+def setup_keys(text: str) -> Iterator[ToldSpan]:
+    """A second factor's secret in groups of four, as it is written below the picture to be scanned."""
+    for m in SETUP_KEY.finditer(text):
+        if SETUP_OF.search(text, max(0, m.start() - WITHIN), m.start()):
+            yield *m.span(), "2FA secret"
 
 
 GROUPED = re.compile(
