@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from .looks import UUID, entropy, is_stand_in
-from .placed import LONG, LONG_RUN
+from .looks import is_stand_in
 
 FormSpan = tuple[int, int, str]  # start, end, kind
 
@@ -199,8 +198,6 @@ def formed_secrets(text: str, present: set[str], longest: int) -> Iterator[FormS
     for hint, form in _hinted()[longest >= SHORTEST]:
         if hint.lower() in present:
             yield from _formed(form, hint, text)
-    if longest >= LONG:
-        yield from _unnamed_secrets(text)
 
 
 def form_hints() -> set[str]:
@@ -247,34 +244,3 @@ def _formed(form: Form, hint: str, text: str) -> Iterator[FormSpan]:
 
 
 PLACED_THERE = re.compile(r"[-_]?your[-_]|[-_]here\b|placeholder|x{6,}", re.I)  # sk-your-key-here
-
-
-PREFIXED = re.compile(
-    # not what names a thing of a service's: answers, calls, files, builds
-    r"(?<![\w/+.@#-])(?!(?i:sha\d|md5|uuid|urn|rev|diff|commit|build|img|image|data|http|chat|cmpl|resp|msg|call|tool|req|run|thread|file|asst|evt"
-    r"|session|conv|trace|span|user|org|proj|batch|step|item|obj|doc|key_|task|job|pod|node|ip|vol|snap|ami|subnet|vpc|sg|eni|layer|blob|tree|cache|container|digest|block|tx|ref|style|chunk|vendor|main|index|bundle|asset|release|pr|branch|tag|hash|check|etag|instance|device|guid|id|uid|pid|test|model|dataset|exp|css|js|svg|font|icon)[a-z]{0,8}[_-])[A-Za-z]{2,10}[0-9]?(?P<sep>[_-])(?P<rest>[A-Za-z0-9][\w-]{28,250})(?![\w.-]*\.[a-z]{2,5}\b)"
-)
-
-
-HEX = re.compile(r"[0-9a-f]{32,128}")  # behind a prefix: by itself it is a checksum
-
-
-def _unnamed_secrets(text: str) -> Iterator[FormSpan]:
-    """What has a service's prefix and is drawn for the rest, as today's tokens are: `abcd_…`, `ABCD-…`."""
-    for run in LONG_RUN.finditer(text):
-        m = PREFIXED.match(text, run.start())
-        if not m:
-            continue
-        rest = m["rest"]
-        letters = sum(c.isalpha() for c in rest)
-        digits = sum(c.isdigit() for c in rest)
-        runs = re.split(r"[_-]", rest)
-        longest = max(map(len, runs))
-        upper, lower = any(c.isupper() for c in rest), any(c.islower() for c in rest)
-        drawn = (upper and lower and digits >= 3 and entropy(rest) >= 4.0 and longest >= 10) or (
-            m[0][:2].isupper() and digits >= 6 and letters >= 4 and longest >= 20 and entropy(rest) >= 3.0
-        )
-        # behind a hyphen it is the key of a cache, a build, a file
-        hexadecimal = m["sep"] == "_" and any(map(HEX.fullmatch, runs)) and digits >= 6 and letters >= 4
-        if (drawn or hexadecimal) and not UUID.search(rest):
-            yield *m.span(), "token"

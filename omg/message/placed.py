@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator
 
 from .commands import COMMANDS, SECRET_VALUE
+from .drawn import LONG, drawn_secrets
 from .hints import rule, rules_for
-from .looks import UUID, is_random, is_stand_in
+from .looks import is_random, is_stand_in
 from .printed import SHOWN_HINTS, key_bytes, shown_secrets
 
 PlacedSpan = tuple[int, int, str]  # start, end, kind
@@ -40,7 +41,7 @@ SECRET_PLACES = COMMANDS + tuple(
         ("requirepass|masterauth", "password", r"(?m)^\s{0,4}(?:requirepass|masterauth)\s+" + SECRET_VALUE, 0),
         ("sqlplus|thin:|sqlldr|expdp|impdp|rman", "password", r"(?:\b(?:sqlplus|sqlldr|expdp|impdp|rman)\s+(?:-\w{1,3}\s+){0,2}|thin:)(?:userid=)?[\"']?\w{1,40}/(?P<value>[^\s@/\"']{3,100})@", re.I),
         ("send", "password", r"\bsend\s+(?:--\s+)?\"(?P<value>[^\"\n\\$]{4,100})\\[rn]\"", 0),
-        (" login| auth|token", "token", r"\b[\w-]{2,20}\s+(?:login|auth|authtoken|set-token|add-authtoken|authenticate)\s+(?:-{1,2}[\w-]{1,20}[ =])?(?P<value>(?=\S{0,60}\d)[\w.+/=-]{16,200})(?![\w.]*[@:/])", 0),
+        (" login| auth|token", "token", r"\b[\w-]{2,20}\s+(?:login|auth|authtoken|set-token|add-authtoken|authenticate|authorize(?:-account)?)\s+(?:-{1,2}[\w-]{1,20}[ =])?(?:[\w.@-]{3,60}\s+)?(?P<value>(?=\S{0,60}\d)[\w.+/=-]{16,200})(?![\w.]*[@:/])", 0),
         ("push|publish|deploy|upload", "key", r"\b(?:push|publish|deploy|upload)\b[^\n|;]{0,200}?\s-[kKtT][ =](?P<value>(?=\S{0,60}\d)[\w-]{24,200})", 0),
         ("securestring", "secret", r"SecureString\\{0,7}\"[^\n]{0,60}?Value\\{0,7}\"\s{0,3}:\s{0,3}\\{0,7}\"(?P<value>[^\"\\\n]{4,400})", 0),
         # calls with a name and a password
@@ -119,7 +120,7 @@ def placed_secrets(text: str, present: set[str], longest: int) -> Iterator[Place
     if "-----END " in text:
         yield from key_ends(text)
     if longest >= LONG:
-        yield from words_beside(text)
+        yield from drawn_secrets(text)
     if not SHOWN_HINTS.isdisjoint(present) and "\n" in text:
         yield from shown_secrets(text)
     if text.count(",") > 62:
@@ -176,35 +177,3 @@ def key_ends(text: str) -> Iterator[PlacedSpan]:
             if start < at:
                 yield start, at, "private key"
         at = text.find("-----END ", at + 9)
-
-
-# --- by what is said before it, and by nothing
-
-CODES_SPOKEN_OF = re.compile(
-    r"\b(?:api|aws|access|secret|private|deploy|auth|bot|[a-z]{3,20})[ _-](?:keys?|tokens?|secrets?)\b|\b(?:token|secret|credentials?|schlüssel)\b",
-    re.I,
-)
-
-NO_SECRET = re.compile(
-    r"\b(?:cache|gpg|using|signed|keyserver|restored|sha\d*|hash|checksum|fingerprint|commit|digest|primary|foreign|public|idempotency|etag|md5)\b",
-    re.I,
-)
-
-DRAWN = re.compile(r"(?<![\w/+.=-])(?:0x)?[A-Za-z0-9+/_-]{32,200}={0,2}(?![\w/+=-])")
-LONG = 30  # chars of a word that needs no name
-LONG_RUN = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_/+-]{30,}")  # sought first: there is hardly one in talk
-NEAR_WORD = 110  # chars before it in which a secret is spoken of
-
-
-def words_beside(text: str) -> Iterator[PlacedSpan]:
-    """A long drawn word in a line that speaks of a key before it: "here is the aws key: …"."""
-    for m in DRAWN.finditer(text):
-        if not is_random(m[0]) or m[0].count("/") > 4 or UUID.fullmatch(m[0]):
-            continue
-        line = text[max(0, m.start() - NEAR_WORD) : m.start()].rpartition("\n")[2]
-        if (
-            text[m.start() - 1 : m.start()] in ("'", '"') and m.start()
-        ):  # a comment may say behind it what it is
-            line += " " + text[m.end() : m.end() + NEAR_WORD].partition("\n")[0]
-        if CODES_SPOKEN_OF.search(line) and not NO_SECRET.search(line):
-            yield *m.span(), "key"

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from .drawn import is_shuffled
 from .hints import Found, rule, rules_by_line
-from .looks import CJK, TYPED, is_random, looks_drawn
+from .looks import CJK, DIGIT, TYPED, is_random, looks_drawn
 from .names import PASSWORDS
 
 ToldSpan = tuple[int, int, str]  # start, end, kind
@@ -21,7 +22,7 @@ WORD = re.compile(r"[^\s\"'`“”„<>「」『』（）()]{4,80}")
 OPENS = re.compile(r"[\"'`“„「『(]\s?$")
 TELLS = re.compile(
     r"(?:[:=→]|\b(?:là|ay|er|sind|are|is|was|now|to|as|be|use|with|try|it's|its|ist|war|jetzt|lautet|heißt|auf|nutze?|nimm|neu|est|es|é|è|ora|ahora|maintenant"
-    r"|agora|är|er|jest|je|teraz|to|это|теперь|adalah|wordt|nu|nueva|new|nuova|nouveau))[\s:]{0,3}$",
+    r"|agora|är|er|jest|je|teraz|to|это|е|це|теперь|adalah|ialah|wordt|nu|nueva|new|nuova|nouveau|este|on|yra|ir|yw|da|është|είναι|هو|هي|היא|הוא|คือ|ni))[\s:]{0,3}$",
     re.I,
 )
 
@@ -29,6 +30,17 @@ BELOW = re.compile(r"\s{1,40}(?:```\w{0,10}\n\s{0,20})?`?(?P<value>[^\s`]{6,64})
 ENDS = re.compile(
     r"[.,;:!?)…\"'`”“」』]{0,9}(?:\s{0,3}(?:\n|\Z|[|–—(]|입니다|이야|예요|です|だよ|だ|。)|[.!?;,]\s)"
 )
+
+
+def is_mangled(value: str) -> bool:
+    """Whether *value* is as nobody writes but in a password: digits inside a word, signs and digits."""
+    return len(value) >= 8 and bool(
+        INNER_DIGITS.search(value) or (SIGNS.search(value) and DIGIT.search(value))
+    )
+
+
+INNER_DIGITS = re.compile(r"[A-Za-z][!#$%^&*?@+=_~|-]?\d{1,8}[!#$%^&*?@+=_~|-]?[A-Za-z]")
+SIGNS = re.compile(r"[!#$%^&*?@+=~|]")
 
 
 def password_told(text: str, behind: int) -> tuple[int, int] | None:
@@ -45,9 +57,8 @@ def password_told(text: str, behind: int) -> tuple[int, int] | None:
             start, end = typed.span()
         value = text[start:end].rstrip(".,;:!?)]}…")
         told = start == behind or TELLS.search(text, behind, start) or OPENS.search(text, behind, start)
-        if (told or ENDS.match(text, start + len(value)) or CJK.search(text, end, end + 3)) and looks_drawn(
-            value
-        ):
+        told = told or ENDS.match(text, start + len(value)) or CJK.search(text, end, end + 3)
+        if looks_drawn(value) and (told or is_mangled(value)):
             return start, start + len(value)
         if re.match(r"[.!?](?:\s|$)", text[start + len(value) : end + 1]):
             return None  # the sentence ends
@@ -87,11 +98,12 @@ NO_CODE = re.compile(  # before it
 TALK = tuple(
     rule(*row)
     for row in (
+        ("@ & 0-9", "password", r"[\w.+-]{1,64}@[\w-]{1,60}\.[\w.]{2,40}[\"']?(?:\s?(?:[/|,;]|->|→|–|—)\s?|:\s|\s(?:and|und|with|mit|pw|pass)\s|[ \t]{1,3}|\n)[\"'`]?(?=\S{0,30}[A-Z!#$%^&*?+=~_-])(?P<value>[^\s@\"'`]{7,64})[\"'`]?(?=[ \t]*(?:\n|\Z|[.,;]\s))", 0),
         ("pass|pin|pw", "password", r"(?<!\S)(?=\S{0,60}\d)(?P<value>[^\s,;:]{6,80})\s+(?:as|is|for|als|como|comme|ist|est|es|è|é)\s+(?:the|my|your|our|a|an|das|mein|dein|unser|la|le|mon|mi|o|a|minha)?\s{0,2}(?:new\s+|neues?\s+)?(?:[\w-]{1,12}\s+)?(?:password|passcode|passphrase|pin|passwort|kennwort|pw|contraseña|mot de passe|senha)\b", re.I),
         (
             "zugang|cred|log|identif|accesso|acces|acceso|sign|einlogg|anmeld|konto|account",
             "password",
-            r"\b(?:zugangsdaten|anmeldedaten|login-?daten|credentials?|creds|logins?|log[ -]?in|identifiants|credenciales|credenziali|accesso|acceso|accès|zugang|account|konto|konta|inloggegevens)\b[^\n:=]{0,30}[:=]\s{0,3}[^\s/|,;]{1,60}\s{0,2}(?:[/|,;]|\band\b|\bund\b|\bwith\b|\bmit\b|:)\s{0,2}(?=\S{0,60}\d)(?P<value>[^\s/|,;]{5,80})",
+            r"\b(?:zugangsdaten|anmeldedaten|login-?daten|credentials?|creds|logins?|log[ -]?in|identifiants|credenciales|credenziali|accesso|acceso|accès|zugang|account|konto|konta|inloggegevens)\b[^\n:=]{0,30}?(?:[:=]\s{0,3}[^\s/|,;]{1,60}\s{0,2}(?:[/|,;]|\band\b|\bund\b|\bwith\b|\bmit\b|:)|\b(?:is|are|ist|sind|est|es|è|é)\s[^\s/|:]{2,60}\s?[/|:])\s{0,2}(?=\S{0,60}\d)(?P<value>[^\s/|,;]{5,80})",
             re.I,
         ),
         (
@@ -102,6 +114,8 @@ TALK = tuple(
         ),
         ("code|kode|pin & 0-9", "code", r"\b" + DOORS + r"s?(?:[ -][a-z]{2,12})?[ -]?(?:pin[ -]?)?(?:pass)?(?:code|kode|pin|combination|combo)s?" + SAID + r"(?P<value>[#*]{0,2}\d{3,8}[#*]{0,2}|\d{3}[ -]\d{3})(?![\w-]|\.\d)", re.I),
         ("code|kode|pin|combo|combination|kombination|keypad & 0-9", "code", rf"\b{DOORS}s?(?:[ -][a-z]{{2,12}})?[ -]?{CODE}" + CODE_LATER, re.I),
+        ("code|kode|pin|combo|combination|kombination & 0-9", "code", rf"\b{DOORS}[^\n.!?;\d]{{0,50}}?\b{CODE}[\s:=,-]{{1,4}}(?:is\s|ist\s|lautet\s)?(?P<value>[#*]?\d{{3,8}}[#*]?)(?![\w-]|[.,:/]\d)", re.I),
+        ("pin|пин|पिन|geheimzahl|暗証|code confidentiel & 0-9", "code", r"(?:\b(?:pin|pin-?code|geheimzahl|code confidentiel)\b|пин(?:-?код)?|पिन|暗証番号)" + CODE_LATER.replace("{4,8}", "{4,5}(?!\\d)"), re.I),
         ("code|kode|pin|combo|combination|kombination & 0-9", "code", rf"\b{CODE}\s(?:for|to|of|on|at|fürs?|zum|zur|vom|von|am|im|de|del|della|do|da)\s(?:[^\s\d.!?;]{{1,20}}\s){{0,3}}?{DOORS}" + CODE_LATER, re.I),
         (
             "lock|arm|sperr|schärf|verrou|bloque|sblocc|open|öffne & with|w/|using|mit|avec|con|com|met|med|code & 0-9",
@@ -162,12 +176,20 @@ def answers_with(question: str, answer: str) -> str | None:
     return "password" if named else None
 
 
+DRAWN_GROUPS = re.compile(
+    r"(?<![\w-])[A-Za-z0-9]{4}(?:([ -])[A-Za-z0-9]{4})(?:\1[A-Za-z0-9]{4}){4,15}(?![\w-])"
+)
 SETUP_KEY = re.compile(r"(?<![\w-])[A-Z2-7]{4}(?:[ -][A-Z2-7]{4}){3,15}(?![\w-])")
 SETUP_OF = re.compile(
     r"\b(?:set-?up|key|secret|totp|2fa|mfa|authenticator|einrichtung\w*|schlüssel|clave|clé|chiave)\b", re.I
 )
 SETUP_HINTS = frozenset(
     (
+        "security key",
+        "recovery",
+        "backup",
+        "restore",
+        "wiederherst",
         "setup",
         "set-up",
         "secret",
@@ -189,6 +211,9 @@ def setup_keys(text: str) -> Iterator[ToldSpan]:
     for m in SETUP_KEY.finditer(text):
         if SETUP_OF.search(text, max(0, m.start() - WITHIN), m.start()):
             yield *m.span(), "2FA secret"
+    for m in DRAWN_GROUPS.finditer(text):
+        if is_shuffled(re.sub("[ -]", "", m[0])):
+            yield *m.span(), "recovery key"
 
 
 GROUPED = re.compile(
