@@ -10,6 +10,7 @@ from corpora.messages import clean_lines, locomo, survivors, tellings
 
 from omg.config.sections import Config
 from omg.memory import Memory
+from omg.message.drop import clean_entries
 from omg.message.redaction import redact, redact_arguments
 from omg.message.stored import turn_from_json
 from omg.message.turn import Call, Message, Turn
@@ -61,6 +62,111 @@ def test_a_secret_goes_however_it_is_told(text, secret):
     assert redact(clean) == (clean, 0)
 
 
+DRAWN = "xY7kQ2mZ9pL4vB8nR3wT6sJ1dF5gH0c"
+
+
+@pytest.mark.parametrize("said", ["{}", "the thing is {}, keep it", "FOO={} ./run", 'x = f("{}")', "1. {}"])
+def test_a_word_that_was_drawn_goes_without_a_name(said):
+    assert redact(said.format(DRAWN)) == (said.format("[redacted: token]"), 1)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("SHA256:{}", "sha512-{}", "client_id: {}", "the document {}", "https://x.example/d/{}", "Etag: {}"),
+        *("fingerprint {}", '"voiceId": "{}"', "{}.example.org", "{}(x)", "spotify:track:{}"),
+    ],
+)
+def test_a_word_that_its_line_calls_public_stays(said):
+    assert redact(said.format(DRAWN)) == (said.format(DRAWN), 0)
+
+
+@pytest.mark.parametrize(
+    "name", ["Wav2Vec2BaseModelOutput", "BetaMemoryTool20250818Params", "a" * 30, "3f" * 20]
+)
+def test_a_name_that_was_written_and_a_checksum_stay(name):
+    assert redact(f"see {name} there") == (f"see {name} there", 0)
+
+
+def kept(*messages):
+    entries = [
+        {"entryId": f"m{n}", "createdAt": 1_760_000_000_000 + n, "message": m} for n, m in enumerate(messages)
+    ]
+    return [message.text for message in clean_entries(entries)]
+
+
+def shown(command, text):
+    call = {"type": "toolCall", "id": "c1", "name": "exec", "arguments": {"command": command}}
+    return kept(
+        {"role": "assistant", "content": [call]},
+        {"role": "toolResult", "toolCallId": "c1", "content": [{"type": "text", "text": text}]},
+    )[1]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pass show mail/posteo",
+        "cat ~/.vault_pass",
+        "cd /x && op read op://hof/db/password",
+        "echo $DB_PASSWORD",
+        "wg genkey",
+    ],
+)
+def test_what_a_command_is_asked_to_show_is_not_kept_of_its_result(command):
+    assert shown(command, "kuchenblech\n") == "[redacted: password]"
+    assert shown(command, "Error: there is no such thing.") == "Error: there is no such thing."
+
+
+def test_what_other_commands_answer_is_kept():
+    for command in ("ls", "cat token.py", "pass ls", "git rev-parse HEAD", "echo $HOME", "cat notes.txt"):
+        assert shown(command, "kuchenblech\n") == "kuchenblech", command
+
+
+@pytest.mark.parametrize(
+    "question, answer, kind",
+    [
+        ("What is the wifi password?", "Plattfisch88", "password"),
+        ("Wie lautet das Passwort für das NAS?", "moin.Moin!3", "password"),
+        ("And the PIN?", "4711", "code"),
+        ("What's the alarm code?", "2580#", "code"),
+    ],
+)
+def test_an_answer_that_is_nothing_but_the_password_asked_for_is_not_kept(question, answer, kind):
+    asked, said = {"role": "assistant", "content": question}, {"role": "user", "content": answer}
+    assert kept(asked, said) == [question, f"[redacted: {kind}]"]
+
+
+@pytest.mark.parametrize(
+    "question, answer",
+    [
+        ("Which year was that?", "1998"),
+        ("What is the zip code?", "25813"),
+        ("Shall I reset the password?", "yes, please"),
+        ("Where is the password kept?", "Bitwarden"),
+        ("Which file is it?", "report2.pdf"),
+    ],
+)
+def test_an_answer_to_another_question_is_kept(question, answer):
+    assert kept({"role": "assistant", "content": question}, {"role": "user", "content": answer}) == [
+        question,
+        answer,
+    ]
+
+
+def test_in_a_long_text_a_secret_goes_as_it_does_by_itself():
+    """Rules are asked near their hints alone where a text is long."""
+    talk = "We had tea in the garden, and nobody spoke of anything else until four.\n" * 40
+    told = [t for t in tellings(CORPORA / "secrets_fifth.jsonl") if isinstance(t.message["content"], str)]
+    left = [
+        t.kind
+        for t in told
+        for text in [redact(f"{talk}{t.message['content']}\n{talk}")[0]]
+        if any(secret in text for secret in t.secrets)
+    ]
+    assert len(told) > 80 and len(left) <= 1, left
+
+
 def test_no_line_of_ten_conversations_loses_anything():
     said = locomo()
     if not said:
@@ -76,6 +182,9 @@ def test_no_line_of_ten_conversations_loses_anything():
         ({"password": "Falke.tWoWY65"}, "Falke.tWoWY65"),
         ({"fields": [{"label": "Passwort", "text": "Falke.tWoWY65"}]}, "Falke.tWoWY65"),
         ({"a": [{"b": {"c": f"use {KEY}\nplease"}}]}, KEY),
+        ({"headers": [["X-Auth-Token", "Xr5DA87TfMoa2r1xgGNT"], ["Accept", "*/*"]]}, "Xr5DA87TfMoa2r1xgGNT"),
+        ({"entity": "lock.front", "code": 4096}, "4096"),
+        ({"action": "unlock", "pin": 4096}, "4096"),
     ],
 )
 def test_a_secret_in_a_calls_arguments_goes_and_the_arguments_stay_json(arguments, secret):
@@ -85,7 +194,7 @@ def test_a_secret_in_a_calls_arguments_goes_and_the_arguments_stay_json(argument
 
 
 def test_arguments_without_a_secret_stay_byte_for_byte():
-    arguments = '{ "path": "/srv/app", "n": [1, 2.50, null], "text": "Zoë said \\"hi\\"" }'
+    arguments = '{ "path": "/srv/app", "code": 4096, "n": [1, 2.50, null], "text": "Zoë said \\"hi\\"" }'
     assert redact_arguments(arguments) == (arguments, 0)
 
 

@@ -97,7 +97,7 @@ OURS = (  # the longer prefix first: an Anthropic key would pass for an OpenAI o
     ),
     _form("Slack token", "xox,xapp-", KEY_START + r"(?:xox[a-z]|xapp)-[\w.-]{10,}"),
     _form("Telegram bot token", ":A", r"(?<!\w)(?:bot)?\d{6,12}:A[\w-]{32,}", back=15),
-    _form("Stripe key", "sk_,rk_,pk_", KEY_START + r"[srp]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    _form("Stripe key", "sk_,rk_", KEY_START + r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     _form("Stripe secret", "whsec_", KEY_START + r"whsec_[A-Za-z0-9+/=]{20,}"),
     _form("npm token", "npm_", KEY_START + r"npm_[A-Za-z0-9]{30,}"),
     _form("Notion token", "ntn_,secret_", KEY_START + r"(?:ntn|secret)_[A-Za-z0-9]{40,}"),

@@ -92,7 +92,9 @@ PASSWORDS = (
         "lozink",
         "zaporka",
         "hasł",
-        "hesl",
+        "heslo",
+        "hesla",
+        "heslem",
         "jelsz",
         "şifre",
         "sifre",
@@ -173,7 +175,7 @@ SECRET_NAMES = frozenset((*PASSWORDS, *KEY_NAMES))
 
 STAND_IN = re.compile(
     r"(?:example|dummy|placeholder|null|none|nil|true|false|undefined|required|optional|string|text|secret"
-    r"|passwords?|tokens?|keys?|changed|unchanged|updated|reset|protected|expired|incorrect|invalid|wrong|missing"
+    r"|passwords?\d{0,4}|tokens?|keys?|changed|unchanged|updated|reset|protected|expired|incorrect|invalid|wrong|missing"
     r"|empty|hidden|redacted|stored|saved|correct|needed|here|there|what|that|this|something|nothing|same|still"
     r"|also|only|just|important|weak|strong|long|short|managers?|field|and|with|from|have|will|when|where|which"
     r"|change[-_]?me|change[-_]?it|they|your|str|void|int|bool|bytes|any|object|number|char|varchar|files|easy|hard)$",

@@ -25,7 +25,7 @@ SHOWS = re.compile(
         r"\binitial-password\b|\binitial(?:Admin)?_?[Pp]assword\b|\breset-password\b|\bgen(?:erate)?[-_: ](?:password|secret|token|key)\b",
         r"\bkubectl\b[^\n]{0,60}\bget\s+secrets?\b[^\n]{0,300}base64\s+(?:-d|-D|--decode)",
         r"\b(?:pwgen|apg|makepasswd|xkcdpass|diceware)\b|\bopenssl\s+rand\b|\bwg\s+gen(?:key|psk)\b|/dev/u?random\b|\b(?:rake|rails)\s+secret\b|\bphx\.gen\.secret\b",
-        r"\b(?:cat|less|more|type|head|tail|Get-Content)\s[^\n|;&>]{0,150}(?:passw(?:or)?d|passphrase|secret|token|credential|master\.key|private_?key|privatekey|\bpsk)(?![\w.-]{0,20}\.(?:py|[jt]sx?|go|rs|rb|php|java|md|html?|css|sh|ya?ml|toml|service)\b)[\w.-]{0,20}",
+        r"\b(?:cat|less|more|type|head|tail|Get-Content)\s[^\n|;&>]{0,150}(?:passw(?:or)?d|passphrase|[._-]pass\b|secret|token|credential|master\.key|private_?key|privatekey|\bpsk)(?![\w.-]{0,20}\.(?:py|[jt]sx?|go|rs|rb|php|java|md|html?|css|sh|ya?ml|toml|service)\b)[\w.-]{0,20}",
         r"\b(?:echo|printf|printenv)\s[\"']?\$?\{?\w{0,40}(?:PASS(?:WORD|WD|PHRASE)?|SECRET|TOKEN|API_?KEY)\}?[\"']?\s*$",
     )),
     re.MULTILINE,

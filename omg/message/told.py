@@ -33,13 +33,13 @@ ENDS = re.compile(
 
 
 def is_mangled(value: str) -> bool:
-    """Whether *value* is as nobody writes but in a password: digits inside a word, signs and digits."""
+    """Whether *value* is as nobody writes but in a password: digits inside a word (but no "WPA2-PSK"), signs and digits."""
     return len(value) >= 8 and bool(
         INNER_DIGITS.search(value) or (SIGNS.search(value) and DIGIT.search(value))
     )
 
 
-INNER_DIGITS = re.compile(r"[A-Za-z][!#$%^&*?@+=_~|-]?\d{1,8}[!#$%^&*?@+=_~|-]?[A-Za-z]")
+INNER_DIGITS = re.compile(r"[A-Za-z][!#$%^&*?@+=_~|]?\d{1,8}[!#$%^&*?@+=_~|]?[A-Za-z]|[a-z]-\d{2,8}-[A-Za-z]")
 SIGNS = re.compile(r"[!#$%^&*?@+=~|]")
 
 
