@@ -25,7 +25,11 @@ LEAST_TOLD, LEAST_STATED = 0.5, 0.34
 FOLLOWS, BETTER = 0.6, 0.3
 # Words of anybody's: that a page has them says nothing
 COMMONPLACE = frozenset(
-    "region version model size city country company team group region event price list name number file room page part place order change update start end open close type kind".split()
+    map(
+        word_stem,
+        "region version model size city country company team group event price list name number file room page part place order change update"
+        " start end open close type kind take get give make come put".split(),
+    )
 )
 
 

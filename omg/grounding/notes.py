@@ -18,11 +18,14 @@ from ..node.fields import Source
 from ..plan.bodies import with_sentences
 from ..plan.drafts import NEEDS_USER
 from ..plan.edits import Edit, merged_sources, one_line
-from .judge import foreign_days, foreign_words, grounded_text, is_persons, statement, whose
+from .judge import Statement, foreign_days, foreign_words, grounded_text, is_persons, statement, whose
 from .sight import PERSONS, Ground, Sight
+from .statements import stated_in
 from .words import Words, told_words, visible
 
 SHORT_TITLE_CHARS = 60
+# Of a statement's words, those that others have and the person has not, where it is noted in the person's own words.
+ADDED, QUOTE_CHARS = 0.34, 300
 ANSWER_CHARS = 200  # of the words in which a proposal was taken up
 
 
@@ -58,6 +61,8 @@ def grounded_edit(edit: Edit, cited: Sequence[Message], sight: Sight, target: Kn
         edit = with_proposals(edit, cited, sight)
         kept = grounded_parts(replace(edit, origin=origin), ground, sight)
         return beside_tools_note(kept, sight, target, accepted=bool(ground.accepted))
+    if (own := in_own_words(edit, said, cited, ground, sight, target)) is not None:
+        return own
     origin = whose(said, ground, sight)
     if edit.op != "create" and (target is None or not may_change(origin, said.words, target, ground, sight)):
         raise Ungrounded(f"{edit.op} of a note, with what none of its sources says")
@@ -88,6 +93,35 @@ def with_sources(edit: Edit, before: Sequence[Message] = (), after: Sequence[Mes
         tuple(Source(session, m.id, m.timestamp) for m in said if m.id) for said in (before, after)
     )
     return replace(edit, sources=merged_sources(first, (*edit.sources, *last)))
+
+
+def in_own_words(
+    edit: Edit, said: Statement, cited: Sequence[Message], ground: Ground, sight: Sight, target: Known | None
+) -> Edit | None:
+    """
+    *edit* as a note that quotes the person, where all that it says is theirs but for a few words that others have: what a
+    model adds beside a page takes nothing from what they said. None where more is not theirs.
+    """
+    added = foreign_words(said, ground, sight)
+    rest = replace(said, words=said.words - added)
+    if not added or len(added) > ADDED * len(said.words) or not is_persons(rest, ground, sight):
+        return None
+    people = [m for m in cited if m.role == "user"]
+    stated = [s for m in people for s in stated_in(sight.own[m]) if Words(told_words(s)).of(rest.words)]
+    quote = one_line(" ".join(stated))
+    if len(quote) > QUOTE_CHARS or 3 * len(Words(told_words(quote)).of(rest.words)) < 2 * len(rest.words):
+        return None
+    own = replace(
+        edit,
+        op="create",
+        target=None,
+        description=f"{people[0].sender or 'The user'}: “{quote}”",
+        links=(*edit.links, target.path) if target and target.path else edit.links,
+        origin="human" if ground.by_hand else "user",
+    )
+    if edit.op != "create" or title_is_foreign(edit.title, own, ground, sight):
+        own = replace(own, title=short_title(quote))
+    return grounded_parts(own, ground, sight)
 
 
 def grounded_addition(edit: Edit, ground: Ground, sight: Sight, target: Known | None) -> Edit:

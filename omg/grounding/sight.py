@@ -18,10 +18,11 @@ from ..inbox.notes import is_by_hand
 from ..index.entries import Entry
 from ..message.turn import Message
 from ..offline.quoted import own_words
-from .statements import SaidWords, accepts, proposal_in, what_is_said
+from .statements import AFFIRMED, DAY_AFFIRMED, SaidWords, accepts, affirms, proposal_in, what_is_said
 from .words import Words, told_words
 
 ADDRESS = re.compile(r"\b\w{1,20}://\S+")
+QUOTED_WORDS = 25  # of others in a message, at the most, which a word of its sender can call true
 DAYS_CHARS = 1_000  # of a message in which days are sought, at 25 µs a character
 PERSONS = ("user", "human", None)  # origins of what a person said or wrote
 
@@ -105,6 +106,7 @@ class Sight:
             if proposal is not None:
                 fetched = fetched or (proposal not in self.messages and any(map(passes_on, self.before)))
                 taken.append(proposal_in(proposal.text, strict=self.foreign or fetched))
+            taken += self.quoted_as_true(m)
         accepted = frozenset().union(*map(told_words, taken))
         # All that the assistant said, and not only what is cited: whoever follows it need not say so.
         spoken = [told_words(m.text) for m in self.messages if m.role == "assistant"]
@@ -113,13 +115,27 @@ class Sight:
             accepted,
             frozenset().union(*(told_words(m.sender) for m in people)),
             frozenset().union(*spoken) - accepted,
-            (*(self.own[m] for m in people), *taken),
+            (*(self.own[m] for m in people), *taken, *map(self.days_as_told, people)),
             frozenset(m.role for m in cited),
             Words(frozenset().union(*(self.said_in(m).stated for m in self.own if m not in people))),
             by_hand=bool(people) and all(map(is_by_hand, people)),
             known=told_words(known),
             fetched=fetched,
         )
+
+    def quoted_as_true(self, message: Message) -> list[str]:
+        """What others say in *message*, if the person adds that it is so."""
+        own = self.own[message]
+        if len(message.text.split()) > len(own.split()) + QUOTED_WORDS or not affirms(own, AFFIRMED):
+            return []
+        return [message.text] if told_words(message.text) - told_words(own) else []
+
+    def days_as_told(self, message: Message) -> str:
+        """What the assistant said right before *message*, if that says that the day is right."""
+        place = self.messages.index(message)
+        before = self.messages[place - 1] if place else None
+        told = before is not None and before.role == "assistant" and affirms(self.own[message], DAY_AFFIRMED)
+        return before.text if before and told else ""
 
     def answered(self, message: Message) -> Message | None:
         """What the assistant proposed just before *message*, if that takes it up."""

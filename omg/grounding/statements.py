@@ -148,6 +148,11 @@ def what_is_said(text: str) -> SaidWords:
     return said
 
 
+def stated_in(text: str) -> list[str]:
+    """The sentences of a person's own *text* in which they state something themselves."""
+    return [sentence for sentence in sentences_of(text) if what_is_said(sentence).states]
+
+
 def is_denial(sentence: str) -> bool:
     return len(sentence.split()) <= 5 and bool(DENIAL.match(sentence))
 
@@ -187,6 +192,27 @@ def accepts(reply: str, proposal: str) -> bool:
         return not QUESTION_MARK.search(reply.strip().partition("\n")[0])
     asked = QUESTION_MARK.search(proposal.strip()) or "?" in proposal
     return bool(asked) and len(reply.split()) <= SHORT_ANSWER and what_is_said(reply).states
+
+
+# "'You owe me 40.' True, I do": what they quote is so; "the date's right": and so is the day that they were just told
+AFFIRMED = re.compile(
+    r"(?:^|[.!;,:\n]\s?|\b(?:it|that|this|he|she)(?:'s| is) )(?:true|right|correct|indeed|I (?:do|did|am|was|have|will)(?= *(?:[.,;!]|$)))"
+    r"|\b(?:told|said|wrote|answered)(?: \w{1,20}){0,2} yes\b|\b(?:stimmt|c'est vrai|es verdad|è vero|это правда)",
+    re.I,
+)
+DAY_AFFIRMED = re.compile(
+    r"\b(?:date|day|time|Datum|Termin)s?(?:'s| is| are) (?:right|correct|true)|\b(?:Datum|Termin) stimmt",
+    re.I,
+)
+
+
+def affirms(text: str, what: re.Pattern[str]) -> bool:
+    """Whether a person's own *text* states that *what* they quote, or were told, is so."""
+    return any(
+        what.search(clause) and not asks and not denies(clause)
+        for sentence in sentences_of(text)
+        for clause, asks in clauses_of(sentence)
+    )
 
 
 # "The page says that …": who says yes to it says that it is there, and not that they want it
