@@ -271,7 +271,7 @@ def neighbours_by_id(db: sqlite3.Connection, ids: Iterable[str]) -> list[tuple[s
     return [(mid, message_from_json(lines[id])[0]) for mid, id in beside]
 
 
-class Witness(NamedTuple):
+class MadeNote(NamedTuple):
     """A note that was made from a message."""
 
     path: str
@@ -280,13 +280,13 @@ class Witness(NamedTuple):
     hash: str
 
 
-def notes_by_source(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, list[Witness]]:
+def notes_by_source(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, list[MadeNote]]:
     """Message → the notes made from it."""
     select = """select source.id, path, node, status, hash from source join note on note.id = source.note
         where source.id in"""
-    found: dict[str, list[Witness]] = {}
+    found: dict[str, list[MadeNote]] = {}
     for mid, *note in rows_of(db, select, dict.fromkeys(ids)):
-        found.setdefault(mid, []).append(Witness(*note))
+        found.setdefault(mid, []).append(MadeNote(*note))
     return found
 
 

@@ -16,7 +16,7 @@ import functools
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 def retry_on_new_file(method: Callable[Concatenate[Index, P], T]) -> Callable[Concatenate[Index, P], T]:
-    """Once more on a new file, where the one there was turns out to be of no use."""
+    """Once more, with the same arguments, on a new file, where the one there was turns out to be of no use."""
 
     @functools.wraps(method)
     def call(self: Index, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -84,7 +84,7 @@ class Index:
     # --- keeping up
 
     @retry_on_new_file
-    def sync(self, vault: Vault, paths: Iterable[str] | None = None) -> Synced:
+    def sync(self, vault: Vault, paths: Collection[str] | None = None) -> Synced:
         """
         Bring the index up to the files of *vault*: all of them, or *paths* alone. One transaction.
 
@@ -278,26 +278,26 @@ class Index:
             return [Source(*row) for row in db.execute(select, (path,))]
 
     @retry_on_new_file
-    def citing(self, ids: Iterable[str]) -> list[str]:
+    def citing(self, ids: Collection[str]) -> list[str]:
         """Paths of the notes made from one of these messages."""
         select = "select path from source join note on note.id = note where source.id in"
         with self._store.read() as db:
-            return sorted({path for (path,) in rows_of(db, select, list(ids))})
+            return sorted({path for (path,) in rows_of(db, select, ids)})
 
     @retry_on_new_file
-    def witnesses(self, ids: Iterable[str]) -> dict[str, list[archived.Witness]]:
+    def notes_by_source(self, ids: Collection[str]) -> dict[str, list[archived.MadeNote]]:
         """Message → the notes made from it, for those of *ids* that are a note's source."""
         with self._store.read() as db:
             return archived.notes_by_source(db, ids)
 
     @retry_on_new_file
-    def seen(self, keys: Iterable[str]) -> set[str]:
+    def seen(self, keys: Collection[str]) -> set[str]:
         """Which of *keys*, ids or keys of messages, are in the archive."""
         with self._store.read() as db:
             return archived.known_keys(db, keys)
 
     @retry_on_new_file
-    def messages(self, ids: Iterable[str]) -> list[Message]:
+    def messages(self, ids: Collection[str]) -> list[Message]:
         """Those of *ids* that are in the archive, in the order they were said."""
         with self._store.read() as db:
             return archived.messages_by_id(db, ids)

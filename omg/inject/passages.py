@@ -18,7 +18,7 @@ from itertools import groupby
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..grounding.words import told_words, visible
-from ..index.archived import Witness, last_messages, messages_by_note, neighbours_by_id
+from ..index.archived import MadeNote, last_messages, messages_by_note, neighbours_by_id
 from ..index.entries import Hit
 from ..index.scores import ParsedQuery
 from ..message.redaction import redact
@@ -147,7 +147,7 @@ def quoted_passages(graph: Graph, query: ParsedQuery, told: Sequence[Said], char
     asked = told_words(" ".join(words))
     for at in range(0, len(told), LOOKED_UP_AT_ONCE):  # most are never reached: the room is spent before
         some = told[at : at + LOOKED_UP_AT_ONCE]
-        made = graph.index.witnesses(said.message.id for said in some)
+        made = graph.index.notes_by_source([said.message.id for said in some])
         gone = gone_of(graph, made, [said.message for said in some])
         for said in some:
             notes = made.get(said.message.id, [])
@@ -161,24 +161,24 @@ def quoted_passages(graph: Graph, query: ParsedQuery, told: Sequence[Said], char
                 yield replace(passage, changed=True) if former else passage
 
 
-def gone_of(graph: Graph, made: Mapping[str, Sequence[Witness]], messages: Iterable[Message]) -> set[str]:
+def gone_of(graph: Graph, made: Mapping[str, Sequence[MadeNote]], messages: Iterable[Message]) -> set[str]:
     """Which of *messages* were forgotten, or are what a deleted note was made from; *made*: the notes made from each."""
     return graph.tombstones.gone({m.id: [note.id for note in made.get(m.id, ())] for m in messages})
 
 
-def notes_made_before(graph: Graph, said: Said) -> list[tuple[Message, list[Witness]]]:
+def notes_made_before(graph: Graph, said: Said) -> list[tuple[Message, list[MadeNote]]]:
     """What the assistant had heard when it said *said*, and the notes made from each; nothing for a person's words."""
     if said.message.role != "assistant":
         return []
     until = said.message.timestamp + 1
     before: list[Message] = graph.index.ask(last_messages, said.session, until, ANSWERED_WITHIN)
     heard = [m for m in before if m.role == "user"]
-    made = graph.index.witnesses(m.id for m in heard)
+    made = graph.index.notes_by_source([m.id for m in heard])
     return [(m, made.get(m.id, [])) for m in heard]
 
 
 def repeats_withheld(
-    graph: Graph, heard: Sequence[tuple[Message, list[Witness]]], passage: Passage, asked: frozenset[str]
+    graph: Graph, heard: Sequence[tuple[Message, list[MadeNote]]], passage: Passage, asked: frozenset[str]
 ) -> bool:
     """Whether what *passage* of the assistant's tells, beside *asked*, was told to it in a message not quoted any more."""
     gone = gone_of(graph, {m.id: notes for m, notes in heard}, [m for m, _ in heard])
@@ -186,7 +186,7 @@ def repeats_withheld(
     return any(told_words(m.text) & (told_words(passage.text) - asked) for m in withheld)
 
 
-def speaks_itself(graph: Graph, note: Witness) -> bool:
+def speaks_itself(graph: Graph, note: MadeNote) -> bool:
     """Whether *note* says something else by now than the words it was made from."""
     return note.status == "superseded" or graph.vault.restated(note.path, note.hash)
 

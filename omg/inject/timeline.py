@@ -191,7 +191,7 @@ def moment_on(day: date, score: float, line: str, said: Mapping[date, Sequence[S
 
 def sources_of_notes(graph: Graph, told: Sequence[Said]) -> dict[str, dict[date, list[Said]]]:
     """Path → day → those of *told* that the note was made from."""
-    made = graph.index.witnesses(said.message.id for said in told)
+    made = graph.index.notes_by_source([said.message.id for said in told])
     sources: dict[str, dict[date, list[Said]]] = defaultdict(lambda: defaultdict(list))
     for said in told:
         for note in made.get(said.message.id, ()):

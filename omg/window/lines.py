@@ -25,7 +25,7 @@ LOOKED_AT_CHARS = 600  # of it: what names a secret may stand behind the beginni
 def note_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
     """A line for each note made from the messages *ids* (with their times) that still holds."""
     first: dict[str, int] = {}
-    for mid, notes in graph.index.witnesses(ids).items():
+    for mid, notes in graph.index.notes_by_source(ids).items():
         for path in (note.path for note in notes if note.status != "superseded"):
             first[path] = min(first.get(path, ids[mid]), ids[mid])
     lines = []
@@ -40,11 +40,11 @@ def note_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
 
 def said_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
     """How what a person said begins, for messages that no note was made from; as the archive has it, without secrets."""
-    cited = graph.index.witnesses(ids).keys()
+    cited = graph.index.notes_by_source(ids).keys()
     alone = [mid for mid in ids if mid not in cited]
     gone = graph.tombstones.gone(dict.fromkeys(alone, ()))  # its note was deleted: its words do not come back
     lines = []
-    for message in graph.index.messages(mid for mid in alone if mid not in gone):
+    for message in graph.index.messages([mid for mid in alone if mid not in gone]):
         if message.role == "user" and message.text:
             said = cut_text(safe_line(visible(cleaned(message.text[:LOOKED_AT_CHARS]))), BEGINNING_CHARS)
             passed_on = how_passed_on(said, message.text)
