@@ -98,7 +98,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Relevant:
     """What bears on a prompt, best first."""
 
     topic: ParsedQuery
@@ -233,7 +233,9 @@ def decide_slice(
     return Decision(given, hits_by_map, recalled=recalled, mocs=mocs, epoch=state.epoch)
 
 
-def find_for(graph: Graph, state: State, words: str, session: str, *, now: datetime, config: Config) -> Found:
+def find_for(
+    graph: Graph, state: State, words: str, session: str, *, now: datetime, config: Config
+) -> Relevant:
     """What bears on a prompt of *session* with these *words*; nothing where it is not sure to answer them."""
     today, own = now.astimezone(graph.zone).date(), state.sessions.get(session) or SessionState()
     query, course = parse_query(words, today), asks_for_course(words)
@@ -241,20 +243,20 @@ def find_for(graph: Graph, state: State, words: str, session: str, *, now: datet
     topic = topic if topic.terms else query
     limit = config.inject.entry_points * (COURSE_NOTES if course else 1)
     if not limit or not asks_of_memory(query):
-        return Found(topic, course, limit)
+        return Relevant(topic, course, limit)
     hits = relevant_hits(graph, topic, now, limit, COURSE_FLOOR if course else FLOOR)
     hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in hits]
     said = find_said(graph, topic, hits, session=session, own=own, now=now, course=course)
     if not is_sure(query, hits, said, graph.index.knows, graph.index.by_meaning):
-        return Found(topic, course, limit)
+        return Relevant(topic, course, limit)
     if course:  # it is told by what the person said first, and by notes of the assistant's advice last
         hits = [replace(h, score=h.score * assistants_share(query, h.entry.origin, course)) for h in hits]
         hits.sort(key=lambda h: -h.score)
-    return Found(topic, course, limit, hits, said)
+    return Relevant(topic, course, limit, hits, said)
 
 
 def render_fresh(
-    graph: Graph, found: Found, shown: str, today: date, budget: int, silence: str | None
+    graph: Graph, found: Relevant, shown: str, today: date, budget: int, silence: str | None
 ) -> str:
     """`prompt`, beside a `system` of which *shown* is the text."""
     hits, said, limit = found.hits, found.said, found.limit
