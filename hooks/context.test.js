@@ -150,6 +150,18 @@ test("odd parts of a message keep no context from being cut, and images and thou
   assert.ok(asked[1][1].messages[1].chars < 200);
 });
 
+test("with the daemon gone, what is handed over from further back stays cut where the notes stand for it", async (t) => {
+  const whole = conversation();
+  const messages = whole.slice(5); // the end of the third turn is handed over, and then all of it
+  for (const [told, covered] of [[[-1, 2001], true], [[-1, 2000], false], [[0, 2001], false], [undefined, false]]) {
+    const { assemble, close } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2], told }));
+    const { messages: before } = await assemble(messages);
+    await close();
+    const kept = covered ? [] : whole.slice(0, 5);
+    assert.deepEqual((await assemble(whole)).messages, [...kept, ...before], JSON.stringify(told));
+  }
+});
+
 test("a committed turn has the transcript read, and is committed whatever comes of that", async (t) => {
   const { made } = await scene(t, () => ({}));
   const captured = [];

@@ -2,7 +2,7 @@
 The contexts of a life's conversations: what the gateway holds of each, and what OMG lets it show of that.
 
 A law for every step (lives.py): raw ∪ observed = said. Each message of a conversation is shown as it was said, once, or it
-was cut, and is then in the archive; what stands for it tells nothing that somebody else said, and nothing that was forgotten.
+was cut, and is then in the archive; a turn that the gateway began, and of which memory keeps nothing, is cut with those around it; what stands for it tells nothing that somebody else said, and nothing that was forgotten.
 What was cut once stays a lawful context, since the plugin goes by it when the daemon is away. Not here: what happens in a life.
 """
 
@@ -24,6 +24,8 @@ from omg.window.messages import shown_message
 
 SOAK = "It is kept where all of that is kept, and so on. " * 4
 STATEMENT = re.compile(r"(?:Statement|Said) (\d+)\b")  # word for word, and as a note has it
+
+OWN = re.compile(r"h\d+a?")  # ids of what the gateway began by itself, and of the answer
 
 Message = dict[str, Any]
 
@@ -77,6 +79,7 @@ class Contexts:
         )
         wrong = [*self._unlawful(session, given, made), *self._foreign(made.text, whose)]
         gone = tuple(given[i]["id"] for i in made.cut)
+        wrong += self._left_behind(session, given, made) if made.reason == "threshold" else []
         before, text = self.served.get(session, (gone, made.text))
         stood = made.text and not made.reason and set(before) <= {m["id"] for m in given}
         if stood and (before, text) != (gone[-len(before) :], made.text):  # more may be handed over before it
@@ -105,6 +108,22 @@ class Contexts:
                 wrong.append(f"a call stands without its result, or the other way round: {sorted(torn)}")
         return wrong
 
+    def _left_behind(self, session: str, given: list[Message], made: Cut) -> list[str]:
+        """The gateway's own turns that stay between turns of a person which have left."""
+        turns = [[given[i] for i in turn] for turn in whole_turns([shown_message(m) for m in given])]
+        cut, (before, _) = {given[i]["id"] for i in made.cut}, self.served.get(session, ((), ""))
+        fresh = [n for n, turn in enumerate(turns) if turn[0]["id"] in cut - set(before)]
+        gone = [turn[0]["id"] in cut for turn in turns]
+        own = [all(is_own(m) for m in turn) for turn in turns]
+        stays = []
+        for n in (n for n in range(max(fresh, default=0)) if own[n] and not gone[n]):
+            around = [
+                next((gone[k] for k in side if not own[k]), False)
+                for side in (range(n, -1, -1), range(n, len(turns)))
+            ]
+            stays += [turns[n][0]["id"]] if all(around) else []
+        return [f"turns of the gateway's own stay between what has left: {stays}"] if stays else []
+
     def _foreign(self, text: str, whose: Collection[str]) -> list[str]:
         told = {f"e{n}" for n in STATEMENT.findall(text)}
         return (
@@ -118,13 +137,17 @@ class Contexts:
         return [
             f"cut of {session} and not observed: {lost}"
             for session, (gone, _) in self.served.items()
-            if (lost := sorted(id for id in gone if id not in observed))
+            if (lost := sorted(id for id in gone if id not in observed and not OWN.fullmatch(id)))
         ]
 
 
 def stripped(message: Message) -> Message:
     """As the gateway hands it over: no id of ours."""
     return {key: value for key, value in message.items() if key not in ("id", "calls", "answers")}
+
+
+def is_own(message: Message) -> bool:
+    return OWN.fullmatch(message["id"]) is not None
 
 
 def cost(message: Message) -> int:
@@ -148,3 +171,16 @@ def spoken(n: int, text: str, at_ms: int, *, tool: bool, answered: bool) -> list
             }
         )
     return [{**message, "timestamp": at_ms + i} for i, message in enumerate(made)]
+
+
+def polled(n: int, by: str, at_ms: int) -> list[Message]:
+    """A turn that the gateway began by itself, and what the agent said to it: memory keeps neither."""
+    prompt = {
+        "provenance": {"kind": "internal_system", "sourceTool": by},
+        "content": f"Look around, {n}. {SOAK}",
+    }
+    answer = [{"type": "text", "text": f"Finding {n}: the disk is nearly full. {SOAK}"}]
+    return [
+        {"id": f"h{n}", "role": "user", **prompt, "timestamp": at_ms},
+        {"id": f"h{n}a", "role": "assistant", "content": answer, "timestamp": at_ms + 1},
+    ]

@@ -24,7 +24,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from contexts import Contexts, spoken, stripped
+from contexts import OWN, Contexts, polled, spoken, stripped
 from killed import die_at
 
 from omg.config.sections import Config, Context, Inject, Llm, Observation
@@ -46,13 +46,14 @@ REFUSED = ("open", "replace", "rename", "unlink", "link", "fsync", "scandir", "m
 TOLD = (OmgError, OSError, sqlite3.Error)  # what a command prints, and a daemon logs
 TOPICS = ("tea", "trains", "lamps", "paper", "maps", "boats")
 GARBAGE = ("", "I have nothing to say.", '{"edits": [{"op": "crea', '{"edits": 3}', "[]")
-MEANWHILE = ("say", "edit", "delete", "rename", "inject", "assemble", "take", "look")
+MEANWHILE = ("say", "poll", "edit", "delete", "rename", "inject", "assemble", "take", "look")
 STEPS = {
     "say": 6,
     "work": 5,
     "force": 2,
     "inject": 4,
     "assemble": 4,
+    "poll": 1.5,
     "rewind": 0.5,
     "outgrow": 0.5,
     "forget": 0.5,
@@ -205,7 +206,11 @@ class Life:
             self.contexts.heard(session, messages)
             entries += [{"entryId": m["id"], "message": stripped(m)} for m in messages]
             self.said |= {m["id"]: session for m in messages}
-        reason = reason or self.rng.choices(("turn", "compaction", "reset"), (18, 1, 1))[0]
+        self.handed_over(
+            session, entries, reason or self.rng.choices(("turn", "compaction", "reset"), (18, 1, 1))[0]
+        )
+
+    def handed_over(self, session: str, entries: list[dict[str, Any]], reason: str) -> None:
         drop = {"v": 1, "reason": reason, "agentId": "main", "sessionKey": session, "entries": entries}
         name = f"{int(self.now.timestamp() * 1000):015d}-{len(self.drops)}"
         self.drops.append((name, json.dumps(drop)))
@@ -215,6 +220,15 @@ class Life:
         elif reason == "compaction":
             self.contexts.compacted(session, int(self.now.timestamp() * 1000))
         self.now += timedelta(seconds=20)
+
+    def _poll(self, _: Memory) -> None:
+        """The gateway begins a turn by itself: a heartbeat, a job, a sub-agent's report."""
+        session, n = self.rng.choice(SESSIONS), self.number
+        self.number += 1
+        by = self.rng.choice(("heartbeat", "cron", "subagent_announce"))
+        messages = polled(n, by, int(self.now.timestamp() * 1000) + 500)  # a time of their own
+        self.contexts.heard(session, messages)
+        self.handed_over(session, [{"entryId": m["id"], "message": stripped(m)} for m in messages], "turn")
 
     def _again(self, _: Memory) -> None:
         """The hook and the catching up may both bring a turn."""
@@ -412,6 +426,8 @@ class Life:
         lost = set(self.said) - spool - pending - set(archived)
         if lost:
             raise self.broken(f"lost: {sorted(lost)}")
+        if kept := [id for id in archived if OWN.fullmatch(id)]:
+            raise self.broken(f"no person said it, and it was kept: {kept}")
         if twice := [i for i, n in archived.items() if n > 1]:
             raise self.broken(f"archived twice: {twice}")
         if unlawful := self.contexts.broken(self.forgotten.union(archived)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg.config.sections import Config, Context, Inject, Observation
+from omg.config.sections import Config, Context, Identities, Inject, Observation
 from omg.curate.notes import forget_selection
 from omg.forget.erase import observe_again
 from omg.forget.redacting import select_words
@@ -88,25 +89,38 @@ def test_a_call_id_that_a_provider_gives_again_joins_no_turns() -> None:
 class Talk:
     """A conversation as the gateway keeps it, and the memory beside it."""
 
-    def __init__(self, home: Path, **options: Any) -> None:
+    def __init__(self, home: Path, identity: Identities | None = None, **options: Any) -> None:
         config = Config(
             home=home,
+            identity=identity or Identities(),
             observation=Observation(model="offline"),
             context=Context(**{"message_tokens": 1000, "buffer_activation": 0.8} | options),
             inject=Inject(budget_tokens=250),
         )
-        self.memory = Memory(config, embed=None)
-        self.said: list[dict[str, Any]] = []
-        self.events: list[dict[str, Any]] = []
         self.at = NOON
+        self.memory = Memory(config, clock=lambda: self.at, embed=None)
+        self.said: list[dict[str, Any]] = []
+        self.before = 0  # messages of conversations that are over
+        self.events: list[dict[str, Any]] = []
 
     def turn(
-        self, text: str, *, tool: str = "", answer: str = "I have written that down for you, as asked."
+        self,
+        text: str,
+        *,
+        tool: str = "",
+        answer: str = "I have written that down for you, as asked.",
+        by: str = "",
     ) -> None:
-        """One exchange; with *tool*, a call and that result in between. The gateway changes the ids of calls."""
+        """
+        One exchange; with *tool*, a call and that result in between. The gateway changes the ids of calls.
+
+        *by*: what of the gateway's own began it.
+        """
         parts: list[dict[str, Any]] = [
             {"role": "user", "content": text, "idempotencyKey": f"{self.run}:user"}
         ]
+        if by:
+            parts[0]["provenance"] = {"kind": "internal_system", "sourceTool": by}
         if tool:
             call = {
                 "type": "toolCall",
@@ -129,7 +143,7 @@ class Talk:
     @property
     def run(self) -> str:
         """The id of the run that the next turn is."""
-        return f"run-{len(self.said)}"
+        return f"run-{self.before + len(self.said)}"
 
     def prompted(self, text: str, session_id: str = "") -> str:
         """What the gateway's hook is given for *text*, which is about to be said."""
@@ -138,12 +152,12 @@ class Talk:
             "prependContext", ""
         )
 
-    def take_in(self, *, observe: bool = True) -> None:
-        entries = [{"entryId": f"e{i}", "message": m} for i, m in enumerate(self.said)]
-        drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": SESSION, "entries": entries}
+    def take_in(self, *, observe: bool = True, reason: str = "turn") -> None:
+        entries = [{"entryId": f"e{self.before + i}", "message": m} for i, m in enumerate(self.said)]
+        drop = {"v": 1, "reason": reason, "agentId": "main", "sessionKey": SESSION, "entries": entries}
         spool = self.memory.folder / "spool"
         spool.mkdir(parents=True, exist_ok=True)
-        (spool / f"{len(self.said):015d}-a.json").write_text(json.dumps(drop))
+        (spool / f"{self.before + len(self.said):015d}-a.json").write_text(json.dumps(drop))
         self.memory.take_in()
         if observe:
             self.memory.work(force=True)
@@ -312,6 +326,19 @@ def test_what_is_not_handed_over_any_more_stays_in_the_notes(tmp_path: Path) -> 
     assert later.reason == "threshold"
     assert "number 0 over" in later.text
     talk.memory.close()
+
+
+def test_what_the_notes_stand_for_is_told_by_its_times_once_all_of_it_is_observed(talk: Talk) -> None:
+    """By them the plugin knows what it may leave out that is handed over from further back, with the daemon away."""
+    long_talk(talk)
+    talk.take_in()
+    assert talk.asked(messages=talk.view()[21:]).told == (0, talk.said[21]["timestamp"])
+    graph = talk.memory.find(SESSION)
+    with graph.lock():
+        observe_again(graph, {"e4"})
+    assert talk.asked(messages=talk.view()[21:]).told == (0, 0)
+    talk.memory.work(force=True)
+    assert talk.asked(messages=talk.view()[21:]).told == (0, talk.said[21]["timestamp"])
 
 
 def test_a_small_window_is_cut_earlier(talk: Talk) -> None:
@@ -576,7 +603,7 @@ def test_what_is_observed_late_comes_into_the_notes_of_what_was_cut(talk: Talk) 
     talk.memory.work(force=True)
     after = talk.asked()
     assert (after.cut, f"[[{path}" in after.text) == (before.cut, True)
-    assert talk.asked() == Cut(after.text, after.cut, {}, after.raw)
+    assert talk.asked() == replace(after, reason="")
 
 
 def test_a_link_of_the_timeline_gives_the_messages_back(talk: Talk) -> None:

@@ -101,13 +101,13 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
       warn(`the daemon did not say what to cut: ${err.message}`);
       return lastCut(sessionKey, messages);
     }
-    const { text, cut = [], served = {} } = answer;
+    const { text, cut = [], served = {}, told } = answer;
     shared.last.delete(sessionKey);
     if (typeof text !== "string" || !text || !cut.length || !cut.every((i) => Number.isInteger(i) && i in messages)) return;
     const again = new Map(Object.entries(served).map(([i, notes]) => [Number(i), notes]));
     const place = (i) => placeOf(messages[i]);
     const byPlace = new Map([...again].map(([i, notes]) => [place(i), notes]));
-    shared.last.set(sessionKey, { text, places: cut.map(place), again: byPlace, forgotten });
+    shared.last.set(sessionKey, { text, places: cut.map(place), again: byPlace, told, forgotten });
     if (shared.last.size > SESSIONS) shared.last.delete(shared.last.keys().next().value);
     return replaced(messages, new Set(cut), text, again);
   }
@@ -115,17 +115,20 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
   /**
    * With the daemon away, what was cut the last time stays so: a transcript that has long outgrown the model's
    * window would not fit it. Not if something was forgotten since; and only if all that was cut is there, less what
-   * is older than all that the gateway hands over.
+   * is older than all that the gateway hands over. What it hands over from further back stays cut as well where
+   * `text` stands for it.
    */
   async function lastCut(sessionKey, messages) {
-    const { text, places, again, forgotten } = shared.last.get(sessionKey) ?? {};
+    const { text, places, again, told, forgotten } = shared.last.get(sessionKey) ?? {};
     if (!text || forgotten !== (await forgottenMark(home()))) return;
     const wanted = new Set(places);
     const found = messages.keys().filter((i) => wanted.has(placeOf(messages[i]))).toArray();
     const handed = places.filter((place) => Number(place.split(" ").at(-1)) >= messages[0].timestamp);
     if (!found.length || found.length !== handed.length) return;
+    const older = messages.slice(0, found[0]);
+    const covered = older.every(({ timestamp }) => told?.[0] < timestamp && timestamp < told[1]);
     const notes = messages.keys().map((i) => [i, again.get(placeOf(messages[i]))]);
-    return replaced(messages, new Set(found), text, new Map(notes));
+    return replaced(messages, new Set([...(covered ? older.keys() : []), ...found]), text, new Map(notes));
   }
 }
 

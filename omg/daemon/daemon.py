@@ -205,7 +205,8 @@ class Daemon:
         if not made.text:
             return asked
         tokens = made.raw + sum(map(count_tokens, (made.text, *made.served.values())))
-        return {"text": made.text, "cut": made.cut, "served": made.served, "tokens": tokens, **asked}
+        answer = {of: getattr(made, of) for of in ("text", "cut", "served", "told")}
+        return {**answer, "tokens": tokens, **asked}
 
     def _wait_for_observation(self, graph: Graph, session: str, tell: Callable[..., None]) -> None:
         """Until nothing of *graph* waits any more; BLOCKED_S at the most, and then no turn waits for a while."""

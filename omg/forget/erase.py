@@ -18,9 +18,9 @@ from ..errors import BadNode
 from ..graph.damaged import DAMAGED_FOLDER as DAMAGED
 from ..graph.files import flock, write_private
 from ..graph.graph import Graph
-from ..graph.state import SessionState, State, forget_served
+from ..graph.state import State, forget_served
 from ..journal import Outcome, apply_change
-from ..message.turn import Message, Turn
+from ..message.turn import Message, Turn, said_at
 from ..node.note import parse_node
 from ..plan.mappages import MapPages
 from .bare import is_bare, remove_graph
@@ -101,7 +101,8 @@ def finish_redaction(graph: Graph, what: Redaction) -> None:
 def finish_erasing(graph: Graph, what: Selection) -> Trace:
     trace, messages, home = what.trace, set(what.messages), graph.folder.parents[1]
     if messages:
-        graph.tombstones.add(messages | {m.key for _, m in every_message(graph) if m.id in messages})
+        said = [m for _, m in every_message(graph) if m.id in messages]
+        graph.tombstones.add(messages | {m.key for m in said} | {said_at(m.role, m.timestamp) for m in said})
     observe_again(graph, set(what.again))
     unlink_notes(graph, what.paths, trace)
     scrub_pending(graph.intact(), trace)
@@ -170,13 +171,8 @@ def blank_state(state: State, trace: Trace) -> None:
     for key, s in state.sessions.items():
         forget_served(s)
         if key in trace.sessions or any(trace.in_words(t) for t in (s.task, s.state, s.next)):
-            state.sessions[key] = SessionState(
-                last_ms=s.last_ms,
-                window=s.window,
-                asked_ms=s.asked_ms,
-                cut_turns=s.cut_turns,
-                told_before_ms=s.told_before_ms,
-            )
+            s.task = s.state = s.next = ""
+            s.shared, s.mocs, s.falls, s.activated_ms = [], [], {}, 0  # what was cut, and when, stays so
         else:
             s.mocs = [path for path in s.mocs if not trace.names_path(path)]
             s.falls = {path: n for path, n in s.falls.items() if not trace.names_path(path)}

@@ -191,10 +191,8 @@ def clean_entries(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[
             log.warning("an entry of the transcript cannot be read and is left out: %s", first_complaint(e))
             continue
         if entry.message.role == "user":
-            provenance, text = entry.message.provenance, content_of(entry.message.content)[0]
-            own = provenance.get("kind") not in (None, "external_user") or is_from_gateway(text)
-            inside = own and provenance.get("sourceTool") not in (*asked, RECOVERY)
-            commanded = COMMAND.match(text) is not None
+            own, commanded = is_own_prompt(entry.message), is_command(entry.message)
+            inside = own and entry.message.provenance.get("sourceTool") not in (*asked, RECOVERY)
             if own or commanded:
                 continue
         elif commanded and entry.message.model == INJECTED:
@@ -206,6 +204,26 @@ def clean_entries(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[
             seen |= {message.id, message.key}
             kept.append(message)
     return tuple(kept)
+
+
+def is_own_prompt(said: SaidMessage) -> bool:
+    """Did the gateway begin this turn by itself: a heartbeat, a job, another session?"""
+    return said.provenance.get("kind") not in (None, "external_user") or is_from_gateway(
+        content_of(said.content)[0]
+    )
+
+
+def is_command(said: SaidMessage) -> bool:
+    return COMMAND.match(content_of(said.content)[0]) is not None
+
+
+def is_no_persons(message: Mapping[str, Any]) -> bool:
+    """Is *message*, as the gateway has it, a prompt of its own, or a command to us?"""
+    try:
+        said = SaidMessage.model_validate(message)
+    except ValidationError:
+        return False
+    return said.role == "user" and (is_own_prompt(said) or is_command(said))
 
 
 def _message(entry: DropEntry, calls: dict[str, Call]) -> Message | None:

@@ -52,6 +52,11 @@ class Message:
         return FRAME_TOKENS + count_tokens(self.text) + calls
 
 
+def said_at(role: str, at_ms: int) -> str:
+    """What tells a message where the ids of its calls are not what they were, as in a context."""
+    return f"{role} {at_ms}"
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     session: str  # the sessionKey

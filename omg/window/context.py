@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import partial
@@ -22,13 +22,15 @@ from ..dates.days import day_of_ms
 from ..graph.graph import Graph
 from ..graph.state import SessionState, State
 from ..journal import has_open_receipt
-from ..message.drop import clean_entries, content_of, to_epoch_ms
+from ..message.drop import is_no_persons, to_epoch_ms
+from ..message.turn import said_at
 from ..plan.pages import hints_that_hold
 from ..tokens import count_tokens
 from .cut import LAST_TURNS, raw_tokens, turns_to_cut, whole_turns
 from .forks import Row, rows_copied
 from .lines import note_lines_of, said_lines_of
 from .messages import SPEAKERS, tokens_of, uncounted
+from .observed import observed_turns, waiting_places
 from .served import fitting, runs_kept, served_again
 from .timeline import render_timeline
 
@@ -42,7 +44,7 @@ ARCHIVE_ROLES = {"toolResult": "tool"}  # of the gateway → as the archive has 
 class Cut:
     """
     What is to be done. *cut*: indices of the messages that go; none where *text* is "". *served*: index of a message →
-    what is put before it again.
+    what is put before it again. *told*: *text* stands for what was said between these times, too, in ms.
     """
 
     text: str = ""
@@ -52,17 +54,21 @@ class Cut:
     reason: str = ""  # of a new text: threshold or edit
     waits: bool = False  # something is to be observed at once
     blocks: bool = False  # and the turn waits for that
+    told: tuple[int, int] = (0, 0)
 
 
 class RequestContext:
     """The messages of one request, by turns, and which of these were cut before."""
 
-    def __init__(self, session: str, given: Sequence[Any], own: SessionState) -> None:
-        self.session = session
+    def __init__(
+        self, session: str, given: Sequence[Any], own: SessionState, asked: Collection[str] = ()
+    ) -> None:
+        self.session, self.asked = session, asked  # *asked*: as `clean_entries` has it
         self._copied: list[Row] | None = None
         self.given: list[Mapping[str, Any]] = [m if isinstance(m, Mapping) else {} for m in given]
         self.messages = [uncounted(m) for m in self.given]
         self.turns = whole_turns(self.messages)
+        self.here = Counter(self.place(i) for i in range(len(self.given)))
         self.beginnings = [beginning(self.given[turn[0]]) for turn in self.turns]
         often = Counter(self.beginnings)
         # Of turns that begin in one millisecond nobody could tell later which of them was cut.
@@ -91,12 +97,26 @@ class RequestContext:
             self._copied = rows_copied(graph, self.session, self.given)
         return self._copied
 
+    def is_no_persons(self, turn: range) -> bool:
+        """Whether *turn* is one that the gateway began by itself, such as a heartbeat, or a command to us."""
+        prompts = [self.given[i] for i in turn if self.messages[i].role == "user"]
+        return bool(prompts) and all(map(is_no_persons, prompts))
+
+    def own_place(self, i: int) -> str:
+        """The place of a message as a forgetting keeps it; "" where another was said in that millisecond."""
+        place = self.place(i)
+        return said_at(*place) if place[1] and self.here[place] == 1 else ""
+
     def since_ms(self) -> int:
         return min((at for i in range(len(self.given)) if (at := self.place(i)[1])), default=0)
 
     def told_before_ms(self) -> int:
         """Before when a timeline made now stands for all that was said; what a summary stands for is not ours."""
-        return 0 if any(m.role not in SPEAKERS for m in self.messages) else self.since_ms()
+        return self.since_ms() if self.is_spoken(range(len(self.messages))) else 0
+
+    def is_spoken(self, messages: range) -> bool:
+        """Whether all of *messages* were said by somebody: a summary was not."""
+        return all(self.messages[i].role in SPEAKERS for i in messages)
 
     def indices(self, turns: Iterable[int]) -> list[int]:
         return [i for n in sorted(turns) for i in self.turns[n]]
@@ -124,7 +144,8 @@ def cut_context(
     own = state.sessions.get(session) or SessionState()
     own = replace(own, served={run: text for run, text in own.served.items() if run != body.get("missed")})
     given = body.get("messages")
-    context = RequestContext(session, given if isinstance(given, list) else [], own)
+    asked = config.identity.members
+    context = RequestContext(session, given if isinstance(given, list) else [], own, asked)
     threshold, notes = budgets(config, body.get("tokenBudget"), own)
     context.cut |= beginning_of_cut(graph, context, own)
     raw = raw_tokens(context.messages, context.turns, context.cut)
@@ -165,7 +186,15 @@ def cut_context(
             "context_cut", session=session, reason=reason, turns=len(fresh), tokens=context.tokens(fresh),
             raw_tokens=raw, notes_tokens=cost,
         )  # fmt: skip
-    return Cut(text, tuple(context.indices(cut)), served, raw, reason, waits, blocks)
+        own = replace(own, told_before_ms=context.told_before_ms())
+    told = told_times(graph, session, own)
+    return Cut(text, tuple(context.indices(cut)), served, raw, reason, waits, blocks, told)
+
+
+def told_times(graph: Graph, session: str, own: SessionState) -> tuple[int, int]:
+    """Between when what stands for the cut stands for all that was said; (0, 0) while some of that is not observed."""
+    late = any(at < own.told_before_ms for _, at in waiting_places(graph, session))
+    return (0, 0) if late else (own.cut_ms, own.told_before_ms)
 
 
 def served_beside(
@@ -270,39 +299,6 @@ def note_request(
     own.raw_tokens, own.raw_from_ms = raw, raw_from
 
 
-# --- what is observed
-
-
-def observed_turns(graph: Graph, context: RequestContext, soon: Iterable[tuple[str, int]] = ()) -> set[int]:
-    """
-    The turns of which all that memory keeps is in the archive, or was forgotten; of the rest nothing is known.
-
-    *soon*: places of what waits, and is to count as observed.
-    """
-    again = graph.pending_keys()  # what a forgetting left without a note waits once more
-    rows = [*graph.index.said_since(context.session, context.since_ms()), *context.copied(graph)]
-    archived = Counter((role, at) for role, at, mid in rows if mid not in again)
-    archived.update(soon)
-    # Several may be said in one millisecond, and only some of them be observed.
-    here = Counter(context.place(i) for i in range(len(context.given)))
-    found = set()
-    for n, turn in enumerate(context.turns):
-        if n in context.alike or any(context.messages[i].role not in SPEAKERS for i in turn):
-            continue
-        missing = [i for i in turn if archived[context.place(i)] < here[context.place(i)]]
-        if not missing or is_accounted_for(graph, context, turn, missing):
-            found.add(n)
-    return found
-
-
-def waiting_places(graph: Graph, session: str) -> Iterator[tuple[str, int]]:
-    """The places of what was taken in of *session* and is not observed."""
-    for pending in graph.pending():
-        turn = graph.readable(pending)
-        if turn is not None and turn.session == session:
-            yield from ((m.role, m.timestamp) for m in turn.messages)
-
-
 def beginning_of_cut(graph: Graph, context: RequestContext, own: SessionState) -> set[int]:
     """
     The first turns, where what is handed over begins elsewhere than at the last cut: it moves on, and back and forth.
@@ -324,28 +320,6 @@ def beginning_of_cut(graph: Graph, context: RequestContext, own: SessionState) -
         found = {0} if len(context.turns[0]) < count else found
     found -= context.cut
     return found & observed_turns(graph, context) if found else found
-
-
-def is_accounted_for(graph: Graph, context: RequestContext, turn: range, missing: Sequence[int]) -> bool:
-    """Whether what is *missing* of *turn* was forgotten, or says nothing, such as an empty answer."""
-    kept = clean_entries({"entryId": str(i), "message": context.given[i]} for i in turn)
-    keys = {m.id: m.key for m in kept if m.id in {str(i) for i in missing}}
-    gone = graph.tombstones.messages(keys.values())
-    # What memory does not keep is not nothing: a report that the gateway hands in while a person's turn goes on.
-    if any(str(i) not in keys and says_something(context.given[i]) for i in missing):
-        return False
-    return gone.issuperset(keys.values()) and bool(gone or len(missing) < len(turn))
-
-
-def says_something(message: Mapping[str, Any]) -> bool:
-    content = message.get("content")
-    if "chars" in message or not isinstance(
-        content, str | list | None
-    ):  # an outline, or nothing that can be read
-        return True
-    if message.get("role") == "user":
-        return bool(content_of(content)[0].strip())
-    return bool(clean_entries([{"entryId": "alone", "message": message}]))
 
 
 # --- what stands for it
@@ -378,7 +352,8 @@ def timeline_of(
     budget: int,
 ) -> str:
     zone, today = graph.zone, now.astimezone(graph.zone).date()
-    hints = hints_that_hold(own, today, zone)
+    before = own.cut == "reset" and own.at_ms <= own.cut_ms  # they are of another conversation
+    hints = [] if before else hints_that_hold(own, today, zone)
     stood: date | None = day_of_ms(own.at_ms, zone) if own.at_ms else None
     told = [*note_lines_of(graph, ids), *said_lines_of(graph, ids)]
     return render_timeline(
