@@ -9,166 +9,55 @@ from __future__ import annotations
 
 import re
 
-PHRASES = (
-    *("passphrase", "pass phrase", "pass-phrase", "seed phrase", "recovery phrase", "mnemonic phrase"),
-    *("passphrasen", "phrase secrète", "phrase de passe", "frase de contraseña", "wachtwoordzin"),
-)  # several words are to be expected
 
-WEAK = (
-    "clave",
-    "parola",
-    "schlüssel",
-    "pass",
-    "psk",
-    "lösen",
-    "geslo",
-    "암호",
-    "비번",
-    "رمز",
-)  # words of everyday speech as well
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(" ".join(name.split()) for name in listed.split(","))
+
+
+# several words are to be expected
+PHRASES = _names(
+    """
+    passphrase, pass phrase, pass-phrase, seed phrase, recovery phrase, mnemonic phrase,
+    passphrasen, phrase secrète, phrase de passe, frase de contraseña, wachtwoordzin
+    """
+)
+
+# words of everyday speech as well
+WEAK = _names("clave, parola, schlüssel, pass, psk, lösen, geslo, 암호, 비번, رمز")
 
 # of many, the stem: the ending follows (lösenordet, hasłem, şifresi)
 PASSWORDS = (
-    *(
-        "password",
-        "passwd",
-        "passcode",
-        "pass code",
-        "passwrd",
-        "puk",
-        "wpa2 key",
-        "wpa key",
-        "wpa3 key",
-        "wi-fi key",
-        "wifi key",
-        "wlan key",
-        "network key",
-        "netzwerkschlüssel",
-        "wlan-schlüssel",
-        "pwd",
-        "pw",
-        "pin",
-        "passkey",
+    *_names(
+        """
+        password, passwd, passcode, pass code, passwrd, puk, wpa2 key, wpa key, wpa3 key, wi-fi key,
+        wifi key, wlan key, network key, netzwerkschlüssel, wlan-schlüssel, pwd, pw, pin, passkey,
+        passwort, kennwort, paßwort, zugangscode, wachtwoord, wagwoord, lösenord, passord, adgangskode,
+        kodeord,
+        salasana, lykilorð, parool, slaptažod, contraseña, contrasen\u0303a, contrasena, contrasenya, pasahitza,
+        mot de passe, mdp, senha, palavra-passe, palavra passe, parola d'ordine, parola d’ordine,
+        parola chiave,
+        kata sandi, kata laluan, nenosiri, cyfrinair, fjalëkalim, lozink, zaporka, hasł, heslo, hesla,
+        heslem, jelsz, şifre, sifre,
+        contrasinal, pasvorto, pasfhocal, adgangsord, aðgangsorð, құпиясөз, нууц үг, პაროლი, գաղտնաբառ,
+        پاس ورڈ, પાસવર્ડ, ਪਾਸਵਰਡ, ಪಾಸ್ವರ್ಡ್, പാസ്വേഡ്, මුරපදය, የይለፍ ቃል, ពាក្យសម្ងាត់, ລະຫັດຜ່ານ, စကားဝှက်,
+        พาสเวิร์ด, পাসওয়ার্ড,
+        парол, лозинк, кодовое слово, κωδικ, συνθηματικ, mật khẩu, mật mã,
+        كلمة المرور, كلمة مرور, كلمة السر, كلمه السر, الرقم السري, رمز عبور, رمز ورود, گذرواژه, סיסמה, סיסמא,
+        סיסמת,
+        密码, 密碼, 口令, パスワード, パスコード, パスフレーズ, 暗証番号, 合言葉, 비밀번호, 패스워드,
+        पासवर्ड, पासवर्ड, কূটশব্দ, পাসওয়ার্ড, கடவுச்சொல், రహస్యపదం, รหัสผ่าน
+        """
     ),
-    *(
-        "passwort",
-        "kennwort",
-        "paßwort",
-        "zugangscode",
-        "wachtwoord",
-        "wagwoord",
-        "lösenord",
-        "passord",
-        "adgangskode",
-        "kodeord",
-    ),
-    *(
-        "salasana",
-        "lykilorð",
-        "parool",
-        "slaptažod",
-        "contraseña",
-        "contrasen\u0303a",
-        "contrasena",
-        "contrasenya",
-        "pasahitza",
-    ),
-    *(
-        "mot de passe",
-        "mdp",
-        "senha",
-        "palavra-passe",
-        "palavra passe",
-        "parola d'ordine",
-        "parola d’ordine",
-        "parola chiave",
-    ),
-    *(
-        "kata sandi",
-        "kata laluan",
-        "nenosiri",
-        "cyfrinair",
-        "fjalëkalim",
-        "lozink",
-        "zaporka",
-        "hasł",
-        "heslo",
-        "hesla",
-        "heslem",
-        "jelsz",
-        "şifre",
-        "sifre",
-    ),
-    *(
-        "contrasinal",
-        "pasvorto",
-        "pasfhocal",
-        "adgangsord",
-        "aðgangsorð",
-        "құпиясөз",
-        "нууц үг",
-        "პაროლი",
-        "գաղտնաբառ",
-        "پاس ورڈ",
-        "પાસવર્ડ",
-        "ਪਾਸਵਰਡ",
-        "ಪಾಸ್ವರ್ಡ್",
-        "പാസ്വേഡ്",
-        "මුරපදය",
-        "የይለፍ ቃል",
-        "ពាក្យសម្ងាត់",
-        "ລະຫັດຜ່ານ",
-        "စကားဝှက်",
-        "พาสเวิร์ด",
-        "পাসওয়ার্ড",
-    ),
-    *("парол", "лозинк", "кодовое слово", "κωδικ", "συνθηματικ", "mật khẩu", "mật mã"),
-    *(
-        "كلمة المرور",
-        "كلمة مرور",
-        "كلمة السر",
-        "كلمه السر",
-        "الرقم السري",
-        "رمز عبور",
-        "رمز ورود",
-        "گذرواژه",
-        "סיסמה",
-        "סיסמא",
-        "סיסמת",
-    ),
-    *(
-        "密码",
-        "密碼",
-        "口令",
-        "パスワード",
-        "パスコード",
-        "パスフレーズ",
-        "暗証番号",
-        "合言葉",
-        "비밀번호",
-        "패스워드",
-    ),
-    *("पासवर्ड", "पासवर्ड", "কূটশব্দ", "পাসওয়ার্ড", "கடவுச்சொல்", "రహస్యపదం", "รหัสผ่าน"),
     *PHRASES,
     *WEAK,
 )
 
-KEY_NAMES = (
-    *("key", "token", "secret", "credential", "authorization", "apikey", "jwt", "hmac", "bearer", "salt"),
-    *(
-        "zugangsschlüssel",
-        "api-schlüssel",
-        "geheimnis",
-        "llave",
-        "clé",
-        "chiave",
-        "chave",
-        "klucz",
-        "ключ",
-        "токен",
-        "секрет",
-    ),
-    *("密钥", "密鑰", "令牌", "秘钥", "トークン", "キー", "토큰", "مفتاح"),
+KEY_NAMES = _names(
+    """
+    key, token, secret, credential, authorization, apikey, jwt, hmac, bearer, salt,
+    zugangsschlüssel, api-schlüssel, geheimnis, llave, clé, chiave, chave, klucz, ключ, токен, секрет,
+    密钥, 密鑰, 令牌, 秘钥, トークン, キー, 토큰, مفتاح
+    """
 )
 
 SECRET_NAMES = frozenset((*PASSWORDS, *KEY_NAMES))
