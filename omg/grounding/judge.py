@@ -41,10 +41,8 @@ ASSISTANT = re.compile(
 ASSISTANT_FIRST = re.compile(rf"\W{{0,9}}(?:\w{{1,4}}[ '’])?(?:{ASSISTANT.pattern})(?!['’]s\b)", re.I)
 # How the assistant came to say it: that nobody else has these words says nothing
 PROPOSED = frozenset(
-    map(
-        word_stem,
-        "proposed suggested recommended advised offered made wrote drafted listed named worked gave".split(),
-    )
+    word_stem(word)
+    for word in "proposed suggested recommended advised offered made wrote drafted listed named worked gave".split()
 )
 
 # A sentence that tells of a question states nothing else.

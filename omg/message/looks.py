@@ -26,10 +26,11 @@ PROGRAM_CODE = re.compile(  # "Rohr.Zange4" is none: a word is written large, an
 
 TWO_DIGITS = re.compile(r"\d\D*\d")
 DIGIT, WORD_LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
+# a file, a version, "15th"
 FILE = re.compile(
     r"\.(?:py|[jt]sx?|txt|md|json[lc]?|ya?ml|toml|pdf|png|jpe?g|gif|svg|html?|css|csv|xlsx?|docx?|pptx?|zip|t?gz|tar|sh|conf|cfg|ini|log|xml"
     r"|com|org|net|de|io|dev|app|example|test|local|key|pem|crt|kdbx?|db|sql|go|rs|rb|php|java|cpp|exe|mp[34]|env|lock|bak|so|lib|whl|ipynb)\d?$|^v?\d+(?:\.\d+)+|^\d+[a-z]{1,5}$"
-)  # a file, a version, "15th"
+)
 HYPHENATED = re.compile(r"[A-Za-z]+(?:[-'’][A-Za-z]+)+$")
 CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 TYPED = re.compile(r"[!-~]{5,}")  # what a password before "です" is made of

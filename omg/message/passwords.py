@@ -136,9 +136,8 @@ def _named(text: str, lowered: str, name: str, at: int) -> SecretSpan | None:
     return (*found, "password" if password else "key") if found else None
 
 
-MARKED = re.compile(
-    r"[\w.-]{0,20}[ ]?(?:[\\\"'`*_~)\]<>,|→\n(]|[:=-]>?[ ]?[^\w\s])"
-)  # what is tried for markup
+# what is tried for markup
+MARKED = re.compile(r"[\w.-]{0,20}[ ]?(?:[\\\"'`*_~)\]<>,|→\n(]|[:=-]>?[ ]?[^\w\s])")
 
 
 NAME_ENDS = re.compile(r"(?:'s|[^\W\d_A-Z]{0,4})(?:[^\w.\[(=-]|\Z)|[^\x00-\x7f]")  # no PASSWORD_MIN_LENGTH
@@ -180,9 +179,8 @@ def _password(text: str, lowered: str, name: str, at: int, m: re.Match[str]) -> 
             return None
         end = typed.end() if said else end
     alone = bool(m["quoted"]) or not text[end : end + 12].split("\n")[0].strip(" .,;:!)]}\r")
-    alone = alone or (
-        m["sep"] == "=" and m.end("sep") == start and text[at : at + len(name)].isupper()
-    )  # X_PASSWORD=word
+    # X_PASSWORD=word
+    alone |= m["sep"] == "=" and m.end("sep") == start and text[at : at + len(name)].isupper()
     return (start, end, "password") if _is_typed(text[start:end], name, said=said, alone=alone) else None
 
 

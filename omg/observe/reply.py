@@ -316,9 +316,8 @@ def with_standing(edit: Edit, item: ReplyItem, cited: Sequence[Message]) -> Edit
     own = content_stems(" ".join(own_words(m.text) for m in cited if m.role == "user"))
     words = content_stems(f"{edit.description} {edit.body}")
     heard = edit.origin in ("user", "human") and bool(words) and 2 * len(words & own) >= len(words)
-    quoted = (
-        visible(" ".join(item.description.split())) != edit.description
-    )  # then the model's word for it is not taken
+    # It was quoted instead: then the model's word for it is not taken.
+    quoted = visible(" ".join(item.description.split())) != edit.description
     if item.standing is None or quoted or not heard or (item.standing and edit.type != "preference"):
         return replace(edit, standing=False)
     return replace(edit, sets=edit.sets | {"standing"})
