@@ -54,7 +54,7 @@ PASSWORD_ARGUMENTS = (
 
 def _of_programs(programs: str, hint: str, option: str) -> HintedRule:
     names = programs.split()
-    called = "|".join(name.replace("*", r"[\w-]{0,12}") for name in names)
+    called = "|".join(name.replace("*", r"[\w-]{0,12}+") for name in names)
     hints = "|".join(name.rstrip("*") for name in names)
     return rule(
         f"{hints} & {hint}", "password", rf"\b(?i:{called})\b[^\n|;]{{0,200}}?\s{option}{SECRET_VALUE}"
