@@ -58,7 +58,8 @@ def grounded_edit(edit: Edit, cited: Sequence[Message], sight: Sight, target: Kn
         return grounded_addition(edit, ground, sight, target)
     if is_persons(said, ground, sight):
         origin = "human" if ground.by_hand else "user"
-        edit = with_proposals(edit, cited, sight)
+        if rests_on_proposal(said, ground):
+            edit = with_proposals(edit, cited, sight)
         kept = grounded_parts(replace(edit, origin=origin), ground, sight)
         return beside_tools_note(kept, sight, target, accepted=bool(ground.accepted))
     if (own := in_own_words(edit, said, cited, ground, sight, target)) is not None:
@@ -78,6 +79,11 @@ def with_answer(edit: Edit, cited: Sequence[Message], sight: Sight) -> Edit:
     told = f"The user's answer: “{one_line(sight.own[answers[-1]])[:ANSWER_CHARS]}”"
     body = edit.body or (edit.description if edit.op == "create" else "")
     return replace(with_sources(edit, after=answers[-1:]), body=with_sentences(body, told))
+
+
+def rests_on_proposal(said: Statement, ground: Ground) -> bool:
+    """Whether the person says some of it only by taking up what was proposed."""
+    return bool(Words(ground.accepted).of(said.words) - Words(ground.said.all | ground.names).of(said.words))
 
 
 def with_proposals(edit: Edit, cited: Sequence[Message], sight: Sight) -> Edit:

@@ -196,7 +196,8 @@ def accepts(reply: str, proposal: str) -> bool:
 
 # "'You owe me 40.' True, I do": what they quote is so; "the date's right": and so is the day that they were just told
 AFFIRMED = re.compile(
-    r"(?:^|[.!;,:\n]\s?|\b(?:it|that|this|he|she)(?:'s| is) )(?:true|right|correct|indeed|I (?:do|did|am|was|have|will)(?= *(?:[.,;!]|$)))"
+    r"(?:^|[.!;,:\n]\s?)(?:true|I (?:do|did|am|was|have|will)(?= *(?:[.,;!]|$)))\b"
+    r"|\b(?:it|that|this|he|she)(?:'s| is) (?:true|right|correct)\b"
     r"|\b(?:told|said|wrote|answered)(?: \w{1,20}){0,2} yes\b|\b(?:stimmt|c'est vrai|es verdad|è vero|это правда)",
     re.I,
 )
