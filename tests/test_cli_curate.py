@@ -163,3 +163,16 @@ def test_a_rebuild_is_looked_at_first_and_then_put_in_place(omg, home):
     assert "the old notes are in" in out
     assert not (graph / "vault" / "nodes" / "fact" / "router.md").exists()
     assert (graph / "vault" / "nodes" / "fact" / "mine.md").read_text() == "My own words.\n"
+
+
+def test_a_page_of_all_notes_says_nothing_twice(omg):
+    assert omg("export")[1].count("The router is in the attic.") == 1
+
+
+def test_a_number_of_lines_is_given_alike_everywhere_and_a_negative_one_refused(omg):
+    assert len(value(omg("search", "router attic", "-n", "1", "--json"))) == 1
+    assert len(value(omg("history", "-n", "1", "--json"))) == 1
+    for command in (("search", "router"), ("history",), ("events",)):
+        code, out, err = omg(*command, "-n", "-1")
+        assert (code, out) == (2, "")
+        assert "Invalid value for '-" in err

@@ -171,6 +171,8 @@ def test_uninstalling_leaves_the_configuration_as_it_was(claw: OpenClaw, home: P
     assert comparable(claw.config()) == comparable(before)
     assert (home / "openclaw.json.before-omg").exists()
     assert not claw.plugin.exists()
+    again = [step.what for step in uninstall_plugin(claw, home) if step.changed]
+    assert again == []  # there is nothing left to take out
 
 
 def comparable(config: Json) -> Json:

@@ -6,20 +6,27 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import sys
 import tarfile
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from test_daemon import Running
 from typer.testing import CliRunner, Result
 
 from omg.cli.base import app
 from omg.config.file import load_config
+from omg.config.sections import Config, Observation
 from omg.curate.undo import closed_cycles
 from omg.forget.traces import archived_messages
 from omg.inject.decide import slice_for
 from omg.memory import Memory
 from omg.node.note import parse_node
+from omg.openclaw.doctor.home import check_home
+from omg.openclaw.install import daemon_step
 
 FORMER = sorted((Path(__file__).parent / "former").glob("*.tar.xz"))
 OWNER, PEER = "agent:main:main", "agent:main:telegram:direct:77"
@@ -196,3 +203,35 @@ def test_an_older_vault_gets_todays_tables_and_style_and_keeps_what_its_owner_ch
     assert len(renewed) == 7
     for file in renewed:
         assert (vault / file.relative_to(shipped)).read_text() == file.read_text(), file.name
+
+
+def test_a_daemon_that_an_upgrade_left_running_is_named_and_installing_has_the_gateway_start_todays(
+    home: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(
+        Path(__file__).parents[1] / "omg", tmp_path / "omg", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    with (tmp_path / "omg" / "errors.py").open("a") as file:
+        file.write("# as it was\n")
+    start = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.argv = ['omg', 'serve']; from omg.cli import main; main()"
+    former = Running(home, under=(sys.executable, "-P", "-c", start)).ready()
+    todays: list[Running] = []
+
+    def gateway() -> None:
+        former.process.wait(30)
+        todays.append(Running(home))
+
+    def said() -> str:
+        with Memory(Config(home=home, observation=Observation(model="offline")), embed=None) as memory:
+            return "\n".join(finding.line() for finding in check_home(memory))
+
+    try:
+        assert "was started by another version" in said()
+        threading.Thread(target=gateway, daemon=True).start()
+        step = daemon_step(home, True)
+        assert (step.changed, step.note) == (True, "started anew: it was of another version")
+        assert "✓ the daemon is up" in said()
+        assert not daemon_step(home, True).changed
+    finally:
+        for each in (former, *todays):
+            each.end()

@@ -181,7 +181,7 @@ def observe_command(
 @app.command("search")
 def search_command(
     query: Annotated[str, typer.Argument(help="What to look for, in plain words.")],
-    k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 10,
+    k: Annotated[int, typer.Option("-k", "-n", min=1, help="How many.")] = 10,
     raw: Annotated[
         bool, typer.Option("--raw", help="Search the archived messages instead of the notes.")
     ] = False,
@@ -316,7 +316,7 @@ def events_command(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on with what happens from now on.")
     ] = False,
-    last: Annotated[int, typer.Option("-n", help="How many of those so far.")] = 20,
+    last: Annotated[int, typer.Option("-n", min=0, help="How many of those so far.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Show what happened: turns taken in, observations, activations, reflections, and what they cost."""

@@ -158,7 +158,7 @@ def undo_command(
 @app.command("history")
 def history_command(
     id: Annotated[str | None, typer.Argument(help="Only cycles that changed this note.")] = None,
-    n: Annotated[int, typer.Option("-n", help="How many.")] = 20,
+    n: Annotated[int, typer.Option("-n", min=1, help="How many.")] = 20,
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:

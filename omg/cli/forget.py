@@ -125,7 +125,7 @@ def listed_notes(graph: Graph, paths: tuple[str, ...]) -> list[str]:
 def forget_lines(graph: Graph, what: Any, done: bool) -> list[str]:
     lines = ["forgotten:" if done else "would be forgotten:", *listed_notes(graph, what.paths)]
     lines += [f"  {path}" for path in what.trash]
-    lines.append(f"  {how_many(len(what.messages), 'message')}")
+    lines += message_lines(what)
     if what.again:
         lines.append(f"{how_many(len(what.again), 'other message')} of these notes stay, to be observed anew")
     if what.linking:
@@ -145,8 +145,12 @@ def redact_lines(graph: Graph, what: Any, done: bool) -> list[str]:
     return [
         head,
         *(f"  {path}" for path in (*what.paths, *what.trash)),
-        f"  {how_many(len(what.messages), 'message')}",
+        *message_lines(what),
     ]
+
+
+def message_lines(what: Selection | Redaction) -> list[str]:
+    return [f"  {how_many(len(what.messages), 'message')}"] if what.messages else []
 
 
 def unreached(what: Selection | Redaction) -> list[str]:

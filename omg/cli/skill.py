@@ -35,7 +35,6 @@ def install_skill_command(
 
     config = load_config()
     root = workspace.expanduser().absolute() if workspace else default_workspace(config.home)
-    print(f"skill   {put_skill(root)}")
     who = identity_of_session("agent:main:main", links=config.identity.links)
     assert who is not None
     vault = root / "memory" / "omg"
@@ -44,4 +43,5 @@ def install_skill_command(
         raise BadInput(
             f"your notes lie in {now}, and the skill looks for them in {vault}; `omg init {vault}` moves them there"
         )
+    print(f"skill   {put_skill(root)}")
     print(f"vault   {lay(vault, 'agent:main:main')}")

@@ -25,9 +25,11 @@ def export_graph(graph: Graph, form: str) -> str:
     parts = [f"# {graph.identity.key}\n"]
     for node in nodes:
         if node.status == "active":
-            parts.append(
-                f"## {node.title}\n\n*{node.type}, {node.updated or node.created or 'undated'}* — {node.description}\n\n{node.body.strip()}\n"
-            )
+            told = f"*{node.type}, {node.updated or node.created or 'undated'}*"
+            said = node.body.strip()
+            if not said.startswith(node.description):  # most begin with it
+                told += f" — {node.description}"
+            parts.append(f"## {node.title}\n\n{told}\n\n{said}\n")
     return "\n".join(parts)
 
 

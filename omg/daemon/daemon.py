@@ -29,6 +29,7 @@ from typing import Any
 from watchdog.observers.api import ObservedWatch
 
 from ..client import SOCKET
+from ..config.file import code_digest
 from ..config.sections import Config
 from ..errors import Locked, NotFound, OmgError, error_text
 from ..graph.graph import Graph
@@ -73,7 +74,7 @@ class Daemon:
     """`run` returns when asked to stop. *with_parent*: the gateway started us, and lends its agents' models."""
 
     def __init__(self, config: Config, *, with_parent: bool = False) -> None:
-        self.config, self.with_parent = config, with_parent
+        self.config, self.with_parent, self.code = config, with_parent, code_digest()
         self.model = GatewayModel(config.llm.timeout_s, config.llm.max_output_tokens, late=self.came_late)
         self.codes = Codes()
         self.memory = Memory(config, gateway=self.model if with_parent else None)
@@ -160,6 +161,7 @@ class Daemon:
             "ok": True,
             "pid": os.getpid(),
             "home": str(self.config.home),
+            "code": self.code,
             "plugin": self.with_parent,
             "polled_s": None if polled is None else round(time.monotonic() - polled, 1),
             "observer": self.memory.worker.models(),

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ import json5
 
 from ..client import ask_daemon, socket_of
 from ..config.agents import configured_agents, others_can_reach, value_at, workspace_of
-from ..config.file import load_config, set_value, set_vault, shipped_folder
+from ..config.file import code_digest, load_config, set_value, set_vault, shipped_folder
 from ..errors import GatewayError, OmgError
 from ..graph.files import write_private
 from ..identity import identity_of_session
@@ -235,7 +236,7 @@ def nightly_step(claw: OpenClaw, home: Path, up: bool, do: Callable[[Callable[[]
             f"run `omg install` again then, or put this line into your crontab:\n      {line}",
             changed=False,
         )
-    what, argv = f"have `omg reflect` run at {NIGHTLY} by OpenClaw's scheduler", nightly_command(home)
+    what, argv = "have `omg reflect` run at 04:20 each night by OpenClaw's scheduler", nightly_command(home)
     ours = [job for job in claw.jobs() if job.get("declarationKey") == JOB_KEY]
     if ours and value_at(ours[0], "payload.argv") == argv and ours[0].get("enabled") is not False:
         return Step(what, changed=False)
@@ -276,15 +277,26 @@ def daemon_step(home: Path, up: bool) -> Step:
     """The gateway starts the daemon: by now if it is up, else when it comes."""
     if not up:
         return Step("the daemon starts with the gateway", changed=False)
+    found = daemon_of(home)
+    stopped = found["pid"] if found and found.get("code") != code_digest() else None
+    if stopped:
+        ask_daemon(home, "/stop", {}, timeout_s=10)
     until = time.monotonic() + STARTS_WITHIN_S
-    while (found := ask_daemon(home, "/health", {}, timeout_s=5)) is None:
+    while (found := daemon_of(home)) is None or found["pid"] == stopped:
         if time.monotonic() > until:
             raise OmgError(
                 f"the gateway is up, but has started no daemon within {STARTS_WITHIN_S} s; run `omg doctor`, "
                 "or start the gateway again"
             )
         time.sleep(0.2)
-    return Step(f"the daemon is up (pid {found['pid']})", changed=False)
+    note = "started anew: it was of another version" if stopped else ""
+    return Step(f"the daemon is up (pid {found['pid']})", note, changed=bool(stopped))
+
+
+def daemon_of(home: Path) -> dict[str, Any] | None:
+    with suppress(OmgError):  # cut off in the middle of an answer: it is stopping
+        return ask_daemon(home, "/health", {}, timeout_s=5)
+    return None
 
 
 # --- and out again
@@ -312,8 +324,9 @@ def uninstall_plugin(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> It
         note = "what you import from now on is observed by rules; name a model in omg.toml for a better one"
         yield Step("no gateway lends the agent's model any more", note)
     # Last: until the plugin is gone, the gateway would start another one.
-    do(lambda: ask_daemon(home, "/stop", {}, timeout_s=10))
-    yield Step("stop the daemon")
+    if ask_daemon(home, "/health", {}, timeout_s=5) is not None:
+        do(lambda: ask_daemon(home, "/stop", {}, timeout_s=10))
+        yield Step("stop the daemon")
     do(lambda: (home / "installed.json").unlink(missing_ok=True))
     yield Step(f"your vaults and {home} stay", "delete them by hand if you want them gone", changed=False)
 
@@ -343,9 +356,11 @@ def leftovers(config: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     deny = plugins.get("deny") or []
     if "omg" in (were.get("deny") or []) and "omg" not in deny:
         changes["deny"] = [*deny, "omg"]
+    if not changes:
+        return {}
     if "plugins" not in before and set(plugins) == set(changes) and not any(changes.values()):
         return {"plugins": None}  # there was no such section before us
-    return {"plugins": changes} if changes else {}
+    return {"plugins": changes}
 
 
 def reverting(now: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from datetime import datetime
 
 from ...errors import BadNode, NotFound, OutsideVault
 from ...graph.damaged import damaged_files
-from ...graph.graph import Graph
+from ...graph.graph import GRAPH_MARK, Graph
+from ...identity import identity_of_session
 from ...journal import commit_receipt, has_open_receipt, new_receipt, readable, replay_open
 from ...memory import Memory
 from ...node.fields import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES
@@ -72,7 +73,7 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
                 "give all but one another `id`, or delete the copy",
             )
     yield from check_heads(graph)
-    yield from check_applies_to(graph)
+    yield from check_applies_to(memory, graph)
     yield from check_shape(graph)
     yield from check_maps(memory, graph)
 
@@ -107,20 +108,19 @@ def check_other_forms(node: Node) -> Iterator[Finding]:
             yield Finding("warn", what, node.path, f"write [[{ours}]]")
 
 
-def check_applies_to(graph: Graph) -> Iterator[Finding]:
+def check_applies_to(memory: Memory, graph: Graph) -> Iterator[Finding]:
     """Notes that say that they are another's. Whose a note is, its vault decides; but a copy may be a mistake."""
     others: dict[str, list[str]] = {}
     for path in graph.vault.paths():
         with suppress(BadNode, NotFound, OutsideVault):
             key = graph.vault.read(path).identity
-            if key and key != graph.identity.key:
+            who = identity_of_session(key, links=memory.config.identity.links) if key else graph.identity
+            if key and (who is None or who.key != graph.identity.key):
                 others.setdefault(key, []).append(path)
     for key, paths in others.items():
         what = f"{how_many(len(paths), 'note')} in the vault of {graph.identity.key} say by `appliesTo` that they are of {key}"
         more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-        mend = (
-            "nothing to do after `omg identity join` or `move`; else take out what was copied here by mistake"
-        )
+        mend = "nothing to do after `omg identity move`; else take out what was copied here by mistake"
         yield Finding("note", what, ", ".join(paths[:3]) + more, mend)
 
 
@@ -172,7 +172,8 @@ def check_lifecycle(memory: Memory, graph: Graph) -> Iterator[Finding]:
         yield Finding(
             "warn", "a cycle was cut short", key, "the next start finishes it", lambda: finish_open(graph)
         )
-    if state.observed_ms and now - max(state.reflected_ms, 0) / 1000 > NIGHT_S:
+    begun = (graph.folder / GRAPH_MARK).stat().st_mtime
+    if state.observed_ms and now - max(state.reflected_ms / 1000, begun) > NIGHT_S:
         last = (
             datetime.fromtimestamp(state.reflected_ms / 1000, graph.zone).strftime("%Y-%m-%d %H:%M")
             if state.reflected_ms

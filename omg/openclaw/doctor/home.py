@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...client import SOCKET, ask_daemon
+from ...config.file import code_digest
 from ...embed import load_embedder
 from ...errors import ConfigError
 from ...memory import Memory
@@ -22,7 +23,11 @@ DRIVE_BYTES = 2_000_000_000
 
 def check_home(memory: Memory) -> Iterator[Finding]:
     up = ask_daemon(memory.folder, "/health", {}, timeout_s=5)
-    if up:
+    if up and up.get("code") != code_digest():
+        what = f"the daemon (pid {up['pid']}) was started by another version than this command's"
+        mend = "run `omg install`, which starts it anew; without OpenClaw `omg down`, then `omg up`"
+        yield Finding("warn", what, str(memory.folder), mend)
+    elif up:
         yield Finding("ok", f"the daemon is up (pid {up['pid']})")
     else:
         yield Finding("note", "no daemon is running", mend="it starts with the gateway; or `omg up`")
