@@ -74,19 +74,20 @@ export default {
       remember(turns, turn.sessionKey, turn);
       const key = JSON.stringify(picked(turn, ASKER));
       const asking = Date.now();
+      const forgotten = await forgottenMark(home());
       if (asking >= shared.quietUntil) {
         try {
           const prompt = (event.currentUserMessage ?? event.prompt)?.slice(0, LONGEST_PROMPT);
           const { appendSystemContext, prependContext } = await asked("/inject", { ...turn, prompt }, DEADLINE_MS);
-          remember(served, key, { appendSystemContext, at: asking });
+          remember(served, key, { appendSystemContext, at: asking, forgotten });
           return appendSystemContext || prependContext ? { appendSystemContext, prependContext } : undefined;
         } catch (err) {
           turn.missed = true; // what the daemon would have served stands in no request
           if (err.code === "ETIMEDOUT") shared.quietUntil = Date.now() + QUIET_MS;
         }
       }
-      const forgotten = await forgottenAt(home());
-      for (const [whose, { at }] of served) if (at <= forgotten) served.delete(whose);
+      const now = await forgottenMark(home());
+      for (const [whose, { forgotten }] of served) if (forgotten !== now) served.delete(whose);
       const { appendSystemContext, at } = served.get(key) ?? {};
       if (appendSystemContext && Date.now() - at < SERVED_FOR_MS) return { appendSystemContext };
     });
@@ -179,9 +180,12 @@ function picked(from, keys, ...more) {
   return Object.fromEntries([...keys, ...more].filter((k) => from[k] !== undefined).map((k) => [k, from[k]]));
 }
 
-/** When something was last forgotten here (forget/homefiles.py): what was served before may quote it. */
-async function forgottenAt(home) {
-  return (await json(join(home, "forgotten.json")).catch(() => ({ at: Infinity })))?.at ?? 0;
+/**
+ * What changes whenever something is forgotten here (forget/homefiles.py): what was served before may quote it. Not
+ * compared by its time, for clocks are set back; NaN, which is like nothing, if it cannot be read.
+ */
+async function forgottenMark(home) {
+  return (await json(join(home, "forgotten.json")).catch(() => ({ at: NaN })))?.at ?? 0;
 }
 
 function homeOf(configured, api) {

@@ -134,11 +134,11 @@ test("what was forgotten is not served from memory, though the daemon has not sa
   const gw = await gateway(t), who = someone();
   const d = await daemon(t, gw.home, { "/inject": () => ({ appendSystemContext: "S" }) });
   const served = { appendSystemContext: "S" };
+  await writeFile(join(gw.home, "forgotten.json"), JSON.stringify({ at: Date.now() }));
   assert.deepEqual(await gw.hooks.before_prompt_build({ prompt: "hi" }, who), { ...served, prependContext: undefined });
   await d.close();
-  await writeFile(join(gw.home, "forgotten.json"), JSON.stringify({ at: Date.now() - HOUR }));
   assert.deepEqual(await gw.hooks.before_prompt_build({ prompt: "hi" }, who), served);
-  await writeFile(join(gw.home, "forgotten.json"), JSON.stringify({ at: Date.now() }));
+  await writeFile(join(gw.home, "forgotten.json"), JSON.stringify({ at: Date.now() - HOUR })); // the clock was set back
   assert.equal(await gw.hooks.before_prompt_build({ prompt: "hi" }, who), undefined);
   await rm(join(gw.home, "forgotten.json"));
   assert.equal(await gw.hooks.before_prompt_build({ prompt: "hi" }, who), undefined);
