@@ -481,7 +481,22 @@ def test_what_was_served_never_makes_a_context_longer_than_without_us(talk: Talk
         whole = sum(shown_message(m).tokens for m in talk.view()[:-2])
         cost = made.raw + sum(map(count_tokens, (made.text, *made.served.values())))
         assert cost <= whole
-        assert sum(map(count_tokens, made.served.values())) <= 500  # half of the threshold
+        assert made.raw + sum(map(count_tokens, made.served.values())) < 1000  # the threshold is for both
+
+
+def test_short_questions_that_are_served_much_are_cut_when_all_of_that_reaches_the_threshold(talk: Talk) -> None:
+    """Before, what had no room went by and by, and no two requests began alike."""
+    long_talk(talk)
+    talk.take_in()
+    talk.asked()
+    expected: dict[int, str] = {}
+    for n in range(20):
+        before, asked = len(talk.said), f"Which number did I prefer, {3 + n % 3}?"
+        served, made = talk.prompted(asked), talk.asked()
+        assert made.served == ({} if made.reason else expected), n
+        expected = {**made.served, before: served}
+        talk.turn(asked, answer="Yes.")
+        talk.take_in()
 
 
 def test_the_threshold_counts_what_is_served_again(talk: Talk) -> None:

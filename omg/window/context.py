@@ -26,7 +26,7 @@ from ..message.drop import is_no_persons, to_epoch_ms
 from ..message.turn import said_at
 from ..plan.pages import hints_that_hold
 from ..tokens import count_tokens
-from .cut import LAST_TURNS, raw_tokens, turns_to_cut, whole_turns
+from .cut import LAST_TURNS, Shown, raw_tokens, turns_to_cut, whole_turns
 from .forks import Row, rows_copied
 from .lines import note_lines_of, said_lines_of
 from .messages import SPEAKERS, tokens_of, uncounted
@@ -36,7 +36,7 @@ from .timeline import render_timeline
 
 # Of what the model's window has room for, at the most: raw messages, and notes; the turn that goes on needs the rest.
 ROOM_SHARE, NOTES_SHARE = 0.5, 0.25
-SERVED_SHARE = 0.5  # of the threshold, for what messages were served before
+MOST_SERVED = 1.5  # of the threshold, with what messages were served before them, while nothing can be cut
 ARCHIVE_ROLES = {"toolResult": "tool"}  # of the gateway → as the archive has them
 
 
@@ -86,6 +86,15 @@ class RequestContext:
         for n in set(range(len(self.turns))) - (self.cut & self.costs.keys()):
             for i in self.turns[n]:
                 self.messages[i] = replace(self.messages[i], tokens=tokens_of(self.given[i]))
+        self.served: dict[int, str] = {}  # index of a message → what is put before it again, if there is room
+
+    @property
+    def weighed(self) -> list[Shown]:
+        """The messages, each with the tokens of what it was served."""
+        return [
+            replace(m, tokens=m.tokens + count_tokens(self.served[i])) if i in self.served else m
+            for i, m in enumerate(self.messages)
+        ]
 
     def place(self, i: int) -> tuple[str, int]:
         """By which a message is found in the archive: ids of calls and details are not what they were there."""
@@ -149,13 +158,14 @@ def cut_context(
     threshold, notes = budgets(config, body.get("tokenBudget"), own)
     context.cut |= beginning_of_cut(graph, context, own)
     raw = raw_tokens(context.messages, context.turns, context.cut)
-    served, beside = served_beside(graph, context, own, state, raw, threshold)
+    if own.epoch == state.epoch:
+        context.served = served_again(graph, context.given, set(context.indices(context.cut)), own)
     fresh = []
-    if raw + beside >= threshold:
-        fresh = turns_to_go(graph, context, threshold, config.context.kept_raw(threshold), beside)
+    if raw_tokens(context.weighed, context.turns, context.cut) >= threshold:
+        fresh = turns_to_go(graph, context, threshold, config.context.kept_raw(threshold))
     cut = context.cut.union(fresh)
     raw -= context.tokens(fresh)
-    waits, blocks = what_waits(graph, context, cut, state, config, raw, threshold, beside)
+    waits, blocks = what_waits(graph, context, cut, state, config, raw, threshold)
     stale = own.timeline_epoch != state.epoch or not own.timeline or context.came_back
     reason = "threshold" if fresh else "edit" if cut and stale else ""
     text, late = own.timeline, False
@@ -168,9 +178,8 @@ def cut_context(
     if not cut or not text or cost >= saved:  # never longer than without us
         graph.note(partial(request, served=runs_kept(own, context.given, {}), raw_from=0))
         return Cut(waits=waits, blocks=blocks)
-    kept = sum(map(count_tokens, served.values()))
-    if fresh or kept > saved - cost or raw + kept > (1 + SERVED_SHARE) * threshold:
-        served = {}
+    room = min(saved - cost, round(MOST_SERVED * threshold) - raw)
+    served = {} if fresh else fitting(context.served, room)
     request = partial(request, served=runs_kept(own, context.given, served), raw_from=context.raw_from(cut))
     graph.note(request)
     if reason and (fresh or text != own.timeline or not late):
@@ -197,22 +206,6 @@ def told_times(graph: Graph, session: str, own: SessionState) -> tuple[int, int]
     return (0, 0) if late else (own.cut_ms, own.told_before_ms)
 
 
-def served_beside(
-    graph: Graph, context: RequestContext, own: SessionState, state: State, raw: int, threshold: int
-) -> tuple[dict[int, str], int]:
-    """
-    What stands before raw messages again, and how many tokens that counts beside them: up to *threshold* where the
-    newest has no room, for then it is time for a cut. Never so much that a context is longer than without us.
-    """
-    if own.epoch != state.epoch:
-        return {}, 0
-    again = served_again(graph, context.given, set(context.indices(context.cut)), own)
-    saved = context.tokens(context.cut) - count_tokens(own.timeline)
-    served = fitting(again, min(saved, round(threshold * SERVED_SHARE)))
-    beside = sum(map(count_tokens, served.values()))
-    return served, max(beside, threshold - raw) if 0 < len(served) < len(again) else beside
-
-
 def budgets(config: Config, room: object, own: SessionState) -> tuple[int, int]:
     """
     Tokens of raw messages at which the context is cut, and of notes beside them; *room*: what the window has left.
@@ -226,19 +219,13 @@ def budgets(config: Config, room: object, own: SessionState) -> tuple[int, int]:
     return threshold, notes
 
 
-def turns_to_go(graph: Graph, context: RequestContext, threshold: int, floor: int, beside: int) -> list[int]:
+def turns_to_go(graph: Graph, context: RequestContext, threshold: int, floor: int) -> list[int]:
     """The turns that are cut now. None while a receipt is open: what it observes has no notes that can be found yet."""
     observed = observed_turns(graph, context)  # first: a receipt that is closed behind it is no trouble
     if has_open_receipt(graph):
         return []
     return turns_to_cut(
-        context.messages,
-        context.turns,
-        context.cut,
-        observed,
-        threshold=threshold,
-        floor=floor,
-        beside=beside,
+        context.weighed, context.turns, context.cut, observed, threshold=threshold, floor=floor
     )
 
 
@@ -250,7 +237,6 @@ def what_waits(
     config: Config,
     raw: int,
     threshold: int,
-    beside: int,
 ) -> tuple[bool, bool]:
     """Whether what waits is to be observed now, and whether the turn is to wait for that: where it would let some leave."""
     pending = sum(p.tokens for p in graph.pending())
@@ -262,9 +248,7 @@ def what_waits(
     floor = config.context.kept_raw(threshold)
     soon = observed_turns(graph, context, waiting_places(graph, context.session))
     return waits, bool(
-        turns_to_cut(
-            context.messages, context.turns, cut, soon, threshold=threshold, floor=floor, beside=beside
-        )
+        turns_to_cut(context.weighed, context.turns, cut, soon, threshold=threshold, floor=floor)
     )
 
 

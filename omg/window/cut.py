@@ -72,16 +72,14 @@ def turns_to_cut(
     *,
     threshold: int,
     floor: int,
-    beside: int = 0,
 ) -> list[int]:
     """
     The turns that go now, besides those *cut* before: the oldest of the *observed*, until *floor* tokens are left raw.
 
     None below *threshold*, and none where too little would be gained. The last turns and those with an open call stay.
-    *beside*: tokens that stand beside the raw messages and go with any cut.
     """
     left = raw_tokens(messages, turns, cut)
-    if left + beside < threshold:
+    if left < threshold:
         return []
     (_, unanswered), gain = answered_calls(messages), 0
     going: list[int] = []
@@ -92,4 +90,4 @@ def turns_to_cut(
             continue
         going.append(n)
         gain += sum(messages[i].tokens for i in turn)
-    return going if going and gain + beside >= LEAST_GAIN * threshold else []
+    return going if gain >= LEAST_GAIN * threshold else []
