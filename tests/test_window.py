@@ -484,7 +484,9 @@ def test_what_was_served_never_makes_a_context_longer_than_without_us(talk: Talk
         assert made.raw + sum(map(count_tokens, made.served.values())) < 1000  # the threshold is for both
 
 
-def test_short_questions_that_are_served_much_are_cut_when_all_of_that_reaches_the_threshold(talk: Talk) -> None:
+def test_short_questions_that_are_served_much_are_cut_when_all_of_that_reaches_the_threshold(
+    talk: Talk,
+) -> None:
     """Before, what had no room went by and by, and no two requests began alike."""
     long_talk(talk)
     talk.take_in()
