@@ -119,6 +119,15 @@ test("with the daemon gone, what was cut stays cut, until something is forgotten
   assert.equal((await assemble(longer)).messages, longer);
 });
 
+test("with the daemon gone, what was cut stays cut though the clock was set back meanwhile", async (t) => {
+  const { assemble, close } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2, 3] }));
+  const messages = conversation();
+  for (const message of messages.slice(2)) message.timestamp -= 3_600_000;
+  const { messages: before } = await assemble(messages);
+  await close();
+  assert.deepEqual((await assemble(messages)).messages, before);
+});
+
 test("no daemon makes a turn wait for longer than for its notes, whatever it asks for", async (t) => {
   const waits = [];
   t.mock.method(AbortSignal, "timeout", (ms) => (waits.push(ms), new AbortController().signal));

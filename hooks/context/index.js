@@ -123,7 +123,8 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
     if (!text || forgotten !== (await forgottenMark(home()))) return;
     const wanted = new Set(places);
     const found = messages.keys().filter((i) => wanted.has(placeOf(messages[i]))).toArray();
-    const handed = places.filter((place) => Number(place.split(" ").at(-1)) >= messages[0].timestamp);
+    const since = messages.reduce((least, { timestamp }) => Math.min(least, timestamp), Infinity); // clocks are set back
+    const handed = places.filter((place) => Number(place.split(" ").at(-1)) >= since);
     if (!found.length || found.length !== handed.length) return;
     const older = messages.slice(0, found[0]);
     const covered = older.every(({ timestamp }) => told?.[0] < timestamp && timestamp < told[1]);
