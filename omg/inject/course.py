@@ -1,7 +1,7 @@
 """
-Whether a message asks for the course of something: an order, a count, a summary, how something came about.
+Whether a message asks for the course of something: an order, a count, a summary, how something came about. Then a
+timeline is wanted, complete before it is detailed. Or for several things: then more notes are, a line each.
 
-Then a timeline is wanted, complete before it is detailed: many lines and short passages, and what notes say of before.
 One rule: a wrong guess only costs some detail.
 """
 
@@ -35,11 +35,26 @@ ASKING_WORDS = re.compile(
     """,
     re.I | re.X,
 )
+# "Which instruments does she play?", "What are my sister's hobbies?": a plural, and what is asked of it.
+SEVERAL_ASKED = re.compile(
+    r"""
+    \b(?:what|which)\ (?:
+      (?:[\w'’-]+\ ){0,2}?(?:\w+[^\Wsui'’]s|people|children)\ (?:ha[sd]|have|do|does|did|are|were|was|is)
+      |(?:are|were)\ (?:the|my|our|his|her|their|[\w-]+['’]s?)\ (?:[\w-]+\ ){0,2}?(?:\w+[^\Wsui'’]s|people|children)
+    )\b
+    |\bwelche\b[^.?!\n]{0,60}\b(?:hat|habe|hast|haben|sind|waren|mag|mögen|macht|machen)\b
+    """,
+    re.I | re.X,
+)
 COURSE_ASKED_CHARS = 2_000
 
 
 def asks_for_course(text: str) -> bool:
     return bool(COURSE.search(text[:COURSE_ASKED_CHARS]))
+
+
+def asks_for_several(text: str) -> bool:
+    return bool(SEVERAL_ASKED.search(text[:COURSE_ASKED_CHARS]))
 
 
 def topic_of(text: str) -> str:

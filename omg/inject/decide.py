@@ -33,7 +33,7 @@ from ..plan.bodies import AFTER_SENTENCE
 from ..plan.edits import split_history
 from ..plan.pages import persons_words
 from ..tokens import clip_text, count_tokens
-from .course import asks_for_course, topic_of
+from .course import asks_for_course, asks_for_several, topic_of
 from .passages import Said, assistants_share, chars_for, find_said, quoted_passages
 from .prompt import render_prompt, telling_words
 from .sure import asks_of_memory, is_sure
@@ -42,7 +42,7 @@ from .timeline import render_course
 
 SYSTEM_SHARE = 0.4  # of the budget; the rest is for what bears on the message itself
 MORE_OF = 10  # of the best notes
-COURSE_NOTES = 4  # times as many notes, where a course is asked for
+MANY_NOTES = 4  # times as many, where a course or several things are asked for
 MORE_CHARS = 600  # of one
 URGENT_S = 60  # how long a cut waits for its observation before `system` goes on without
 CANDIDATES = 100  # notes of a map that may be shown; a budget of 3,000 tokens holds about 80
@@ -51,7 +51,7 @@ QUERY_CHARS = 2_000  # of a prompt; what is pasted below that says little about 
 # Of a hit's score. On LoCoMo nine in ten of the right notes score above .25, with words alone; of questions about
 # other people's talks the best hit stays below .22 in every second case.
 FLOOR = 0.2
-COURSE_FLOOR = 0.05  # where the course of something is asked for: whatever may belong to it
+FLOOR_OF_MANY = 0.05  # where a course or several things are asked for: whatever may belong to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,10 +241,11 @@ def find_for(
     query, course = parse_query(words, today), asks_for_course(words)
     topic = parse_query(topic_of(words), today) if course else query
     topic = topic if topic.terms else query
-    limit = config.inject.entry_points * (COURSE_NOTES if course else 1)
+    many = course or asks_for_several(words)
+    limit = config.inject.entry_points * (MANY_NOTES if many else 1)
     if not limit or not asks_of_memory(query):
         return Relevant(topic, course, limit)
-    hits = relevant_hits(graph, topic, now, limit, COURSE_FLOOR if course else FLOOR)
+    hits = relevant_hits(graph, topic, now, limit, FLOOR_OF_MANY if many else FLOOR)
     hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in hits]
     said = find_said(graph, topic, hits, session=session, own=own, now=now, course=course)
     if not is_sure(query, hits, said, graph.index.knows, graph.index.by_meaning):
