@@ -84,10 +84,10 @@ def test_what_the_assistant_said_is_given_as_its_word(scripted: Memory, ask: str
     assert unanswered(scripted, ask) == []
 
 
-def test_without_a_model_it_is_quoted_for_25_of_27_questions(offline: Memory) -> None:
+def test_without_a_model_it_is_quoted_for_26_of_27_questions(offline: Memory) -> None:
     missing = {ask: words for ask in ASKED if (words := unanswered(offline, ask))}
     assert len(ASKED) == 27
-    assert len(missing) <= 2, missing
+    assert len(missing) <= 1, missing
 
 
 @pytest.mark.parametrize("ask", ASKED)
