@@ -87,6 +87,19 @@ def test_what_was_read_once_is_not_read_again_and_what_is_added_is(omg):
     assert omg.find().vault.read("inbox/list").type == "note"
 
 
+def test_what_was_read_once_is_not_read_again_where_the_index_was_deleted_meanwhile(omg):
+    leave(omg, "list.md", "I prefer window seats on trains.\n")
+    omg.work(force=True)
+    folder = omg.find().folder
+    omg.close()
+    for file in folder.glob("index.db*"):
+        file.unlink()
+    again = Memory(omg.config, clock=lambda: NOW, embed=None)
+    observed = again.work(force=True)
+    again.close()
+    assert observed == []
+
+
 def test_a_note_that_is_renamed_says_nothing_new(omg):
     file = leave(omg, "a.md", "I prefer window seats on trains.\n")
     omg.work(force=True)

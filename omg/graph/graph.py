@@ -73,7 +73,7 @@ class Graph:
         self, identity: Identity, folder: Path, vault: Vault, index: Index, zone: tzinfo = UTC
     ) -> None:
         self.identity, self.folder, self.vault, self.index, self.zone = identity, folder, vault, index, zone
-        vault.names = index.names
+        vault.names, index.said_in = index.names, folder / "archive"
         for name in ("pending", "archive", "receipts"):
             (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         self._inode = folder.stat().st_ino

@@ -72,7 +72,9 @@ class Index:
         self._store = Store(file, patience_s)
         self._generation = self._store.generation
         self._vault: Vault | None = None
-        self._archive: Path | None = None
+        self.said_in: Path | None = (
+            None  # the archive, from which a new file is filled before it is asked anything
+        )
         self._filling = threading.RLock()
         self._rarity, self._said = Rarity(), Rarity("message_fts", archived.POSTINGS_SAID)
         self._matrix = Matrix(embedder.id) if embedder else None
@@ -109,7 +111,7 @@ class Index:
     @retry_on_new_file
     def archive(self, folder: Path) -> int:
         """Take in what was added to the archive's files; returns how many messages that were."""
-        self._archive = folder
+        self.said_in = folder
         with self._store.write() as db:
             count, changed = archived.take_in(db, folder, self.zone)
             RowWriter(db, self.zone).rewindow(changed)
@@ -118,7 +120,7 @@ class Index:
     def rebuild(self, vault: Vault, archive: Path) -> Synced:
         """Everything anew, in a new file, so that not a byte stays of what is no longer in the old."""
         with self._filling:
-            self._vault, self._archive = None, archive
+            self._vault, self.said_in = None, archive
             self._store.replace("asked for")
             self._generation = self._store.generation
             self.archive(archive)
@@ -362,8 +364,8 @@ class Index:
         with self._store.read() as db:
             if self._value(db, "filled"):
                 return  # by another process
-        if self._archive is not None:
-            self.archive(self._archive)
+        if self.said_in is not None:
+            self.archive(self.said_in)
         if self._vault is not None:
             self.sync(self._vault)
 
