@@ -58,6 +58,19 @@ class Observed:
     tokens_out: int = 0  # of the notes written
     dropped: list[str] = field(default_factory=list)
 
+    def told(self) -> dict[str, Any]:
+        """For events.jsonl."""
+        return {
+            "cycle": self.receipt.id,
+            "tokens": self.tokens_in,
+            "messages": self.messages,
+            "notes": sum(c.path.startswith("nodes/") and c.after is not None for c in self.receipt.changes),
+            "files": len(self.outcome.written),
+            "note_tokens": self.tokens_out,
+            "compression": round(self.tokens_in / self.tokens_out, 1) if self.tokens_out else None,
+            "dropped": len(self.dropped),
+        }
+
 
 def pending_batches(pending: Sequence[Pending], limit: int) -> Iterator[list[Pending]]:
     """
@@ -136,20 +149,14 @@ def observe_batch(
         graph, plan, batch, session=session, messages=messages, hints=hints, redactions=redactions
     )
     observed.tokens_in, observed.dropped = tokens_in, total.dropped + plan.dropped
+    ms = round((time.monotonic() - started) * 1000)
     tell(
         "observation_end",
         session=session,
         model=observer.model,
-        cycle=observed.receipt.id,
-        tokens=tokens_in,
-        messages=len(messages),
-        notes=sum(c.path.startswith("nodes/") and c.after is not None for c in observed.receipt.changes),
-        files=len(observed.outcome.written),
-        note_tokens=observed.tokens_out,
-        compression=round(tokens_in / observed.tokens_out, 1) if observed.tokens_out else None,
-        dropped=len(observed.dropped),
         cut=total.cut,
-        duration_ms=round((time.monotonic() - started) * 1000),
+        duration_ms=ms,
+        **observed.told(),
     )
     return observed
 
