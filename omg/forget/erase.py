@@ -144,7 +144,7 @@ def observe_again(graph: Graph, ids: set[str]) -> None:
         graph.put(f"{messages[-1].timestamp:015d}-again{n}", turn)
 
 
-def remove_notes(graph: Graph, paths: Iterable[str], messages: set[str], alone: Collection[str] = ()) -> None:
+def remove_notes(graph: Graph, paths: Iterable[str], messages: set[str], alone: Collection[str]) -> None:
     """
     Take the files away. The tombstone of a note names none of the messages that stay: it may come back from those,
     unless it went *alone*.

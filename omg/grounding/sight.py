@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, tzinfo
+from datetime import date, datetime, tzinfo
 
 from ..dates.spans import MONTHS
 from ..dates.spoken import resolve_dates
@@ -61,8 +61,8 @@ class Sight:
     def __init__(
         self,
         messages: Sequence[Message],
+        zone: tzinfo,
         notes: Iterable[Entry] = (),
-        zone: tzinfo = UTC,
         *,
         unseen: bool = False,
         before: Sequence[Message] = (),

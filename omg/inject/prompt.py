@@ -181,7 +181,7 @@ def in_order(entries: Iterable[Entry]) -> list[Entry]:
     return sorted(entries, key=lambda e: (filed_day(e) or date.min, e.path))
 
 
-def prompt_line(entry: Entry, today: date, *, above: bool = False) -> str:
+def prompt_line(entry: Entry, today: date, *, above: bool) -> str:
     """The statement, and how it stands today: when it is due, happened or was said. *above*: `system` has the statement."""
     notes, said = [], entry.updated or entry.created
     text = f"- [[{entry.path}]]" if above else note_statement(entry)

@@ -90,7 +90,7 @@ def room_for_known(config: Config, messages: Sequence[Message], window: int) -> 
 
 
 def known_notes(
-    graph: Graph, plan: Plan, messages: Sequence[Message], *, now: str = "", session: str | None = None
+    graph: Graph, plan: Plan, messages: Sequence[Message], *, now: str, session: str | None
 ) -> list[Entry]:
     """
     The notes these messages may be about, best first: what this batch has drafted, then what the index finds for

@@ -188,7 +188,7 @@ def parse_reply(text: str, shown: ShownToObserver) -> ParsedReply:
 def sight_of(shown: ShownToObserver) -> Sight:
     """Whose words are whose, of what was shown."""
     messages = [m for _, m in shown.messages.values()]
-    return Sight(messages, shown.notes.values(), shown.zone, before=shown.before)
+    return Sight(messages, shown.zone, shown.notes.values(), before=shown.before)
 
 
 def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, sight: Sight | None = None) -> ParsedReply:

@@ -66,7 +66,7 @@ def correct_tool(
         if as_read(was) == as_read(new) and made.event is None:
             raise BadInput(f"[[{node.path}]] says so already")
         before = said_before(graph, session, asked)
-        sight = Sight([*before, asked], zone=graph.zone, unseen=True)
+        sight = Sight([*before, asked], graph.zone, unseen=True)
         # And no other sentence: what it said before is no word of today's.
         known = was if node.origin in PERSONS else ""
         if not is_asked_for(made, sight.ground([asked], known), sight):

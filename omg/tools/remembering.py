@@ -105,7 +105,7 @@ def days_asked(when: object) -> str | None:
 def as_told(edit: Edit, graph: Graph, message: Message, source: Source) -> Edit:
     """*edit* as the user's *message* vouches for it, and what the assistant said before: a page may hold the rest."""
     before = said_before(graph, source.session, message)
-    sight = Sight([*before, message], zone=graph.zone, unseen=True)
+    sight = Sight([*before, message], graph.zone, unseen=True)
     edit = grounded_edit(edit, [message], sight)
     return edit if edit.origin in PERSONS else replace(edit, origin="assistant")
 
