@@ -328,8 +328,9 @@ def encode_text(text: str | None) -> bytes | None:
 
 def receipts_of(graph: Graph) -> list[Receipt]:
     """Closed receipts, newest first."""
-    files = sorted((graph.folder / "receipts").glob("*.json"), reverse=True)
-    files = [f for f in files if not f.name.endswith(".open.json")]
+    files = [f for f in (graph.folder / "receipts").glob("*.json") if not f.name.endswith(".open.json")]
+    # By the second, and within one by the mark: the name between them says nothing of time.
+    files.sort(key=lambda f: (f.stem.partition("-")[0], f.stem.rpartition("-")[2]), reverse=True)
     return [receipt for f in files if (receipt := readable(graph, f)) is not None]
 
 

@@ -166,6 +166,12 @@ def test_undo_refuses_what_was_edited_since_and_restores_the_rest(graph):
     assert "[[nodes/preference/lists" in graph.vault.text("mocs/moc-preferences")
 
 
+def test_receipts_of_one_second_are_in_the_order_they_were_made(graph):
+    for id in (made := ["20260301T120000-remember-000000001", "20260301T120000-correct-000000002"]):
+        commit_receipt(graph, Receipt(id, "edit", AT, ()))
+    assert [r.id for r in receipts_of(graph)] == made[::-1]
+
+
 def test_an_unknown_cycle_is_named(graph):
     with pytest.raises(NotFound, match="nope"):
         take_back(graph, "nope", NOW)
