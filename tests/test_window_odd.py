@@ -193,6 +193,23 @@ def test_no_turn_waits_for_what_could_not_leave_anyway(talk: Talk) -> None:
     assert talk.asked().blocks  # now it could
 
 
+def test_an_old_conversation_that_memory_never_heard_has_no_turn_wait_and_none_observed_alone(
+    talk: Talk,
+) -> None:
+    """As it is where the engine is installed in the middle of one: what was said before stays raw."""
+    long_talk(talk)
+    old = talk.said
+    talk.said = []
+    for n in range(4):
+        talk.turn(f"I like number {n}.")
+        talk.take_in(observe=False)
+        made = talk.asked(messages=[*old, *talk.view()])
+        assert (made.waits, made.blocks) == (False, False)
+    long_talk(talk, 8)
+    talk.take_in()
+    assert talk.asked(messages=[*old, *talk.view()]).cut[0] == len(old)  # the old ones stay, and these leave
+
+
 def test_no_turn_waits_at_a_spend_cap(talk: Talk) -> None:
     long_talk(talk)
     talk.take_in(observe=False)

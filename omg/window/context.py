@@ -238,18 +238,21 @@ def what_waits(
     raw: int,
     threshold: int,
 ) -> tuple[bool, bool]:
-    """Whether what waits is to be observed now, and whether the turn is to wait for that: where it would let some leave."""
-    pending = sum(p.tokens for p in graph.pending())
-    step = config.observation.step_of(threshold)
-    waits = pending > 0 and (raw >= threshold or pending >= step)
+    """
+    Whether what waits is to be observed now, and whether the turn is to wait for that: where it would let some leave.
+
+    Raw messages may stay above the threshold for good: what was said before memory was there is in none.
+    """
+    pending, could = sum(p.tokens for p in graph.pending()), False
+    if pending and raw >= threshold:
+        floor = config.context.kept_raw(threshold)
+        soon = observed_turns(graph, context, waiting_places(graph, context.session))
+        could = bool(
+            turns_to_cut(context.weighed, context.turns, cut, soon, threshold=threshold, floor=floor)
+        )
     ails = state.failures or state.error  # the model is down, or a cap reached: nothing would come of it
-    if not waits or ails or raw < config.context.blocked_from(threshold):
-        return waits, False
-    floor = config.context.kept_raw(threshold)
-    soon = observed_turns(graph, context, waiting_places(graph, context.session))
-    return waits, bool(
-        turns_to_cut(context.weighed, context.turns, cut, soon, threshold=threshold, floor=floor)
-    )
+    blocks = could and not ails and raw >= config.context.blocked_from(threshold)
+    return could or 0 < config.observation.step_of(threshold) <= pending, blocks
 
 
 def keep_cut(
