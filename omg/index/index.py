@@ -72,9 +72,8 @@ class Index:
         self._store = Store(file, patience_s)
         self._generation = self._store.generation
         self._vault: Vault | None = None
-        self.said_in: Path | None = (
-            None  # the archive, from which a new file is filled before it is asked anything
-        )
+        # The archive, from which a new file is filled before it is asked anything.
+        self.said_in: Path | None = None
         self._filling = threading.RLock()
         self._rarity, self._said = Rarity(), Rarity("message_fts", archived.POSTINGS_SAID)
         self._matrix = Matrix(embedder.id) if embedder else None
