@@ -264,14 +264,13 @@ def test_a_gateway_that_comes_later_is_asked_what_waits(alone: Installed) -> Non
         alone.end()
 
 
-def test_accounts_are_joined_though_a_daemon_is_up_and_afterwards_one_is_up_that_knows_it(
+def test_accounts_are_joined_and_a_vault_moves_though_a_daemon_is_up_and_afterwards_one_is_up_that_knows_it(
     alone: Installed,
 ) -> None:
     def omg(*args: str) -> str:
-        env = {**os.environ, "OMG_HOME": str(alone.home)}
-        done = subprocess.run(
-            [sys.executable, "-m", "omg.cli", *args], env=env, capture_output=True, text=True
-        )
+        env = {**os.environ, "OMG_HOME": str(alone.home), "OMG_OBSERVATION_MODEL": "offline"}
+        run = [sys.executable, "-m", "omg.cli", *args]
+        done = subprocess.run(run, env=env, cwd=alone.folder, capture_output=True, text=True)
         return done.stdout + done.stderr
 
     def pid() -> int:
@@ -284,6 +283,12 @@ def test_accounts_are_joined_though_a_daemon_is_up_and_afterwards_one_is_up_that
         pids.append(pid())
         assert "give a name and accounts" in omg("identity", "join", "ada", "telegram")
         pids.append(pid())
-        assert len({*pids}) == 3
+        assert "1 observed" in omg("import", str(alone.said("I prefer window seats.")))
+        moved = alone.folder / "notes"
+        assert f"vault   {moved}\n" in omg("init", "x/../notes")
+        pids.append(pid())
+        assert len({*pids}) == 4
+        assert "1 observed" in omg("import", str(alone.said("My sister Maya lives in Lisbon.")))
+        assert len(list(moved.glob("nodes/*/*.md"))) == 2
     finally:
         assert omg("down") == "stopped\n"

@@ -6,6 +6,7 @@ names each setting that is broken. The same against the real gateway: tests/gate
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,13 +16,14 @@ import openclaw_command
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shell import omg_here
 
 from omg.config.agents import others_can_reach, workspace_of
 from omg.config.file import load_config
 from omg.errors import GatewayError, OmgError
 from omg.memory import Memory
 from omg.openclaw.doctor.finding import Finding
-from omg.openclaw.doctor.gateway import check_gateway
+from omg.openclaw.doctor.gateway import check_gateway, check_places
 from omg.openclaw.gateway import OpenClaw
 from omg.openclaw.install import entry_patch, gateway_command, install_plugin, leftovers, uninstall_plugin
 
@@ -294,6 +296,27 @@ def test_installing_again_mends_it(
     change(claw, BROKEN[broken][0])
     list(install_plugin(claw, home))
     assert {f.level for f in examined()} <= {"ok", "note"}
+
+
+def test_a_vault_that_others_sessions_see_is_moved_by_what_the_doctor_says(
+    claw: OpenClaw, home: Path, tmp_path: Path
+) -> None:
+    """Also where the path to it goes a roundabout way."""
+    workspace = tmp_path / "workspace"
+    change(claw, {"agents": {"defaults": {"workspace": str(workspace)}}, "channels": OTHERS})
+    assert omg_here("init", f"{tmp_path}/x/../workspace/memory/omg").returncode == 0
+    toml = home / "omg.toml"
+    toml.write_text(toml.read_text().replace("/workspace", "/workspace/../workspace"))
+
+    def seen() -> list[Finding]:
+        with Memory(load_config(home, {}), embed=None) as memory:
+            return [f for f in check_places(memory, claw, claw.config()) if f.level == "fail"]
+
+    (finding,) = seen()
+    assert omg_here(*shlex.split(finding.mend.split("`")[1])[1:]).returncode == 0
+    assert seen() == []
+    assert not list(workspace.rglob("*.md"))
+    assert list(home.glob("graphs/*/vault/index.md"))
 
 
 def test_a_plugin_folder_that_anyone_may_write_to_is_named(

@@ -6,7 +6,8 @@ The command `omg`: parse, call one function, print. `main` is its entry point.
     conversations   import, observe, search, show, inject, status, events, demo
     curate          a person's own hand: new, pin, link, merge, rename, undo, export, rebuild
     forget          forgetting: the choices, and the one that was made
-    gateway         the daemon, installing, doctor, identities
+    daemon          started, stopped, done without
+    gateway         commands of the daemon, installing, doctor, identities
     reflect, skill  the nightly job; the skill for agents without hooks
 """
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
 from collections import Counter
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +27,7 @@ from .base import (
     progress_bar,
     time_argument,
 )
+from .daemon import without_daemon
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -49,7 +51,7 @@ def init_command(
     identity: Annotated[str, typer.Option(help="Whose vault it is.")] = "agent:main:main",
 ) -> None:
     """Make a home and a vault from the template; what is there already stays as it is."""
-    root = lay(vault.expanduser().absolute() if vault else None, identity)
+    root = lay(vault, identity)
     print(
         f"home    {default_home()}\nvault   {root}\n"
         "Open the vault in Obsidian, or begin with `omg import FILE`."
@@ -66,7 +68,10 @@ def lay(vault: Path | None, identity: str) -> Path:
     if who is None:
         raise BadInput(f"{identity!r} belongs to nobody; give a session key such as agent:main:main")
     if vault is not None:
-        place_vault(config, who, vault)
+        vault = Path(os.path.normpath(vault.expanduser().absolute()))
+        # A daemon would go on looking for the notes where they were.
+        with without_daemon(config.home) if vault != config.vaults.get(who.key) else nullcontext():
+            place_vault(config, who, vault)
     with opened_memory(vectors=False) as memory:
         graph = memory.graph(who)
         with graph.lock():

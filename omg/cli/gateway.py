@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import subprocess
 import sys
-import time
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..config.file import load_config
-from ..errors import Locked, OmgError
+from ..errors import Locked
 from ..plural import how_many
 from .base import JsonFlag, app, opened_memory, print_value
+from .daemon import start_daemon, stop_daemon, without_daemon
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from ..openclaw.install import Step
-
-TRIES = 3  # to be there before the gateway's plugin, which starts a daemon .25 s after one is gone, then ever later
 
 
 @app.command("serve")
@@ -58,65 +51,10 @@ def up_command() -> None:
     print(f"up, pid {start_daemon(home)}")
 
 
-def start_daemon(home: Path) -> int:
-    """Start one that outlives this command; returns its pid, once it answers."""
-    from ..client import ask_daemon
-
-    started = subprocess.Popen(
-        [sys.executable, "-P", "-m", "omg.cli", "serve"],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    for _ in range(150):
-        if found := ask_daemon(home, "/health", {}, timeout_s=5):
-            return int(found["pid"])
-        if started.poll() is not None:
-            break
-        time.sleep(0.1)
-    raise OmgError(f"the daemon did not come up; see {home / 'omg.log'}, or run `omg serve` to watch it")
-
-
 @app.command("down")
 def down_command() -> None:
     """Stop the daemon; what is pending stays pending."""
     print("stopped" if stop_daemon(load_config().home) else "not running")
-
-
-def stop_daemon(home: Path) -> bool:
-    """Whether there was one; returns once it is gone."""
-    from ..client import ask_daemon
-
-    if ask_daemon(home, "/stop", {}, timeout_s=10) is None:
-        return False
-    for _ in range(350):
-        with contextlib.suppress(OmgError):  # cut off in the middle of an answer: it is stopping
-            if ask_daemon(home, "/health", {}, timeout_s=5) is None:
-                return True
-        time.sleep(0.1)
-    raise OmgError(f"the daemon is still busy stopping; see {home / 'omg.log'}")
-
-
-@contextlib.contextmanager
-def without_daemon(home: Path) -> Iterator[None]:
-    """No daemon meanwhile. The gateway starts its own again by itself; one that it does not care for is started here."""
-    from ..client import ask_daemon
-    from ..daemon.process import daemon_lock
-
-    found = ask_daemon(home, "/health", {}, timeout_s=5)
-    with contextlib.ExitStack() as held:
-        for tries in reversed(range(TRIES)):
-            stop_daemon(home)
-            try:
-                held.enter_context(daemon_lock(home))
-                break
-            except Locked:  # the gateway was quicker, and has started another
-                if not tries:
-                    raise
-        try:
-            yield
-        finally:
-            held.close()
-            if found and found.get("polled_s") is None:
-                start_daemon(home)
 
 
 @app.command("install")

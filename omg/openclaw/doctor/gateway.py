@@ -6,6 +6,7 @@ Its one rule: what OpenClaw itself says goes before what its files say.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 from ...client import ask_daemon
 from ...config.agents import configured_agents, others_can_reach, value_at, workspace_of
 from ...errors import GatewayError
+from ...identity import Identity
 from ...memory import Memory
 from ..gateway import OpenClaw
 from ..install import JOB_KEY, plugin_files, same_plugin
@@ -166,14 +168,15 @@ def check_places(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iter
     }
     for key, vault in memory.config.vaults.items():
         for agent, folder in spaces.items():
-            if not vault.is_relative_to(folder):
+            if not vault.resolve().is_relative_to(folder.resolve()):
                 continue
             if others:
+                apart = memory.folder / "graphs" / Identity(key, "dm", agent).folder / "vault"
                 yield Finding(
                     "fail",
                     f"OpenClaw's memory_search shows this vault to all sessions of agent {agent}, and others reach it over {', '.join(others)}",
                     str(vault),
-                    f"move the folder to {memory.folder / 'graphs'} and set [vaults] {key!r} in omg.toml",
+                    f"`omg init {shlex.quote(str(apart))} --identity {key}` moves it to where only OMG reads it",
                 )
             else:
                 yield Finding("ok", f"memory_search of agent {agent} sees the vault too", str(vault))
