@@ -274,6 +274,22 @@ def test_a_proposal_of_the_turn_before_is_taken_up_and_no_more_where_a_page_stoo
     assert (made.origin, made.type) == (origin, "decision" if origin == "user" else "fact")
 
 
+@pytest.mark.parametrize(
+    ("description", "sources"),
+    [("The user has lamb on Sunday, at noon.", ["e0", "e1"]), ("The oven of the user is broken.", ["e1"])],
+)
+def test_a_proposal_is_a_source_of_what_rests_on_it_and_of_nothing_else(
+    description: str, sources: list[str]
+) -> None:
+    messages = [
+        said("m1", "assistant", "Shall we plan lamb for Sunday?"),
+        said("m2", "user", "Sure, at noon. My oven is broken."),
+    ]
+    edit = {"op": "create", "type": "fact", "title": "It", "description": description, "sources": ["m2"]}
+    (made,) = judged({"messages": messages, "known": [], "edits": [edit], "now": None}).edits
+    assert ([s.id for s in made.sources], made.origin) == (sources, "user")
+
+
 def test_a_sentence_of_what_the_user_and_the_assistant_do_stays() -> None:
     edit = {
         "op": "create",

@@ -58,10 +58,10 @@ def grounded_edit(edit: Edit, cited: Sequence[Message], sight: Sight, target: Kn
         return grounded_addition(edit, ground, sight, target)
     if is_persons(said, ground, sight):
         origin = "human" if ground.by_hand else "user"
-        if rests_on_proposal(said, ground):
-            edit = with_proposals(edit, cited, sight)
+        accepted = rests_on_proposal(said, ground)
+        edit = with_proposals(edit, cited, sight) if accepted else edit
         kept = grounded_parts(replace(edit, origin=origin), ground, sight)
-        return beside_tools_note(kept, sight, target, accepted=bool(ground.accepted))
+        return beside_tools_note(kept, sight, target, accepted=accepted)
     if (own := in_own_words(edit, said, cited, ground, sight, target)) is not None:
         return own
     origin = whose(said, ground, sight)
@@ -76,7 +76,8 @@ def with_answer(edit: Edit, cited: Sequence[Message], sight: Sight) -> Edit:
     answers = [m for m in sight.messages if m.role == "user" and sight.answered(m) in cited]
     if not answers:
         return edit
-    told = f"The user's answer: “{one_line(sight.own[answers[-1]])[:ANSWER_CHARS]}”"
+    who = answers[-1].sender or "The user"
+    told = f"{who}'s answer: “{one_line(sight.own[answers[-1]])[:ANSWER_CHARS]}”"
     body = edit.body or (edit.description if edit.op == "create" else "")
     return replace(with_sources(edit, after=answers[-1:]), body=with_sentences(body, told))
 
