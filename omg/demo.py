@@ -49,13 +49,14 @@ def run_demo(folder: Path | None) -> None:
         print(f"{len(sample)} sessions, {taken['messages']} messages, no model, no network\n")
         print(heading_line("The vault"), tree_lines(graph.vault.root), "", sep="\n")
         print(heading_line("now.md"), frontmatter.loads(graph.vault.text("now")).content, "", sep="\n")
-        for prompt in PROMPTS:
-            piece = memory.inject(prompt, session="agent:main:main:thread:demo", dry_run=True)
+        given = {p: memory.inject(p, session="agent:main:main:thread:demo", dry_run=True) for p in PROMPTS}
+        system = given[PROMPTS[0]].system  # the same for each of a conversation's prompts
+        print(heading_line("What every prompt is given"), system, "", sep="\n")
+        for prompt, piece in given.items():
+            print(heading_line(f"What “{prompt}” is given besides"))
             print(
-                heading_line(f"What the prompt “{prompt}” is given"),
-                piece.system,
-                piece.prompt,
-                f"({piece.tokens} tokens)",
+                piece.prompt or "Nothing more: no other note bears on it.",
+                f"({piece.tokens} tokens in all)",
                 "",
                 sep="\n",
             )

@@ -31,9 +31,10 @@ def test_it_shows_the_tree_the_now_note_and_three_slices_with_their_tokens(shown
     _, text = shown
     assert "preference/" in text
     assert "now.md" in text
-    counts = [int(n) for n in re.findall(r"^\((\d+) tokens\)$", text, re.M)]
+    counts = [int(n) for n in re.findall(r"^\((\d+) tokens in all\)$", text, re.M)]
     assert len(counts) == 3
     assert all(0 < n <= 3000 for n in counts)
+    assert text.count("## Who the user is") == 1  # what each prompt is given is shown once
     assert "{{title}}" not in text
 
 

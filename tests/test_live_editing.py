@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from shell import omg_here
 
 from omg.config.sections import Config, Llm, Observation
 from omg.curate.notes import pin_note
@@ -175,3 +176,7 @@ def test_a_map_follows_what_a_person_writes_corrects_and_deletes_and_brings_back
     cycles = len(receipts_of(graph))
     omg.refresh(graph)
     assert len(receipts_of(graph)) == cycles  # what follows is no change of its own
+    assert omg_here("history").stdout == "nothing yet\n"  # nor anything that was written
+    file.rename(file.with_name("modem.md"))
+    omg.refresh(graph)
+    assert omg_here("history").stdout.endswith("followed nodes/fact/router to nodes/fact/modem\n")

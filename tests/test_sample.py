@@ -7,6 +7,7 @@ import omg
 from omg.identity import identity_of_session
 from omg.importers.drops import read_drops
 from omg.message.drop import read_drop
+from omg.offline.quoted import own_words
 
 SAMPLE = Path(omg.__file__).parent / "sample"
 FILES = sorted(SAMPLE.glob("*.jsonl"))
@@ -81,3 +82,9 @@ def test_the_table_says_what_is_in_each_file():
     assert re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE) == [path.stem for path in FILES]
     count = RAW.count('"type":"message"')
     assert f"{len(FILES)} sessions, {count} messages" in " ".join(table.split())
+
+
+def test_what_the_sample_says_she_will_be_written_is_her_own_word():
+    text = "Yes please. And since you're going to write a lot for me: I like detailed answers."
+    assert own_words(text) == text
+    assert own_words("Bob wrote: I like detailed answers.") == ""

@@ -168,7 +168,9 @@ def history_command(
 
     with opened_memory(vectors=False) as memory:
         graph = memory.find(identity)
-        cycles = closed_cycles(graph, find_note(graph, id) if id else None)[:n]
+        cycles = closed_cycles(graph, find_note(graph, id) if id else None)
+        # Maps that followed a person's edit are nothing that anybody did.
+        cycles = [r for r in cycles if r.summary or r.kind not in ("edit", "undo")][:n]
         print_value(
             [{"cycle": r.id, "kind": r.kind, "at": r.at, "summary": r.summary} for r in cycles],
             as_json,

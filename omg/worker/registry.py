@@ -312,4 +312,5 @@ def moved_receipt(graph: Graph, synced: Synced, now: datetime) -> Receipt:
             node = plan.draft(new).node
             if old not in node.aliases:
                 plan.retitle(new, replace(node, aliases=(*node.aliases, old)), old)
-    return new_receipt("edit", now, plan.changes(), name="moved")
+    followed = tuple(f"followed {old} to {new}" for old, new in synced.moved)
+    return new_receipt("edit", now, plan.changes(), name="moved", summary=followed)
