@@ -29,7 +29,7 @@ WEAK = _names("clave, parola, schlüssel, pass, psk, lösen, geslo, 암호, 비�
 PASSWORDS = (
     *_names(
         """
-        password, passwd, passcode, pass code, passwrd, puk, wpa2 key, wpa key, wpa3 key, wi-fi key,
+        password, passwd, passcode, pass code, passwrd, puk, tunnusluku, geheimzahl, пин-код, пинкод, wpa2 key, wpa key, wpa3 key, wi-fi key,
         wifi key, wlan key, network key, netzwerkschlüssel, wlan-schlüssel, pwd, pw, pin, passkey,
         passwort, kennwort, paßwort, zugangscode, wachtwoord, wagwoord, lösenord, passord, adgangskode,
         kodeord,

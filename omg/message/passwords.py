@@ -17,12 +17,12 @@ from .told import FOR_APPS, WITHIN, grouped_secret, password_told
 
 SecretSpan = tuple[int, int, str]  # start, end, kind
 
-PINS = ("pin", "puk")
+PINS = ("pin", "puk", "tunnusluku", "geheimzahl", "пин-код", "пинкод")
 QUALIFIED = re.compile(
     r"(?:api|access|secret|private|auth|service|account|client|encryption|signing|master|storage|subscription"
     r"|webhook|deploy|app|bot|refresh|bearer|license|pre-?shared|shared|consumer|admin|root|cipher|jwt|hmac|ingest"
     r"|write|read|restricted|decryption|wpa[23]?|wlan|wifi|recovery|unlock|activation|product|functions|host|connection"
-    r"|developer|server|management|integration|wallet|session|aes|crypt|user|team|project|personal|management|key)[ _.-]?$"
+    r"|developer|server|management|integration|wallet|session|aes|crypt|user|team|project|personal|management|key)[ _.-]?$|(?<![a-z])x-$"
 )
 
 NAMED_SO = re.compile(r"[a-z0-9]{2}[_-]$")  # new_relic_key
@@ -104,7 +104,7 @@ def _inside(text: str, lowered: str, name: str, at: int) -> bool:
     ):
         return True
     if before == "-":
-        return len(name) <= 4 and not (name in PINS and text.startswith(("PIN", "PUK"), at))
+        return len(name) <= 4 and not text.startswith(("PIN", "PUK", "PW"), at)
     return before.isalnum() and before.isascii() and len(name) <= 4  # the "pin" in "shopping: …"
 
 
@@ -164,10 +164,19 @@ def _password(text: str, lowered: str, name: str, at: int, m: re.Match[str]) -> 
         value = text[start:end]
         if name in PINS:
             own = (
-                (text.startswith(("PIN", "PUK"), at) or m["end"]) and value.isdigit() and 4 <= len(value) <= 8
+                (name not in ("pin", "puk") or text.startswith(("PIN", "PUK"), at) or m["end"])
+                and value.isdigit()
+                and 4 <= len(value) <= 8
             )
             return (start, end, "password") if own else None
-        return (start, end, "password") if name != "pass" and looks_drawn(value) else None
+        typed = (
+            not name.isascii()
+            and len(value) >= 6
+            and value.isascii()
+            and value.isalnum()
+            and DIGIT.search(value)
+        )
+        return (start, end, "password") if name != "pass" and (looks_drawn(value) or typed) else None
     words = not m["quoted"] and name not in PINS and not TALKED_OF.search(lowered[max(0, at - 30) : at])
     if words and (phrase := _phrase(text, start, name, said=said)):
         return start, phrase, "password"

@@ -23,6 +23,7 @@ SECRET_PLACES = COMMANDS + tuple(
         # commands and their options
         ("echo|printf", "password", r"\b(?:echo|printf)\s+(?:-\w+\s+)?(?P<q>[\"'])?(?P<value>(?(q)[^\n\"'\\|]{3,200}|[^\s\"'\\|;&<>$(){}]{3,200}))(?:\\n)?[\"']?\s*\|\s*(?:sudo\s+)?"
          r"(?:sudo\s(?:[^\n|]{0,30}\s)?-\w{0,3}S|su\b|passwd|cryptsetup|docker|podman|helm|gh\s|glab\s|gpg|kinit|ssh-add|npx\s|wrangler|vercel|flyctl|fly\s|heroku|firebase|kubeseal|vncpasswd|smbpasswd|pass\s|secret-tool|keyctl|ecryptfs|systemd-ask|zfs|bw\s|op\s)", 0),
+        ("=", "key", r"(?m)(?:^|[\s;])(?![A-Z0-9_]*(?:SHA|HASH|COMMIT|REV|DIGEST|MD5|ID|VERSION|TAG|REF|SUM|BUILD|IMAGE|HEAD|TRACE|SPAN|REQUEST|UUID|CACHE|PUB)[A-Z0-9_]*=)[A-Z][A-Z0-9_]{2,40}=[\"']?(?P<value>[0-9a-f]{32,64})[\"']?(?![\w-])", 0),
         # what is written into a file that is named after a secret, or said to be one
         ("echo|printf & >", "password", r"\b(?:echo|printf)\s+(?:-\w+\s+)?(?:[\"']?%s(?:\\n)?[\"']?\s+)?(?P<q>[\"'])?(?=[^\s]{0,80}[\d!#%&*@^+_.-])(?P<value>(?(q)[^\n\"'$\\]{5,200}|[^\s\"'|;&<>$(){}\\]{5,200}))(?:\\n)?[\"']?\s*>{1,2}\s*[\"']?[^\s\"'|;&]{0,100}(?:pass(?:wd|word|phrase|code)?|secrets?|tokens?|cred\w{0,10}|api[_-]?key|private[_-]?key|master\.key|unlock)(?![a-z])", 0),
         ("add-mask|setsecret", "secret", r"(?:::add-mask::|\btask\.setsecret[^\]\n]{0,40}\]|\bsetSecret\([\"'])(?P<value>[^\s\"']{4,400})", 0),

@@ -72,7 +72,7 @@ def password_told(text: str, behind: int) -> tuple[int, int] | None:
 
 HEXADECIMAL = re.compile(r"[0-9a-f]{20,64}")
 DIGIT_WORD = r"(?:zero|oh|one|two|three|four|five|six|seven|eight|nine|null|eins|zwei|drei|vier|fünf|sechs|sieben|acht|neun)"
-SAID = r"[\"')]{0,2}(?:\s(?:for|to|of|at|on|für|zum|zur|am|im|de|del|della|do|от|pour|voor)\s[^\n.:=;\d]{1,40}?)?\s{0,3}(?:[:=]|\b(?:is|was|ist|lautet|est|es|è|é|jest|är|er|это|now|jetzt|are|sind)\b[:\s]|\s(?=\d)|[は是为為])[\s\"'`]{0,3}"
+SAID = r"[\"')]{0,2}(?:\s(?:for|to|of|at|on|für|zum|zur|am|im|de|del|della|do|от|pour|voor)\s[^\n.:=;\d]{1,40}?)?\s{0,3}(?:[:=]|\b(?:is|was|ist|lautet|est|es|è|é|jest|är|er|это|now|jetzt|are|sind)\b[:\s]|\s(?=[A-Z]?\d)|[は是为為])[\s\"'`]{0,3}"
 DOORS = (
     r"(?:door|gate|alarm|entry|entrance|access|garage|lockbox|lock|key ?box|safe|vault|building|front door|intercom|verification|security|login|log-in|sign-?in|confirmation|sms|otp|2fa|mfa|two-factor|one-time|authentication|auth|unlock|phone|sim|card"
     r"|tür|haustür|wohnungstür|tor|garagen|safe|tresor|zugangs|zutritts|schlüsselbox|schlüsselkasten|freischalt|entsperr|sperr|bestätigungs|sicherheits|einmal|alarmanlagen|eingangs|karten|deur|poort|toegangs|verificatie|beveiligings|kluis|dörr|dør|port|larm|keypad|locker|shed|gym|parking|lobby|elevator|lift|(?:hof|garten|schiebe|roll|einfahrts|keller|neben)(?:tor|tür)|fahrradschloss|zahlenschloss|schloss|spind)"
@@ -112,9 +112,16 @@ TALK = tuple(
             r"\b(?:log(?:ged)?|sign(?:ed)?|einlogg\w{0,4}|anmeld\w{0,4}|connect(?:e[rz]?)?|logg\w{0,3}|access|entra|accedi)\b[^\n.:]{0,60}?\b(?:with|mit|as|using|avec|con|com|met|med|als|by)\b[\s:]{1,3}(?:the\s|user\s)?[\"'`]?[^\s/|,;\"'`]{1,60}[\"'`]?\s{0,2}(?:[/|,:;+]|\band\b|\bund\b|\bet\b|\by\b|\be\b|\ben\b|\bor\b|&)\s{0,2}(?:password\s|passwort\s|pw\s)?[\"'`]?(?=[^\s\"'`]{0,60}[\d!#$%&*?@^+=])(?P<value>[^\s/|,;\"'`]{5,80})",
             re.I,
         ),
-        ("code|kode|pin & 0-9", "code", r"\b" + DOORS + r"s?(?:[ -][a-z]{2,12})?[ -]?(?:pin[ -]?)?(?:pass)?(?:code|kode|pin|combination|combo)s?" + SAID + r"(?P<value>[#*]{0,2}\d{3,8}[#*]{0,2}|\d{3}[ -]\d{3})(?![\w-]|\.\d)", re.I),
+        ("code|kode|pin & 0-9", "code", r"\b" + DOORS + r"s?(?:[ -][a-z]{2,12})?[ -]?(?:pin[ -]?)?(?:pass)?(?:code|kode|pin|combination|combo)s?" + SAID + r"(?P<value>[#*]{0,2}\d{3,8}[#*]{0,2}|[A-Z]\d{3,6}|\d{1,3}[A-Z]\d{3,6}|\d{3}[ -]\d{3})(?![\w-]|\.\d)", re.I),
         ("code|kode|pin|combo|combination|kombination|keypad & 0-9", "code", rf"\b{DOORS}s?(?:[ -][a-z]{{2,12}})?[ -]?{CODE}" + CODE_LATER, re.I),
         ("code|kode|pin|combo|combination|kombination & 0-9", "code", rf"\b{DOORS}[^\n.!?;\d]{{0,50}}?\b{CODE}[\s:=,-]{{1,4}}(?:is\s|ist\s|lautet\s)?(?P<value>[#*]?\d{{3,8}}[#*]?)(?![\w-]|[.,:/]\d)", re.I),
+        ("lock|door|gate|tor|tür|tresor|safe|alarm|garage|keypad|schloss|schlüssel & 0-9", "code", rf"(?<![\w.,:/-])(?P<value>[#*]?\d{{4,8}}[#*]?)\s(?:for|opens?|unlocks?|für|öffnet)\s(?:the|my|our|das|die|den|der|dem|mein\w{{0,2}}|unser\w{{0,2}})\s(?:[\w-]{{1,20}}\s){{0,2}}?{DOORS}", re.I),
+        ("code|kode|pin & 0-9", "code", rf"\b{CODE}[\s:=]{{1,3}}(?P<value>[#*]?\d{{4,8}}[#*]?)(?![\w-]|[.,:/]\d)\s?[(,–-]\s?(?:[\w-]{{1,20}}\s){{0,3}}?{DOORS}", re.I),
+        ("code|código|codice|tan|otp & 0-9", "code", r"(?:\b(?:your|ihr|dein|votre|tu|il tuo|seu)\s(?:[\w-]{1,16}\s){0,2}(?:code|código|codice|(?:m|sms-|push)?tan|otp)\s?(?:is|ist|lautet|est|es|è|é)?|\b(?:(?:m|sms-|push)?TAN|OTP))[\s:]{1,3}(?P<value>\d{4,8}|\d{3}[ -]\d{3})(?![\w-]|[.,:/]\d)", re.I),
+        ("use|enter|type|gib|código|codice & 0-9", "code", r"\b(?:use|enter|type)\s(?P<value>\d{4,8}|\d{3}[ -]\d{3})\s(?:to\s(?:verify|log|sign|confirm|unlock|continue|complete|access)|as\s(?:your|the)\b[^\n.]{0,20}\b(?:code|pin|otp)\b)|(?P<other>\d{4,8})\s(?:es|è|é)\s(?:tu|su|il tuo|o seu|seu)\s(?:[\w-]{1,20}\s){0,3}?(?:código|codice)\b", re.I),
+        ("senha|clave|парол|şifre|hasł|hesl & 0-9", "code", r"\b(?:senha|clave|пароль|şifresi|hasło|heslo)\b" + CODE_LATER.replace("{4,8}", "{4,6}"), re.I),
+        ("wifi|wi-fi|wlan|ssid|hotspot & 0-9", "password", r"\b(?:wifi|wi-fi|wlan|ssid|hotspot)\b[^\n/|]{0,40}?\s?[/|]\s?(?P<value>[^\s/|,;\"'`]{6,64})(?=[\"'`]?[ \t]*(?:\n|\Z|[.,;]\s))", re.I),
+        ("login|account|konto|zugang & 0-9", "mangled", r"\b(?:logins?|account|konto|zugang)\b:?\s[^\s:=]{3,60}[\s/|,]{1,3}(?P<value>[^\s/|,;\"'`]{8,64})(?=[ \t]*(?:\n|\Z|[.,;]\s))", re.I),
         ("pin|пин|पिन|geheimzahl|暗証|code confidentiel & 0-9", "code", r"(?:\b(?:pin|pin-?code|geheimzahl|code confidentiel)\b|пин(?:-?код)?|पिन|暗証番号)" + CODE_LATER.replace("{4,8}", "{4,5}(?!\\d)"), re.I),
         ("code|kode|pin|combo|combination|kombination & 0-9", "code", rf"\b{CODE}\s(?:for|to|of|on|at|fürs?|zum|zur|vom|von|am|im|de|del|della|do|da)\s(?:[^\s\d.!?;]{{1,20}}\s){{0,3}}?{DOORS}" + CODE_LATER, re.I),
         (
@@ -125,7 +132,7 @@ TALK = tuple(
             re.I,
         ),
         ("code|pin|combination|combo & 0-9", "code", r"\b(?:code|pin|combination|combo)s?\s(?:for|to|of|on|für|zum|zur)\s(?:the|my|our|a|das|die|den|dem|mein\w{0,2}|unser\w{0,2}|der)\s(?:[\w'’-]{1,20}\s){0,3}?(?:is|was|ist|lautet|:|=)?[\s:]{0,2}(?P<value>[#*]?\d{4,8}[#*]?)(?![\w-]|[.:]\d)", re.I),
-        ("digicode|code|codice|código|codigo|kod|код|cod & 0-9", "code", r"\b(?:digicode|code\s(?:de\s(?:la\s|l['’])?|d['’]|du\s)?(?:porte|portail|entrée|alarme|immeuble|coffre|garage|secret|confidentiel|accès|sécurité|vérification|sms)|c[oó]digo\s(?:de\s(?:la\s)?|del\s|da\s|do\s)?(?:puerta|alarma|portal|entrada|garaje|caja fuerte|acceso|acesso|seguridad|segurança|verificaci[oó]n|verificação|porta|portão|cofre|alarme)|codice\s(?:del(?:la|l['’])?\s?|di\s)?(?:porta|cancello|allarme|ingresso|cassaforte|sicurezza|verifica|accesso|portone)|kod\s(?:do\s)?(?:domofonu|bramy|drzwi|alarmu|sejfu|weryfikacyjny|dostępu)|код\s(?:от\s|для\s|к\s)?(?:домофона|двери|сейфа|подъезда|сигнализации|подтверждения))" + SAID + r"(?P<value>[#*]?\d{3,8}[A-Za-z#*]?)(?![\w-]|\.\d)", re.I),
+        ("digicode|code|codice|código|codigo|kod|код|cod & 0-9", "code", r"\b(?:digicode|code\s(?:de\s(?:la\s|l['’])?|d['’]|du\s)?(?:porte|portail|entrée|alarme|immeuble|coffre|garage|secret|confidentiel|accès|sécurité|vérification|sms)|c[oó]digo\s(?:de\s(?:la\s)?|del\s|da\s|do\s)?(?:puerta|alarma|portal|entrada|garaje|caja fuerte|acceso|acesso|seguridad|segurança|verificaci[oó]n|verificação|porta|portão|cofre|alarme)|codice\s(?:del(?:la|l['’])?\s?|di\s)?(?:porta|cancello|allarme|ingresso|cassaforte|sicurezza|verifica|accesso|portone)|kod\s(?:do\s)?(?:domofonu|bramy|drzwi|alarmu|sejfu|weryfikacyjny|dostępu)|код\s(?:от\s|для\s|к\s)?(?:домофона|двери|сейфа|подъезда|сигнализации|подтверждения))" + SAID + r"(?P<value>[#*]?\d{3,8}[A-Za-z#*]?|\d{1,4}[A-Za-zА-я]\d{2,6})(?![\w-]|\.\d)", re.I),
         ("code|pin|otp|mot de passe|验证码|驗證碼|認証コード|인증번호 & 0-9", "code", r"(?P<value>\b(?:[A-Z]-)?\d{4,8})\s(?:is|ist|est|es|è|é)\s(?:your|the|dein|ihr|votre|su|tu|il tuo)\s(?:[\w-]{1,20}\s){0,3}?(?:code|otp|pin|passcode|bestätigungscode|código|codice)\b|(?:验证码|驗證碼|認証コード|인증번호|门禁|暗証番号)[^\d\n]{0,6}(?P<other>\d{4,8})(?!\d)", re.I),
         ("- & 0-9", "recovery key", r"(?<![\w-])(?P<value>\d{6}(?:-\d{6}){7}|(?=[A-Z-]{0,24}\d)[A-Z0-9]{4}(?:-[A-Z0-9]{4}){5}|(?=[A-Z-]{0,24}\d)[A-Z0-9]{5}(?:-[A-Z0-9]{5}){4})(?![\w-])", 0),
         ("app-spec|app spec|app pass|app-pass|icloud|apple", "app password", r"(?<![\w-])(?P<value>[a-z]{4}(?:-[a-z]{4}){3})(?![\w-])", 0),
@@ -133,7 +140,7 @@ TALK = tuple(
         ("question|frage|pregunta|domanda", "security answer", r"\b(?:security|secret|sicherheits)[ -]?(?:question|frage)s?\b[^\n]{0,80}?\b(?:answer|antwort)\b[^\n.;:]{0,24}?(?:\bis\b|:|\bist\b|=)\s{0,3}[\"'“]?(?P<value>[^\n.;,\"”]{3,60})", re.I),
         ("pass|pin|pw", "password spelled", SPELLED, re.I),
         ("combination|combo|kombination|safe|tresor|lock|schloss|caja fuerte|coffre|cassaforte|cofre & 0-9", "code", r"\b(?:combination|combo|kombination|(?:safe|tresor|(?:pad)?lock|schloss|caja fuerte|coffre|cassaforte|cofre)\b[^\n.]{0,40}?\b(?:code|nummer|number|c[oó]digo|codice))\b[^\n.]{0,40}?(?<![\w-])(?P<value>[RL]?\d{1,2}([ -])[RL]?\d{1,2}\2[RL]?\d{1,2}(?:\2[RL]?\d{1,2})?)(?![\w-])", re.I),
-        ("pin|code|keypad|combo|combination|alarm|lock|tresor", "code", r"\b(?:pin|(?:pass)?code|keypad|combo|combination|alarm|lock|tresor)\b" + SAID.replace(r"|\s(?=\d)", "") + rf"(?P<value>{DIGIT_WORD}(?:[ ,-]{{1,2}}{DIGIT_WORD}){{3,7}})\b", re.I),
+        ("pin|code|keypad|combo|combination|alarm|lock|tresor", "code", r"\b(?:pin|(?:pass)?code|keypad|combo|combination|alarm|lock|tresor)\b" + SAID.replace(r"|\s(?=[A-Z]?\d)", "") + rf"(?P<value>{DIGIT_WORD}(?:[ ,-]{{1,2}}{DIGIT_WORD}){{3,7}})\b", re.I),
     )
 )  # fmt: skip
 
@@ -147,8 +154,12 @@ def told_secrets(text: str, found: Found) -> Iterator[ToldSpan]:
                 start, end = m.span("other")
             end = start + len(text[start:end].rstrip(".,;:!?)]}…"))
             no_code = talk.kind == "code" and NO_CODE.search(text, max(0, m.start() - 16), m.start())
-            if not no_code and (talk.kind != "password" or looks_drawn(text[start:end])):
+            if no_code or (talk.kind in ("password", "mangled") and not looks_drawn(text[start:end])):
+                continue
+            if talk.kind != "mangled":
                 yield start, end, talk.kind
+            elif is_mangled(text[start:end]):
+                yield start, end, "password"
     if not SETUP_HINTS.isdisjoint(found.words):
         yield from setup_keys(text)
 
