@@ -438,6 +438,23 @@ def test_words_in_common_are_not_enough_where_the_meaning_is_another(tmp_path: P
         assert told(home, "The build opens a pull request") == ""
 
 
+def test_what_was_said_and_no_note_was_made_of_is_found_though_notes_are_found_by_meaning(
+    tmp_path: Path,
+) -> None:
+    """Before, that no note was near counted against it; and "name" was looked for, which nobody had said."""
+    config = Config(home=tmp_path / "omg", observation=Observation(model="offline"))
+    with Memory(config, embed=static(), clock=lambda: NOW) as home:
+        graph = graph_of(home)
+        for n, text in enumerate(["Runs a village store.", "Is going to the dentist.", "Builds a shed."]):
+            archive(graph, message(f"{text} It has been so for years.", f"m{n}"))
+            put_note(graph, f"n{n}", text, f"m{n}")
+        archive(graph, message("The staging server is called heron.", "heron"))
+        while graph.index.embed():
+            pass
+        assert "heron" in told(home, "What is the name of the staging server?")
+        assert told(home, "What is the capital of Mongolia?") == ""
+
+
 def test_a_question_that_fits_is_not_answered_of_a_person_whom_nobody_here_knows(home: Memory) -> None:
     graph = graph_of(home)
     for n in range(20):

@@ -40,6 +40,9 @@ CALENDAR = frozenset(
     """.split()
 )
 
+# What is asked for, of what the next words name: hardly anybody who said it said so.
+ASKED_FOR = re.compile(r"\bthe (?:names?|numbers?|dates?|amounts?|kinds?|types?) of\b", re.I)
+
 CHUNK = re.compile(r"\S+")
 
 # Scripts that put no spaces between words: Han, kana, Hangul (whose particles stick to the noun), Thai, Lao, Burmese, Khmer.
@@ -111,7 +114,7 @@ def terms_of(question: str, dates: tuple[str, ...] = ()) -> tuple[Term, ...]:
     """
     text = unicodedata.normalize("NFKC", question).replace("’", "'")
     found: dict[str, Term] = {}
-    for n, chunk in enumerate(CHUNK.findall(text)):
+    for n, chunk in enumerate(CHUNK.findall(ASKED_FOR.sub("the", text))):
         for term in terms_of_chunk(chunk, first=n == 0):
             found.setdefault(term.match.lower(), term)
     said = {word.lower() for phrase in dates for word in WORD_PATTERN.findall(phrase)} & CALENDAR

@@ -18,7 +18,7 @@ from itertools import groupby
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..grounding.words import told_words, visible
-from ..index.archived import MadeNote, last_messages, messages_by_note, neighbours_by_id
+from ..index.archived import MadeNote, last_messages, messages_by_note, neighbours_by_id, notes_by_source
 from ..index.entries import Hit
 from ..index.scores import ParsedQuery
 from ..message.redaction import redact
@@ -90,6 +90,7 @@ class Said:
     part: float = 1.0  # of its score that counts
     beside: float = 0.0  # what it has for being a good note's source, or for standing beside a good message
     waiting: bool = False
+    noted: bool = True  # a note cites it
 
     @property
     def score(self) -> float:
@@ -118,6 +119,9 @@ def find_said(
     for said in found.values():
         said.part = assistants_share(query, said.message.role, course)
     best = max((said.score for said in found.values()), default=0.0)
+    noted = graph.index.ask(notes_by_source, found)
+    for said in found.values():
+        said.noted = said.message.id in noted
     told = [
         said
         for said in found.values()

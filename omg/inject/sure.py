@@ -90,16 +90,16 @@ def sureness(
         return 1.0
     shares = [max(SAID_SHARE * min(1.0, s.share), WRITTEN_ALONE * s.words) for s in said]
     noted = max([*(hit.score for hit in hits), *shares], default=0.0)
-    # To what nobody has noted yet no note can be near.
-    waiting = max((share for s, share in zip(said, shares, strict=True) if s.waiting), default=0.0)
+    # To what nobody has noted no note can be near.
+    alone = max((share for s, share in zip(said, shares, strict=True) if not s.noted), default=0.0)
     names = list(names_in(query.text))
     if names and not any(map(known, names)):
-        noted, waiting = noted * NAMES_SHARE, waiting * NAMES_SHARE
+        noted, alone = noted * NAMES_SHARE, alone * NAMES_SHARE
     elif names:
-        noted, waiting = noted + NAME_KNOWN, waiting + NAME_KNOWN
+        noted, alone = noted + NAME_KNOWN, alone + NAME_KNOWN
     if by_meaning:
         noted += MEANING * (max((hit.cosine or 0.0 for hit in hits), default=0.0) - TYPICAL)
-    return max(noted, waiting)
+    return max(noted, alone)
 
 
 def is_of_own(query: ParsedQuery) -> bool:
