@@ -128,6 +128,18 @@ test("with the daemon gone, what was cut stays cut though the clock was set back
   assert.deepEqual((await assemble(messages)).messages, before);
 });
 
+test("of two runs that began in one second, one may be cut, with the daemon gone, too", async (t) => {
+  const { assemble, close, asked } = await scene(t, () => ({ text: NOTES, cut: [0, 1, 2, 3] }));
+  const messages = conversation();
+  messages.forEach((message, n) => message.role === "user" && (message.idempotencyKey = `run-${n}:user`));
+  messages[4].timestamp = messages[2].timestamp;
+  const { messages: before } = await assemble(messages);
+  assert.deepEqual((await assemble(messages)).messages, before);
+  assert.equal(asked[1][1].messages[4].content, messages[4].content);
+  await close();
+  assert.deepEqual((await assemble(messages)).messages, before);
+});
+
 test("no daemon makes a turn wait for longer than for its notes, whatever it asks for", async (t) => {
   const waits = [];
   t.mock.method(AbortSignal, "timeout", (ms) => (waits.push(ms), new AbortController().signal));

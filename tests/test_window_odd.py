@@ -48,16 +48,30 @@ def outlined(talk: Talk, cut: tuple[int, ...]) -> list[dict[str, Any]]:
 # --- times
 
 
-@pytest.mark.parametrize("of", ["equal", "none"])
+@pytest.mark.parametrize("of", ["equal", "alike", "none"])
 def test_nothing_is_cut_for_what_was_said_in_the_same_millisecond_and_observed(talk: Talk, of: str) -> None:
     long_talk(talk, 15)
     talk.take_in()
     half = len(talk.said)
     long_talk(talk, 15)
     for i, message in enumerate(talk.said):
-        message["timestamp"] = talk.said[i % half]["timestamp"] if of == "equal" else None
+        message["timestamp"] = talk.said[i % half]["timestamp"] if of != "none" else None
+        if of == "alike" and "idempotencyKey" in message:
+            message["idempotencyKey"] = talk.said[i % half]["idempotencyKey"]
     talk.take_in(observe=False)
     assert lost(talk, talk.asked()) == []
+
+
+def test_two_runs_that_began_in_one_second_are_told_apart(talk: Talk) -> None:
+    """Telegram tells times in whole seconds; who writes twice begins two runs."""
+    long_talk(talk)
+    for i in range(0, len(talk.said), 4):
+        talk.said[i + 2]["timestamp"] = talk.said[i]["timestamp"]
+    talk.take_in()
+    first = talk.asked()
+    assert len(first.cut) > 40
+    later = talk.asked()
+    assert (later.text, later.cut, later.reason) == (first.text, first.cut, "")
 
 
 def test_what_is_observed_of_a_millisecond_cuts_nothing_else_of_it(talk: Talk) -> None:

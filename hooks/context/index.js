@@ -124,7 +124,7 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
     const wanted = new Set(places);
     const found = messages.keys().filter((i) => wanted.has(placeOf(messages[i]))).toArray();
     const since = messages.reduce((least, { timestamp }) => Math.min(least, timestamp), Infinity); // clocks are set back
-    const handed = places.filter((place) => Number(place.split(" ").at(-1)) >= since);
+    const handed = places.filter((place) => Number(place.split(" ")[1]) >= since);
     if (!found.length || found.length !== handed.length) return;
     const older = messages.slice(0, found[0]);
     const covered = older.every(({ timestamp }) => told?.[0] < timestamp && timestamp < told[1]);
@@ -163,7 +163,8 @@ function behind(notes, content) {
  */
 const isMadeUp = ([first, second]) => first?.content === "(session bootstrap)" && second?.role === "assistant";
 
-const placeOf = (message) => `${message?.role} ${message?.timestamp}`;
+/** By what a message is known again. A channel may tell times in whole seconds, and two runs begin in one. */
+const placeOf = (message) => `${message?.role} ${message?.timestamp} ${message?.idempotencyKey ?? ""}`;
 
 /** A message without what nobody reads of it there: images and sounds, thoughts, what a model charged, signatures. */
 function lean({ role, content, timestamp, idempotencyKey, provenance, toolCallId, toolName, summary, model, __openclaw }) {

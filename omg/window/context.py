@@ -27,7 +27,7 @@ from ..message.turn import said_at
 from ..plan.pages import hints_that_hold
 from ..tokens import count_tokens
 from .cut import LAST_TURNS, Shown, raw_tokens, turns_to_cut, whole_turns
-from .forks import Row, rows_copied
+from .forks import Row, rows_copied, run_key
 from .lines import note_lines_of, said_lines_of
 from .messages import SPEAKERS, tokens_of, uncounted
 from .observed import observed_turns, waiting_places
@@ -37,6 +37,7 @@ from .timeline import render_timeline
 # Of what the model's window has room for, at the most: raw messages, and notes; the turn that goes on needs the rest.
 ROOM_SHARE, NOTES_SHARE = 0.5, 0.25
 MOST_SERVED = 1.5  # of the threshold, with what messages were served before them, while nothing can be cut
+RUN_KEY_CHARS = 6  # enough to tell apart the runs that began in one second
 ARCHIVE_ROLES = {"toolResult": "tool"}  # of the gateway → as the archive has them
 
 
@@ -71,7 +72,7 @@ class RequestContext:
         self.here = Counter(self.place(i) for i in range(len(self.given)))
         self.beginnings = [beginning(self.given[turn[0]]) for turn in self.turns]
         often = Counter(self.beginnings)
-        # Of turns that begin in one millisecond nobody could tell later which of them was cut.
+        # Of turns that begin alike nobody could tell later which of them was cut.
         self.alike = {n for n, begins in enumerate(self.beginnings) if often[begins] > 1}
         # A turn that has grown is another one: what it gained would be nowhere.
         known = {
@@ -142,7 +143,10 @@ class RequestContext:
 
 
 def beginning(message: Mapping[str, Any]) -> str:
-    return f"{message.get('role')} {to_epoch_ms(message.get('timestamp')) or 0}"
+    """By what a turn is known again: a channel may tell times in whole seconds, and two runs begin in one."""
+    begun = f"{message.get('role')} {to_epoch_ms(message.get('timestamp')) or 0}"
+    run = run_key(message)[:RUN_KEY_CHARS]
+    return f"{begun} {run}" if run else begun
 
 
 def cut_context(
@@ -302,7 +306,7 @@ def beginning_of_cut(graph: Graph, context: RequestContext, own: SessionState) -
             found.add(n)
     if not found and context.turns[:-LAST_TURNS] and context.given[0].get("role") != "user":
         began = context.since_ms()
-        starts = [(int(key.rpartition(" ")[2]), count) for key, count in own.cut_turns.items()]
+        starts = [(int(key.split()[1]), count) for key, count in own.cut_turns.items()]
         _, count = max((start for start in starts if start[0] <= began), default=(0, 0))
         found = {0} if len(context.turns[0]) < count else found
     found -= context.cut
