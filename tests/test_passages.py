@@ -18,7 +18,6 @@ from omg.graph.graph import Graph
 from omg.graph.state import SessionState, State
 from omg.inject.passages import answering_span
 from omg.inject.prompt import SAID_LEAD, WAITING_LEAD
-from omg.inject.timeline import COURSE_LEAD
 from omg.memory import Memory
 from omg.message.turn import Message, Turn
 from omg.node.fields import Source
@@ -486,23 +485,10 @@ def test_a_question_about_a_course_is_told_what_notes_said_before_and_every_day_
         put_note(graph, f"other-{n}", f"Owns {n} lamps, and a shelf.")
     text = told(home, "How did my marathon training progress over time?")
     assert "half marathon" in text
-    days = [line for line in quoted(text, COURSE_LEAD) if not line.startswith(("- ", "  "))]
-    assert len(days) == 8 + 1 and days == sorted(days)  # and the one on which the note said otherwise
+    days = [line for line in quoted(text) if not line.startswith("- ")]
+    assert len(days) == 8 and days == sorted(days)
     direct = told(home, "What marathon do I train for in Hamburg?")
     assert "half marathon" not in direct
-
-
-def test_no_day_of_a_course_is_crowded_out_by_one_on_which_more_was_said(home: Memory) -> None:
-    graph = graph_of(home)
-    for n in range(40):
-        text = f"The greenhouse, its {n}th pane: how do I fix the greenhouse pane {n} to the greenhouse frame for good?"
-        archive(graph, message(text, f"p{n}", ago=timedelta(days=20)))
-    for n, text in enumerate(["a plan", "a permit", "seeds", "a lock"]):
-        archive(
-            graph, message(f"I need {text} for the greenhouse.", f"g{n}", ago=timedelta(days=50 - 10 * n + n))
-        )
-    course = told(home, "Walk me through what I did about the greenhouse.")
-    assert all(text in course for text in ["a plan", "a permit", "seeds", "a lock", "pane"])
 
 
 def test_the_words_that_ask_for_an_order_are_not_looked_for(home: Memory) -> None:
@@ -515,18 +501,7 @@ def test_the_words_that_ask_for_an_order_are_not_looked_for(home: Memory) -> Non
         )
     archive(graph, message("I sold the boat.", "boat"))
     asked = "Can you list in order how I brought up different aspects of the boat in our conversations? Mention ONLY five items."
-    assert quoted(told(home, asked), COURSE_LEAD) == ["2026-03-05 (5 days ago)", "- user: I sold the boat."]
-
-
-def test_a_course_tells_what_was_said_once_and_on_the_day_it_was_said(home: Memory) -> None:
-    graph = graph_of(home)
-    trip, van = "In June we drive to Lisbon in the van.", "I bought a van for the trip to Lisbon."
-    archive(graph, message(trip, "trip", ago=timedelta(days=9)))
-    archive(graph, message(van, "van", ago=timedelta(days=4)))
-    put_note(graph, "trip", "A journey to Portugal by van is planned.", "trip", event="2026-06-01")
-    put_note(graph, "van", "A van has been bought for Lisbon.", "van", type="decision", event="2026-02-20")
-    lines = quoted(told(home, "In what order did I bring up the van and the trip to Lisbon?"), COURSE_LEAD)
-    assert [line for line in lines if "van" in line] == [f"- user: {trip}", f"- user: {van}"]
+    assert quoted(told(home, asked)) == ["2026-03-05 (5 days ago)", "- user: I sold the boat."]
 
 
 def test_a_question_for_several_things_is_given_more_notes_than_one_for_one(home: Memory) -> None:
@@ -572,7 +547,8 @@ def test_a_course_leaves_the_assistants_notes_for_last_and_the_standing_part_lea
     for n in range(100):
         put_note(graph, f"other-{n}", f"Owns {n} lamps, and a shelf.")
     mine = told(home, "How many albums have I downloaded or purchased?")
-    assert mine.count(", an album.") == 15 > mine.count(advice)
+    assert "an album." in mine
+    assert advice not in mine
     assert advice in told(home, "How many albums have you recommended to be downloaded or purchased?")
     assert 0.2 * 800 < count_tokens(home.inject("How are you?", session=PHONE).system) <= 0.4 * 800
     home.close()

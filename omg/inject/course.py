@@ -1,7 +1,9 @@
 """
-Whether a message asks for the course of something: an order, a count, a summary, how something came about. Then a
-timeline is wanted, complete before it is detailed. Or for several things: then more notes are, a line each.
+Whether a message asks for the course of something: an order, a count, a summary, how something came about. Or for
+several things.
 
+Of a course a timeline is wanted, complete before it is detailed: many lines and short passages, and what notes say of
+before. Of several things more notes are, a line each.
 One rule: a wrong guess only costs some detail.
 """
 

@@ -34,11 +34,10 @@ from ..plan.edits import split_history
 from ..plan.pages import persons_words
 from ..tokens import clip_text, count_tokens
 from .course import asks_for_course, asks_for_several, topic_of
-from .passages import Said, assistants_share, chars_for, find_said, quoted_passages
+from .passages import Said, assistants_share, find_said, quoted_passages
 from .prompt import render_prompt, telling_words
 from .sure import asks_of_memory, is_sure
 from .system import cut_text, render_system_slice
-from .timeline import render_course
 
 SYSTEM_SHARE = 0.4  # of the budget; the rest is for what bears on the message itself
 MORE_OF = 10  # of the best notes
@@ -251,8 +250,7 @@ def find_for(
     if not is_sure(query, hits, said, graph.index.knows, graph.index.by_meaning):
         return Relevant(topic, course, limit)
     if course:  # it is told by what the person said first, and by notes of the assistant's advice last
-        hits = [replace(h, score=h.score * assistants_share(query, h.entry.origin, course)) for h in hits]
-        hits.sort(key=lambda h: -h.score)
+        hits.sort(key=lambda h: -h.score * assistants_share(query, h.entry.origin, course))
     return Relevant(topic, course, limit, hits, said)
 
 
@@ -260,21 +258,27 @@ def render_fresh(
     graph: Graph, found: Relevant, shown: str, today: date, budget: int, silence: str | None
 ) -> str:
     """`prompt`, beside a `system` of which *shown* is the text."""
-    hits, said, limit = found.hits, found.said, found.limit
-    texts = texts_of(graph, hits[:MORE_OF])
-    if found.course:
-        return render_course(graph, found.topic, hits, said, shown, today, budget, limit, silence, texts)
-    more = {path: more for path, (more, _) in texts.items() if more}
-    quoted = quoted_passages(graph, found.topic, said, chars_for(said, budget))
-    return render_prompt(hits, shown, today, budget, limit, silence, more=more, said=quoted, zone=graph.zone)
+    hits, course = found.hits, found.course
+    return render_prompt(
+        hits,
+        shown,
+        today,
+        budget,
+        found.limit,
+        silence,
+        more=more_of(graph, hits[:MORE_OF], course),
+        said=quoted_passages(graph, found.topic, found.said, room=budget, course=course),
+        zone=graph.zone,
+        course=course,
+    )
 
 
 def epoch_ms_of(at: datetime) -> int:
     return round(at.timestamp() * 1000)
 
 
-def texts_of(graph: Graph, hits: Iterable[Hit]) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Path → what a note says beside its description, as one line, and the lines of its History."""
+def more_of(graph: Graph, hits: Iterable[Hit], course: bool) -> dict[str, str]:
+    """Path → what a note says beside its description, as one line; of a *course* what it said before, too."""
     found = {}
     for hit in hits:
         with suppress(OmgError, OSError, UnicodeDecodeError):
@@ -282,7 +286,10 @@ def texts_of(graph: Graph, hits: Iterable[Hit]) -> dict[str, tuple[str, tuple[st
             more = sentences_beside(
                 hit.entry.description, WIKILINK.sub(lambda m: m[1].rpartition("|")[2], text)
             )
-            found[hit.entry.path] = cut_text(" ".join(more), MORE_CHARS), before
+            if course and before:
+                more += ["Before:", "; ".join(line.removeprefix("- ") for line in before)]
+            if more:
+                found[hit.entry.path] = cut_text(" ".join(more), MORE_CHARS)
     return found
 
 

@@ -9,16 +9,18 @@ note was deleted, superseded or changed by a person are not quoted, for the note
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
 
+from ..dates.days import MS_PER_DAY
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..grounding.words import told_words, visible
-from ..index.archived import MadeNote, last_messages, messages_by_note, neighbours_by_id, notes_by_source
+from ..index.archived import MadeNote, last_messages, latest_by_note, neighbours_by_id, notes_by_source
 from ..index.entries import Hit
 from ..index.scores import ParsedQuery
 from ..message.redaction import redact
@@ -27,14 +29,14 @@ from ..offline.quoted import APOSTROPHES, SPAN, own_words
 from .former import is_former
 
 FOUND = 60  # messages of the archive that are looked at
-# Best hits whose messages are looked at, too; the second number where the course of something is asked for.
-NOTES = {False: 6, True: 40}
-OF_A_NOTE = 4  # of its messages, the latest; of a course, which begins with its first mention, the first
-QUOTED_CHARS = 600, 2_000  # of one message, at the least and the most
+NOTES = 6  # best hits whose messages are looked at, too
+OF_A_NOTE = 4  # of its messages, the latest
+# Of one message, at the least and the most; in the second row where the course of something is asked for,
+QUOTED_CHARS = {False: (600, 2_000), True: (400, 1_500)}
+OF_A_DAY = 4  # and how many of one session and day
 LOOKED_UP_AT_ONCE = 12  # whose notes are looked up in one query: about as many as there is room for
 CHARS_A_TOKEN = 4
-# Of a note's score, which its messages have besides their own; of a course they tell as much as it does.
-SOURCE_SHARE = {False: 0.25, True: 1.0}
+SOURCE_SHARE = 0.25  # of a note's score, which its messages have besides their own
 NEIGHBOURS_OF = 5  # best messages whose neighbours are looked at
 NEIGHBOUR_SHARE = 0.5  # of its score, which the messages beside one have
 LEAST = 0.08  # how much of the prompt's words a message answers to, of 1, to be quoted at all
@@ -76,7 +78,6 @@ class Passage:
     passed_on: str = ""  # or "passed on", or "partly passed on": quoted, forwarded or pasted by who sent it
     waiting: bool = False  # nobody has observed it yet
     changed: bool = False  # a note says something else by now
-    message: str = ""  # its id
 
 
 @dataclass(slots=True)
@@ -110,7 +111,7 @@ def find_said(
 ) -> list[Said]:
     """The messages that answer *query*, best first; less what stands in the window of *session* itself."""
     words = [stem(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
-    found = {said.message.id: said for said in found_in_archive(graph, query, hits, now, course)}
+    found = {said.message.id: said for said in found_in_archive(graph, query, hits, now)}
     found |= {said.message.id: said for said in waiting(graph)}
     for said in found.values():
         text = said.message.text.lower()
@@ -145,12 +146,17 @@ def assistants_share(query: ParsedQuery, speaker: str | None, course: bool) -> f
     return ASSISTANT_IN_COURSE if course else ASSISTANT_SHARE
 
 
-def quoted_passages(graph: Graph, query: ParsedQuery, told: Sequence[Said], chars: int) -> Iterator[Passage]:
-    """The passages of *told* that answer *query*, in that order, each of at most about *chars*."""
+def quoted_passages(
+    graph: Graph, query: ParsedQuery, told: Sequence[Said], *, room: int, course: bool = False
+) -> Iterator[Passage]:
+    """The passages of *told* that answer *query*, in that order; the longer, the fewer share *room* (tokens)."""
+    least, most = QUOTED_CHARS[course]
+    chars = min(most, max(least, room * CHARS_A_TOKEN // max(1, len(told))))
     words = [term.shown.lower() for term in query.terms]
     asked = told_words(" ".join(words))
-    for at in range(0, len(told), LOOKED_UP_AT_ONCE):  # most are never reached: the room is spent before
-        some = told[at : at + LOOKED_UP_AT_ONCE]
+    in_turn = spread_over_days(told) if course else told
+    for at in range(0, len(in_turn), LOOKED_UP_AT_ONCE):  # most are never reached: the room is spent before
+        some = in_turn[at : at + LOOKED_UP_AT_ONCE]
         made = graph.index.notes_by_source([said.message.id for said in some])
         gone = gone_of(graph, made, [said.message for said in some])
         for said in some:
@@ -195,22 +201,25 @@ def speaks_itself(graph: Graph, note: MadeNote) -> bool:
     return note.status == "superseded" or graph.vault.restated(note.path, note.hash)
 
 
-def chars_for(told: Sequence[Said], room: int) -> int:
-    """How long each passage of *told* may be: the fewer share *room* (tokens), the longer."""
-    least, most = QUOTED_CHARS
-    return min(most, max(least, room * CHARS_A_TOKEN // max(1, len(told))))
+def spread_over_days(told: Sequence[Said]) -> list[Said]:
+    """*told* with what is one too many of its session and day behind: a course has many days."""
+    of_day: Counter[tuple[str, int]] = Counter()
+    first: list[Said] = []
+    later: list[Said] = []
+    for said in told:
+        day = said.session, said.message.timestamp // MS_PER_DAY
+        of_day[day] += 1
+        (first if of_day[day] <= OF_A_DAY else later).append(said)
+    return first + later
 
 
-def found_in_archive(
-    graph: Graph, query: ParsedQuery, hits: Sequence[Hit], now: datetime, course: bool
-) -> Iterable[Said]:
+def found_in_archive(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], now: datetime) -> Iterable[Said]:
     """Messages found by their words, and those that the best notes come from."""
     index = graph.index
     found = {m.id: Said(m, at, share) for m, at, share in index.search_raw(query, FOUND, now=now)}
-    scores = {hit.entry.path: hit.score for hit in hits[: NOTES[course]]}
-    for path, m, session in index.ask(messages_by_note, scores, OF_A_NOTE, course):
-        said, beside = found.setdefault(m.id, Said(m, session)), SOURCE_SHARE[course] * scores[path]
-        said.beside = max(said.beside, beside) if course else said.beside + beside
+    scores = {hit.entry.path: hit.score for hit in hits[:NOTES]}
+    for path, m, session in index.ask(latest_by_note, scores, OF_A_NOTE):
+        found.setdefault(m.id, Said(m, session)).beside += SOURCE_SHARE * scores[path]
     return found.values()
 
 
@@ -243,9 +252,7 @@ def passage_of(said: Said, words: Sequence[str], note: str, chars: int) -> Passa
     part = " ".join(visible(clean[first:last]).split())
     text = f"{'… ' if since + first else ''}{part}{' …' if until < len(m.text) or last < len(clean) else ''}"
     passed_on = how_passed_on(part, m.text) if m.role == "user" else ""
-    return Passage(
-        m.timestamp, speaker_name(m), text, note, passed_on=passed_on, waiting=said.waiting, message=m.id
-    )
+    return Passage(m.timestamp, speaker_name(m), text, note, passed_on=passed_on, waiting=said.waiting)
 
 
 @lru_cache(maxsize=1024)

@@ -22,7 +22,7 @@ from ..graph.state import SessionState
 from ..grounding.notes import origin_mark
 from ..index.entries import Entry, Hit
 from ..index.scores import parse_query
-from ..inject.passages import Said, chars_for, find_said, passage_of, quoted_passages
+from ..inject.passages import Said, find_said, passage_of, quoted_passages
 from ..inject.prompt import passage_line
 from ..node.fields import GENERATED
 from ..plan.edits import split_history
@@ -55,7 +55,7 @@ def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> 
         found = find_said(graph, query, [], session="", own=SessionState(), now=now)
         if when:
             found = [said for said in found if is_within(days, day_of_ms(said.message.timestamp, graph.zone))]
-        said = list(islice(quoted_passages(graph, query, found, chars_for(found, RAW_TOKENS)), limit))
+        said = list(islice(quoted_passages(graph, query, found, room=RAW_TOKENS), limit))
         told = [
             f"- said {day_of_ms(p.at_ms, graph.zone)} by {passage_line(p).removeprefix('- ')}"
             for p in sorted(said, key=lambda p: p.at_ms)
