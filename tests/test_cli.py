@@ -6,6 +6,7 @@ import json
 import resource
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -66,6 +67,11 @@ def test_every_command_and_every_option_says_what_it_does(name: str) -> None:
     shown = CliRunner().invoke(app, [*name.split(), "--help"])
     assert shown.exit_code == 0
     assert "Usage" in shown.output
+
+
+def test_it_tells_its_version() -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
+    assert run("--version").stdout == f"omg {project['version']}\n"
 
 
 def test_help_costs_less_than_half_a_second_of_work() -> None:

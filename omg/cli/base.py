@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="omg",
-    help="Observational Memory Graph: a memory for agents that you can open, read and correct.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -40,6 +39,23 @@ IdentityOption = Annotated[
         "--identity", "-i", help="Whose graph, as `omg identity list` shows it. Default: the owner's."
     ),
 ]
+
+
+def print_version(wanted: bool) -> None:
+    if wanted:
+        import importlib.metadata
+
+        print(f"omg {importlib.metadata.version('omg-memory')}")
+        raise typer.Exit
+
+
+@app.callback()
+def every_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Observational Memory Graph: a memory for agents that you can open, read and correct."""
 
 
 @contextmanager
