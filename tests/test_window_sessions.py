@@ -59,6 +59,16 @@ def test_after_a_forgetting_what_left_the_context_is_still_quoted_and_what_stand
     assert "Ottilie in Parkallee" not in talk.prompted("Which tuner did you recommend for grand pianos?")
 
 
+def test_a_word_that_every_note_has_is_looked_for_after_one_of_them_was_forgotten(talk: Talk) -> None:
+    """Else every prompt was given nothing, and nothing was observed any more, until the daemon was started anew."""
+    long_talk(talk)
+    talk.take_in()
+    asked = "Which number is it that I prefer over all others, number 7?"
+    assert "number-7-" in talk.prompted(asked)
+    talk.memory.forget(matching="number 3 over all")
+    assert "number-7-" in talk.prompted(asked)
+
+
 def test_where_it_stood_before_new_is_not_told_as_where_it_stands(talk: Talk) -> None:
     long_talk(talk, 5)
     talk.take_in()

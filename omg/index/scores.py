@@ -108,7 +108,8 @@ class Rarity:
         kept: list[Term] = []
         rows, whole = 0, 0.0
         for term in sorted(found, key=lambda t: known[t.match]):
-            fits = known[term.match]
+            # One counted a while ago may be of more rows than there are since something was forgotten.
+            fits = min(known[term.match], all_rows)
             rows += fits
             if kept and (rows > self._postings or fits > max(1_000, all_rows / 2)):
                 break  # fts5 weighs a word that more than half of the rows have as good as nothing
