@@ -1,0 +1,218 @@
+"""
+What happens to a long conversation with OMG as the context engine: it begins anew, jobs and sub-agents run beside it,
+something in it is edited or forgotten. All is judged by what the provider received.
+
+One gateway, with a window so small that a handful of turns is cut; the tests run in the order in which they stand.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gateway import REPO, Gateway, eventually
+from longtalk import STANDING, TIMELINE, Said, turn, wire
+from openai_server import OpenAIServer, Request, text_of
+
+pytestmark = pytest.mark.gateway
+
+MAIN = "agent:main:main"
+PAD = "And so it goes on, and on. " * 60  # an answer repeats the end of what was said
+OMG = """\
+[observation]
+model = "offline"
+buffer_tokens = "turn"
+[context]
+message_tokens = 1500
+[inject]
+budget_tokens = 500  # what a prompt is given has room before its message in later requests, too
+"""
+MOST = 16  # turns until there is a cut
+
+
+@pytest.fixture(scope="module")
+def gateway(boot: Any) -> Iterator[Gateway]:
+    """With both plugins in place, as `omg install --context-engine` leaves them (test_context_engine.py)."""
+    made: Gateway = boot(
+        omg=OMG,
+        config={"agents": {"defaults": {"heartbeat": {"target": "none"}}}},
+    )
+    engine = made.folder / "engine"
+    shutil.copytree(REPO / "hooks" / "context", engine)
+    shutil.copy(REPO / "hooks" / "daemon.js", engine)
+    plugins = {
+        "load": {"paths": [str(made.folder / "plugin"), str(engine)]},
+        "entries": {"omg-context": {"enabled": True, "config": {"home": str(made.home)}}},
+        "slots": {"contextEngine": "omg-context"},
+    }
+    made.configure({"plugins": plugins})
+    yield made.start()
+
+
+def preferred(what: str, n: int) -> str:
+    return f"the {what} {n} over all others"
+
+
+def talked_until_cut(gateway: Gateway, provider: OpenAIServer, what: str) -> Request:
+    """The first request in which the notes of what was said here of *what* stand for it."""
+    for n in range(MOST):
+        said = turn(gateway, provider, MAIN, f"I prefer {preferred(what, n)}. {PAD}")
+        assert said.status == "ok"
+        if preferred(what, 1) in timeline(said):
+            return said.own[0]
+    raise AssertionError(f"nothing was cut in {MOST} turns: {gateway.omg('status', fails=None)}")
+
+
+def timeline(said: Said) -> str:
+    return "".join(TIMELINE.findall(wire(said.own[0])))
+
+
+def raw(request: Request) -> str:
+    """What stands word for word."""
+    return STANDING.sub("", wire(request))
+
+
+def found(provider: OpenAIServer, since: int, words: str) -> Request | None:
+    """The agent's first request behind *since* whose newest message holds *words*."""
+    asked = (r for r in provider.history[since:] if r.body.get("tools"))
+    return next((r for r in asked if words in str(r.body["messages"][-2:])), None)
+
+
+def archived(gateway: Gateway) -> str:
+    return " ".join(m["text"] for m in gateway.memory.taken())
+
+
+def test_a_long_conversation_is_cut(gateway: Gateway, provider: OpenAIServer) -> None:
+    request = talked_until_cut(gateway, provider, "number")
+    assert preferred("number", 1) not in raw(request)
+
+
+@pytest.mark.parametrize(
+    ("command", "before", "after"), [("/new", "number", "letter"), ("/reset", "letter", "colour")]
+)
+def test_a_conversation_that_begins_anew_has_nothing_of_the_one_before_but_its_memory(
+    gateway: Gateway, provider: OpenAIServer, command: str, before: str, after: str
+) -> None:
+    gateway.chat(MAIN, command)
+    first = turn(gateway, provider, MAIN, "Good evening to you.").own[0]
+    assert not TIMELINE.search(wire(first))
+    assert "over all others" not in raw(first)
+    assert raw(first).count("Good evening to you.") == 1
+    asks = turn(gateway, provider, MAIN, f"Which {before} did I say I prefer, was it {before} 2?").own[0]
+    assert preferred(before, 2) in " ".join(STANDING.findall(wire(asks)))
+    cut = talked_until_cut(gateway, provider, after)
+    (text,) = TIMELINE.findall(wire(cut))
+    assert not [n for n in range(MOST) if preferred(before, n) in text + raw(cut)]
+    for n in range(MOST):
+        assert raw(cut).count(f"I prefer {preferred(after, n)}") + (preferred(after, n) in text) <= 1, n
+
+
+def test_a_job_beside_it_has_nothing_of_it_and_leaves_nothing(
+    gateway: Gateway, provider: OpenAIServer
+) -> None:
+    before, since = timeline(turn(gateway, provider, MAIN, "Go on.")), len(provider.history)
+    job = gateway.call(
+        "cron.add",
+        name="nightly",
+        schedule={"kind": "cron", "expr": "15 3 * * *", "tz": "UTC"},
+        sessionTarget="isolated",
+        wakeMode="now",
+        payload={"kind": "agentTurn", "message": "SAY done by the job"},
+        delivery={"mode": "none"},
+    )
+    gateway.call("cron.run", id=job["id"], mode="force")
+    request = eventually(
+        lambda: found(provider, since, "SAY done by the job"), 60, "the job", why=gateway.tail
+    )
+    assert "over all others" not in wire(request)
+    after = turn(gateway, provider, MAIN, "And on.")
+    assert timeline(after) == before != ""
+    assert "done by the job" not in wire(after.own[0]) + archived(gateway)
+
+
+def test_a_heartbeat_sees_the_cut_conversation_and_leaves_with_what_is_around_it(
+    gateway: Gateway, provider: OpenAIServer
+) -> None:
+    before, since = timeline(turn(gateway, provider, MAIN, "Go on still.")), len(provider.history)
+    gateway.call("wake", mode="now", text="look around")
+    request = eventually(lambda: found(provider, since, "heartbeat"), 60, "a heartbeat", why=gateway.tail)
+    assert before != ""
+    assert TIMELINE.findall(wire(request)) == [before]
+    beaten = lambda: "heartbeat poll" in str([e["message"]["content"] for e in gateway.transcript(MAIN)])  # noqa: E731
+    eventually(beaten, 30, "the heartbeat to be over")
+    cut = talked_until_cut(gateway, provider, "shape")
+    assert "heartbeat poll" not in wire(cut)
+    assert "heartbeat" not in archived(gateway)
+
+
+def test_a_sub_agent_starts_without_it_and_its_report_leaves_with_what_is_around_it(
+    gateway: Gateway, provider: OpenAIServer
+) -> None:
+    since = len(provider.history)
+    spawn = {"task": "SAY the tide is at noon", "label": "tide", "runTimeoutSeconds": 60}
+    order = json.dumps({"id": "sessions_spawn", "args": spawn})
+    assert turn(gateway, provider, MAIN, f"CALL tool_call {order}").status == "ok"
+    child = eventually(
+        lambda: found(provider, since, "[Subagent Task]"), 60, "the sub-agent", why=gateway.tail
+    )
+    assert "over all others" not in wire(child)
+    report = eventually(
+        lambda: found(provider, since, "subagent_announce"), 60, "its report", why=gateway.tail
+    )
+    assert TIMELINE.search(wire(report))
+    cut = talked_until_cut(gateway, provider, "metal")
+    assert "subagent_announce" not in wire(cut)
+    messages = cut.body["messages"]
+    calls = {c["id"] for m in messages for c in m.get("tool_calls") or ()}
+    assert calls == {m["tool_call_id"] for m in messages if m["role"] == "tool"}
+
+
+def test_what_is_edited_in_what_was_cut_stands_there_anew_and_never_again_as_it_was(
+    gateway: Gateway, provider: OpenAIServer
+) -> None:
+    talked_until_cut(gateway, provider, "herb")
+    file = note(gateway, "herb-1-over-all-others")
+    file.write_text(file.read_text().replace("herb 1", "herb thyme"))
+
+    def edited() -> bool:
+        text = timeline(turn(gateway, provider, MAIN, "Go on with that."))
+        return "the herb thyme over all others" in text and preferred("herb", 1) not in text
+
+    eventually(edited, 60, "the edited note", each_s=1)
+    assert not held_since(gateway, provider, preferred("herb", 1))
+
+
+def test_what_is_forgotten_stands_in_no_request_any_more_neither_as_cut_nor_as_served(
+    gateway: Gateway, provider: OpenAIServer
+) -> None:
+    words, name = preferred("herb", 2), "herb-2-over-all-others"
+    asks = turn(gateway, provider, MAIN, "Which herb did I say I prefer, was it herb 2?").own[0]
+    again = turn(gateway, provider, MAIN, "Thank you for that.").own[0]
+    assert words in "".join(TIMELINE.findall(wire(again)))
+    assert name in served(asks)  # by its link alone where `system` has its line
+    assert served(asks) == served(again)  # before its message, as in the request before
+    assert words not in raw(again)
+    gateway.omg("forget", "--matching", words, "--yes")
+    assert not held_since(gateway, provider, words, name)
+
+
+def served(request: Request) -> str:
+    """What stands before messages of the conversation, besides the notes of what was cut."""
+    said = "\n".join(text_of(m["content"]) for m in request.body["messages"] if m["role"] == "user")
+    return "".join(STANDING.findall(TIMELINE.sub("", said)))
+
+
+def note(gateway: Gateway, name: str) -> Path:
+    return gateway.memory.graphs()[MAIN] / "vault" / "nodes" / "preference" / f"{name}.md"
+
+
+def held_since(gateway: Gateway, provider: OpenAIServer, *words: str) -> list[Request]:
+    """The requests that hold any of *words*, from now on until there is another cut."""
+    since = len(provider.history)
+    talked_until_cut(gateway, provider, f"stone of {since}")
+    sent = [(r, json.dumps(r.body, ensure_ascii=False)) for r in provider.history[since:]]
+    return [r for r, text in sent if any(w in text for w in words)]
