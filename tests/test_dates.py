@@ -376,6 +376,8 @@ def test_any_text_said_on_any_day_is_read_without_an_error(text: str, said: date
         *(("It is due on March 3", "2027-03-03"), ("The grant is due June 10", "2026-06-10")),
         *(("We will present on May 28", "2027-05-28"), ("Remind me on May 28 to renew", "2027-05-28")),
         ("The report will be submitted on June 10", "2026-06-10"),
+        *(("My flight leaves on January 14", "2027-01-14"), ("My flight left on January 14", "2026-01-14")),
+        *(("The course starts on March 3", "2027-03-03"), ("The course starts on May 28", "2026-05-28")),
         *(("I want it finished by June 10", "2026-06-10"), ("I booked a flight for June 10", "2026-06-10")),
         *(("The meeting moved to June 10", "2026-06-10"), ("We went to Rome on June 10", "2025-06-10")),
         *(("what did I submit on May 28?", "2026-05-28"), ("anything about May 28?", "2026-05-28")),

@@ -13,6 +13,7 @@ INTENT = re.compile(
 )
 AHEAD = re.compile(
     INTENT.pattern + r"|\b(?:must|should|ha(?:ve|s) to|gotta|let['’]s|remind|upcoming|see you|appointment"
+    r"|leaves|departs|arrives|starts|begins|expires|takes (?:place|off)"  # as timetables say it
     r"|excited|wait|(?:can|could) (?:we|you|i)|(?:i['’]m|we['’]re|is|are|am) \w+ing)\b",
     re.I,
 )
