@@ -353,6 +353,19 @@ class Gateway:
 
     # --- looking
 
+    def run_job(self, text: str) -> None:
+        """Add a nightly job of its own session that says *text* to the agent, and run it now."""
+        job = self.call(
+            "cron.add",
+            name="nightly",
+            schedule={"kind": "cron", "expr": "15 3 * * *", "tz": "UTC"},
+            sessionTarget="isolated",
+            wakeMode="now",
+            payload={"kind": "agentTurn", "message": text},
+            delivery={"mode": "none"},
+        )
+        self.call("cron.run", id=job["id"], mode="force")
+
     def transcript(self, session: str, agent: str = "main") -> list[dict[str, Any]]:
         """Every message entry of a session's transcript as OpenClaw itself stores it, oldest first."""
         return [e for e in self.events(session, agent) if e["type"] == "message"]

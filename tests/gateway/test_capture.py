@@ -139,16 +139,7 @@ def test_what_no_person_said_is_not_taken_in(gateway: Gateway) -> None:
     spawn = {"task": "SAY done by the sub-agent", "label": "test", "runTimeoutSeconds": 60}
     arguments = str({"id": "sessions_spawn", "args": spawn}).replace("'", '"')
     gateway.say("agent:main:parent", f"CALL tool_call {arguments}")
-    job = gateway.call(
-        "cron.add",
-        name="nightly",
-        schedule={"kind": "cron", "expr": "15 3 * * *", "tz": "UTC"},
-        sessionTarget="isolated",
-        wakeMode="now",
-        payload={"kind": "agentTurn", "message": "SAY done by cron"},
-        delivery={"mode": "none"},
-    )
-    gateway.call("cron.run", id=job["id"], mode="force")
+    gateway.run_job("SAY done by cron")
     gateway.say("agent:main:main", "before the heartbeat")
     gateway.call("wake", mode="now", text="look around")
 

@@ -115,16 +115,7 @@ def test_a_job_beside_it_has_nothing_of_it_and_leaves_nothing(
     gateway: Gateway, provider: OpenAIServer
 ) -> None:
     before, since = timeline(turn(gateway, provider, MAIN, "Go on.")), len(provider.history)
-    job = gateway.call(
-        "cron.add",
-        name="nightly",
-        schedule={"kind": "cron", "expr": "15 3 * * *", "tz": "UTC"},
-        sessionTarget="isolated",
-        wakeMode="now",
-        payload={"kind": "agentTurn", "message": "SAY done by the job"},
-        delivery={"mode": "none"},
-    )
-    gateway.call("cron.run", id=job["id"], mode="force")
+    gateway.run_job("SAY done by the job")
     request = eventually(
         lambda: found(provider, since, "SAY done by the job"), 60, "the job", why=gateway.tail
     )
