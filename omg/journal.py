@@ -93,7 +93,7 @@ def receipt_id(at: datetime, name: str = "", of: str | None = None) -> str:
     *of*: what the batch is made of; the same gives the same id, so that what a crash repeats is recognised. Without
     it each call gives another, also within one second.
     """
-    mark = hashlib.sha256(of.encode()).hexdigest()[:8] if of is not None else f"{time.time_ns() % 10**9:09d}"
+    mark = hashlib.sha256(of.encode()).hexdigest()[:8] if of is not None else f"{time.time_ns() // 1000:x}"
     return "-".join(filter(None, (f"{at.astimezone(UTC):%Y%m%dT%H%M%S}", name, mark)))
 
 

@@ -24,6 +24,7 @@ from shell import omg_here
 from test_cli import ALL
 from test_daemon import Running, eventually
 
+from omg.cli.daemon import without_daemon
 from omg.client import ask_daemon
 from omg.errors import OmgError
 
@@ -262,6 +263,16 @@ def test_a_gateway_that_comes_later_is_asked_what_waits(alone: Installed) -> Non
         assert alone.observers() == {"gateway"}
     finally:
         alone.end()
+
+
+def test_a_command_that_does_without_the_daemon_waits_until_the_one_that_ends_is_gone(tmp_path: Path) -> None:
+    """It answers no more, and holds its lock a moment longer."""
+    holds = "import sys, time; from pathlib import Path; from omg.daemon.process import daemon_lock\n"
+    holds += "with daemon_lock(Path(sys.argv[1])): print(flush=True); time.sleep(0.7)"
+    with subprocess.Popen([sys.executable, "-c", holds, str(tmp_path)], stdout=subprocess.PIPE) as ending:
+        assert ending.stdout and ending.stdout.readline()
+        with without_daemon(tmp_path):
+            assert ending.wait(10) == 0
 
 
 def test_accounts_are_joined_and_a_vault_moves_though_a_daemon_is_up_and_afterwards_one_is_up_that_knows_it(

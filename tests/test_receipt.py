@@ -172,6 +172,15 @@ def test_receipts_of_one_second_are_in_the_order_they_were_made(graph):
     assert [r.id for r in receipts_of(graph)] == made[::-1]
 
 
+def test_receipts_made_on_either_side_of_a_second_are_in_that_order(graph, monkeypatch):
+    made = []
+    for ns in (1_772_366_400_999_999_000, 1_772_366_401_000_001_000):
+        monkeypatch.setattr(time, "time_ns", lambda ns=ns: ns)
+        made.append(new_receipt("edit", datetime(2026, 3, 1, 12, tzinfo=UTC), ()))
+        commit_receipt(graph, made[-1])
+    assert [r.id for r in receipts_of(graph)] == [r.id for r in made[::-1]]
+
+
 def test_an_unknown_cycle_is_named(graph):
     with pytest.raises(NotFound, match="nope"):
         take_back(graph, "nope", NOW)

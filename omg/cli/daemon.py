@@ -15,7 +15,8 @@ from pathlib import Path
 
 from ..errors import Locked, OmgError
 
-TRIES = 3  # to be there before the gateway's plugin, which starts a daemon .25 s after one is gone, then ever later
+# How often to look whether one is gone: the gateway's plugin starts the next .25 s after, then ever later.
+LOOK_EVERY_S, LOOK_FOR_S = 0.05, 20
 
 
 def start_daemon(home: Path) -> int:
@@ -56,16 +57,18 @@ def without_daemon(home: Path) -> Iterator[None]:
     from ..daemon.process import daemon_lock
 
     found = ask_daemon(home, "/health", {}, timeout_s=5)
+    until = time.monotonic() + LOOK_FOR_S
     with contextlib.ExitStack() as held:
-        for tries in reversed(range(TRIES)):
-            stop_daemon(home)
-            try:
-                held.enter_context(daemon_lock(home))
-                break
-            except Locked:  # the gateway was quicker, and has started another
-                if not tries:
-                    raise
         try:
+            while True:
+                stop_daemon(home)
+                try:
+                    held.enter_context(daemon_lock(home))
+                    break
+                except Locked:  # it answers no more and is about to end, or the gateway has started another
+                    if time.monotonic() > until:
+                        raise
+                    time.sleep(LOOK_EVERY_S)
             yield
         finally:
             held.close()
