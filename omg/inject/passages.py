@@ -20,7 +20,7 @@ from ..dates.days import MS_PER_DAY
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..grounding.words import told_words, visible
-from ..index.archived import MadeNote, last_messages, latest_by_note, neighbours_by_id, notes_by_source
+from ..index.archived import MadeNote, last_messages, latest_by_note, neighbours_by_id
 from ..index.entries import Hit
 from ..index.scores import ParsedQuery
 from ..message.redaction import redact
@@ -120,7 +120,7 @@ def find_said(
     for said in found.values():
         said.part = assistants_share(query, said.message.role, course)
     best = max((said.score for said in found.values()), default=0.0)
-    noted = graph.index.ask(notes_by_source, found)
+    noted = graph.index.notes_by_source(found)
     for said in found.values():
         said.noted = said.message.id in noted
     told = [
