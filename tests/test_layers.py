@@ -1,10 +1,9 @@
-"""The house as README draws it: who may import whom, what a name means, how large a room may be; and a light start."""
+"""Rooms and modules: who may import whom, how long a module may be, what loads at the start."""
 
 import ast
 import re
 import subprocess
 import sys
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +28,6 @@ HEIGHT = {
 PACKAGE = Path(__file__).parent.parent / "omg"
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if not p.relative_to(PACKAGE).parts[0].startswith("_"))
 HEAVY = {"litellm", "torch", "sentence_transformers", "networkx", "wordllama", "onnxruntime"}
-SEVERAL = {"main", "log", "__all__"}  # names that every module may have for itself
 
 
 def room(module: Path) -> str:
@@ -42,16 +40,6 @@ def imported(module: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level == depth:
             yield from [node.module.partition(".")[0]] if node.module else [a.name for a in node.names]
-
-
-def top_level(module: Path) -> Iterator[str]:
-    for node in ast.parse(module.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.Assign):
-            yield from (t.id for t in node.targets if isinstance(t, ast.Name))
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id
 
 
 def short(module: Path) -> str:
@@ -75,14 +63,6 @@ def test_the_map_of_the_house_names_every_room():
     assert {name for name in HEIGHT if not re.search(rf"\b{name}\b", told)} == set()
 
 
-def test_a_name_has_one_meaning():
-    homes = defaultdict(set)
-    for module in MODULES:
-        for name in top_level(module):
-            homes[name].add(short(module))
-    assert {name: found for name, found in homes.items() if len(found) > 1 and name not in SEVERAL} == {}
-
-
 def test_no_function_has_the_name_of_a_module():
     modules = {m.stem for m in MODULES} | {m.parent.name for m in MODULES}
     functions = {
@@ -95,9 +75,9 @@ def test_no_function_has_the_name_of_a_module():
 
 
 @pytest.mark.parametrize("module", MODULES, ids=short)
-def test_a_room_is_small_and_a_head_only_hands_names_on(module):
+def test_a_module_has_at_most_800_lines_and_a_head_only_hands_names_on(module):
     lines = module.read_text(encoding="utf-8").count("\n")
-    assert lines <= (40 if module.name == "__init__.py" else 400)
+    assert lines <= (40 if module.name == "__init__.py" else 800)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=short)
