@@ -16,7 +16,7 @@ import pytest
 from corpora import grounded
 
 from omg.config.sections import Config, Observation
-from omg.grounding.words import UNSEEN_CHARS, plain_form
+from omg.grounding.words import plain_form
 from omg.identity import identity_of_session
 from omg.index.entries import Entry
 from omg.inject.decide import slice_for
@@ -30,6 +30,7 @@ from omg.observe.reply import ParsedReply, ShownToObserver, parse_reply
 from omg.observe.run import observe_batch
 from omg.offline.quoted import own_words
 from omg.plan.edits import Edit, as_entry
+from omg.text.characters import without_unseen
 
 PERSONS = ("user", "human")
 FULL = os.environ.get("OMG_TRUST") == "full"
@@ -85,7 +86,7 @@ def judged(row: dict[str, Any]) -> ParsedReply:
 
 def holds(text: str, word: str) -> bool:
     """Whether *word* stands in *text*, as written or as a reader sees it."""
-    plain = [unicodedata.normalize("NFKC", UNSEEN_CHARS.sub("", t)).casefold() for t in (text, word)]
+    plain = [unicodedata.normalize("NFKC", without_unseen(t)).casefold() for t in (text, word)]
     return word.casefold() in text.casefold() or plain[1] in plain[0] or plain_form(word) in plain_form(text)
 
 

@@ -12,7 +12,7 @@ import pytest
 # A room is a module or a package of omg/. A row imports from the rows above it; within a row, a step from the steps
 # before it. Inside a package nothing is prescribed, except that its modules import no room that comes later.
 ROWS = [
-    [{"errors", "plural"}, {"config", "identity", "tokens", "dates"}, {"client"}],
+    [{"errors", "plural", "text"}, {"config", "identity", "tokens", "dates"}, {"client"}],
     [{"node", "message"}],  # values, no I/O
     [{"vault", "llm", "embed"}],  # files | the outside world
     [{"index"}],  # derived data

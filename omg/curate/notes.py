@@ -29,9 +29,9 @@ from ..plan.bodies import as_read
 from ..plan.drafts import Plan
 from ..plan.edits import Edit, one_line, title_alias
 from ..reflect.revise import merge_notes
+from ..text.links import WIKILINK, with_labels
 from ..worker.intake import Intake
 
-WIKILINK_TEXT = re.compile(r"\[\[([^\[\]\n]*)\]\]")
 SEARCH = "`omg search WORDS` finds notes by what they say"
 PAGES = ("index", "now", "moc", "log")  # types that we generate, and that are no memory themselves
 
@@ -142,8 +142,7 @@ def new_note(graph: Graph, type: str, title: str, text: str, now: datetime) -> C
         raise BadInput("a note needs a title: `omg new TYPE TITLE --text …`")
     text = text.strip() or title.strip()
     first = one_line(re.split(r"(?<=[.!?。])\s|\n", text)[0])
-    label = WIKILINK_TEXT.sub(lambda link: link[1].rpartition("|")[2].rpartition("/")[2], first)
-    edit = Edit("create", title=title, description=label, type=type, body=text, origin="human")
+    edit = Edit("create", title=title, description=with_labels(first), type=type, body=text, origin="human")
     with planning_under_lock(graph, now) as plan:
         path, same = plan.free_path(edit)
         there = as_read(plan.draft(path).node.body) if same else ""
@@ -281,7 +280,7 @@ def with_links_to(graph: Graph, text: str, old: str, new: str) -> str:
     """
     parts, end = [], 0
     known = graph.index.entry(old)
-    for found in WIKILINK_TEXT.finditer(without_code(text)):
+    for found in WIKILINK.finditer(without_code(text)):
         target, rest = re.fullmatch(r"([^|#]*)(.*)", found[1], re.S).groups()  # type: ignore[union-attr]
         name = target.strip().removesuffix(".md")
         if not name or (known and name == known.id) or graph.index.resolve(name) != old:

@@ -16,11 +16,11 @@ from ..graph.graph import Graph
 from ..node.markdown import bare_target, link_targets, slugify
 from ..node.note import amend_text, head_of, parse_node
 from ..node.properties import split_head
+from ..text.links import WIKILINK
 from .words import BLANK, blanked, holds_words, slug_in_path
 
 NewNames = Mapping[str, str]
 
-LINK = re.compile(r"\[\[([^\[\]\n]{1,2000})\]\]")
 FIXED = ("type", "priority", "status", "created", "updated", "event", "origin", "appliesTo", "generation")
 
 
@@ -63,7 +63,7 @@ def free_path(graph: Graph, path: str, taken: Iterable[str]) -> str:
 
 def redacted_note(text: str, path: str, words: str, names: NewNames) -> str:
     """*text* of a note without *words*: its links lead to the new names, its head stays one that can be read."""
-    text = LINK.sub(lambda found: redacted_link(found, words, names), text)
+    text = WIKILINK.sub(lambda found: redacted_link(found, words, names), text)
     if not holds_words(text, words):
         return text
     try:
@@ -108,7 +108,7 @@ def redacted_value(value: Any, words: str, names: NewNames) -> Any:
     if isinstance(value, str):
         if value in names:
             return names[value]
-        return blanked(LINK.sub(lambda found: redacted_link(found, words, names), value), words)
+        return blanked(WIKILINK.sub(lambda found: redacted_link(found, words, names), value), words)
     if isinstance(value, list | tuple):
         return type(value)(redacted_value(v, words, names) for v in value)
     if isinstance(value, dict):

@@ -26,10 +26,11 @@ from ..message.turn import Message
 from ..node.maptable import LOG_FOLDER
 from ..node.markdown import bare_target, link_targets
 from ..node.note import amend_text, head_of, parse_node
+from ..text.links import WIKILINK
 from .words import blanked, holds_words
 
 ID_IN_TEXT = re.compile(r"""\bid: *["']?([^"'\n,}]+)""")  # a note's own, and those of its sources
-ANY_LINK = re.compile(r"!?\[\[([^\[\]\n]*)\]\]")
+ANY_LINK = re.compile(rf"!?{WIKILINK.pattern}")
 SEEN = ("reflected.json", "reflected.open.json")  # what the Reflector has seen
 
 

@@ -14,14 +14,13 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-from ..message.redaction import UNSEEN
 from ..node.markdown import slugify
+from ..text.characters import without_unseen
 
 BLANK = "(forgotten)"  # no brackets and no colon: it may stand in a link, in a head, and in JSON
 SLUG_CHARS = 3
 READINGS = 3  # a call's arguments are JSON, in a drop that is JSON, in a log that is JSON
 
-INVISIBLE = re.compile(f"[{UNSEEN}]")
 # Hyphens join the words of a file's name. A quotation, wrapped, begins each line with ">".
 WORD_GAP = re.compile(r"[\s\u2800]+(?:>[\s\u2800>]*)?|(?<=\w)[-_\u2010-\u2015\u2212]{1,3}(?=\w)")
 ESCAPED = re.compile(
@@ -36,7 +35,7 @@ class Folding(dict[int, str]):
     def __missing__(self, code: int) -> str:
         char = chr(code)
         plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())
-        self[code] = INVISIBLE.sub("", plain)
+        self[code] = without_unseen(plain)
         return self[code]
 
 
@@ -105,7 +104,7 @@ def word_spans(text: str, words: str) -> list[tuple[int, int]]:
         chars, places = unescaped_places(chars, places)
     merged: list[tuple[int, int]] = []
     for start, stop in sorted(found):
-        while stop < len(text) and (unicodedata.combining(text[stop]) or INVISIBLE.match(text[stop])):
+        while stop < len(text) and (unicodedata.combining(text[stop]) or not without_unseen(text[stop])):
             stop += 1  # an accent belongs to the letter before it
         if merged and start < merged[-1][1]:
             merged[-1] = merged[-1][0], max(stop, merged[-1][1])

@@ -13,17 +13,13 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 
+import regex
+
 from ..index.terms import STOP, fold_text
 from ..offline.cues import listed
 from ..offline.likeness import stem_of
+from ..text.characters import UNSPACED_RUN, without_unseen
 
-# Nobody types them: soft hyphen, zero width space, word joiners, marks that turn the direction, tags
-UNSEEN_CHARS = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
-JOINERS = re.compile("[\u200c\u200d\ufe0f]")  # they belong to words, and change none
-WIDE_RUN = re.compile(
-    "[\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\uac00-\ud7af]+"
-)
 ACCENTS = re.compile("[\u0300-\u036f]")
 LOOKALIKES = str.maketrans(
     "абвгезікмнорстухѕјԁһӏԛԝАВЕЗІКМНОРСТУХЅЈαβεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
@@ -78,14 +74,9 @@ SAME_LETTERS = 0.6  # of the longer of two words, from their beginning: then one
 TYPO_CHARS = 6  # letters of a word that one slip may have changed
 
 
-def visible(text: str) -> str:
-    """*text* without characters that nobody sees."""
-    return UNSEEN_CHARS.sub("", text)
-
-
 def plain_form(text: str) -> str:
     """*text* in one form for what is written in several."""
-    text = unicodedata.normalize("NFKC", JOINERS.sub("", UNSEEN_CHARS.sub("", text))).replace("’", "'")
+    text = unicodedata.normalize("NFKC", without_unseen(text)).replace("’", "'")
     if text.isascii():
         return text
     return re.sub(r"[^\W\d_]+", lambda word: plain_letters(word[0]), text)
@@ -113,13 +104,13 @@ def told_words(text: str) -> frozenset[str]:
 
 
 def found_words(text: str) -> Iterator[str]:
-    def paired(run: re.Match[str]) -> str:
+    def paired(run: regex.Match[str]) -> str:
         chars = run[0]
         pairs.extend(chars[i : i + 2] for i in range(max(len(chars) - 1, 1)))
         return " "
 
     pairs: list[str] = []
-    text = WIDE_RUN.sub(paired, text)
+    text = UNSPACED_RUN.sub(paired, text)
     yield from (pair for pair in pairs if pair not in UNSPACED_IDLE)
     idle = idle_words()
     for m in WORD_OR_NUMBER.finditer(text):

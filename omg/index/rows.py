@@ -24,6 +24,7 @@ from ..node.fields import Source
 from ..node.maptable import LOG_FOLDER, map_listing
 from ..node.markdown import uncommented
 from ..node.note import Node
+from ..text.links import with_labels
 from .archived import source_window
 from .links import LINK, PROSE, SUCCESSOR, links_of_note, names_of_note, relink_rows
 from .store import NOTE_COLUMNS, TABLES, rows_of
@@ -241,7 +242,6 @@ def text_columns(node: Node, zone: tzinfo) -> tuple[str, str, str, str, str]:
     return title, description, body, fold_text(" ".join(names)), dates
 
 
-LABELLED = re.compile(r"\[\[([^\[\]\n]*?)\]\]")
 TITLE_HEADING = re.compile(r"^# ++(.*\S)[ \t]*$", re.M)
 
 
@@ -251,6 +251,4 @@ def plain_body(body: str, title: str) -> str:
         body = uncommented(body)
     if "# " in body:
         body = TITLE_HEADING.sub(lambda h: "" if h[1] == title else h[0], body, count=1)
-    if "[[" in body:
-        body = LABELLED.sub(lambda link: link[1].rpartition("|")[2].rpartition("/")[2], body)
-    return body.strip()
+    return with_labels(body).strip()

@@ -27,11 +27,11 @@ from ..index.entries import Entry, Hit
 from ..index.scores import ParsedQuery, parse_query
 from ..message.envelope import legible_text, strip_memory, without_envelope
 from ..node.maptable import MOCS, OPEN_LOOPS, map_of, map_of_type
-from ..node.markdown import WIKILINK
 from ..node.note import text_below_head
 from ..plan.bodies import AFTER_SENTENCE
 from ..plan.edits import split_history
 from ..plan.pages import persons_words
+from ..text.links import with_labels
 from ..tokens import clip_text, count_tokens
 from .course import asks_for_course, asks_for_several, topic_of
 from .passages import Said, assistants_share, find_said, quoted_passages
@@ -283,9 +283,7 @@ def more_of(graph: Graph, hits: Iterable[Hit], course: bool) -> dict[str, str]:
     for hit in hits:
         with suppress(OmgError, OSError, UnicodeDecodeError):
             text, before = split_history(text_below_head(graph.vault.text(hit.entry.path)))
-            more = sentences_beside(
-                hit.entry.description, WIKILINK.sub(lambda m: m[1].rpartition("|")[2], text)
-            )
+            more = sentences_beside(hit.entry.description, with_labels(text))
             if course and before:
                 more += ["Before:", "; ".join(line.removeprefix("- ") for line in before)]
             if more:

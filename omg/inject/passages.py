@@ -19,13 +19,14 @@ from itertools import groupby
 from ..dates.days import MS_PER_DAY
 from ..graph.graph import Graph
 from ..graph.state import SessionState
-from ..grounding.words import told_words, visible
+from ..grounding.words import told_words
 from ..index.archived import MadeNote, last_messages, latest_by_note, neighbours_by_id
 from ..index.entries import Hit
 from ..index.scores import ParsedQuery
 from ..message.redaction import redact
 from ..message.turn import Message
 from ..offline.quoted import APOSTROPHES, SPAN, own_words
+from ..text.characters import visible
 from .former import is_former
 
 FOUND = 60  # messages of the archive that are looked at

@@ -32,7 +32,6 @@ FILE = re.compile(
     r"|com|org|net|de|io|dev|app|example|test|local|key|pem|crt|kdbx?|db|sql|go|rs|rb|php|java|cpp|exe|mp[34]|env|lock|bak|so|lib|whl|ipynb)\d?$|^v?\d+(?:\.\d+)+|^\d+[a-z]{1,5}$"
 )
 HYPHENATED = re.compile(r"[A-Za-z]+(?:[-'’][A-Za-z]+)+$")
-CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 TYPED = re.compile(r"[!-~]{5,}")  # what a password before "です" is made of
 
 

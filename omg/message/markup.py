@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from .looks import CJK, DIGIT, is_key, is_talk, looks_drawn
+from ..text.characters import UNSPACED_RUN
+from .looks import DIGIT, is_key, is_talk, looks_drawn
 
 # (only what looks drawn, expression)
 MARKUPS = tuple(
@@ -47,7 +48,7 @@ def value_in_markup(text: str, behind: int, *, password: bool, qualified: bool) 
         group = "value" if m["value"] else "bare"
         start, end = m.span(group)
         value = text[start:end].rstrip(".,;:!?)]}…")
-        if not value or is_talk(value) or CJK.search(value):
+        if not value or is_talk(value) or UNSPACED_RUN.search(value):
             continue
         if not password:
             secret = is_key(value, qualified)

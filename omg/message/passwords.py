@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .looks import CJK, DIGIT, HYPHENATED, PLACEHOLDER, PROGRAM_CODE, TYPED, is_key, is_talk, looks_drawn
+from ..text.characters import UNSPACED_RUN
+from .looks import DIGIT, HYPHENATED, PLACEHOLDER, PROGRAM_CODE, TYPED, is_key, is_talk, looks_drawn
 from .markup import value_in_markup
 from .names import PASSWORDS, PHRASES, PROSE_WORDS, SECRET_NAMES, WEAK
 from .told import FOR_APPS, WITHIN, grouped_secret, password_told
@@ -182,7 +183,9 @@ def _password(text: str, lowered: str, name: str, at: int, m: re.Match[str]) -> 
         return start, phrase, "password"
     if is_talk(text[start:end]):
         return None
-    if CJK.search(text, start, end):  # a sentence without blanks, or one that goes on behind the password
+    if UNSPACED_RUN.search(
+        text, start, end
+    ):  # a sentence without blanks, or one that goes on behind the password
         typed = TYPED.match(text, start, end)
         if not typed:
             return None

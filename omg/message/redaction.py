@@ -19,6 +19,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
+import regex
+
+from ..text.characters import UNSEEN
 from .accounts import NUMBER_HINTS, account_numbers
 from .forms import form_hints, formed_secrets, longest_word
 from .hints import Hints
@@ -69,13 +72,9 @@ def _redact(text: str) -> tuple[str, int]:
 
 
 # Letters that a reader sees as others, or not at all: blanks of all widths, full-width and mathematical letters,
-# quotation marks; soft hyphens, zero-width characters, direction marks, variation selectors, tags.
-UNSEEN = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
-
-UNSEEN += "\uffa0\U000e0000-\U000e01ef"
-
-MASKED = re.compile(
-    rf"(?P<unseen>[{UNSEEN}]+)|[\u00a0\u2000-\u200a\u202f\u205f\u3000‘-‟«»\uff01-\uff5e\U0001d400-\U0001d7ff]"
+# quotation marks, invisible characters.
+MASKED = regex.compile(
+    rf"(?P<unseen>{UNSEEN}+)|[\u00a0\u2000-\u200a\u202f\u205f\u3000‘-‟«»\uff01-\uff5e\U0001d400-\U0001d7ff]"
 )
 
 PLAIN_QUOTES = dict.fromkeys("‘’‚‛", "'") | dict.fromkeys("“”„‟«»", '"')

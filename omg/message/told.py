@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ..text.characters import UNSPACED_RUN
 from .drawn import is_shuffled
 from .hints import Found, rule, rules_by_line
-from .looks import CJK, DIGIT, TYPED, is_random, looks_drawn
+from .looks import DIGIT, TYPED, is_random, looks_drawn
 from .names import PASSWORDS
 
 ToldSpan = tuple[int, int, str]  # start, end, kind
@@ -51,13 +52,13 @@ def password_told(text: str, behind: int) -> tuple[int, int] | None:
         if m.start() >= last:
             break
         start, end = m.span()
-        if CJK.search(m[0]):
+        if UNSPACED_RUN.search(m[0]):
             if not (typed := TYPED.search(text, start, end)):
                 continue
             start, end = typed.span()
         value = text[start:end].rstrip(".,;:!?)]}…")
         told = start == behind or TELLS.search(text, behind, start) or OPENS.search(text, behind, start)
-        told = told or ENDS.match(text, start + len(value)) or CJK.search(text, end, end + 3)
+        told = told or ENDS.match(text, start + len(value)) or UNSPACED_RUN.search(text, end, end + 3)
         if looks_drawn(value) and (told or is_mangled(value)):
             return start, start + len(value)
         if re.match(r"[.!?](?:\s|$)", text[start + len(value) : end + 1]):

@@ -12,12 +12,12 @@ import unicodedata
 from urllib.parse import quote
 
 from ..errors import BadNode
+from ..text.links import WIKILINK
 from .properties import line_end, split_head, with_unix_ends
 
 HISTORY_HEADING = "## History"
 BEGIN, END = "<!-- omg:begin -->", "<!-- omg:end -->"
 DESCRIPTION_CHARS = 200  # of a description taken from a body
-WIKILINK = re.compile(r"\[\[([^\[\]\n]+)\]\]")
 
 # Fenced blocks (one left open lasts to the end), and `spans`, which end with their paragraph.
 CODE_PATTERN = re.compile(

@@ -22,7 +22,6 @@ from ..errors import BadReply
 from ..grounding.hints import hints_for_others, hints_that_were_said
 from ..grounding.notes import Known, grounded_edit
 from ..grounding.sight import Sight
-from ..grounding.words import visible
 from ..inbox.notes import PREFIX
 from ..index.entries import Entry
 from ..llm.jsontext import TEXTS, cut_out, object_schema, one_of
@@ -33,6 +32,7 @@ from ..node.markdown import slugify
 from ..offline.likeness import content_stems
 from ..offline.quoted import own_words
 from ..plan.edits import Edit
+from ..text.characters import visible
 
 CLEAR = "clear"  # what a model writes for nothing, in an update, where null stands for "as it is"
 LINE = {"type": ["string", "null"]}

@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
+from ..text.characters import UNSPACED_RUN
 from .cues import TOKEN, bases, irregular, listed, read_words
 
 PLAIN_VERB = 0.4  # what a common verb counts in a likeness; a name or a noun counts 1
 PARTIES = frozenset(("user", "other", "assistant"))  # whom every other note is about
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-WIDE = re.compile(r"[぀-ヿ㐀-鿿가-힯]+")
 ENDINGS = (("ies", "y"), ("ied", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
 
 
@@ -29,7 +29,7 @@ def content_stems(text: str) -> frozenset[str]:
 def _stems(text: str) -> Iterator[str]:
     stop = listed("stop")
     for m in TOKEN.finditer(text):
-        if runs := WIDE.findall(m[0]):
+        if runs := UNSPACED_RUN.findall(m[0]):
             yield from (run[i : i + 2] for run in runs for i in range(max(len(run) - 1, 1)))
         elif m[0].lower() not in stop and (root := stem_of(m[0])) not in stop:
             yield root

@@ -6,12 +6,11 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from ..text.characters import without_unseen
 from .assertions import OWN_LINES, PASTED_LINES, clauses
 from .quoted import own_words
 
-STRAIGHT_QUOTES = str.maketrans(
-    {"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " ", "\u200b": "", "\ufe0f": "", "\u200d": ""}
-)
+STRAIGHT_QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " "})
 MARKER = re.compile(
     r"\[(?:image|photo|picture|file|audio|video|document|media|part|sticker|shares?)\b[^\[\]\n]{0,300}\]",
     re.I,
@@ -50,7 +49,7 @@ def split_sentences(text: str) -> Iterator[str]:
     text = own_words(text)  # whole: where a quotation begins may be far from its end
     if len(text) > 2 * OWN_CHARS:
         text = f"{text[:OWN_CHARS]}\n{text[-OWN_CHARS:]}"
-    text = with_pictures_named(MARKER.sub(" ", text.translate(STRAIGHT_QUOTES)))
+    text = with_pictures_named(MARKER.sub(" ", without_unseen(text).translate(STRAIGHT_QUOTES)))
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) > PASTED_LINES:
         lines = [*lines[:OWN_LINES], *lines[-OWN_LINES:]]

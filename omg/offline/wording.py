@@ -17,8 +17,8 @@ from functools import cache
 
 from ..dates.spans import MONTHS
 from ..dates.spoken import When, resolve_dates
+from ..text.characters import UNSPACED_RUN
 from .cues import bases, is_past, listed, read_words
-from .likeness import WIDE
 
 # --- dates
 
@@ -303,7 +303,11 @@ def sentence(text: str) -> str:
     if not text:
         return ""
     stop = (
-        "" if text.endswith(("。", "！", '."', "”", "』", "」")) else "。" if WIDE.search(text[-1]) else "."
+        ""
+        if text.endswith(("。", "！", '."', "”", "』", "」"))
+        else "。"
+        if UNSPACED_RUN.search(text[-1])
+        else "."
     )
     return text[0].upper() + text[1:] + stop
 

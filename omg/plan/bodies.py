@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 
+from ..text.links import WIKILINK, link_label
+
 SHORTEST_CUT = 4  # characters: "no." stands in many sentences
-PIECE = re.compile(r"\[\[([^\[\]\n]+)\]\]|(\s+)|(.)", re.S)
+PIECE = re.compile(rf"{WIKILINK.pattern}|(\s+)|(.)", re.S)
 AFTER_SENTENCE = re.compile(r"(?<=[.!?。！？…])[ \t]+(?=\S)|(?<=[。！？])")
 MARKS_AT_END = ".!?…。！？;, "
 EMPTY_ITEM = re.compile(r"^[ \t]*[-*+][ \t]*(?:\n|\Z)", re.M)
@@ -27,7 +29,7 @@ def spans_as_read(text: str) -> tuple[str, list[tuple[int, int]]]:
     spans: list[tuple[int, int]] = []
     for piece in PIECE.finditer(text):
         link, space, char = piece.groups()
-        shown = link.rpartition("|")[2].rpartition("/")[2] if link else " " if space else char
+        shown = link_label(link) if link is not None else " " if space else char
         chars.append(shown.lower())
         spans += [piece.span()] * len(chars[-1])
     return "".join(chars), spans

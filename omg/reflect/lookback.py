@@ -19,6 +19,7 @@ from ..llm.jsontext import TEXT, TEXTS, cut_out, object_schema
 from ..llm.question import Ask, ModelQuestion
 from ..node.note import Node
 from ..plan.edits import one_line
+from ..text.links import without_citations
 from ..tokens import clip_text, count_tokens
 from .periods import (
     NOTE_TOKENS,
@@ -30,7 +31,6 @@ from .periods import (
     substance_tokens,
     target_tokens,
 )
-from .revise import without_links
 from .topics import normalized
 
 REFLECTION_SCHEMA = object_schema(
@@ -207,7 +207,7 @@ def to_claim(item: Any, shown: Mapping[str, Node]) -> Claim | None:
 
 def cleaned_claim(value: Any, shown: Mapping[str, Node]) -> str:
     """One line, without links and without handles: `[[x]]` or "(e3)" would mean nothing, or something else, in a note."""
-    said = re.sub(r"[\[\]]", " ", without_links(value)) if isinstance(value, str) else ""
+    said = re.sub(r"[\[\]]", " ", without_citations(value)) if isinstance(value, str) else ""
     said = re.sub(
         r"\s{0,9}\([^\w()]{0,9}e\d{1,6}\b(?:[^\w()]{1,9}e\d{1,6}\b)*[^\w()]{0,9}\)",
         lambda m: "" if set(re.findall(r"e\d+", m[0])) <= shown.keys() else m[0],

@@ -26,8 +26,8 @@ from ..node.markdown import wikilink
 from ..node.note import Node, render_node
 from ..plan.drafts import Plan
 from ..plan.edits import NoteDraft, split_history, weaker_origin
+from ..text.links import without_citations
 from ..tokens import clip_text, count_tokens
-from .revise import without_links
 from .topics import normalized, stems_of
 
 WEEK = re.compile(r"reflections/\d{4}-W\d\d")
@@ -152,7 +152,7 @@ def month_of(monday: dt.date) -> str:
 
 def added_text(node: Node) -> str:
     """What the text of a note says beyond its description, as it is read."""
-    main = without_links(split_history(node.body)[0])
+    main = without_citations(split_history(node.body)[0])
     main = "\n".join(line for line in main.splitlines() if line.strip() and not line.startswith("# "))
     return "" if normalized(main) in normalized(node.description) else main
 

@@ -25,9 +25,6 @@ from ..plan.edits import (
     with_history_lines,
 )
 
-CITED = re.compile(r"\s{0,9}\((?:\[\[[^\[\]\n]*\]\](?:, )?)+\)")  # the links behind a claim of a reflection
-LINK_WITH_LABEL = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]]*)\]\]")
-
 
 def merge_notes(plan: Plan, keep: str, gone: str, description: str = "") -> None:
     """
@@ -158,11 +155,6 @@ def relink_note(plan: Plan, path: str, moved: Mapping[str, str]) -> bool:
 def with_link(text: str, old: str, new: str) -> str:
     """*text* with every wikilink to *old* leading to *new*; labels and headings stay."""
     return re.sub(rf"\[\[{re.escape(old)}(?:\.md)?(?=\\?\||\]|#)", lambda _: f"[[{new}", text)
-
-
-def without_links(text: str) -> str:
-    """*text* as it is read: labels for links, and no list of links behind a claim."""
-    return LINK_WITH_LABEL.sub(r"\1", CITED.sub("", text))
 
 
 def former_line(plan: Plan, node: Node, *, linked: bool = True) -> str:

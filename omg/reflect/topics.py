@@ -17,6 +17,7 @@ from itertools import combinations, pairwise
 
 from ..index.terms import RUN, STOP, singular_form
 from ..node.markdown import slugify
+from ..text.links import with_labels
 
 TOPIC_NOTES = 4  # notes that make a topic; below it a page of its own costs more looking than it saves
 NEIGHBOURS = 6  # edges kept for each note: enough to hold a topic together, and Louvain stays quick
@@ -48,8 +49,7 @@ def stems_of(text: str) -> dict[str, str]:
 
 def normalized(text: str) -> str:
     """*text* without what a typist might do differently: case, spaces, marks, the target of a link."""
-    text = re.sub(r"\[\[(?:[^\[\]|]*\|)?([^\[\]]*)\]\]", r"\1", text)
-    return " ".join(re.findall(r"[^\W_]+", text.casefold()))
+    return " ".join(re.findall(r"[^\W_]+", with_labels(text).casefold()))
 
 
 def statement_likeness(a: str, b: str) -> float:

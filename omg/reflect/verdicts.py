@@ -21,9 +21,9 @@ from ..errors import BadReply
 from ..llm.jsontext import TEXT, cut_out, object_schema, one_of
 from ..node.note import Node
 from ..plan.edits import one_line, split_history
+from ..text.links import without_citations
 from ..tokens import clip_text
 from .groups import Group
-from .revise import without_links
 from .topics import normalized
 
 OPS = ("merge", "supersede", "contradict", "link", "describe", "retitle", "close", "keep")
@@ -136,7 +136,7 @@ def note_shown(handle: str, node: Node, leads: str = "") -> str:
     marks += [f"on {node.event}"] * bool(node.event) + [f"loop {node.loop}"] * bool(node.loop)
     marks += [origin for origin in ("tool", "assistant") if origin == node.origin]
     marks += [f"leads to {leads}"] * bool(leads)
-    main = without_links(split_history(node.body)[0])
+    main = without_citations(split_history(node.body)[0])
     line = f"{handle} [{', '.join(marks)}] {node.title}: {node.description}"
     if normalized(main) in normalized(node.description):
         return line

@@ -18,7 +18,6 @@ from ..errors import BadInput
 from ..graph.graph import Graph
 from ..grounding.notes import grounded_edit
 from ..grounding.sight import PERSONS, Sight
-from ..grounding.words import visible
 from ..index.archived import last_messages
 from ..message.drop import to_epoch_ms
 from ..message.machinery import REMEMBERED
@@ -28,6 +27,7 @@ from ..node.fields import TYPES, Source
 from ..observe.reply import whole_days
 from ..plan.drafts import NEEDS_USER
 from ..plan.edits import Edit
+from ..text.characters import visible
 from ..worker.registry import Registry
 from .asked import mapping_in, said_by_user
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 
 from ..dates.days import day_of_ms
 from ..graph.graph import Graph
-from ..grounding.words import visible
 from ..inject.passages import cleaned, how_passed_on, speaker_name
 from ..inject.system import cut_text, note_statement
 from ..plan.pages import safe_line
+from ..text.characters import visible
 from .timeline import Told
 
 BEGINNING_CHARS = 160  # of what a person said in a turn that no note was made of
