@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from openai_server import OpenAIServer
+from recorded_talk import write_talk
 
 BENCH = Path(__file__).parents[1] / "bench"
 LOCOMO = [
@@ -47,6 +48,7 @@ TINY: dict[str, tuple[str, str]] = {
     "offline": ("--data {data} --links 3 --json", '"in_prose"'),
     "qa": ("--data {data} --out {tmp}/qa --stage observe --json", "troubles"),
     "reflect": ("--notes 30 --json", "notes"),
+    "replay": ("--recorded {recorded} --data {talk} --json", '"this"'),
     "silence": ("--data {data} --prompts 4 --embedder none --json", '"sure.py"'),
     "situations": ("--only s15 s31 --out {tmp}/situations --stage observe --json", '"situations"'),
     "soak": ("--turns 20 --identities 2 --in-turn 3 --json", '"descriptors"'),
@@ -69,9 +71,12 @@ def test_a_script_of_bench_runs_on_a_tiny_input(
     (tmp_path / "vault" / "a.md").write_text("---\ntype: fact\n---\n\nA cat.\n")
     data = tmp_path / "locomo.json"
     data.write_text(json.dumps(LOCOMO))
+    recorded, talk = write_talk(tmp_path)
     openai_server.always(FACTS)
     words, shown = TINY[name]
-    args = words.format(tmp=tmp_path, data=data, base=openai_server.base).split()
+    args = words.format(
+        tmp=tmp_path, data=data, base=openai_server.base, recorded=recorded, talk=talk
+    ).split()
     env: dict[str, Any] = {**os.environ, "TMPDIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, str(BENCH / f"{name}.py"), *args],
