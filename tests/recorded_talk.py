@@ -21,7 +21,7 @@ FIRST: list[dict[str, Any]] = [
         "type": "identity",
         "title": "Home",
         "description": "The user lives in Oslo since 2024-03.",
-        "body": "The user keeps a grey cat called Miso. Nobody in this talk spoke of seventeen violins.",
+        "body": "The user keeps a grey cat called Miso.",
         "priority": "high",
         "tags": ["home"],
         "sources": ["m1"],
