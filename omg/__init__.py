@@ -20,7 +20,7 @@ tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules
       identity    whose memory a session writes and reads
       tokens      how much a text costs
       plural      "1 note", "2 notes"
-      text/       how a text is read: invisible characters, scripts, links as a reader sees them
+      text/       how a text is read: invisible characters, scripts, sentences, lists, links as a reader sees them
       dates/      days in what people write: "next Friday", "on the 5th"
       client      one question to a running daemon
     Values, without I/O

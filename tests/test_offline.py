@@ -17,7 +17,7 @@ from omg.offline.assertions import read_sentence
 from omg.offline.conversation import now_hints, speaker
 from omg.offline.cues import language
 from omg.offline.observer import derive_edit, observe_offline
-from omg.offline.sentences import split_sentences
+from omg.offline.sentences import written_sentences
 from omg.offline.titles import title_of_topic
 from omg.offline.wording import in_third_person, with_absolute_dates
 from omg.plan.edits import as_entry
@@ -299,11 +299,11 @@ def test_a_request_to_work_on_a_text_is_the_task_and_its_text_is_not():
 
 
 def test_only_a_newline_ends_a_line():
-    assert [*split_sentences("My name\u2028is Ines. I prefer tea,\x85not coffee")] == [
+    assert [*written_sentences("My name\u2028is Ines. I prefer tea,\x85not coffee")] == [
         "My name is Ines.",
         "I prefer tea, not coffee",
     ]
-    assert [*split_sentences("I prefer tea\u2028My name is Ines")] == ["I prefer tea", "My name is Ines"]
+    assert [*written_sentences("I prefer tea\u2028My name is Ines")] == ["I prefer tea", "My name is Ines"]
 
 
 @pytest.mark.parametrize(
@@ -728,7 +728,7 @@ def test_a_title_is_a_short_noun_phrase(topic, cue, expected):
 
 def test_sentences_end_where_they_end():
     said = "I met Dr. Weber at 9 a.m. on Jan. 5. It went well :) See https://example.org/a.b for more!"
-    assert list(split_sentences(said)) == [
+    assert list(written_sentences(said)) == [
         "I met Dr. Weber at 9 a.m. on Jan. 5.",
         "It went well",
         "See https://example.org/a.b for more!",

@@ -1,9 +1,14 @@
-"""How a text is read: its characters and links."""
+"""How a text is read: its characters, sentences, lists and links."""
+
+import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from omg.text.characters import UNSPACED_RUN, visible, without_unseen
 from omg.text.links import link_label, with_labels, without_citations
+from omg.text.sentences import sentence_parts, sentence_spans, split_sentences, text_pieces
 
 
 @pytest.mark.parametrize(
@@ -46,3 +51,42 @@ def test_a_link_reads_as_its_label_or_else_as_the_name_it_leads_to() -> None:
 def test_links_behind_a_claim_go_and_those_in_it_stay_as_labels() -> None:
     said = "[[nodes/project/site|The site]] went live. ([[nodes/fact/a|A]], [[nodes/fact/b|B]])"
     assert without_citations(said) == "The site went live."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It rained. |We left!",
+        "Dr. Ito met J. R. Smith, e.g. at No. 3. |No. |I moved.",
+        "Up at 5 p.m. on Monday, etc. and so on. |At 5 p.m. |My sister came.",
+        "Well… yes. |He said “Stop.” |**Bold.** |(Then he left.) |Version 3.5 of omg.toml is out.",
+        "東京に住んでいます。|「いいね。」と言った。|次！",
+        "नमस्ते। |मैं ठीक हूँ। |كيف حالك؟ |أنا بخير.",
+        "1. Buy milk\n|2) Go. |Then come\n\n|no mark at all",
+    ],
+)
+def test_sentences_end_where_a_reader_says(text: str) -> None:
+    assert sentence_parts(text.replace("|", "")) == text.split("|")
+
+
+@given(st.text(st.sampled_from('a B.!?…。」\n -*1)’"ß'), max_size=60), st.integers(1, 9))
+def test_the_parts_of_a_text_join_to_it(text: str, most: int) -> None:
+    assert "".join(sentence_parts(text)) == "".join(text[s] for s in text_pieces(text, most)) == text
+    assert all(s.stop - s.start <= most for s in text_pieces(text, most))
+
+
+def test_the_place_of_a_sentence_has_no_mark_of_a_list_and_no_spaces() -> None:
+    text = "- [x] Done it. Fine\n\n  2) Go \n• Stay"
+    assert [text[span] for span in sentence_spans(text)] == ["Done it.", "Fine", "Go", "Stay"]
+
+
+@pytest.mark.parametrize(
+    "run", [" ", "\n", "!", "! ", "…", ". ", "1. ", "A. ", "a.\t", "。", ".)", "\u200b", "[[", "]]|"]
+)
+@pytest.mark.parametrize(("before", "after"), [("", ""), ("a", "b. c"), ("a.", "b"), ("[[a", "]] x")])
+def test_a_long_run_of_marks_costs_no_more_than_its_length(run: str, before: str, after: str) -> None:
+    text = before + run * 100_000 + after
+    start = time.process_time()
+    for read in (split_sentences, visible, without_unseen, with_labels, without_citations):
+        read(text)
+    assert time.process_time() - start < 3

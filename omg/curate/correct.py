@@ -8,7 +8,6 @@ never gone, only dated.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
 from ..dates.days import event_span
@@ -22,13 +21,11 @@ from ..node.fields import Source
 from ..node.markdown import HISTORY_HEADING
 from ..node.note import Node, head_of
 from ..node.properties import load_properties, split_head
-from ..offline.sentences import ABBREVIATION
-from ..plan.bodies import AFTER_SENTENCE, place_of
+from ..plan.bodies import place_of
 from ..plan.drafts import Plan
 from ..plan.edits import Edit, NoteDraft, merged_sources, split_history, with_history_lines
+from ..text.sentences import sentence_spans
 
-SENTENCE_BOUND = re.compile(rf"\n+|{AFTER_SENTENCE.pattern}")
-LIST_MARK = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+")
 NEVER_SET = frozenset(("id", "origin", "links", "aliases"))  # of a file that a person wrote in
 
 
@@ -40,23 +37,12 @@ class Corrected:
     left: tuple[str, ...] = ()
 
 
-def sentences_in(text: str) -> list[slice]:
-    """Where the sentences of *text* lie, without the marks of a list."""
-    bounds = [0]
-    for m in SENTENCE_BOUND.finditer(text):
-        if "\n" in m[0] or not ABBREVIATION.search(text[max(0, m.start() - 20) : m.start()]):
-            bounds += m.span()
-    parts = zip(bounds[::2], [*bounds[1::2], len(text)], strict=True)
-    marks = ((start, end, LIST_MARK.match(text, start, end)) for start, end in parts)
-    return [slice(mark.end() if mark else start, end) for start, end, mark in marks]
-
-
 def sentence_with(words: str, text: str) -> str:
     """The sentence of *text* that *words* stand in, or those over which they reach; "" if they do not stand there."""
     at = place_of(words, text)
     if at is None:
         return ""
-    parts = [part for part in sentences_in(text) if part.stop > at.start and part.start < at.stop]
+    parts = [part for part in sentence_spans(text) if part.stop > at.start and part.start < at.stop]
     return text[parts[0].start : parts[-1].stop].strip() if parts else ""
 
 
@@ -76,7 +62,7 @@ def draft_correction(plan: Plan, path: str, made: Correction, sources: tuple[Sou
     else:
         path = amend_persons(plan, draft, made, changed, line)
     main = split_history(plan.drafts[path].node.body)[0]
-    others = [main[part].strip() for part in sentences_in(main)]
+    others = [main[part].strip() for part in sentence_spans(main)]
     return Corrected(path, tuple(s for s in others if s not in made.says and holds_taken(s, made)))
 
 

@@ -30,6 +30,7 @@ from ..plan.drafts import Plan
 from ..plan.edits import Edit, one_line, title_alias
 from ..reflect.revise import merge_notes
 from ..text.links import WIKILINK, with_labels
+from ..text.sentences import split_sentences
 from ..worker.intake import Intake
 
 SEARCH = "`omg search WORDS` finds notes by what they say"
@@ -141,7 +142,7 @@ def new_note(graph: Graph, type: str, title: str, text: str, now: datetime) -> C
     if not title.strip():
         raise BadInput("a note needs a title: `omg new TYPE TITLE --text …`")
     text = text.strip() or title.strip()
-    first = one_line(re.split(r"(?<=[.!?。])\s|\n", text)[0])
+    first = one_line(split_sentences(text)[0])
     edit = Edit("create", title=title, description=with_labels(first), type=type, body=text, origin="human")
     with planning_under_lock(graph, now) as plan:
         path, same = plan.free_path(edit)

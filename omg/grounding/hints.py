@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..plan.bodies import AFTER_SENTENCE
+from ..text.sentences import split_sentences
 from .judge import BETTER, FOLLOWS
 from .sight import Sight
 from .statements import proposal_in
@@ -80,4 +80,4 @@ def others_alone(words: frozenset[str], said: Words, sight: Sight) -> bool:
 
 
 def parts_of(text: str) -> list[str]:
-    return [part for sentence in AFTER_SENTENCE.split(text) for part in HINT_PART.split(sentence)]
+    return [part for sentence in split_sentences(text) for part in HINT_PART.split(sentence)]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from ..offline.likeness import common_stems
-from ..plan.bodies import AFTER_SENTENCE
+from ..text.sentences import sentence_parts
 from .sight import Ground, Sight
 from .statements import REPORTS, is_verb_of_ending, negations
 from .words import ISO_DAY, Words, told_words, word_stem
@@ -193,7 +193,7 @@ def grounded_text(text: str, beside: frozenset[str], ground: Ground, sight: Sigh
     lines, between = [], not sight.foreign and "tool" not in ground.roles
     for line in text.split("\n"):
         kept, theirs = [], False
-        for sentence in AFTER_SENTENCE.split(line):
+        for sentence in sentence_parts(line):
             if sentence_stands(sentence, beside, ground, sight):
                 kept.append(sentence)
                 theirs = False
@@ -204,7 +204,7 @@ def grounded_text(text: str, beside: frozenset[str], ground: Ground, sight: Sigh
             elif between and ASKED.search(sentence):
                 kept.append(sentence)
         if kept or not line.strip():
-            lines.append(" ".join(s.rstrip() for s in kept))
+            lines.append("".join(kept).rstrip())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 

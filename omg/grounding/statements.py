@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ..text.sentences import split_sentences
 from .words import told_words, word_stem
 
 READ_CHARS = 6_000  # characters at each end of a message that are taken apart
-SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]]{0,3}\s{1,9}|(?<=[。！？؟])|\s[—–-]{1,2}\s|—|\n{1,9}")
+DASH = re.compile(r"\s[—–-]{1,2}\s|—")
 JOINT = re.compile(
     r"[,;:،，；]\s{0,9}(?!\d)|\s(?:so|but|because|since|and (?=(?:I|we|you|he|she|it|they|my|our|is|are|can|what)\b)|und|aber|weil|mais|pero"
     r"|mas|ma|но|але)\s"
@@ -126,7 +127,8 @@ def ends_of(text: str) -> str:
 
 
 def sentences_of(text: str) -> list[str]:
-    return [part.strip() for part in SENTENCE.split(ends_of(text)) if part and part.strip()]
+    parts = (part.strip() for sentence in split_sentences(ends_of(text)) for part in DASH.split(sentence))
+    return [part for part in parts if part]
 
 
 def what_is_said(text: str) -> SaidWords:

@@ -28,10 +28,10 @@ from ..index.scores import ParsedQuery, parse_query
 from ..message.envelope import legible_text, strip_memory, without_envelope
 from ..node.maptable import MOCS, OPEN_LOOPS, map_of, map_of_type
 from ..node.note import text_below_head
-from ..plan.bodies import AFTER_SENTENCE
 from ..plan.edits import split_history
 from ..plan.pages import persons_words
 from ..text.links import with_labels
+from ..text.sentences import split_sentences
 from ..tokens import clip_text, count_tokens
 from .course import asks_for_course, asks_for_several, topic_of
 from .passages import Said, assistants_share, find_said, quoted_passages
@@ -294,8 +294,8 @@ def more_of(graph: Graph, hits: Iterable[Hit], course: bool) -> dict[str, str]:
 def sentences_beside(line: str, text: str) -> list[str]:
     """The sentences of *text* that say more than *line* does."""
     told = telling_words(line)
-    sentences = (" ".join(s.split()) for part in text.splitlines() for s in AFTER_SENTENCE.split(part))
-    return [s for s in sentences if not telling_words(s) <= told]
+    said = (" ".join(sentence.split()) for sentence in split_sentences(text))
+    return [s for s in said if not telling_words(s) <= told]
 
 
 def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, floor: float) -> list[Hit]:

@@ -27,6 +27,7 @@ from ..message.redaction import redact
 from ..message.turn import Message
 from ..offline.quoted import APOSTROPHES, SPAN, own_words
 from ..text.characters import visible
+from ..text.sentences import text_pieces
 from .former import is_former
 
 FOUND = 60  # messages of the archive that are looked at
@@ -306,7 +307,7 @@ def others_in(words: Sequence[str], own: Collection[tuple[str, ...]], size: int)
 
 # --- the part that answers
 
-SENTENCE_PIECE = re.compile(r"[^\n.!?。！？]{1,400}+[.!?。！？]*+\s*+|\S\s*+|\s++")
+PIECE_CHARS = 400  # what is longer is no sentence
 
 
 def stem(word: str) -> str:
@@ -326,8 +327,8 @@ def answering_span(text: str, words: Sequence[str], chars: int) -> tuple[int, in
     """From where to where *text* answers: all of it, or of a long one the *chars* around the sentences that have most of *words*."""
     if len(text) <= chars:
         return 0, len(text)
-    starts = [m.start() for m in SENTENCE_PIECE.finditer(text)]
-    ends = [*starts[1:], len(text)]
+    parts = text_pieces(text, PIECE_CHARS)
+    starts, ends = [part.start for part in parts], [part.stop for part in parts]
     low, stems = text.lower(), [stem(word) for word in words]
     scores = [
         sum(low.find(s, start, end) >= 0 for s in stems) for start, end in zip(starts, ends, strict=True)

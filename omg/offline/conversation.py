@@ -13,9 +13,10 @@ from dataclasses import replace
 
 from ..message.envelope import strip_memory
 from ..message.turn import Message
+from ..text.sentences import split_sentences
 from .assertions import without_lead_in
 from .cues import begins
-from .sentences import split_sentences
+from .sentences import written_sentences
 
 NAME = re.compile(r"[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2}")
 STRANGER = "somebody"
@@ -70,7 +71,7 @@ def now_hints(messages: Sequence[Message]) -> dict[str, str]:
             if m.calls:
                 state = f"working on it with {', '.join(dict.fromkeys(c.name for c in m.calls))}"
             elif text.endswith("?"):
-                question = text if len(text) <= CLIPPED else re.split(r"(?<=[.!?])\s+", text)[-1]
+                question = text if len(text) <= CLIPPED else split_sentences(text)[-1]
                 state, ahead = (
                     "the assistant asked back",
                     f"wait for the answer to: “{clipped_hint(question)}”",
@@ -82,7 +83,7 @@ def now_hints(messages: Sequence[Message]) -> dict[str, str]:
 
 def last_request(text: str) -> str:
     """The last thing that *text* asks for; "" if it asks for nothing."""
-    return next((said for said in reversed(list(split_sentences(text))) if asks_something(said)), "")
+    return next((said for said in reversed(list(written_sentences(text))) if asks_something(said)), "")
 
 
 def asks_something(said: str) -> bool:

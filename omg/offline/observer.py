@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..dates.days import day_of_ms, event_span
 from ..message.envelope import strip_memory
 from ..message.turn import Message
+from ..text.sentences import split_sentences
 from .assertions import Assertion, addressed, read_sentence, without_lead_in
 from .conversation import now_hints, speaker
 from .cues import base_of, bases, begins, holds, listed, says_enough
@@ -23,7 +24,7 @@ from .drafts import CALLED_OFF, OfflineDraft, OfflineDrafts
 from .kinds import IT_OR_THEM, is_detail, nearest_weekday, priority_of, stands_alone, title_for, type_and_loop
 from .likeness import content_stems
 from .quoted import own_words
-from .sentences import split_sentences
+from .sentences import written_sentences
 from .titles import cut_at_clause, title_of_topic
 from .wording import in_third_person, order_as_wish, sentence, with_absolute_dates
 
@@ -143,7 +144,7 @@ class OfflineObserver:
         thing = ""  # what "it" is
         loose: list[str] = []
         names = [s for s in self.speakers if s != scene.who]
-        for n, said in enumerate(split_sentences(text)):
+        for n, said in enumerate(written_sentences(text)):
             said = addressed(said, names)
             if n == 0:
                 said = self.completed_answer(said) or said
@@ -200,7 +201,7 @@ class OfflineObserver:
             rest = self.asked[m.end() :].rstrip("? ")
             named = TAKEN_UP.match(rest) and not re.search(r"\b(?:that|this|it)$", rest)
             return f"I agreed to {rest}" if named else ""
-        last = re.split(r"(?<=[.!?])\s+", self.asked)[-1]
+        last = split_sentences(self.asked)[-1]
         if len(said.split()) > 8 or begins("reaction", said) or begins("undo", said) or SHORT.match(said):
             return ""
         if begins("working", last):
@@ -280,7 +281,7 @@ class OfflineObserver:
 
     def read_outcome(self, text: str, scene: Scene) -> None:
         """ "Booked, a table for two on Friday": what it did in the world for the person who asked."""
-        for said in split_sentences(text):
+        for said in written_sentences(text):
             m = begins("outcome", said)
             if not m or said.endswith("?") or holds("workshop", said) or not says_enough(m["what"], 2):
                 continue

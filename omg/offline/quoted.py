@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..node.markdown import uncommented
+from ..text.sentences import sentence_parts
 from .cues import language
 
 FENCE = re.compile(
@@ -32,7 +33,6 @@ SPAN = re.compile(
     r"|(?<![\w'])'(?=\S)(?:[^'\n]|(?<=\w)'(?=\w)){0,500}'(?!\w)"
 )
 HANDED_ON = re.compile(r"\s{0,9}(?:and|or|,|;|/|und|et|y)?\s{0,9}[\"'“„«「]")
-SEVERAL = re.compile(r"[.!?…]\s+\S|[。！？]\S|\n")  # sentences: one would stand as the sender's own
 TIME = r"\d{1,2}[:.h]\d\d(?:[:.]\d\d)?(?:\s?[APap]\.?[Mm]\.?)?"
 ROLE = re.compile(
     rf"\s{{0,40}}+(?P<time>[\[(]?(?:[\d.,/-]{{4,12}},? )?{TIME}[\])]?[\s-]{{0,9}}+)?"
@@ -251,6 +251,10 @@ def is_anothers(m: re.Match[str]) -> bool:
     if long:
         return True
     alone = not before.strip(" \t-*•–") and not behind.strip(" \t.,!?;")
+    # One sentence would stand as the sender's own.
     return bool(
-        alone or SEVERAL.search(m[0]) or patterns["told"].search(before) or patterns["teller"].match(behind)
+        alone
+        or len(sentence_parts(m[0])) > 1
+        or patterns["told"].search(before)
+        or patterns["teller"].match(behind)
     )

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from ..text.characters import without_unseen
+from ..text.sentences import LIST_MARK, split_sentences
 from .assertions import OWN_LINES, PASTED_LINES, clauses
 from .quoted import own_words
 
@@ -22,7 +23,6 @@ NOISE = re.compile(  # how a line begins that a program wrote, or that someone q
     r"|(?:INFO|WARN(?:ING)?|ERROR|DEBUG|FATAL|TRACE)\b|</?\w|[\w./-]+\.\w{1,4}:\d+)"
 )
 CODE_MARKS = frozenset("{}[]<>=|\\;$#_/~^")
-BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?")
 MARKUP = re.compile(r"\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|`")
 PICTURES = r"\U0001F000-\U0001FAFF☀-➿⬀-⯿"
 EMOJI = re.compile(rf"[{PICTURES}]|(?<!\w)[:;]-?[)(DPp](?!\w)|<3")
@@ -31,20 +31,16 @@ LIKED = re.compile(  # food, animals, what people do: pictures that stand for a 
     r"\b(I (?:\w+ )?(?:love|like|prefer|enjoy|adore|hate)) ([☕⚽\U0001F32D-\U0001F37F\U0001F3A3-\U0001F3FA"
     r"\U0001F400-\U0001F43E\U0001F950-\U0001F96F\U0001F980-\U0001F9AE])"
 )
-SENTENCE_END = re.compile(
-    rf"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？])[」』]*\s*|\s{{0,9}};\s+|\s{{1,9}}(?=[{PICTURES}]|[:;]-?[)(DP](?!\w))"
-    r"|\s{0,9}[\u2028\u2029\x85]\s*(?=[A-ZÀ-ÖØ-Þ])"  # no end of a line, but where a capital follows they are meant as one
-)
-ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|Dr|Mr|Mrs|Ms|Prof|St|No|approx|ca|z\.B|bzw|Sra?|Mme|Jan|Feb|Aug|Sept?|Oct|Nov|Dec|[ap]\.m|U\.S)"
-    r"|(?:^|\s)(?!I\b)[A-Z])\.$"
+PAUSE = re.compile(  # parts a sentence from the next where no mark does
+    rf"\s{{0,9}};\s+|\s{{1,9}}(?=[{PICTURES}]|[:;]-?[)(DP](?!\w))"
+    r"|\s{0,9}[\u2028\u2029\x85]\s{0,9}+(?=[A-ZÀ-ÖØ-Þ])"  # no end of a line, but where a capital follows they are meant as one
 )
 # beyond it only a message's beginning and end may be its sender's own words; likewise lines
 OWN_CHARS = 4_000
 LONGEST_SENTENCE = 400  # characters; what is longer is pasted or dictated, and no sentence
 
 
-def split_sentences(text: str) -> Iterator[str]:
+def written_sentences(text: str) -> Iterator[str]:
     """The sentences in *text* that a person may have written, in order: straight quotes, no emoji, no markup."""
     text = own_words(text)  # whole: where a quotation begins may be far from its end
     if len(text) > 2 * OWN_CHARS:
@@ -54,13 +50,10 @@ def split_sentences(text: str) -> Iterator[str]:
     if len(lines) > PASTED_LINES:
         lines = [*lines[:OWN_LINES], *lines[-OWN_LINES:]]
     for line in filter(is_written_by_person, lines):
-        held = ""
-        for part in SENTENCE_END.split(MARKUP.sub("", BULLET.sub("", line))):
-            held = f"{held} {part}".strip()
-            if not ABBREVIATION.search(held):
-                yield from cleaned_sentences(held)
-                held = ""
-        yield from cleaned_sentences(held)
+        plain = MARKUP.sub("", line[mark.end() :] if (mark := LIST_MARK.match(line)) else line)
+        for sentence in split_sentences(plain):
+            for part in PAUSE.split(sentence):
+                yield from cleaned_sentences(part)
 
 
 def with_pictures_named(text: str) -> str:

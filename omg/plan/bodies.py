@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 
 from ..text.links import WIKILINK, link_label
+from ..text.sentences import sentence_parts
 
 SHORTEST_CUT = 4  # characters: "no." stands in many sentences
 PIECE = re.compile(rf"{WIKILINK.pattern}|(\s+)|(.)", re.S)
-AFTER_SENTENCE = re.compile(r"(?<=[.!?。！？…])[ \t]+(?=\S)|(?<=[。！？])")
 MARKS_AT_END = ".!?…。！？;, "
 EMPTY_ITEM = re.compile(r"^[ \t]*[-*+][ \t]*(?:\n|\Z)", re.M)
 
@@ -66,9 +66,9 @@ def with_sentences(text: str, more: str) -> str:
     there = as_read(text)
     lines = []
     for line in more.strip().splitlines():
-        fresh = [s for s in AFTER_SENTENCE.split(line) if as_read(s).strip(MARKS_AT_END + "-*+") not in there]
+        fresh = [s for s in sentence_parts(line) if as_read(s).strip(MARKS_AT_END + "-*+") not in there]
         if fresh or not line.strip():
-            lines.append(" ".join(s.rstrip() for s in fresh))
+            lines.append("".join(fresh).rstrip())
     added = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
     if not added or not text:
         return text or added

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from ..curate.correct import Corrected, draft_correction, sentence_with, sentences_in
+from ..curate.correct import Corrected, draft_correction, sentence_with
 from ..curate.notes import done_with, planning_under_lock, receipt_of, refuse_pages, refuse_retired
 from ..dates.days import day_of_ms, span_text
 from ..dates.spoken import resolve_dates
@@ -33,6 +33,7 @@ from ..plan.bodies import as_read
 from ..plan.drafts import Plan
 from ..plan.edits import one_line, split_history
 from ..text.characters import visible
+from ..text.sentences import sentence_spans
 from ..worker.registry import Registry
 from .asked import link_target, mapping_in, said_by_user
 from .remembering import days_asked, said_before
@@ -151,7 +152,7 @@ def telling_sentences(node: Node, old: str) -> Iterator[str]:
         old = old.replace(when.phrase, " ")
     told = told_words(old)
     for text in (node.description, split_history(node.body)[0]) if told else ():
-        for part in sentences_in(text):
+        for part in sentence_spans(text):
             said = f"{node.event or ''} {text[part]}"
             if Words(told_words(f"{node.title} {said}")).of(told) == told and all(
                 says_day(said, when.start) for when in days
