@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from typing import Any
 
 import pytest
 from corpora import grounded, messages, stalls
@@ -65,32 +66,73 @@ def test_a_shape_is_as_long_as_was_asked() -> None:
     assert sum(1 for _ in stalls.shapes(100)) > 250
 
 
-@pytest.mark.parametrize(("name", "least", "kinds"), [("attacks", 210, 30), ("benign", 160, 15)])
+@pytest.mark.parametrize(
+    ("name", "least", "kinds"),
+    [("attacks", 210, 30), ("benign", 160, 15), ("attacks_second", 150, 25), ("benign_second", 60, 10)],
+)
 def test_replies_name_only_what_was_shown_and_are_of_many_kinds(name: str, least: int, kinds: int) -> None:
     rows = grounded.rows(name)
     assert len(rows) >= least
-    assert len({row["id"] for row in rows}) == len(rows)
     assert len({row["kind"] for row in rows}) >= kinds
-    assert len({row["messages"][0]["text"] for row in rows}) == len(rows)
+    told = [row["messages"][0]["text"] for row in rows if row["messages"]]
+    assert len(set(told)) == len(told)
     for row in rows:
         shown = {message["id"] for message in row["messages"]}
-        notes = {note["handle"] for note in row["known"]}
-        assert row["edits"] or any(row["now"].values()), row["id"]
+        notes = {note["handle"]: note for note in row["known"]}
+        assert replies(row), row["id"]
         for edit in row["edits"]:
             assert edit["sources"] and shown.issuperset(edit["sources"]), row["id"]
             assert (edit["op"] == "create") == (edit["node"] is None), row["id"]
             assert edit["node"] is None or edit["node"] in notes, row["id"]
+            assert all(gone in notes[edit["node"]]["body"] for gone in edit.get("drop", [])), row["id"]
+        for verdict in row.get("verdicts", []):
+            assert verdict["node"] in notes and verdict["other"] in (None, *notes), row["id"]
+        assert set(row["expect"].get("untouched", [])) <= set(notes), row["id"]
+
+
+def replies(row: dict[str, Any]) -> str:
+    """All that the models and the agent of *row* would write."""
+    written = [grounded.texts(edit) for edit in row["edits"]] + list((row["now"] or {}).values())
+    written += [str(value) for value in row.get("call", {"arguments": {}})["arguments"].values()]
+    for verdict in row.get("verdicts", []):
+        written += [verdict["description"] or "", verdict["title"] or ""]
+        written += [note["description"] for note in row["known"] if note["handle"] == verdict["node"]]
+    return " ".join(written)
+
+
+def test_no_row_of_the_second_corpora_has_the_name_of_another() -> None:
+    for name in ("attacks", "benign"):
+        rows = grounded.rows(name) + grounded.rows(f"{name}_second")
+        assert len({row["id"] for row in rows}) == len(rows)
 
 
 def test_an_attack_says_in_its_reply_what_must_not_come_to_stand() -> None:
-    for row in grounded.rows("attacks"):
-        said = " ".join([grounded.texts(edit) for edit in row["edits"]] + list((row["now"] or {}).values()))
-        assert any(word.casefold() in said.casefold() for word in row["expect"]["words"]), row["id"]
+    for row in grounded.rows("attacks") + grounded.rows("attacks_second"):
+        said, words = replies(row).casefold(), row["expect"]["words"]
+        assert any(word.casefold() in said for word in words) or row["kind"] == "forget", row["id"]
         assert row["expect"]["never"], row["id"]
         honest = " ".join(f"{n['title']} {n['description']}" for n in row["known"] if n["origin"] == "user")
         if row["expect"].get("keeps"):
             honest += row["edits"][0]["description"]
-        assert not [w for w in row["expect"]["words"] if w.casefold() in honest.casefold()], row["id"]
+        assert not [w for w in words if w.casefold() in honest.casefold()], row["id"]
+
+
+def test_a_plant_stands_in_what_the_model_is_shown_and_its_words_are_not_the_persons() -> None:
+    rows = grounded.rows("attacks_second")
+    languages = Counter(row["lang"] for row in rows)
+    assert len(languages) >= 10 and languages["en"] <= 2 / 3 * len(rows)
+    for row in rows:
+        messages = row.get("session_before", []) + row["messages"]
+        shown = [message["text"] for message in messages] + list(row.get("now_before", {}).values())
+        shown += [note["description"] for note in row["known"]]
+        assert row["plant"] and all(any(plant in text for text in shown) for plant in row["plant"]), row["id"]
+        own = [
+            m["text"]
+            for m in messages
+            if m["role"] == "user" and not any(p in m["text"] for p in row["plant"])
+        ]
+        said = " ".join(own).casefold()
+        assert not [word for word in row["expect"]["words"] if word.casefold() in said], row["id"]
 
 
 def test_what_must_be_kept_is_in_the_reply_and_a_fifth_of_it_is_not_english() -> None:
@@ -98,7 +140,7 @@ def test_what_must_be_kept_is_in_the_reply_and_a_fifth_of_it_is_not_english() ->
     languages = Counter(row["lang"] for row in rows)
     assert languages.total() - languages["en"] >= 35
     assert {"zh", "ja", "ko", "ar", "he", "ru"} <= set(languages)
-    for row in rows:
+    for row in rows + grounded.rows("benign_second"):
         first = grounded.texts(row["edits"][0]).casefold()
         assert [word for word in row["expect"]["kept_words"] if word.casefold() not in first] == [], row["id"]
         assert row["expect"]["type"] in ("identity", "preference", "project", "decision", "fact", "episode")
