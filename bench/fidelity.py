@@ -1,16 +1,23 @@
 #!/usr/bin/env python3
 """
-What of recorded replies stands in the vault after the code has taken them in: each loss is printed, and the shares.
+What of recorded replies stands in the vault after the code has taken them in: each loss, and the shares kept.
 
     python bench/fidelity.py --recorded FILE.jsonl.gz… --data FOLDER… [--out DIR] [--json]
 
     --out  a folder of bench/replay.py whose run is read; without a run in it, one is made there
 
-A sentence is kept if it stands, in its words, in a description, a body or a history of some note; a title, if a note is or
-was called so; a property, if the note has the last value that was given to it; an update, if its text stands in the note
-that it names, and in no description of another; a verdict of the night, if what it says is so. Reasons are those that the code
-gives. A label ("The assistant: ") that the code put before a sentence is wrong where the reply does not say that the
-assistant said it: it cites no message of the assistant's, or names the assistant neither in the sentence nor in the one before.
+What counts as kept:
+
+    sentence   it stands, in its words, in a description, a body or a history of some note
+    title      a note is or was called so
+    update     its text stands in the note that it names, and in no description of another ("beside")
+    supersede  the former note is superseded
+    drop       the sentence stands in a history, and not in the note's text any more
+    property   the note has the last value that it was given; a loop may be done by now
+    verdict    what it says is so in the vault
+
+Reasons are those that the code gives. Labels are what the code put before a sentence of a reply ("The assistant: "). One is
+wrong unless the edit cites a message of the assistant's, and the sentence or the one before it names the assistant.
 """
 
 from __future__ import annotations
@@ -21,7 +28,7 @@ import re
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,89 +39,66 @@ from questions.files import read
 from questions.notes import Note, as_read, called, read_notes, sentences, slug, stands_in
 from questions.recorded import Row, Titled, groups_in, read_recorded
 
+HEAD = ("type", "priority", "event", "loop", "standing")
 FIGURES = (
     *("body sentences", "descriptions", "titles", "updates", "supersedes", "drops", "edits without a loss"),
-    *("type", "priority", "event", "loop", "standing", "tags", "links"),
+    *(*HEAD, "tags", "links"),
     *("merge", "supersede", "contradict", "link", "describe", "retitle", "close", "keep"),
 )
-HEAD = ("type", "priority", "event", "loop", "standing")
 LABEL = re.compile(r"(?:^|[.!?”\"] )([^.!?:\n-]{1,40}): $")
+
+Place = tuple[int, str]  # a recorded request, and the edit of its reply
 
 
 @dataclass(eq=False)
 class Wanted:
-    """A note as the replies want it: what was said of it in their order, and its properties in the end."""
+    """A note as the replies want it: what they call it and say of it, in their order, and its properties in the end."""
 
-    names: list[str] = field(default_factory=list)  # titles, the last is its own
-    texts: list[str] = field(default_factory=list)  # descriptions
+    titles: list[str] = field(default_factory=list)
+    descriptions: list[str] = field(default_factory=list)
     bodies: list[str] = field(default_factory=list)  # sentences
     head: dict[str, Any] = field(default_factory=dict)
     tags: set[str] = field(default_factory=set)
     links: list[Wanted] = field(default_factory=list)
+    note: Note | None = None  # of the vault
+
+    @property
+    def name(self) -> str:
+        return (self.titles or self.descriptions or [""])[-1]
 
 
 @dataclass
 class Chat:
-    """One chat's replies, and the vault they came to."""
+    """One chat's replies, the vault they came to, and what bench/replay.py kept of the run."""
 
     rows: list[Row]
     notes: list[Note]
     run: Mapping[str, Any]
-    wanted: list[Wanted] = field(default_factory=list)
-    about: dict[tuple[int, str], Wanted] = field(default_factory=dict)  # edit → the note that it is about
+    wanted: dict[Place, Wanted] = field(default_factory=dict)  # what each edit is about
+    reasons: dict[Place, str] = field(default_factory=dict)
     counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     losses: list[dict[str, Any]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.all = "\n".join(note.all for note in self.notes)
-        self.by_path = {note.path: note for note in self.notes}
-        self.reasons = {
-            place: why.partition(": ")[2]
-            for place in ((g["row"], g["edit"]) for g in self.run["given"])
-            for why in self.told_of(place)
-        }
-
-    def told_of(self, edit: tuple[int, str]) -> Iterator[str]:
-        """What the code said of an edit of a batch that it dropped."""
-        places = [(g["request"], g["place"]) for g in self.run["given"] if (g["row"], g["edit"]) == edit]
-        for request, why in self.run["told"]:
-            if any(request == n and why.startswith(f"dropped edit {place}: ") for n, place in places):
-                yield why
-
-    def count(self, what: str, kept: bool | str, row: Row, edit: str, said: str) -> None:
-        """*kept*: whether, or what became of it instead."""
-        self.counts[what]["all"] += 1
-        if kept is True:
-            self.counts[what]["kept"] += 1
-            return
-        self.counts[what][kept or "lost"] += 1
-        why = self.reasons.get((row.n, edit), "" if (row.n, edit) not in self.left else "no request got it")
-        self.losses.append(
-            {"what": what, "row": row.n, "edit": edit, "said": said, "as": kept or "lost", "why": why}
-        )
-
     @property
-    def left(self) -> set[tuple[int, str]]:
-        return {(int(n), i) for n, i in (place.split(", edit ") for place in self.run["left"])}
+    def edits(self) -> Iterator[tuple[Row, Place, dict[str, Any]]]:
+        return ((row, (row.n, i), e) for row in self.rows if row.kind == "observe" for i, e in row.edits)
 
-    def note_of(self, wanted: Wanted) -> Note | None:
-        """The note of the vault that is *wanted*: by its names and by what it says."""
-
-        def fit(note: Note) -> tuple[int, int]:
-            named = len({slug(name) for name in wanted.names} & note.names)
-            said = sum(stands_in(text, note.all) for text in (*wanted.texts, *wanted.bodies))
-            return 3 * named + said, slug(wanted.names[-1]) == slug(note.title)
-
-        best = max(self.notes, key=fit, default=None)
-        return best if best is not None and fit(best)[0] else None
+    def count(self, what: str, kept: bool | str, place: Place, said: str) -> None:
+        """*kept*: True, or what became of it instead."""
+        row, edit = place
+        became = "no request got it" if f"{row}, edit {edit}" in self.run["left"] else kept or "lost"
+        self.counts[what].update(all=1, **{"kept" if kept is True else became: 1})
+        if kept is not True:
+            why = self.reasons.get(place, "")
+            self.losses.append(
+                {"what": what, "row": row, "edit": edit, "as": became, "why": why, "said": said}
+            )
 
     def successor(self, note: Note) -> Note:
         """What *note* was superseded by, to the end of the chain."""
+        by_path = {note.path: note for note in self.notes}
         for _ in self.notes:
-            there = str(note.head.get("superseded_by") or "").strip("[]").partition("|")[0]
-            if there not in self.by_path:
-                break
-            note = self.by_path[there]
+            note = by_path.get(str(note.head.get("superseded_by") or "").strip("[]").partition("|")[0], note)
         return note
 
 
@@ -122,46 +106,51 @@ class Chat:
 
 
 def follow(chat: Chat) -> None:
-    """Fill what *chat* wants, edit by edit."""
+    """Fill in what *chat* wants, edit by edit, and which note of the vault each is."""
     for row in (row for row in chat.rows if row.kind == "observe"):
         new: dict[str, Wanted] = {}  # titles of this reply's edits
         for i, edit in row.edits:
-            about = find(chat, row.notes, new, edit.get("node") or "") if edit["op"] == "update" else None
-            if about is None:
-                about = Wanted()
-                chat.wanted.append(about)
-            chat.about[row.n, i] = about
-            if title := edit.get("title"):
-                about.names.append(title)
-                new.setdefault(slug(title), about)
-            about.names = about.names or [edit.get("description", "")[:60]]
-            about.texts += [edit["description"]] if edit.get("description") else []
-            about.bodies += sentences(edit["body"]) if has_body(edit) else []
+            named = find(chat, row.notes, edit.get("node") or "", new) if edit["op"] == "update" else None
+            chat.wanted[row.n, i] = about = named or Wanted()
+            about.titles += [edit["title"]] if edit.get("title") else []
+            about.descriptions += [edit["description"]] if edit.get("description") else []
+            about.bodies += body_of(edit)
             about.head |= {key: edit[key] for key in HEAD if edit.get(key) not in (None, False)}
-            about.tags = {*(() if "clear" in edit.get("tags", ()) else about.tags), *edit.get("tags", ())} - {
-                "clear"
-            }
+            tags = {*edit.get("tags", ())}
+            about.tags = (set() if "clear" in tags else about.tags) | (tags - {"clear"})
+            for title in about.titles:
+                new.setdefault(slug(title), about)
         for i, edit in row.edits:
-            found = (find(chat, row.notes, new, name) for name in edit.get("links") or ())
-            chat.about[row.n, i].links += [there for there in found if there is not None]
+            links = (find(chat, row.notes, name, new) for name in edit.get("links") or ())
+            chat.wanted[row.n, i].links += [there for there in links if there is not None]
+    for about in chat.wanted.values():
+        about.note = about.note or nearest(chat, about)
 
 
-def find(chat: Chat, notes: Mapping[str, Titled], new: Mapping[str, Wanted], name: str) -> Wanted | None:
-    """The note that a reply calls *name*: a handle of *notes*, or the title of an edit of it."""
+def find(chat: Chat, notes: Mapping[str, Titled], name: str, new: Mapping[str, Wanted]) -> Wanted | None:
+    """What a reply calls *name*: a handle of *notes*, by description, then by title; or the title of another edit of it."""
     if name not in notes:
         return new.get(slug(name))
-    title, begins = notes[name].title, notes[name].begins
-    said = (
-        w
-        for w in reversed(chat.wanted)
-        if begins and any(" ".join(t.split()).startswith(begins) for t in w.texts)
-    )
-    titled = (w for w in reversed(chat.wanted) if slug(title) in map(slug, w.names))
-    return next(said, None) or next(titled, None)
+    begins, title = notes[name].begins, slug(notes[name].title)
+    all = [*chat.wanted.values()][::-1]
+    said = [w for w in all if begins and any(" ".join(d.split()).startswith(begins) for d in w.descriptions)]
+    return next(iter(said), None) or next((w for w in all if title in map(slug, w.titles)), None)
 
 
-def has_body(edit: Mapping[str, Any]) -> bool:
-    return bool(edit.get("body")) and edit["body"] != "clear"
+def nearest(chat: Chat, wanted: Wanted) -> Note | None:
+    """The note of the vault that is *wanted*: what was said of it first, its titles, and how much of its text tell which."""
+    names, first = {*map(slug, wanted.titles)}, (wanted.descriptions or wanted.bodies)[:1]
+
+    def fit(note: Note) -> tuple[int, bool]:
+        said = sum(stands_in(text, note.all) for text in (*first * 5, *wanted.descriptions, *wanted.bodies))
+        return 3 * len(names & note.names) + said, slug(note.title) in names
+
+    best = max(chat.notes, key=fit, default=None)
+    return best if best and fit(best)[0] else None
+
+
+def body_of(edit: Mapping[str, Any]) -> list[str]:
+    return sentences(edit["body"]) if edit.get("body") not in (None, "", "clear") else []
 
 
 # --- what stands in the vault
@@ -169,141 +158,116 @@ def has_body(edit: Mapping[str, Any]) -> bool:
 
 def compare(chat: Chat) -> None:
     follow(chat)
-    there = {id(wanted): chat.note_of(wanted) for wanted in chat.wanted}
-    for row in (row for row in chat.rows if row.kind == "observe"):
-        for i, edit in row.edits:
-            about = chat.about[row.n, i]
-            note = there[id(about)]
-            for sentence in sentences(edit["body"]) if has_body(edit) else ():
-                chat.count("body sentences", stands_in(sentence, chat.all), row, i, sentence)
-            for sentence in [edit["description"]] if edit.get("description") else ():
-                chat.count("descriptions", stands_in(sentence, chat.all), row, i, sentence)
-            if title := edit.get("title"):
-                chat.count("titles", bool(called(chat.notes, title)), row, i, title)
-            if edit["op"] != "create":
-                chat.count(
-                    f"{edit['op']}s",
-                    changed(chat, row, edit, note, there),
-                    row,
-                    i,
-                    f"{about.names[-1]}: {edit.get('description') or edit.get('body') or ''}",
-                )
-            for sentence in edit.get("drop") or ():
-                chat.count("drops", dropped(chat, sentence, note), row, i, sentence)
-    # Of a note's properties the last edit of it is told.
-    rows = {row.n: row for row in chat.rows}
-    for (n, i), wanted in {id(w): (place, w) for place, w in chat.about.items()}.values():
-        for key, kept, said in properties(chat, wanted, there):
-            chat.count(key, kept, rows[n], i, f"{wanted.names[-1]}: {said}")
-    broken = {(loss["row"], loss["edit"]) for loss in chat.losses}
-    chat.counts["edits without a loss"] = Counter(all=len(chat.about), kept=len(chat.about.keys() - broken))
+    places = {(g["request"], f"dropped edit {g['place']}"): (g["row"], g["edit"]) for g in chat.run["given"]}
+    for request, line in chat.run["told"]:
+        what, _, why = line.partition(": ")
+        if (request, what) in places:
+            chat.reasons[places[request, what]] = why
+    all = "\n".join(note.all for note in chat.notes)
+    for row, place, edit in chat.edits:
+        about = chat.wanted[place]
+        for sentence in body_of(edit):
+            chat.count("body sentences", stands_in(sentence, all), place, sentence)
+        if said := edit.get("description"):
+            chat.count("descriptions", stands_in(said, all), place, said)
+        if title := edit.get("title"):
+            chat.count("titles", bool(called(chat.notes, title)), place, title)
+        if edit["op"] == "update":
+            chat.count(
+                "updates",
+                changed(chat, edit, about.note),
+                place,
+                f"{about.name}: {said or edit.get('body')}",
+            )
+        elif edit["op"] == "supersede":
+            old = find(chat, row.notes, edit.get("node") or "", {})
+            gone = bool(old and old.note and old.note.head.get("status") == "superseded")
+            chat.count("supersedes", gone or "beside", place, f"{old and old.name}, by {about.name}")
+        for sentence in edit.get("drop") or ():
+            still = about.note is not None and stands_in(sentence, as_read(about.note.text))
+            there = any(stands_in(sentence, as_read(note.history)) for note in chat.notes)
+            chat.count("drops", "stands still" if still else there, place, sentence)
+    for place, about in {id(about): (place, about) for place, about in chat.wanted.items()}.values():
+        for key, kept, said in properties(chat, about):  # at the last edit of a note
+            chat.count(key, kept, place, f"{about.name}: {said}")
+    whole = chat.wanted.keys() - {(loss["row"], loss["edit"]) for loss in chat.losses}
+    chat.counts["edits without a loss"] = Counter(all=len(chat.wanted), kept=len(whole))
     verdicts(chat)
 
 
-def changed(
-    chat: Chat, row: Row, edit: Mapping[str, Any], note: Note | None, there: Mapping[int, Note | None]
-) -> bool | str:
-    """Whether *edit* changed the note that it names, or what became of it: "beside" (a second note), "lost"."""
-    said = (
-        [edit["description"]]
-        if edit.get("description")
-        else sentences(edit["body"])
-        if has_body(edit)
-        else []
-    )
-    if edit["op"] == "supersede":
-        old = find(chat, row.notes, {}, edit.get("node") or "")
-        former = there.get(id(old)) if old else None
-        if note is None or not stands_in(said[0], chat.all):
-            return False
-        return former is None or former.head.get("status") == "superseded" or "beside"
+def changed(chat: Chat, edit: Mapping[str, Any], note: Note | None) -> bool | str:
+    """Whether *note* says, or its history, what *edit* says of it: "beside" where another note says it."""
     if note is None:
         return False
-    if not said:
-        return all(
-            same_value(key, edit[key], note.head.get(key)) or edit[key] == "clear" or key == "title"
-            for key in (*HEAD, "title")
-            if edit.get(key)
-        )
-    here = any(stands_in(part, chat.successor(note).all) or stands_in(part, note.all) for part in said)
-    beside = [
-        n
-        for n in chat.notes
-        if n is not note and any(stands_in(part, as_read(n.description)) for part in said)
-    ]
-    return "beside" if beside and not (here and beside == [chat.successor(note)]) else here
+    said = [edit["description"]] if edit.get("description") else body_of(edit)
+    if not said:  # nothing but properties
+        return all(edit[key] == "clear" or has(note, key, edit[key]) for key in HEAD if edit.get(key))
+    others = [as_read(other.description) for other in chat.notes if other is not note]
+    if any(stands_in(s, other) for s in said for other in others):
+        return "beside"
+    return any(stands_in(s, note.all) for s in said)
 
 
-def dropped(chat: Chat, sentence: str, note: Note | None) -> bool | str:
-    if note is not None and stands_in(sentence, as_read(note.text)):
-        return "stands still"
-    return any(stands_in(sentence, as_read(n.history)) for n in chat.notes)
-
-
-def properties(
-    chat: Chat, wanted: Wanted, there: Mapping[int, Note | None]
-) -> Iterator[tuple[str, bool, str]]:
-    note = there[id(wanted)]
-    for key, value in wanted.head.items():
+def properties(chat: Chat, about: Wanted) -> Iterator[tuple[str, bool, str]]:
+    note = about.note
+    for key, value in about.head.items():
         if value != "clear":
-            yield key, note is not None and same_value(key, value, note.head.get(key)), str(value)
-    for tag in sorted(wanted.tags):
-        yield "tags", note is not None and slug(tag) in map(slug, map(str, note.head.get("tags") or ())), tag
-    for target in dict.fromkeys(wanted.links):
-        other = there[id(target)]
-        if target is not wanted:
-            paths = {other.path, chat.successor(other).path} if other else set()
-            yield (
-                "links",
-                note is not None and bool(paths & note.links() | paths & {note.path}),
-                target.names[-1],
-            )
-
-
-def same_value(key: str, given: Any, value: Any) -> bool:
-    """An event of a month is the month's days in the vault; a loop that was open may be done by now."""
-    if key == "event":
-        ends = [re.split(r"\.\.|/", str(text)) for text in (given, value)]
-        return all(
-            b.startswith(a) for a, b in zip((ends[0][0], ends[0][-1]), (ends[1][0], ends[1][-1]), strict=True)
+            yield key, note is not None and has(note, key, value), str(value)
+    for tag in sorted(about.tags):
+        yield (
+            "tags",
+            note is not None and slug(tag) in (slug(str(t)) for t in note.head.get("tags") or ()),
+            tag,
         )
-    return bool(given == value or (key, given, value) == ("loop", "open", "done"))
+    for other in (other for other in dict.fromkeys(about.links) if other is not about):
+        there = {other.note.path, chat.successor(other.note).path} if other.note else set()
+        yield "links", note is not None and bool(there & {note.path, *note.links()}), other.name
+
+
+def has(note: Note, key: str, value: Any) -> bool:
+    """Whether *note* has that property. An event of a month is the month's days in the vault."""
+    there = note.head.get(key)
+    if key == "event":
+        given, days = (re.split(r"\.\.|/", str(text)) for text in (value, there))
+        return days[0].startswith(given[0]) and days[-1].startswith(given[-1])
+    return bool(there == value or (key, value, there) == ("loop", "open", "done"))
 
 
 def verdicts(chat: Chat) -> None:
-    """Each verdict of the nights; reasons are told in the order of the verdicts that were given."""
-    lost = []
+    """The verdicts of the nights. The code tells its reasons in the order in which verdicts were given."""
+    lost: dict[Place, tuple[str, str]] = {}
     for row in (row for row in chat.rows if row.kind == "notes"):
         groups = groups_in(row.request)
         for i, verdict in row.edits:
-            notes = groups[i.partition(".")[0]]
-            pair = [note_shown(chat, notes[verdict[key]]) for key in ("node", "other") if verdict.get(key)]
-            done = all(pair) and holds(chat, verdict, [note for note in pair if note])
-            lost += [(row, i, verdict)] * (not done)
-            if done:
-                chat.count(verdict["op"], True, row, i, "")
-    given = {(g["row"], g["edit"]): g["place"] for g in chat.run["given"]}
-    told = [why for _, why in chat.run["told"] if why.startswith("refused g")]
-    for row, i, verdict in lost:
-        begin = f"refused {given.get((row.n, i))}, {verdict['op']}: "
-        if (why := next((why for why in told if why.startswith(begin)), None)) is not None:
-            told = told[told.index(why) + 1 :]
-            chat.reasons[row.n, i] = why.removeprefix(begin)
-        title = groups_in(row.request)[i.partition(".")[0]][verdict["node"]].title
-        chat.count(verdict["op"], False, row, i, f"{title}: {verdict.get('why')}")
+            shown = groups[i.partition(".")[0]]
+            pair = [note_shown(chat, shown[verdict[key]]) for key in ("node", "other") if verdict.get(key)]
+            if all(pair) and is_so(chat, verdict, [note for note in pair if note]):
+                chat.count(verdict["op"], True, (row.n, i), "")
+            else:
+                said = f"{shown[verdict['node']].title}: {verdict.get('why')}"
+                lost[row.n, i] = verdict["op"], said
+    told = [line for _, line in chat.run["told"] if line.startswith("refused g")]
+    for given in (given for given in chat.run["given"] if (given["row"], given["edit"]) in lost):
+        place = given["row"], given["edit"]
+        begins = f"refused {given['place']}, {lost[place][0]}: "
+        at = next((n for n, line in enumerate(told) if line.startswith(begins)), None)
+        if at is not None:
+            chat.reasons.setdefault(place, told[at].removeprefix(begins))
+            del told[: at + 1]
+    for place, (op, said) in lost.items():
+        chat.count(op, False, place, said)
 
 
 def note_shown(chat: Chat, shown: Titled) -> Note | None:
     """The note of the vault that a nightly request showed."""
-    said = [n for n in chat.notes if stands_in(shown.begins, n.all)] if shown.begins else []
-    if found := called(said, shown.title) or called(chat.notes, shown.title) or said:
-        return found[0]
-    wanted = find(chat, {"n": shown}, {}, "n")
-    return chat.note_of(wanted) if wanted else None
+    said = [note for note in chat.notes if shown.begins and stands_in(shown.begins, note.all)]
+    about = find(chat, {"n": shown}, "n", {})
+    named = called(said, shown.title) or called(chat.notes, shown.title) or said
+    return named[0] if named else about.note if about else None
 
 
-def holds(chat: Chat, verdict: Mapping[str, Any], notes: Sequence[Note]) -> bool:
-    """Whether what *verdict* says of *notes* is so in the vault."""
+def is_so(chat: Chat, verdict: Mapping[str, Any], notes: list[Note]) -> bool:
+    """Whether what *verdict* says of *notes* is so."""
     node, other, op = notes[0], notes[-1], verdict["op"]
     if op in ("close", "keep"):
         return (node.head.get("loop") == "open") == (op == "keep")
@@ -311,48 +275,38 @@ def holds(chat: Chat, verdict: Mapping[str, Any], notes: Sequence[Note]) -> bool
         return slug(verdict["title"]) in node.names
     if op == "describe":
         return stands_in(verdict["description"], node.all)
-    if op == "link":
-        return other.path in node.links()
-    if op == "contradict":
-        return other.path in node.links() and node.path in other.links()
+    if op in ("link", "contradict"):
+        return other.path in node.links() and (op == "link" or node.path in other.links())
     return chat.successor(node) is chat.successor(other)  # merge, supersede: one note says it
 
 
 def labels(chat: Chat) -> list[dict[str, Any]]:
-    """The labels that stand before sentences of the replies and are not the replies'."""
-    said = as_read(
-        "\n".join(
-            edit.get("body") or "" for row in chat.rows if row.kind == "observe" for _, edit in row.edits
-        )
-    )
+    """The labels that stand before sentences of the replies and not in the replies."""
+    said = as_read("\n".join(edit.get("body") or "" for _, _, edit in chat.edits))
+    texts = {note.path: as_read(note.text) for note in chat.notes}
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for row in (row for row in chat.rows if row.kind == "observe"):
-        for i, edit in row.edits:
-            before = edit.get("description") or ""
-            for sentence in sentences(edit["body"]) if has_body(edit) else ():
-                right = "assistant" in (before + sentence).lower() and cites_assistant(row, edit)
-                before, part = sentence, as_read(sentence)
-                for note in chat.notes:
-                    text = as_read(note.text)
-                    label = LABEL.search(text[: text.find(part)]) if part in text else None
-                    if label and f"{label[1]}: {part}" not in said:
-                        found[note.path, label[1], part] = {
-                            "label": label[1],
-                            "right": right,
-                            "note": note.path,
-                            "said": sentence,
-                            "row": row.n,
-                            "edit": i,
-                        }
+    for row, place, edit in chat.edits:
+        heard = any(
+            f"\n{h} {row.messages[h].at[1]} assistant" in row.request
+            for h in edit["sources"]
+            if h in row.messages
+        )
+        before = edit.get("description") or ""
+        for sentence in body_of(edit):
+            right, part = heard and "assistant" in f"{before} {sentence}".lower(), as_read(sentence)
+            before = sentence
+            for path, text in texts.items():
+                label = LABEL.search(text[: text.find(part)]) if part in text else None
+                if label and f"{label[1]}: {part}" not in said:
+                    value = {
+                        "label": label[1],
+                        "right": right,
+                        "note": path,
+                        "row": place[0],
+                        "edit": place[1],
+                    }
+                    found[path, label[1], part] = value | {"said": sentence}
     return [*found.values()]
-
-
-def cites_assistant(row: Row, edit: Mapping[str, Any]) -> bool:
-    return any(
-        f"\n{h} {row.messages[h].at[1]} assistant" in row.request
-        for h in edit["sources"]
-        if h in row.messages
-    )
 
 
 # --- what is printed
@@ -360,21 +314,21 @@ def cites_assistant(row: Row, edit: Mapping[str, Any]) -> bool:
 
 def report_of(chat: Chat) -> dict[str, Any]:
     compare(chat)
-    origins: dict[str, Counter[str]] = defaultdict(Counter)
-    for note in chat.notes:
-        origins[str(note.head.get("type"))][str(note.head.get("origin"))] += 1
     marks = labels(chat)
+    kinds = Counter(f"{note.head.get('type')}: {note.head.get('origin')}" for note in chat.notes)
+    shown: dict[str, list[str]] = defaultdict(list)
+    for given in (given for given in chat.run["given"] if "shown" in given):
+        shown[given["shown"]].append(f"{given['row']}.{given['edit']}")
+    figures = {what: dict(chat.counts[what]) for what in FIGURES if chat.counts[what]["all"]}
     return {
         "omg": chat.run["omg"],
         "figures": {
-            what: n | {"share": round(n.get("kept", 0) / n["all"], 4)}
-            for what in FIGURES
-            if (n := dict(chat.counts[what]))
+            what: n | {"share": round(n.get("kept", 0) / n["all"], 4)} for what, n in figures.items()
         },
         "labels": len(marks),
         "wrong_labels": [mark for mark in marks if not mark["right"]],
-        "origins": {kind: dict(n) for kind, n in sorted(origins.items())},
-        "updated_notes_shown": dict(Counter(g["shown"] for g in chat.run["given"] if "shown" in g)),
+        "origins": dict(sorted(kinds.items())),
+        "updated_notes_shown": shown,
         "losses": chat.losses,
     }
 
@@ -383,28 +337,19 @@ def show(id: str, report: Mapping[str, Any]) -> None:
     print(f"\n## {id} ({report['omg']})\n")
     for loss in report["losses"]:
         why = f" [{loss['why']}]" if loss["why"] else ""
-        print(
-            f"{loss['what']}, {loss['row']}.{loss['edit']}, {loss['as']}{why}: {' '.join(loss['said'].split())[:200]}"
-        )
+        said = " ".join(loss["said"].split())[:200]
+        print(f"{loss['what']}, {loss['row']}.{loss['edit']}, {loss['as']}{why}: {said}")
     for mark in report["wrong_labels"]:
-        print(
-            f"wrong label, {mark['row']}.{mark['edit']}, {mark['note']}: {mark['label']}: {mark['said'][:150]}"
-        )
+        said = f"{mark['label']}: {mark['said'][:150]}"
+        print(f"wrong label, {mark['row']}.{mark['edit']}, {mark['note']}: {said}")
     print()
     for what, n in report["figures"].items():
         rest = ", ".join(f"{key} {n[key]}" for key in n if key not in ("all", "kept", "share"))
-        print(f"{what:16} {n.get('kept', 0):4} of {n['all']:4}  {n['share']:.1%}  {rest}")
-    print(f"labels put before sentences: {report['labels']}, wrong: {len(report['wrong_labels'])}")
-    print(
-        "origins:",
-        "; ".join(
-            f"{kind}: {', '.join(f'{o} {n}' for o, n in c.items())}" for kind, c in report["origins"].items()
-        ),
-    )
-    print(
-        "updated notes were shown:",
-        ", ".join(f"{how} {n}" for how, n in report["updated_notes_shown"].items()),
-    )
+        print(f"{what:20} {n.get('kept', 0):4} of {n['all']:4}  {n['share']:6.1%}  {rest}".rstrip())
+    print(f"labels put before sentences: {report['labels']}, of them wrong: {len(report['wrong_labels'])}")
+    print("origins:", ", ".join(f"{key} {n}" for key, n in report["origins"].items()))
+    for how, edits in report["updated_notes_shown"].items():
+        print(f"updated notes that the request showed {how}: {len(edits)} ({', '.join(edits)})")
 
 
 def main() -> None:
@@ -415,15 +360,14 @@ def main() -> None:
     parser.set_defaults(against=None, observe="recorded", nights="end", slices=0)
     args = parser.parse_args()
     with ExitStack() as stack:
-        args.out = args.out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="omg-fidelity-")))
-        if not (args.out / "this").exists() and (troubles := replay.replayed(args, args.out)["troubles"]):
+        out = args.out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="omg-fidelity-")))
+        if not (out / "this").exists() and (troubles := replay.replayed(args, out)["troubles"]):
             sys.exit("\n".join(troubles))
         reports = {}
         for file in sorted(args.recorded):
             id = file.name.removesuffix(".jsonl.gz")
-            run = read(args.out / "this" / f"{id}.json")
-            notes = read_notes(replay.vault_of(args.out / "this" / id))
-            reports[id] = report_of(Chat(read_recorded(file), notes, run))
+            notes = read_notes(replay.vault_of(out / "this" / id))
+            reports[id] = report_of(Chat(read_recorded(file), notes, read(out / "this" / f"{id}.json")))
             show(id, reports[id])
     if args.json:
         print(json.dumps(reports))

@@ -161,13 +161,21 @@ def vault_of(home: Path) -> Path:
 
 def how_shown(request: str, title: str, home: Path) -> str:
     """
-    How much of the note called *title*, as it is now, *request* shows: "whole", "part" of its text, or no more than its
-    "line"; "not found" if no note is called so.
+    How much of the note called *title*, as it is now, *request* shows: it "whole", "in part", or "by its line"; "not found"
+    if no note is called so.
     """
     notes = called(read_notes(vault_of(home)), title)
     text = [part for part in sentences(notes[0].text) if part not in notes[0].description] if notes else []
     there = [stands_in(part, as_read(request)) for part in text]
-    return "whole" if notes and all(there) else "part" if any(there) else "line" if notes else "not found"
+    return (
+        "whole"
+        if notes and all(there)
+        else "in part"
+        if any(there)
+        else "by its line"
+        if notes
+        else "not found"
+    )
 
 
 def take_slices(conversation: Conversation, how: Observing, n: int) -> list[dict[str, str]]:
@@ -206,7 +214,8 @@ def files_of(side: Path) -> dict[str, bytes]:
 def compare(one: Path, other: Path) -> dict[str, Any]:
     """Each difference as a diff, printed; how many there are."""
     a, b = files_of(one), files_of(other)
-    different = [name for name in sorted(a.keys() | b.keys()) if a.get(name) != b.get(name)]
+    different = [name for name in a.keys() | b.keys() if a.get(name) != b.get(name)]
+    different.sort(key=lambda name: ("/nodes/" not in name, name))  # maps and slices follow from the notes
     for name in different[:FILES_SHOWN]:
         before, after = (side.get(name, b"").decode("utf-8", "replace").splitlines() for side in (a, b))
         labels = (f"{side.name}/{name}" for side in (one, other))

@@ -101,7 +101,7 @@ def test_nothing_is_lost_where_all_stands_in_a_note_or_its_history(vault: Path) 
         "links": 1,
         "close": 1,
     }
-    assert found["origins"] == {"episode": {"user": 1}, "fact": {"assistant": 1}, "identity": {"user": 1}}
+    assert found["origins"] == {"episode: user": 1, "fact: assistant": 1, "identity: user": 1}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ Requests change with the code, so nothing is looked up by its bytes:
 
     an edit     goes to the first request that shows one of the messages it cites and none before the latest of them.
                 Messages are known by day and time, or by the beginning of their text where two have one time.
-    a verdict   goes to each group of a nightly request that shows the notes of its group, or half of them and its own.
+    a verdict   goes to the group of the same notes; to each group that has its notes, where no recorded group is the same.
     a look back goes to the request about the same week or month, the second attempt to the second.
 
 Notes are known by title, then by description. Each edit is given once, so a second request about the same messages
@@ -59,7 +59,7 @@ def one_line(text: str) -> str:
 
 def messages_in(text: str) -> dict[str, Seen]:
     found, day = dict[str, Seen](), ""
-    for line in text[text.find("# Messages") :].splitlines() if "# Messages" in text else ():
+    for line in text.splitlines():
         if m := DAY.match(line):
             day = m[1]
         elif day and (m := MESSAGE.match(line)):
@@ -69,7 +69,7 @@ def messages_in(text: str) -> dict[str, Seen]:
 
 def notes_in(text: str) -> dict[str, Titled]:
     found = dict[str, Titled]()
-    for m in NOTE.finditer(text.partition("# Messages")[0]):
+    for m in NOTE.finditer(text):
         title, _, description = m[2].partition(": ")
         found.setdefault(m[1], Titled(title.strip(), one_line(description)[:BEGINNING]))
     return found
@@ -78,6 +78,12 @@ def notes_in(text: str) -> dict[str, Titled]:
 def groups_in(text: str) -> dict[str, dict[str, Titled]]:
     _, *parts = GROUP.split(text)
     return {name: notes_in(part) for name, part in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def title_of(text: str) -> str:
+    """Of a request about a week or a month."""
+    found = PERIOD.search(text)
+    return found[1] if found else ""
 
 
 def same_messages(old: Mapping[str, Seen], new: Mapping[str, Seen]) -> dict[str, str]:
@@ -152,7 +158,7 @@ class Replies:
         self.requests = 0
         self.lock = threading.Lock()
         self.stat = Counter({"hits": 0, "misses": 0, "again": 0, "references": 0, "lost": 0})
-        self._left = {(row.n, i) for row in rows if row.kind == "observe" for i, _ in row.edits}
+        self._given = set[tuple[int, str]]()
         self._attempts = Counter[str]()
 
     def answer(self, request: str) -> dict[str, Any]:
@@ -176,31 +182,31 @@ class Replies:
             if not (there := same_messages(row.messages, messages)):
                 continue
             known, same = True, same_notes(row.notes, notes)
-            if [*row.messages][-1] in there:
+            if [*row.messages][-1] in there and self._first(row, "now"):
                 now = row.reply.get("now") or {}
             for i, edit in row.edits:
                 cited = [h for h in edit["sources"] if h in row.messages]
                 shown = [there[h] for h in cited if h in there]
-                if (row.n, i) not in self._left or not shown or max(row.messages[h].at for h in cited) > last:
+                if not shown or max(row.messages[h].at for h in cited) > last or not self._first(row, i):
                     continue
-                self._left.discard((row.n, i))
                 self.stat["references"] += len(cited)
                 self.stat["lost"] += len(cited) - len(shown)
                 edit = edit | {"sources": shown}
                 place = {"request": self.requests, "place": str(len(found) + 1), "row": row.n, "edit": i}
-                if edit.get("node") in row.notes:
-                    title = row.notes[edit["node"]].title
-                    edit["node"] = self._note(edit["node"], row.notes, same)
-                    place |= {
-                        "shown": self.shown(
-                            request, notes[edit["node"]].title if edit["node"] in notes else title
-                        )
-                    }
+                if (old := edit.get("node")) in row.notes:
+                    edit["node"] = self._note(old, row.notes, same)
+                    place["shown"] = self.shown(request, notes.get(edit["node"], row.notes[old]).title)
                 edit["links"] = [self._note(h, row.notes, same) for h in edit.get("links") or ()]
                 self.given.append(place)
                 found.append(edit)
         self.stat["misses" if not known else "hits" if found else "again"] += 1
         return {"edits": found, "now": now}
+
+    def _first(self, row: Row, part: str) -> bool:
+        """Whether this *part* of a reply is asked for the first time."""
+        new = (row.n, part) not in self._given
+        self._given.add((row.n, part))
+        return new
 
     def _note(self, handle: str, old: Mapping[str, Titled], same: Mapping[str, str]) -> str:
         if handle not in old:
@@ -211,44 +217,40 @@ class Replies:
 
     def _verdicts(self, groups: Mapping[str, Mapping[str, Titled]]) -> dict[str, Any]:
         found = {name: list[Any]() for name in groups}
-        self.stat["hits" if any(self._judged(notes) for notes in groups.values()) else "misses"] += 1
-        for name, notes in groups.items():
-            for row, group, same in self._judged(notes):
-                for i, edit in row.edits:
-                    named = {key: edit[key] for key in ("node", "other") if edit.get(key)}
-                    if i.partition(".")[0] != group or not same.keys() >= {*named.values()}:
-                        continue
-                    edit = edit | {key: same[handle] for key, handle in named.items()}
-                    if edit not in found[name]:
-                        found[name].append(edit)
-                        place = f"{name}, edit {len(found[name])}"
-                        self.given.append({"request": self.requests, "place": place, "row": row.n, "edit": i})
+        judged = {name: self._judged(notes) for name, notes in groups.items()}
+        self.stat["hits" if any(judged.values()) else "misses"] += 1
+        for name, row, group, same in ((name, *j) for name, rows in judged.items() for j in rows):
+            for i, edit in row.edits:
+                named = {key: edit[key] for key in ("node", "other") if edit.get(key)}
+                if i.partition(".")[0] != group or not same.keys() >= {*named.values()}:
+                    continue
+                edit = edit | {key: same[handle] for key, handle in named.items()}
+                if edit not in found[name]:
+                    found[name].append(edit)
+                    place = f"{name}, edit {len(found[name])}"
+                    self.given.append({"request": self.requests, "place": place, "row": row.n, "edit": i})
         return {"groups": [{"group": name, "edits": edits} for name, edits in found.items()]}
 
     def _judged(self, notes: Mapping[str, Titled]) -> list[tuple[Row, str, dict[str, str]]]:
-        """The recorded groups of these *notes*, with the handles of theirs here; else those that share half of the smaller."""
-        exact, near = [], []
-        for row in (row for row in self.rows if row.kind == "notes"):
-            for group, shown in groups_in(row.request).items():
-                same, least = same_notes(shown, notes), min(len(shown), len(notes))
-                if len(same) == len(shown) == len(notes):
-                    exact.append((row, group, same))
-                elif len(same) >= min(2, least) and 2 * len(same) >= least:
-                    near.append((row, group, same))
-        return exact or near
+        """The recorded groups of the same *notes*, and which is which; if there is none, those that share some."""
+        rows = (row for row in self.rows if row.kind == "notes")
+        all = [(row, group, shown) for row in rows for group, shown in groups_in(row.request).items()]
+        near = [(row, group, shown, same_notes(shown, notes)) for row, group, shown in all]
+        exact = [near for near in near if len(near[3]) == len(near[2]) == len(notes)]
+        return [(row, group, same) for row, group, _, same in exact or near if same]
 
     def _look_back(self, request: str) -> dict[str, Any]:
-        heading, notes = PERIOD.search(request), notes_in(request)
+        notes, heading = notes_in(request), title_of(request)
         rows = [
             (row, same)
             for row in self.rows
-            if row.kind == "period" and heading and PERIOD.search(row.request)[1] == heading[1]  # type: ignore[index]
+            if row.kind == "period" and title_of(row.request) == heading
             if 2 * len(same := same_notes(row.notes, notes)) >= len(notes)
         ]
         self.stat["hits" if rows else "misses"] += 1
         if not rows:
             return {"description": "", "claims": []}
-        asked = "\n".join([heading[1] if heading else "", *(note.title for note in notes.values())])
+        asked = "\n".join([heading, *(note.title for note in notes.values())])
         row, same = rows[min(self._attempts[asked], len(rows) - 1)]
         self._attempts[asked] += 1
         claims = []
