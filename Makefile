@@ -2,13 +2,15 @@
 # make test   set everything up, then run the tests
 # make trust  many people at once, stalls, secrets: the long forms, with their figures (up to 8 minutes)
 # make check  style, types, generated docs
+# make test-clients  Claude Code, Codex, OpenCode and Gemini CLI themselves, against a scripted model
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 CACHE  ?= $(CURDIR)/.openclaw
+CLIENTS ?= $(CURDIR)/.clients
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test trust test-hooks test-gateway check docs clean
+.PHONY: demo test trust test-hooks test-gateway test-clients check docs clean
 
 $(VENV)/.core: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -40,12 +42,19 @@ $(CACHE)/.ready: $(VENV)/.dev
 	-cd $(CACHE) && PATH="$(abspath $(BIN)):$$PATH" npm install --no-audit --no-fund --loglevel=error openclaw@2026.9.6
 	touch $@
 
+# The real clients of other assistants.
+$(CLIENTS)/.ready: $(VENV)/.dev
+	mkdir -p $(CLIENTS)
+	-cd $(CLIENTS) && PATH="$(abspath $(BIN)):$$PATH" npm install --no-audit --no-fund --loglevel=error \
+		@anthropic-ai/claude-code@2.1.197 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33
+	touch $@
+
 demo: $(VENV)/.core
 	$(BIN)/omg demo
 
 test: $(VENV)/.dev $(CACHE)/.ready test-hooks
-	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest $(SHARED) tests -m "not gateway" \
-		|| OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests -m "not gateway" $(AGAIN)
+	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest $(SHARED) tests -m "not gateway and not clients" \
+		|| OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests -m "not gateway and not clients" $(AGAIN)
 	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests/gateway/test_main_scenario.py
 
 # The plugin by itself, without OpenClaw. (Given a folder, node would run it as one test that passes.)
@@ -56,6 +65,10 @@ test-hooks: $(VENV)/.dev
 test-gateway: $(VENV)/.dev $(CACHE)/.ready
 	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest $(SHARED) tests/gateway -m gateway --deselect tests/gateway/test_main_scenario.py \
 		|| OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests/gateway -m gateway $(AGAIN)
+
+test-clients: $(VENV)/.dev $(CLIENTS)/.ready
+	OMG_CLIENTS=$(CLIENTS)/node_modules/.bin $(BIN)/python -m pytest $(SHARED) tests/clients -m clients \
+		|| OMG_CLIENTS=$(CLIENTS)/node_modules/.bin $(BIN)/python -m pytest tests/clients -m clients $(AGAIN)
 
 trust: $(VENV)/.dev
 	OMG_TRUST=full $(BIN)/python -m pytest -s -p no:cacheprovider tests/test_trust.py tests/test_stalls.py tests/test_redact.py tests/test_grounding.py tests/test_security_page.py \
@@ -71,4 +84,4 @@ docs: $(VENV)/.dev
 	UPDATE_DOCS=1 $(BIN)/python -m pytest tests/test_docs.py
 
 clean:
-	rm -rf $(VENV) $(CACHE) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo
+	rm -rf $(VENV) $(CACHE) $(CLIENTS) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo

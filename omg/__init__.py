@@ -52,7 +52,8 @@ tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules
       importers/  old conversations, as drops
       tools/      what the agent's tools and /omg answer
       memory      all of this in one place, for a program
-    For people, and for the gateway
+    For people, for other assistants, and for the gateway
+      hosts/      Claude Code, Codex, OpenCode, Gemini CLI: hooks, transcripts, projects
       openclaw/   install, the gateway's command line, doctor/ (of gateway, home and graphs)
       page/       the graph as one page for a browser
       demo        the sample conversation, offline
@@ -79,6 +80,7 @@ Data: prompts/ (what the models are told), sample/ (the demo's conversation). If
     follow a person's deletion           worker/registry.py, graph/tombstones.py
     follow a forgetting                  forget/erase.py, forget/traces.py
     read another form of old chats       importers/plain.py
+    connect another assistant            hosts/declared.py, then hosts/transcripts.py
     let the doctor see more              openclaw/doctor/graph.py, home.py, gateway.py
 
 Outside the package: hooks/ (the plugin, in JavaScript), skills/, vault_template/.

@@ -20,7 +20,7 @@ ROWS = [
     [{"journal", "inbox"}, {"plan"}, {"offline"}, {"grounding"}],
     [{"inject", "forget"}, {"observe", "window"}, {"reflect", "rebuild"}],  # the verbs
     [{"worker"}, {"curate", "importers"}, {"tools"}, {"memory"}],
-    [{"openclaw", "page", "demo"}, {"daemon"}, {"cli"}],
+    [{"hosts"}, {"openclaw", "page", "demo"}, {"daemon"}, {"cli"}],
 ]
 HEIGHT = {
     room: (row, step) for row, steps in enumerate(ROWS) for step, rooms in enumerate(steps) for room in rooms

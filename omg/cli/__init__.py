@@ -11,6 +11,16 @@ The command `omg`: parse, call one function, print. `main` is its entry point.
     reflect, skill  the nightly job; the skill for agents without hooks
 """
 
-from .app import main
+import sys
+
+
+def main() -> None:
+    """`omg hook` goes to its own runtime, on the standard library alone; all else to the commands."""
+    if sys.argv[1:2] == ["hook"]:
+        from ..hosts.hook import main as run
+    else:
+        from .app import main as run
+    run()
+
 
 __all__ = ["main"]

@@ -15,7 +15,7 @@ from .base import JsonFlag, app, opened_memory, print_value
 from .daemon import start_daemon, stop_daemon, without_daemon
 
 if TYPE_CHECKING:
-    from ..openclaw.install import Step
+    from ..hosts.install import Step
 
 
 @app.command("serve")
@@ -57,16 +57,35 @@ def down_command() -> None:
     print("stopped" if stop_daemon(load_config().home) else "not running")
 
 
+HostArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[HOST]", help="claude-code, codex, opencode or gemini; nothing for OpenClaw."),
+]
+
+
 @app.command("install")
 def install_command(
+    host: HostArgument = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say each step; change nothing.")] = False,
     nightly: Annotated[bool, typer.Option(help="Add the nightly job.")] = True,
     context_engine: Annotated[
         bool | None,
         typer.Option(help="Have OMG put long contexts together, as OpenClaw's context engine; or no more."),
     ] = None,
+    identity: Annotated[
+        str, typer.Option("--identity", "-i", help="With HOST: whose memory it serves.")
+    ] = "agent:main:main",
+    only: Annotated[
+        str,
+        typer.Option(help="With HOST: `project` serves a project's memory alone, nothing of the person's."),
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With HOST: do not ask.")] = False,
 ) -> None:
-    """Put OMG into OpenClaw. Running it again changes nothing that is right already."""
+    """Put OMG into OpenClaw, or into HOST. Running it again changes nothing that is right already."""
+    if host:
+        from .hosts import install_into
+
+        return install_into(host, identity=identity, only=only, yes=yes, dry_run=dry_run)
     from ..openclaw.engine import engine_folder, install_engine, remove_engine
     from ..openclaw.gateway import find_openclaw
     from ..openclaw.install import install_plugin
@@ -88,9 +107,14 @@ def print_step(step: Step, dry_run: bool) -> None:
 
 @app.command("uninstall")
 def uninstall_command(
+    host: HostArgument = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say each step; change nothing.")] = False,
 ) -> None:
-    """Take OMG out of OpenClaw. Your vaults stay."""
+    """Take OMG out of OpenClaw, or out of HOST. Your vaults stay."""
+    if host:
+        from .hosts import take_out_of
+
+        return take_out_of(host, dry_run=dry_run)
     from ..openclaw.engine import remove_engine
     from ..openclaw.gateway import find_openclaw
     from ..openclaw.install import uninstall_plugin

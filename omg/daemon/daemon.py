@@ -3,6 +3,8 @@ The process that remembers while the gateway answers.
 
     POST /inject    a prompt's who and what   -> the result of before_prompt_build, as is
     POST /tool /command /corpus               -> what the agent's tools and commands answer (tools/tools.py)
+    POST /host      a client's session or prompt -> what it is given (hosts/serve.py)
+    POST /mcp       a tool of `omg mcp`          -> what it answers (hosts/answers.py)
     POST /context/assemble                    what leaves a long context, and the text in its place (window/context.py)
     POST /llm/next /llm/done                  the plugin lends us the agent's own model (lending.py)
     POST /status /search /work /rebuild /reflect /stop /health
@@ -33,6 +35,8 @@ from ..config.file import code_digest
 from ..config.sections import Config
 from ..errors import Locked, NotFound, OmgError, error_text
 from ..graph.graph import Graph
+from ..hosts.answers import McpAnswers
+from ..hosts.serve import Serving
 from ..identity import Identity, is_remembered
 from ..inject.decide import hook_result
 from ..journal import has_open_receipt
@@ -52,7 +56,7 @@ from ..worker.registry import PATIENCE_S
 from ..worker.schedule import note_asked, note_urgent
 from ..worker.status import home_status
 from .lending import GatewayModel
-from .server import Answer, Server
+from .server import Answer, Lost, Server
 from .watch import VaultWatcher, watch_folder
 
 log = logging.getLogger(__name__)
@@ -79,6 +83,7 @@ class Daemon:
         self.codes = Codes()
         self.memory = Memory(config, gateway=self.model if with_parent else None)
         self.memory.intake.reader = DropReader(apart=True)
+        self.hosts = Serving(self.memory)
         self.stopping, self.awake, self.touched = threading.Event(), threading.Event(), threading.Event()
         self.rested, self._idle = threading.Event(), True
         self._dirty: dict[str, set[str]] = {}
@@ -92,7 +97,7 @@ class Daemon:
         self._in_vain_until: dict[str, float] = {}  # graph -> on the monotonic clock
 
     def run(self) -> None:
-        with Server(self.config.home, self.answers(), {"/llm/next": self.model.again}) as server:
+        with Server(self.config.home, self.answers(), self.unheard()) as server:
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
             self._watch = watch_folder()
             self._watched(VaultWatcher(self._spooled), self.config.home / "spool", TICK_S)
@@ -132,10 +137,16 @@ class Daemon:
         count_tokens("warm")
         return_freed_memory()
 
+    def unheard(self) -> dict[str, Lost]:
+        """Who is told of an answer whose client had gone."""
+        return {"/llm/next": self.model.again, "/host": self.hosts.lost}
+
     def answers(self) -> dict[str, Answer]:
         return {
             "/health": self.health,
             "/inject": self.inject,
+            "/host": self.hosts.answer,
+            "/mcp": McpAnswers(self.memory).answer,
             "/context/assemble": self.assemble,
             "/tool": lambda body: call_tool(self.memory.intake, body, self.codes),
             "/command": lambda body: slash_command(self.memory.intake, body, self.codes),
@@ -271,6 +282,10 @@ class Daemon:
     def _keep(self) -> None:
         """Take in the spool, bring the index up to the vaults, make missing vectors."""
         try:
+            if (wait_s := self.hosts.keep_up()) is not None:
+                again = threading.Timer(wait_s, self.touched.set)
+                again.daemon = True
+                again.start()
             if self.memory.take_in():
                 self.awake.set()
         except (OSError, Locked) as e:

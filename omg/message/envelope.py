@@ -42,6 +42,11 @@ def strip_memory(text: str) -> str:
     return "".join(kept) + text[at:]
 
 
+def strip_wrapper(text: str) -> str:
+    """What *text*, made by `wrap_memory`, has between the sentinels."""
+    return OPEN.sub("", text).removesuffix("\n").removesuffix(CLOSE).strip()
+
+
 def _checksum(text: str) -> str:
     return hashlib.blake2b("".join(text.split()).encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 

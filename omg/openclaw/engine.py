@@ -15,8 +15,9 @@ from typing import Any
 from ..config.agents import ENGINE_BEFORE, value_at
 from ..config.file import shipped_folder
 from ..graph.files import write_private
+from ..hosts.install import Step
 from .gateway import OpenClaw
-from .install import Step, admission_patch, doer, kept_object, put_plugin, same_plugin
+from .install import admission_patch, doer, kept_object, put_plugin, same_plugin
 
 ENGINE = "omg-context"
 

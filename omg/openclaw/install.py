@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from ..config.agents import configured_agents, others_can_reach, value_at, works
 from ..config.file import code_digest, load_config, set_value, set_vault, shipped_folder
 from ..errors import GatewayError, OmgError
 from ..graph.files import write_private
+from ..hosts.install import Step
 from ..identity import identity_of_session
 from .gateway import OpenClaw
 
@@ -36,15 +36,6 @@ NIGHTLY = "20 4 * * *"  # not at 03:00: OpenClaw's own dreaming runs then
 JOB, JOB_KEY = "omg-nightly", "omg:nightly"
 BACKUP = "openclaw.json.before-omg"
 STARTS_WITHIN_S = 60  # the gateway reloads a plugin in about 2 s, and a cold Python follows
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What is done, or with a dry run would be; `note` is what a person should know besides."""
-
-    what: str
-    note: str = ""
-    changed: bool = True
 
 
 def gateway_command() -> list[str]:

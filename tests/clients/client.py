@@ -1,0 +1,266 @@
+"""The real clients, driven headless: an empty home, a scripted model, no way out but loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scripted_model import ScriptedModel
+
+from omg.client import ask_daemon
+from omg.hosts.declared import HOSTS, Host
+
+REPOSITORY = Path(__file__).parents[2]
+WAIT_S = 60
+
+
+@dataclass(frozen=True)
+class Reply:
+    session: str
+    text: str
+    took_s: float
+    code: int
+
+
+@dataclass
+class Client:
+    """One client in a home of its own; several may share `omg`, OMG's home."""
+
+    programs: Path  # where npm put their commands
+    root: Path
+    omg: Path
+    model: ScriptedModel
+    name: str = ""
+    extra: dict[str, str] = field(default_factory=dict)
+    hooks_are_processes: bool = True
+    session_header: str = ""  # names the session in a request
+    sub_agent: str = ""  # a directive that starts one, whose task holds CANARY-SUB
+    foreign_settings: str = '{\n  "env": {\n    "MINE": "1"\n  }\n}\n'
+    foreign_mark: str = '"MINE"'
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    @property
+    def project(self) -> Path:
+        return self.root / "harbour"
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {
+            "PATH": f"{self.programs}:{Path(sys.executable).parent}:/usr/bin:/bin",
+            "HOME": str(self.home),
+            "TERM": "xterm",
+            "OMG_HOME": str(self.omg),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **self.extra,
+        }
+
+    def prepare(self) -> None:
+        self.home.mkdir(parents=True)
+        self.project.mkdir()
+        subprocess.run(["git", "init", "-q", str(self.project)], check=True)
+        (self.project / "a.txt").write_text("a file of the project\n")
+
+    def command(self, text: str, session: str | None, fork: bool) -> list[str]:
+        raise NotImplementedError
+
+    def reply_of(self, out: str) -> tuple[str, str]:
+        """Session and text of what it printed."""
+        raise NotImplementedError
+
+    def tool(self, *, say: str) -> str:
+        """Directives for a call of its shell, and an answer."""
+        raise NotImplementedError
+
+    def reads(self, file: str) -> str:
+        """A directive by which the model reads *file* with a tool."""
+        raise NotImplementedError
+
+    def compact(self, session: str) -> None:
+        raise NotImplementedError
+
+    def start(
+        self, text: str, session: str | None = None, fork: bool = False, cwd: Path | None = None
+    ) -> Any:
+        return subprocess.Popen(
+            self.command(text, session, fork), cwd=cwd or self.project, env=self.env, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+
+    def turn(
+        self, text: str, session: str | None = None, *, fork: bool = False, cwd: Path | None = None
+    ) -> Reply:
+        began = time.monotonic()
+        process = self.start(text, session, fork, cwd)
+        out, err = process.communicate(timeout=180)
+        assert process.returncode == 0, (out[-2000:], err[-2000:])
+        return Reply(*self.reply_of(out), time.monotonic() - began, process.returncode)
+
+    def told(self, prompt: str, word: str, cwd: Path | None = None) -> None:
+        """Ask *prompt* until the model is told *word* beside it: on a busy machine the daemon may be late."""
+        for _ in range(12):
+            self.turn(prompt, cwd=cwd)
+            if any(word in str(r["flat"]) for r in self.conversations()[-1:]):
+                return
+        raise AssertionError(f"{word} was never given: {self.conversations()[-1]['flat'][-3:]}")
+
+    def omg_command(self, *args: str, check: bool = True) -> str:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "omg.cli", *args], env=self.env, cwd=self.project,
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def install(self, *args: str) -> None:
+        self.omg_command("install", self.name, "--yes", *args)
+
+    # --- what OMG kept
+
+    def settled(self) -> None:
+        """Until no mark and no drop waits. The daemon reads a transcript a second after its mark."""
+        until = time.monotonic() + WAIT_S
+        while time.monotonic() < until:
+            left = [p for p in (self.omg / "spool").rglob("*.json") if "bad" not in p.parts]
+            if not left:
+                time.sleep(0.3)  # it takes in what it has just written
+                if not list((self.omg / "spool").glob("*.json")):
+                    return
+            time.sleep(0.1)
+        raise AssertionError(f"still in the spool: {left}")
+
+    def kept(self) -> list[tuple[str, str, str]]:
+        """(graph, role, text) of each message of a person or an assistant that said something, oldest first."""
+        found = []
+        for graph in sorted((self.omg / "graphs").glob("[!.]*")):
+            messages = []
+            for file in (graph / "pending").glob("*.json"):
+                messages += json.loads(file.read_text("utf-8"))["messages"]
+            for file in (graph / "archive").glob("*.jsonl"):
+                messages += [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+            messages.sort(key=lambda m: m["timestamp"])
+            key = json.loads((graph / "identity.json").read_text("utf-8"))["key"]
+            found += [(key, m["role"], m["text"]) for m in messages if m["role"] != "tool" and m["text"]]
+        return found
+
+    def conversations(self) -> list[dict[str, Any]]:
+        """The model's requests of conversations, without titles and the like."""
+        return [r for r in self.model.requests() if len(r["flat"]) > 1 and not self.is_aside(r)]
+
+    def is_aside(self, request: dict[str, Any]) -> bool:
+        return False
+
+    def asked(self, words: str) -> None:
+        """Until the model was asked with *words* in the newest message."""
+        until = time.monotonic() + WAIT_S
+        while not any(words in text for r in self.conversations()[-2:] for _, text in r["flat"][-3:]):
+            assert time.monotonic() < until
+            time.sleep(0.1)
+
+    def prefix_breaks(self) -> list[str]:
+        """Requests that do not begin with all that the one before in their session said, but for compactions."""
+        breaks, before = [], dict[str, list[tuple[str, str]]]()
+        for request in self.conversations():
+            # The client's own system prompt changes by itself; what we give is looked at wherever it stands.
+            flat = [
+                (role, text.strip())
+                for role, text in request["flat"]
+                if text and (role != "system" or "omg-memory" in text)
+            ]
+            last = before.get(session := str(request["headers"].get(self.session_header)), [])
+            shared = next((n for n, (a, b) in enumerate(zip(last, flat, strict=False)) if a != b), len(last))
+            if "MOCK-SUMMARY" in str(request["reply"].get("text")):
+                continue  # the client's question for a summary
+            cut = sum("MOCK-SUMMARY" in text for _, text in flat) > sum(
+                "MOCK-SUMMARY" in text for _, text in last
+            )
+            if shared < len(last) and not cut:
+                breaks.append(f"request {request['n']}: {shared} of {len(last)}: {last[shared][1][:200]!r}")
+            before[session] = flat
+        return breaks
+
+    @property
+    def declared(self) -> Host:
+        return HOSTS[self.name]
+
+
+@dataclass
+class ClaudeCode(Client):
+    name: str = "claude-code"
+    session_header: str = "x-claude-code-session-id"
+    sub_agent: str = (
+        '[[tool Agent {"description":"d","prompt":"CANARY-SUB look","subagent_type":"general-purpose"}]]'
+    )
+
+    def __post_init__(self) -> None:
+        self.extra = {
+            "ANTHROPIC_BASE_URL": self.model.base,
+            "ANTHROPIC_API_KEY": "sk-dummy-canary-key",
+            "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_TELEMETRY": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        }
+
+    def command(self, text: str, session: str | None, fork: bool) -> list[str]:
+        again = ["--resume", session] if session else []
+        forked = ["--fork-session"] if fork else []
+        allowed = ["--allowedTools", "Bash,Task,Agent,mcp__plugin_omg_omg"]
+        return ["claude", "-p", text, "--output-format", "json", *allowed, *again, *forked]
+
+    def reply_of(self, out: str) -> tuple[str, str]:
+        said = json.loads(out)
+        return said["session_id"], said["result"]
+
+    def tool(self, *, say: str) -> str:
+        return f'[[tool Bash {{"command":"ls -a","description":"x"}}]] [[say {say}]]'
+
+    def reads(self, file: str) -> str:
+        return f'[[tool Bash {{"command":"cat {file}","description":"x"}}]]'
+
+    def compact(self, session: str) -> None:
+        self.turn("/compact", session)
+
+
+CLIENTS: dict[str, type[Client]] = {"claude-code": ClaudeCode}
+
+
+# --- trouble
+
+
+@contextmanager
+def hooks_killed(event: str, home: Path) -> Iterator[Counter[str]]:
+    """Kill each hook for *event* of *home* as soon as it is there; yields how many were."""
+    killed: Counter[str] = Counter()
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.is_set():
+            for place in Path("/proc").glob("[0-9]*"):
+                with suppress(OSError):
+                    line = (place / "cmdline").read_bytes().split(b"\0")
+                    if b"hook" in line and event.encode() in line and str(home).encode() in line:
+                        os.kill(int(place.name), signal.SIGKILL)
+                        killed[event] += 1
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield killed
+    finally:
+        over.set()
+
+
+def daemon_up(home: Path) -> dict[str, Any] | None:
+    return ask_daemon(home, "/health", {}, timeout_s=5)

@@ -1,0 +1,438 @@
+"""Other assistants without their clients: the hook, whose memory a folder has, transcripts, limits, installing."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omg.config.sections import Config
+from omg.hosts.capture import Capture, whole_turns
+from omg.hosts.declared import HOSTS
+from omg.hosts.hook import DEADLINE_S, MARKS
+from omg.hosts.install import our_command
+from omg.hosts.plugin import plugin_folder
+from omg.hosts.projects import common_directory, join_project, project_of, whose_session
+from omg.hosts.serve import Serving
+from omg.hosts.sessions import HostSessions, heartbeats
+from omg.hosts.transcripts import READERS
+from omg.memory import MAIN, Memory
+
+REPOSITORY = Path(__file__).parents[1]
+PYTHON = [sys.executable, "-EP"]
+
+
+def run_hook(
+    home: Path, host: str, event: str, payload: object, *, raw: bytes | None = None
+) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [*PYTHON, "-m", "omg.cli", "hook", host, event, str(home)],
+        input=raw if raw is not None else json.dumps(payload).encode(),
+        capture_output=True,
+        timeout=20,
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def installed(home: Path, host: str = "claude-code", **more: Any) -> None:
+    home.mkdir(parents=True, exist_ok=True)
+    setting = {"identity": MAIN, "only": "", "config": str(home.parent / "client"), "at": 0, **more}
+    (home / "hosts.json").write_text(json.dumps({host: setting}))
+
+
+def git(*args: str, cwd: Path) -> None:
+    env = {
+        **os.environ,
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
+    }
+    subprocess.run(["git", *args], cwd=cwd, env=env, check=True, capture_output=True)
+
+
+def repository(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    git("init", "-q", cwd=folder)
+    git("commit", "-q", "--allow-empty", "-m", "x", cwd=folder)
+    return folder
+
+
+# --- the hook
+
+
+@contextmanager
+def answering(home: Path, reply: bytes, after_s: float = 0.0) -> Iterator[None]:
+    """A daemon that says *reply* to everything, late by *after_s*."""
+    home.mkdir(parents=True, exist_ok=True)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(home / "omg.sock"))
+        server.listen(10)
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.recv(65536)
+                        time.sleep(after_s)
+                        with suppress(OSError):
+                            connection.sendall(reply)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+PAYLOAD = {
+    "session_id": "s1",
+    "cwd": "/",
+    "prompt": "hello",
+    "source": "startup",
+    "transcript_path": "/nowhere",
+}
+TEXT = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
+
+
+@pytest.mark.parametrize(
+    "reply", [b"", b"nonsense\r\n\r\n", TEXT % (5, b'{"te'), b"HTTP/1.1 500 x\r\ncontent-length: 2\r\n\r\n{}"]
+)
+def test_a_hook_says_nothing_and_exits_0_whatever_the_daemon_answers(home: Path, reply: bytes) -> None:
+    with answering(home, reply):
+        assert run_hook(home, "claude-code", "UserPromptSubmit", PAYLOAD) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"{", b"[]", b"null", b'{"session_id": 7}', b"\xff\xfe", b"{" * 100_000]
+)
+def test_a_hook_says_nothing_and_exits_0_whatever_it_is_told(home: Path, raw: bytes) -> None:
+    home.mkdir()
+    for event in ("SessionStart", "Stop", "Nothing"):
+        assert run_hook(home, "claude-code", event, None, raw=raw) == (0, "", "")
+
+
+def test_what_a_hook_prints_is_one_json_object_in_the_form_of_the_client(home: Path) -> None:
+    body = b'{"text": "what is remembered"}'
+    with answering(home, TEXT % (len(body), body)):
+        code, out, err = run_hook(home, "claude-code", "UserPromptSubmit", PAYLOAD)
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {
+        "hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": "what is remembered"}
+    }
+
+
+def test_a_hook_ends_within_its_deadline_beside_a_daemon_that_hangs(home: Path) -> None:
+    bare = least([*PYTHON, "-c", "pass"])
+    for event in ("Stop", "UserPromptSubmit"):
+        with answering(home, b"", after_s=1):
+            took = least(
+                [*PYTHON, "-m", "omg.cli", "hook", "claude-code", event, str(home)], below=bare + DEADLINE_S
+            )
+        (home / "omg.sock").unlink()
+        assert took - bare < DEADLINE_S + 0.03  # to end a process takes a moment, too
+
+
+def least(command: list[str], below: float = 0.0) -> float:
+    """The shortest of several runs, in seconds; the machine has other work."""
+    times = []
+    while len(times) < 5 or (min(times) > below and len(times) < 40):
+        began = time.perf_counter()
+        subprocess.run(command, input=json.dumps(PAYLOAD).encode(), check=True, capture_output=True)
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def test_a_hook_loads_the_standard_library_alone() -> None:
+    code = "import sys; sys.argv = ['omg', 'hook']; import omg.cli, omg.hosts.hook, omg.client; print([m for m in sys.modules if m.partition('.')[0] not in sys.stdlib_module_names | {'omg', '__main__', '__mp_main__'}])"
+    out = subprocess.run(
+        [*PYTHON, "-S", "-c", f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); {code}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert out.stdout.strip() == "[]"
+
+
+def test_a_mark_holds_where_the_transcript_is_and_no_word_of_it(home: Path, tmp_path: Path) -> None:
+    home.mkdir()
+    file = tmp_path / "t.jsonl"
+    file.write_text("x" * 70)
+    payload = {**PAYLOAD, "transcript_path": str(file), "last_assistant_message": "secret words"}
+    assert run_hook(home, "claude-code", "Stop", payload) == (0, "", "")
+    (mark,) = (home / "spool" / MARKS).glob("*.json")
+    assert mark.stat().st_mode & 0o077 == 0
+    kept = json.loads(mark.read_text())
+    assert kept.pop("at_ms") > 0
+    assert kept == {
+        "host": "claude-code",
+        "event": "turn",
+        "size": 70,
+        "session": "s1",
+        "transcript": str(file),
+        "cwd": "/",
+    }
+
+
+# --- whose memory
+
+
+def test_a_project_is_known_by_its_git_directory_from_any_folder_and_worktree_of_it(
+    home: Path, tmp_path: Path
+) -> None:
+    main = repository(tmp_path / "harbour")
+    (main / "deep" / "down").mkdir(parents=True)
+    git("worktree", "add", "-q", str(tmp_path / "beside"), cwd=main)
+    keys = {project_of(home, MAIN, at) for at in (main, main / "deep" / "down", tmp_path / "beside")}
+    assert len(keys) == 1
+    (key,) = keys
+    assert key and key.startswith(f"{MAIN}:project:") and key.endswith("-harbour")
+    assert project_of(home, MAIN, tmp_path) is None
+    assert project_of(home, MAIN, repository(tmp_path / "other" / "harbour")) != key
+
+
+def test_a_download_cannot_claim_the_memory_of_another_repository(home: Path, tmp_path: Path) -> None:
+    mine = repository(tmp_path / "mine")
+    git("remote", "add", "origin", "https://example.com/mine.git", cwd=mine)
+    git("worktree", "add", "-q", str(tmp_path / "tree"), cwd=mine)
+    listed = next((mine / ".git" / "worktrees").iterdir())
+    key = project_of(home, MAIN, mine)
+    claims = {
+        "gitdir": lambda at: (at / ".git").write_text(f"gitdir: {mine / '.git'}\n"),
+        "worktree": lambda at: (at / ".git").write_text(f"gitdir: {listed}\n"),
+        "link": lambda at: (at / ".git").symlink_to(mine / ".git"),
+        "commondir": lambda at: (
+            (at / ".git").mkdir(),
+            (at / ".git" / "commondir").write_text(f"{mine / '.git'}\n"),
+        ),
+        "remote": lambda at: (
+            git("init", "-q", cwd=at),
+            git("remote", "add", "origin", "https://example.com/mine.git", cwd=at),
+        ),
+        "nonsense": lambda at: (at / ".git").write_bytes(b"\xff\x00gitdir:"),
+    }
+    for name, claim in claims.items():
+        at = tmp_path / name
+        at.mkdir()
+        claim(at)
+        found = project_of(home, MAIN, at)
+        assert found is not None and found != key, name
+
+
+def test_looking_at_a_hostile_repository_runs_nothing_of_it(home: Path, tmp_path: Path) -> None:
+    at, trap = repository(tmp_path / "hostile"), tmp_path / "ran"
+    git("config", "core.fsmonitor", f"touch {trap}", cwd=at)
+    git("config", "core.hooksPath", ".hooks", cwd=at)
+    assert common_directory(at) == at / ".git"
+    assert not trap.exists()
+
+
+def test_another_checkout_joins_a_project_only_when_asked_to(home: Path, tmp_path: Path) -> None:
+    home.mkdir()
+    one, two = repository(tmp_path / "one"), repository(tmp_path / "two")
+    assert project_of(home, MAIN, one) != project_of(home, MAIN, two)
+    assert join_project(home, MAIN, two, one) == project_of(home, MAIN, one) == project_of(home, MAIN, two)
+
+
+def test_two_projects_and_two_people_have_four_memories(home: Path, tmp_path: Path) -> None:
+    one, two = repository(tmp_path / "one"), repository(tmp_path / "incognito-cron")
+    keys = {project_of(home, who, at) for who in (MAIN, "agent:main:alice") for at in (one, two)}
+    assert len(keys) == 4
+    with Memory(Config(home=home), embed=None) as memory:
+        whose = [memory.registry.identity_of(f"{key}:thread:codex-1") for key in keys]
+    assert {who.key for who in whose if who} == keys
+
+
+def test_only_project_keeps_the_persons_notes_out(home: Path, tmp_path: Path) -> None:
+    installed(home, only="project")
+    at = repository(tmp_path / "job")
+    found = whose_session(home, "claude-code", "s", str(at))
+    assert found and found.person is None and found.project
+    outside = whose_session(home, "claude-code", "s", str(tmp_path))
+    assert outside and outside.writes is None
+    assert whose_session(home, "codex", "s", str(at)) is None  # not installed
+
+
+# --- transcripts
+
+
+def row(kind: str, text: object, uuid: str, **more: Any) -> dict[str, Any]:
+    at = more.pop("timestamp", "2026-03-05T10:00:00.000Z")
+    return {"type": kind, "uuid": uuid, "timestamp": at, "message": {"role": kind, "content": text}, **more}
+
+
+CLAUDE_ROWS = [
+    {"type": "queue-operation", "operation": "enqueue", "content": "one"},
+    row("user", "one", "u1", promptSource="sdk"),
+    row("assistant", [{"type": "thinking", "thinking": "hm"}], "a0"),
+    row("assistant", [{"type": "tool_use", "id": "t", "name": "Write", "input": {"file_path": "/x", "content": "y" * 999}}], "a1"),
+    row("user", [{"type": "tool_result", "content": "of a file"}], "r1", toolUseResult={"stdout": "x"}, promptSource="sdk"),
+    row("assistant", [{"type": "text", "text": "first"}], "a2"),
+    {"type": "attachment", "uuid": "h", "attachment": {"type": "hook_additional_context", "content": ["injected"]}},
+    row("user", "This session is being continued", "c1", isCompactSummary=True, promptSource="sdk"),
+    row("user", "<local-command-caveat>", "m1", isMeta=True),
+    row("user", "<command-name>/compact</command-name>", "k1"),
+    row("user", "do it", "s1", promptSource="scheduled_trigger"),
+    row("user", "from a webhook", "s2", promptSource="typed", origin={"kind": "task-notification"}),
+    row("user", "for the sub-agent", "b1", promptSource="sdk", isSidechain=True),
+    row("assistant", [{"type": "text", "text": "of the sub-agent"}], "b2", isSidechain=True),
+    row("assistant", [{"type": "text", "text": "No response requested."}], "y1"),
+    row("user", "two", "u2", origin={"kind": "human"}),
+]  # fmt: skip
+CLAUDE_ROWS[-2]["message"]["model"] = "<synthetic>"
+
+
+def test_of_claude_codes_transcript_what_was_typed_and_answered_is_kept_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "t.jsonl"
+    file.write_text("".join(json.dumps(r) + "\n" for r in CLAUDE_ROWS) + '{"type":"user","uuid":"half')
+    rows = list(READERS["claude-code"](file, "s", 0))
+    entries = [r.entry for r in rows if r.entry]
+    assert [e["entryId"] for e in entries] == ["u1", "a1", "a2", "u2"]
+    (call,) = entries[1]["message"]["content"]
+    assert (call["name"], len(call["input"]["content"])) == ("write", 300)
+    assert rows[-1].end < file.stat().st_size  # the half line waits
+    begins = [r.start for r in rows if r.begins]
+    assert whole_turns(iter(rows), begins[1])[-1].start < begins[1]
+    assert whole_turns(iter(rows), begins[1] + 1) == rows
+
+
+def test_a_turn_is_read_again_only_where_something_was_added(home: Path, tmp_path: Path) -> None:
+    installed(home)
+    file = tmp_path / "t.jsonl"
+    file.write_text("".join(json.dumps(r) + "\n" for r in CLAUDE_ROWS[:3]))
+    with Memory(Config(home=home), embed=None) as memory:
+        capture = Capture(home, HostSessions(home))
+
+        def stop() -> list[str]:
+            run_hook(
+                home, "claude-code", "Stop", {**PAYLOAD, "cwd": str(tmp_path), "transcript_path": str(file)}
+            )
+            with file.open("a") as more:  # the last line comes after the hook
+                more.write(json.dumps(CLAUDE_ROWS[5]) + "\n")
+            assert (wait := capture.take_in()) and wait <= 1
+            time.sleep(1.05)
+            assert capture.take_in() is None and not capture.marks()
+            memory.take_in()
+            turns = [p.turn() for p in memory.find(MAIN).pending()]
+            return [m.text for turn in turns for m in turn.messages]
+
+        assert stop() == ["one", "first"]
+        assert stop() == ["one", "first"]  # the same row once more is the same message
+
+
+# --- what is given
+
+
+def full_home(home: Path, keys: list[str], memory: Memory) -> None:
+    for key in keys:
+        said = [
+            {
+                "role": "user",
+                "content": f"I prefer the {word} of quay {n} painted in colour number {n}.",
+                "timestamp": 1_772_000_000_000 + n,
+            }
+            for n, word in enumerate("crane pier winch buoy mast keel hull rope sail deck".split() * 12)
+        ]
+        memory.capture(said, session=key)
+    memory.observe()
+
+
+def test_what_one_hook_gives_stays_within_the_clients_limit_and_names_whose_it_is(
+    home: Path, tmp_path: Path
+) -> None:
+    installed(home)
+    at = repository(tmp_path / "quay")
+    project = project_of(home, MAIN, at)
+    assert project
+    with Memory(Config(home=home), embed=None) as memory:
+        full_home(home, [MAIN, project], memory)
+        serving = Serving(memory)
+        body = {"host": "claude-code", "session": "s1", "cwd": str(at), "transcript": ""}
+        start = serving.answer({**body, "event": "start", "source": "startup"})["text"]
+        prompt = serving.answer(
+            {**body, "event": "prompt", "prompt": "Which colour has the crane of quay 10?"}
+        )["text"]
+        for text in (start, prompt):
+            assert 500 < len(text) <= HOSTS["claude-code"].limit_chars
+            assert "What is remembered of the person" in text and "this project (quay)" in text
+        assert "omg_search" not in start
+        again = {**body, "event": "prompt", "prompt": "Which colour has the crane of quay 10?"}
+        assert serving.answer(again)["text"] == ""  # all of it is in the context
+        resumed = serving.answer({**body, "event": "start", "source": "resume"})["text"]
+        assert resumed == ""
+        assert serving.answer({**body, "event": "start", "source": "compact"})["text"] == start
+        serving.lost(serving.answer({**body, "event": "start", "source": "clear"}))
+        given = serving.answer({**body, "event": "prompt", "prompt": "hello"})["text"]
+        assert "What is remembered of this user" in given  # what was lost is given with the next prompt
+        elsewhere = serving.answer(
+            {**body, "session": "s2", "cwd": str(tmp_path), "event": "start", "source": "startup"}
+        )["text"]
+        assert "this project" not in elsewhere
+
+
+def test_a_tool_whose_transcripts_move_on_without_it_is_named_once_to_its_owner(
+    home: Path, tmp_path: Path
+) -> None:
+    installed(home, at=int(time.time() * 1000) - 90_000_000)
+    transcripts = home.parent / "client" / "projects" / "-x"
+    transcripts.mkdir(parents=True)
+    (transcripts / "s.jsonl").write_text("{}\n")
+    (beat,) = heartbeats(home)
+    assert beat.silent and beat.kept_ms == 0
+    with Memory(Config(home=home), embed=None) as memory:
+        serving = Serving(memory)
+        serving.keep_up()
+        body = {
+            "host": "claude-code",
+            "session": "s1",
+            "cwd": str(tmp_path),
+            "event": "start",
+            "source": "startup",
+        }
+        assert "Claude Code is used, and OMG has kept nothing of it" in serving.answer(body)["text"]
+
+
+# --- installing
+
+
+def test_the_plugin_folders_in_the_source_tree_are_what_the_declarations_say() -> None:
+    for host in HOSTS.values():
+        root = REPOSITORY / "hooks" / host.name
+        files = plugin_folder(host, ["omg"])
+        if os.environ.get("UPDATE_DOCS"):
+            for name, text in files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text, encoding="utf-8")
+        found = {p.relative_to(root).as_posix(): p.read_text("utf-8") for p in root.rglob("*") if p.is_file()}
+        assert found == files, (
+            f"hooks/{host.name} is behind omg/hosts/: UPDATE_DOCS=1 pytest tests/test_hosts.py"
+        )
+
+
+def test_an_installed_hook_runs_this_interpreter_and_nothing_of_the_folder_it_is_called_in(
+    home: Path, tmp_path: Path
+) -> None:
+    home.mkdir()
+    hostile = tmp_path / "hostile"
+    (hostile / "omg").mkdir(parents=True)
+    (hostile / "omg" / "__init__.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    env = {**os.environ, "PYTHONPATH": str(hostile)}
+    command = [*our_command(), "hook", "claude-code", "Stop", str(home)]
+    done = subprocess.run(
+        command, cwd=hostile, env=env, input=json.dumps(PAYLOAD), text=True, capture_output=True, timeout=20
+    )
+    assert done.returncode == 0 and not (tmp_path / "ran").exists()
+    assert list((home / "spool" / MARKS).glob("*.json"))
