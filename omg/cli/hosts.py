@@ -76,11 +76,11 @@ def mcp_command(
     http: Annotated[int | None, typer.Option(help="Serve on this loopback port, with a token.")] = None,
 ) -> None:
     """Serve the memory to an MCP client: over stdio, or on a loopback port."""
-    from ..hosts.mcp import asker, run_http, run_stdio, served_identities, token_of
+    from ..hosts.mcp import daemon_asker, run_http, run_stdio, served_identities, token_of
 
     home = load_config().home
     folder = Path.cwd() if http is None else None
-    ask = asker(home, *served_identities(home, host, folder), start_daemon)
+    ask = daemon_asker(home, *served_identities(home, host, folder), start_daemon)
     if http is None:
         return run_stdio(ask)
     print(f"http://127.0.0.1:{http}/mcp with the header Authorization: Bearer {token_of(home)}", flush=True)
@@ -93,12 +93,12 @@ def confirm_command(
     identity: IdentityOption = None,
 ) -> None:
     """Make what an assistant proposed your own word."""
-    from ..hosts.proposals import confirm_note, proposals
+    from ..hosts.proposals import confirm_note, proposed_notes
 
     with opened_memory(vectors=False) as memory:
         graph = memory.find(identity)
         if note is None:
-            lines = [f"{entry.path}  {entry.description}" for entry in proposals(graph)]
+            lines = [f"{entry.path}  {entry.description}" for entry in proposed_notes(graph)]
             print("\n".join(lines) or "nothing waits to be confirmed")
             return
         memory.refresh(graph)

@@ -83,7 +83,7 @@ def served_identities(home: Path, host: str, folder: Path | None) -> tuple[str |
     return None if setting.get("only") == "project" else person, project
 
 
-def asker(home: Path, person: str | None, project: str | None, start: Callable[[Path], object]) -> Ask:
+def daemon_asker(home: Path, person: str | None, project: str | None, start: Callable[[Path], object]) -> Ask:
     """Asks the daemon, and starts one where none is up."""
 
     def ask(tool: str, **arguments: Any) -> dict[str, Any]:

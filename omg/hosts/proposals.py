@@ -61,7 +61,7 @@ def propose_correction(graph: Graph, name: str, new: str, now: datetime) -> str:
     return write_edits(graph, [edit], now, f"proposed a correction of {path}")
 
 
-def proposals(graph: Graph) -> Iterator[Entry]:
+def proposed_notes(graph: Graph) -> Iterator[Entry]:
     """What waits to be confirmed."""
     for entry in graph.index.entries():
         if entry.origin == "assistant" and entry.path.startswith("nodes/"):
