@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from omg.cli.base import app
+from omg.cli.app import app
 
 PAGE = Path(__file__).parents[1] / "docs" / "commands.md"
 
