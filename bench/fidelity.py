@@ -359,6 +359,8 @@ def main() -> None:
     replay.inputs(parser)
     parser.set_defaults(against=None, observe="recorded", nights="end", slices=0)
     args = parser.parse_args()
+    if not args.recorded:
+        parser.error("--recorded names no replies")
     with ExitStack() as stack:
         out = args.out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="omg-fidelity-")))
         if not (out / "this").exists() and (troubles := replay.replayed(args, out)["troubles"]):
@@ -366,8 +368,10 @@ def main() -> None:
         reports = {}
         for file in sorted(args.recorded):
             id = file.name.removesuffix(".jsonl.gz")
+            if (run := read(out / "this" / f"{id}.json")) is None:
+                sys.exit(f"{out / 'this'} has no finished run of {id}; name another folder for --out")
             notes = read_notes(replay.vault_of(out / "this" / id))
-            reports[id] = report_of(Chat(read_recorded(file), notes, read(out / "this" / f"{id}.json")))
+            reports[id] = report_of(Chat(read_recorded(file), notes, run))
             show(id, reports[id])
     if args.json:
         print(json.dumps(reports))

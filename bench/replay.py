@@ -61,15 +61,14 @@ def main() -> None:
 def replayed(args: Any, out: Path) -> dict[str, Any]:
     """Run what *args* ask for into *out*, and compare; printed and returned."""
     sides = {"this": CHECKOUT} | ({"against": args.against.resolve()} if args.against else {})
-    jobs = [
-        job | {"side": side, "checkout": str(path)} for side, path in sides.items() for job in jobs_of(args)
-    ]
     if done := [side for side in sides if (out / side).exists()]:
         raise SystemExit(f"{out / done[0]} holds another run; name another folder for --out")
+    chats = chats_of(args)
+    jobs = [chat | {"side": side, "checkout": str(path)} for side, path in sides.items() for chat in chats]
     troubles = in_parallel(lambda job: run(job, out), jobs, args.parallel, "runs")
     report: dict[str, Any] = {"troubles": troubles}
     for side in sides if not troubles else ():
-        runs = {job["chat"]: read(out / side / f"{job['chat']}.json") for job in jobs_of(args)}
+        runs = {chat["chat"]: read(out / side / f"{chat['chat']}.json") for chat in chats}
         print_runs(side, runs)
         report[side] = {chat: {k: r[k] for k in r if k not in ("given", "told")} for chat, r in runs.items()}
     if args.against and not troubles:
@@ -77,14 +76,14 @@ def replayed(args: Any, out: Path) -> dict[str, Any]:
     return report
 
 
-def jobs_of(args: Any) -> list[dict[str, Any]]:
-    """One for each conversation. Raises SystemExit, naming what does not fit."""
+def chats_of(args: Any) -> list[dict[str, Any]]:
+    """What is to be run of each conversation. Raises SystemExit, naming what does not fit."""
     files = {file.name.removesuffix(".jsonl.gz"): file.resolve() for file in args.recorded}
     chats = {c.id: c for c in read_all(args.data)}
     if args.observe == "recorded" and (alone := files.keys() ^ chats.keys()):
-        raise SystemExit(
-            f"{', '.join(sorted(alone))}: stands in one of --recorded and --data only; give both"
-        )
+        raise SystemExit(f"{', '.join(sorted(alone))}: give it in both --recorded and --data")
+    if not chats:
+        raise SystemExit("--data names no conversation")
     return [
         {
             "chat": id,
@@ -264,8 +263,7 @@ def arguments() -> Any:
     add("--nights", choices=NIGHTS, help="default: end, with --observe offline: offline")
     add("--slices", type=int, default=100)
     add("--child", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    return args
+    return parser.parse_args()
 
 
 def inputs(parser: Any) -> None:
