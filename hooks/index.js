@@ -24,14 +24,18 @@ const QUIET_MS = 1_000; // after a missed deadline nobody is asked: a prompt bui
 const LONGEST_PROMPT = 100_000; // characters; what memory a prompt needs shows in less
 const LONG_TEXT = 24_000, HEAD = 16_000, TAIL = 4_000; // characters of a tool result
 
+// What the gateway says of who speaks: may they administer it, and which of its own profiles are they?
+const VOUCHED = ["senderIsOwner", "senderIdentity"];
 // Who is served: the same in each of these, or somebody (or something) else.
-const ASKER = ["agentId", "sessionKey", "channel", "accountId", "senderId", "trigger", "inputProvenance"];
+const ASKER = ["agentId", "sessionKey", "channel", "accountId", "senderId", "trigger", "inputProvenance", ...VOUCHED];
 
 // The gateway loads this file more than once into one process: an instance for services, channels and
 // commands, another for the agents' runs. What they must know of each other lies here.
 const shared = (globalThis[Symbol.for("omg.openclaw.1")] ??= {
   served: new Map(), // who was served -> the last `system` part; stale memory beats none
   turns: new Map(), // session -> who spoke last there, and in which run
+  speakers: new Map(), // session -> what the gateway says of who speaks there, while a run lasts
+  began: new Map(), // run -> what it says of whose message began it
   busy: new Map(), // session -> its capture under way
   newest: new Map(), // session -> its newest user message that is in the spool
   slowest: {}, // hook -> the longest it took, in ms, for omg.status
@@ -52,7 +56,7 @@ export default {
     const daemon = keeper({ home, command, complete: completer(api), logger: api.logger });
     const spool = spooler({ home, warn, shared, read: readTranscript });
     shared.capture = (from, messages) => capture("turn", COMMIT_MS)({ messages }, from); // for context/
-    const { served, turns, slowest } = shared;
+    const { served, turns, speakers, began, slowest } = shared;
 
     function on(hook, handler) {
       slowest[hook] ??= 0;
@@ -69,7 +73,7 @@ export default {
     }
 
     on("before_prompt_build", async (event, ctx) => {
-      const turn = who(ctx);
+      const turn = { ...who(ctx), ...vouched(ctx) };
       if (!turn.sessionKey) return; // no session, no identity: nobody to remember for
       remember(turns, turn.sessionKey, turn);
       const key = JSON.stringify(picked(turn, ASKER));
@@ -98,13 +102,26 @@ export default {
       const late = sleep(deadlineMs, undefined, { ref: false }); // the capture goes on without us
       await Promise.race([spool.capture(reason, turn, event.messages), late]);
     };
-    on("agent_end", capture("turn", CAPTURE_MS));
+    const atEnd = capture("turn", CAPTURE_MS);
+    on("agent_end", (event, ctx) => {
+      speakers.delete(ctx.sessionKey); // the next who speaks there may be another
+      return atEnd(event, ctx);
+    });
     on("before_compaction", capture("compaction", AHEAD_MS));
     on("before_reset", capture("reset", AHEAD_MS));
     // Compaction and reset events know the session only; who speaks there is known from here.
     on("message_received", (event, { sessionKey, channelId: channel, accountId, senderId }) => {
       if (sessionKey) remember(turns, sessionKey, { ...turns.get(sessionKey), channel, accountId, senderId });
     });
+    // Of whom it knows, the gateway says who it is when it stores the message that begins a run: before the prompt is
+    // built, except in its HTTP API. Synchronous, by contract, and nothing is changed.
+    api.on("before_message_write", ({ message }) => {
+      const [run, isBeginning] = String(message?.idempotencyKey).split(/:(user)$/);
+      if (isBeginning && message.role === "user") remember(began, run, picked(message.__openclaw ?? {}, VOUCHED));
+    });
+    /** What the gateway says of who speaks in a run, or in the last that a session had. */
+    const vouched = ({ sessionKey, runId = turns.get(sessionKey)?.runId }) =>
+      ({ ...began.get(runId), ...speakers.get(sessionKey) });
     if (trimToolResults) api.on("tool_result_persist", ({ message }) => trimmed(message)); // synchronous, by contract
 
     api.registerService({
@@ -129,13 +146,18 @@ export default {
           return { content: [{ type: "text", text }], details: {} };
         }
       };
-      api.registerTool((context) => ({ ...tool, execute: execute(context) }), { name: tool.name });
+      // Made for each run, before its prompt is built: this is where the gateway says whether its owner speaks.
+      api.registerTool((context) => {
+        if (context.sessionKey) remember(speakers, context.sessionKey, picked(context, ["senderIsOwner"]));
+        return { ...tool, execute: execute(context) };
+      }, { name: tool.name });
     }
 
     /** Who asks through a tool, as the gateway vouches for it, and the message of theirs that it is about. */
     async function asking(context) {
       const { messageChannel: channel, agentAccountId: accountId, requesterSenderId: senderId } = context;
-      const asker = picked({ ...context, channel, accountId, senderId }, ASKER, "sessionId", "senderIsOwner");
+      const { senderIdentity } = vouched(context);
+      const asker = picked({ ...context, channel, accountId, senderId, senderIdentity }, ASKER, "sessionId");
       const turn = picked(turns.get(context.sessionKey) ?? {}, ["runId", "trigger", "inputProvenance"]);
       const unread = (err) => warn(`no source for a tool call: ${err?.message}`);
       return { ...asker, ...turn, userMessage: await spool.userMessage(asker).catch(unread) };
@@ -147,7 +169,7 @@ export default {
       acceptsArgs: true,
       requireAuth: true,
       async handler({ args = "", ...from }) {
-        const context = picked(from, ASKER, "sessionId", "senderIsOwner", "isAuthorizedSender");
+        const context = picked(from, ASKER, "sessionId", "isAuthorizedSender", "gatewayClientScopes");
         const away = (err) => ({ text: `OMG does not answer (${err.message}). What is said is kept meanwhile.` });
         const { text } = await asked("/command", { args, context }, TOOL_MS).catch(away);
         return { text };
@@ -162,7 +184,7 @@ export default {
     api.registerMemoryPromptSupplement(() => words.guidance);
 
     const corpus = (op, { agentId, agentSessionKey: sessionKey, sandboxed, ...params }) =>
-      asked("/corpus", { op, params, context: { agentId, sessionKey, sandboxed } }, SEARCH_MS).catch(() => ({}));
+      asked("/corpus", { op, params, context: { agentId, sessionKey, sandboxed, ...vouched({ sessionKey }) } }, SEARCH_MS).catch(() => ({}));
     api.registerMemoryCorpusSupplement({
       search: async (params) => (await corpus("search", params)).results ?? [],
       get: async (params) => (await corpus("get", params)).result ?? null,

@@ -109,6 +109,33 @@ test("the daemon is told who asks, and its two parts are the hook's result, what
   assert.deepEqual(d.of("/inject"), [{ ...who, prompt: "hi" }]); // a channel outranks its provider
 });
 
+test("the daemon is told what the gateway says of who speaks, from the first message on, and nothing of who spoke before", async (t) => {
+  const gw = await gateway(t), { senderId, ...who } = someone();
+  const d = await daemon(t, gw.home, { "/inject": () => ({}), "/corpus": () => ({}), "/tool": () => ({ text: "" }) });
+  const { sessionKey } = who, profile = { type: "profile", id: "gateway-owner" };
+  const store = (runId, meta) => gw.hooks.before_message_write({ message: { role: "user", content: "hi", idempotencyKey: `${runId}:user`, __openclaw: meta } }, { sessionKey });
+  const ask = (runId) => gw.hooks.before_prompt_build({ prompt: "hi" }, { ...who, runId });
+  const told = (path) => { const { senderIsOwner, senderIdentity } = d.of(path).map((body) => body.context ?? body).at(-1); return { senderIsOwner, senderIdentity }; };
+  for (const message of [undefined, null, {}, { role: "user" }, { role: "user", idempotencyKey: "x:user" }])
+    assert.equal(gw.hooks.before_message_write({ message }, {}), undefined);
+
+  store("v1", { senderIsOwner: true }), gw.tools.omg_search({ sessionKey, senderIsOwner: true });
+  await ask("v1");
+  assert.deepEqual(told("/inject"), { senderIsOwner: true, senderIdentity: undefined });
+  await gw.hooks.agent_end({}, { ...who, runId: "v1" });
+
+  store("v2", { senderIdentity: profile, senderId: "p" }); // a phone with limited access
+  const tool = gw.tools.omg_search({ sessionKey, senderIsOwner: false });
+  await ask("v2"), await gw.corpus.search({ query: "x", agentSessionKey: sessionKey }), await tool.execute("call", {});
+  for (const path of ["/inject", "/corpus", "/tool"]) assert.deepEqual(told(path), { senderIsOwner: false, senderIdentity: profile }, path);
+
+  gw.tools.omg_search({ sessionKey, senderIsOwner: true }); // by HTTP, where a message is stored after its prompt is built
+  await ask("v3");
+  assert.deepEqual(told("/inject"), { senderIsOwner: true, senderIdentity: undefined });
+  gw.tools.omg_search({ sessionKey }), await ask("v4");
+  assert.deepEqual(told("/inject"), { senderIsOwner: undefined, senderIdentity: undefined });
+});
+
 test("with the daemon away the last system part is served, to the same asker and turn alone", async (t) => {
   const gw = await gateway(t), who = someone();
   const d = await daemon(t, gw.home, { "/inject": () => ({ appendSystemContext: "S", prependContext: "P" }) });
@@ -118,6 +145,8 @@ test("with the daemon away the last system part is served, to the same asker and
   assert.deepEqual(await ask(), { appendSystemContext: "S" });
   for (const over of [{ senderId: "222" }, { channel: "slack" }, { accountId: "b" }, { agentId: "b" }, { sessionKey: "b" }, { trigger: "heartbeat" }, { inputProvenance: { kind: "inter_session" } }])
     assert.equal(await ask(over), undefined, JSON.stringify(over));
+  gw.tools.omg_search({ sessionKey: who.sessionKey, senderIsOwner: false });
+  assert.equal(await ask(), undefined);
 });
 
 test("what the daemon took back is not served from memory", async (t) => {

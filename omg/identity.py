@@ -2,11 +2,12 @@
 Whose memory a session writes to and reads from.
 
 `identity_of_session` reduces a gateway's sessionKey to its owner: the main session, a direct peer, a group. Threads and
-topics belong to what they hang on; a form that is not known has a memory of its own; what no person said
-has none.
+topics belong to what they hang on. In the other forms, the chats of the gateway's own interfaces, the key does not say
+whose they are: they are the owner's where the gateway says that the owner speaks, and else have a memory of their own.
+What no person said has none.
 
-Not here: where an identity's notes lie (worker/registry.py), and no judge of what a message says. One rule: fail closed.
-Two sessions share a memory only where the gateway itself, or an explicit link, says they are one person's.
+Not here: where an identity's notes lie (worker/registry.py). It fails closed: two sessions share a memory only where the
+gateway itself, or an explicit link, says they are one person's.
 """
 
 from __future__ import annotations
@@ -22,11 +23,16 @@ Scope = Literal["dm", "group", "global"]
 OWNER = "owner"  # the name in [identity.links] that means the main session
 DIRECT = frozenset(("direct", "dm"))
 GROUPS = frozenset(("group", "channel", "room"))
-INSIDE = ("", "webchat")  # channels that only who operates the gateway can reach
+WEB_CHAT = "webchat"  # the gateway's own interfaces: Control UI, apps, `openclaw gateway call chat.send`
+INSIDE = ("", WEB_CHAT)  # channels that only who operates the gateway can reach
+# What OpenClaw lets its owner do and nobody else; and the profile of who operates it and signs in without a name of their
+# own, by its token or from a paired device. A phone paired with limited access has the profile without the scope.
+ADMIN_SCOPE = "operator.admin"
+OWNERS_PROFILE = {"type": "profile", "id": "gateway-owner"}
 
 # Sessions in which no person speaks, and incognito ones: their person asked for it.
 NOBODY = re.compile(
-    r"(?:^|:)(?P<trigger>cron|subagent|internal-session-effects|hook):"
+    r"(?:^|:)(?P<trigger>cron|subagent|internal-session-effects|hook):|^boot:"
     r"|(?:^|:)(?P<beat>heartbeat)(?::|$)|^unknown$|:incognito-"
 )
 
@@ -65,6 +71,7 @@ def identity_of_session(
 
     *links*: a name and who else it is, as "channel:sender". *channel*, *sender*, *owner*: of the turn, as far
     as known. *asked*: triggers remembered on request; sessions of `cron` and `heartbeat` are the owner's then.
+    A link of an INSIDE channel ("webchat:cli") holds in every form that does not say whose the session is.
     """
     m = AGENT.match(session_key)
     agent, rest = (m[1], m[2]) if m else ("main", session_key)
@@ -86,18 +93,37 @@ def identity_of_session(
     if any(kind in GROUPS for kind in kinds):
         return Identity(f"agent:{agent}:{base}", "group", agent)
     at = next((i for i, kind in enumerate(kinds) if kind in DIRECT), None)
+    inside = channel.lower() in INSIDE
+    name = None
     if at is not None:
-        name = _linked(links, channel or (parts[0] if at else ""), sender or ":".join(parts[at + 1 :]))
-        if name is not None and name != OWNER:
-            # Not ":direct:": there, a stranger whose id happens to be the name would be taken for the person.
-            return Identity(f"agent:{agent}:person:{name}", "dm", agent)
-        return main if name else Identity(f"agent:{agent}:{base}", "dm", agent)
-    return main if owner and channel.lower() in INSIDE else Identity(f"agent:{agent}:{base}", "dm", agent)
+        place, peer = parts[0] if at else "", ":".join(parts[at + 1 :])
+        # Through the gateway's own interfaces its owner writes into another's conversation, and it stays theirs.
+        itself = channel.lower() == WEB_CHAT
+        name = _linked(links, place if itself else channel or place, peer if itself else sender or peer)
+    elif inside:
+        name = OWNER if owner else _linked(links, channel, sender)
+    if name is not None and name != OWNER:
+        # Not ":direct:": there, a stranger whose id happens to be the name would be taken for the person.
+        return Identity(f"agent:{agent}:person:{name}", "dm", agent)
+    return main if name else Identity(f"agent:{agent}:{base}", "dm", agent)
 
 
-def says_owner(value: object) -> bool | None:
-    """What a gateway's `senderIsOwner` says: only the boolean true is yes; None if it says nothing."""
-    return None if value is None else value is True
+def speaker_decides(session_key: str) -> bool:
+    """Whether the key does not say whose the session is, so that it is the owner's where the owner alone speaks."""
+    return identity_of_session(session_key, owner=True) != identity_of_session(session_key)
+
+
+def says_owner(vouched: Mapping[str, Any]) -> bool | None:
+    """
+    Whether a gateway says that who speaks is its owner; None if it says nothing. *vouched*: what it has of `senderIdentity`
+    and `senderIsOwner`, or of a command `gatewayClientScopes`. Of senderIsOwner only the boolean true is yes.
+    """
+    if vouched.get("senderIdentity") == OWNERS_PROFILE:
+        return True
+    administers, scopes = vouched.get("senderIsOwner"), vouched.get("gatewayClientScopes")
+    if administers is None and isinstance(scopes, list):
+        return ADMIN_SCOPE in scopes
+    return None if administers is None else administers is True
 
 
 def is_remembered(ctx: Mapping[str, Any], triggers: Collection[str] = ("user",)) -> bool:

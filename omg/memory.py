@@ -35,6 +35,7 @@ from .inject.decide import Slice, preview, slice_for
 from .llm.question import Ask
 from .message.drop import to_epoch_ms
 from .node.fields import Source
+from .plural import how_many
 from .reflect.cycle import Progress
 from .tools.remembering import remember_note
 from .worker.delegate import DAY_S, WorkDone, handed_to_daemon, observe_pending
@@ -141,7 +142,7 @@ class Memory:
 
     def search(self, query: str, *, session: str = MAIN, limit: int = 10) -> list[Hit]:
         """The notes that answer *query*, best first, at most *limit*; [] where nothing is remembered."""
-        graph = self._read(session)
+        graph = self._read(self._whose(session))
         return graph.index.search(query, limit, now=self.clock()) if graph else []
 
     def open(self, name: str, *, session: str = MAIN) -> OpenNote:
@@ -150,7 +151,7 @@ class Memory:
 
         Raises NotFound with the nearest there is, BadInput if it may be several, BadNode if it cannot be parsed.
         """
-        return open_note(self._read(session) or self._known(session), name)
+        return open_note(self._read(self._whose(session)) or self._known(session), name)
 
     def inject(self, prompt: str, *, session: str = MAIN, model: str = "", dry_run: bool = False) -> Slice:
         """
@@ -161,13 +162,38 @@ class Memory:
         prompt cache holds; *model*: another one has no cache of it. With *dry_run* nothing of this is kept. No model
         is asked.
         """
-        graph = self._read(session)
+        if dry_run:
+            return self.explain(prompt, session=session)[0]
+        graph = self._read(self._whose(session))
         if graph is None:
             return Slice()
-        if dry_run:
-            return preview(graph, prompt, session, self.clock(), self.config)
         tell = partial(self.registry.tell, graph=graph.identity.key)
         return slice_for(graph, prompt, session, now=self.clock(), config=self.config, model=model, tell=tell)
+
+    def explain(self, prompt: str, *, session: str = MAIN) -> tuple[Slice, str]:
+        """What `inject` would give, of which nothing is kept; and why it is nothing, or whose it is, for a person."""
+        who = self._whose(session)
+        note = self.registry.why_apart(who)
+        if self.registry.is_unheard(session):
+            who = self.registry.identity_of(session, owner=True) or who
+            note = (
+                f"nobody has spoken in {session} yet; this is what its owner is given there, from the first message on."
+                " Anybody else gets nothing of it"
+            )
+        graph = self._read(who)
+        given = preview(graph, prompt, session, self.clock(), self.config) if graph else Slice()
+        if given.tokens:
+            return given, note
+        if not self.config.inject.budget_tokens:
+            why = "[inject] budget_tokens is 0"
+        elif graph is None or not any(e.path.startswith("nodes/") for e in graph.index.entries()):
+            waits = len(graph.pending()) if graph else 0
+            why = f"no notes of {who.key} yet" + (
+                f", {how_many(waits, 'turn')} to be observed" if waits else ""
+            )
+        else:
+            why = "nothing that is remembered bears on it"
+        return given, f"nothing is given: {why}" + (f"; {note}" if note else "")
 
     # --- by hand
 
@@ -243,9 +269,8 @@ class Memory:
             raise BadInput(f"{session!r} belongs to nobody: it is neither remembered nor served")
         return who
 
-    def _read(self, session: str) -> Graph | None:
-        """The graph of *session*, with what people did to its files since; None if it has none yet."""
-        who = self._whose(session)
+    def _read(self, who: Identity) -> Graph | None:
+        """The graph of *who*, with what people did to its files since; None if there is none yet."""
         if not (self.folder / "graphs" / who.folder).is_dir():
             return None
         graph = self.graph(who)

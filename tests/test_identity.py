@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg.identity import Identity, identity_of_session, is_remembered
+from omg.identity import Identity, identity_of_session, is_remembered, says_owner
 
 LINKS = {"alice": ["telegram:111", "discord:A1"], "owner": ["telegram:999", "slack:U0WNER"]}
 MAIN = "agent:main:main"
@@ -69,6 +69,7 @@ def test_a_session_key_is_reduced_to_its_owner(session_key, key, scope):
         ),
         *("agent:main:telegram:direct:222:heartbeat", "agent:main:global:heartbeat"),
         *("agent:main:internal-session-effects:run-af31", "agent:main:dashboard:incognito-77"),
+        "agent:main:boot:boot-2026-11-22",
     ],
 )
 def test_what_no_person_said_has_no_memory(session_key):
@@ -91,6 +92,47 @@ def test_the_owner_without_an_outside_channel_is_the_main_session():
         != MAIN
     )
     assert identity_of_session("agent:main:telegram:group:-1", owner=True).scope == "group"
+
+
+@pytest.mark.parametrize(
+    "vouched, says",
+    [
+        ({"senderIsOwner": True}, True),
+        ({"senderIsOwner": False}, False),
+        ({}, None),
+        ({"senderIsOwner": "true"}, False),
+        # a command, of which the gateway says what its sender may do
+        ({"gatewayClientScopes": ["operator.write", "operator.admin"]}, True),
+        ({"gatewayClientScopes": ["operator.write"]}, False),
+        ({"gatewayClientScopes": []}, False),
+        ({"gatewayClientScopes": "operator.admin"}, None),
+        ({"gatewayClientScopes": ["operator.admin"], "senderIsOwner": False}, False),
+        # a phone with limited access: not an administrator, and the gateway's own profile of its owner
+        ({"senderIsOwner": False, "senderIdentity": {"type": "profile", "id": "gateway-owner"}}, True),
+        ({"senderIsOwner": False, "senderIdentity": {"type": "profile", "id": "p-ada"}}, False),
+        ({"senderIsOwner": False, "senderIdentity": {"type": "observation", "id": "gateway-owner"}}, False),
+        ({"senderIsOwner": False, "senderId": "gateway-owner"}, False),
+    ],
+)
+def test_the_owner_is_whom_the_gateway_says_to_be_its_administrator_or_its_owner(vouched, says):
+    assert says_owner(vouched) is says
+
+
+def test_a_program_that_signs_in_without_a_name_is_whose_a_link_says():
+    links = {"owner": ["webchat:cli"]}
+    asked = {"links": links, "channel": "webchat"}
+    assert identity_of_session("agent:main:web1", sender="cli", **asked).key == MAIN
+    assert identity_of_session("agent:main:web1", sender="other", **asked).key == "agent:main:web1"
+    for theirs in ("agent:main:telegram:group:-5", "agent:main:telegram:direct:222"):
+        assert identity_of_session(theirs, sender="cli", **asked).key == theirs
+    outside = {"links": {"owner": ["lark:7"]}, "channel": "lark", "sender": "7"}
+    assert identity_of_session("agent:main:lark:space:9", **outside).key == "agent:main:lark:space:9"
+
+
+def test_what_the_owner_writes_into_anothers_conversation_stays_the_others():
+    key, own = "agent:main:telegram:direct:111", {"channel": "webchat", "sender": "openclaw-control-ui"}
+    assert identity_of_session(key, owner=True, **own).key == key
+    assert identity_of_session(key, owner=True, links=LINKS, **own).key == "agent:main:person:alice"
 
 
 def test_links_join_a_person_across_channels_and_forms():

@@ -2,16 +2,19 @@
 
 import contextlib
 import json
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 
 import omg
-from omg.config.sections import Config, Observation
+from omg.config.sections import Config, Identities, Observation
 from omg.importers.drops import read_drops
 from omg.importers.run import import_drops
 from omg.memory import Memory
 from omg.message.drop import read_drop
+from omg.openclaw.doctor.gateway import check_apart
+from omg.worker.status import home_status, status_text
 
 SAMPLE = sorted((Path(omg.__file__).parent / "sample").glob("*.jsonl"))
 NOON = 1_772_712_000_000
@@ -155,6 +158,9 @@ def test_a_vault_on_a_drive_that_is_not_mounted_keeps_nobody_else_waiting(tmp_pa
 
 
 OWN, THEIRS = {"senderIsOwner": True, "senderId": "cli"}, {"senderIsOwner": False, "senderId": "7"}
+# as OpenClaw has them of a phone that was paired with limited access, and of `openclaw gateway call chat.send`
+PHONE = {"senderId": "gateway-owner", "senderIdentity": {"type": "profile", "id": "gateway-owner"}}
+UNNAMED = {"transport": {"clients": [{"id": "cli", "mode": "cli"}]}}
 ROOM, MAIN = "agent:main:lounge", "agent:main:main"
 
 
@@ -182,6 +188,8 @@ def said_in(home, *people, session=ROOM, at=NOON):
         ([THEIRS, OWN], ROOM),
         ([OWN, {}], ROOM),
         ([{}], ROOM),
+        ([OWN, PHONE], MAIN),
+        ([PHONE, UNNAMED], ROOM),
         ([{"senderIsOwner": "false"}], ROOM),
         ([{"senderIsOwner": "true"}], ROOM),
         ([{"senderIsOwner": 1}], ROOM),
@@ -189,6 +197,56 @@ def said_in(home, *people, session=ROOM, at=NOON):
 )
 def test_a_room_is_the_owners_only_where_the_gateway_says_so_of_every_line(home, people, whose):
     assert said_in(home, *people) == {whose}
+
+
+def test_a_program_that_the_owner_joined_is_theirs_when_caught_up_as_well(home):
+    assert said_in(home, UNNAMED) == {ROOM}
+    links = home.config.model_copy(update={"identity": Identities(links={"owner": ["webchat:cli"]})})
+    home.registry.config = links
+    assert said_in(home, UNNAMED, at=NOON + 10) == {MAIN}
+
+
+@pytest.fixture
+def openclaw(home, monkeypatch):
+    """An OpenClaw that the home belongs to."""
+    monkeypatch.setenv("OPENCLAW_STATE_DIR", str(home.folder.parent))
+    (home.folder.parent / "openclaw.json").write_text("{}")
+
+
+def test_a_chat_that_is_not_said_to_be_the_owners_is_named_with_the_reason(home, openclaw):
+    said_in(home, OWN, session=MAIN)
+    said_in(home, UNNAMED, at=NOON + 10)
+    assert {who.key: bool(home.registry.why_apart(who)) for who in home.registry.identities()} == {
+        MAIN: False,
+        ROOM: True,
+    }
+    assert "\n  apart     the gateway did not say" in status_text(home_status(home.worker), UTC)
+    (found,) = check_apart(home)
+    assert (found.level, found.where) == ("warn", ROOM)
+    assert f"omg identity move {ROOM} {MAIN}" in found.mend
+
+
+def test_without_a_gateway_no_session_is_apart_from_an_owner(home):
+    said_in(home, UNNAMED)
+    assert not any(map(home.registry.why_apart, home.registry.identities()))
+    assert list(check_apart(home)) == []
+
+
+def test_a_preview_says_why_nothing_is_given(home, openclaw):
+    def why(session):
+        given, note = home.explain("Which tea do I prefer?", session=session)
+        assert (given.tokens > 0) is not note.startswith("nothing is given")
+        return note
+
+    assert why(MAIN) == f"nothing is given: no notes of {MAIN} yet"
+    home.capture([{"role": "user", "content": "I prefer green tea."}])
+    assert why(MAIN).endswith("yet, 1 turn to be observed")
+    home.observe()
+    assert why(MAIN) == ""
+    assert "nobody has spoken in agent:main:dashboard:x yet" in why("agent:main:dashboard:x")
+    assert why("agent:main:telegram:direct:7").endswith("no notes of agent:main:telegram:direct:7 yet")
+    said_in(home, UNNAMED)
+    assert why(ROOM).endswith("; the gateway did not say that its owner alone speaks there")
 
 
 def test_a_room_in_which_another_was_heard_is_never_the_owners_again(home):

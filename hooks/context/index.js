@@ -84,8 +84,9 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
     if (!sessionKey || !messages?.length) return;
     if (Date.now() < shared.quietUntil) return lastCut(sessionKey, messages);
     const { channel, accountId, senderId, runId, missed } = omg()?.turns.get(sessionKey) ?? {};
-    const senderIsOwner = messages.findLast(({ role }) => role === "user")?.__openclaw?.senderIsOwner;
-    const who = { sessionKey, channel, accountId, senderId, senderIsOwner, runId, missed: missed && runId };
+    const said = messages.findLast(({ role }) => role === "user")?.__openclaw;
+    const senderIsOwner = said?.senderIsOwner ?? omg()?.speakers?.get(sessionKey)?.senderIsOwner;
+    const who = { sessionKey, channel, accountId, senderId, senderIsOwner, senderIdentity: said?.senderIdentity, runId, missed: missed && runId };
     const before = new Set(shared.last.get(sessionKey)?.places);
     const shown = messages.map((message) => (before.has(placeOf(message)) ? outline : lean)(message));
     const body = { ...who, tokenBudget, messages: shown };

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections import Counter
 from contextlib import nullcontext, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -295,8 +296,9 @@ def inject_command(
 ) -> None:
     """Show what a prompt would be given."""
     with opened_memory() as memory:
-        piece = memory.inject(prompt, session=session, dry_run=True)
-        print_value(piece, as_json, f"{piece.system}\n{piece.prompt}\n({piece.tokens} tokens)")
+        piece, note = memory.explain(prompt, session=session)
+        text = f"{piece.system}\n{piece.prompt}\n({piece.tokens} tokens)" + (f"\n{note}" if note else "")
+        print_value({**asdict(piece), "note": note}, as_json, text)
 
 
 @app.command("status")

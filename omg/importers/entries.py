@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import BadInput
-from ..identity import identity_of_session
+from ..identity import identity_of_session, says_owner
 from ..message.drop import to_epoch_ms
 from ..message.envelope import is_from_gateway
 from .lines import JsonObject, ReadingProgress, numbered_lines, parsed_object
@@ -70,7 +70,7 @@ def session_of(path: Path) -> Session | None:
         return None
     key = key or stored_key(path.parent / "sessions.json", id)
     if not key:
-        ours = all(meta.get("senderIsOwner") is True or not meta.get("senderId") for meta in people)
+        ours = all(says_owner(meta) or not meta.get("senderId") for meta in people)
         key = key_of(id, agent) if ours else f"agent:{agent}:session:{id}"
     return Session(key, id, agent, workspace) if people and identity_of_session(key) else None
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from ..dates.days import LAST_MS
 from ..errors import BadInput
-from ..identity import says_owner
+from ..identity import WEB_CHAT, says_owner
 from .envelope import cut_middle, is_from_gateway, legible_text, spoken_answer, strip_memory, without_envelope
 from .machinery import arguments_without_memory, result_without_memory
 from .redaction import redact, redact_arguments, redact_result
@@ -156,12 +156,17 @@ def _person(entries: Iterable[Any]) -> tuple[str, str]:
     """
     Who wrote the first message that says so, and on which channel.
 
-    For drops without a hook's context: a session caught up later has the identity that it has live.
+    For drops without a hook's context: a session caught up later has the identity that it has live. In a chat of the
+    gateway's own, a hook is told which program the message came from.
     """
     for raw in entries:
         meta = _mapping(_mapping(_mapping(raw).get("message")).get("__openclaw"))
+        transport = _mapping(meta.get("transport"))
+        if clients := transport.get("clients"):
+            client = _mapping(clients[0] if isinstance(clients, list) else None)
+            return _text_of(client.get("id")), WEB_CHAT
         if meta.get("senderId"):
-            return _text_of(meta["senderId"]), _text_of(_mapping(meta.get("transport")).get("channel"))
+            return _text_of(meta["senderId"]), _text_of(transport.get("channel"))
     return "", ""
 
 
@@ -259,7 +264,7 @@ def _user_message(said: SaidMessage) -> Message:
         timestamp=0,
         sender=_sender_name(said),
         sender_id=_text_of(said.meta.get("senderId")),
-        owner=says_owner(said.meta.get("senderIsOwner")),
+        owner=says_owner(said.meta),
         redacted=redacted,
     )
 

@@ -109,7 +109,7 @@ def choice_text(graph: Graph, choice: str, what: Selection | Redaction) -> str:
 
 def beyond_text(taken: Sequence[Selection | Redaction], context: Mapping[str, Any]) -> list[str]:
     """What cannot be reached; with its path for the owner, for it tells of their machine."""
-    if says_owner(context.get("senderIsOwner")):
+    if says_owner(context):
         return [f"Not reached: {place}" for place in dict.fromkeys(p for what in taken for p in what.beyond)]
     return ["Not reached: the gateway's own transcript, and files that the owner sees with `omg forget`."]
 

@@ -33,7 +33,7 @@ def graph_of(
         str(context.get("sessionKey") or ""),
         channel=str(context.get("channel") or ""),
         sender=str(context.get("senderId") or ""),
-        owner=says_owner(context.get("senderIsOwner")),
+        owner=says_owner(context),
     )
     if who is None or not (create or (registry.folder / "graphs" / who.folder).is_dir()):
         return None

@@ -22,6 +22,7 @@ from datetime import datetime
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
+from ..config.agents import configured
 from ..config.sections import Config
 from ..dates.days import time_zone
 from ..embed import Embedder
@@ -30,7 +31,7 @@ from ..forget.bare import remove_remains
 from ..forget.erase import begun_paths, finish_forgetting
 from ..graph.files import write_private
 from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, marked_identity, write_mark
-from ..identity import INSIDE, Identity, identity_of_session
+from ..identity import INSIDE, Identity, identity_of_session, speaker_decides
 from ..index.changes import Synced
 from ..index.index import Index
 from ..index.store import is_disk_barred
@@ -96,6 +97,23 @@ class Registry:
         """Whose memory *turn* goes into."""
         return self.identity_of(turn.session, channel=turn.channel, sender=turn.sender, owner=turn.owned)
 
+    def why_apart(self, who: Identity) -> str:
+        """Why a chat of the gateway's own has a memory apart from its owner's; "" where that is not so."""
+        if not speaker_decides(who.key) or configured(self.folder) is None:
+            return ""
+        return "the gateway did not say that its owner alone speaks there"
+
+    def is_unheard(self, session: str) -> bool:
+        """Whether *session* is a chat of the gateway's own in which nobody has spoken yet."""
+        who = self.identity_of(session)
+        return (
+            who is not None
+            and speaker_decides(session)
+            and session not in self._owners()
+            and not (self.folder / "graphs" / who.folder).is_dir()
+            and configured(self.folder) is not None
+        )
+
     def _owners(self) -> dict[str, bool]:
         """Sessions of no known form, inside: whether only the owner was seen to speak there, or another as well."""
         try:
@@ -112,7 +130,7 @@ class Registry:
         alone = turn.owned and owners.get(turn.session, True)
         inside = turn.channel.lower() in INSIDE
         told = inside and (turn.owned or turn.shared) and owners.get(turn.session) is not alone
-        if told and identity_of_session(turn.session, owner=True) != identity_of_session(turn.session):
+        if told and speaker_decides(turn.session):
             write_private(self.folder / "owners.json", json.dumps({**owners, turn.session: bool(alone)}))
 
     # --- graphs

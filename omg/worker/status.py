@@ -67,6 +67,7 @@ def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, A
     return {
         "identity": graph.identity.key,
         "vault": str(graph.vault.root),
+        "apart": worker.registry.why_apart(graph.identity),
         "notes": sum(e.path.startswith("nodes/") for e in graph.index.entries()),
         "windows": {
             "messages": {
@@ -162,6 +163,7 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
     turns = how_many(waiting["turns"], "turn")
     lines = [
         graph["identity"],
+        *([f"  apart     {graph['apart']}"] if graph["apart"] else []),
         f"  vault     {graph['vault']}",
         f"  notes     {graph['notes']}",
         f"  waiting   {turns}, {waiting['tokens']:,} of {waiting['threshold']:,} tokens",

@@ -26,7 +26,7 @@ import threading
 import time
 import urllib.request
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,8 @@ NODE_AT_LEAST = (24, 16)
 READY_S = 150  # 17–27 s on an idle machine; two cores under a test run need more
 STOP_S = 30
 GATEWAY_TOKEN = "test-token-0123456789abcdef"
+LIMITED = ("operator.read", "operator.write")
+ADMIN = (*LIMITED, "operator.admin", "operator.approvals")
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,15 +339,29 @@ class Gateway:
         assert self.console is not None, "the gateway is not up"
         return self.console.call(method, params, timeout_s)
 
+    @contextlib.contextmanager
+    def signed_in(self, client: str, mode: str, scopes: Sequence[str] = ADMIN) -> Iterator[Console]:
+        """A connection of the program *client*; of the Control UI as a page that this gateway handed out."""
+        assert self.console is not None, "the gateway is not up"
+        build = self.console.hello["server"]["buildId"] if client == "openclaw-control-ui" else ""
+        console = Console(self, client, mode, scopes, build)
+        try:
+            yield console
+        finally:
+            console.close()
+
     def say(self, session: str, text: str, *, wait: bool = True, **more: Any) -> dict[str, Any]:
         """A turn of the owner, by the method that `openclaw agent` calls."""
         key = str(uuid.uuid4())
         begun = self.call("agent", message=text, sessionKey=session, idempotencyKey=key, **more)
         return self.wait_run(begun["runId"]) if wait else begun
 
-    def chat(self, session: str, text: str, *, wait: bool = True) -> dict[str, Any]:
-        """A turn as the web chat sends it."""
-        begun = self.call("chat.send", sessionKey=session, message=text, idempotencyKey=str(uuid.uuid4()))
+    def chat(
+        self, session: str, text: str, *, wait: bool = True, console: Console | None = None
+    ) -> dict[str, Any]:
+        """A turn as the web chat sends it, over *console* or the gateway's own."""
+        sent = {"sessionKey": session, "message": text, "idempotencyKey": str(uuid.uuid4())}
+        begun = console.call("chat.send", sent, 60) if console else self.call("chat.send", **sent)
         return self.wait_run(begun["runId"]) if wait else begun
 
     def wait_run(self, run: str, timeout_s: float = 90) -> dict[str, Any]:
@@ -409,13 +425,35 @@ class Gateway:
 
 
 class Console:
-    """Requests over one open connection, by way of Node, which speaks WebSocket without a library."""
+    """
+    Requests over one open connection, by way of Node, which speaks WebSocket without a library.
 
-    def __init__(self, gateway: Gateway) -> None:
+    Signed in as the reserved loopback helper, the one client that keeps its scopes without a paired device; or as the
+    program *client* in its *mode*, with a device of its own. `hello`: what the gateway says of itself.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        client: str = "gateway-client",
+        mode: str = "backend",
+        scopes: Sequence[str] = ADMIN,
+        build: str = "",
+    ) -> None:
         url = gateway.url.replace("http", "ws", 1)
+        program = {"id": client, "mode": mode, "version": "1", "platform": sys.platform}
+        signed = {"client": program, "scopes": scopes, "device": mode != "backend"}
+        if build:  # a page of the gateway's own
+            signed |= {"client": {**program, "buildId": build}, "origin": gateway.url}
         with (gateway.folder / "console.log").open("ab") as errors:
             self._node = subprocess.Popen(
-                [gateway.installed.node, Path(__file__).parent / "console.mjs", url, GATEWAY_TOKEN],
+                [
+                    gateway.installed.node,
+                    Path(__file__).parent / "console.mjs",
+                    url,
+                    GATEWAY_TOKEN,
+                    json.dumps(signed),
+                ],
                 env={"PATH": os.environ["PATH"]},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -428,7 +466,9 @@ class Console:
         self._ids = 0
         self.closed = ""
         threading.Thread(target=self._listen, daemon=True).start()
-        assert self._answer(0, 30)["ok"], "the gateway refused our connection"
+        answer = self._answer(0, 30)
+        assert answer["ok"], f"the gateway refused {client}: {answer.get('error')}"
+        self.hello: dict[str, Any] = answer["payload"]
 
     def call(self, method: str, params: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
         assert self._node.stdin is not None

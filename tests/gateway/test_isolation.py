@@ -1,5 +1,6 @@
 """
-What one person told stays with that person: the owner, two peers and a group, each with a secret word.
+What one person told stays with that person: the owner, two peers, a group, and a guest of the gateway's own interfaces
+whom it does not say to be the owner; each with a secret word.
 
 Every way out is tried for each of them: the prompt, the agent's tools, `memory_search`, `/omg search`. Under
 `dmScope: main` people share one session, and so one memory; then it must be shared.
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 from agent_model import INTERNAL, agent, obeyed
-from gateway import Gateway, eventually
+from gateway import LIMITED, Console, Gateway, eventually
 from openai_server import OpenAIServer, Reply, Request, text_of
 from telegram import ALICE, BOB, GROUP, Telegram
 
@@ -25,6 +26,7 @@ LOOK = {
     "memory_search": 'CALL tool_call {"id":"memory_search","args":{"query":"locker word","corpus":"all"}}',
 }
 FORGET = "CALL omg_forget %s"
+GUESTS = "agent:main:guest"
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,14 @@ def gateway(boot: Any) -> Iterator[Gateway]:
 
 
 @pytest.fixture(scope="module")
-def speakers(gateway: Gateway, telegram: Telegram) -> list[Speaker]:
+def guest(gateway: Gateway) -> Iterator[Console]:
+    """A program without the owner's rights and without a name, as whoever was given a token of their own."""
+    with gateway.signed_in("cli", "cli", LIMITED) as console:
+        yield console
+
+
+@pytest.fixture(scope="module")
+def speakers(gateway: Gateway, telegram: Telegram, guest: Console) -> list[Speaker]:
     main = "agent:main:main"
     direct = "agent:main:telegram:direct"
     group = f"agent:main:telegram:group:{GROUP}"
@@ -54,7 +63,14 @@ def speakers(gateway: Gateway, telegram: Telegram) -> list[Speaker]:
         Speaker("Alice", f"{direct}:111", "zanzibar", lambda text: telegram.talk(ALICE, text)),
         Speaker("Bob", f"{direct}:222", "marzipan", lambda text: telegram.talk(BOB, text)),
         Speaker("the group", group, "periwinkle", lambda text: telegram.talk(BOB, text, chat=GROUP)),
+        Speaker("the guest", GUESTS, "mistletoe", lambda text: answered(gateway, guest, GUESTS, text)),
     ]
+
+
+def answered(gateway: Gateway, console: Console, session: str, text: str) -> str:
+    """What the agent, or a command, answers in a chat of the gateway's own."""
+    gateway.chat(session, text, console=console)
+    return text_of(gateway.transcript(session)[-1]["message"]["content"])
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,7 +86,7 @@ def told(gateway: Gateway, speakers: list[Speaker]) -> None:
 def secrets_in(gateway: Gateway, who: Speaker) -> set[str]:
     graphs = gateway.memory.graphs()
     text = " ".join(gateway.memory.notes(who.session).values()) if who.session in graphs else ""
-    return {word for word in ("quetzal", "zanzibar", "marzipan", "periwinkle") if word in text}
+    return {word for word in ("quetzal", "zanzibar", "marzipan", "periwinkle", "mistletoe") if word in text}
 
 
 def others(speakers: list[Speaker], who: Speaker) -> set[str]:
@@ -114,10 +130,25 @@ def test_the_command_finds_the_speakers_own_secret_alone(gateway: Gateway, speak
 
 def commanded(gateway: Gateway, who: Speaker, command: str) -> str:
     """The answer to a command; the owner's web chat keeps it in the transcript."""
-    if "telegram" in who.session:
+    if who.name != "the owner":
         return str(who.talk(command))
     gateway.chat(who.session, command)
     return text_of(gateway.transcript(who.session)[-1]["message"]["content"])
+
+
+def test_a_guest_who_writes_in_a_chat_of_the_owners_is_given_nothing_of_theirs(
+    gateway: Gateway, speakers: list[Speaker], guest: Console, provider: OpenAIServer
+) -> None:
+    owner, chat = speakers[0], "agent:main:study"
+    ours = seen(provider, lambda: gateway.chat(chat, "What is my locker word?"))
+    assert owner.secret in ours  # the owner is there first, and again at the end
+    search = f"{LOOK['omg_search']}"
+    for text in ("What is my locker word?", search, LOOK["memory_search"], "/omg search locker"):
+        theirs = seen(provider, lambda t=text: answered(gateway, guest, chat, t))
+        # what the agent said to the owner stands in the chat itself
+        told = theirs.replace(f"You said: {owner.secret}", "")
+        assert not [word for word in {s.secret for s in speakers} if word in told], text
+    assert owner.secret in seen(provider, lambda: gateway.chat(chat, "What is my locker word?"))
 
 
 def test_a_heartbeat_does_not_agree_to_forgetting(
@@ -148,7 +179,7 @@ def test_a_heartbeat_does_not_agree_to_forgetting(
 def test_forgetting_takes_two_turns_and_forgets_for_the_speaker_alone(
     gateway: Gateway, speakers: list[Speaker]
 ) -> None:
-    _, alice, bob, _ = speakers
+    _, alice, bob, *_ = speakers
     named = alice.talk(FORGET % '{"query":"locker word"}')
     found = re.search(r"\bforget: ([0-9a-f]{6})", named)
     assert found, named

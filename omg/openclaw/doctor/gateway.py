@@ -41,6 +41,7 @@ def check_gateway(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
         return
     yield from check_plugin(memory, claw, config)
     yield from check_sharing(config)
+    yield from check_apart(memory)
     yield from check_places(memory, claw, config)
 
 
@@ -159,6 +160,19 @@ def check_sharing(config: dict[str, Any]) -> Iterator[Finding]:
             if others
             else "only the owner reaches the agent",
         )
+
+
+def check_apart(memory: Memory) -> Iterator[Finding]:
+    """Chats of the gateway's own that are not the owner's: `openclaw gateway call` signs in without a name."""
+    for who in memory.registry.identities():
+        if why := memory.registry.why_apart(who):
+            yield Finding(
+                "warn",
+                f"has a memory of its own: {why}",
+                who.key,
+                f"if it was you, `omg identity move {shlex.quote(who.key)} agent:{who.agent}:main`; and for `openclaw"
+                " gateway call chat.send`, `omg identity join owner webchat:cli` makes it yours from now on",
+            )
 
 
 def check_places(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
