@@ -93,3 +93,11 @@ def test_the_package_and_the_command_line_load_nothing_heavy(name):
     code = f"import {name}, sys; print({HEAVY!r} & sys.modules.keys())"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout == "set()\n"
+
+
+def test_no_symbolic_link_is_part_of_the_repository() -> None:
+    """One to a cache of this machine was committed twice; checking it out replaced the cache by a link to itself."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--stage"], cwd=PACKAGE.parent, capture_output=True, text=True, check=False
+    )
+    assert [line for line in listed.stdout.splitlines() if line.startswith("120000")] == []
