@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg.identity import Identity, identity_of_session, is_remembered, says_owner
+from omg.identity import Identity, identity_of_session, is_remembered, says_owner, speaker_decides
 
 LINKS = {"alice": ["telegram:111", "discord:A1"], "owner": ["telegram:999", "slack:U0WNER"]}
 MAIN = "agent:main:main"
@@ -116,6 +116,13 @@ def test_the_owner_without_an_outside_channel_is_the_main_session():
 )
 def test_the_owner_is_whom_the_gateway_says_to_be_its_administrator_or_its_owner(vouched, says):
     assert says_owner(vouched) is says
+
+
+@pytest.mark.parametrize("owner", [True, False])
+def test_a_projects_memory_is_its_own_whoever_speaks(owner):
+    key = "agent:main:main:project:1a2b3c4d-harbour"
+    assert identity_of_session(f"{key}:thread:claude-7", owner=owner, links=LINKS).key == key
+    assert not speaker_decides(key)
 
 
 def test_a_program_that_signs_in_without_a_name_is_whose_a_link_says():
