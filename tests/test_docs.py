@@ -44,6 +44,7 @@ FULL = Node(
     sources=(Source("agent:main:main", "7c1e09", 1772442000000),),
     supersedes=("nodes/decision/report-in-latex",),
     superseded_by="nodes/decision/report-in-word",
+    contradicts=("nodes/fact/report-in-markdown",),
     links=("mocs/moc-decisions", "mocs/moc-open-loops"),
     tags=("writing",),
     aliases=("nodes/decision/typst",),

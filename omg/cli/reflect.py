@@ -53,7 +53,8 @@ def print_nights(graphs: list[NightDone], as_json: bool, dry_run: bool) -> None:
             + (f" (cycle {g['cycle']})" if g.get("cycle") else "")
         )
         if dry_run:
-            lines += [f"  {line}" for line in (*g.get("summary", ()), *g.get("proposed", ()))]
+            told = (*g.get("summary", ()), *g.get("proposed", ()))
+            lines += [f"  {line}" for line in (*told, *(f"not {line}" for line in g.get("refused", ())))]
         for line in () if as_json else g.get("skipped", ()):
             print(f"omg: {g['identity']}: skipped {line}", file=sys.stderr)
     print_value(graphs, as_json, "\n".join(lines) or "no graphs yet")

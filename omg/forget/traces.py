@@ -171,6 +171,7 @@ def without_traces(graph: Graph, path: str, text: str, *, gone: frozenset[str], 
             node,
             links=tuple(t for t in node.links if not leads_there(t)),
             supersedes=tuple(t for t in node.supersedes if not leads_there(t)),
+            contradicts=tuple(t for t in node.contradicts if not leads_there(t)),
             reflected_in=tuple(t for t in node.reflected_in if not leads_there(t)),
         )
         if node.superseded_by and leads_there(node.superseded_by):  # what replaced it was never said

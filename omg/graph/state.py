@@ -68,6 +68,8 @@ class State:
     reflected_ms: int = 0
     redactions: int = 0  # how often words were taken out: what was drafted before has them
     changed_tokens: int = 0  # of nodes written since the last reflection
+    verdicts: int = 0  # of the last reflection that asked a model: on how many notes it said something,
+    verdicts_refused: int = 0  # and how much of that was not followed
     # inbox note that a person wrote -> its mtime then, ns
     by_hand: dict[str, int] = field(default_factory=dict)
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .links import LINK, PROSE
+from .links import CONTRADICTION, LINK, PROSE
 from .store import rows_of
 
 
@@ -40,6 +40,7 @@ class Entry:
     tags: tuple[str, ...]
     mtime: int  # ns
     standing: bool = False  # an instruction for every conversation
+    contradicts: tuple[str, ...] = ()  # active notes of which one names the other so
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +71,22 @@ def entries_where(db: sqlite3.Connection, where: str, values: Iterable[object]) 
     links: dict[int, dict[str, None]] = {}
     for _, src, path in sorted(found):
         links.setdefault(src, {})[path] = None
-    return {row[0]: entry_of_row(row, tuple(links.get(row[0], ()))) for row in rows}
+    against = contradictions(db, [row[0] for row in rows])
+    return {id: entry_of_row((id, *row), tuple(links.get(id, ())), against.get(id, ())) for id, *row in rows}
 
 
-def entry_of_row(row: tuple[Any, ...], links: tuple[str, ...]) -> Entry:
+def contradictions(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, tuple[str, ...]]:
+    """Note → the paths of the active notes that contradict it, whichever of the two says so."""
+    found: dict[int, set[str]] = {}
+    for one, other in (("src", "dst"), ("dst", "src")):
+        select = f"select {one}, path from link join note on note.id = {other} where kind = {CONTRADICTION} and status = 'active'"
+        rows = db.execute(select) if len(ids) > MANY else rows_of(db, f"{select} and {one} in", ids)
+        for id, path in rows:
+            found.setdefault(id, set()).add(path)
+    return {id: tuple(sorted(paths)) for id, paths in found.items()}
+
+
+def entry_of_row(row: tuple[Any, ...], links: tuple[str, ...], contradicts: tuple[str, ...]) -> Entry:
     _, path, id, type, title, description, priority, status, pinned, loop, event, created, updated, *rest = (
         row
     )
@@ -98,4 +111,5 @@ def entry_of_row(row: tuple[Any, ...], links: tuple[str, ...]) -> Entry:
         tags=tuple(json.loads(tags)),
         mtime=mtime,
         standing=bool(standing),
+        contradicts=contradicts,
     )

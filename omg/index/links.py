@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterator
 from ..node.note import Node
 
 PATH, ID, ALIAS = range(3)
-PROSE, LINK, SUCCESSOR, PREDECESSOR, REFLECTION = range(5)
+PROSE, LINK, SUCCESSOR, PREDECESSOR, REFLECTION, CONTRADICTION = range(6)
 
 
 def name_key(target: str) -> str:
@@ -48,8 +48,9 @@ def links_of_note(node: Node) -> list[tuple[str, str, str, int]]:
     """`(target, full, leaf, kind)` of all links of *node*; a target in both head and prose is one of the prose."""
     found: dict[tuple[str, bool], tuple[str, str, str, int]] = {}
     successor = (node.superseded_by,) if node.superseded_by else ()
-    kinds = ((LINK, node.links), (PROSE, node.wikilinks), (SUCCESSOR, successor))
-    for kind, targets in (*kinds, (PREDECESSOR, node.supersedes), (REFLECTION, node.reflected_in)):
+    kinds = ((LINK, node.links), (PROSE, node.wikilinks), (CONTRADICTION, node.contradicts))
+    rest = ((SUCCESSOR, successor), (PREDECESSOR, node.supersedes), (REFLECTION, node.reflected_in))
+    for kind, targets in (*kinds, *rest):
         for target in targets:
             if full := name_key(target):
                 found[full, kind <= LINK] = (target, full, last_name(full), kind)

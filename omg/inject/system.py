@@ -209,9 +209,14 @@ def note_statement(entry: Entry, chars: int = SLICE_LINE_CHARS) -> str:
 def system_line(entry: Entry, chars: int = SLICE_LINE_CHARS) -> str:
     due = due_day(entry) if entry.loop == "open" else None
     day = due or entry.event or entry.updated or entry.created
-    if day is None or str(day) in entry.description:
-        return note_statement(entry, chars)
-    return f"{note_statement(entry, chars)} ({'due ' if due else ''}{day})"
+    marks = [f"{'due ' if due else ''}{day}"] if day and str(day) not in entry.description else []
+    marks += contradiction_marks(entry)
+    return f"{note_statement(entry, chars)} ({', '.join(marks)})" if marks else note_statement(entry, chars)
+
+
+def contradiction_marks(entry: Entry) -> list[str]:
+    others = ", ".join(f"[[{path}]]" for path in entry.contradicts)
+    return [f"contradicts {others}; nobody said which holds"] if others else []
 
 
 def cut_text(text: str, chars: int) -> str:

@@ -157,6 +157,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "sources": source_values,
     "supersedes": link_values,
     "superseded_by": link_value,
+    "contradicts": link_values,
     "links": link_values,
     "tags": many_values,
     "aliases": many_values,

@@ -53,6 +53,7 @@ class Node:
     sources: tuple[Source, ...] = ()
     supersedes: tuple[str, ...] = ()
     superseded_by: str | None = None
+    contradicts: tuple[str, ...] = ()  # notes that say otherwise; which of them holds, nobody said
     links: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -170,6 +171,7 @@ def head_of(node: Node) -> dict[str, Any]:
         ],
         "supersedes": [brackets(target) for target in node.supersedes],
         "superseded_by": node.superseded_by and brackets(node.superseded_by),
+        "contradicts": [brackets(target) for target in node.contradicts],
         "links": [brackets(target) for target in node.links],
         "tags": list(node.tags),
         "aliases": list(node.aliases),

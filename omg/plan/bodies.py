@@ -61,15 +61,20 @@ def without_part(text: str, part: str) -> tuple[str, str]:
     return re.sub(r"\n{3,}", "\n\n", rest).strip(), " ".join(text[at].split())
 
 
-def with_sentences(text: str, more: str) -> str:
-    """*text* with those sentences and lines of *more* that it does not hold yet."""
+def fresh_sentences(text: str, more: str) -> str:
+    """Those sentences and lines of *more* that *text* does not hold yet."""
     there = as_read(text)
     lines = []
     for line in more.strip().splitlines():
         fresh = [s for s in sentence_parts(line) if as_read(s).strip(MARKS_AT_END + "-*+") not in there]
         if fresh or not line.strip():
             lines.append("".join(fresh).rstrip())
-    added = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def with_sentences(text: str, more: str) -> str:
+    """*text* with those sentences and lines of *more* that it does not hold yet."""
+    added = fresh_sentences(text, more)
     if not added or not text:
         return text or added
     prose = "\n" not in text and "\n" not in added

@@ -168,6 +168,8 @@ class Plan:
         if anew:
             node = self.renamed(node, edit, old, stays=draft.touched)
         loop = {"loop": node.loop} if node.loop != old.loop else {}
+        if restated and draft.ours:
+            self.lift_contradictions(old)
         return self.rewrite(draft, node, Rebase(set=loop, history=news_line(self.day, edit, old)))
 
     def updated(self, old: Node, edit: Edit) -> Node:
@@ -196,6 +198,7 @@ class Plan:
             origin=weaker_origin(old.origin, edit.origin),
             updated=self.day,
             sources=merged_sources(old.sources, edit.sources),
+            contradicts=old.contradicts if said == old.description else (),
             links=tuple(dict.fromkeys(links)),
             body=with_history_lines(main, tuple(dict.fromkeys(lines))),
         )
@@ -244,8 +247,33 @@ class Plan:
     def mark_superseded(self, path: str, successor: str) -> None:
         """Mark *path* superseded by *successor*."""
         draft = self.draft(path)
+        self.lift_contradictions(draft.node)
         node = replace(draft.node, status="superseded", superseded_by=successor, updated=self.day)
         self.rewrite(draft, node, Rebase(set={"status": "superseded", "superseded_by": wikilink(successor)}))
+
+    def contradict(self, one: str, other: str) -> None:
+        """
+        Mark two notes that cannot both be true: each names the other in its property `contradicts` and in its History.
+
+        A note that a person wrote in gets the line alone. Marking twice is marking once. Raises NotFound, BadNode.
+        """
+        for path, there in ((one, other), (other, one)):
+            draft, against = self.draft(path), self.draft(there).node
+            line = f"{wikilink(against.path, against.title)} says otherwise, and neither says which holds"
+            if against.path in draft.node.contradicts or (not draft.ours and line in draft.text):
+                continue
+            main, lines = split_history(draft.node.body)
+            body = with_history_lines(main, (*lines, f"- {self.day}: {line}"))
+            named = (*draft.node.contradicts, against.path)
+            node = replace(draft.node, contradicts=named, body=body)
+            self.rewrite(draft, node, Rebase(history=f"- {self.day}: {line}"))
+
+    def lift_contradictions(self, node: Node) -> None:
+        """*node* is to say something else, or to hold no more: the notes that it contradicted do not name it any more."""
+        for path in node.contradicts:
+            with suppress(NotFound, BadNode):
+                left = tuple(t for t in self.draft(path).node.contradicts if t != node.path)
+                self.amend(path, contradicts=left)
 
     def amend(self, path: str, **changes: Any) -> str:
         """Change frontmatter fields of *path* as `Node` names them, and nothing else."""

@@ -119,6 +119,11 @@ def weaker_origin(a: str | None, b: str | None) -> str | None:
     return min(a, b, key=ORIGIN_ORDER.index)
 
 
+def trust_of(origin: str | None) -> int:
+    """0: a tool's or a page's word; 1: the assistant's; 2: a person's, said or written."""
+    return min(ORIGIN_ORDER.index(origin), 2)
+
+
 def split_history(body: str) -> tuple[str, tuple[str, ...]]:
     main, mark, lines = body.partition(f"{HISTORY_HEADING}\n")
     if not mark:
@@ -180,6 +185,7 @@ def as_entry(node: Node) -> Entry:
         tags=node.tags,
         mtime=0,
         standing=node.standing,
+        contradicts=node.contradicts,
     )
 
 

@@ -6,7 +6,7 @@ The Reflector: tidies the notes, by night or once enough has changed, and looks 
     snapshot, seen       the notes a cycle works on; what former cycles have seen and asked
     similar → groups     notes that are alike; what there is to ask about them, loops and titles, and what together
     verdicts → permitted the question on groups of notes and a model's reply to it; what of that is done
-    revise               merge, supersede, describe, close, retitle and link notes; mark contradictions; mend links
+    revise               merge, supersede, describe, close, retitle and link notes; mend links
     periods              weeks and months that are over, and the pages written on them
     lookback, threads    what a model says of them; what rules do where there is none
     upkeep               links to former paths; which notes go dormant

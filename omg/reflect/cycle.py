@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ..journal import Outcome, Receipt
 from .groups import Matter
 from .periods import ReflectionDraft
-from .verdicts import ShownGroup
+from .verdicts import Refusal, ShownGroup
 
 Progress = Callable[[int, int], None]  # (questions asked, questions there will be)
 
@@ -26,7 +26,8 @@ class Cycle:
     summary: list[str] = field(default_factory=list)  # what was done, a line each, with links
     proposed: list[str] = field(default_factory=list)  # what a person may want to do
     skipped: list[str] = field(default_factory=list)  # what could not be done, and why
-    refused: list[str] = field(default_factory=list)  # what the model wanted and may not, for the log
+    refused: list[Refusal] = field(default_factory=list)  # what the model wanted and may not
+    verdicts: int = 0  # of the model on notes, followed or not
     counts: dict[str, int] = field(default_factory=dict)
     calls: int = 0
     tokens: int = 0  # in and out

@@ -29,6 +29,7 @@ from .cycle import Cycle, CycleReplies, Progress
 from .groups import (
     Group,
     Matter,
+    by_trust,
     calls_of,
     digest_of,
     groups_of,
@@ -39,7 +40,16 @@ from .groups import (
 )
 from .lookback import SHOWN_SHARE, as_shown, reflection_on
 from .map_split import assign_maps, filed_lines
-from .periods import BY_RULE, Period, ReflectionDraft, due_months, due_weeks, is_enough, write_reflection
+from .periods import (
+    BY_RULE,
+    Period,
+    ReflectionDraft,
+    due_months,
+    due_weeks,
+    is_enough,
+    not_of_tools,
+    write_reflection,
+)
 from .permitted import MergeRules, follow_verdicts
 from .seen import Seen, load_seen, undone_notes
 from .similar import NotesAlike, merge_repeated, proposed_pairs, similar_notes
@@ -111,7 +121,7 @@ class CycleWork:
         if self.first is None:
             self.look_for_matters()
         asked = {frozenset(m.paths) for m in self.matters if m.kind == "same"}
-        rules = MergeRules(self.plan, self.unasked, snapshot.frozen, self.similar, asked)
+        rules = MergeRules(self.plan, self.unasked, snapshot.frozen, asked)
         if self.first is None:
             self.ask_about_matters(rules)
         else:
@@ -132,6 +142,7 @@ class CycleWork:
         cycle.summary += [f"{n} is dormant now." for n in dormant] + [f"{n} is active again." for n in woken]
         cycle.proposed = [*rules.proposed, *proposed_pairs(snapshot, self.not_compared())]
         cycle.refused = rules.refused
+        cycle.verdicts = rules.verdicts
         cycle.counts = {
             **rules.counts,
             "merged": rules.counts["merged"] + len(repeated),
@@ -142,6 +153,7 @@ class CycleWork:
             "woken": len(woken),
             "split": len(split),
             "filed": filed.total(),
+            "refused": len(rules.refused),
         }
 
     # --- what a model is asked of notes
@@ -182,27 +194,34 @@ class CycleWork:
                 said = f"{len(self.similar)} changed notes that resemble others: no model compared them"
                 self.cycle.skipped.append(said)
             return
-        calls = calls_of(groups_of(self.matters))
+        calls = [
+            (groups, least)
+            for least, matters in by_trust(self.matters, self.snapshot).items()
+            for groups in calls_of(groups_of(matters))
+        ]
         self.questions += len(calls)
-        for n, groups in enumerate(calls):
+        for n, (groups, least) in enumerate(calls):
             try:
-                self.ask_about(rules, groups)
+                self.ask_about(rules, groups, least)
             except BadReply as e:
                 asked = sum(len(g.paths) for g in groups)
                 self.cycle.skipped.append(f"{how_many(asked, 'note')} in question: {e}")
             except ModelError as e:
-                left = sum(map(len, calls[n:]))
+                left = sum(len(groups) for groups, _ in calls[n:])
                 self.stop_asking(f"{how_many(left, 'group')} of notes in question", e)
                 return
             finally:
                 self.count_question()
 
-    def ask_about(self, rules: MergeRules, groups: list[Group]) -> None:
-        """Ask about *groups*, as far as their notes are active; fewer at a time, where the reply was cut short."""
+    def ask_about(self, rules: MergeRules, groups: list[Group], least: int) -> None:
+        """
+        Ask about *groups*, as far as their notes are active; fewer at a time, where the reply was cut short. *least*:
+        how far the least trusted of their notes is trusted.
+        """
         assert self.ask is not None
         left = [self.still_in_question(group) for group in groups]
         self.replies.answered |= {m for g in groups for m in g.matters} - {m for g in left for m in g.matters}
-        shown = shown_groups([group for group in left if group.matters])
+        shown = shown_groups([group for group in left if group.matters], least)
         if not shown:
             return
         nodes = {path: self.snapshot.node(path) for s in shown for path in s.notes.values()}
@@ -214,7 +233,7 @@ class CycleWork:
         asked = [s.group for s in shown]
         if reply.cut and (fewer := halves(asked)):
             for some in fewer:
-                self.ask_about(rules, some)
+                self.ask_about(rules, some, least)
             return
         if reply.cut:
             self.cycle.skipped.append("the end of a reply about two notes, which was cut short")
@@ -310,11 +329,11 @@ class CycleWork:
     def is_as_shown(self, period: Period) -> bool:
         """Whether a model was asked about *period*, and what it was shown is so still."""
         shown, _ = self.replies.periods.get(period.path, (None, None))
-        return shown == as_shown([self.snapshot.node(path) for path in period.members])
+        return shown == as_shown(not_of_tools([self.snapshot.node(path) for path in period.members]))
 
     def notes_to_reflect_on(self, period: Period) -> list[Node]:
         """What a reflection on *period* would be made of; nothing if there is no need of one."""
-        nodes = [self.snapshot.node(path) for path in period.members]
+        nodes = not_of_tools([self.snapshot.node(path) for path in period.members])
         page = self.graph.vault.bytes(period.path)
         if page is None:
             # We wrote it, and a person deleted the page; after a rebuild it only has not been written yet.

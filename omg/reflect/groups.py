@@ -18,7 +18,7 @@ from typing import Literal
 from ..dates.days import event_span
 from ..index.entries import Entry
 from ..node.fields import TYPES
-from ..plan.edits import ORIGIN_ORDER, split_history
+from ..plan.edits import split_history, trust_of
 from .similar import NotesAlike
 from .snapshot import Snapshot
 from .topics import stems_of
@@ -104,7 +104,7 @@ def overdue(loop: Entry, days: int, alike: NotesAlike) -> Matter | None:
 def is_news(note: Entry, of: Entry) -> bool:
     """Whether *note* may tell what became of the loop *of*: it was said later, and by nobody less trusted."""
     later = (note.updated or dt.date.min) > (of.updated or dt.date.max)
-    return later and ORIGIN_ORDER.index(note.origin) >= ORIGIN_ORDER.index(of.origin)
+    return later and trust_of(note.origin) >= trust_of(of.origin)
 
 
 def weak_titles(snapshot: Snapshot, paths: Iterable[str]) -> list[Matter]:
@@ -139,6 +139,14 @@ def speaks_of_past(snapshot: Snapshot, entry: Entry) -> bool:
 
 
 # --- what is shown together
+
+
+def by_trust(matters: Iterable[Matter], snapshot: Snapshot) -> dict[int, list[Matter]]:
+    """*matters* by `trust_of` the least trusted of their notes, the most trusted first: no call shows two kinds."""
+    found: dict[int, list[Matter]] = {2: [], 1: [], 0: []}
+    for matter in matters:
+        found[min(trust_of(snapshot.node(path).origin) for path in matter.paths)].append(matter)
+    return found
 
 
 def groups_of(matters: Sequence[Matter]) -> list[Group]:

@@ -8,13 +8,11 @@ is no reflection.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..errors import BadReply
-from ..grounding.judge import LEAST_TOLD
-from ..grounding.words import Words, told_words
 from ..llm.jsontext import TEXT, TEXTS, cut_out, object_schema
 from ..llm.question import Ask, ModelQuestion
 from ..node.note import Node
@@ -27,7 +25,6 @@ from .periods import (
     Period,
     ReflectionDraft,
     added_text,
-    grounded_on,
     substance_tokens,
     target_tokens,
 )
@@ -149,8 +146,8 @@ def cut_claims(found: ReflectionDraft, limit: int) -> ReflectionDraft | None:
 def shown_line(handle: str, node: Node) -> str:
     """A note as the model sees it: its line, and what its text adds to that."""
     more = "".join(f"\n    {line}" for line in clip_text(added_text(node), NOTE_TOKENS).splitlines())
-    tool = ", tool" if node.origin == "tool" else ""
-    return f"{handle} {node.event or node.created} [{node.type}{tool}] {node.title}: {node.description}{more}"
+    by = f", {node.origin}" if node.origin in ("tool", "assistant") else ""
+    return f"{handle} {node.event or node.created} [{node.type}{by}] {node.title}: {node.description}{more}"
 
 
 def as_shown(nodes: Sequence[Node]) -> tuple[str, ...]:
@@ -171,24 +168,9 @@ def parse_reflection(text: str, shown: Mapping[str, Node]) -> ReflectionDraft:
     if not claims:
         raise BadReply("the reply holds no claim that names a note it was shown")
     said = cleaned_claim(value.get("description"), shown)
-    persons = [n for n in shown.values() if n.origin != "tool"]
-    if not said or len(said) > LINE_CHARS or not is_told_in(said, persons, shown.values()):
+    if not said or len(said) > LINE_CHARS:
         said = next(iter(claims.values())).text[:LINE_CHARS]
     return ReflectionDraft(said, tuple(claims.values()))
-
-
-def is_told_in(said: str, notes: Iterable[Node], shown: Iterable[Node]) -> bool:
-    """Whether *notes* tell most of what is *said*, each number in it, and whatever else a tool's that is *shown* tells."""
-    if not (tools := [n for n in shown if n.origin == "tool"]):
-        return True
-    there, theirs, words = told_in(notes), told_in(tools), told_words(said)
-    return len(there.of(words)) >= LEAST_TOLD * len(words) and all(
-        w in there for w in words if w[0].isdigit() or w in theirs
-    )
-
-
-def told_in(notes: Iterable[Node]) -> Words:
-    return Words(frozenset().union(*(told_words(f"{n.title} {n.description} {n.body}") for n in notes)))
 
 
 def to_claim(item: Any, shown: Mapping[str, Node]) -> Claim | None:
@@ -201,8 +183,7 @@ def to_claim(item: Any, shown: Mapping[str, Node]) -> Claim | None:
     notes = tuple(dict.fromkeys(str(h).strip() for h in handles if str(h).strip() in shown))
     if not said or not notes or len(said) > CLAIM_CHARS:
         return None
-    of = grounded_on(said, [shown[h] for h in notes], shown.values())
-    return Claim(said, tuple(of)) if is_told_in(said, of, shown.values()) else None
+    return Claim(said, tuple(shown[h] for h in notes))
 
 
 def cleaned_claim(value: Any, shown: Mapping[str, Node]) -> str:

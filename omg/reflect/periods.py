@@ -11,8 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -28,7 +27,7 @@ from ..plan.drafts import Plan
 from ..plan.edits import NoteDraft, split_history, weaker_origin
 from ..text.links import without_citations
 from ..tokens import clip_text, count_tokens
-from .topics import normalized, stems_of
+from .topics import normalized
 
 WEEK = re.compile(r"reflections/\d{4}-W\d\d")
 
@@ -168,21 +167,9 @@ def target_tokens(whole: int, notes: int) -> int:
     return min(LONGEST_REFLECTION, share, int(whole * LARGEST_SHARE))
 
 
-def grounded_on(said: str, cited: list[Node], shown: Iterable[Node]) -> list[Node]:
-    """
-    *cited*, and every tool's note whose words *said* repeats clearly more than theirs.
-
-    A model may credit a person with what a page wanted remembered; so it does not get to choose.
-    """
-    stems = stems_of(said).keys()
-    theirs = share_covered(stems, cited)
-    silent = [n for n in shown if n.origin == "tool" and n not in cited]
-    return cited + [n for n in silent if (c := share_covered(stems, [n])) >= 0.6 and c > theirs + 0.2]
-
-
-def share_covered(stems: AbstractSet[str], nodes: Sequence[Node]) -> float:
-    there = {s for n in nodes for s in stems_of(f"{n.title} {n.description} {n.body}")}
-    return len(stems & there) / len(stems) if stems else 0.0
+def not_of_tools(nodes: Sequence[Node]) -> list[Node]:
+    """What a reflection on *nodes* is made of: a tool's notes are told by themselves, or, with nothing else, alone."""
+    return [n for n in nodes if n.origin != "tool"] or list(nodes)
 
 
 # --- what is written
@@ -200,8 +187,6 @@ def write_reflection(plan: Plan, period: Period, found: ReflectionDraft, nodes: 
     Draft the reflection, and enter it into the notes it was made of; returns its path. For what rules made, no file is
     opened that a person wrote in.
     """
-    cited = list({n.path: n for c in found.claims for n in c.notes}.values())
-    told = grounded_on(found.description, cited, nodes)
     lines = [f"- {c.text} ({', '.join(wikilink(n.path, n.title) for n in c.notes)})" for c in found.claims]
     node = Node(
         path=period.path,
@@ -213,7 +198,7 @@ def write_reflection(plan: Plan, period: Period, found: ReflectionDraft, nodes: 
         event=f"{period.first}..{period.last}",
         scope=plan.graph.identity.scope,
         identity=plan.graph.identity.key,
-        origin=reduce(weaker_origin, (n.origin for n in told)),
+        origin=reduce(weaker_origin, (n.origin for c in found.claims for n in c.notes)),
         generation=max(n.generation for n in nodes) + 1,
         links=(map_of_type("reflection"),),
         tags=(BY_RULE,) * found.by_rule,

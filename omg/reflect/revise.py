@@ -14,6 +14,7 @@ from dataclasses import replace
 from ..journal import Rebase
 from ..node.markdown import wikilink
 from ..node.note import Node, parse_node
+from ..plan.bodies import fresh_sentences
 from ..plan.drafts import Plan
 from ..plan.edits import (
     Edit,
@@ -21,60 +22,66 @@ from ..plan.edits import (
     merged_sources,
     one_line,
     split_history,
+    trust_of,
     weaker_origin,
     with_history_lines,
 )
+from ..text.links import with_labels
 
 
 def merge_notes(plan: Plan, keep: str, gone: str, description: str = "") -> None:
     """
-    *keep* takes over the sources, tags, links and History of *gone*, which is superseded by it.
+    *gone* is superseded by *keep*, whose History gets every sentence of it that *keep* does not have.
 
-    *description* says both in one line; it was made of both, so it is as little to be trusted as the weaker.
+    *keep* takes over its sources, tags, links and History as well, unless *gone* is less trusted: that makes no note of
+    a person's newer or weightier, and ends no plan of theirs. *description* says both in one line.
     """
     draft, other = plan.draft(keep), plan.draft(gone).node
-    node, line = draft.node, former_line(plan, other)
-    # What is less trusted ends no plan of a person's, gives it no day, and makes no rule of it.
-    less_trusted = other.origin in ("tool", "assistant") and (
-        weaker_origin(node.origin, other.origin) != node.origin
-    )
+    node = draft.node
     main, lines = split_history(node.body)
-    _, theirs = split_history(other.body)
+    more = fresh_sentences(f"{node.description}\n{main}\n{other.description}", split_history(other.body)[0])
+    line = taken_line(plan, other, node, one_line(f"{other.description} {with_labels(more)}"))
     said = one_line(description)
     if said and said != node.description:
-        lines = (*lines, former_line(plan, node, linked=False))
+        lines = (*lines, former_line(plan, node))
         main = said if one_line(main) == node.description else f"{said}\n\n{main}"
         node = replace(node, description=said, origin=weaker_origin(node.origin, other.origin))
-    merged_node = replace(
-        node,
-        priority=higher_priority(node.priority, other.priority),
-        generation=max(node.generation, other.generation) + 1,
-        loop=node.loop if less_trusted else loop_of(node, other),
-        standing=node.standing or (other.standing and not less_trusted),
-        event=node.event or (None if less_trusted else other.event),
-        sources=merged_sources(node.sources, other.sources),
-        supersedes=tuple(dict.fromkeys((*node.supersedes, gone))),
-        links=tuple(dict.fromkeys((*node.links, *(t for t in other.links if is_related_link(t, keep))))),
-        tags=tuple(dict.fromkeys((*node.tags, *other.tags))),
-        body=with_history_lines(main, tuple(sorted({*lines, *theirs, line}))),
-    )
-    plan.rewrite(draft, merged_node, Rebase(history=line))
+    if trust_of(other.origin) >= trust_of(node.origin):
+        lines = (*lines, *split_history(other.body)[1])
+        node = replace(
+            node,
+            priority=higher_priority(node.priority, other.priority),
+            loop=loop_of(node, other),
+            standing=node.standing or other.standing,
+            event=node.event or other.event,
+            sources=merged_sources(node.sources, other.sources),
+            links=tuple(dict.fromkeys((*node.links, *(t for t in other.links if is_related_link(t, keep))))),
+            tags=tuple(dict.fromkeys((*node.tags, *other.tags))),
+        )
+    body = with_history_lines(main, tuple(sorted({*lines, line})))
+    plan.rewrite(draft, replace(taking_over(node, other), body=body), Rebase(history=line))
     plan.mark_superseded(gone, keep)
+
+
+def taking_over(node: Node, other: Node) -> Node:
+    """*node* as the note that stands for *other* too."""
+    return replace(
+        node,
+        generation=max(node.generation, other.generation) + 1,
+        supersedes=tuple(dict.fromkeys((*node.supersedes, other.path))),
+    )
 
 
 def supersede_note(plan: Plan, old: str, successor: str) -> None:
     """*old* was true before *successor* was: it leaves the maps, and each names the other in its History."""
     draft, other = plan.draft(successor), plan.draft(old).node
-    node, line = draft.node, former_line(plan, other)
+    node, line = draft.node, taken_line(plan, other, draft.node, other.description)
     main, lines = split_history(node.body)
-    taking_over = replace(
-        node,
-        priority=higher_priority(node.priority, other.priority),
-        generation=max(node.generation, other.generation) + 1,
-        supersedes=tuple(dict.fromkeys((*node.supersedes, old))),
-        body=with_history_lines(main, tuple(sorted({*lines, line}))),
-    )
-    plan.rewrite(draft, taking_over, Rebase(history=line))
+    if trust_of(other.origin) >= trust_of(node.origin):
+        node = replace(node, priority=higher_priority(node.priority, other.priority))
+    body = with_history_lines(main, tuple(sorted({*lines, line})))
+    plan.rewrite(draft, replace(taking_over(node, other), body=body), Rebase(history=line))
+    plan.lift_contradictions(other)
     then = f"- {said_day(plan, node)}: replaced by {wikilink(successor, node.title)}"
     draft = plan.draft(old)
     main, lines = split_history(draft.node.body)
@@ -93,24 +100,8 @@ def describe_note(plan: Plan, path: str, description: str) -> None:
     """Give a note that is ours the line its body deserves; the former one goes to its History."""
     draft = plan.draft(path)
     main, lines = split_history(draft.node.body)
-    body = with_history_lines(main, (*lines, former_line(plan, draft.node, linked=False)))
+    body = with_history_lines(main, (*lines, former_line(plan, draft.node)))
     plan.rewrite(draft, replace(draft.node, description=one_line(description), body=body), Rebase())
-
-
-def contradict_notes(plan: Plan, one: str, other: str) -> None:
-    """Let two notes that disagree name each other in their History, and lead to each other where they are ours."""
-    for path, there in ((one, other), (other, one)):
-        draft, against = plan.draft(path), plan.draft(there).node
-        line = f"- {plan.day}: {wikilink(against.path, against.title)} says otherwise, and neither says which holds"
-        main, lines = split_history(draft.node.body)
-        links = tuple(dict.fromkeys((*draft.node.links, against.path)))
-        body = with_history_lines(main, (*lines, line))
-        plan.rewrite(draft, replace(draft.node, links=links, body=body), Rebase(history=line))
-
-
-def point_at_each_other(a: Node, b: Node) -> bool:
-    """Whether each of two notes leads to the other by its head, as those do that contradict each other."""
-    return a.path in b.links and b.path in a.links
 
 
 def lead_to(plan: Plan, path: str, other: str) -> None:
@@ -157,12 +148,21 @@ def with_link(text: str, old: str, new: str) -> str:
     return re.sub(rf"\[\[{re.escape(old)}(?:\.md)?(?=\\?\||\]|#)", lambda _: f"[[{new}", text)
 
 
-def former_line(plan: Plan, node: Node, *, linked: bool = True) -> str:
-    """The line of a History that says what *node* said, and when; of a tool's note, only where that stands."""
-    where = wikilink(node.path, node.title)
-    if node.origin == "tool":
-        return f"- {said_day(plan, node)}: {where}"
-    return f"- {said_day(plan, node)}: {node.description}" + (f" ({where})" if linked else "")
+def former_line(plan: Plan, node: Node) -> str:
+    """The line of a note's own History that says what *node* said, and when."""
+    return f"- {said_day(plan, node)}: {node.description}"
+
+
+def taken_line(plan: Plan, node: Node, into: Node, said: str) -> str:
+    """
+    The line of the History of *into* that says what *node*, whose place it takes, *said*, and when.
+
+    Where a person's note takes the place, what the assistant said is marked; of a tool's, the line says where it stands.
+    """
+    day, where = said_day(plan, node), wikilink(node.path, node.title)
+    if trust_of(node.origin) >= trust_of(into.origin):
+        return f"- {day}: {said} ({where})"
+    return f"- {day}: {where}" if node.origin == "tool" else f"- {day}: the assistant, in {where}: {said}"
 
 
 def said_day(plan: Plan, node: Node) -> str:

@@ -92,13 +92,15 @@ def reflect_graph(
                     work.draft()
                 write_cycle(work)
         cycle = work.cycle
+        for refusal in cycle.refused:
+            tell("verdict_refused", op=refusal.op, reason=refusal.why)
         tell(
             "reflection_end",
             model=observer.model,
             cycle=cycle.receipt.id if cycle.receipt else None,
             calls=cycle.calls,
             tokens=cycle.tokens,
-            refused=len(cycle.refused),
+            verdicts=cycle.verdicts,
             duration_ms=round((time.monotonic() - started) * 1000),
             **cycle.counts,
         )
@@ -111,7 +113,8 @@ def stale_notes(work: CycleWork) -> bool:
         return True
     drafts = [(p, d) for p, d in work.plan.drafts.items() if d.text != d.before]
     return any(
-        work.graph.vault.bytes(p) != (None if d.before is None else d.before.encode()) for p, d in drafts
+        work.graph.vault.bytes(d.was or p) != (None if d.before is None else d.before.encode())
+        for p, d in drafts
     )
 
 
@@ -120,7 +123,7 @@ def write_cycle(work: CycleWork) -> None:
     graph, cycle = work.graph, work.cycle
     changes = [*work.plan.changes(), *now_page(work)]
     note_seen(work)
-    if changes or cycle.proposed:
+    if changes or cycle.proposed or cycle.refused:
         cycle.receipt = cycle_receipt(work, changes)
         stage_seen(graph, work.seen, cycle.receipt.id)
         cycle.outcome = commit_receipt(graph, cycle.receipt)
@@ -132,6 +135,8 @@ def write_cycle(work: CycleWork) -> None:
     def reflected(state: State) -> None:
         state.reflected_ms = int(work.now.timestamp() * 1000)
         state.changed_tokens = max(0, state.changed_tokens - work.state.changed_tokens)
+        if cycle.calls:
+            state.verdicts, state.verdicts_refused = cycle.verdicts, len(cycle.refused)
 
     graph.update(reflected)
 
@@ -195,6 +200,8 @@ def log_page(work: CycleWork, id: str) -> Iterable[Change]:
     ]
     if cycle.proposed:
         lines += ["\nFor you to judge:\n", *(f"- {line}" for line in cycle.proposed)]
+    if cycle.refused:
+        lines += ["\nWhat the model proposed and was not done:\n", *(f"- {r.line}" for r in cycle.refused)]
     before = work.graph.vault.bytes(path)
     written = generated_block(before.decode("utf-8", errors="replace")) if before else None
     inner = "\n\n".join(filter(None, (written, "\n".join(lines))))

@@ -126,7 +126,9 @@ class NotesAlike:
         return " ".join(told) or statement_of(entry)
 
     def may_be_one(self, entry: Entry, other: Entry, hit: Hit) -> bool:
-        """Whether one of the two may repeat, replace or contradict the other."""
+        """Whether one of the two may repeat, replace or contradict the other. No tool's note and another's."""
+        if (entry.origin == "tool") != (other.origin == "tool"):
+            return False
         alike = self.likeness(entry, other)
         if alike < ALIKE and not ("close in meaning" in hit.why and hit.score >= CLOSE):
             return False

@@ -66,13 +66,6 @@ def statement_likeness(a: str, b: str) -> float:
     return len(left & right) / len(left | right)
 
 
-def resembles(a: str, b: str) -> bool:
-    """Whether two statements may speak of one thing: enough of the shorter one's words are in the other."""
-    left, right = stems_of(a).keys(), stems_of(b).keys()
-    shared = left & right
-    return len(shared) >= 2 or len(shared) >= 0.3 * min(len(left), len(right))
-
-
 def numbers_in(stems: Iterable[str]) -> set[str]:
     return {s for s in stems if any(c.isdigit() for c in s)}
 

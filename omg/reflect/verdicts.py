@@ -77,23 +77,39 @@ class Verdict(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """A verdict that was not followed. *why* is a fixed phrase, for logs and events; *notes* are links, for the person."""
+
+    why: str
+    op: str = ""  # "" where there was none to be read
+    place: str = ""  # "g1, edit 2"
+    notes: str = ""
+
+    @property
+    def line(self) -> str:
+        """For the log page."""
+        return f"{' '.join(filter(None, (self.op, self.notes))) or 'a reply'}: {self.why}."
+
+
+@dataclass(frozen=True, slots=True)
 class ShownGroup:
     """A group as a model sees it: `g1`, and its notes by handle."""
 
     name: str
     group: Group
     notes: Mapping[str, str]  # handle → path
+    least: int  # `trust_of` the least trusted note of the whole call: what one group says, a model may do in another
 
 
 # --- what is asked
 
 
-def shown_groups(groups: Sequence[Group]) -> list[ShownGroup]:
+def shown_groups(groups: Sequence[Group], least: int) -> list[ShownGroup]:
     found, n = [], 0
     for place, group in enumerate(groups, 1):
         notes = {f"n{n + k}": path for k, path in enumerate(group.paths, 1)}
         n += len(notes)
-        found.append(ShownGroup(f"g{place}", group, notes))
+        found.append(ShownGroup(f"g{place}", group, notes, least))
     return found
 
 
@@ -151,7 +167,7 @@ def said_on(node: Node) -> str:
 # --- what comes back
 
 
-def read_verdicts(text: str, shown: Sequence[ShownGroup], refused: list[str]) -> dict[str, list[Verdict]]:
+def read_verdicts(text: str, shown: Sequence[ShownGroup], refused: list[Refusal]) -> dict[str, list[Verdict]]:
     """
     What a reply says of each group that it speaks of; what cannot be read is noted in *refused*. Raises BadReply if
     there is no list at all.
@@ -163,7 +179,7 @@ def read_verdicts(text: str, shown: Sequence[ShownGroup], refused: list[str]) ->
         if not isinstance(value, list):
             raise BadReply("the reply has no list of `groups`; it was not used")
         items = [{"group": s.name, "edits": [e for e in value if names_note(e, s)]} for s in shown]
-        refused += ["an edit of a note that was not shown"] * sum(
+        refused += [Refusal("an edit of a note that was not shown")] * sum(
             not any(names_note(e, s) for s in shown) for e in value
         )
     else:
@@ -176,14 +192,14 @@ def read_verdicts(text: str, shown: Sequence[ShownGroup], refused: list[str]) ->
         name = str(item.get("group")).strip() if isinstance(item, Mapping) else ""
         edits = item.get("edits") if name in names else None
         if not isinstance(edits, list):
-            refused.append("a verdict on no group that was shown")
+            refused.append(Refusal("a verdict on no group that was shown"))
             continue
         found.setdefault(name, [])
         for n, edit in enumerate(edits, 1):
             try:
                 found[name].append(Verdict.model_validate(edit))
-            except ValidationError as e:
-                refused.append(f"{name}, edit {n}: {e.errors()[0]['msg']}")
+            except ValidationError:
+                refused.append(Refusal("an edit that cannot be read", place=f"{name}, edit {n}"))
     return found
 
 

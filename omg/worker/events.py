@@ -8,6 +8,7 @@ What happened, a JSON line each, in events.jsonl: for scripts, and for whoever w
     activation          session, reason, tokens of the slice
     context_cut         session, reason, turns and tokens that left its context, tokens that stay raw and of the notes
     context_waited      session, whether what it waited for was observed, duration
+    verdict_refused     what a model proposed at night and was not done: its kind, and why
     reflection_…        worker/nights.py
 
 Numbers, names and reasons; one rule: never conversation text.

@@ -33,6 +33,7 @@ class NightDone(TypedDict, total=False):
     counts: dict[str, int]
     summary: list[str]  # what was done, a line each
     proposed: list[str]  # for a person to judge
+    refused: list[str]  # what the model proposed and was not done, and why
     skipped: list[str]  # what could not be done, and why
     calls: int  # of a model
     tokens: int  # in and out
@@ -59,6 +60,7 @@ class Night:
             "counts": c.counts,
             "summary": c.summary,
             "proposed": c.proposed,
+            "refused": [r.line for r in c.refused],
             "skipped": c.skipped,
             "calls": c.calls,
             "tokens": c.tokens,
@@ -151,8 +153,9 @@ def one_night(
             graph.vault.mark()
         graph.uses.keep({entry.id for entry in graph.index.entries(status=None)})
     log.info("%s: reflected: %s; %d calls", graph.identity.key, cycle.headline, cycle.calls)
-    for why in cycle.refused:
-        log.info("%s: refused %s", graph.identity.key, why)
+    for refusal in cycle.refused:
+        said = ", ".join(filter(None, (refusal.place, refusal.op))) or "a reply"
+        log.info("%s: refused %s: %s", graph.identity.key, said, refusal.why)
     return cycle
 
 

@@ -86,6 +86,7 @@ def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, A
         "failures": state.failures,
         "observed": iso_time(state.observed_ms),
         "reflected": iso_time(state.reflected_ms),
+        "verdicts": {"said": state.verdicts, "refused": state.verdicts_refused},
         "unreadable": graph.index.bad(),
         "sessions": {
             key: {
@@ -172,6 +173,9 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
         lines.append(f"  because   {graph['waiting_because']}")
     seen, tidied = (time_text(graph[done], zone) or "never" for done in ("observed", "reflected"))
     lines.append(f"  observed  {seen}; reflected {tidied}")
+    if refused := graph["verdicts"]["refused"]:
+        said = how_many(graph["verdicts"]["said"], "verdict")
+        lines.append(f"  refused   {refused} of {said} of the last night; see reflections/log/ in the vault")
     for key, session in graph["sessions"].items():
         if (found := session.get("context")) and found["cut_turns"]:
             lines.append(f"  context   {key}: {context_text(found, zone)}")

@@ -199,6 +199,14 @@ def check_shape(graph: Graph) -> Iterator[Finding]:
         yield Finding(
             "note", "linked from nowhere, and leads nowhere", path, "omg reflect attaches it to its map"
         )
+    pairs = {tuple(sorted((e.path, other))): None for e in entries for other in e.contradicts}
+    for one, other in list(pairs)[:20]:
+        yield Finding(
+            "note",
+            f"contradicts {other}, and nobody said which of the two holds",
+            one,
+            "say in a conversation which holds, or `omg supersede OLD SUCCESSOR`",
+        )
     for entry in entries:
         back = len(graph.index.backlinks(entry.path)) if len(entries) < 20_000 else 0
         if back > MANY_LINKS:
