@@ -47,8 +47,8 @@ from omg.message.turn import Message, Turn
 from omg.node.note import Node
 from omg.observe.question import Observer
 from omg.observe.run import observe_batch
-from omg.offline.likeness import content_stems
 from omg.reflect.run import reflect_graph
+from omg.text.words import told_words
 from omg.vault.vault import Vault
 
 HALF = 0.5
@@ -90,7 +90,7 @@ def count(conversation: Conversation, notes: list[Node], tally: Tally) -> None:
     citing = defaultdict(list)
     for note in notes:
         for source in note.sources:
-            citing[source.id].append(content_stems(f"{note.title} {note.description} {note.body}"))
+            citing[source.id].append(told_words(f"{note.title} {note.description} {note.body}"))
     for observations in conversation.observations.values():
         for text, about in observations:
             tally.observations += 1
@@ -99,12 +99,12 @@ def count(conversation: Conversation, notes: list[Node], tally: Tally) -> None:
 
 
 def enough(text: str, words: frozenset[str]) -> bool:
-    wanted = content_stems(text)
+    wanted = told_words(text)
     return len(wanted & words) >= HALF * len(wanted)
 
 
 def whole(message: Message) -> frozenset[str]:
-    return content_stems(f"{message.sender} {message.text}")
+    return told_words(f"{message.sender} {message.text}")
 
 
 @dataclass

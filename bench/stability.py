@@ -33,7 +33,7 @@ from omg.inject.decide import hook_result
 from omg.memory import Memory
 from omg.message.drop import clean_entries
 from omg.node.fields import TYPES
-from omg.tokens import count_tokens
+from omg.text.tokens import count_tokens
 from omg.worker.events import read_events
 
 Turn = tuple[str, str, list[Any]]  # session, prompt, entries

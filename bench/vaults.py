@@ -104,7 +104,7 @@ def percentiles(times: list[float]) -> dict[str, float]:
 def library(root: Path, questions: Path, file: Path, embedder: str, cold_only: bool) -> dict[str, Any]:
     from omg.embed import load_embedder
     from omg.index.index import Index
-    from omg.tokens import count_tokens
+    from omg.text.tokens import count_tokens
     from omg.vault.vault import Vault
 
     count_tokens("loads the table")

@@ -18,9 +18,8 @@ tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules
       errors      what can go wrong, as a tree
       config/     omg.toml, and what OpenClaw's configuration says of its agents
       identity    whose memory a session writes and reads
-      tokens      how much a text costs
       plural      "1 note", "2 notes"
-      text/       how a text is read: invisible characters, scripts, sentences, lists, links as a reader sees them
+      text/       how a text is read: characters, words, sentences, negation, links as labels, what it costs in tokens
       dates/      days in what people write: "next Friday", "on the 5th"
       client      one question to a running daemon
     Values, without I/O

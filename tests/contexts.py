@@ -17,7 +17,7 @@ from typing import Any
 
 from omg.config.sections import Config
 from omg.graph.graph import Graph
-from omg.tokens import count_tokens
+from omg.text.tokens import count_tokens
 from omg.window.context import Cut, cut_context
 from omg.window.cut import LAST_TURNS, whole_turns
 from omg.window.messages import shown_message

@@ -21,7 +21,7 @@ from omg.openclaw.doctor.run import examine_home
 from omg.openclaw.engine import ENGINE, engine_folder, install_engine, remove_engine
 from omg.openclaw.gateway import OpenClaw
 from omg.openclaw.install import install_plugin
-from omg.tokens import count_tokens
+from omg.text.tokens import count_tokens
 from omg.window.context import cut_context
 from omg.worker.schedule import note_asked
 from omg.worker.status import home_status, status_text

@@ -16,7 +16,6 @@ import pytest
 from corpora import grounded
 
 from omg.config.sections import Config, Observation
-from omg.grounding.words import plain_form
 from omg.identity import identity_of_session
 from omg.index.entries import Entry
 from omg.inject.decide import slice_for
@@ -30,7 +29,7 @@ from omg.observe.reply import ParsedReply, ShownToObserver, parse_reply
 from omg.observe.run import observe_batch
 from omg.offline.quoted import own_words
 from omg.plan.edits import Edit, as_entry
-from omg.text.characters import without_unseen
+from omg.text.characters import plain_form, without_unseen
 
 PERSONS = ("user", "human")
 FULL = os.environ.get("OMG_TRUST") == "full"

@@ -26,7 +26,7 @@ from omg.message.turn import Message, Turn
 from omg.node.maptable import STANDARD, map_of_type
 from omg.node.note import Node, render_node
 from omg.plan.pages import NOTHING_YET, new_page
-from omg.tokens import count_tokens
+from omg.text.tokens import count_tokens
 from omg.vault.vault import Vault
 
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)

@@ -1,6 +1,7 @@
 """Rooms and modules: who may import whom, how long a module may be, what loads at the start."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -8,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import regex
 
 # A room is a module or a package of omg/. A row imports from the rows above it; within a row, a step from the steps
 # before it. Inside a package nothing is prescribed, except that its modules import no room that comes later.
 ROWS = [
-    [{"errors", "plural", "text"}, {"config", "identity", "tokens", "dates"}, {"client"}],
+    [{"errors", "plural", "text"}, {"config", "identity", "dates"}, {"client"}],
     [{"node", "message"}],  # values, no I/O
     [{"vault", "llm", "embed"}],  # files | the outside world
     [{"index"}],  # derived data
@@ -86,6 +88,60 @@ def test_every_file_that_a_docstring_or_comment_names_exists(module):
     named = set(re.findall(r"(?<![\w./<*{-])((?:\w+/)*\w+\.(?:py|js))\b", text))
     roots = [module.parent, module.parent / "assets", PACKAGE, PACKAGE.parent, PACKAGE.parent / "hooks"]
     assert {name for name in named if not any((root / name).exists() for root in roots)} == set()
+
+
+TALK = "It rained, then we left. Nobody came"
+SPLITS = {
+    ("It", "rained", "then", "we", "left", "Nobody", "came"),
+    ("It rained, then we left.", "Nobody came"),
+    ("It rained, then we left", "Nobody came"),
+}
+
+
+def cutting(module: Path) -> Iterator[re.Pattern[str]]:
+    """The regular expressions by which *module* takes texts apart: `NAME.split(…)`, `re.findall("…", …)`, `NAME.finditer(…)`."""
+    name = ".".join(("omg", *module.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr in ("split", "findall", "finditer")
+            and isinstance(node.value, ast.Name)
+        ):
+            value = getattr(importlib.import_module(name), node.value.id, None)
+            if isinstance(value, re.Pattern | regex.Pattern) and isinstance(value.pattern, str):
+                yield value
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+        ):
+            called, first = f"{node.func.value.id}.{node.func.attr}", node.args[0] if node.args else None
+            if (
+                called in ("re.split", "re.findall", "re.finditer")
+                and isinstance(first, ast.Constant)
+                and isinstance(first.value, str)
+            ):
+                yield re.compile(first.value)
+
+
+def test_only_the_text_room_splits_words_and_sentences():
+    names = [f"omg.text.{module.stem}" for module in MODULES if room(module) == "text"]
+    own = [
+        v
+        for n in names
+        for v in vars(importlib.import_module(n)).values()
+        if isinstance(v, re.Pattern | regex.Pattern)
+    ]
+    found = {
+        (short(module), pattern.pattern)
+        for module in MODULES
+        if room(module) != "text"
+        for pattern in cutting(module)
+        if pattern not in own
+        for parts in (pattern.split(TALK), [m[0] for m in pattern.finditer(TALK)])
+        if tuple(part.strip() for part in parts if part and part.strip()) in SPLITS
+    }
+    assert found == set()
 
 
 @pytest.mark.parametrize("name", ["omg", "omg.cli"])

@@ -21,7 +21,7 @@ from omg.offline.sentences import written_sentences
 from omg.offline.titles import title_of_topic
 from omg.offline.wording import in_third_person, with_absolute_dates
 from omg.plan.edits import as_entry
-from omg.tokens import count_tokens
+from omg.text.tokens import count_tokens
 
 UTC = dt.UTC
 TODAY = dt.date(2026, 3, 4)  # a Wednesday

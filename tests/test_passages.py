@@ -23,7 +23,7 @@ from omg.message.turn import Message, Turn
 from omg.node.fields import Source
 from omg.node.maptable import map_of_type
 from omg.node.note import Node, render_node
-from omg.tokens import count_tokens
+from omg.text.tokens import count_tokens
 from omg.tools.reading import open_tool
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

@@ -19,7 +19,7 @@ from questions.data import Conversation, read_all, sample
 from questions.model import json_in
 from questions.report import difference
 
-from omg.tokens import count_tokens
+from omg.text.tokens import count_tokens
 
 BENCH = Path(__file__).parents[1] / "bench"
 # Two conversations, each with two questions that its own words decide and one that nothing does.

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from omg.index import scores
 from omg.index.index import Index
-from omg.index.terms import STOP, fold_text, terms_of
+from omg.index.terms import terms_of
 from omg.message.stored import message_to_json
 from omg.message.turn import Message
 from omg.node.fields import Source
 from omg.node.note import Node, render_node
+from omg.text.characters import fold_text
+from omg.text.words import STOP
 from omg.vault.vault import Vault
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday

@@ -18,7 +18,7 @@ from omg.inject.prompt import render_prompt
 from omg.inject.system import render_system_slice
 from omg.message.envelope import strip_memory
 from omg.node.maptable import map_of_type
-from omg.tokens import count_tokens
+from omg.text.tokens import count_tokens
 
 OWN = "agent:main:main"
 OTHER = "agent:main:telegram:direct:111"

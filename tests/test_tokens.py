@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg.tokens import TABLE, _encoded, _long, clip_text, count_tokens, estimate_tokens, split_text
+from omg.text.tokens import TABLE, _encoded, _long, clip_text, count_tokens, estimate_tokens, split_text
 
 PROSE = (Path(__file__).parent.parent / "omg" / "config" / "sections.py").read_text(encoding="utf-8")
 texts = st.text() | st.lists(
@@ -71,7 +71,7 @@ def test_without_the_table_it_estimates_and_asks_no_network(tmp_path):
     code = (
         "import sys, importlib.util as u; real = u.find_spec\n"
         "u.find_spec = lambda name, *a: None if name == 'litellm' else real(name, *a)\n"
-        "from omg import tokens\n"
+        "from omg.text import tokens\n"
         "print(tokens.count_tokens('hello big world'), 'tiktoken' in sys.modules, 'litellm' in sys.modules)"
     )
     run = subprocess.run(

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omg.index.terms import singular_form
 from omg.reflect.topics import (
     TopicItem,
     nearest_topic,
     normalized,
     split_topics,
     statement_likeness,
-    stems_of,
 )
+from omg.text.english import singular_form
+from omg.text.words import stems_of
 
 SUBJECTS = {
     "garden": ("tomatoes", "hedge", "soil", "watering"),

@@ -15,7 +15,7 @@ from omg.message.envelope import strip_memory, wrap_memory
 from omg.message.pieces import split_messages
 from omg.message.stored import message_from_json, message_to_json, turn_from_json, turn_to_json
 from omg.message.turn import Call, Message, Turn
-from omg.tokens import count_tokens
+from omg.text.tokens import count_tokens
 
 count_tokens("the table is loaded before hypothesis looks at the clock")
 NOON = 1_772_712_000_000  # 2026-03-05 12:00 UTC

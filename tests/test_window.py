@@ -21,7 +21,7 @@ from omg.forget.redacting import select_words
 from omg.inject.decide import hook_result
 from omg.journal import replay_open
 from omg.memory import Memory
-from omg.tokens import count_tokens
+from omg.text.tokens import count_tokens
 from omg.tools.codes import Codes
 from omg.tools.tools import call_tool
 from omg.window.context import Cut, cut_context

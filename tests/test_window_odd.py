@@ -12,7 +12,7 @@ import pytest
 from test_window import SESSION, Talk, long_talk
 
 from omg.config.sections import Context
-from omg.tokens import count_tokens
+from omg.text.tokens import count_tokens
 from omg.window import messages
 from omg.window.context import Cut, cut_context
 from omg.window.messages import shown_message

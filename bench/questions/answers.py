@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from omg import Memory
-from omg.tokens import count_tokens
+from omg.text.tokens import count_tokens
 
 from .contexts import CALLS, TOOLS, call_tool, context_file, day_text
 from .data import Conversation, Question

@@ -17,7 +17,7 @@ from typing import Any
 from omg import Memory
 from omg.index.terms import terms_of
 from omg.memory import MAIN
-from omg.tokens import clip_text, count_tokens
+from omg.text.tokens import clip_text, count_tokens
 
 from .data import Conversation, Question, Said
 from .files import file_name, read, write

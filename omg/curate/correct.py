@@ -15,7 +15,6 @@ from ..errors import BadInput
 from ..grounding.corrections import Correction, taken_days
 from ..grounding.notes import short_title
 from ..grounding.sight import PERSONS, says_day
-from ..grounding.words import told_words
 from ..journal import Rebase
 from ..node.fields import Source
 from ..node.markdown import HISTORY_HEADING
@@ -25,6 +24,7 @@ from ..plan.bodies import place_of
 from ..plan.drafts import Plan
 from ..plan.edits import Edit, NoteDraft, merged_sources, split_history, with_history_lines
 from ..text.sentences import sentence_spans
+from ..text.words import told_words
 
 NEVER_SET = frozenset(("id", "origin", "links", "aliases"))  # of a file that a person wrote in
 

@@ -31,6 +31,7 @@ from ..plan.edits import Edit, one_line, title_alias
 from ..reflect.revise import merge_notes
 from ..text.links import WIKILINK, with_labels
 from ..text.sentences import split_sentences
+from ..text.words import words_in
 from ..worker.intake import Intake
 
 SEARCH = "`omg search WORDS` finds notes by what they say"
@@ -52,7 +53,7 @@ def find_note(graph: Graph, name: str) -> str:
         for known in (entry.path, entry.id, last_part(entry.path), last_part(entry.id)):
             names.setdefault(known.casefold(), entry.path)
     near = [names[known] for known in difflib.get_close_matches(asked, names, n=1)]
-    near += [path for known, path in names.items() if asked and asked in re.split(r"[\W_]+", known)]
+    near += [path for known, path in names.items() if asked and asked in words_in(known)]
     raise NotFound(f"no note {name!r}; " + (f"did you mean {near[0]}?" if near else SEARCH))
 
 

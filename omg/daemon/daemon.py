@@ -44,7 +44,7 @@ from ..llm.ledger import ModelReply
 from ..llm.question import ModelQuestion
 from ..llm.replies import with_token_counts
 from ..memory import Memory
-from ..tokens import count_tokens
+from ..text.tokens import count_tokens
 from ..tools.codes import Codes
 from ..tools.corpus import corpus_answer
 from ..tools.tools import call_tool, graph_of, search_answer, slash_command

@@ -10,13 +10,13 @@ from functools import partial
 
 from ..errors import BadNode, NotFound
 from ..graph.graph import Graph
-from ..grounding.words import told_words
 from ..inbox.notes import inbox_path
 from ..message.turn import Message
 from ..node.maptable import LOG_FOLDER, STANDARD, page_title
 from ..node.markdown import BEGIN, END
 from ..node.note import parse_node
 from ..plan.pages import persons_words
+from ..text.words import told_words
 from .beyond import beyond_reach, our_trash
 from .copies import joined_folders
 from .traces import (

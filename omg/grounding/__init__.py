@@ -1,7 +1,6 @@
 """
 Whether a text says what its sources say: the one judge of all that may come to stand in a prompt.
 
-    words      the words of a text that tell something, in one form for what is written in several
     statements what a person states, asks and denies; what they accept of a proposal
     sight      everything in sight of one reply: whose words are whose
     judge      what a note, a change or a hint may say, and who it is held to come from

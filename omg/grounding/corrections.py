@@ -16,11 +16,12 @@ from datetime import date, datetime
 
 from ..dates.days import event_span
 from ..dates.spoken import resolve_dates
+from ..text.negation import negations
+from ..text.words import ISO_DAY, Words, told_words
 from .judge import days_in, is_persons, statement
 from .notes import days_of
 from .sight import DAYS_CHARS, Ground, Sight
-from .statements import clauses_of, negations, sentences_of
-from .words import ISO_DAY, Words, told_words
+from .statements import clauses_of, sentences_of
 
 # "a week later": counted from the day that the note has, and not from today
 SHIFT = re.compile(r"\b(?:an?|one|two|three|four|five|six|\d{1,3}) (?:day|week|month|year)s?\b", re.I)

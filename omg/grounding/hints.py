@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 
 from ..text.sentences import split_sentences
+from ..text.words import Words, told_words
 from .judge import BETTER, FOLLOWS
 from .sight import Sight
 from .statements import proposal_in
-from .words import Words, told_words
 
 HEARD = 0.34  # of a hint's words that were said in the conversation, if a tool was heard in it
 SHARED = 0.5  # of the words of what others see that were said

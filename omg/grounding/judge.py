@@ -13,11 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 
-from ..offline.likeness import common_stems
+from ..text.english import common_stems
+from ..text.negation import is_verb_of_ending, negations
 from ..text.sentences import sentence_parts
+from ..text.words import ISO_DAY, Words, told_words, word_stem
 from .sight import Ground, Sight
-from .statements import REPORTS, is_verb_of_ending, negations
-from .words import ISO_DAY, Words, told_words, word_stem
+from .statements import REPORTS
 
 # Of the telling words of a statement, which the person said, and stated rather than asked, where something foreign is in sight.
 LEAST_TOLD, LEAST_STATED = 0.5, 0.34

@@ -19,10 +19,10 @@ from ..plan.bodies import with_sentences
 from ..plan.drafts import NEEDS_USER
 from ..plan.edits import Edit, merged_sources, one_line
 from ..text.characters import visible
+from ..text.words import Words, told_words
 from .judge import Statement, foreign_days, foreign_words, grounded_text, is_persons, statement, whose
 from .sight import PERSONS, Ground, Sight
 from .statements import stated_in
-from .words import Words, told_words
 
 SHORT_TITLE_CHARS = 60
 # Of a statement's words, those that others have and the person has not, where it is noted in the person's own words.

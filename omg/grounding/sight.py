@@ -18,8 +18,8 @@ from ..inbox.notes import is_by_hand
 from ..index.entries import Entry
 from ..message.turn import Message
 from ..offline.quoted import own_words
+from ..text.words import Words, told_words
 from .statements import AFFIRMED, DAY_AFFIRMED, SaidWords, accepts, affirms, proposal_in, what_is_said
-from .words import Words, told_words
 
 ADDRESS = re.compile(r"\b\w{1,20}://\S+")
 QUOTED_WORDS = 25  # of others in a message, at the most, which a word of its sender can call true

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ..text.negation import denies
 from ..text.sentences import split_sentences
-from .words import told_words, word_stem
+from ..text.words import told_words
 
 READ_CHARS = 6_000  # characters at each end of a message that are taken apart
 DASH = re.compile(r"\s[—–-]{1,2}\s|—")
@@ -46,16 +47,6 @@ TAG_QUESTION = re.compile(
     re.I,
 )
 QUESTION_MARK = re.compile(r"[?？؟]\W{0,9}$")
-NOT = re.compile(
-    r"\b(?:no|not|never|none|neither|nor|nobody|nothing|nowhere|cannot|without|hardly|isnt|arent|wasnt|dont|doesnt|didnt|wont|cant|havent|hasnt"
-    r"|instead of|rather than|no longer|any ?more|stop(?:s|ped)?|avoid(?:s|ed)?|refuse[sd]?|drop(?:s|ped)?|quit|off|against|reject(?:s|ed)?|deny|denie[sd]"
-    r"|nicht|kein\w{0,2}|nie|niemals|nichts|ohne|pas|jamais|aucune?|rien|sans|plus|nunca|jamás|nada|sin|non|niente|senza|não|sem|niet|geen|nooit"
-    r"|inte|aldrig|ikke|aldri|nie|nigdy|bez|не|нет|ни|никогда|без|немає|ні|değil|hiç|yok|δεν|όχι|ποτέ|μην|لا|ليس|لم|لن|ما|غير|بدون|לא|אין|בלי|אף"
-    r"|نه|نیست|بدون|नहीं|न|मत|không|chưa|đừng|tidak|bukan|jangan|ei|eivät|ilman)\b|n't\b|\bn'|[不没沒無无非别未]|ない|ません|なく|ず(?:に|、)"
-    r"|苦手|안 |못|않|아니|없|ไม่",
-    re.I,
-)
-REAL_NOT = re.compile(r"\b(?:stop|drop|quit|off|plus|avoid|refuse|against|any ?more|hardly)\w{0,3}\b", re.I)
 DENIAL = re.compile(
     r"\W{0,9}(?:(?:no|nope),?\s)?(?:(?:I|we|he|she|they|it|that|this) ?(?:did|do|does|is|was|were|have|has|wo|ca|am|'s|s) ?n[o']?t?"
     r"|(?:that|it|this)(?:'s| is| was) (?:wrong|false|nonsense|not|a lie|gossip|untrue)|not true|nonsense|(?:das )?stimmt nicht|c'est faux|no es verdad|неправда)",
@@ -169,21 +160,6 @@ def clauses_of(sentence: str) -> Iterator[tuple[str, bool]]:
         asking = bool(ASKING.match(part)) or (asking and marked) or (marked and last)
         asking = asking or (marked and n == len(parts) - 2 and bool(TAG_QUESTION.match(parts[-1])))
         yield part, asking and not REQUEST.match(part)
-
-
-def denies(clause: str) -> bool:
-    """Whether *clause* says that something is not so."""
-    return any(not is_verb_of_ending(m[0]) for m in NOT.finditer(clause))
-
-
-def is_verb_of_ending(word: str) -> bool:
-    """Whether *word* says "not" of what goes on, as "stop" does, and can itself be denied: "I never stopped"."""
-    return bool(REAL_NOT.fullmatch(word))
-
-
-def negations(text: str) -> frozenset[str]:
-    """The words by which *text* says that something is not so, or ends."""
-    return frozenset(word_stem(m[0].lower()) for m in NOT.finditer(text))
 
 
 def accepts(reply: str, proposal: str) -> bool:

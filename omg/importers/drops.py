@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ..config.file import default_home
 from ..errors import BadInput, NotFound
 from ..message.drop import ARGUMENT_CHARS, TOOL_CHARS, to_epoch_ms
-from ..tokens import count_tokens
+from ..text.tokens import count_tokens
 from .database import check_database, read_database
 from .entries import Reader, Session
 from .lines import JsonObject, ReadingProgress

@@ -22,9 +22,9 @@ from ..errors import BadInput
 from ..message.stored import message_from_json
 from ..message.turn import Message
 from ..node.fields import Source
+from ..text.characters import fold_text
 from .scores import ParsedQuery, Rarity
 from .store import MESSAGE_COLUMNS, rows_of
-from .terms import fold_text
 
 SAID_CHARS = 1_000  # of a message that a note was made from
 BODY_CHARS = 8_000  # of a message that is looked for itself

@@ -24,11 +24,11 @@ from ..node.fields import Source
 from ..node.maptable import LOG_FOLDER, map_listing
 from ..node.markdown import uncommented
 from ..node.note import Node
+from ..text.characters import fold_text
 from ..text.links import with_labels
 from .archived import source_window
 from .links import LINK, PROSE, SUCCESSOR, links_of_note, names_of_note, relink_rows
 from .store import NOTE_COLUMNS, TABLES, rows_of
-from .terms import fold_text
 from .vectors import drop_vectors
 
 NO_HITS = ("index", "now", "moc", "log")  # types that lead to notes and are no answer themselves

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..text.characters import unfolded
 from .entries import Hit, entries_where
 from .scores import (
     Candidate,
@@ -27,7 +28,6 @@ from .scores import (
     weigh_pool,
 )
 from .store import NOTE_COLUMNS
-from .terms import unfolded
 from .walk import ranked_ids, walked_order
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ index.md, now.md and two maps, at an activation.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -32,10 +31,11 @@ from ..plan.edits import split_history
 from ..plan.pages import persons_words
 from ..text.links import with_labels
 from ..text.sentences import split_sentences
-from ..tokens import clip_text, count_tokens
+from ..text.tokens import clip_text, count_tokens
+from ..text.words import stems_of, words_in
 from .course import asks_for_course, asks_for_several, topic_of
 from .passages import Said, assistants_share, find_said, quoted_passages
-from .prompt import render_prompt, telling_words
+from .prompt import render_prompt
 from .sure import asks_of_memory, is_sure
 from .system import cut_text, render_system_slice
 
@@ -293,9 +293,9 @@ def more_of(graph: Graph, hits: Iterable[Hit], course: bool) -> dict[str, str]:
 
 def sentences_beside(line: str, text: str) -> list[str]:
     """The sentences of *text* that say more than *line* does."""
-    told = telling_words(line)
+    told = stems_of(line).keys()
     said = (" ".join(sentence.split()) for sentence in split_sentences(text))
-    return [s for s in said if not telling_words(s) <= told]
+    return [s for s in said if not stems_of(s).keys() <= told]
 
 
 def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, floor: float) -> list[Hit]:
@@ -314,7 +314,7 @@ def event_falls_on(event: str | None, days: Iterable[When]) -> bool:
 
 def maps_named(text: str) -> list[str]:
     """Maps that *text* names: "the next steps of the project"."""
-    words = {word.removesuffix("s") for word in re.findall(r"\w+", text.lower())}
+    words = {word.removesuffix("s") for word in words_in(text.lower())}
     return [path for type, (path, _, _) in MOCS.items() if type in words]
 
 

@@ -15,9 +15,9 @@ from ..errors import OmgError
 from ..graph.graph import Graph
 from ..grounding.judge import days_in
 from ..grounding.sight import says_day
-from ..grounding.words import Words, told_words
 from ..node.note import parse_node
 from ..plan.edits import split_history
+from ..text.words import Words, told_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from itertools import groupby
 from ..dates.days import MS_PER_DAY
 from ..graph.graph import Graph
 from ..graph.state import SessionState
-from ..grounding.words import told_words
 from ..index.archived import MadeNote, last_messages, latest_by_note, neighbours_by_id
 from ..index.entries import Hit
 from ..index.scores import ParsedQuery
@@ -28,6 +27,7 @@ from ..message.turn import Message
 from ..offline.quoted import APOSTROPHES, SPAN, own_words
 from ..text.characters import visible
 from ..text.sentences import text_pieces
+from ..text.words import has_prefix, prefix_of, told_words, words_in
 from .former import is_former
 
 FOUND = 60  # messages of the archive that are looked at
@@ -63,7 +63,6 @@ NAME_CHARS = 60
 CONTEXT_CHARS = 400  # on either side of a passage: what names a secret may stand outside of it
 ANSWERED_WITHIN = 6  # messages before an answer, which may be what it answers
 WRITTEN_TERMS = 32  # of a prompt's words that are looked for in each message as it is written
-SAID_WORD = re.compile(r"\w+")
 OUR_NAMES = re.compile(r"(?:the )?(?:user|assistant|system|tool|omg|owner)\b", re.I)
 REDACTED_OR_CUT = re.compile(r"\[redacted: [^\[\]\n]{1,60}\]|…")
 PENDING_TOKENS = 20_000  # of what waits to be observed, the latest; a search reads it through
@@ -112,12 +111,12 @@ def find_said(
     course: bool = False,
 ) -> list[Said]:
     """The messages that answer *query*, best first; less what stands in the window of *session* itself."""
-    words = [stem(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
+    words = [prefix_of(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
     found = {said.message.id: said for said in found_in_archive(graph, query, hits, now)}
     found |= {said.message.id: said for said in waiting(graph)}
     for said in found.values():
         text = said.message.text.lower()
-        said.words = sum(has_word(text, word) for word in words) / max(1, len(words))
+        said.words = sum(has_prefix(text, word) for word in words) / max(1, len(words))
     add_neighbours(graph, found)
     for said in found.values():
         said.part = assistants_share(query, said.message.role, course)
@@ -283,15 +282,15 @@ def how_passed_on(part: str, text: str) -> str:
     kept = own_words(text)
     if kept == text.translate(APOSTROPHES):
         return ""
-    own = SAID_WORD.findall(kept)
+    own = words_in(kept)
     size = min(OWN_RUN, len(own))
     runs = {tuple(own[n : n + size]) for n in range(len(own) - size + 1)} if own else set()
     # What stands in quotation marks is seen to be quoted, and what was redacted, to be ours.
     plain = REDACTED_OR_CUT.sub(" ", part).translate(APOSTROPHES)
-    shown = SAID_WORD.findall(plain)
+    shown = words_in(plain)
     if sum(others_in(shown, runs, size)) > PASSED_ON_SHARE * len(shown):
         return "passed on"
-    unmarked = others_in(SAID_WORD.findall(SPAN.sub(" ", plain)), runs, size)
+    unmarked = others_in(words_in(SPAN.sub(" ", plain)), runs, size)
     longest = max((len([*run]) for others, run in groupby(unmarked) if others), default=0)
     return "partly passed on" if longest >= PARTLY_PASSED_ON else ""
 
@@ -310,26 +309,13 @@ def others_in(words: Sequence[str], own: Collection[tuple[str, ...]], size: int)
 PIECE_CHARS = 400  # what is longer is no sentence
 
 
-def stem(word: str) -> str:
-    """What of a word its inflected forms have in common, roughly."""
-    return word if len(word) < 5 or not word.isalpha() else word[: max(4, len(word) - 2)]
-
-
-def has_word(text: str, word: str) -> bool:
-    """Whether a word of *text* begins with *word*; both in small letters. Where no spaces part words, anywhere."""
-    at = text.find(word)
-    while at > 0 and word.isascii() and text[at - 1].isalnum():
-        at = text.find(word, at + 1)
-    return at >= 0
-
-
 def answering_span(text: str, words: Sequence[str], chars: int) -> tuple[int, int]:
     """From where to where *text* answers: all of it, or of a long one the *chars* around the sentences that have most of *words*."""
     if len(text) <= chars:
         return 0, len(text)
     parts = text_pieces(text, PIECE_CHARS)
     starts, ends = [part.start for part in parts], [part.stop for part in parts]
-    low, stems = text.lower(), [stem(word) for word in words]
+    low, stems = text.lower(), [prefix_of(word) for word in words]
     scores = [
         sum(low.find(s, start, end) >= 0 for s in stems) for start, end in zip(starts, ends, strict=True)
     ]

@@ -8,7 +8,6 @@ them, and what one leaves is the next's. What stands in `system` is not said aga
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, tzinfo
@@ -16,10 +15,10 @@ from itertools import groupby
 
 from ..dates.days import annotate_dates, day_of_ms, due_text, gap_line, relative_day
 from ..index.entries import Entry, Hit
-from ..index.terms import STOP
 from ..message.envelope import wrap_memory
 from ..plan.pages import filed_day
-from ..tokens import count_tokens
+from ..text.tokens import count_tokens
+from ..text.words import stems_of
 from .passages import Passage
 from .system import contradiction_marks, note_statement
 
@@ -31,7 +30,6 @@ SHARES = {False: (0.35, 0.45), True: (0.5, 0.35)}
 NO_LONGER = "no longer so"  # of a note that another has taken the place of
 GAP_DAYS = 7  # between two happenings; a shorter one can be read off their dates
 TOLD = 0.8  # of a passage's words: where one note has as many, it says so already
-WORD_IN_TEXT = re.compile(r"\w+")
 
 
 @dataclass(slots=True)
@@ -92,8 +90,8 @@ class Fresh:
     def says(self, passage: Passage) -> bool:
         """Whether one of the notes has the words of *passage* already."""
         for entry in self.entries[len(self.words) :]:
-            self.words.append(telling_words(f"{entry.description} {self.more.get(entry.path, '')}"))
-        words = telling_words(passage.text)
+            self.words.append(frozenset(stems_of(f"{entry.description} {self.more.get(entry.path, '')}")))
+        words = stems_of(passage.text).keys()
         return any(len(words & of_note) >= TOLD * len(words) for of_note in self.words)
 
 
@@ -215,7 +213,3 @@ def passage_line(passage: Passage) -> str:
     mark = f" ({marks})" if marks else ""
     note = f" [[{passage.note}]]" if passage.note else ""
     return f"- {passage.speaker}{mark}: {passage.text}{note}"
-
-
-def telling_words(text: str) -> frozenset[str]:
-    return frozenset(w for w in WORD_IN_TEXT.findall(text.lower()) if w not in STOP)

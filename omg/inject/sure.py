@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..index.entries import Hit
 from ..index.scores import ParsedQuery
-from ..index.terms import STOP
+from ..text.words import STOP
 from .passages import Said
 
 # How sure a find is at the least, where the prompt asks of others or of anything, and where it asks in the first person.

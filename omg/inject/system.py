@@ -21,7 +21,7 @@ from ..message.envelope import wrap_memory
 from ..node.fields import PRIORITIES, TYPES
 from ..node.maptable import STANDARD, map_of, page_title
 from ..plan.pages import due_day, filed_day, hints_that_hold, latest_first, session_title, standing_loops
-from ..tokens import count_tokens
+from ..text.tokens import count_tokens
 
 if TYPE_CHECKING:
     from ..graph.state import SessionState

@@ -6,7 +6,7 @@ import itertools
 import re
 from dataclasses import replace
 
-from ..tokens import count_tokens
+from ..text.tokens import count_tokens
 from .ledger import ModelReply
 from .question import ModelQuestion
 

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from ..config.sections import Config
-from ..tokens import count_tokens
+from ..text.tokens import count_tokens
 from .question import ModelQuestion
 
 SHORT_REPLY = 4_000  # tokens that every model allows

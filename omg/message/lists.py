@@ -14,6 +14,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from ..text.characters import LETTERS
 from .looks import is_stand_in, looks_drawn
 from .names import PASSWORDS, PROSE_WORDS
 
@@ -179,7 +180,6 @@ def seed_phrases(text: str) -> Iterator[ListedSpan]:
 
 FEWEST_SEED_WORDS = 12
 BETWEEN_WORDS = re.compile(r"[\s,;|\"'`]{1,8}(?:\(?\d{1,2}[.):]?\s{1,4})?")
-LETTERS = re.compile(r"[^\W\d_]+")
 
 
 @cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..tokens import split_text
+from ..text.tokens import split_text
 from .turn import FRAME_TOKENS, Call, Message
 
 SMALLEST = 1_000  # tokens: what a model cannot answer of these, it cannot of fewer

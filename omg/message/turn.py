@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..tokens import count_tokens
+from ..text.tokens import count_tokens
 
 Role = Literal["user", "assistant", "tool"]
 FRAME_TOKENS = 4  # role and separators, for each message

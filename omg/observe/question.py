@@ -21,11 +21,11 @@ from ..index.rows import plain_body
 from ..llm.question import Ask, instructions
 from ..message.turn import Message
 from ..node.fields import GENERATED
-from ..offline.likeness import content_stems
 from ..plan.bodies import without_part
 from ..plan.drafts import Plan
 from ..plan.edits import split_history
-from ..tokens import clip_text, count_tokens
+from ..text.tokens import clip_text, count_tokens
+from ..text.words import told_words
 from .reply import HINTS, ShownToObserver
 
 # Of notes that are known: tokens beside a batch of any size, share of a window, hits of each message, those that come
@@ -202,7 +202,7 @@ def by_subject(entries: Sequence[Entry]) -> list[Entry]:
 
 def is_same_subject(a: Entry, b: Entry) -> bool:
     linked = a.path in b.links or b.path in a.links
-    return linked or bool(content_stems(a.title) & content_stems(b.title))
+    return linked or bool(told_words(a.title) & told_words(b.title))
 
 
 def note_line(handle: str, entry: Entry) -> str:

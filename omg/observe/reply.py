@@ -29,10 +29,10 @@ from ..llm.ledger import ModelReply
 from ..message.turn import Message
 from ..node.fields import PRIORITIES, TYPES, Source
 from ..node.markdown import slugify
-from ..offline.likeness import content_stems
 from ..offline.quoted import own_words
 from ..plan.edits import Edit
 from ..text.characters import visible
+from ..text.words import told_words
 
 CLEAR = "clear"  # what a model writes for nothing, in an update, where null stands for "as it is"
 LINE = {"type": ["string", "null"]}
@@ -313,8 +313,8 @@ def about_edit(edit: Edit, place: int, other: Edit) -> Edit:
 
 def with_standing(edit: Edit, item: ReplyItem, cited: Sequence[Message]) -> Edit:
     """*edit* as a standing instruction, or as none any more, only where the person's own words say so."""
-    own = content_stems(" ".join(own_words(m.text) for m in cited if m.role == "user"))
-    words = content_stems(f"{edit.description} {edit.body}")
+    own = told_words(" ".join(own_words(m.text) for m in cited if m.role == "user"))
+    words = told_words(f"{edit.description} {edit.body}")
     heard = edit.origin in ("user", "human") and bool(words) and 2 * len(words & own) >= len(words)
     # It was quoted instead: then the model's word for it is not taken.
     quoted = visible(" ".join(item.description.split())) != edit.description

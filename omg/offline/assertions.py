@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .cues import LATIN_LANGUAGES, Cue, base_of, bases, begins, holds, is_past, language, listed, says_enough
+from ..text.english import base_of, bases, is_past
+from .cues import LATIN_LANGUAGES, Cue, begins, holds, language, listed, says_enough
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..text.english import english_words
+from ..text.words import WORD_OR_NUMBER
+
 LATIN_LANGUAGES = ("de", "fr", "es")  # with a few cues each; English, and CJK, which its script tells
 
 
@@ -84,50 +87,13 @@ def holds(what: str, text: str) -> re.Match[str] | None:
     return language("en").patterns[what].search(text)
 
 
-TOKEN = re.compile(r"\d+(?:[.:]\d+)+|[^\W_]+(?:['-][^\W_]+)*")
-
-
 @cache
 def listed(name: str) -> frozenset[str]:
-    """The words of an English list, such as "stop"."""
+    """The words of an English list, such as "light"."""
     return frozenset(read_words("en")["lists"][name].split())
 
 
 def says_enough(text: str, least: int) -> bool:
     """Whether *text* has at least *least* words that say something."""
-    stop = listed("stop")
-    return sum(m[0].lower() not in stop for m in TOKEN.finditer(text)) >= least
-
-
-@cache
-def irregular() -> dict[str, str]:
-    """Past forms and participles, each with its base."""
-    groups = re.split(r"[|\n]", read_words("en")["lists"]["irregular"].strip())
-    return {form: group.split()[0] for group in groups for form in group.split()[1:]}
-
-
-@cache
-def bases() -> frozenset[str]:
-    """Common verbs."""
-    return frozenset((*irregular().values(), *listed("regular")))
-
-
-def is_past(word: str) -> bool:
-    word = word.lower()
-    return word in irregular() or (word.endswith("ed") and len(word) > 3 and word not in listed("not_past"))
-
-
-def base_of(word: str) -> str:
-    """The base of a past form or participle: "went" → "go", "stopped" → "stop"; any other word unchanged."""
-    word = word.lower()
-    if word in irregular() or not is_past(word):
-        return irregular().get(word, word)
-    for base in (word[:-2], word[:-1], word[:-3], word[:-3] + "y"):
-        if base in bases():
-            return base
-    if word.endswith("ied"):
-        return word[:-3] + "y"
-    stem = word[:-2]
-    if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]|.*[cgsuvz]", stem) and not stem.endswith(("ss", "ng")):
-        return stem + "e"  # named, used, danced
-    return stem[:-1] if stem[-1:] == stem[-2:-1] and stem[-1] not in "ls" else stem
+    words = (m[0].lower() for m in WORD_OR_NUMBER.finditer(text))
+    return sum(word not in english_words("stop") for word in words) >= least

@@ -15,8 +15,10 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from ..node.markdown import slugify
-from .cues import TOKEN, holds
-from .likeness import content_stems, stem_overlap, stem_weight, themes
+from ..text.english import common_stems
+from ..text.negation import negations
+from ..text.words import WORD_OR_NUMBER, told_words, words_in
+from .cues import holds, read_words
 
 if TYPE_CHECKING:
     from ..index.entries import Entry
@@ -25,14 +27,12 @@ if TYPE_CHECKING:
 SAME = 0.8  # of the lighter statement's words in the other: it says the same again
 TWIN = 0.66  # enough for a change, beside a weak word for one, such as "now"
 ALIKE_SHARE = 0.5  # both are about one thing
+PLAIN_VERB = 0.4  # what a common verb counts in a likeness; a name or a noun counts 1
 RELATED = 0.34  # enough for a change, beside a word such as "instead"
 CHOSEN = ("preference", "decision", "identity")  # types of what something else can take the place of
 ASIDES = 3  # lines a note takes in, beside its own
 
-NEGATED = re.compile(
-    r"\b(?:not|no|never|don't|doesn't|isn't|aren't|won't|can't|hates?|dislikes?|stopped|quit|against|without)\b",
-    re.I,
-)
+DISLIKED = re.compile(r"\b(?:hates?|dislikes?)\b", re.I)
 FINISHED = re.compile(
     r"\b(?:done|finished|completed?|over|sent|submitted|paid|delivered|launched|shipped|handed in|took place"
     r"|went (?:really |very )?(?:well|fine|great|badly))\b",
@@ -95,7 +95,7 @@ class OfflineDraft:
 
     @property
     def words(self) -> frozenset[str]:
-        return content_stems(f"{self.title} {self.description}") - content_stems(self.who)
+        return told_words(f"{self.title} {self.description}") - told_words(self.who)
 
 
 TELLING = 2.0  # weight of what a note says to which another of its message leads: "a trip there" says less
@@ -146,7 +146,7 @@ class OfflineDrafts:
         """Add *draft*, worded from *said*, or let it change another. Where it now is; None if it was known."""
         change = 2 if holds("change", said) else 1 if holds("drift", said) else 0
         gone = (REPLACED.search(said) if change else None) or PREFERRED.search(said)
-        dropped = content_stems(gone["old"]) if gone else frozenset()
+        dropped = told_words(gone["old"]) if gone else frozenset()
         i, likeness = self.nearest(draft, dropped, change)
         if i is None:
             return self.add(draft)
@@ -179,11 +179,7 @@ class OfflineDrafts:
     def add_aside(self, i: int, text: str, source: str) -> None:
         """Let the draft at *i* say *text* as well."""
         draft = self.all[i]
-        if (
-            draft.node
-            or len(draft.asides) >= ASIDES
-            or content_stems(text) <= content_stems(draft.description)
-        ):
+        if draft.node or len(draft.asides) >= ASIDES or told_words(text) <= told_words(draft.description):
             return
         self.all[i] = replace(draft, asides=(*draft.asides, text), sources=(*draft.sources, source))
 
@@ -211,7 +207,7 @@ class OfflineDrafts:
         for i, old in enumerate(self.all):
             if self.is_about_another(old, draft.who):
                 continue
-            likeness = stem_overlap(draft.words, old.words - content_stems(draft.who))
+            likeness = stem_overlap(draft.words, old.words - told_words(draft.who))
             if same_slot(draft, old) or about_project(draft, old) or replaces(dropped, old):
                 likeness = max(likeness, ALIKE_SHARE)
             elif (
@@ -233,7 +229,7 @@ class OfflineDrafts:
 
 def mentioned(title: str, text: str) -> bool:
     """By its name, so with a capital; *title* may have lost its own, and its punctuation, as a file's name."""
-    words = r"\W+".join(map(re.escape, TOKEN.findall(title)))
+    words = r"\W+".join(map(re.escape, WORD_OR_NUMBER.findall(title)))
     found = re.finditer(rf"(?<!\w){words}(?!\w)", text, re.I) if words else ()
     return any(m[0][0].isupper() for m in found)
 
@@ -251,7 +247,7 @@ def replaces(dropped: frozenset[str], old: OfflineDraft) -> bool:
 
 
 def negated(draft: OfflineDraft) -> bool:
-    return bool(NEGATED.search(draft.description))
+    return bool(negations(draft.description) or DISLIKED.search(draft.description))
 
 
 def repeats_note(draft: OfflineDraft, old: OfflineDraft, likeness: float) -> bool:
@@ -263,7 +259,7 @@ def repeats_note(draft: OfflineDraft, old: OfflineDraft, likeness: float) -> boo
         or negated(draft) != negated(old)
     ):
         return False
-    return draft.words <= old.words | content_stems(" ".join(old.asides))
+    return draft.words <= old.words | told_words(" ".join(old.asides))
 
 
 def changed_draft(
@@ -345,3 +341,24 @@ def with_progress(project: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
         cue=draft.cue,
         sources=sources,
     )
+
+
+def stem_overlap(a: frozenset[str], b: frozenset[str]) -> float:
+    """How much of the lighter of two sets of stems is in the other, 0 to 1; a single word in common is chance."""
+    shared = a & b
+    if not shared or len(shared) < min(2, len(a), len(b)):
+        return 0.0
+    return stem_weight(shared) / min(stem_weight(a), stem_weight(b))
+
+
+def stem_weight(stems: frozenset[str]) -> float:
+    return sum(PLAIN_VERB if word in common_stems() else 1.0 for word in stems)
+
+
+def themes(text: str) -> list[str]:
+    """General words for what *text* is about, such as "health": the two that most of its words stand for."""
+    words = {word.lower() for word in words_in(text)}
+    hits = {
+        theme: len(words.intersection(list_.split())) for theme, list_ in read_words("en")["themes"].items()
+    }
+    return [theme for theme in sorted(hits, key=lambda t: -hits[t]) if hits[theme]][:2]

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 from ..dates.days import day_of_ms, event_span
 from ..message.envelope import strip_memory
 from ..message.turn import Message
+from ..text.english import base_of, bases
 from ..text.sentences import split_sentences
+from ..text.words import told_words
 from .assertions import Assertion, addressed, read_sentence, without_lead_in
 from .conversation import now_hints, speaker
-from .cues import base_of, bases, begins, holds, listed, says_enough
+from .cues import begins, holds, listed, says_enough
 from .drafts import CALLED_OFF, OfflineDraft, OfflineDrafts
 from .kinds import IT_OR_THEM, is_detail, nearest_weekday, priority_of, stands_alone, title_for, type_and_loop
-from .likeness import content_stems
 from .quoted import own_words
 from .sentences import written_sentences
 from .titles import cut_at_clause, title_of_topic
@@ -70,9 +71,9 @@ def derive_edit(
     it is known, or the message does not say it.
     """
     text, who = " ".join(str(fact.get("text") or "").split()), speaker(message)
-    words = content_stems(text) - content_stems(who)
+    words = told_words(text) - told_words(who)
     own = own_words(message.text) if message.role == "user" else message.text
-    if not words or len(words & content_stems(own)) < GROUNDED * len(words):
+    if not words or len(words & told_words(own)) < GROUNDED * len(words):
         return {}
     observer = OfflineObserver([message], notes, zone)
     found = read_sentence(first_person(text, who), people=True)
@@ -186,7 +187,7 @@ class OfflineObserver:
             here = self.drafts.open_plan_of(scene.who)
             asides = [a for a in asides if FIRST_PERSON.search(a) and re.search(r"\d", a)]
         elif here is None:
-            best = max(asides, key=lambda a: (bool(FIRST_PERSON.search(a)), len(content_stems(a))))
+            best = max(asides, key=lambda a: (bool(FIRST_PERSON.search(a)), len(told_words(a))))
             if FIRST_PERSON.search(best) and says_enough(" ".join(asides), 6):
                 here = self.draft_note(Assertion("fact", "aside", without_lead_in(best)), best, scene)
         if here is not None:
@@ -303,7 +304,7 @@ class OfflineObserver:
         m = begins("correction", said)
         rest = (m and (m["what"] or m["what2"])) or ""
         written, event = with_absolute_dates(rest, scene.day, ahead=True)
-        if not event or any(word.isalpha() for word in content_stems(written) - SAYING_SO):
+        if not event or any(word.isalpha() for word in told_words(written) - SAYING_SO):
             return False  # a day, and nothing but a day
         old = next((i for i, d in self.drafts.drafts_of(scene.who) if d.event and d.day == scene.day), None)
         if old is None:
@@ -332,7 +333,7 @@ class OfflineObserver:
     def ends_plan(self, said: str, scene: Scene) -> bool:
         """ "Hamburg was great!": a plan that came true. True if there is one of which that can be said."""
         m = begins("went", without_lead_in(said))
-        words = content_stems(m["what"]) if m else frozenset()
+        words = told_words(m["what"]) if m else frozenset()
         for i, d in reversed(list(enumerate(self.drafts.all))):
             if d.loop != "open" or not words or not words <= d.words:
                 continue

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 
-from .cues import base_of, bases, holds, is_past, language, listed, says_enough
+from ..text.english import base_of, bases, is_past
+from .cues import holds, language, listed, says_enough
 
 TITLE_WORDS = 6
 # Cues whose topic begins with a verb's base; may begin with a past form; may be what someone does not want.

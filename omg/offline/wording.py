@@ -18,7 +18,8 @@ from functools import cache
 from ..dates.spans import MONTHS
 from ..dates.spoken import When, resolve_dates
 from ..text.characters import UNSPACED_RUN
-from .cues import bases, is_past, listed, read_words
+from ..text.english import bases, english_words, is_past
+from .cues import listed, read_words
 
 # --- dates
 
@@ -252,7 +253,7 @@ class ThirdPerson:
         if (
             "'" in word
             or subject
-            or (ANYONE.search(before) and verb and verb not in listed("stop") - bases())
+            or (ANYONE.search(before) and verb and verb not in english_words("stop") - bases())
         ):
             return self.whom + placed_after(singular(verb, adverbs), adverbs, word) + rest
         return self.whom + adverbs + after
@@ -277,7 +278,7 @@ def singular(verb: str, adverbs: str = "") -> str:
     if (
         not verb
         or verb.endswith(("n't", "ing", "ly"))
-        or verb in listed("modal") | (listed("stop") - bases())
+        or verb in listed("modal") | (english_words("stop") - bases())
     ):
         return verb
     if verb in listed("either"):

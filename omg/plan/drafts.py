@@ -25,7 +25,7 @@ from ..node.fields import GENERATED
 from ..node.maptable import map_of_type
 from ..node.markdown import wikilink
 from ..node.note import Node, amend_text, head_of, parse_node, render_node, with_heading
-from ..tokens import count_tokens
+from ..text.tokens import count_tokens
 from ..vault.parts import BODY_PART
 from .bodies import place_of, with_sentences, without_part
 from .edits import (

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Literal
 
 from ..dates.spans import MONTHS, WEEKDAYS
 from ..index.entries import Entry
-from ..index.terms import STOP, singular_form
 from ..journal import Rebase
 from ..node.fields import TYPES
 from ..node.markdown import wikilink, without_code
+from ..text.english import singular_form
+from ..text.words import STOP, WORD
 from .edits import split_history, with_history_lines
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ COMMON_SHARE, COMMON = 0.1, 5  # a name in more of all notes than this is whose 
 HOMES = 2  # notes that a name in titles may lead to; a single word in the titles of more leads to none
 BEFORE_CHARS = 80  # before a name, in which it is introduced; all of a long text would be read for each name
 NAME_LETTERS = 3  # letters of a name, and of each of the two words that a title needs
-NAME_WORD = re.compile(r"[^\W_]+")
 LINKED = re.compile(r"\[\[[^\[\]\n]*\]\]|\[[^\[\]\n]*\]\([^()\n]*\)|\b\w{1,20}://\S+")
 SENTENCE_START = re.compile(r"(?:\A|[.!?:;…\"“”„«»(\n•-])\s{0,9}\Z")
 PART_OF_ADDRESS = re.compile(r"[./@_#\\-](?=[^\W_])")
@@ -93,7 +93,7 @@ class MentionedNames:
     def found_in(self, text: str, own: str = "") -> Iterator[tuple[slice, str]]:
         """Where in *text* which note is mentioned, in reading order, each once; not that at *own*, whose text it is."""
         plain = LINKED.sub(lambda m: "\0" * len(m[0]), without_code(text))
-        words = list(NAME_WORD.finditer(plain))
+        words = list(WORD.finditer(plain))
         seen: set[str] = set()
         at = 0
         while at < len(words):
@@ -118,7 +118,7 @@ class MentionedNames:
 
 def people_told_of(notes: Iterable[Entry]) -> dict[str, str]:
     """The path of each note that is about one of those with whom many notes begin, and who that is."""
-    texts = {e.path: [w for w in NAME_WORD.findall(e.description) if w[0].isupper()] for e in notes}
+    texts = {e.path: [w for w in WORD.findall(e.description) if w[0].isupper()] for e in notes}
     begin = Counter(words[0] for words in texts.values() if words and words[0].lower() not in DULL)
     common = max(COMMON, COMMON_SHARE * len(texts))
     told = {path: next((w for w in words if begin[w] > common), "") for path, words in texts.items()}
@@ -129,7 +129,7 @@ def names_of_titles(notes: Iterable[Entry]) -> Iterator[Name]:
     """Titles and parts of titles, of two telling words or more; of several notes, first that whose title says least else."""
     homes: dict[tuple[str, ...], list[tuple[int, Entry]]] = defaultdict(list)
     for entry in notes:
-        title = tuple(singular_form(w.lower()) for w in NAME_WORD.findall(entry.title))
+        title = tuple(singular_form(w.lower()) for w in WORD.findall(entry.title))
         whole = sum(len(w) >= NAME_LETTERS and w not in DULL for w in title) > 1
         phrases = {title} if whole and not DOING.match(entry.title) else set()
         for phrase in phrases | set(phrases_in(entry.title)):
@@ -143,7 +143,7 @@ def phrases_in(title: str) -> Iterator[tuple[str, ...]]:
     """Telling words that stand side by side in *title*, two at a time or more."""
     runs: list[list[str]] = [[]]
     end = 0
-    for m in NAME_WORD.finditer(title):
+    for m in WORD.finditer(title):
         word = singular_form(m[0].lower())
         telling = len(word) >= NAME_LETTERS and not m[0].isdigit() and not {word, m[0].lower()} & DULL
         if not telling or title[end : m.start()] != " " or DOING.fullmatch(m[0]):
@@ -159,7 +159,7 @@ def phrases_in(title: str) -> Iterator[tuple[str, ...]]:
 def definite_names(notes: Iterable[Entry]) -> Iterator[Name]:
     """Projects whose title is a single word."""
     for entry in notes:
-        if entry.type == "project" and NAME_WORD.fullmatch(entry.title):
+        if entry.type == "project" and WORD.fullmatch(entry.title):
             yield Name((entry.title.lower(),), entry.path, "definite")
 
 
@@ -171,9 +171,9 @@ def proper_names(notes: list[Entry]) -> list[Name]:
     introduced: dict[str, list[Entry]] = defaultdict(list)
     for entry in notes:
         text = entry.description
-        for m in NAME_WORD.finditer(text):
+        for m in WORD.finditer(text):
             word, before = m[0].lower(), text[max(0, m.start() - BEFORE_CHARS) : m.start()]
-            last = NAME_WORD.findall(before[-20:])
+            last = WORD.findall(before[-20:])
             if (
                 not m[0][0].isupper()
                 or OWN_NAME.search(before)
@@ -187,7 +187,7 @@ def proper_names(notes: list[Entry]) -> list[Name]:
                     introduced[word].append(entry)
     named: dict[str, list[Entry]] = defaultdict(list)
     for entry in notes:
-        for word in {w.lower() for w in NAME_WORD.findall(POSSESSED_BY.sub("", entry.title))}:
+        for word in {w.lower() for w in WORD.findall(POSSESSED_BY.sub("", entry.title))}:
             named[word].append(entry)
     common = max(COMMON, COMMON_SHARE * len(notes))
     return [
@@ -274,7 +274,7 @@ def with_link_at(text: str, title: str, path: str) -> str | None:
         return None
     plain = LINKED.sub(lambda m: "\0" * len(m[0]), without_code(text))
     mentions = re.finditer(rf"(?<![\w\[|]){re.escape(title)}(?![\w\]|])", plain, re.I)
-    word = NAME_WORD.fullmatch(title)  # "name" is not "Name"
+    word = WORD.fullmatch(title)  # "name" is not "Name"
     found = next((m for m in mentions if not word or m[0][0].isupper() == title[0].isupper()), None)
     if found is None:
         return None

@@ -19,18 +19,16 @@ from ..dates.days import event_span
 from ..index.entries import Entry
 from ..node.fields import TYPES
 from ..plan.edits import split_history, trust_of
+from ..text.words import stems_of
 from .similar import NotesAlike
 from .snapshot import Snapshot
-from .topics import stems_of
 
 GROUP_NOTES = 6  # notes of a group: one subject, and what else is to be asked of it
 NOTES_PER_CALL = 24  # each group is judged by itself, so that a small model does not mix them up
 # An open loop is asked about once its day is past and something was said since; else when so many days are, for
 # people tell of what they did, and the Observer is shown the loops of the last ten days.
 LATE_DAYS, NEWS_SHOWN = 10, 3
-SAYS_LITTLE = frozenset(
-    "note thing stuff info information update detail misc untitled new general topic item".split()
-)
+SAYS_LITTLE = "note thing stuff info information update detail misc untitled new general topic item"
 # Characters of a title; words of one that only repeats the statement's beginning.
 LONG_TITLE, CUT_WORDS = 70, 6
 OLD_WORDS = 0.5  # of a title's words that a note has which was restated; with fewer it may speak of what was
@@ -124,7 +122,7 @@ def says_little(entry: Entry) -> bool:
     title = re.sub(r" \d+$", "", entry.title)
     if re.match(r"\d{4}-\d\d", title):  # a day's note is called after its day
         return False
-    told = stems_of(title).keys() - SAYS_LITTLE - {*TYPES}
+    told = stems_of(title).keys() - stems_of(f"{SAYS_LITTLE} {' '.join(TYPES)}").keys()
     cut = len(title.split()) > CUT_WORDS and entry.description.startswith(title.rstrip(" .…"))
     return cut or len(title) > LONG_TITLE or all(any(c.isdigit() for c in word) for word in told)
 

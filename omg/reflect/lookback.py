@@ -18,7 +18,8 @@ from ..llm.question import Ask, ModelQuestion
 from ..node.note import Node
 from ..plan.edits import one_line
 from ..text.links import without_citations
-from ..tokens import clip_text, count_tokens
+from ..text.tokens import clip_text, count_tokens
+from ..text.words import words_in
 from .periods import (
     NOTE_TOKENS,
     Claim,
@@ -177,9 +178,7 @@ def to_claim(item: Any, shown: Mapping[str, Node]) -> Claim | None:
     if not isinstance(item, Mapping):
         return None
     said, named = cleaned_claim(item.get("text"), shown), item.get("notes")
-    handles = (
-        re.findall(r"\w+", named) if isinstance(named, str) else named if isinstance(named, list) else []
-    )
+    handles = words_in(named) if isinstance(named, str) else named if isinstance(named, list) else []
     notes = tuple(dict.fromkeys(str(h).strip() for h in handles if str(h).strip() in shown))
     if not said or not notes or len(said) > CLAIM_CHARS:
         return None

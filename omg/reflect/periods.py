@@ -26,7 +26,7 @@ from ..node.note import Node, render_node
 from ..plan.drafts import Plan
 from ..plan.edits import NoteDraft, split_history, weaker_origin
 from ..text.links import without_citations
-from ..tokens import clip_text, count_tokens
+from ..text.tokens import clip_text, count_tokens
 from .topics import normalized
 
 WEEK = re.compile(r"reflections/\d{4}-W\d\d")

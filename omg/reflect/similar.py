@@ -17,17 +17,18 @@ from ..dates.days import event_span
 from ..index.entries import Entry, Hit
 from ..node.fields import PRIORITIES, TYPES
 from ..node.markdown import wikilink
-from ..offline.likeness import common_stems, stem_of
 from ..plan.edits import ORIGIN_ORDER, split_history
+from ..text.english import common_stems
+from ..text.words import stems_of, words_in
 from .revise import merge_notes
 from .snapshot import Snapshot, link_of
-from .topics import TOPIC_WORD, normalized, statement_likeness, stems_of
+from .topics import normalized, statement_likeness
 
 # Notes compared with each changed one, of so many hits. Among the three nearest, eight of ten contradictions put among
 # the 184 notes of a LoCoMo conversation found each other with the static table, all ten with MiniLM.
 SIMILAR_SHOWN, HITS = 4, 9
 # What two notes have in common at the least: this share of what their words tell, or this score of a search by meaning.
-ALIKE, CLOSE = 0.07, 0.1
+ALIKE, CLOSE = 0.08, 0.1
 ALIKE_THOUGH_LINKED = 0.3  # the same share, of two notes of which one leads to the other
 TELLS_SUBJECT = math.log(10)  # a word that more than a tenth of the notes have tells of no subject
 COUNTED = 2_000  # notes by which it is told how rare a word is
@@ -119,10 +120,8 @@ class NotesAlike:
 
     def telling(self, entry: Entry) -> str:
         """The words of *entry* that tell of its subject: without common verbs, and the names that many notes have."""
-        words = TOPIC_WORD.findall(statement_of(entry))
-        told = [
-            w for w in words if stem_of(w) not in common_stems() and self.worth(stems_of(w)) > TELLS_SUBJECT
-        ]
+        words = ((word, stems_of(word).keys()) for word in words_in(statement_of(entry)))
+        told = [w for w, own in words if not own & common_stems() and self.worth(own) > TELLS_SUBJECT]
         return " ".join(told) or statement_of(entry)
 
     def may_be_one(self, entry: Entry, other: Entry, hit: Hit) -> bool:

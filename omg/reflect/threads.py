@@ -12,7 +12,7 @@ from itertools import combinations, zip_longest
 
 from ..node.fields import PRIORITIES
 from ..node.note import Node
-from ..tokens import count_tokens
+from ..text.tokens import count_tokens
 from .periods import Claim, ReflectionDraft, substance_tokens, target_tokens
 from .topics import TopicItem, dot_product, feature_weights
 

@@ -8,16 +8,16 @@ where it is; on a wrong map it is lost.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations
 
-from ..index.terms import RUN, STOP, singular_form
 from ..node.markdown import slugify
 from ..text.links import with_labels
+from ..text.negation import negations
+from ..text.words import stems_of, words_in
 
 TOPIC_NOTES = 4  # notes that make a topic; below it a page of its own costs more looking than it saves
 NEIGHBOURS = 6  # edges kept for each note: enough to hold a topic together, and Louvain stays quick
@@ -27,21 +27,6 @@ RESOLUTIONS = (1.0, 2.0, 4.0, 8.0)
 # behind. Of the topics of five LoCoMo conversations, a fifth of the notes held out: 74 % join one, and of these
 # 97 % the right one.
 CLEAR, MARGIN = 0.16, 0.8
-TOPIC_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-
-
-NEGATION = re.compile(r"\b(?:no|not|never|none|neither|nor|without|stopped|quit|cannot)\b|n['’]t\b", re.I)
-
-
-def stems_of(text: str) -> dict[str, str]:
-    """Stem → the word as it stands, of what carries meaning in *text*: no stop words, numbers whole."""
-    found: dict[str, str] = {}
-    for word in TOPIC_WORD.findall(text.lower()):
-        if RUN.search(word):
-            found |= {pair: pair for pair in map("".join, pairwise(word))}
-        elif word not in STOP and word != "user" and (len(word) > 2 or not word.isascii() or word.isdigit()):
-            found.setdefault(singular_form(word), word)
-    return found
 
 
 # --- the same thing said twice
@@ -49,7 +34,7 @@ def stems_of(text: str) -> dict[str, str]:
 
 def normalized(text: str) -> str:
     """*text* without what a typist might do differently: case, spaces, marks, the target of a link."""
-    return " ".join(re.findall(r"[^\W_]+", with_labels(text).casefold()))
+    return " ".join(words_in(with_labels(text).casefold()))
 
 
 def statement_likeness(a: str, b: str) -> float:
@@ -61,7 +46,7 @@ def statement_likeness(a: str, b: str) -> float:
     left, right = stems_of(a).keys(), stems_of(b).keys()
     if not left or not right or numbers_in(left) != numbers_in(right):
         return 0.0
-    if bool(NEGATION.search(a)) != bool(NEGATION.search(b)):
+    if bool(negations(a)) != bool(negations(b)):
         return 0.0
     return len(left & right) / len(left | right)
 
@@ -94,9 +79,13 @@ class TopicItem:
         half as much the text, which is not.
         """
         tags = " ".join(m[1:] for m in sorted(self.marks) if m.startswith("#"))
-        found = {key: (word, 0.5) for key, word in stems_of(self.text).items() if not word.isdigit()}
-        named = stems_of(f"{tags} {self.title}").items()
-        return found | {key: (word, 1.0) for key, word in named if not word.isdigit()}
+        texts = ((self.text, 0.5), (f"{tags} {self.title}", 1.0))
+        return {
+            key: (word, weight)
+            for text, weight in texts
+            for key, word in stems_of(text).items()
+            if not word.isdigit() and (len(word) > 2 or not word.isascii())
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +240,7 @@ def topic_name(
     for item in group:
         for key, (word, _) in item.names.items():
             spelled[key][word] += 1
-    dull = {singular_form(w) for w in known}
+    dull = stems_of(" ".join(known)).keys()
     worth = {k: n / len(group) * math.log(1 + len(everyone) / outside[k]) for k, n in inside.items()}
     ranked = sorted((k for k in worth if k not in dull), key=lambda k: (-worth[k], k))
     best = [max(sorted(spelled[k].items()), key=lambda s: s[1])[0] for k in ranked[:4]] or ["topic"]

@@ -22,7 +22,7 @@ from ..llm.jsontext import TEXT, cut_out, object_schema, one_of
 from ..node.note import Node
 from ..plan.edits import one_line, split_history
 from ..text.links import without_citations
-from ..tokens import clip_text
+from ..text.tokens import clip_text
 from .groups import Group
 from .topics import normalized
 

@@ -1,10 +1,16 @@
 """
-Which characters nobody sees, and which scripts put no spaces between words.
+Characters: which nobody sees, which scripts put no spaces between words, and one form for what is written in several.
 
-Both are properties that Unicode gives each character; `regex` knows them, `re` does not.
+    visible      for a text that is kept
+    fold_text    for the full-text index, whose tokenizer takes accents off and parts words at spaces
+    plain_form   for words that are compared: what only looks like a word counts as that word
+
+Classes of characters are properties that Unicode gives them; `regex` knows them, `re` does not.
 """
 
 from __future__ import annotations
+
+import unicodedata
 
 import regex
 
@@ -18,15 +24,69 @@ JOINED = regex.compile(r"\p{Variation_Selector}?[\u200c\u200d]?")
 # Han, kana, Hangul (whose particles stick to the noun), Thai, Lao, Burmese, Khmer. "ー" is of no script.
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Hangul}\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}"
 UNSPACED_RUN = regex.compile(f"[{UNSPACED}]+")
+SPACED_OUT = regex.compile(f"(?<=[{UNSPACED}]) (?=[{UNSPACED}])")
+
+ARABIC = regex.compile(r"\p{Block=Arabic}+")
+ARABIC_FORMS = {ord(a): b for a, b in zip("أإآٱىةؤئ", "اااايهوي", strict=True)} | {0x640: None}
+# "the", and with and, with, like, so, for the: light10 of Larkey et al.
+ARTICLE = regex.compile("^(?:وال|بال|كال|فال|لل|ال)(?=..)")
+VOWEL_POINTS = regex.compile(r"(?V1)[[\p{Block=Hebrew}\p{Block=Arabic}]&&\p{Mn}]")
+
+# Letters that Unicode does not take apart into one of a keyboard's and a mark: Łukasz, Straße, Þórshöfn.
+LATIN_LETTERS = dict(zip("łŁøØđĐðÐħĦıŧŦ", "lLoOdDdDhHitT", strict=True))
+LATIN_LETTERS |= {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "Th"}
+KEYBOARD = str.maketrans(LATIN_LETTERS)
+LOOKALIKES = str.maketrans(
+    "абвгезікмнорстухѕјԁһӏԛԝАВЕЗІКМНОРСТУХЅЈαβεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
+    "abbrezikmhopctyxsjdhlqwABE3IKMHOPCTYXSJabeikvoptuxABEZHIKMNOPTYX",
+)
+LETTERS = regex.compile(r"[\p{L}\p{M}]+")
+ACCENTS = regex.compile(r"\p{Block=Combining_Diacritical_Marks}")
 
 
 def visible(text: str) -> str:
-    """*text* without invisible characters, but for those that belong to words and pictures. For what is kept."""
+    """*text* without invisible characters, but for those that belong to words and pictures."""
     text = UNSEEN_RUN.sub(lambda run: JOINED.match(run[0])[0], text)
     return text
 
 
 def without_unseen(text: str) -> str:
-    """*text* without any invisible character. For what is compared."""
+    """*text* without any invisible character."""
     text = UNSEEN_RUN.sub("", text)
     return text
+
+
+def fold_text(text: str) -> str:
+    """
+    *text* as the index holds it: compatible characters made equal, Latin letters a keyboard has, Arabic without
+    points and article, a space between any two characters of scripts that put none between words.
+    """
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFKC", text).replace("’", "'").translate(KEYBOARD)
+    text = ARABIC.sub(
+        lambda word: ARTICLE.sub("", word[0].translate(ARABIC_FORMS)), VOWEL_POINTS.sub("", text)
+    )
+    text = UNSPACED_RUN.sub(lambda run: f" {' '.join(run[0])} ", text)
+    return text
+
+
+def unfolded(folded: str) -> str:
+    """*folded* as a person reads it: what `fold_text` took apart in one piece again."""
+    folded = SPACED_OUT.sub("", folded)
+    return folded
+
+
+def plain_form(text: str) -> str:
+    """*text* without accents, invisible characters and letters of another script that look like Latin ones."""
+    text = unicodedata.normalize("NFKC", without_unseen(text)).replace("’", "'")
+    if not text.isascii():
+        text = LETTERS.sub(lambda word: plain_letters(word[0]), text)
+    return text
+
+
+def plain_letters(word: str) -> str:
+    if any("a" <= c.lower() <= "z" for c in word) and not word.isascii():
+        word = word.translate(LOOKALIKES)
+    word = ACCENTS.sub("", unicodedata.normalize("NFD", word))
+    return unicodedata.normalize("NFC", word)

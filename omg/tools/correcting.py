@@ -19,7 +19,6 @@ from ..errors import BadInput, NotFound
 from ..graph.graph import Graph
 from ..grounding.corrections import Correction, is_asked_for
 from ..grounding.sight import PERSONS, Sight, says_day
-from ..grounding.words import Words, told_words
 from ..identity import is_remembered
 from ..index.entries import Entry
 from ..inject.passages import waiting
@@ -34,6 +33,7 @@ from ..plan.drafts import Plan
 from ..plan.edits import one_line, split_history
 from ..text.characters import visible
 from ..text.sentences import sentence_spans
+from ..text.words import Words, told_words
 from ..worker.registry import Registry
 from .asked import link_target, mapping_in, said_by_user
 from .remembering import days_asked, said_before

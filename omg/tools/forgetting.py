@@ -20,10 +20,10 @@ from ..forget.redacting import Redaction, select_words
 from ..forget.selection import Selection, select_alone
 from ..forget.words import BLANK, holds_words
 from ..graph.graph import Graph
-from ..grounding.words import Words, told_words
 from ..identity import is_remembered, says_owner
 from ..message.machinery import BLANKED, FORGOTTEN
 from ..plural import how_many
+from ..text.words import Words, told_words
 from ..worker.intake import Intake
 from .asked import link_target, mapping_in, said_by_user
 from .codes import Codes, Issued

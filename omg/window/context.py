@@ -25,7 +25,7 @@ from ..journal import has_open_receipt
 from ..message.drop import is_no_persons, to_epoch_ms
 from ..message.turn import said_at
 from ..plan.pages import hints_that_hold
-from ..tokens import count_tokens
+from ..text.tokens import count_tokens
 from .cut import LAST_TURNS, Shown, raw_tokens, turns_to_cut, whole_turns
 from .forks import Row, rows_copied, run_key
 from .lines import note_lines_of, said_lines_of

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..message.drop import content_of
 from ..message.turn import FRAME_TOKENS
-from ..tokens import count_tokens
+from ..text.tokens import count_tokens
 from .cut import Shown
 
 OUTLINE_CHARS_A_TOKEN = 6  # with a text of 4 or 5: what was saved is rather thought less

@@ -18,7 +18,7 @@ from ..graph.state import SessionState
 from ..index.archived import standing_paths
 from ..inject.prompt import NO_LONGER
 from ..text.links import WIKILINK
-from ..tokens import count_tokens
+from ..text.tokens import count_tokens
 
 BY_RUN = ":user"  # ends the idempotency key of the message that began a run, behind the run's id
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from ..message.envelope import wrap_memory
-from ..tokens import count_tokens
+from ..text.tokens import count_tokens
 
 TIMELINE_LEAD = """\
 Earlier in this conversation, as notes: they stand for {count} messages of {days} that are not shown word for word any \

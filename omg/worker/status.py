@@ -18,7 +18,7 @@ from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..identity import Identity
 from ..plural import how_many
-from ..tokens import count_tokens
+from ..text.tokens import count_tokens
 from .events import last_cuts
 from .worker import Worker
 
