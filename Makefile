@@ -47,6 +47,8 @@ $(CLIENTS)/.ready: $(VENV)/.dev
 	mkdir -p $(CLIENTS)
 	-cd $(CLIENTS) && PATH="$(abspath $(BIN)):$$PATH" npm install --no-audit --no-fund --loglevel=error \
 		@anthropic-ai/claude-code@2.1.197 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33
+	-cd $(CLIENTS) && PATH="$(abspath $(BIN)):$$PATH" npm install --no-audit --no-fund --loglevel=error \
+		--prefix opencode-plugin @opencode-ai/plugin@1.18.33
 	touch $@
 
 demo: $(VENV)/.core

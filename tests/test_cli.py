@@ -19,7 +19,7 @@ import typer
 from shell import Done, omg_here
 from typer.testing import CliRunner
 
-from omg.cli.base import app
+from omg.cli.app import app
 from omg.cli.conversations import passage
 
 ROOT: Any = typer.main.get_command(app)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,14 @@ from omg.config.sections import Config
 from omg.hosts.capture import Capture, whole_turns
 from omg.hosts.declared import HOSTS
 from omg.hosts.hook import DEADLINE_S, MARKS
-from omg.hosts.install import our_command
+from omg.hosts.install import our_command, trusted_hash, unreviewed_hooks
 from omg.hosts.plugin import plugin_folder
 from omg.hosts.projects import common_directory, join_project, project_of, whose_session
 from omg.hosts.serve import Serving
 from omg.hosts.sessions import HostSessions, heartbeats
 from omg.hosts.transcripts import READERS
 from omg.memory import MAIN, Memory
+from omg.message.drop import clean_entries
 
 REPOSITORY = Path(__file__).parents[1]
 PYTHON = [sys.executable, "-EP"]
@@ -331,6 +333,123 @@ def test_a_turn_is_read_again_only_where_something_was_added(home: Path, tmp_pat
 
         assert stop() == ["one", "first"]
         assert stop() == ["one", "first"]  # the same row once more is the same message
+
+
+def codex(kind: str, ordinal: int, **payload: Any) -> dict[str, Any]:
+    about = {"turn_id": payload.pop("turn", "t1"), "content_item_kinds": payload.pop("kinds", [])}
+    payload["internal_chat_message_metadata_passthrough"] = about
+    return {"timestamp": "2026-03-05T10:00:00.000Z", "ordinal": ordinal, "type": kind, "payload": payload}
+
+
+def codex_text(ordinal: int, role: str, text: str, **more: Any) -> dict[str, Any]:
+    content = [{"type": "input_text" if role == "user" else "output_text", "text": text}]
+    return codex(
+        "response_item", ordinal, type="message", role=role, id=f"m{ordinal}", content=content, **more
+    )
+
+
+def test_of_codexs_transcript_what_was_typed_and_answered_is_kept_and_nothing_else(tmp_path: Path) -> None:
+    rows = [
+        {"type": "session_meta", "payload": {"id": "s", "thread_source": "user"}},
+        codex_text(1, "developer", "injected", kinds=["hooks.additional_context"]),
+        codex_text(2, "user", "# AGENTS.md instructions", kinds=["generic.agents_md"]),
+        codex_text(3, "user", "one", kinds=["user.text"]),
+        codex("event_msg", 4, type="item_completed", item={"type": "UserMessage"}),
+        codex("response_item", 5, type="function_call", id="f5", name="exec_command", arguments='{"cmd": "ls"}', call_id="c"),
+        codex("response_item", 6, type="function_call_output", id="o6", output="of a file", call_id="c"),
+        codex_text(7, "assistant", "first"),
+        codex_text(8, "assistant", "<summary>they talked</summary>"),
+        codex("compacted", 9, message="…", replacement_history=["<summary>they talked</summary>"]),
+        codex_text(10, "assistant", "of a turn that nobody began", turn="t2"),
+        codex_text(11, "user", "<turn_aborted>", turn="t3", kinds=["generic.turn_aborted"]),
+    ]  # fmt: skip
+    file = tmp_path / "rollout.jsonl"
+    file.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert [r.entry["entryId"] for r in READERS["codex"](file, "s", 0) if r.entry] == ["m3", "f5", "m7"]
+    rows[0]["payload"]["thread_source"] = "subagent"
+    file.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert not any(r.entry for r in READERS["codex"](file, "s", 0))
+
+
+def test_of_opencodes_database_what_was_typed_and_answered_is_kept_and_a_fork_adds_nothing(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "opencode.db"
+    user, answer = {"role": "user", "time": {"created": 5}}, {"role": "assistant", "time": {"created": 6}}
+    said: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
+        ("m1", user, [{"type": "text", "text": "one"}, {"type": "text", "text": "injected", "synthetic": True}]),
+        ("m2", answer, [{"type": "tool", "tool": "bash", "callID": "c", "state": {"input": {"command": "ls"}, "output": "of a file"}}]),
+        ("m3", answer, [{"type": "text", "text": "first"}]),
+        ("m4", user, [{"type": "compaction", "auto": False}]),
+        ("m5", {**answer, "summary": True, "mode": "compaction"}, [{"type": "text", "text": "they talked"}]),
+    ]  # fmt: skip
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("create table session (id, parent_id)")
+        db.execute("create table message (id, session_id, time_created, data)")
+        db.execute("create table part (id, message_id, data)")
+        for session, parent, mark in (("s", None, ""), ("fork", None, "f"), ("child", "s", "x")):
+            db.execute("insert into session values (?, ?)", (session, parent))
+            for n, (id, message, parts) in enumerate(said):
+                db.execute(
+                    "insert into message values (?, ?, ?, ?)", (mark + id, session, n, json.dumps(message))
+                )
+                for m, part in enumerate(parts):
+                    db.execute(
+                        "insert into part values (?, ?, ?)", (f"{mark}{id}{m}", mark + id, json.dumps(part))
+                    )
+        db.commit()
+    entries = [r.entry for r in READERS["opencode"](file, "s", 0) if r.entry]
+    assert [e["entryId"] for e in entries] == ["m1", "m2", "m3"]
+    assert [part["text"] for part in entries[0]["message"]["content"]] == ["one"]
+    assert not list(READERS["opencode"](file, "child", 0))
+    forked = [r.entry for r in READERS["opencode"](file, "fork", 0) if r.entry]
+    assert len(clean_entries([*entries, *forked])) == 3
+
+
+def test_of_gemini_clis_transcript_what_was_typed_and_answered_is_kept_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    at = "2026-03-05T10:00:00.000Z"
+    typed = [{"text": "one"}, {"text": "<hook_context>injected</hook_context>"}]
+    call = {
+        "id": "c",
+        "name": "list_directory",
+        "args": {"dir_path": "."},
+        "result": [{"functionResponse": {}}],
+    }
+    rows: list[dict[str, Any]] = [
+        {"sessionId": "s", "kind": "main"},
+        {"$set": {"messages": [{"id": "old", "type": "user", "content": "old"}]}},
+        {"id": "g1", "timestamp": at, "type": "user", "content": typed, "displayContent": [{"text": "one"}]},
+        {"id": "g2", "timestamp": at, "type": "gemini", "content": ""},
+        {"id": "g2", "timestamp": at, "type": "gemini", "content": "", "toolCalls": [call]},
+        {
+            "id": "g3",
+            "timestamp": at,
+            "type": "user",
+            "content": [{"functionResponse": {"response": "of a file"}}],
+        },
+        {"id": "g4", "timestamp": at, "type": "gemini", "content": "first"},
+        {"id": "g5", "timestamp": at, "type": "info", "content": "Request cancelled."},
+        {"id": "g6", "timestamp": at, "type": "user", "content": typed},
+    ]
+    file = tmp_path / "session.jsonl"
+    file.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    entries = [r.entry for r in READERS["gemini"](file, "s", 0) if r.entry]
+    assert [e["entryId"] for e in entries] == ["g1", "g2", "g4", "g6"]
+    assert entries[3]["message"]["content"] == [{"type": "text", "text": "one"}]
+
+
+def test_hooks_that_codexs_owner_has_not_trusted_are_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = HOSTS["codex"]
+    monkeypatch.setenv("CODEX_HOME", str(home.parent))
+    assert unreviewed_hooks(host, home) == [*host.events]
+    trusted = [trusted_hash(host, event, home) for event in host.events]
+    (home.parent / "config.toml").write_text("\n".join(trusted[1:]))
+    assert unreviewed_hooks(host, home) == ["SessionStart"]
+    assert unreviewed_hooks(HOSTS["claude-code"], home) == []
 
 
 # --- what is given

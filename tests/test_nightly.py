@@ -11,7 +11,7 @@ from openai_server import OpenAIServer, Request
 from planted import MONDAY, Scripted, graph_of, home_at, note, plant, put
 from typer.testing import CliRunner
 
-from omg.cli.base import app
+from omg.cli.app import app
 from omg.graph.files import flock
 from omg.graph.graph import Graph
 from omg.memory import Memory

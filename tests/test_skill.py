@@ -9,7 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from omg.cli.base import app
+from omg.cli.app import app
 from omg.node.fields import TYPES
 from omg.node.markdown import link_targets, slugify
 from omg.node.note import Node, head_of, parse_node, render_node

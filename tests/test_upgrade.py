@@ -17,7 +17,7 @@ import pytest
 from test_daemon import Running
 from typer.testing import CliRunner, Result
 
-from omg.cli.base import app
+from omg.cli.app import app
 from omg.config.file import load_config
 from omg.config.sections import Config, Observation
 from omg.curate.undo import closed_cycles

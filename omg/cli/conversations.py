@@ -305,6 +305,7 @@ def inject_command(
 def status_command(as_json: JsonFlag = False) -> None:
     """What is up, what is waiting and why, and what it cost."""
     from ..client import ask_daemon
+    from ..hosts.sessions import heartbeat_line, heartbeats
     from ..worker.status import home_status as state_of
     from ..worker.status import status_text
 
@@ -315,7 +316,9 @@ def status_command(as_json: JsonFlag = False) -> None:
         except OmgError as e:  # it hangs; the files say the rest
             away = str(e)
         answer = answer or {**state_of(memory.worker), "daemon": None, "away": away}
-        print_value(answer, as_json, status_text(answer, memory.registry.zone))
+        beats, zone = heartbeats(memory.folder), memory.registry.zone
+        text = [status_text(answer, zone), *(heartbeat_line(beat, zone) for beat in beats)]
+        print_value({**answer, "hosts": beats}, as_json, "\n".join(text))
 
 
 @app.command("events")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
 import time
 import uuid
 from collections.abc import Iterator
@@ -53,7 +54,7 @@ class Capture:
             try:
                 self._take(mark)
                 file.unlink(missing_ok=True)
-            except OSError as e:
+            except (OSError, sqlite3.Error) as e:
                 log.warning("%s: waits: %s", file.name, error_text(e))
                 wait = 60.0
         return wait
@@ -75,7 +76,7 @@ class Capture:
         """Read what hooks missed of the sessions that nobody writes to any more."""
         for host in installed_hosts(self.home):
             for each in self.sessions.of_host(host):
-                with suppress(OSError):
+                with suppress(OSError, sqlite3.Error):
                     look = Path(each.transcript).stat()
                     if look.st_size > each.offset and time.time() - look.st_mtime > IDLE_S:
                         self.read(each, "catchup", None)
@@ -101,6 +102,8 @@ class Capture:
             for n in range(0, max(len(said), 1), DROP_ENTRIES):
                 self._drop(session, key, reason, said[n : n + DROP_ENTRIES])
         changes: dict[str, Any] = {"transcript": session.transcript}
+        if reason == "compaction" and "start" not in HOSTS[session.host].events.values():
+            changes["given"] = {}  # no start follows that would say so
         if rows:
             changes["offset"] = rows[-1].end
         if said:

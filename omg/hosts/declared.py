@@ -39,6 +39,10 @@ class Host(NamedTuple):
     caches: tuple[str, ...]  # its copies of our plugin, below `config`
     ask_list: str  # arguments that show its plugins
     notes: tuple[str, ...] = ()  # what its person should know
+    copies: tuple[
+        tuple[str, str], ...
+    ] = ()  # of our folder, to where in `config` a client without a command looks
+    reviews: bool = False  # whether its person has to review each hook before it runs
     install_environment: tuple[tuple[str, str], ...] = ()
 
 
@@ -82,4 +86,72 @@ CLAUDE_CODE = Host(
     ),
 )
 
-HOSTS = {host.name: host for host in (CLAUDE_CODE,)}
+CODEX = CLAUDE_CODE._replace(
+    name="codex",
+    title="Codex",
+    program="codex",
+    config=".codex",
+    config_variable="CODEX_HOME",
+    transcripts="sessions/*/*/*/rollout-*.jsonl",
+    settings="config.toml",
+    added_mark='"omg@omg"',
+    install=(("plugin", "marketplace", "add", "{folder}"), ("plugin", "add", "omg@omg")),
+    uninstall=(("plugin", "remove", "omg@omg"), ("plugin", "marketplace", "remove", "omg")),
+    leftovers=(),
+    reviews=True,
+    notes=(
+        "Codex runs no hook that you have not reviewed, and says nothing of it: start `codex` and trust them when it asks;"
+        " `omg doctor` says whether you have",
+        "`codex exec` refuses MCP tools that ask for approval; hooks work there",
+    ),
+)
+
+OPENCODE = CLAUDE_CODE._replace(
+    name="opencode",
+    title="OpenCode",
+    program="opencode",
+    events={},  # its plugin runs in the client (hooks/opencode/omg.js)
+    fresh=(),
+    config=".config/opencode",
+    config_variable="OPENCODE_CONFIG_DIR",
+    transcripts="../../.local/share/opencode/opencode.db*",
+    layout="opencode",
+    settings="plugins/omg.js",
+    added_mark="OMG",
+    install=(),
+    uninstall=(),
+    copies=(("omg.js", "plugins/omg.js"),),
+    leftovers=(),
+    caches=(),
+    ask_list="debug config",
+    notes=("a plugin of OpenCode needs no trust: it runs wherever you start `opencode`",),
+)
+
+GEMINI = CLAUDE_CODE._replace(
+    name="gemini",
+    title="Gemini CLI",
+    program="gemini",
+    # No SessionStart: what it gives makes the person's own prompt vanish when a headless session is resumed.
+    events={"BeforeAgent": "prompt", "AfterAgent": "turn", "SessionEnd": "end"},
+    fresh=(),
+    markup=False,
+    timeout=5_000,  # milliseconds
+    config=".gemini",
+    config_variable="GEMINI_CLI_HOME",
+    transcripts="tmp/*/chats/session-*.jsonl",
+    layout="gemini",
+    settings="extensions/omg/gemini-extension.json",
+    added_mark='"omg"',
+    install=(("extensions", "install", "{folder}", "--consent"),),
+    uninstall=(("extensions", "uninstall", "omg"),),
+    leftovers=(),
+    caches=(),
+    ask_list="extensions list",
+    notes=(
+        "`gemini -p` exits in a folder that you have not trusted, and offers the MCP tools of an extension only with"
+        " `--allowed-mcp-server-names omg`; hooks work in both",
+    ),
+    install_environment=(("GEMINI_CLI_TRUST_WORKSPACE", "true"),),
+)
+
+HOSTS = {host.name: host for host in (CLAUDE_CODE, CODEX, OPENCODE, GEMINI)}

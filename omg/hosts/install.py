@@ -8,8 +8,10 @@ Trust that a client asks of its person is asked for and checked here, never give
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,7 +26,7 @@ from ..errors import BadInput, OmgError
 from ..graph.files import write_private
 from ..identity import identity_of_session
 from .declared import HOSTS, Host
-from .plugin import Files, as_text, plugin_folder
+from .plugin import Files, as_text, hook_command, plugin_folder
 from .projects import INSTALLED, installed_hosts
 
 TIMEOUT_S = 180
@@ -84,6 +86,11 @@ def install_host(
         if absent and not dry_run:
             run_client(host, program, line)
         yield Step(f"{host.program} {' '.join(line)}", changed=absent)
+    for name, place in host.copies:
+        target = config_folder(host) / place
+        if absent and not dry_run:
+            put_files(target.parent, {target.name: files[name]})
+        yield Step(f"copy {name} to {target}", changed=absent)
     if not dry_run and not is_added(host):
         raise OmgError(f"{host.title} has not taken the plugin; `{host.program} {host.ask_list}` says more")
     for note in host.notes:
@@ -100,6 +107,10 @@ def uninstall_host(host: Host, home: Path, *, dry_run: bool = False) -> Iterator
             if not dry_run:
                 run_client(host, program, line)
             yield Step(f"{host.program} {' '.join(line)}")
+        for _, place in host.copies:
+            if not dry_run:
+                (config_folder(host) / place).unlink(missing_ok=True)
+            yield Step(f"remove {config_folder(host) / place}")
         if not dry_run:
             restore_settings(host, home)
             shutil.rmtree(folder, ignore_errors=True)
@@ -114,6 +125,26 @@ def uninstall_host(host: Host, home: Path, *, dry_run: bool = False) -> Iterator
 
 def write_hosts(home: Path, hosts: dict[str, Any]) -> None:
     write_private(home / INSTALLED, json.dumps(hosts, indent=1))
+
+
+def unreviewed_hooks(host: Host, home: Path) -> list[str]:
+    """Events of a client that runs reviewed hooks alone whose hook, as it is installed now, its person has not trusted."""
+    if not host.reviews:
+        return []
+    try:
+        settings = (config_folder(host) / host.settings).read_text(encoding="utf-8")
+    except OSError:
+        settings = ""
+    return [event for event in host.events if trusted_hash(host, event, home) not in settings]
+
+
+def trusted_hash(host: Host, event: str, home: Path) -> str:
+    """What the client's settings hold of a hook that was trusted: of its command and timeout, so a change undoes it."""
+    command = hook_command(host, event, our_command(), home)
+    hook = {"async": False, "command": command, "timeout": host.timeout, "type": "command"}
+    value = {"event_name": re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower(), "hooks": [hook]}
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
 def program_of(host: Host) -> str:

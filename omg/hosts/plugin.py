@@ -12,6 +12,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from ..config.file import shipped_folder
 from .declared import Host
 
 NAME = "omg"
@@ -76,4 +77,26 @@ def claude_folder(host: Host, command: list[str], home: Path | None) -> Files:
     }
 
 
-LAYOUTS = {"claude": claude_folder}
+def gemini_folder(host: Host, command: list[str], home: Path | None) -> Files:
+    extension = {
+        "name": NAME,
+        "version": VERSION,
+        "description": DESCRIPTION,
+        "mcpServers": {NAME: mcp_server(host, command, home)},
+    }
+    return {
+        "gemini-extension.json": as_text(extension),
+        "hooks/hooks.json": as_text(hooks_file(host, command, home)),
+    }
+
+
+def opencode_folder(host: Host, command: list[str], home: Path | None) -> Files:
+    """The plugin as it is shipped; installed, it knows the home and the command."""
+    text = (shipped_folder("hooks") / host.name / "omg.js").read_text(encoding="utf-8")
+    if home:
+        known = json.dumps({"home": str(home), "command": command})
+        text = text.replace("const INSTALLED = {};", f"const INSTALLED = {known};", 1)
+    return {"omg.js": text}
+
+
+LAYOUTS = {"claude": claude_folder, "gemini": gemini_folder, "opencode": opencode_folder}

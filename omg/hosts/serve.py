@@ -21,8 +21,9 @@ from ..inject.decide import Slice, slice_for
 from ..memory import Memory
 from ..message.envelope import strip_wrapper, wrap_memory
 from .capture import Capture
-from .declared import HOSTS, Host
+from .declared import HOSTS, OPENCODE, Host
 from .sessions import Heartbeat, HostSession, HostSessions, heartbeats
+from .transcripts import of_sub_agent
 
 # Why a standing text is given again in a context that has an older one: what that says is wrong, or far behind.
 GIVEN_AGAIN = ("edit", "threshold")
@@ -55,7 +56,7 @@ class Serving:
         transcript, now_ms = str(body.get("transcript") or ""), time.time_ns() // 1_000_000
         cwd = str(body.get("cwd") or "")
         found = self.sessions.find(host.name, session, cwd)
-        if found is None:
+        if found is None or (host.name == OPENCODE.name and of_sub_agent(transcript, session)):
             return {}
         found = replace(found, transcript=transcript or found.transcript, given={} if fresh else found.given)
         text, given = self._text(host, found, event, str(body.get("prompt") or ""))

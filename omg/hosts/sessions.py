@@ -13,9 +13,11 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
+from ..dates.days import time_text
 from .declared import HOSTS
 from .projects import SESSION_CHARS, Whose, installed_hosts, read_object, whose_session
 
@@ -134,3 +136,15 @@ def heartbeats(home: Path) -> list[Heartbeat]:
             )
         )
     return found
+
+
+def heartbeat_line(beat: Heartbeat, zone: tzinfo) -> str:
+    """For a person, who lives in *zone*."""
+    served, kept = (
+        time_text(datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds"), zone)
+        if ms
+        else "never"
+        for ms in (beat.served_ms, beat.kept_ms)
+    )
+    trouble = "; used, and NOTHING KEPT lately: see `omg doctor`" if beat.silent else ""
+    return f"{beat.host:<11} last prompt served {served}; last turn kept {kept}{trouble}"

@@ -9,12 +9,14 @@ place: summaries, commands, reminders, sub-agents, what hooks added. A row of a 
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .declared import CLAUDE_CODE
+from .declared import CLAUDE_CODE, CODEX, GEMINI, OPENCODE
 
 ARGUMENT_CHARS = 300  # of one argument of a call: the name and the target say what was done
 LONGEST_LINE = 64_000_000
@@ -120,4 +122,153 @@ def claude_code_entry(row: Mapping[str, Any]) -> Entry | None:
     return entry_said(row.get("uuid"), "assistant", said, row.get("timestamp"))
 
 
-READERS: dict[str, Reader] = {CLAUDE_CODE.name: read_claude_code}
+# --- Codex
+
+
+def read_codex(path: Path, session: str, offset: int) -> Iterator[Row]:
+    """A turn in which nobody typed is the client's own, and so is a thread of a sub-agent."""
+    first = next(json_rows(path, 0), (0, 0, {}))[2]
+    persons = payload_of(first).get("thread_source") in (None, "user")
+    rows: list[Row] = []
+    typed: set[str] = set()  # turns that a person began
+    for start, end, row in json_rows(path, offset):
+        if row.get("type") == "compacted":
+            rows = without_summary(rows, json.dumps(payload_of(row)))
+        rows.append(Row(start, end, codex_entry(row, session, typed) if persons else None))
+    return iter(rows)
+
+
+def payload_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    payload = row.get("payload")
+    return payload if isinstance(payload, dict) else {}
+
+
+def codex_entry(row: Mapping[str, Any], session: str, typed: set[str]) -> Entry | None:
+    payload = payload_of(row)
+    about = payload.get("internal_chat_message_metadata_passthrough")
+    about = about if isinstance(about, dict) else {}
+    turn, kinds = str(about.get("turn_id")), about.get("content_item_kinds") or []
+    id, at = payload.get("id") or f"{session}:{row.get('ordinal')}", row.get("timestamp")
+    if row.get("type") != "response_item":
+        return None
+    if payload.get("role") == "user" and "user.text" in kinds:
+        typed.add(turn)
+        parts = zip(parts_of(payload), kinds, strict=False)
+        return entry_said(id, "user", [part for part, kind in parts if str(kind).startswith("user.")], at)
+    if turn not in typed:
+        return None
+    if payload.get("type") == "message" and payload.get("role") == "assistant":
+        return entry_said(id, "assistant", [text_part(part.get("text")) for part in parts_of(payload)], at)
+    if payload.get("type") in ("function_call", "custom_tool_call"):
+        given = payload.get("arguments", payload.get("input"))
+        with suppress(ValueError):
+            given = json.loads(given) if isinstance(given, str) else given
+        return entry_said(
+            id, "assistant", [call_part(payload.get("call_id"), payload.get("name"), given)], at
+        )
+    return None
+
+
+def without_summary(rows: list[Row], compacted: str) -> list[Row]:
+    """*rows* without the last thing that the assistant said, if the compaction is made of it."""
+    for n in range(len(rows) - 1, -1, -1):
+        entry = rows[n].entry
+        if entry is not None and entry["message"]["role"] == "assistant":
+            texts = [part.get("text") for part in entry["message"]["content"] if part["type"] == "text"]
+            if texts and all(text and json.dumps(text)[1:-1] in compacted for text in texts):
+                return [*rows[:n], Row(rows[n].start, rows[n].end), *rows[n + 1 :]]
+            break
+    return rows
+
+
+# --- OpenCode: a database; a place in it is the time at which a message was made
+
+
+def read_opencode(path: Path, session: str, offset: int) -> Iterator[Row]:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as db:
+        if is_sub_agent(db, session):
+            return
+        messages = db.execute(
+            "select id, time_created, data from message where session_id = ? and time_created >= ? order by time_created, id",
+            (session, offset),
+        ).fetchall()
+        for id, at, data in messages:
+            parts = db.execute("select data from part where message_id = ? order by id", (id,)).fetchall()
+            entry = opencode_entry(str(id), json.loads(data), [json.loads(part) for (part,) in parts])
+            yield Row(int(at), int(at), entry)
+
+
+def is_sub_agent(db: sqlite3.Connection, session: str) -> bool:
+    found = db.execute("select parent_id from session where id = ?", (session,)).fetchone()
+    return found is not None and found[0] is not None
+
+
+def of_sub_agent(path: str, session: str) -> bool:
+    """The same, for who does not know whether the database is there."""
+    with (
+        suppress(OSError, ValueError, sqlite3.Error),
+        closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True, timeout=0.05)) as db,
+    ):
+        return is_sub_agent(db, session)
+    return False
+
+
+def opencode_entry(id: str, message: Mapping[str, Any], parts: list[dict[str, Any]]) -> Entry | None:
+    kinds = {part.get("type") for part in parts}
+    if message.get("summary") is True or message.get("mode") == "compaction" or "compaction" in kinds:
+        return None
+    said = [
+        text_part(p.get("text"))
+        for p in parts
+        if p.get("type") == "text" and p.get("text") and not p.get("synthetic")
+    ]
+    said += [
+        call_part(p.get("callID"), p.get("tool"), (p.get("state") or {}).get("input"))
+        for p in parts
+        if p.get("type") == "tool"
+    ]
+    role = str(message.get("role"))
+    return (
+        entry_said(id, role, said, (message.get("time") or {}).get("created"))
+        if role in ("user", "assistant")
+        else None
+    )
+
+
+# --- Gemini CLI
+
+
+def read_gemini(path: Path, session: str, offset: int) -> Iterator[Row]:
+    """A message is written again when its calls are known: the last of the same id holds."""
+    first = next(json_rows(path, 0), (0, 0, {}))[2]
+    persons = first.get("kind") in (None, "main")
+    rows: dict[object, Row] = {}
+    for start, end, row in json_rows(path, offset):
+        id = row.get("id") or start
+        if id in rows:
+            rows[start] = Row(rows[id].start, rows[id].end)
+            del rows[id]
+        rows[id] = Row(start, end, gemini_entry(row) if persons else None)
+    return iter(sorted(rows.values(), key=lambda row: row.start))
+
+
+def gemini_entry(row: Mapping[str, Any]) -> Entry | None:
+    id, at = row.get("id"), row.get("timestamp")
+    if row.get("type") == "user":
+        shown = row.get("displayContent", row.get("content"))
+        texts = [str(part["text"]) for part in parts_of({"content": shown}) if part.get("text")]
+        return entry_said(id, "user", [text_part(t) for t in texts if not t.startswith("<hook_context>")], at)
+    if row.get("type") == "gemini":
+        said = [text_part(row["content"])] if row.get("content") else []
+        calls = [call for call in row.get("toolCalls") or [] if isinstance(call, dict)]
+        said += [call_part(call.get("id"), call.get("name"), call.get("args")) for call in calls]
+        return entry_said(id, "assistant", said, at)
+    return None
+
+
+READERS: dict[str, Reader] = {
+    CLAUDE_CODE.name: read_claude_code,
+    CODEX.name: read_codex,
+    OPENCODE.name: read_opencode,
+    GEMINI.name: read_gemini,
+}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -44,6 +46,9 @@ class Client:
     name: str = ""
     extra: dict[str, str] = field(default_factory=dict)
     hooks_are_processes: bool = True
+    piped: bool = False  # its prompt is its stdin
+    forks: bool = True
+    settings_file: str = ""  # a settings file of the person's, where ours is another one
     session_header: str = ""  # names the session in a request
     sub_agent: str = ""  # a directive that starts one, whose task holds CANARY-SUB
     foreign_settings: str = '{\n  "env": {\n    "MINE": "1"\n  }\n}\n'
@@ -89,16 +94,22 @@ class Client:
         """A directive by which the model reads *file* with a tool."""
         raise NotImplementedError
 
-    def compact(self, session: str) -> None:
-        raise NotImplementedError
+    def compact(self, session: str) -> list[tuple[str, str]]:
+        """Let the context be compacted, where this can be done headless; returns what was said for that."""
+        return []
 
     def start(
         self, text: str, session: str | None = None, fork: bool = False, cwd: Path | None = None
     ) -> Any:
-        return subprocess.Popen(
-            self.command(text, session, fork), cwd=cwd or self.project, env=self.env, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
+        with tempfile.TemporaryFile(
+            "w+"
+        ) as typed:  # a client that is given its prompt reads on to the end of stdin
+            typed.write(text if self.piped else "")
+            typed.seek(0)
+            return subprocess.Popen(
+                self.command(text, session, fork), cwd=cwd or self.project, env=self.env, text=True,
+                stdin=typed, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            )  # fmt: skip
 
     def turn(
         self, text: str, session: str | None = None, *, fork: bool = False, cwd: Path | None = None
@@ -230,11 +241,160 @@ class ClaudeCode(Client):
     def reads(self, file: str) -> str:
         return f'[[tool Bash {{"command":"cat {file}","description":"x"}}]]'
 
-    def compact(self, session: str) -> None:
+    def compact(self, session: str) -> list[tuple[str, str]]:
         self.turn("/compact", session)
+        return []
 
 
-CLIENTS: dict[str, type[Client]] = {"claude-code": ClaudeCode}
+@dataclass
+class Codex(Client):
+    name: str = "codex"
+    session_header: str = "session-id"
+    foreign_mark: str = "[analytics]"
+
+    def __post_init__(self) -> None:
+        self.extra = {"MOCK_KEY": "sk-dummy-canary-key"}
+        self.foreign_settings = f"""\
+# mine
+model = "mock-1"
+model_provider = "mock"
+check_for_update_on_startup = false
+
+[model_providers.mock]
+name = "mock"
+base_url = "{self.model.base}/v1"
+env_key = "MOCK_KEY"
+wire_api = "responses"
+
+[analytics]
+enabled = false
+"""
+
+    def prepare(self) -> None:
+        super().prepare()
+        (self.home / ".codex").mkdir()
+        (self.home / ".codex" / "config.toml").write_text(self.foreign_settings)
+
+    def command(self, text: str, session: str | None, fork: bool) -> list[str]:
+        again = ["fork" if fork else "resume", session] if session else []
+        return ["codex", "exec", *again, "--json", "--skip-git-repo-check", *self.trusting, text]
+
+    trusting = ("--dangerously-bypass-hook-trust",)  # a person reviews the hooks in the client's screen
+
+    def reply_of(self, out: str) -> tuple[str, str]:
+        lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        said = [e["item"]["text"] for e in lines if e["type"] == "item.completed" and "text" in e["item"]]
+        return next(e["thread_id"] for e in lines if e["type"] == "thread.started"), said[-1]
+
+    def tool(self, *, say: str) -> str:
+        return f'[[tool exec_command {{"cmd":"ls -a"}}]] [[say {say}]]'
+
+    def reads(self, file: str) -> str:
+        return f'[[tool exec_command {{"cmd":"cat {file}"}}]]'
+
+    def compact(self, session: str) -> list[tuple[str, str]]:
+        prompt = "Question full: [[usage 90000]] [[say that was long]]"
+        self.trusting = (*self.trusting, "-c", "model_auto_compact_token_limit=50000")
+        self.turn(prompt, session)
+        return [("user", prompt), ("assistant", "that was long")]
+
+
+@dataclass
+class OpenCode(Client):
+    name: str = "opencode"
+    session_header: str = "x-session-affinity"
+    hooks_are_processes: bool = False
+    piped: bool = True
+    settings_file: str = "opencode.json"
+
+    def __post_init__(self) -> None:
+        model = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": f"{self.model.base}/v1", "apiKey": "sk-dummy-canary-key"},
+                 "models": {"mock-1": {"limit": {"context": 200000, "output": 8000}}}}  # fmt: skip
+        config = {
+            "model": "mock/mock-1",
+            "small_model": "mock/mock-1",
+            "provider": {"mock": model},
+            "autoupdate": False,
+            "share": "disabled",
+            "permission": "allow",
+        }
+        self.foreign_settings = json.dumps(config, indent=2)
+        self.foreign_mark = "mock-1"
+
+    def prepare(self) -> None:
+        super().prepare()
+        folder = self.home / ".config" / "opencode"
+        # What it would fetch from the registry at each start, for over a minute where there is none.
+        shutil.copytree(self.programs.parents[1] / "opencode-plugin", folder, symlinks=True)
+        (folder / "opencode.json").write_text(self.foreign_settings)
+
+    def command(self, text: str, session: str | None, fork: bool) -> list[str]:
+        again = ["-s", session] if session else []
+        forked = ["--fork"] if fork else []
+        return ["opencode", "run", "--format", "json", *again, *forked]
+
+    def reply_of(self, out: str) -> tuple[str, str]:
+        lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        said = [e["part"]["text"] for e in lines if e["type"] == "text"]
+        return lines[0]["sessionID"], said[-1]
+
+    def tool(self, *, say: str) -> str:
+        return f'[[tool bash {{"command":"ls -a","description":"x"}}]] [[say {say}]]'
+
+    def reads(self, file: str) -> str:
+        return f'[[tool bash {{"command":"cat {file}","description":"x"}}]]'
+
+    def is_aside(self, request: dict[str, Any]) -> bool:
+        return any(role == "system" and "title" in text[:400].lower() for role, text in request["flat"])
+
+
+@dataclass
+class Gemini(Client):
+    name: str = "gemini"
+    forks: bool = False
+    settings_file: str = "settings.json"
+
+    def __post_init__(self) -> None:
+        self.extra = {
+            "GEMINI_API_KEY": "sk-dummy-canary-key",
+            "GOOGLE_GEMINI_BASE_URL": self.model.base,
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        }
+        self.foreign_settings = json.dumps(
+            {
+                "security": {"auth": {"selectedType": "gemini-api-key"}},
+                "general": {"enableAutoUpdate": False},
+            },
+            indent=2,
+        )
+        self.foreign_mark = "gemini-api-key"
+
+    def prepare(self) -> None:
+        super().prepare()
+        (self.home / ".gemini").mkdir()
+        (self.home / ".gemini" / "settings.json").write_text(self.foreign_settings)
+
+    def command(self, text: str, session: str | None, fork: bool) -> list[str]:
+        again = ["-r", session] if session else []
+        return ["gemini", "-p", text, "-o", "json", "--approval-mode", "yolo", *again]
+
+    def reply_of(self, out: str) -> tuple[str, str]:
+        said = json.loads(out[out.index("{") :])
+        return said["session_id"], said["response"]
+
+    def tool(self, *, say: str) -> str:
+        return f'[[tool list_directory {{"dir_path":"."}}]] [[say {say}]]'
+
+    def reads(self, file: str) -> str:
+        return f'[[tool read_file {{"file_path":"{file}"}}]]'
+
+
+CLIENTS: dict[str, type[Client]] = {
+    "claude-code": ClaudeCode,
+    "codex": Codex,
+    "opencode": OpenCode,
+    "gemini": Gemini,
+}
 
 
 # --- trouble

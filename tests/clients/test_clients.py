@@ -14,7 +14,7 @@ import pytest
 from client import CLIENTS, Client, daemon_up, hooks_killed
 from conftest import Connect
 
-pytestmark = pytest.mark.clients
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(1_800)]  # two hundred starts of clients
 
 TURNS = 20
 CANARY = re.compile(r"CANARY-[A-Z]+")
@@ -44,7 +44,8 @@ def test_every_message_is_kept_once_through_tools_compaction_resume_fork_interru
     session = turn(1, None)
     for n in range(2, 9):
         assert turn(n, session) == session
-    client.compact(session)
+    for role, text in client.compact(session):
+        expected[role, text] += 1
     for n in range(9, 12):
         turn(n, session)
     stop = next(event for event, ours in client.declared.events.items() if ours == "turn")
@@ -59,8 +60,8 @@ def test_every_message_is_kept_once_through_tools_compaction_resume_fork_interru
     expected[("user", "Question cut: [[sleep 30]] [[say never]]")] += 1
     for n in range(13, 16):
         turn(n, session)
-    forked = turn(16, session, fork=True)
-    assert forked != session
+    forked = turn(16, session, fork=client.forks)
+    assert (forked != session) == client.forks
     for n in range(17, TURNS + 1):
         turn(n, forked if n % 2 else session)
     client.settled()
@@ -151,7 +152,7 @@ def test_installing_leaves_foreign_settings_alone_and_uninstalling_leaves_nothin
     connect: Connect, name: str
 ) -> None:
     client = connect(name, install=False)
-    settings = client.home / client.declared.config / client.declared.settings
+    settings = client.home / client.declared.config / (client.settings_file or client.declared.settings)
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text(client.foreign_settings)
     assert "would:" in client.omg_command("install", name, "--dry-run")

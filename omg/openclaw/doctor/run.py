@@ -19,12 +19,14 @@ from .finding import Finding
 from .gateway import check_gateway
 from .graph import check_graph
 from .home import check_home
+from .hosts import check_hosts
 
 
 def examine_home(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
     """Every finding, the gateway's first. *claw* None: OpenClaw is not on this machine."""
     yield from check_gateway(memory, claw)
     yield from check_home(memory)
+    yield from check_hosts(memory)
     since_ms = engine_since_ms(memory.folder) if has_slot(claw) else 0
     for who in memory.registry.identities():
         cut = list((memory.folder / "graphs" / who.folder / "receipts").glob("*.open.json"))
