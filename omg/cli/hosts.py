@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..config.file import load_config
-from ..errors import BadInput
+from ..errors import BadInput, OmgError
 from .base import IdentityOption, app, opened_memory
 from .daemon import start_daemon
 
@@ -70,6 +72,14 @@ def join_project_command(
     print(join_project(load_config().home, identity, folder.absolute(), other.absolute()))
 
 
+def ensure_daemon(home: Path) -> None:
+    from ..client import ask_daemon
+
+    with suppress(OmgError):
+        if ask_daemon(home, "/health", {}, timeout_s=5) is None:
+            start_daemon(home)
+
+
 @app.command("mcp")
 def mcp_command(
     host: Annotated[str, typer.Option(help="Whose memory: as installed for this client.")] = "",
@@ -82,6 +92,8 @@ def mcp_command(
     folder = Path.cwd() if http is None else None
     ask = daemon_asker(home, *served_identities(home, host, folder), start_daemon)
     if http is None:
+        # After a restart of the machine it is this that brings the daemon up: a hook starts no process.
+        threading.Thread(target=ensure_daemon, args=(home,), daemon=True).start()
         return run_stdio(ask)
     print(f"http://127.0.0.1:{http}/mcp with the header Authorization: Bearer {token_of(home)}", flush=True)
     run_http(ask, home, http)

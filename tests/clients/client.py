@@ -25,6 +25,7 @@ from omg.hosts.declared import HOSTS, Host
 
 REPOSITORY = Path(__file__).parents[2]
 WAIT_S = 60
+GIVEN = "What is remembered of"  # begins each part of what we give
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Client:
     hooks_are_processes: bool = True
     piped: bool = False  # its prompt is its stdin
     forks: bool = True
+    own_breaks: bool = False  # its requests do not begin with the ones before, even without us
     settings_file: str = ""  # a settings file of the person's, where ours is another one
     session_header: str = ""  # names the session in a request
     sub_agent: str = ""  # a directive that starts one, whose task holds CANARY-SUB
@@ -195,6 +197,14 @@ class Client:
             shared = next((n for n, (a, b) in enumerate(zip(last, flat, strict=False)) if a != b), len(last))
             if "MOCK-SUMMARY" in str(request["reply"].get("text")):
                 continue  # the client's question for a summary
+            if (
+                self.own_breaks
+            ):  # the client changes what it sends by itself: what we gave has to be there in its order
+                last, flat = ([pair for pair in texts if GIVEN in pair[1]] for texts in (last, flat))
+                shared = next(
+                    (n for n, (a, b) in enumerate(zip(last, flat, strict=False)) if a != b), len(last)
+                )
+                shared = min(shared, len(flat))
             cut = sum("MOCK-SUMMARY" in text for _, text in flat) > sum(
                 "MOCK-SUMMARY" in text for _, text in last
             )
@@ -311,6 +321,7 @@ class OpenCode(Client):
         model = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": f"{self.model.base}/v1", "apiKey": "sk-dummy-canary-key"},
                  "models": {"mock-1": {"limit": {"context": 200000, "output": 8000}}}}  # fmt: skip
         config = {
+            "$schema": "https://opencode.ai/config.json",
             "model": "mock/mock-1",
             "small_model": "mock/mock-1",
             "provider": {"mock": model},
@@ -352,6 +363,7 @@ class OpenCode(Client):
 class Gemini(Client):
     name: str = "gemini"
     forks: bool = False
+    own_breaks: bool = True
     settings_file: str = "settings.json"
 
     def __post_init__(self) -> None:

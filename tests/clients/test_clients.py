@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
@@ -48,7 +49,7 @@ def test_every_message_is_kept_once_through_tools_compaction_resume_fork_interru
         expected[role, text] += 1
     for n in range(9, 12):
         turn(n, session)
-    stop = next(event for event, ours in client.declared.events.items() if ours == "turn")
+    stop = next((event for event, ours in client.declared.events.items() if ours == "turn"), "none")
     with hooks_killed(stop, client.omg) as killed:
         turn(12, session)
     assert killed or not client.hooks_are_processes
@@ -77,12 +78,13 @@ def test_with_the_daemon_dead_hung_or_absent_the_client_works_on(connect: Connec
     client = connect(name)
     well = client.turn("Question 1: [[say fine]]")
     client.omg_command("down")
-    dead = client.turn("Question 2: [[say fine]]", well.session)
-    with socket.socket(socket.AF_UNIX) as hung:
+    with (client.omg / "lock").open("a") as lock, socket.socket(socket.AF_UNIX) as hung:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # or the client's MCP server would bring a daemon up
+        dead = client.turn("Question 2: [[say fine]]", well.session)
         hung.bind(str(client.omg / "omg.sock"))
         hung.listen(100)
         stuck = client.turn("Question 3: [[say fine]]", well.session)
-    (client.omg / "omg.sock").unlink()
+        (client.omg / "omg.sock").unlink()
     client.omg.rename(client.omg.with_name("gone"))
     absent = client.turn("Question 4: [[say fine]]", well.session)
     client.omg.with_name("gone").rename(client.omg)
@@ -177,3 +179,18 @@ def test_installing_leaves_foreign_settings_alone_and_uninstalling_leaves_nothin
     ]
     assert [f for f in left if str(client.omg / "plugins") in f.read_text(errors="replace")] == []
     client.omg_command("down")
+
+
+NEXT = dict(zip(CLIENTS, [*CLIENTS][1:] + [*CLIENTS][:1], strict=True))
+
+
+@EVERY
+def test_a_fact_told_in_one_tool_is_in_the_prompt_of_another_two_turns_later(
+    connect: Connect, name: str
+) -> None:
+    one = connect(name)
+    two = connect(NEXT[name], omg=one.omg)
+    one.turn("My lighthouse lamp has the colour 4711. [[say noted]]")
+    one.turn("Something else. [[say fine]]")
+    one.settled()
+    two.told("Which colour has my lighthouse lamp?", "4711", cwd=one.project)
