@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+PLUGIN = "omg"  # the name of ours in every client
 ASKING = ("start", "prompt")  # events that want an answer; the others leave a mark
 
 
@@ -116,11 +117,11 @@ OPENCODE = CLAUDE_CODE._replace(
     config_variable="OPENCODE_CONFIG_DIR",
     transcripts="../../.local/share/opencode/opencode.db*",
     layout="opencode",
-    settings="plugins/omg.js",
+    settings=f"plugins/{PLUGIN}.js",
     added_mark="OMG",
     install=(),
     uninstall=(),
-    copies=(("omg.js", "plugins/omg.js"),),
+    copies=((f"{PLUGIN}.js", f"plugins/{PLUGIN}.js"),),
     leftovers=(),
     caches=(),
     ask_list="debug config",

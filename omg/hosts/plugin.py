@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ..config.file import shipped_folder
-from .declared import Host
+from .declared import PLUGIN, Host
 
-NAME = "omg"
+NAME = PLUGIN
 DESCRIPTION = "One memory in every tool: what was said becomes notes that you own."
 VERSION = "0.1.0"
 
@@ -92,11 +92,11 @@ def gemini_folder(host: Host, command: list[str], home: Path | None) -> Files:
 
 def opencode_folder(host: Host, command: list[str], home: Path | None) -> Files:
     """The plugin as it is shipped; installed, it knows the home and the command."""
-    text = (shipped_folder("hooks") / host.name / "omg.js").read_text(encoding="utf-8")
+    text = (shipped_folder("hooks") / host.name / f"{NAME}.js").read_text(encoding="utf-8")
     if home:
         known = json.dumps({"home": str(home), "command": command})
         text = text.replace("const INSTALLED = {};", f"const INSTALLED = {known};", 1)
-    return {"omg.js": text}
+    return {f"{NAME}.js": text}
 
 
 LAYOUTS = {"claude": claude_folder, "gemini": gemini_folder, "opencode": opencode_folder}
