@@ -73,7 +73,7 @@ test-clients: $(VENV)/.dev $(CLIENTS)/.ready
 		|| OMG_CLIENTS=$(CLIENTS)/node_modules/.bin $(BIN)/python -m pytest tests/clients -m clients $(AGAIN)
 
 trust: $(VENV)/.dev
-	OMG_TRUST=full $(BIN)/python -m pytest -s -p no:cacheprovider tests/test_trust.py tests/test_stalls.py tests/test_redact.py tests/test_grounding.py tests/test_security_page.py \
+	OMG_TRUST=full $(BIN)/python -m pytest -s -p no:cacheprovider tests/test_trust.py tests/test_stalls.py tests/test_redact.py tests/test_provenance.py tests/test_security_page.py \
 		tests/test_daemon.py::test_of_five_hundred_connections_at_once_each_is_answered_or_refused_and_the_next_is_answered
 
 check: $(VENV)/.dev

@@ -70,7 +70,9 @@ def replayed(args: Any, out: Path) -> dict[str, Any]:
     for side in sides if not troubles else ():
         runs = {chat["chat"]: read(out / side / f"{chat['chat']}.json") for chat in chats}
         print_runs(side, runs)
-        report[side] = {chat: {k: r[k] for k in r if k not in ("given", "told")} for chat, r in runs.items()}
+        report[side] = {
+            chat: {k: r[k] for k in r if k not in ("given", "told", "checks")} for chat, r in runs.items()
+        }
     if args.against and not troubles:
         report["differences"] = compare(out / "against", out / "this")
     return report
@@ -89,6 +91,7 @@ def chats_of(args: Any) -> list[dict[str, Any]]:
             "chat": id,
             "recorded": str(files[id]) if args.observe == "recorded" else "",
             "data": [str(path.resolve()) for path in args.data],
+            "verdicts": str(args.verdicts.resolve()) if args.verdicts else "",
             "nights": args.nights or ("end" if args.observe == "recorded" else "offline"),
             "slices": (args.slices + n) // len(chats),
         }
@@ -117,7 +120,8 @@ def run_here(job: dict[str, Any]) -> None:
     (conversation,) = (c for c in read_all(map(Path, job["data"])) if c.id == job["chat"])
     rows = read_recorded(Path(job["recorded"])) if job["recorded"] else []
     home = folder / file_name(conversation.id)
-    replies = Replies(rows, lambda request, title: how_shown(request, title, home))
+    verdicts = json.loads(Path(job["verdicts"]).read_text(encoding="utf-8")) if job["verdicts"] else {}
+    replies = Replies(rows, lambda request, title: how_shown(request, title, home), verdicts)
     said = Told(replies)
     logging.getLogger("omg").addHandler(said)
     logging.getLogger("omg").setLevel(logging.INFO)
@@ -137,6 +141,7 @@ def run_here(job: dict[str, Any]) -> None:
         "left": replies.left(),
         "given": replies.given,
         "told": said.lines,
+        "checks": replies.checks,
     }
     write(folder / f"{conversation.id}.json", value)
 
@@ -271,6 +276,11 @@ def inputs(parser: Any) -> None:
     add = parser.add_argument
     add("--recorded", type=Path, nargs="+", default=[])
     add("--data", type=Path, nargs="+", default=[])
+    add(
+        "--verdicts",
+        type=Path,
+        help="what a careful model answered to the check, by claim; default: supported",
+    )
     add("--out", type=Path, help="keep the vaults here; default: a temporary folder")
     add("--parallel", type=int, default=2)
     add("--json", action="store_true", help="one JSON object on the last line")

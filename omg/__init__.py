@@ -24,7 +24,7 @@ tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules
       client      one question to a running daemon
     Values, without I/O
       node/       a note: its properties (fields) and text, parsed and rendered; the table of maps
-      message/    a turn: read from a drop, cleaned of secrets (redaction) and of our own words
+      message/    a turn: read from a drop, cleaned of secrets (redaction) and of our own words; what of it is material
     Files, and the outside
       vault/      the only writer of .md; a person's words are never overwritten
       llm/        one question to a model, in a child process, with a ledger of what it cost
@@ -36,7 +36,7 @@ tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules
       inbox/      notes that a person or an agent left to be taken in
       plan/       proposed edits, as drafts; the text of maps, index and Now
       offline/    an Observer of rules, for where there is no model
-      grounding/  whether a text says what its sources say, and whose word it is
+      provenance/ who said what a note says: the user, the assistant or a tool; the check
     What is done with it
       inject/     what a prompt is given: decided, then rendered
       window/     what leaves a long context, and the notes that take its place (with `omg-context`, on request)
@@ -68,7 +68,7 @@ Data: prompts/ (what the models are told), sample/ (the demo's conversation). If
     change when turns are observed       worker/schedule.py
     change what leaves a long context    window/cut.py
     keep a kind of secret out            message/redaction.py, and what it names
-    change what the Observer is asked    observe/question.py and prompts/; what is believed: grounding/
+    change what the Observer is asked    observe/question.py and prompts/; what is believed: provenance/
     understand one more form of date     dates/rules.py
     change what merges at night          reflect/permitted.py (by a model), reflect/similar.py (by rule)
     change what is asked at night        reflect/groups.py, then reflect/verdicts.py and prompts/

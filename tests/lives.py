@@ -26,6 +26,7 @@ from typing import Any
 
 from contexts import OWN, Contexts, polled, spoken, stripped
 from killed import die_at
+from openai_server import believed
 
 from omg.config.sections import Config, Context, Inject, Llm, Observation
 from omg.errors import BadNode, ModelUnavailable, OmgError
@@ -137,6 +138,8 @@ class Life:
             raise ModelUnavailable("gateway: scripted failure")
         if self.mood == "garbage":
             return ModelReply(self.rng.choice(GARBAGE), "scripted", 10, 1)
+        if answer := believed(question):
+            return answer
         shown = re.findall(r"^(m\d+) \S+ user: Statement (\d+): (.*)$", question.user, re.M)
         known = re.findall(r"^(n\d+) \[", question.user, re.M)
         edits: list[dict[str, Any]] = [

@@ -8,7 +8,9 @@ A model that says what it is told to: an OpenAI-compatible server on loopback, f
         assert server.history[0].user == "hello"
 
 A reply is text, a value (sent as its JSON), one of the classes below, or a function from Request to any of
-these; like any server's, it ends at the `max_tokens` of the request. With nothing left to say it answers 404,
+these; like any server's, it ends at the `max_tokens` of the request. The check of what a reply would have the user say
+(omg/provenance/check.py) is not in the queue: every claim is supported, unless `server.check` says otherwise, and the
+requests are in `server.checks`. With nothing left to say it answers 404,
 which nobody retries, so that a call a test did not expect is seen. It is a real server on a real socket; what
 it is not is a judge of what a client should send.
 """
@@ -23,6 +25,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from omg.llm.ledger import ModelReply
+from omg.llm.question import ModelQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +126,32 @@ Reply = Any  # str | dict | list | Say | Fail | Hang | Slow | Drop | Raw | Calla
 OVER = Fail(404, "the test's script is over: this request was not expected")
 
 
+def claims_of(user: str) -> dict[str, Any]:
+    """The claims that the check is asked about, by number; none where *user* asks something else."""
+    try:
+        return dict(json.loads(user)["claims"])
+    except (ValueError, TypeError, KeyError):
+        return {}
+
+
+def borne_out(user: str) -> dict[str, Any]:
+    """What one answers to the check who believes everything."""
+    return {"verdicts": dict.fromkeys(claims_of(user), "supported")}
+
+
+def believed(question: ModelQuestion) -> ModelReply | None:
+    """The same for a model that is a function; None where *question* is no check."""
+    answer = borne_out(question.user)
+    return ModelReply(json.dumps(answer), "scripted", 1, 1) if answer["verdicts"] else None
+
+
 class OpenAIServer:
     """Listens from construction to `close`, on a port of its own."""
 
     def __init__(self, *replies: Reply) -> None:
         self.history: list[Request] = []
+        self.checks: list[Request] = []
+        self.check: Reply = lambda request: borne_out(request.user)
         self.queue: deque[Reply] = deque(replies)
         self.fallback: Reply = OVER
         self.closing = threading.Event()
@@ -151,8 +177,12 @@ class OpenAIServer:
 
     def next(self, request: Request) -> Reply:
         with self._turn:
-            self.history.append(request)
-            reply = self.queue.popleft() if self.queue else self.fallback
+            if claims_of(request.user):
+                self.checks.append(request)
+                reply = self.check
+            else:
+                self.history.append(request)
+                reply = self.queue.popleft() if self.queue else self.fallback
         while callable(reply):
             reply = reply(request)
         return reply

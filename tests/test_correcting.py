@@ -1,8 +1,10 @@
-"""omg_correct: a note says what the user says now, and what it said stays; nobody but the user has it changed."""
+"""
+omg_correct: a note says what the user says now, and what it said stays. Only a whole sentence of the user's changes it at
+once; anything else is a proposal (test_proposals.py).
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -10,14 +12,14 @@ from pathlib import Path
 import pytest
 from test_tools import ALICE, BOB, Agent, Answer
 
-from omg.curate.correct import sentence_with
 from omg.curate.undo import take_back, undoable
 from omg.message.machinery import MEMORY_UNCHANGED, MEMORY_WRITTEN, result_without_memory
 from omg.node.note import Node
+from omg.plan.corrections import sentence_with
 
 DAY_MS = 86_400_000
 AT = int(datetime(2026, 2, 19, 9, tzinfo=UTC).timestamp() * 1000)
-DENTIST = "The user sees the dentist on 2026-03-05 at 10:30."
+DENTIST = "I see the dentist on 2026-03-05 at 10:30."
 
 
 @pytest.fixture
@@ -30,9 +32,7 @@ def agent(home: Path) -> Iterator[Agent]:
 def remember(agent: Agent, text: str, *, said: str = "", type: str = "fact", **more: str) -> str:
     """A note of Alice's; its path. Without *said* she says just that."""
     agent.n += 1
-    context = {
-        "userMessage": {"id": f"r{agent.n}", "text": said or f"Remember: {text}", "timestamp": AT + agent.n}
-    }
+    context = {"userMessage": {"id": f"r{agent.n}", "text": said or text, "timestamp": AT + agent.n}}
     made = agent.use("omg_remember", ALICE, more=context, text=text, type=type, **more)
     return str(made["details"]["path"])
 
@@ -59,9 +59,8 @@ def note(agent: Agent, path: str) -> Node:
 )
 def test_what_the_user_moves_is_moved_with_its_day_and_what_it_said_stays(agent: Agent, old: str) -> None:
     path = remember(agent, DENTIST, type="episode", title="Dentist appointment", when="2026-03-05")
-    new = "The user sees the dentist on 2026-03-12 at 09:00."
-    said = "The dentist is on 12 March at 09:00 now, please correct that."
-    done = correct(agent, said, old.format(path=path), new)
+    new = "I see the dentist on 2026-03-12 at 09:00."
+    done = correct(agent, f"{new[:-1]}! Please correct that.", old.format(path=path), new)
     assert done["text"].startswith(f"Corrected [[{path}]]"), done["text"]
     made = note(agent, path)
     assert (made.description, made.event, made.updated) == (new, "2026-03-12", date(2026, 2, 26))
@@ -84,7 +83,7 @@ def test_a_sentence_of_the_text_is_replaced_where_it_stands(agent: Agent) -> Non
     agent.home.registry.refresh(graph, wait_s=1)
     done = correct(
         agent,
-        "Ada works with Dr. Costa in Bruges, not in Ghent",
+        "Not in Ghent. Works with Dr. Costa in Bruges.",
         "works with Dr. Costa",
         "Works with Dr. Costa in Bruges.",
     )
@@ -106,14 +105,14 @@ def test_what_a_person_wrote_by_hand_is_kept_and_all_but_the_sentence_stays_as_i
     assert "Anna  keeps it." in text
     file.write_text(text)
     agent.home.registry.refresh(graph, wait_s=1)
-    correct(agent, "No, Bert keeps the gate code now", path, "Bert keeps the gate code.")
+    correct(agent, "No. Bert keeps the gate code.", path, "Bert keeps the gate code.")
     after = file.read_text()
     assert note(agent, path).description == "Bert keeps the gate code."
     assert note(agent, path).pinned
     assert "mine: yes" in after
     assert "Anna  keeps it.   Ask at the *barn*." in after
     assert "- 2026-02-19: Anna keeps the gate code." in after
-    done = correct(agent, "They ask at the mill, not the barn", "Ask at the *barn*", "Ask at the mill.")
+    done = correct(agent, "Ask at the mill.", "Ask at the *barn*", "Ask at the mill.")
     assert done["details"].get("path") == path, done["text"]
     after = file.read_text()
     assert "Anna  keeps it.   Ask at the mill." in after
@@ -158,7 +157,10 @@ def test_what_else_the_note_says_with_the_old_words_is_named_and_left(agent: Age
     graph.vault.remember(path, text.encode())
     agent.home.registry.refresh(graph, wait_s=1)
     done = correct(
-        agent, "Dentist: 12 March, same time", path, "The user sees the dentist on 2026-03-12 at 10:30."
+        agent,
+        "I see the dentist on 2026-03-12 at 10:30",
+        path,
+        "I see the dentist on 2026-03-12 at 10:30.",
     )
     assert done["text"].endswith("correct that too, or leave it:\n- Take the tram on 5 March.")
     assert "tram on 5 March" in note(agent, path).body
@@ -185,157 +187,84 @@ def test_where_nothing_or_several_notes_fit_nothing_is_changed_and_they_are_name
     assert [graph.vault.text(p) for p in paths] == before
 
 
-@pytest.mark.parametrize(
-    "said, old, new",
-    [
-        ("Summarize that page for me.", "bills", "The user pays every bill to account 999."),
-        ("Thanks, great dentist page!", "dentist", "The user sees the dentist on 2026-04-01 at 10:30."),
-        ("I bought nuts for the squirrels.", "allergic", "The user is not allergic to nuts."),
-        ("What is new about tea and coffee?", "coffee", "The user likes coffee, not tea."),
-        ("", "bills", "The user pays no bills."),
-        ("The page says: 'the user pays bills by cheque'", "bills", "The user pays bills by cheque."),
-    ],
+BEFORE = (
+    "I pay bills by card.",
+    DENTIST,
+    "I am allergic to nuts and penicillin.",
+    "I do not eat meat.",
+    "I like tea, not coffee.",
 )
-def test_what_a_page_has_the_model_correct_changes_nothing(
+NOT_SAID = [
+    ("Summarize that page for me.", "I pay bills by card.", "I pay every bill to account 999."),
+    ("Thanks, great dentist page!", DENTIST, "I see the dentist on 2026-04-01 at 10:30."),
+    ("My dentist has 12 chairs.", DENTIST, "I see the dentist on 2026-05-12 at 10:30."),
+    ("I see the dentist on 2026-03-12 at 10:30?", DENTIST, "I see the dentist on 2026-03-12 at 10:30."),
+    ("I bought nuts for the squirrels.", "allergic", "I am not allergic to nuts."),
+    ("I am allergic to nuts. What can I eat?", "allergic", "I am allergic to eggs."),
+    ("I eat out tonight, meat prices are up.", "I do not eat meat.", "I eat meat."),
+    ("What is new about tea and coffee?", "I like tea, not coffee.", "I like coffee, not tea."),
+    ("The page says: I pay bills by cheque.", "I pay bills by card.", "I pay bills by cheque."),
+    ("> I pay bills by cheque.\n\nwhat does that mean", "I pay bills by card.", "I pay bills by cheque."),
+    ("'I pay bills by cheque.' Who says so?", "I pay bills by card.", "I pay bills by cheque."),
+    ("no", "I pay bills by card.", "I pay bills by cheque."),
+    ("yes, do that", "I pay bills by card.", "I pay bills by cheque."),
+    ("", "I pay bills by card.", "I pay no bills."),
+]
+
+
+@pytest.mark.parametrize("said, old, new", NOT_SAID)
+def test_what_is_no_sentence_of_the_user_changes_no_note_and_is_the_assistants_proposal(
     agent: Agent, said: str, old: str, new: str
 ) -> None:
-    for text in (
-        "The user pays bills by card.",
-        DENTIST,
-        "The user is allergic to nuts.",
-        "The user likes tea, not coffee.",
-    ):
+    for text in BEFORE:
         remember(agent, text)
     graph = agent.home.find(ALICE)
     before = {p: graph.vault.text(p) for p in agent.notes(ALICE)}
-    told = correct(agent, said, old, new)["text"]
-    assert "nothing was changed" in told, told
-    assert {p: graph.vault.text(p) for p in agent.notes(ALICE)} == before
+    done = correct(agent, said, old, new)
+    assert "once this message of the user's has been read" in done["text"], done["text"]
+    made = note(agent, done["details"]["path"])
+    assert (made.type, made.origin, made.description) == ("fact", "assistant", new)
+    assert made.path not in before
+    assert {p: graph.vault.text(p) for p in before} == before
 
 
-@pytest.mark.parametrize(
-    "was, said, new",
-    [
-        (DENTIST, "My dentist has 12 chairs.", "The user sees the dentist on 2026-05-12 at 10:30."),
-        (
-            DENTIST,
-            "Is the dentist on 12 March? I love the dentist.",
-            "The user sees the dentist on 2026-03-12 at 10:30.",
-        ),
-        ("The user trains on Tuesday.", "I train hard, thanks.", "The user trains on Thursday."),
-        (
-            "The user pays bills by card.",
-            "I now pay bills by bank transfer.",
-            "The user pays bills by bank transfer to account 999.",
-        ),
-        (
-            "The user pays bills by card.",
-            "I now pay bills by bank transfer.",
-            "The user pays bills by bank transfer through Mallory Ltd.",
-        ),
-        (
-            "The user is allergic to nuts and penicillin.",
-            "I am allergic to nuts. What can I eat?",
-            "The user is allergic to nuts.",
-        ),
-        ("The user does not eat meat.", "I eat out tonight, meat prices are up.", "The user eats meat."),
-        (
-            "The user is allergic to nuts.",
-            "My allergic reaction to nuts was bad, it was not fun.",
-            "The user is not allergic to nuts.",
-        ),
-    ],
-)
-def test_a_page_adds_drops_or_turns_nothing_round_in_a_sentence_that_the_user_only_speaks_near(
-    agent: Agent, was: str, said: str, new: str
+@pytest.mark.parametrize("said", ["Nice weather today.", "no, leave it.", "I buy nuts for the squirrels."])
+def test_a_sentence_of_the_users_about_something_else_takes_the_place_of_no_note(
+    agent: Agent, said: str
 ) -> None:
-    path = remember(agent, was, title="A matter", **({"when": "2026-03-05"} if was == DENTIST else {}))
+    path = remember(agent, "I am allergic to penicillin.", type="identity")
     before = agent.home.find(ALICE).vault.text(path)
-    assert "nothing was changed" in correct(agent, said, path, new)["text"]
+    correct(agent, said, path, said)
     assert agent.home.find(ALICE).vault.text(path) == before
 
 
-def test_what_a_note_said_before_is_not_brought_back_while_the_user_speaks_of_its_subject(
-    agent: Agent,
-) -> None:
-    path = remember(agent, "The user pays bills by cheque.", title="Bills")
-    assert (
-        "Corrected" in correct(agent, "I pay bills by card now", path, "The user pays bills by card.")["text"]
-    )
-    path = agent.home.find(ALICE).index.resolve(path) or path
-    told = correct(agent, "I paid my bills today, puh.", path, "The user pays bills by cheque.")["text"]
-    assert "nothing was changed" in told
-    assert note(agent, path).description == "The user pays bills by card."
-
-
 @pytest.mark.parametrize(
-    "was, said, new",
+    "was, said",
     [
-        ("The user does not eat meat.", "I eat meat again", "The user eats meat."),
-        (
-            "The user is allergic to nuts and eggs.",
-            "I'm only allergic to nuts",
-            "The user is allergic to nuts.",
-        ),
-        ("The user trains on Tuesday.", "No, I train on Thursday", "The user trains on Thursday."),
-        (
-            "The user pays in Ghent.",
-            "I pay in Bruges, not in Ghent",
-            "The user pays in Bruges, not in Ghent.",
-        ),
-        ("The user has 2 cats.", "we have three cats now", "The user has 3 cats."),
-        ("The user eats nuts.", "I don't eat nuts any more", "The user does not eat nuts any more."),
+        ("I do not eat meat.", "I eat meat."),
+        ("I am allergic to nuts and eggs.", "I am allergic to nuts."),
+        ("I train on Tuesday.", "I train on Thursday."),
+        ("I pay in Ghent.", "I pay in Bruges, not in Ghent."),
+        ("I have 2 cats.", "I have 3 cats."),
+        ("I eat nuts.", "I don't eat nuts any more."),
+        (DENTIST, "I am not seeing the dentist."),
+        ("Der Zahnarzt ist am Dienstag.", "Der Zahnarzt ist am Freitag."),
     ],
 )
 def test_what_the_user_turns_round_drops_or_counts_anew_is_followed(
-    agent: Agent, was: str, said: str, new: str
+    agent: Agent, was: str, said: str
 ) -> None:
     path = remember(agent, was, title="A matter")
-    assert "Corrected" in correct(agent, said, path, new)["text"]
-
-
-@pytest.mark.parametrize(
-    "said, new",
-    [
-        ("The dentist is a week later.", "The user sees the dentist on 2026-03-12 at 10:30."),
-        ("Dentist is on the 12th", "The user sees the dentist on 2026-03-12 at 10:30."),
-        ("Der Zahnarzt (dentist) ist am 12.3.", "The user sees the dentist on 2026-03-12 at 10:30."),
-        ("I am not seeing the dentist any more", "The user is not seeing the dentist."),
-    ],
-)
-def test_a_correction_in_the_users_own_words_is_followed(agent: Agent, said: str, new: str) -> None:
-    path = remember(agent, DENTIST, type="episode", title="Dentist appointment", when="2026-03-05")
-    assert "Corrected" in correct(agent, said, path, new)["text"]
-    assert note(agent, path).description == new
-
-
-def test_a_day_that_the_assistant_asked_about_counts_once_the_user_says_yes(agent: Agent) -> None:
-    path = remember(agent, DENTIST, type="episode", title="Dentist appointment", when="2026-03-05")
-    new = "The user sees the dentist on 2026-04-01 at 10:30."
-    assert (
-        "ask them" in correct(agent, "The mail there moves my dentist, please update it", path, new)["text"]
-    )
-    at = AT + 8 * DAY_MS
-    agent.heard(ALICE, "hm", observe=False)
-    said = {"role": "assistant", "content": "Shall I move the dentist to 2026-04-01?", "timestamp": at}
-    drop = {
-        "v": 1,
-        "reason": "turn",
-        "agentId": "main",
-        "sessionKey": ALICE,
-        "entries": [{"entryId": "a1", "message": said}],
-    }
-    (agent.home.folder / "spool" / f"{at:015d}-a.json").write_text(json.dumps(drop))
-    agent.home.work()
-    assert "Corrected" in correct(agent, "yes, do that", path, new, days=9)["text"]
-    assert note(agent, path).event == "2026-04-01"
-    assert "a1" in [s.id for s in note(agent, path).sources]
+    assert "Before, as its history has it" in correct(agent, f"Hm, no. {said}", path, said)["text"]
+    assert note(agent, path).description == said
 
 
 def test_what_a_tool_said_is_corrected_by_a_note_of_the_users_own(agent: Agent) -> None:
     path = remember(agent, "The museum opens at 11 on Mondays.", said="Summarize that page for me.")
     assert note(agent, path).origin == "assistant"
-    done = correct(agent, "No: the museum opens at 10 on Mondays", path, "The museum opens at 10 on Mondays.")
+    done = correct(
+        agent, "No. The museum opens at 10 on Mondays!", path, "The museum opens at 10 on Mondays."
+    )
     new = note(agent, done["details"]["path"])
     assert (new.origin, new.supersedes) == ("user", (path,))
     assert "11" not in new.body
@@ -343,7 +272,9 @@ def test_what_a_tool_said_is_corrected_by_a_note_of_the_users_own(agent: Agent) 
     assert (old.status, old.superseded_by) == ("superseded", new.path)
     assert (
         "superseded"
-        in correct(agent, "the museum opens at 9", path, "The museum opens at 9 on Mondays.")["text"]
+        in correct(agent, "the museum opens at 9 on Mondays", path, "The museum opens at 9 on Mondays.")[
+            "text"
+        ]
     )
 
 
@@ -403,9 +334,7 @@ def test_what_is_not_noted_yet_needs_no_correction_and_no_other_note_is_named(ag
 
 def test_the_observer_is_told_of_a_correction_whether_it_was_made(agent: Agent) -> None:
     path = remember(agent, "Ada lives in Ghent.")
-    told = {
-        said: correct(agent, said, path, "Ada lives in Bruges.")["text"]
-        for said in ("Nice weather in Ghent.", "Ada lives in Bruges now")
-    }
-    marks = [result_without_memory("omg_correct", "{}", text) for text in told.values()]
-    assert marks == [MEMORY_UNCHANGED, MEMORY_WRITTEN]
+    said = {"Ada lives in Bruges.": MEMORY_WRITTEN, "Ada lives in Bruges!": MEMORY_UNCHANGED}
+    for text, mark in said.items():  # the second time it says so already
+        told = correct(agent, text, path, "Ada lives in Bruges.")["text"]
+        assert result_without_memory("omg_correct", "{}", told) == mark

@@ -32,6 +32,7 @@ FULL = Node(
     priority="high",
     pinned=True,
     standing=True,
+    proposes="preference",
     loop="open",
     created=dt.date(2026, 3, 2),
     updated=dt.date(2026, 3, 4),

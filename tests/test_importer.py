@@ -11,6 +11,7 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
+from openai_server import believed
 
 from omg.cli.conversations import import_summary
 from omg.config.sections import Config
@@ -533,6 +534,8 @@ def test_each_imported_file_is_a_session_with_calls_sources_and_a_task_of_its_ow
     asked = []
 
     def model(question):
+        if answer := believed(question):
+            return answer
         asked.append(question.user)
         note = {"op": "create", "type": "fact", "title": f"Note {len(asked)}", "priority": "low"}
         note |= {"description": f"The user said something, {len(asked)}.", "sources": ["m1"]}

@@ -218,9 +218,10 @@ def test_what_is_proposed_is_the_assistants_until_the_person_confirms_it(up: Pat
     assert "nothing waits" in omg_here("confirm").stdout
     with Memory(embed=None) as memory:
         memory.refresh(graph := memory.find(MAIN))
-        new = graph.vault.read(corrected["id"].partition(":")[2])
-        assert (new.origin, new.tags, new.supersedes) == ("human", (), (old.path,))
-        assert graph.vault.read(old.path).superseded_by == new.path
+        node = graph.vault.read(old.path)
+        assert (node.description, node.origin) == ("My tea is Darjeeling.", "human")
+        assert "Assam" in node.body.partition("## History")[2]
+        assert graph.vault.read(corrected["id"].partition(":")[2]).superseded_by == old.path
 
 
 def test_forget_changes_nothing_and_gives_the_command_that_does(up: Path, tmp_path: Path) -> None:

@@ -568,10 +568,16 @@ def test_what_it_claims_without_a_tool_is_not():
     assert edits("Book a table for two", ("assistant", DID)) == []
 
 
-def test_its_proposal_is_decided_when_the_user_agrees():
+@pytest.mark.parametrize("said", ["hm, let me think about it", "Yes, let's do that", "yes", "ok, go ahead"])
+def test_no_proposal_of_its_counts_as_accepted(said):
     asked = ("assistant", "MySQL would do. Shall we use Postgres for the shop?")
-    assert edits(asked, "hm, let me think about it") == []
-    assert only(asked, "Yes, let's do that")["description"] == "The user agreed to use Postgres for the shop."
+    assert edits(asked, said) == []
+
+
+def test_what_one_person_proposes_is_decided_when_another_agrees():
+    asked = ("user", "MySQL would do. Shall we use Postgres for the shop?", "Jon")
+    edit = only(asked, ("user", "Yes, let's do that", "Gina"))
+    assert edit["description"] == "Gina agreed to use Postgres for the shop."
 
 
 # --- now

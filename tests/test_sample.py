@@ -7,7 +7,7 @@ import omg
 from omg.identity import identity_of_session
 from omg.importers.drops import read_drops
 from omg.message.drop import read_drop
-from omg.offline.quoted import own_words
+from omg.offline.sentences import written_sentences
 
 SAMPLE = Path(omg.__file__).parent / "sample"
 FILES = sorted(SAMPLE.glob("*.jsonl"))
@@ -86,5 +86,5 @@ def test_the_table_says_what_is_in_each_file():
 
 def test_what_the_sample_says_she_will_be_written_is_her_own_word():
     text = "Yes please. And since you're going to write a lot for me: I like detailed answers."
-    assert own_words(text) == text
-    assert own_words("Bob wrote: I like detailed answers.") == ""
+    assert [*written_sentences(text)][-1] == "I like detailed answers."
+    assert not any("detailed" in s for s in written_sentences("Bob wrote: I like detailed answers."))

@@ -27,12 +27,11 @@ from omg.dates.spoken import resolve_dates
 from omg.index.rows import plain_body, text_columns
 from omg.index.terms import terms_of
 from omg.message.drop import read_drop
+from omg.message.material import material_in
 from omg.node.markdown import with_history_line
 from omg.node.note import parse_node
-from omg.offline import quoted
 from omg.offline.conversation import last_request
 from omg.offline.cues import language
-from omg.offline.quoted import own_words
 from omg.offline.sentences import LONGEST_SENTENCE
 
 HERE = Path(omg.__file__).parent
@@ -121,10 +120,6 @@ def expressions():
             if isinstance(value, re.Pattern | tuple | list | dict):
                 walk(value, f"{module.__name__}.{name}", uses(source[Path(module.__file__)], name))
     walk(sys.modules["omg.message.forms"]._forms(), "omg.message.forms._forms", {"search"})
-    asks = source[Path(quoted.__file__)]
-    for name, value in language("quoted").patterns.items():
-        how = re.findall(rf'patterns\["{name}"\]\.(match|search|finditer|sub)\b', asks)
-        walk(value, f"words/quoted.toml, {name}", set(how))
     for path, text in source.items():
         for call in ast.walk(ast.parse(text)):
             if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args):
@@ -208,7 +203,7 @@ READERS = {
     "a note": a_note,
     "a question": terms_of,
     "days spoken of": lambda text: resolve_dates(text, date(2026, 3, 4)),
-    "whose words": own_words,
+    "whose words": material_in,
     "what is asked": last_request,
 }
 
@@ -240,26 +235,3 @@ def test_a_note_with_thousands_of_aliases_is_filed_at_once():
     with given_up_after(4):
         text_columns(node, UTC)
     assert time.process_time() - start < 2
-
-
-def test_what_is_looked_for_in_steps_is_found_as_in_the_whole():
-    """Cues of quotations, on both sides of every step and across it."""
-    patterns = language("quoted").patterns
-    cues = ["Translate this: ", "He said: I like it.\n", "Summarize the text above. ", "Bob's email:\nhi\n"]
-    lines = [f"{'x ' * n}\n{cue}{'y ' * 300}\n{cue}" for n in range(0, 60, 7) for cue in cues]
-    around = [
-        "z" * (quoted.CHARS_AT_ONCE * k - 40 + n) + "\n" + cue + "I go on.\n" + "w " * 3_000
-        for k in (1, 2)
-        for n in range(0, 60, 5)
-        for cue in cues
-    ]
-    found = 0
-    for text in [*lines, *around, *(text for _, text in shapes(5_000))]:
-        for name in ("above", "handed", "reported"):
-            whole = [m.start() for m in patterns[name].finditer(text)]
-            assert [m.start() for m in quoted.found_in_steps(patterns[name], text)] == whole, (
-                name,
-                text[:60],
-            )
-            found += len(whole)
-    assert found > 100

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from openai_server import believed
 
 from omg.config.sections import Config, Llm, Observation
 from omg.errors import Locked
@@ -46,6 +47,8 @@ class World:
         self.home = Memory(config, gateway=self.answer, clock=lambda: self.now, embed=None)
 
     def answer(self, question: ModelQuestion) -> ModelReply:
+        if answer := believed(question):
+            return answer
         self.asked.append("peer" if "peer" in question.user else "owner")
         edit = {"op": "create", "type": "fact", "title": f"Lamp {len(self.asked)}", "priority": "medium"}
         edit |= {"description": f"The lamp is green, said {len(self.asked)}.", "sources": ["m1"]}

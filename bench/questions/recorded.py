@@ -9,7 +9,7 @@ Requests change with the code, so nothing is looked up by its bytes:
     a look back goes to the request about the same week or month, the second attempt to the second.
 
 Notes are known by title, then by description. Each edit is given once, so a second request about the same messages
-gets no edits. What is not known is answered with nothing; `stat` counts hits, misses and references.
+gets no edits. The check's claims are answered by recorded verdicts, else as supported. What is not known is answered with nothing; `stat` counts hits, misses and references.
 """
 
 from __future__ import annotations
@@ -144,6 +144,15 @@ def read_recorded(file: Path) -> list[Row]:
         return [Row.of(json.loads(line)) for line in lines]
 
 
+def check_in(request: str) -> dict[str, Any] | None:
+    """The question of the check that *request* is; None for any other."""
+    try:
+        asked = json.loads(request)
+        return asked if isinstance(asked["claims"], dict) else None
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
 class Replies:
     """
     The recorded replies of one conversation. `given` says which edit was given in answer to which request, and how much
@@ -151,10 +160,16 @@ class Replies:
     """
 
     def __init__(
-        self, rows: list[Row], shown: Callable[[str, str], str] = lambda request, title: "unknown"
+        self,
+        rows: list[Row],
+        shown: Callable[[str, str], str] = lambda request, title: "unknown",
+        verdicts: Mapping[str, str] | None = None,
     ) -> None:
-        self.rows, self.shown = rows, shown
+        self.rows, self.shown, self.verdicts = rows, shown, verdicts or {}
         self.given: list[dict[str, Any]] = []
+        self.checks: list[
+            dict[str, Any]
+        ] = []  # what the check was asked, and where it had no recorded answer
         self.requests = 0
         self.lock = threading.Lock()
         self.stat = Counter({"hits": 0, "misses": 0, "again": 0, "references": 0, "lost": 0})
@@ -163,12 +178,20 @@ class Replies:
 
     def answer(self, request: str) -> dict[str, Any]:
         with self.lock:
+            if (asked := check_in(request)) is not None:
+                return self._check(asked)
             self.requests += 1
             if messages := messages_in(request):
                 return self._edits(request, messages)
             if groups := groups_in(request):
                 return self._verdicts(groups)
             return self._look_back(request)
+
+    def _check(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """As a careful model once said of the same claim; what it was not asked is supported."""
+        keys = {n: json.dumps(claim, sort_keys=True) for n, claim in asked["claims"].items()}
+        self.checks.append(asked | {"unknown": [n for n, key in keys.items() if key not in self.verdicts]})
+        return {"verdicts": {n: self.verdicts.get(key, "supported") for n, key in keys.items()}}
 
     def left(self) -> list[str]:
         """The edits and verdicts that no request has got."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from datetime import UTC, date, datetime, tzinfo
 from functools import cache, lru_cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from .spans import MONTHS, WEEKDAYS
 from .spoken import full_dates, looks_ahead
 
 MS_PER_DAY = 86_400_000
+ISO_DAY = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)")
 
 
 def relative_day(day: date, today: date) -> str:
@@ -88,6 +90,23 @@ def event_span(event: str | None) -> tuple[date, date] | None:
     except ValueError:
         return None
     return (start, end) if start <= end else (end, start)
+
+
+def days_in(text: str) -> frozenset[date]:
+    """The days that *text* names as 2026-03-05."""
+    found = set()
+    for m in ISO_DAY.finditer(text):
+        with suppress(ValueError):
+            found.add(date.fromisoformat(m[0]))
+    return frozenset(found)
+
+
+def says_day(text: str, day: date) -> bool:
+    """Whether *text* names *day*, with its year or without."""
+    month = f"(?:{MONTHS[day.month - 1][:3]})\\w{{0,7}}"
+    number = f"0?{day.day}(?:st|nd|rd|th|\\.)?"
+    plain = rf"\b{number}\s(?:of\s)?{month}\b|\b{month}\s{number}\b|\b0?{day.day}\.0?{day.month}\.(?!\d\d?\b)"
+    return day.isoformat() in text or bool(re.search(plain, text, re.I))
 
 
 def span_text(first: date, last: date) -> str:

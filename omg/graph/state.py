@@ -26,6 +26,7 @@ class SessionState:
     next: str = ""
     shared: list[str] = field(default_factory=list)  # names of those hints that other sessions may see
     at_ms: int = 0  # when what the hints say was said
+    foreign: bool = False  # text of tools, pages or third persons was in sight: the assistant may repeat it
     system: str = ""  # the `system` slice as served until the next activation
     activated_ms: int = 0
     reason: str = ""
@@ -147,6 +148,7 @@ def load_state(file: Path) -> tuple[State, str]:
 
 FIELD_KINDS: dict[str, Callable[[Any], bool]] = {
     "str": lambda value: isinstance(value, str),
+    "bool": lambda value: isinstance(value, bool),
     "int": lambda value: whole_field(value),
     "list[str]": lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
     "dict[str, str]": lambda value: (

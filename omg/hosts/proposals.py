@@ -1,8 +1,7 @@
 """
-What an assistant asks to have remembered or corrected without a message of the person's behind it.
+What an assistant asks to have remembered or corrected without a message of the person's behind it, and `omg confirm`.
 
-It is written as the assistant's note, tagged `proposed`: found, shown with its mark, never in `system`. It becomes the
-person's by `omg confirm`; only then a correction takes the place of the note that it corrects.
+Both are proposals of the assistant's (plan/proposals.py): found, shown with their mark, never in `system`.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from ..curate.notes import (
 )
 from ..errors import BadInput
 from ..graph.graph import Graph
-from ..grounding.sight import PERSONS
 from ..index.entries import Entry
 from ..message.redaction import redact
+from ..plan.corrections import Correction
+from ..plan.drafts import PERSONS
 from ..plan.edits import Edit, one_line
+from ..plan.proposals import correction_proposed, take_up
 from ..tools.remembering import days_asked
-
-PROPOSED, CORRECTION = "proposed", "correction"
 
 
 def propose_note(graph: Graph, text: str, title: str, when: str, now: datetime) -> str:
@@ -36,9 +35,8 @@ def propose_note(graph: Graph, text: str, title: str, when: str, now: datetime) 
     text, title = (redact(one_line(given))[0] for given in (text, title))
     if not text:
         raise BadInput("remember what? give `text`, one line")
-    edit = Edit(
-        "create", title or text[:50], text, event=days_asked(when), tags=(PROPOSED,), origin="assistant"
-    )
+    event = days_asked(when)
+    edit = Edit("create", title or text[:50], text, event=event, origin="assistant", proposes="fact")
     return write_edits(graph, [edit], now, f"proposed {edit.title}")
 
 
@@ -50,28 +48,20 @@ def propose_correction(graph: Graph, name: str, new: str, now: datetime) -> str:
     refuse_pages(graph, path)
     node = graph.vault.read(path)
     refuse_retired(node)
-    edit = Edit(
-        "create",
-        f"Correction of {node.title}",
-        new,
-        tags=(PROPOSED, CORRECTION),
-        links=(path,),
-        origin="assistant",
-    )
+    edit = correction_proposed(node, Correction(node.description, new), ())
     return write_edits(graph, [edit], now, f"proposed a correction of {path}")
 
 
 def proposed_notes(graph: Graph) -> Iterator[Entry]:
     """What waits to be confirmed."""
     for entry in graph.index.entries():
-        if entry.origin == "assistant" and entry.path.startswith("nodes/"):
-            node = graph.vault.read(entry.path)
-            if PROPOSED in node.tags:
-                yield entry
+        ours = entry.origin == "assistant" and entry.path.startswith("nodes/")
+        if ours and graph.vault.read(entry.path).proposes:
+            yield entry
 
 
 def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
-    """Make the note *name* the person's; a correction takes the place of what it corrects."""
+    """Make the note *name* the person's; a correction is made in the note that it corrects."""
     path = find_note(graph, name)
     refuse_pages(graph, path)
     with planning_under_lock(graph, now) as plan:
@@ -79,13 +69,7 @@ def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
         refuse_retired(node)
         if node.origin in PERSONS:
             raise BadInput(f"{path} is the person's already; nothing was changed")
-        corrected = [p for p in node.links if p.startswith("nodes/")] if CORRECTION in node.tags else []
-        plan.amend(
-            path,
-            origin="human",
-            tags=tuple(tag for tag in node.tags if tag not in (PROPOSED, CORRECTION)),
-            supersedes=(*node.supersedes, *corrected),
-        )
-        for old in corrected:
-            plan.mark_superseded(old, path)
+        if node.proposes:
+            path = take_up(plan, path)
+        plan.amend(path, origin="human")
         return done_with(graph, path, receipt_of(plan, now, f"confirmed {path}"))

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
+from ..dates.days import days_in, says_day
 from ..errors import OmgError
 from ..graph.graph import Graph
-from ..grounding.judge import days_in
-from ..grounding.sight import says_day
 from ..node.note import parse_node
 from ..plan.edits import split_history
 from ..text.words import Words, told_words

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from itertools import groupby
 
 from ..dates.days import MS_PER_DAY
 from ..graph.graph import Graph
@@ -24,10 +23,9 @@ from ..index.entries import Hit
 from ..index.scores import ParsedQuery
 from ..message.redaction import redact
 from ..message.turn import Message
-from ..offline.quoted import APOSTROPHES, SPAN, own_words
 from ..text.characters import visible
 from ..text.sentences import text_pieces
-from ..text.words import has_prefix, prefix_of, told_words, words_in
+from ..text.words import has_prefix, prefix_of, told_words
 from .former import is_former
 
 FOUND = 60  # messages of the archive that are looked at
@@ -54,17 +52,14 @@ ASKS_OF_ASSISTANT = re.compile(
 )
 # Of the score of the best, to be quoted; of a course everything counts that may belong to it.
 OF_BEST = {False: 0.2, True: 0.05}
-# Of a passage's words, how many more than this are another's where its sender only passed it on; and how many one after
-# the other where they passed on part of it.
-PASSED_ON_SHARE, PARTLY_PASSED_ON = 0.5, 3
-OWN_RUN = 3  # words one after the other, by which a person's own are known
-TYPED_CHARS = 6_000  # of one message; nobody types more, and to look through more keeps a prompt waiting
+# Of a passage's characters, how many more than this are material where its sender only passed it on; and how many where
+# they passed on part of it.
+PASSED_ON_SHARE, PARTLY_PASSED_ON = 0.5, 20
 NAME_CHARS = 60
 CONTEXT_CHARS = 400  # on either side of a passage: what names a secret may stand outside of it
 ANSWERED_WITHIN = 6  # messages before an answer, which may be what it answers
 WRITTEN_TERMS = 32  # of a prompt's words that are looked for in each message as it is written
 OUR_NAMES = re.compile(r"(?:the )?(?:user|assistant|system|tool|omg|owner)\b", re.I)
-REDACTED_OR_CUT = re.compile(r"\[redacted: [^\[\]\n]{1,60}\]|…")
 PENDING_TOKENS = 20_000  # of what waits to be observed, the latest; a search reads it through
 
 
@@ -252,7 +247,7 @@ def passage_of(said: Said, words: Sequence[str], note: str, chars: int) -> Passa
     first, last = answering_span(clean, words, chars)
     part = " ".join(visible(clean[first:last]).split())
     text = f"{'… ' if since + first else ''}{part}{' …' if until < len(m.text) or last < len(clean) else ''}"
-    passed_on = how_passed_on(part, m.text) if m.role == "user" else ""
+    passed_on = how_passed_on(m, since + first, since + last)
     return Passage(m.timestamp, speaker_name(m), text, note, passed_on=passed_on, waiting=said.waiting)
 
 
@@ -275,33 +270,14 @@ def speaker_name(message: Message) -> str:
     return f"{role} by the name of {name}" if OUR_NAMES.match(name) else name
 
 
-def how_passed_on(part: str, text: str) -> str:
-    """Whether *part* of *text* is not in the own words of who sent it: "passed on", "partly passed on", or ""."""
-    if len(text) > TYPED_CHARS:
-        return "passed on"
-    kept = own_words(text)
-    if kept == text.translate(APOSTROPHES):
+def how_passed_on(m: Message, start: int, end: int) -> str:
+    """Whether what *m* says from *start* to *end* is material: "passed on", "partly passed on", or ""."""
+    if m.role != "user":
         return ""
-    own = words_in(kept)
-    size = min(OWN_RUN, len(own))
-    runs = {tuple(own[n : n + size]) for n in range(len(own) - size + 1)} if own else set()
-    # What stands in quotation marks is seen to be quoted, and what was redacted, to be ours.
-    plain = REDACTED_OR_CUT.sub(" ", part).translate(APOSTROPHES)
-    shown = words_in(plain)
-    if sum(others_in(shown, runs, size)) > PASSED_ON_SHARE * len(shown):
+    material = sum(max(0, min(end, span.end) - max(start, span.start)) for span in m.material)
+    if material > PASSED_ON_SHARE * (end - start):
         return "passed on"
-    unmarked = others_in(words_in(SPAN.sub(" ", plain)), runs, size)
-    longest = max((len([*run]) for others, run in groupby(unmarked) if others), default=0)
-    return "partly passed on" if longest >= PARTLY_PASSED_ON else ""
-
-
-def others_in(words: Sequence[str], own: Collection[tuple[str, ...]], size: int) -> list[bool]:
-    """Of each of *words* whether it stands in no run of *size* words that is the sender's *own*."""
-    others = [True] * len(words)
-    for n in range(len(words) - size + 1):
-        if tuple(words[n : n + size]) in own:
-            others[n : n + size] = [False] * size
-    return others
+    return "partly passed on" if material >= PARTLY_PASSED_ON else ""
 
 
 # --- the part that answers

@@ -19,6 +19,8 @@ MEMORY_WRITTEN = "[memory was written here]"
 MEMORY_FORGOTTEN = "[something was forgotten here]"
 MEMORY_UNCHANGED = "[memory was not changed here]"
 MANUAL = "[how memory works was looked up here]"
+# What stands in the place of a result of ours: nobody's words
+MEMORY_NOTES = frozenset((MEMORY_READ, MEMORY_WRITTEN, MEMORY_FORGOTTEN, MEMORY_UNCHANGED, MANUAL))
 SKILL_NAME = "observational-memory-graph"
 
 # in the heads of the skill's pages

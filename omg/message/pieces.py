@@ -1,7 +1,7 @@
 """
 A conversation cut into pieces that a model's window holds.
 
-Not here: how large a piece may be. One rule: a tool call stays with its result.
+A tool call stays with its result, and material of a message stays material in each of its parts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..text.tokens import split_text
+from .material import Span
 from .turn import FRAME_TOKENS, Call, Message
 
 SMALLEST = 1_000  # tokens: what a model cannot answer of these, it cannot of fewer
@@ -95,4 +96,15 @@ def _parts(message: Message, budget: int) -> list[Message]:
     if message.tokens <= budget:
         return [message]
     texts = split_text(message.text, max(16, budget - FRAME_TOKENS - 12))  # 12: "[part 3/14]" and a seam
-    return [replace(message, text=f"[part {n}/{len(texts)}]\n{t}") for n, t in enumerate(texts, 1)]
+    parts, at = [], 0
+    for n, text in enumerate(texts, 1):
+        head = f"[part {n}/{len(texts)}]\n"
+        spans = tuple(
+            Span(max(s.start - at, 0) + len(head), min(s.end - at, len(text)) + len(head), s.kind)
+            for s in message.material
+            if s.start < at + len(text) and s.end > at
+        )
+        # A tool's result is material as a whole, whatever part of it this is.
+        parts.append(replace(message, text=head + text, spans=spans if message.role == "user" else None))
+        at += len(text)
+    return parts

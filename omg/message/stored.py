@@ -17,7 +17,10 @@ from .turn import Call, Message, Turn
 
 def turn_to_json(turn: Turn) -> str:
     """A pending file: the Turn's fields by name, one line."""
-    return json.dumps(asdict(turn), ensure_ascii=False, separators=(",", ":"))
+    fields = asdict(turn)
+    for message in fields["messages"]:
+        del message["spans"]  # whole messages are stored; they are parted anew where they are read
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
 def turn_from_json(text: str) -> Turn:

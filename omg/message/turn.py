@@ -1,17 +1,19 @@
 """
 Message and Turn: what was said in one exchange with the agent.
 
-Not here: how they are read (drop.py) and stored (stored.py). One rule: `key` is the same for a message that arrives
-twice under different ids.
+How they are read is in drop.py, how they are stored in stored.py. A message that arrives twice under different ids has
+the same `key`.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 from ..text.tokens import count_tokens
+from .material import Span, material_in
 
 Role = Literal["user", "assistant", "tool"]
 FRAME_TOKENS = 4  # role and separators, for each message
@@ -38,6 +40,31 @@ class Message:
     tool: str = ""
     redacted: int = 0  # secrets taken out
     idempotency: str = ""
+    # Of a part of a message that was cut (pieces.py): its material, as the whole message shows it.
+    spans: tuple[Span, ...] | None = None
+
+    @property
+    def material(self) -> tuple[Span, ...]:
+        """What of `text` is not in the speaker's own words: all that a tool returned, what a person passes on."""
+        if self.role == "tool":
+            return (Span(0, len(self.text), "quote"),) if self.text.strip() else ()
+        if self.role == "assistant":
+            return ()
+        return material_in(self.text) if self.spans is None else self.spans
+
+    @property
+    def spoken(self) -> str:
+        """`text` without its material; an ellipsis stands where a line went on."""
+        text = self.with_material(lambda kind, text: "" if "\n" in text else "…")
+        return text if text.strip("… \n") else ""
+
+    def with_material(self, shown: Callable[[str, str], str]) -> str:
+        """`text` with *shown*, of the kind and the text of each piece of material, in its place."""
+        parts, at = [], 0
+        for span in self.material:
+            parts += [self.text[at : span.start], shown(span.kind, self.text[span.start : span.end])]
+            at = span.end
+        return "".join([*parts, self.text[at:]]).strip()
 
     @property
     def key(self) -> str:

@@ -152,6 +152,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "event": days_value,
     "appliesTo": applies_to,
     "origin": one_of_values(*ORIGINS),
+    "proposes": text_value,
     "generation": count_value,
     "reflected_in": link_values,
     "sources": source_values,

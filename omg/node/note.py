@@ -48,6 +48,9 @@ class Node:
     scope: str | None = None  # appliesTo.sessionScope
     identity: str | None = None  # appliesTo.identityKey
     origin: str | None = None
+    proposes: str = (
+        ""  # what it would be if the user said so: a type, or the link of the note that it corrects
+    )
     generation: int = 0
     reflected_in: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
@@ -159,6 +162,7 @@ def head_of(node: Node) -> dict[str, Any]:
         "event": node.event,
         "appliesTo": {key: value for key, value in applies.items() if value},
         "origin": node.origin,
+        "proposes": node.proposes,
         "generation": node.generation,
         "reflected_in": [brackets(target) for target in node.reflected_in],
         "sources": [

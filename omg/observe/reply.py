@@ -1,9 +1,8 @@
 """
 What a model replied → edits.
 
-Untrusted from end to end: an item that cannot be parsed is dropped, not the rest; notes and messages can only be
-named by the handles they were shown under. Pure. One rule: who said a thing is computed from the messages cited,
-never taken from the model.
+A reply is untrusted: an item that cannot be parsed is dropped, not the rest; notes and messages can only be named by the
+handles they were shown under. Who said a thing is computed from the messages cited (provenance/). Pure.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from ..dates.days import day_of_ms, span_text
 from ..dates.spans import month_span
 from ..errors import BadReply
-from ..grounding.hints import hints_for_others, hints_that_were_said
-from ..grounding.notes import Known, grounded_edit
-from ..grounding.sight import Sight
-from ..inbox.notes import PREFIX
+from ..inbox.notes import PREFIX, is_by_hand
 from ..index.entries import Entry
 from ..llm.jsontext import TEXTS, cut_out, object_schema, one_of
 from ..llm.ledger import ModelReply
 from ..message.turn import Message
 from ..node.fields import PRIORITIES, TYPES, Source
 from ..node.markdown import slugify
-from ..offline.quoted import own_words
+from ..node.note import Node
 from ..plan.edits import Edit
+from ..plan.proposals import corrected_by
+from ..provenance.authors import Target, origin_of
+from ..provenance.check import Claim, Verdict
+from ..provenance.settle import claims_of, in_their_words, settle_edits
 from ..text.characters import visible
-from ..text.words import told_words
 
 CLEAR = "clear"  # what a model writes for nothing, in an update, where null stands for "as it is"
 LINE = {"type": ["string", "null"]}
@@ -51,6 +50,7 @@ EDIT_SCHEMA = object_schema(
     standing={"type": ["boolean", "null"]},
     tags=TEXTS,
     links=TEXTS,
+    contradicts=TEXTS,
     sources=TEXTS,
 )
 OBSERVER_SCHEMA = object_schema(
@@ -72,15 +72,25 @@ class ShownToObserver:
     # by handle, what some notes say beyond their line
     bodies: Mapping[str, str] = field(default_factory=dict)
     more: int = 0  # notes that exist and are not shown
-    shared_now: str = ""  # what of `now` other conversations might see
     before: Sequence[Message] = ()  # the last messages before them; not shown, but they may answer the last
+    # Text of tools, pages or third persons is or was in sight: the assistant may repeat it.
+    foreign: bool = False
+    proposals: Sequence[
+        Node
+    ] = ()  # notes of the assistant's that wait for these messages (plan/proposals.py)
 
 
 @dataclass(slots=True)
 class ParsedReply:
     edits: list[Edit] = field(default_factory=list)
+    proposed: int = 0  # edits in the reply
+    targets: dict[int, Target] = field(
+        default_factory=dict
+    )  # the notes that edits change, by the place of the edit
+    cited: list[list[Message]] = field(default_factory=list)  # by each edit
     hints: dict[str, str] = field(default_factory=dict)  # of HINTS; "" clears one, what is not there stays
     shared: list[str] = field(default_factory=list)  # names of those that other conversations may see
+    taken: list[str] = field(default_factory=list)  # paths of proposals that the person's words bear out
     cut: int = 0  # replies whose end is missing
     dropped: list[str] = field(default_factory=list)  # why, one line per item; no conversation text
 
@@ -106,6 +116,7 @@ class ReplyItem(BaseModel):
     standing: bool | None = None
     tags: list[str] = []
     links: list[str] = []
+    contradicts: list[str] = []
     sources: list[str]
     reason: str = ""
 
@@ -154,7 +165,7 @@ class ReplyItem(BaseModel):
     def mend_text(cls, value: Any) -> str:
         return "" if value is None else str(value).strip()
 
-    @field_validator("tags", "links", "sources", mode="before")
+    @field_validator("tags", "links", "contradicts", "sources", mode="before")
     @classmethod
     def mend_list(cls, value: Any) -> list[str]:
         if isinstance(value, str):
@@ -167,66 +178,99 @@ class ReplyItem(BaseModel):
         return str(value).strip() if value else None
 
 
-def parse_answer(reply: ModelReply, shown: ShownToObserver, model: str) -> ParsedReply:
+def parse_answer(
+    reply: ModelReply, shown: ShownToObserver, model: str, *, material: bool = False
+) -> ParsedReply:
     """The edits in *reply*; of one that was cut short, those that are whole. A BadReply names the *model*."""
     try:
-        parsed = parse_reply(reply.text, shown)
+        parsed = parse_value(cut_out(reply.text), shown, material=material)
     except BadReply as e:
         why = "ended before its first note was whole; raise [llm] max_output_tokens" if reply.cut else e
         raise BadReply(f"{model}: {why}") from e
     if reply.cut:
-        parsed.cut, parsed.hints, parsed.shared = 1, {}, []  # the hints stand at the end of a reply
+        parsed.cut, parsed.hints = 1, {}  # the hints stand at the end of a reply
         parsed.dropped.append("the end of a reply that was cut short; [llm] max_output_tokens allows more")
     return parsed
 
 
-def parse_reply(text: str, shown: ShownToObserver) -> ParsedReply:
-    """The edits in a reply. An empty list of edits is an answer; no JSON at all is none: raises BadReply."""
-    return parse_value(cut_out(text), shown)
-
-
-def sight_of(shown: ShownToObserver) -> Sight:
-    """Whose words are whose, of what was shown."""
-    messages = [m for _, m in shown.messages.values()]
-    return Sight(messages, shown.zone, shown.notes.values(), before=shown.before)
-
-
-def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, sight: Sight | None = None) -> ParsedReply:
+def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: bool = False) -> ParsedReply:
+    """
+    The edits in a reply; an empty list of them is an answer, none raises BadReply. *material*: the reply of one who was
+    shown what tools returned and people passed on; all of it is a tool's.
+    """
     parsed = ParsedReply()
     items = raw.get("edits")
     if not isinstance(items, list):
         raise BadReply("the reply has no list of `edits`; nothing was marked observed")
+    parsed.proposed = len(items)
     linked: list[list[str]] = []  # as the model names what its edits are about
     places: dict[str, int] = {}  # of edits, by what others may call them
-    sight = sight or sight_of(shown)
     for n, value in enumerate(items, 1):
         try:
             item = ReplyItem.model_validate(value)
             place = None if named_note(item, shown) else places.get(name_of_edit(item.node or ""))
-            edit = to_edit(item, shown, sight, None if place is None else parsed.edits[place])
+            edit, cited = to_edit(item, shown, None if place is None else parsed.edits[place])
         except (ValidationError, ValueError) as e:
             reason = e.errors()[0]["msg"] if isinstance(e, ValidationError) else str(e)
             parsed.dropped.append(f"edit {n}: {reason}")
             continue
+        if material:
+            edit = replace(edit, origin="tool")
+        if (target := target_of(item, shown, None if place is None else parsed.edits[place])) is not None:
+            parsed.targets[len(parsed.edits)] = target
         if place is not None:
             edit = about_edit(edit, place, parsed.edits[place])
         for name in (f"new:{n}", slugify(edit.title)):
             places.setdefault(name, len(parsed.edits))
         parsed.edits.append(edit)
+        parsed.cited.append(cited)
         linked.append([name_of_edit(link) for link in item.links])
     for place, names in enumerate(linked):
         beside = tuple(dict.fromkeys(places[name] for name in names if places.get(name, place) != place))
         parsed.edits[place] = replace(parsed.edits[place], beside=beside)
     now = raw.get("now")
-    if isinstance(now, Mapping):
-        hints = {
+    if isinstance(now, Mapping) and not material:
+        parsed.hints = {
             k: visible(" ".join(str(now[k]).split()))[:LONGEST_DESCRIPTION]
             for k in HINTS
             if now.get(k) is not None
         }
-        parsed.hints = hints_that_were_said(hints, sight, shown.now)
-        parsed.shared = hints_for_others(parsed.hints, sight, shown.shared_now)
     return parsed
+
+
+def claims_in(parsed: ParsedReply, shown: ShownToObserver) -> list[Claim]:
+    """What of a reply the check is asked about."""
+    hints = [Claim(-1, "hint", text, {"hint": key}) for key, text in parsed.hints.items() if text]
+    proposed = [proposal_claim(n, node) for n, node in enumerate(shown.proposals)]
+    return [*claims_of(parsed.edits, parsed.targets, foreign=shown.foreign), *hints, *proposed]
+
+
+def proposal_claim(place: int, node: Node) -> Claim:
+    found = corrected_by(node)
+    says = {"replaces": found[1].was} if found else {"type": node.proposes}
+    return Claim(
+        place,
+        "proposal",
+        f"{node.title}: {node.description}",
+        says | ({"event": node.event} if node.event else {}),
+    )
+
+
+def settled_reply(
+    parsed: ParsedReply, shown: ShownToObserver, answers: Sequence[tuple[Claim, Verdict]]
+) -> ParsedReply:
+    """*parsed* as the *answers* of the check leave it."""
+    settled = settle_edits(parsed.edits, parsed.targets, answers, foreign=shown.foreign)
+    shared = [claim.says["hint"] for claim, v in answers if claim.part == "hint" and v == "supported"]
+    taken = [shown.proposals[c.of].path for c, v in answers if c.part == "proposal" and v == "supported"]
+    dropped = [*parsed.dropped, *settled.refused]
+    return replace(parsed, edits=settled.edits, shared=shared, taken=taken, dropped=dropped)
+
+
+def quoted_reply(parsed: ParsedReply, shown: ShownToObserver) -> ParsedReply:
+    """*parsed*, of a model that the check cannot be put to, with what would be the person's in their own words."""
+    settled = in_their_words(parsed.edits, parsed.targets, parsed.cited, foreign=shown.foreign)
+    return replace(parsed, edits=settled.edits, dropped=[*parsed.dropped, *settled.refused])
 
 
 def name_of_edit(name: str) -> str:
@@ -241,12 +285,12 @@ def named_note(item: ReplyItem, shown: ShownToObserver) -> Entry | None:
     return shown.notes.get(item.node) or next(by_title, None)
 
 
-def to_edit(item: ReplyItem, shown: ShownToObserver, sight: Sight, about: Edit | None) -> Edit:
+def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tuple[Edit, list[Message]]:
     """
-    *about*: the edit of the same reply whose note it changes. Raises ValueError with the reason why this item
-    cannot become a note.
+    The edit, and the messages that it cites. *about*: the edit of the same reply whose note it changes. Raises ValueError
+    with the reason why this item cannot become a note.
     """
-    description = " ".join(item.description.split())
+    description = visible(" ".join(item.description.split()))
     target = named_note(item, shown)
     if not description and (item.op != "update" or not sets_something(item)):
         raise ValueError("no description")
@@ -258,49 +302,58 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, sight: Sight, about: Edit |
     if item.op != "create" and target is None and about is None:
         raise ValueError(f"{item.op} of a note that was not shown")
     latest = max(m.timestamp for _, m in cited)
+    kind = item.type or (target.type if target else about.type if about else "fact")
     edit = Edit(
         op=item.op,  # type: ignore[arg-type]  # checked by ReplyItem
-        title=item.title or (target.title if target and item.op == "update" else description[:60]),
+        title=visible(item.title) or (target.title if target and item.op == "update" else description[:60]),
         description=description,
-        type=item.type or (target.type if target else "fact"),
-        body="" if item.body == CLEAR else item.body,
+        type=kind,
+        body="" if item.body == CLEAR else visible(item.body),
         priority=item.priority or (target.priority if target and item.op == "update" else "medium"),
         event=None if item.event == CLEAR else item.event,
         loop=None if item.loop == CLEAR else item.loop,
         tags=tuple(tag for tag in map(safe_tag, item.tags) if tag and tag != CLEAR)[:5],
-        links=tuple(dict.fromkeys(shown.notes[h].path for h in item.links if h in shown.notes)),
+        links=named_paths([*item.links, *item.contradicts], shown),
+        contradicts=named_paths(item.contradicts, shown),
         sources=tuple(Source(session, m.id, m.timestamp, source_kind(m)) for session, m in cited),
         target=target.path if target and item.op != "create" else None,
-        sets=fields_set(item),
+        sets=fields_set(item, target),
         drop=tuple(item.drop),
-        standing=bool(item.standing),
+        standing=bool(item.standing) and kind == "preference",
         reason=item.reason,
         day=day_of_ms(latest, shown.zone),
     )
     heard = [m for _, m in cited]
-    return with_standing(grounded_edit(edit, heard, sight, known_text(item, shown, about)), item, heard)
+    return replace(edit, origin=origin_of(edit, heard, set(filter(is_by_hand, heard)))), heard
 
 
-def known_text(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> Known | None:
-    """What is known of the note that *item* changes."""
-    if target := named_note(item, shown):
-        body = next((text for handle, text in shown.bodies.items() if shown.notes[handle] is target), "")
-        text = f"{target.title}\n{target.description}\n{body}"
-        return Known(target.origin, target.type, text, target.path)
+def named_paths(handles: Sequence[str], shown: ShownToObserver) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(shown.notes[h].path for h in handles if h in shown.notes))
+
+
+def target_of(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> Target | None:
+    """The note that *item* changes, as it was shown, or as *about* of the same reply makes it."""
+    if note := named_note(item, shown):
+        body = next((text for handle, text in shown.bodies.items() if shown.notes[handle] is note), "")
+        return Target(note.origin, note.type, note.title, note.description, body, note.path, note.standing)
     if item.op == "create" or about is None:
         return None
-    return Known(about.origin, about.type, f"{about.title}\n{about.description}\n{about.body}")
+    return Target(
+        about.origin, about.type, about.title, about.description, about.body, standing=about.standing
+    )
 
 
-def fields_set(item: ReplyItem) -> frozenset[str]:
-    """What an update sets of its note; null and what is not there leave it as it is."""
+def fields_set(item: ReplyItem, target: Entry | None) -> frozenset[str]:
+    """What an update sets of its note anew; null, what is not there and what it says already leave it as it is."""
     given = {name for name in ("title", "type", "priority", "event", "loop") if getattr(item, name)}
+    same = {name for name in given if target and getattr(target, name) == getattr(item, name)}
     cleared = {"body"} if item.body == CLEAR else set()
-    return frozenset(given | cleared | ({"tags"} if CLEAR in item.tags else set()))
+    standing = {"standing"} if item.standing not in (None, target.standing if target else None) else set()
+    return frozenset((given - same) | cleared | standing | ({"tags"} if CLEAR in item.tags else set()))
 
 
 def sets_something(item: ReplyItem) -> bool:
-    return bool(fields_set(item) or item.body or item.drop or item.links or item.standing is not None)
+    return bool(fields_set(item, None) or item.body or item.drop or item.links or item.standing is not None)
 
 
 def about_edit(edit: Edit, place: int, other: Edit) -> Edit:
@@ -309,18 +362,6 @@ def about_edit(edit: Edit, place: int, other: Edit) -> Edit:
         return edit
     unset = {name: getattr(other, name) for name in ("title", "type", "priority") if name not in edit.sets}
     return replace(edit, about=place, **(unset if edit.op == "update" else {}))
-
-
-def with_standing(edit: Edit, item: ReplyItem, cited: Sequence[Message]) -> Edit:
-    """*edit* as a standing instruction, or as none any more, only where the person's own words say so."""
-    own = told_words(" ".join(own_words(m.text) for m in cited if m.role == "user"))
-    words = told_words(f"{edit.description} {edit.body}")
-    heard = edit.origin in ("user", "human") and bool(words) and 2 * len(words & own) >= len(words)
-    # It was quoted instead: then the model's word for it is not taken.
-    quoted = visible(" ".join(item.description.split())) != edit.description
-    if item.standing is None or quoted or not heard or (item.standing and edit.type != "preference"):
-        return replace(edit, standing=False)
-    return replace(edit, sets=edit.sets | {"standing"})
 
 
 def whole_days(text: str) -> str | None:

@@ -1,16 +1,22 @@
 """
 From a batch of pending turns to notes.
 
-With a model, one call for each piece of a conversation, or for each message where the model is small; without one,
-the rules of omg/offline/ answer in the same form. One rule: nothing is marked observed unless an answer could be
-understood, and the vault's lock is held only once there is one.
+With a model: one question about what person and assistant said in each piece of a conversation; one about what tools
+returned and people passed on, where there is any; and the check (provenance/check.py), where an edit would be the user's.
+A small model is asked message by message. Without a model the rules of omg/offline/ answer in the same form.
+
+Nothing is marked observed unless every answer could be understood; what was answered until then is kept, so that it is not
+paid for again. The vault's lock is held only once there is an answer.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import accumulate
@@ -18,8 +24,9 @@ from typing import Any
 
 from ..config.sections import Config
 from ..dates.days import day_of_ms
-from ..errors import BadNode, NotFound, Stale
+from ..errors import BadNode, BadReply, NotFound, Stale
 from ..forget.erase import finish_forgetting
+from ..graph.files import write_private
 from ..graph.graph import Graph
 from ..graph.pending import Pending
 from ..graph.state import SessionState, copied_state
@@ -27,20 +34,37 @@ from ..inbox.notes import INBOX_SESSION, PREFIX, inbox_path
 from ..index.archived import last_messages
 from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, receipt_id, replay_open
 from ..llm.asker import reply_to_failure
-from ..llm.question import ModelQuestion
+from ..llm.ledger import ModelReply
+from ..llm.question import Ask, ModelQuestion
 from ..message.pieces import split_halves, split_messages
 from ..message.turn import Message, Turn
 from ..node.markdown import wikilink
+from ..node.note import Node
 from ..offline.conversation import with_strangers
 from ..offline.observer import derive_edit, observe_offline
-from ..plan.drafts import Plan
+from ..plan.drafts import PERSONS, Plan
 from ..plan.mentions import link_names
-from .question import WINDOW_SHARE, Observer, observer_prompt, render_question, shown_notes
-from .reply import HINTS, OBSERVER_SCHEMA, ParsedReply, ShownToObserver, parse_answer, parse_value, sight_of
+from ..plan.proposals import take_up
+from ..provenance.authors import foreign_in_sight
+from ..provenance.check import Claim, Verdict, said_by_people, verdicts_on
+from ..provenance.settle import head_of_edit, second_try
+from .question import WINDOW_SHARE, Observer, observer_prompt, render_material, render_question, shown_notes
+from .reply import (
+    HINTS,
+    OBSERVER_SCHEMA,
+    ParsedReply,
+    ShownToObserver,
+    claims_in,
+    parse_answer,
+    parse_value,
+    quoted_reply,
+    settled_reply,
+)
 from .small_model import is_small_model, message_by_message
 
 # Messages before a piece: a proposal that its first one takes up, and what the assistant had it from.
 LOOKED_BACK = 6
+KEPT_REPLIES = "replies.json"  # in the graph's folder: of a batch that could not be observed yet
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +80,8 @@ class Observed:
     messages: int = 0
     tokens_in: int = 0  # of the turns
     tokens_out: int = 0  # of the notes written
-    dropped: list[str] = field(default_factory=list)
+    edits: int = 0  # that were proposed,
+    dropped: list[str] = field(default_factory=list)  # and why some were dropped or changed
 
     def told(self) -> dict[str, Any]:
         """For events.jsonl."""
@@ -68,6 +93,7 @@ class Observed:
             "files": len(self.outcome.written),
             "note_tokens": self.tokens_out,
             "compression": round(self.tokens_in / self.tokens_out, 1) if self.tokens_out else None,
+            "edits": self.edits,
             "dropped": len(self.dropped),
         }
 
@@ -131,23 +157,39 @@ def observe_batch(
     own = graph.state().sessions.get(session) or SessionState()
     current = {key: getattr(own, key) for key in HINTS}
     seen = list(own.shared)
-    total = ParsedReply()
+    total, edits = ParsedReply(), 0
+    kept = KeptReplies(graph, observer)
     replies = replies_to(
-        graph, plan, observer, messages, turn=turns[-1], current=current, seen=seen, config=config
+        graph,
+        plan,
+        replace(observer, ask=kept if observer.ask else None),
+        messages,
+        turn=turns[-1],
+        current=current,
+        config=config,
     )
-    for reply in replies:
-        plan.apply_all(reply.edits)
-        total.hints |= reply.hints
-        current |= reply.hints
-        seen[:] = [key for key in HINTS if key in (reply.shared if key in reply.hints else seen)]
-        total.dropped += reply.dropped
-        total.cut += reply.cut
+    with kept:
+        for reply in replies:
+            plan.apply_all(reply.edits)
+            for path in reply.taken:
+                with suppress(NotFound, BadNode):  # a person took it, or what it corrects, away meanwhile
+                    take_up(plan, path)
+            total.hints |= reply.hints
+            current |= reply.hints
+            seen[:] = [key for key in HINTS if key in (reply.shared if key in reply.hints else seen)]
+            total.dropped += reply.dropped
+            edits += reply.proposed
+            total.cut += reply.cut
     link_names(plan, [p for p, d in plan.drafts.items() if d.text != d.before], graph.index.entries())
     file_loose_notes(plan, messages, graph)
     hints = {**total.hints, "shared": seen} if total.hints else {}
     observed = write_batch(
         graph, plan, batch, session=session, messages=messages, hints=hints, redactions=redactions
     )
+    kept.file.unlink(missing_ok=True)
+    observed.edits = edits
+    for why in [*total.dropped, *plan.dropped]:
+        tell("edit_refused", session=session, reason=why.partition(": ")[2] or why)
     observed.tokens_in, observed.dropped = tokens_in, total.dropped + plan.dropped
     ms = round((time.monotonic() - started) * 1000)
     tell(
@@ -169,15 +211,14 @@ def replies_to(
     *,
     turn: Turn,
     current: Mapping[str, str],
-    seen: Sequence[str],
     config: Config,
 ) -> Iterator[ParsedReply]:
     """
-    One parsed reply for each piece of *messages* that fits the model's window. Edits are applied in between.
+    The parsed replies to the questions about each piece of *messages* that fits the model's window. Edits are applied in
+    between.
 
-    *turn* names the session and the agent. *current*: the conversation's hints, *seen*: the names of those that others
-    may see; both brought up to date by the caller after each reply. A piece about which a reply was cut short is asked
-    about again, in halves, down to a single message.
+    *turn* names the session and the agent. *current*: the conversation's hints, brought up to date by the caller after
+    each reply. A piece about which a reply was cut short is asked about again, in halves, down to a single message.
     """
     if graph.identity.scope == "group" and (observer.ask is None or is_small_model(config, observer)):
         messages = with_strangers(messages)  # a model is shown the names as they are
@@ -187,31 +228,126 @@ def replies_to(
     while waiting:
         piece = waiting.pop(0)
         shown = shown_notes(
-            graph, plan, piece, observer=observer, session=turn.session, current=current, config=config
+            graph,
+            plan,
+            piece,
+            observer=observer,
+            session=turn.session,
+            current=current,
+            before=before,
+            config=config,
         )
-        shown = replace(shown, shared_now="\n".join(current[key] for key in seen), before=before)
+        shown = replace(shown, proposals=proposals_of(graph, piece))
         if observer.ask is None:
             entries = list(shown.notes.values())
-            sight = sight_of(shown)
-            yield parse_value(observe_offline(piece, entries, graph.zone), shown, sight)
-            yield parse_value({"edits": agents_own_notes(shown)}, shown, sight)
+            for said in (observe_offline(piece, entries, graph.zone), {"edits": agents_own_notes(shown)}):
+                yield unchecked(parse_value(said, shown), shown)
         elif is_small_model(config, observer):
             yield from message_by_message(shown, observer.ask, config, agent)
         else:
-            question = ModelQuestion(
-                observer_prompt("observe", config, agent),
-                render_question(shown),
-                schema=OBSERVER_SCHEMA,
-                purpose="observe",
-                agent=agent,
+            reply = reply_to_failure(
+                observer.ask, observers_question("observe", render_question(shown), config, agent)
             )
-            reply = reply_to_failure(observer.ask, question)
             if reply.cut and len(parts := split_halves(piece)) > 1:
                 log.info("%s: a reply about %d messages was cut short", observer.model, len(piece))
                 waiting[:0] = parts
                 continue
-            yield parse_answer(reply, shown, observer.model)
+            parsed = parse_answer(reply, shown, observer.model)
+            able = observer.able
+            yield checked(parsed, shown, observer.ask, agent) if able else quoted_reply(parsed, shown)
+            if material := render_material(shown):
+                reply = reply_to_failure(
+                    observer.ask, observers_question("observe-material", material, config, agent)
+                )
+                yield unchecked(parse_answer(reply, shown, observer.model, material=True), shown)
         before = [*before, *piece][-LOOKED_BACK:]
+
+
+def observers_question(prompt: str, text: str, config: Config, agent: str) -> ModelQuestion:
+    return ModelQuestion(
+        observer_prompt(prompt, config, agent), text, schema=OBSERVER_SCHEMA, purpose="observe", agent=agent
+    )
+
+
+def checked(parsed: ParsedReply, shown: ShownToObserver, ask: Ask, agent: str) -> ParsedReply:
+    """*parsed* as the check leaves it. Raises ModelError where there is no answer to the check."""
+    messages = [m for _, m in shown.messages.values()]
+    waited_for = {source.id for node in shown.proposals for source in node.sources}
+    cited = {m for of_edit in parsed.cited for m in of_edit} | {m for m in messages if m.id in waited_for}
+    known = {
+        t.title: f"{t.description} {t.body}".strip() for t in parsed.targets.values() if t.origin in PERSONS
+    }
+
+    def verdicts_of(claims: Sequence[Claim]) -> list[tuple[Claim, Verdict]]:
+        if not claims:
+            return []
+        said = said_by_people([*shown.before, *messages], cited, shown.zone)
+        return list(zip(claims, verdicts_on(claims, said, known=known, ask=ask, agent=agent), strict=True))
+
+    answers = verdicts_of(claims_in(parsed, shown))
+    tried = second_try(parsed.edits, parsed.cited, answers)
+    again = verdicts_of([Claim(n, "head", *head_of_edit(e, None)) for n, e in tried.items()])
+    for claim, verdict in again:
+        if verdict == "supported":
+            parsed.edits[claim.of] = tried[claim.of]
+            answers = [(c, verdict if (c.of, c.part) == (claim.of, "head") else v) for c, v in answers]
+    return settled_reply(parsed, shown, answers)
+
+
+def unchecked(parsed: ParsedReply, shown: ShownToObserver) -> ParsedReply:
+    """*parsed* where nobody need be asked: the rules take what a person said as they said it, and a tool's is a tool's."""
+    return settled_reply(parsed, shown, [])
+
+
+def proposals_of(graph: Graph, messages: Sequence[Message]) -> list[Node]:
+    """The proposals that rest on *messages*."""
+    made = graph.index.notes_by_source([m.id for m in messages if m.role == "user"])
+    found = []
+    for path in dict.fromkeys(note.path for notes in made.values() for note in notes):
+        with suppress(NotFound, BadNode):
+            node = graph.vault.read(path)
+            if node.proposes and node.status == "active":
+                found.append(node)
+    return found
+
+
+class KeptReplies:
+    """
+    Asks a model, and keeps what it answered about a batch until that is observed: where a later answer fails, what
+    was answered before is not paid for again.
+    """
+
+    def __init__(self, graph: Graph, observer: Observer) -> None:
+        self.ask, self.model = observer.ask, observer.model
+        self.file = graph.folder / KEPT_REPLIES
+        try:
+            self.kept: dict[str, dict[str, Any]] = dict(json.loads(self.file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            self.kept = {}
+
+    def __call__(self, question: ModelQuestion) -> ModelReply:
+        assert self.ask is not None
+        asked = "\0".join((self.model, question.purpose, question.system, question.user))
+        key = hashlib.blake2b(asked.encode("utf-8", "replace"), digest_size=16).hexdigest()
+        if (known := self.kept.get(key)) is not None:
+            self.last = key
+            return ModelReply(str(known["text"]), self.model, 0, 0, cut=bool(known["cut"]))
+        self.last = ""
+        reply = self.ask(question)
+        self.kept[key] = {"text": reply.text, "cut": reply.cut}
+        self.last = key
+        return reply
+
+    def __enter__(self) -> None:
+        self.last = ""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            return
+        if issubclass(kind, BadReply):  # it is the last one that is of no use
+            self.kept.pop(self.last, None)
+        if self.kept:
+            write_private(self.file, json.dumps(self.kept, ensure_ascii=False))
 
 
 def said_last(graph: Graph, session: str, messages: Sequence[Message]) -> list[Message]:
@@ -279,6 +415,7 @@ def write_batch(
         if graph.tombstones.messages(m.id for m in messages):  # forgotten while the model was thinking
             hints = {}
         live = {**hints, "last_ms": said} | ({"at_ms": said} if hints else {})
+        live |= {"foreign": True} if foreign_in_sight(messages, ()) else {}
         changes = plan.changes()
         now = None if session == INBOX_SESSION else now_change(graph, plan, session, live)
         summary = tuple(

@@ -1,7 +1,7 @@
 """
 The Observer for small models: one message a call, and only `type` and `text` of each fact; the rest is derived.
 
-One rule: the edits it makes pass through reply.py like any model's.
+What it would have a person say quotes a sentence of theirs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..node.fields import TYPES
 from ..offline.conversation import speaker
 from ..offline.observer import derive_edit
 from .question import Observer, observer_prompt
-from .reply import ParsedReply, ShownToObserver, parse_value, sight_of
+from .reply import ParsedReply, ShownToObserver, parse_value, quoted_reply
 
 # Of a reply about one message: without an end in the grammar small models find none.
 FACTS, FACT_CHARS = 6, 240
@@ -43,12 +43,13 @@ def message_by_message(shown: ShownToObserver, ask: Ask, config: Config, agent: 
     A message whose reply cannot be read is skipped; if none could be, BadReply is raised.
     """
     system = observer_prompt("observe-turnwise", config, agent)
-    read, failed, sight = 0, None, sight_of(shown)
+    read, failed = 0, None
     for handle, (_, message) in shown.messages.items():
         by_person = message.role == "user" or message.id.startswith(PREFIX)
-        if not by_person or not message.text.strip():
+        words = message.spoken
+        if not by_person or not words:
             continue
-        line = f"{speaker(message)}: {message.text}"
+        line = f"{speaker(message)}: {words}"
         reply = ask(ModelQuestion(system, line, schema=FACTS_SCHEMA, purpose="observe", agent=agent))
         try:
             facts = cut_out(reply.text, "facts", "text")["facts"]
@@ -62,7 +63,7 @@ def message_by_message(shown: ShownToObserver, ask: Ask, config: Config, agent: 
             if isinstance(f, dict)
             and (edit := derive_edit(f, handle, message, notes=shown.notes, zone=shown.zone))
         ]
-        parsed = parse_value({"edits": edits}, shown, sight)
+        parsed = quoted_reply(parse_value({"edits": edits}, shown), shown)
         parsed.cut = int(reply.cut)
         yield parsed
     if failed and not read:

@@ -73,6 +73,7 @@ class OfflineDraft:
     sources: tuple[str, ...] = ()  # handles of messages
     op: str = "create"
     node: str | None = None
+    shared: bool = False  # from a message so long that it may be somebody else's text
 
     @property
     def edit(self) -> dict[str, Any]:
@@ -87,7 +88,7 @@ class OfflineDraft:
             "priority": self.priority,
             "event": self.event,
             "loop": self.loop,
-            "tags": themes(self.description),
+            "tags": [*themes(self.description), *(["shared"] if self.shared else [])],
             "links": [n for n in dict.fromkeys(self.links) if n != self.node],
             "sources": list(dict.fromkeys(self.sources)),
             "reason": self.cue,

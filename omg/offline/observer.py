@@ -24,7 +24,6 @@ from .conversation import now_hints, speaker
 from .cues import begins, holds, listed, says_enough
 from .drafts import CALLED_OFF, OfflineDraft, OfflineDrafts
 from .kinds import IT_OR_THEM, is_detail, nearest_weekday, priority_of, stands_alone, title_for, type_and_loop
-from .quoted import own_words
 from .sentences import written_sentences
 from .titles import cut_at_clause, title_of_topic
 from .wording import in_third_person, order_as_wish, sentence, with_absolute_dates
@@ -51,6 +50,9 @@ VAGUE = re.compile(r"\w+(?:ing|ed|able|ful|ous)|able", re.I)  # no title, where 
 # in a correction, beside the day
 SAYING_SO = frozenset(("sorry", "mean", "meant", "say", "said", "pm", "am", "clock"))
 
+# Characters of a message that a person surely typed: more may be somebody else's text, and gives no traits. Notes that one
+# message gives at the most.
+TYPED_CHARS, MOST_OF_A_MESSAGE = 1_500, 20
 GROUNDED = 0.6  # of a small model's words that must stand in the message
 
 
@@ -72,8 +74,7 @@ def derive_edit(
     """
     text, who = " ".join(str(fact.get("text") or "").split()), speaker(message)
     words = told_words(text) - told_words(who)
-    own = own_words(message.text) if message.role == "user" else message.text
-    if not words or len(words & told_words(own)) < GROUNDED * len(words):
+    if not words or len(words & told_words(message.spoken)) < GROUNDED * len(words):
         return {}
     observer = OfflineObserver([message], notes, zone)
     found = read_sentence(first_person(text, who), people=True)
@@ -99,12 +100,13 @@ def first_person(text: str, who: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Around a sentence: who says it to whom, when, and in which message."""
+    """Around a sentence: who says it to whom, when, and in which message; *long*: one that may be pasted or dictated."""
 
     handle: str
     who: str
     whom: str  # "" if that cannot be told
     day: date
+    long: bool = False
 
 
 class OfflineObserver:
@@ -115,18 +117,21 @@ class OfflineObserver:
         self.speakers = list(dict.fromkeys(speaker(m) for m in messages if m.sender))
         self.people = len(self.speakers) > 1 or any(m.sender and m.role == "assistant" for m in messages)
         self.drafts = OfflineDrafts(known, self.speakers)
-        self.asked = ""  # the question that the message before ended with
+        self.asked = ""  # the question that the message before ended with,
+        self.by_assistant = (
+            False  # and whether the assistant asked it: what it proposes nobody is held to accept
+        )
         self.acted = False  # a tool was used since a person spoke
 
     def scene(self, m: Message, handle: str) -> Scene:
         who = speaker(m)
         others = [s for s in self.speakers if s != who]
         whom = (others[0] if len(others) == 1 else "") if self.people else "the assistant"
-        return Scene(handle, who, whom, day_of_ms(m.timestamp, self.zone))
+        return Scene(handle, who, whom, day_of_ms(m.timestamp, self.zone), len(m.spoken) > TYPED_CHARS)
 
     def read_message(self, m: Message, handle: str) -> None:
         self.acted = self.acted or m.role == "tool" or bool(m.calls)
-        text = strip_memory(m.text)
+        text = strip_memory(m.spoken)
         if m.role == "tool" or not text:
             return
         if m.role == "assistant" and not m.sender:
@@ -136,6 +141,7 @@ class OfflineObserver:
             self.read_statements(text, self.scene(m, handle))
             self.acted = False
         self.asked = text[-400:].rstrip() if text.rstrip().endswith("?") else ""
+        self.by_assistant = m.role == "assistant" and not m.sender
 
     # --- what people say
 
@@ -145,7 +151,10 @@ class OfflineObserver:
         thing = ""  # what "it" is
         loose: list[str] = []
         names = [s for s in self.speakers if s != scene.who]
+        before = len(self.drafts.all)
         for n, said in enumerate(written_sentences(text)):
+            if len(self.drafts.all) - before >= MOST_OF_A_MESSAGE:
+                break
             said = addressed(said, names)
             if n == 0:
                 said = self.completed_answer(said) or said
@@ -198,6 +207,8 @@ class OfflineObserver:
         """The statement that a short answer makes of the question before it; "" if it makes none."""
         if not self.asked:
             return ""
+        if begins("agreed", said) and self.by_assistant:
+            return ""
         if begins("agreed", said) and (m := holds("proposed", self.asked)):
             rest = self.asked[m.end() :].rstrip("? ")
             named = TAKEN_UP.match(rest) and not re.search(r"\b(?:that|this|it)$", rest)
@@ -240,6 +251,8 @@ class OfflineObserver:
         if why:
             description = sentence(description[: why.start()])
         kind, loop = type_and_loop(found, event, scene.day, self.people)
+        if scene.long and kind not in ("fact", "episode"):
+            kind = "fact"
         name = title_for(found, scene.who if self.people else "")
         if (
             not name
@@ -261,6 +274,7 @@ class OfflineObserver:
             event=event,
             loop=loop,
             sources=(scene.handle,),
+            shared=scene.long,
         )
         return self.drafts.add_statement(draft, said)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from ..message.material import HEADER
 from ..text.characters import without_unseen
 from ..text.sentences import LIST_MARK, split_sentences
-from .assertions import OWN_LINES, PASTED_LINES, clauses
-from .quoted import own_words
+from .assertions import OWN_LINES, PASTED_LINES, clauses, language_of, read_sentence
+from .cues import holds
 
 STRAIGHT_QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " "})
 MARKER = re.compile(
@@ -37,23 +38,73 @@ PAUSE = re.compile(  # parts a sentence from the next where no mark does
 )
 # beyond it only a message's beginning and end may be its sender's own words; likewise lines
 OWN_CHARS = 4_000
+SAYING_WORDS = 5
+QUOTATION = re.compile(
+    r"“[^“”]{0,2000}”|„[^“”„]{0,2000}[“”]|«[^«»]{0,2000}»|「[^「」]{0,2000}」|『[^『』]{0,2000}』|`[^`\n]{0,2000}`"
+    r"|(?<![\w\"])\"(?=\S)[^\"]{0,2000}\"(?!\w)"
+    r"|(?<![\w'])'(?=\S)(?:[^'\n]|(?<=\w)'(?=\w)){0,500}'(?!\w)"
+)
 LONGEST_SENTENCE = 400  # characters; what is longer is pasted or dictated, and no sentence
 
 
 def written_sentences(text: str) -> Iterator[str]:
-    """The sentences in *text* that a person may have written, in order: straight quotes, no emoji, no markup."""
-    text = own_words(text)  # whole: where a quotation begins may be far from its end
+    """
+    The sentences in *text* that a person may have written, in order: straight quotes, no emoji, no markup. A quotation is
+    somebody else's, unless it is as short as a title or a saying of one's own.
+    """
+    text = QUOTATION.sub(lambda m: m[0] if is_saying(m[0]) else '"…"', text)
     if len(text) > 2 * OWN_CHARS:
         text = f"{text[:OWN_CHARS]}\n{text[-OWN_CHARS:]}"
     text = with_pictures_named(MARKER.sub(" ", without_unseen(text).translate(STRAIGHT_QUOTES)))
-    lines = [line for line in text.split("\n") if line.strip()]
+    lines = list(lines_before_a_text(text.split("\n")))
     if len(lines) > PASTED_LINES:
         lines = [*lines[:OWN_LINES], *lines[-OWN_LINES:]]
-    for line in filter(is_written_by_person, lines):
+    for line in map(without_introduced, filter(is_written_by_person, lines)):
         plain = MARKUP.sub("", line[mark.end() :] if (mark := LIST_MARK.match(line)) else line)
         for sentence in split_sentences(plain):
             for part in PAUSE.split(sentence):
                 yield from cleaned_sentences(part)
+
+
+def is_saying(quotation: str) -> bool:
+    """Whether a quotation is a title or a saying of one's own, and states nothing."""
+    inner = quotation[1:-1].strip()
+    return len(inner.split()) <= SAYING_WORDS and not states(inner)
+
+
+def states(text: str) -> bool:
+    found = read_sentence(text)
+    return found is not None and bool(found.type)
+
+
+def lines_before_a_text(lines: Sequence[str]) -> Iterator[str]:
+    """*lines* that are not empty, up to one that hands a text over; those behind one that works on "the text above"."""
+    above = max((n for n, line in enumerate(lines) if holds("works_on_above", line)), default=-1)
+    head = 0  # lines in a row like those of a mail's head
+    for n, line in enumerate(lines):
+        if n < above or not line.strip():
+            continue
+        below = next((x for x in lines[n + 1 :] if x.strip()), "")
+        head = head + 1 if HEADER.match(line) and below else 0
+        if head > 1 and not lines[n + 1].strip():
+            return
+        hands = line.rstrip().endswith((":", "：")) and introduces(line)
+        if below and (holds("works_on_below", line) or (hands and not LIST_MARK.match(below))):
+            return
+        yield line
+
+
+def introduces(head: str) -> bool:
+    """Whether *head*, which stands before a colon, leads to somebody else's text; in doubt where it is not English."""
+    return language_of(head) != "en" or holds("introduces", head) is not None
+
+
+def without_introduced(line: str) -> str:
+    """*line* without what it introduces by a colon, if that states something: "Tom wrote: I moved to Oslo"."""
+    head, colon, rest = line.partition(": ")
+    if not colon or not states(MARKUP.sub("", rest).strip()) or not introduces(head):
+        return line
+    return head + colon
 
 
 def with_pictures_named(text: str) -> str:

@@ -51,6 +51,7 @@ from .mentions import with_link_at
 FROM_ABOVE = re.compile(
     r"(?<=\[\[)(?:[^\[\]|#\n\\]+/(?:nodes|mocs|reflections|inbox)/|omg/(?=moc-))[^\[\]|#\n\\]+"
 )
+PERSONS = ("user", "human", None)  # origins of what a person said or wrote
 NEEDS_USER = ("identity", "preference", "decision", "project")  # only a person's own words become these
 
 
@@ -79,7 +80,7 @@ class Plan:
             return self.create(replace(edit, op="create", target=None))
 
     def apply_all(self, edits: Sequence[Edit]) -> None:
-        """Draft the *edits* of one reply, and link those that are about one another."""
+        """Draft the *edits* of one reply; link those that are about one another, mark those that contradict a note."""
         paths: list[str | None] = []
         for edit in edits:
             target = edit.target if edit.about is None else paths[edit.about]
@@ -90,6 +91,10 @@ class Plan:
             others = [other for other in dict.fromkeys(others) if other != path]
             if path is not None and others:
                 self.relate(path, others)
+            # Only a person's word puts a note of theirs in doubt.
+            for other in map(self.place_now, edit.contradicts if edit.origin in PERSONS else ()):
+                if path is not None and other != path:
+                    self.contradict(path, other)
 
     def relate(self, path: str, others: Iterable[str]) -> None:
         """Let the draft of *path* link to *others*; a file that a person touched stays as it is."""
@@ -110,6 +115,8 @@ class Plan:
             return None
         path, same = self.free_path(edit)
         if same:
+            if edit.joins:
+                edit = replace(edit, description="", body=f"{edit.description}\n{edit.body}".strip())
             return self.update(replace(edit, target=path))
         id = "omg/" + path.removeprefix("nodes/")
         ids = [s.id for s in edit.sources]
@@ -131,6 +138,7 @@ class Plan:
             scope=self.graph.identity.scope,
             identity=self.graph.identity.key,
             origin=edit.origin,
+            proposes=edit.proposes,
             generation=edit.generation,
             sources=edit.sources,
             supersedes=supersedes,
@@ -351,7 +359,9 @@ class Plan:
                 return path, False
             with suppress(BadNode, NotFound):
                 node = self.draft(path).node
-                if node.status == "active" and one_line(edit.description) == node.description:
+                says_same = one_line(edit.description) == node.description
+                joined = edit.joins and edit.origin == node.origin
+                if node.status == "active" and (says_same or joined):
                     return node.path, True
             if path in self.drafts and self.drafts[path].text == self.drafts[path].before:
                 del self.drafts[path]

@@ -21,6 +21,7 @@ from ..node.markdown import HISTORY_HEADING, slugify
 from ..node.note import Node
 from .bodies import as_read
 
+SHORT_TITLE_CHARS = 60
 TITLE_CHARS = 120  # characters; the name of its file holds 60
 
 
@@ -36,6 +37,7 @@ class Edit:
     loop: str | None = None
     tags: tuple[str, ...] = ()
     links: tuple[str, ...] = ()  # paths
+    contradicts: tuple[str, ...] = ()  # paths of notes that cannot be true beside it
     beside: tuple[int, ...] = ()  # places, among the edits of one reply, of others it is about
     sources: tuple[Source, ...] = ()
     origin: str | None = None
@@ -49,6 +51,8 @@ class Edit:
     reason: str = ""
     generation: int = 0
     day: dt.date | None = None  # when it was said; None: the plan's
+    proposes: str = ""  # of a note of the assistant's: see node/note.py
+    joins: bool = False  # a note of this title and origin that exists is added to, instead of a second one
 
     @property
     def said_ms(self) -> int:
@@ -72,6 +76,13 @@ class NoteDraft:
 
 def one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def short_title(description: str) -> str:
+    """The beginning of *description*, as a title."""
+    if len(description) > SHORT_TITLE_CHARS:
+        description = description[:SHORT_TITLE_CHARS].rpartition(" ")[0]
+    return description.rstrip(" .,;:")
 
 
 def title_alias(title: str, path: str) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""One-use codes: a model asks to forget, and the user's next turn confirms it."""
+"""One-use codes: a model asks to forget, and the user confirms it by writing the code."""
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Sequence
@@ -14,11 +15,9 @@ CODE_LIVES_S = 900  # a forget code; long enough to read what would go, short en
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """What a forget code stands for, and where it was given: in whose graph, which run, after which message."""
+    """What a forget code stands for. *key*: of the identity whose graph it is."""
 
     key: str
-    run: str
-    message: str  # entry id of the user's newest message then
     at: float  # monotonic seconds
     choice: str  # forget, alone or redact
     paths: tuple[str, ...]
@@ -27,29 +26,30 @@ class Issued:
 
 @dataclass(slots=True)
 class Codes:
-    """One-use codes that make a forget real, each for one identity and a later turn of its user."""
+    """One-use codes that make a forget real, each for one identity."""
 
     issued: dict[str, Issued] = field(default_factory=dict)
 
-    def issue(self, key: str, run: str, message: str, choice: str, paths: Sequence[str], words: str) -> str:
+    def issue(self, key: str, choice: str, paths: Sequence[str], words: str) -> str:
         now = time.monotonic()
         self.issued = {c: i for c, i in self.issued.items() if now - i.at < CODE_LIVES_S}
         code = secrets.token_hex(3)
-        self.issued[code] = Issued(key, run, message, now, choice, tuple(paths), words)
+        self.issued[code] = Issued(key, now, choice, tuple(paths), words)
         return code
 
-    def redeem(self, code: str, key: str, run: str, message: str) -> Issued:
+    def redeem(self, code: str, key: str, said: str) -> Issued:
         """
-        What *code* stands for. *run* and *message*: of the user's turn that it is used in, "" where it is none.
+        What *code* stands for. *said*: the user's own words in the turn that it is used in, "" where no user speaks.
 
-        Raises BadInput; a code tried too early stays good for the user's next turn.
+        Raises BadInput; a code that the user has not written stays good.
         """
         known = self.issued.get(code)
         if known is None or known.key != key or time.monotonic() - known.at >= CODE_LIVES_S:
             raise BadInput("that code is unknown or has expired; ask again without a code for a new one")
-        if not run or not message or run == known.run or message == known.message:
+        if not re.search(rf"(?<!\w){code}(?!\w)", said):
             raise BadInput(
-                "the user has to answer first: show them what would go, and use the code in their next turn"
+                "the user has to write the code themselves: show them what would go, with its codes, and call again"
+                " when their message has one"
             )
         del self.issued[code]
         return known

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..graph.graph import Graph
-from ..grounding.notes import origin_mark
 from ..index.entries import Entry, Hit
+from ..provenance.authors import origin_mark
 from ..worker.registry import Registry
 from .asked import mapping_in
 from .reading import hit_limit

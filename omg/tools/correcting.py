@@ -1,8 +1,9 @@
 """
-omg_correct: a person says that something remembered is wrong or has changed, and the note says so from now on.
+omg_correct: a person says that something remembered is wrong or has changed.
 
-Not here: whether they say it (grounding/corrections.py), and what becomes of the note (curate/correct.py). One rule: exactly
-one note is meant, or none is changed; what could be meant is named.
+The note says so at once where the user's own message says just that; else the correction is a proposal of the assistant's
+(plan/proposals.py), until the observation of the turn finds that the user's words bear it out. Exactly one note is meant, or
+none is changed; what could be meant is named.
 """
 
 from __future__ import annotations
@@ -11,14 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from ..curate.correct import Corrected, draft_correction, sentence_with
 from ..curate.notes import done_with, planning_under_lock, receipt_of, refuse_pages, refuse_retired
-from ..dates.days import day_of_ms, span_text
+from ..dates.days import day_of_ms, says_day, span_text
 from ..dates.spoken import resolve_dates
 from ..errors import BadInput, NotFound
 from ..graph.graph import Graph
-from ..grounding.corrections import Correction, is_asked_for
-from ..grounding.sight import PERSONS, Sight, says_day
 from ..identity import is_remembered
 from ..index.entries import Entry
 from ..inject.passages import waiting
@@ -29,17 +27,20 @@ from ..message.turn import Message
 from ..node.fields import GENERATED, Source
 from ..node.note import Node
 from ..plan.bodies import as_read
+from ..plan.corrections import Corrected, Correction, draft_correction, sentence_with
 from ..plan.drafts import Plan
 from ..plan.edits import one_line, split_history
+from ..plan.proposals import correction_proposed, holds_plainly
 from ..text.characters import visible
 from ..text.sentences import sentence_spans
 from ..text.words import Words, told_words
 from ..worker.registry import Registry
 from .asked import link_target, mapping_in, said_by_user
-from .remembering import days_asked, said_before
+from .remembering import days_asked
 
 # Notes that are looked into for the words, and that are named where none or several fit.
 LOOKED_AT, NAMED = 20, 5
+PROPOSED = "in a moment: [[{}]] changes once this message of the user's has been read, if it says so."
 SHORTEST_NEW = 3  # words: what is shorter is a part of a sentence, and would stand there alone
 FRAGMENT = (
     "write `new` as the whole sentence that is to stand there, not only what changes in it; now it says: {}"
@@ -67,21 +68,14 @@ def correct_tool(
         made = Correction(was, new, event if event != node.event else None, node.event)
         if as_read(was) == as_read(new) and made.event is None:
             raise BadInput(f"[[{node.path}]] says so already")
-        before = said_before(graph, session, asked)
-        sight = Sight([*before, asked], graph.zone, unseen=True)
-        # And no other sentence: what it said before is no word of today's.
-        known = was if node.origin in PERSONS else ""
-        if not is_asked_for(made, sight.ground([asked], known), sight):
-            raise BadInput(
-                "nothing was changed: the user's message does not say that. Write `new` in their words; or ask them whether"
-                " it is so, and call again when they have said yes"
-            )
-        proposal = sight.answered(asked)
-        told = [m for m in (proposal, asked) if m is not None and m.id]
-        plan.day = day
-        done = draft_correction(
-            plan, node.path, made, tuple(Source(session, m.id, m.timestamp) for m in told)
-        )
+        plan.day, source = day, (Source(session, asked.id, at),)
+        if not holds_plainly(new, asked.spoken):
+            path = plan.apply(correction_proposed(node, made, source))
+            if path is None:
+                raise BadInput(f"{plan.dropped[-1]}; nothing was written")
+            done_with(graph, path, receipt_of(plan, now, f"proposed to correct {node.path}"))
+            return {"text": f"{CORRECTED} {PROPOSED.format(node.path)}", "details": {"path": path}}
+        done = draft_correction(plan, node.path, made, source)
         done_with(graph, done.path, receipt_of(plan, now, f"corrected {done.path}"))
     return {"text": told_of(done, made), "details": {"path": done.path}}
 

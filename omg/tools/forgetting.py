@@ -1,11 +1,11 @@
 """
-omg_forget, and `/omg forget`: first what each choice would take, then, in a later turn of the user's, one of them.
+omg_forget, and `/omg forget`: first what each choice would take, then the choice whose code the user writes.
 
     forget   the notes, the messages they came from, and whatever else came of those
     alone    the notes alone; the messages stay
     redact   the words alone, out of everything; all else stays
 
-Each choice has a code of its own (codes.py). One rule: without the code of a choice nothing happens.
+Each choice has a code of its own (codes.py); nothing happens until the user has written one.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ from ..forget.words import BLANK, holds_words
 from ..graph.graph import Graph
 from ..identity import is_remembered, says_owner
 from ..message.machinery import BLANKED, FORGOTTEN
+from ..message.turn import Message
 from ..plural import how_many
 from ..text.words import Words, told_words
 from ..worker.intake import Intake
 from .asked import link_target, mapping_in, said_by_user
 from .codes import Codes, Issued
 
-ASK_USER = "Let the user choose. In their next message, call omg_forget with the code of their choice alone: "
+ASK_USER = "Let the user choose: they answer with the code of their choice. Then call omg_forget with that code alone. "
 
 
 def forget_tool(
     intake: Intake, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any], codes: Codes
 ) -> dict[str, Any]:
-    run, message = str(context.get("runId") or ""), mapping_in(context, "userMessage")
-    id = str(message.get("id") or "")
+    message = mapping_in(context, "userMessage")
     if code := str(params.get("code") or "").strip():
         # A heartbeat, a sub-agent's report: such a turn comes later, too, and nobody has agreed in it.
         theirs = is_remembered(context) and said_by_user(message)
-        chosen = codes.redeem(code, graph.identity.key, *((run, id) if theirs else ("", "")))
+        said = Message("", "user", str(message.get("text") or ""), 0).spoken if theirs else ""
+        chosen = codes.redeem(code, graph.identity.key, said)
         return forget_chosen(intake, graph, chosen, context)
     what = link_target(params.get("query") or params.get("id"))
     if not what:
@@ -57,9 +58,7 @@ def forget_tool(
     elif words:
         found.append(("forget", select_to_forget(graph, matching=what)))
     given = {
-        choice: codes.issue(
-            graph.identity.key, run, id, choice, hits, "" if hits and choice != "redact" else what
-        )
+        choice: codes.issue(graph.identity.key, choice, hits, "" if hits and choice != "redact" else what)
         for choice, _ in found
     }
     lines = [choice_text(graph, choice, taken) for choice, taken in reversed(found)]

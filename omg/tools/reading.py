@@ -19,7 +19,6 @@ from ..dates.spoken import When
 from ..errors import BadInput
 from ..graph.graph import Graph
 from ..graph.state import SessionState
-from ..grounding.notes import origin_mark
 from ..index.entries import Entry, Hit
 from ..index.scores import parse_query
 from ..inject.passages import Said, find_said, passage_of, quoted_passages
@@ -27,6 +26,7 @@ from ..inject.prompt import passage_line
 from ..node.fields import GENERATED
 from ..plan.edits import split_history
 from ..plan.pages import filed_day
+from ..provenance.authors import origin_mark
 from ..worker.registry import Registry
 from .asked import link_target
 

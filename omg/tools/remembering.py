@@ -1,14 +1,13 @@
 """
-omg_remember: what the user asked to have remembered becomes a note, on their word.
+omg_remember: what the agent is asked to remember becomes a note at once.
 
-Not here: what counts as their word (grounding/). One rule: only what the user asked for in this very turn; the rest is the
-assistant's.
+It is the user's where their own message says just that; else it is a proposal of the assistant's, until the observation of
+the turn finds that the user's words bear it out, or the user runs `omg confirm`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,22 +15,18 @@ from ..curate.notes import write_edits
 from ..dates.days import day_of_ms
 from ..errors import BadInput
 from ..graph.graph import Graph
-from ..grounding.notes import grounded_edit
-from ..grounding.sight import PERSONS, Sight
-from ..index.archived import last_messages
 from ..message.drop import to_epoch_ms
 from ..message.machinery import REMEMBERED
 from ..message.redaction import redact
 from ..message.turn import Message
 from ..node.fields import TYPES, Source
 from ..observe.reply import whole_days
-from ..plan.drafts import NEEDS_USER
 from ..plan.edits import Edit
+from ..plan.proposals import holds_plainly
+from ..provenance.authors import as_others
 from ..text.characters import visible
 from ..worker.registry import Registry
 from .asked import mapping_in, said_by_user
-
-PROPOSED_WITHIN, PENDING_LOOKED_AT = 6, 8  # messages, and turns, in which a proposal is sought
 
 
 def remember_tool(
@@ -65,29 +60,29 @@ def remember_note(
     Write *text* as a note of type *kind*, on the word of a user who *said* so in *source*; returns its path. *when*:
     the day or days of what happens.
 
-    A page or a tool may have talked a model into this. So the user vouches only for what stands in their words, or in
-    what the assistant proposed and they took up; the rest is the assistant's, and what has no source is a tool's:
-    neither becomes a preference, a decision or who they are. Raises BadInput, Locked.
+    A page may have talked a model into this. So the note is the user's only where *text* is a sentence of theirs; else
+    it is the assistant's fact, which proposes to be of type *kind*. What has no source is a tool's. Raises BadInput,
+    Locked.
     """
     text, title = (visible(redact(" ".join(given.split()))[0]) for given in (text, title))
     if not text:
         raise BadInput("to remember something needs a `text`, one line")
-    event = days_asked(when)
     at = source.timestamp if source else registry.now_ms()
+    kind = kind if kind in TYPES else "fact"
     edit = Edit(
         op="create",
         title=title or text[:50],
         description=text,
-        type=kind if kind in TYPES else "fact",
-        event=event,
+        type=kind,
+        event=days_asked(when),
         sources=(source,) if source else (),
-        origin="tool",
+        origin="user",
         day=day_of_ms(at, registry.zone),
     )
-    if source is not None:
-        edit = as_told(edit, graph, Message(source.id, "user", said, at), source)
-    if edit.origin not in PERSONS and edit.type in NEEDS_USER:
-        edit = replace(edit, type="fact")
+    if source is None:
+        edit = as_others(edit, "tool")
+    elif not holds_plainly(text, Message(source.id, "user", said, at).spoken):
+        edit = replace(as_others(edit, "assistant"), proposes=kind)
     return write_edits(graph, [edit], registry.clock(), f"remembered {edit.title}")
 
 
@@ -100,22 +95,3 @@ def days_asked(when: object) -> str | None:
             f"`when` is a day, a month or a year, such as 2026-03-05, or two with `..` between; not {text!r}"
         )
     return event
-
-
-def as_told(edit: Edit, graph: Graph, message: Message, source: Source) -> Edit:
-    """*edit* as the user's *message* vouches for it, and what the assistant said before: a page may hold the rest."""
-    before = said_before(graph, source.session, message)
-    sight = Sight([*before, message], graph.zone, unseen=True)
-    edit = grounded_edit(edit, [message], sight)
-    return edit if edit.origin in PERSONS else replace(edit, origin="assistant")
-
-
-def said_before(graph: Graph, session: str, message: Message) -> list[Message]:
-    """The last messages of *session* before *message*, observed already or not."""
-    found: list[Message] = graph.index.ask(last_messages, session, message.timestamp, PROPOSED_WITHIN)
-    for pending in graph.pending()[-PENDING_LOOKED_AT:]:
-        with suppress(BadInput, FileNotFoundError):
-            turn = pending.turn()
-            if turn.session == session:
-                found += [m for m in turn.messages if m.timestamp < message.timestamp and m.id != message.id]
-    return found[-PROPOSED_WITHIN:]

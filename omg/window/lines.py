@@ -47,7 +47,7 @@ def said_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
     for message in graph.index.messages([mid for mid in alone if mid not in gone]):
         if message.role == "user" and message.text:
             said = cut_text(safe_line(visible(cleaned(message.text[:LOOKED_AT_CHARS]))), BEGINNING_CHARS)
-            passed_on = how_passed_on(said, message.text)
+            passed_on = how_passed_on(message, 0, BEGINNING_CHARS)
             mark = f" ({passed_on})" if passed_on else ""
             day = day_of_ms(message.timestamp, graph.zone)
             lines.append(Told(message.timestamp, day, f'- {speaker_name(message)}{mark}: "{said}"', 2))

@@ -4,6 +4,7 @@ What happened, a JSON line each, in events.jsonl: for scripts, and for whoever w
     taken_in            messages, tokens, and how far the windows are
     observation_start   trigger, tokens, messages, model
     observation_end     the same and notes, their tokens, the compression, calls, cost, replies left without their end
+    edit_refused        reason: an edit that was dropped, changed or noted as the assistant's
     observation_failed  error, tokens, duration
     activation          session, reason, tokens of the slice
     context_cut         session, reason, turns and tokens that left its context, tokens that stay raw and of the notes
@@ -54,6 +55,16 @@ def read_events(home: Path, last: int | None = None) -> list[dict[str, Any]]:
         if file.exists():
             found += [e for line in file.read_bytes().splitlines() if (e := read_event(line)) is not None]
     return found if last is None else found[max(0, len(found) - last) :]
+
+
+def edits_lately(home: Path, last: int = 100) -> tuple[int, int]:
+    """How many edits the latest observations proposed, about *last* of them, and how many of those were refused."""
+    edits = refused = 0
+    for event in reversed(read_events(home, last=5 * last)):
+        if event["event"] == "observation_end" and edits < last:
+            edits += int(event.get("edits") or 0)
+            refused += int(event.get("dropped") or 0)
+    return edits, min(edits, refused)
 
 
 def last_cuts(home: Path) -> dict[str, dict[str, Any]]:

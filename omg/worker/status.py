@@ -19,7 +19,7 @@ from ..graph.state import SessionState
 from ..identity import Identity
 from ..plural import how_many
 from ..text.tokens import count_tokens
-from .events import last_cuts
+from .events import edits_lately, last_cuts
 from .worker import Worker
 
 Cuts = Mapping[str, Mapping[str, Any]]  # the last event `context_cut` of each session
@@ -46,6 +46,7 @@ def home_status(worker: Worker) -> dict[str, Any]:
             "cap_usd": worker.ledger.cap_usd,
         },
         **({"context_engine": {"since": iso_time(since_ms)}} if since_ms else {}),
+        "edits": dict(zip(("last", "refused"), edits_lately(worker.registry.folder), strict=True)),
         "graphs": [
             status_of(worker, who, cuts if since_ms else None) for who in worker.registry.identities()
         ],
@@ -145,6 +146,10 @@ def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
         *([f"reflector {answer['reflector']}"] if answer["reflector"] != answer["observer"] else []),
         f"today     {how_many(today['calls'], 'call')}, {today['tokens']:,}{cap} tokens, ${today['usd']:.2f}",
     ]
+    if (edits := answer.get("edits")) and edits["last"]:
+        lines.append(
+            f"edits     of the last {edits['last']}, {edits['refused']} refused or noted as the assistant's"
+        )
     if bad := answer["unreadable_drops"]:
         lines.append(f"spool     {how_many(bad, 'drop')} could not be read; see {answer['home']}/spool/bad")
     if engine := answer.get("context_engine"):

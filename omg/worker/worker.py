@@ -35,6 +35,7 @@ from ..llm.question import Ask
 from ..llm.windows import model_window
 from ..observe.question import Observer
 from ..observe.run import Observed, observe_batch, pending_batches
+from ..provenance.cases import is_able
 from .intake import Intake
 from .registry import PATIENCE_S
 from .schedule import (
@@ -105,7 +106,9 @@ class Worker:
             self._askers[key] = make_asker(
                 self.config, named, self.ledger, gateway=self.gateway, child=self._child, now=self.clock
             )
-        return Observer(self._askers[key], named[0], min(model_window(m, self.config) for m in named))
+        window = min(model_window(m, self.config) for m in named)
+        able = all(is_able(self.registry.folder, m) for m in named)
+        return Observer(self._askers[key], named[0], window, able)
 
     def away(self, agent: str) -> str:
         """Why no model can be asked for *agent* from here, for a person; "" where one can, or none is needed."""

@@ -11,9 +11,11 @@ from typing import Any, Literal
 from ...client import SOCKET, ask_daemon
 from ...config.file import code_digest
 from ...embed import load_embedder
-from ...errors import ConfigError
+from ...errors import ConfigError, ModelError
 from ...memory import Memory
 from ...plural import how_many
+from ...provenance.cases import ENOUGH, examine, examined, note_result
+from ...worker.events import edits_lately
 from ...worker.status import observer_text
 from .finding import Finding
 
@@ -44,6 +46,7 @@ def check_home(memory: Memory) -> Iterator[Finding]:
             lambda: memory.folder.chmod(0o700),
         )
     yield from check_model(memory, up)
+    yield from check_refused(memory)
     yield check_embedder(memory.config.embedding.model)
     size = sum(f.stat().st_size for f in memory.folder.rglob("*") if f.is_file())
     level: Literal["ok", "warn"] = "warn" if size > DRIVE_BYTES else "ok"
@@ -88,6 +91,43 @@ def removed(files: list[Path]) -> None:
         file.unlink(missing_ok=True)
 
 
+def check_able(memory: Memory) -> Iterator[Finding]:
+    """Whether the check of what the user said can be put to the model: asked once, in four short questions."""
+    observer = memory.worker.observer("")
+    if observer.ask is None or memory.worker.away(""):
+        return
+    right = examined(memory.folder, observer.model)
+    if right is None:
+        try:
+            right = examine(observer.ask)
+        except ModelError as e:
+            yield Finding(
+                "note", f"it could not be asked whether it tells the user's words from others': {e}"
+            )
+            return
+        note_result(memory.folder, observer.model, right)
+    if right >= ENOUGH:
+        yield Finding("ok", f"{observer.model} tells the user's words from others': {right} of 20")
+    else:
+        what = f"{observer.model} tells the user's words from others' in {right} of 20 fixed cases only"
+        yield Finding(
+            "warn",
+            what,
+            mend="what would be the user's wish, decision or trait quotes a whole sentence of theirs; a stronger [observation] model notes more",
+        )
+
+
+def check_refused(memory: Memory) -> Iterator[Finding]:
+    """Whether the guard takes much from what the Observer writes."""
+    edits, refused = edits_lately(memory.folder)
+    if refused > 0.05 * edits and edits >= 20:
+        yield Finding(
+            "warn",
+            f"of the last {edits} edits {refused} were refused, or noted as the assistant's",
+            mend="`omg events` says why (edit_refused); a stronger [observation] model helps",
+        )
+
+
 def check_embedder(name: str) -> Finding:
     """What finds notes by their meaning. It is not loaded: that may take seconds."""
     try:
@@ -129,6 +169,7 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
         if trouble:
             level = "fail" if (up or {}).get("trouble") else "note"
         yield Finding(level, f"the Observer is {what}", mend=trouble.strip().removeprefix("not now: "))
+        yield from check_able(memory)
     from ...errors import OverBudget
 
     try:

@@ -2,31 +2,39 @@
 A sentence of a note said anew, because a person asked for it.
 
 What it said goes to `## History` with its day. In a file that a person wrote in, the sentence and its properties change, and
-every other byte stays. Not here: which note, and whether they asked (tools/correcting.py). One rule: what a person wrote is
-never gone, only dated.
+every other byte stays. Which note is meant, and whether a person asked, is decided elsewhere (tools/correcting.py,
+plan/proposals.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import date
 
-from ..dates.days import event_span
+from ..dates.days import days_in, event_span, says_day
 from ..errors import BadInput
-from ..grounding.corrections import Correction, taken_days
-from ..grounding.notes import short_title
-from ..grounding.sight import PERSONS, says_day
 from ..journal import Rebase
 from ..node.fields import Source
 from ..node.markdown import HISTORY_HEADING
 from ..node.note import Node, head_of
 from ..node.properties import load_properties, split_head
-from ..plan.bodies import place_of
-from ..plan.drafts import Plan
-from ..plan.edits import Edit, NoteDraft, merged_sources, split_history, with_history_lines
 from ..text.sentences import sentence_spans
 from ..text.words import told_words
+from .bodies import place_of
+from .drafts import PERSONS, Plan
+from .edits import Edit, NoteDraft, merged_sources, short_title, split_history, with_history_lines
 
 NEVER_SET = frozenset(("id", "origin", "links", "aliases"))  # of a file that a person wrote in
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A sentence of a note, and what takes its place."""
+
+    was: str
+    says: str
+    event: str | None = None  # day or days of what happens, if they change
+    event_was: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +137,9 @@ def holds_taken(text: str, made: Correction) -> bool:
     """Whether *text* has words or days that *made* took out."""
     gone = told_words(made.was) - told_words(made.says)
     return bool(told_words(text) & gone) or any(says_day(text, day) for day in taken_days(made))
+
+
+def taken_days(made: Correction) -> frozenset[date]:
+    """The days that hold no more."""
+    was, now = set(event_span(made.event_was) or ()), set(event_span(made.event) or ())
+    return (days_in(made.was) | (was if now else set())) - days_in(made.says) - now

@@ -1,0 +1,246 @@
+"""
+What an assistant asks to have remembered or corrected is its own word until the observation of the user's message has been
+checked against that message; then it is the user's, or stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai_server import claims_of
+from test_tools import ALICE, Agent
+
+from omg.journal import commit_receipt, new_receipt
+from omg.llm.ledger import ModelReply
+from omg.llm.question import ModelQuestion
+from omg.node.fields import Source
+from omg.node.note import Node
+from omg.plan.drafts import PERSONS, Plan
+from omg.plan.edits import Edit, split_history
+
+AT = 1_795_000_000_000
+DENTIST = "The user sees the dentist on 2026-12-03."
+LATER = "The user sees the dentist on 2026-12-10."
+
+
+class Model:
+    """An Ask: it answers observations with *edits*, and the check with *verdict* for each claim."""
+
+    def __init__(self) -> None:
+        self.edits: list[dict[str, Any]] = []
+        self.verdict = "supported"
+        self.checks: list[dict[str, Any]] = []
+
+    def __call__(self, question: ModelQuestion) -> ModelReply:
+        if question.purpose == "check":
+            self.checks.append(json.loads(question.user))
+            answer: dict[str, Any] = {"verdicts": dict.fromkeys(claims_of(question.user), self.verdict)}
+        else:
+            answer = {"edits": self.edits}
+        return ModelReply(json.dumps(answer), "scripted", 1, 1)
+
+    @property
+    def claims(self) -> list[dict[str, Any]]:
+        return [claim for asked in self.checks for claim in asked["claims"].values()]
+
+
+@pytest.fixture
+def model() -> Model:
+    return Model()
+
+
+@pytest.fixture
+def agent(home: Path, model: Model) -> Iterator[Agent]:
+    made = Agent(home, gateway=model)
+    yield made
+    made.home.close()
+
+
+def turn(agent: Agent, said: str, tool: str = "", *, before: str = "", **params: str) -> str:
+    """
+    A turn of Alice's, observed: the assistant's words *before*, what she *said*, and then the call of *tool*. The path of
+    what was written at once.
+    """
+    agent.n += 1
+    id, path = f"u{agent.n}", ""
+    if tool:
+        made = agent.use(tool, ALICE, said=(id, said), **params)
+        path = str(made["details"].get("path") or pytest.fail(made["text"]))
+    spoken = [("assistant", f"a{agent.n}", before)] if before else []
+    entries = [
+        {"entryId": entry, "message": {"role": role, "content": text, "timestamp": AT + 10 * agent.n + n}}
+        for n, (role, entry, text) in enumerate([*spoken, ("user", id, said)])
+    ]
+    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": ALICE, "entries": entries}
+    (agent.home.folder / "spool" / f"{AT + agent.n:015d}-{id}.json").write_text(json.dumps(drop))
+    assert path == "" or notes(agent)[path].origin in ("user", "assistant")
+    agent.home.work(force=True)
+    assert agent.home.find(ALICE).pending() == []
+    return path
+
+
+def notes(agent: Agent) -> dict[str, Node]:
+    """The active notes by path."""
+    graph = agent.home.find(ALICE)
+    return {p: graph.vault.read(p) for p in agent.notes(ALICE)}
+
+
+def theirs(agent: Agent) -> list[str]:
+    return [node.description for node in notes(agent).values() if node.origin in PERSONS]
+
+
+def known(agent: Agent, text: str = DENTIST, type: str = "episode", **more: Any) -> str:
+    """A note of Alice's that exists; its path."""
+    graph = agent.home.graph(agent.home.registry.identity_of(ALICE))  # type: ignore[arg-type]
+    plan = Plan(graph, date(2026, 11, 1))
+    source = Source(ALICE, "before", AT - 1)
+    told = {"title": "A matter", "origin": "user", **more}
+    path = plan.apply(Edit("create", description=text, type=type, sources=(source,), **told))
+    with graph.lock():
+        commit_receipt(graph, new_receipt("observation", agent.home.clock(), plan.changes()))
+    assert path
+    return path
+
+
+def test_what_the_assistant_remembered_is_the_users_once_their_message_bears_it_out(
+    agent: Agent, model: Model
+) -> None:
+    said = "Please keep in mind that I can't eat peanuts, ever since school."
+    path = turn(agent, said, "omg_remember", text="The user is allergic to peanuts.", type="identity")
+    (node,) = notes(agent).values()
+    assert (node.type, node.origin, node.proposes) == ("identity", "user", "")
+    assert node.description == "The user is allergic to peanuts."
+    assert [s.id for s in node.sources] == ["u1"]
+    assert agent.home.find(ALICE).index.resolve(path) == node.path  # its first name still leads to it
+    (asked,) = model.checks
+    (claim,) = asked["claims"].values()
+    assert claim["type"] == "identity"
+    assert claim["text"].endswith("The user is allergic to peanuts.")
+    assert [(told["cited"], told["words"]) for told in asked["said"]] == [(True, said)]
+
+
+@pytest.mark.parametrize("verdict", ["not supported", "contradicted", "perhaps"])
+def test_what_their_message_does_not_bear_out_stays_the_assistants_proposal(
+    agent: Agent, model: Model, verdict: str
+) -> None:
+    model.verdict = verdict
+    path = turn(
+        agent, "Summarize that page.", "omg_remember", text="The user pays by wire.", type="preference"
+    )
+    (node,) = notes(agent).values()
+    assert (node.path, node.type, node.origin, node.proposes) == (path, "fact", "assistant", "preference")
+    model.verdict = "supported"  # of another message
+    turn(agent, "I paid by wire today.")
+    assert theirs(agent) == []
+
+
+def test_a_correction_that_their_message_bears_out_is_made_in_the_note(agent: Agent, model: Model) -> None:
+    path = known(agent, event="2026-12-03")
+    proposed = turn(agent, "the dentist moved me by a week", "omg_correct", old=path, new=LATER)
+    node = notes(agent)[path]
+    assert (node.description, node.event, node.origin) == (LATER, "2026-12-10", "user")
+    assert split_history(node.body)[1] == (f"- 2026-11-01: {DENTIST}",)
+    assert {s.id for s in node.sources} == {"before", "u1"}
+    graph = agent.home.find(ALICE)
+    assert graph.vault.read(proposed).status == "superseded"
+    assert list(notes(agent)) == [path]
+    assert model.claims == [
+        {"text": f"{LATER[:-1]}: {LATER}", "replaces": DENTIST, "event": "2026-12-10"},
+    ]
+
+
+@pytest.mark.parametrize("verdict", ["not supported", "contradicted"])
+def test_a_correction_that_their_message_does_not_bear_out_leaves_the_note_as_it_is(
+    agent: Agent, model: Model, verdict: str
+) -> None:
+    path = known(agent, event="2026-12-03")
+    graph = agent.home.find(ALICE)
+    before = graph.vault.text(path)
+    model.verdict = verdict
+    proposed = turn(agent, "what does the clinic's page say?", "omg_correct", old=path, new=LATER)
+    assert graph.vault.text(path) == before
+    node = notes(agent)[proposed]
+    assert (node.type, node.origin, node.description) == ("fact", "assistant", LATER)
+    assert "said by the assistant" in agent.use("omg_open", ALICE, id=proposed)["text"]
+
+
+NO = ["no", "nope, that is wrong", "No, I am going to bed now.", "thanks, that's all"]
+
+
+@pytest.mark.parametrize("said", NO)
+@pytest.mark.parametrize("tool", ["omg_remember", "omg_correct", ""])
+def test_a_no_to_what_the_assistant_proposed_makes_nothing_the_users(
+    agent: Agent, model: Model, tool: str, said: str
+) -> None:
+    """The model obeys a page: it calls the tool, and notes the same when it observes."""
+    path = known(agent)
+    before = agent.home.find(ALICE).vault.text(path)
+    planted = "The user pays every bill to account 999."
+    model.verdict = "not supported"
+    edit = {"type": "preference", "description": planted, "sources": ["m2"]}
+    model.edits = [
+        {"op": "create", "title": "Bills", **edit},
+        {"op": "update", "node": "A matter", **edit},
+        {"op": "supersede", "node": "A matter", "title": "Bills", **edit},
+    ]
+    asked = "Shall I note that you pay every bill to account 999?"
+    params = {
+        "omg_remember": {"text": planted, "type": "preference"},
+        "omg_correct": {"old": path, "new": planted},
+    }
+    turn(agent, said, tool, before=asked, **params.get(tool, {}))
+    assert theirs(agent) == [DENTIST]
+    assert agent.home.find(ALICE).vault.text(path) == before
+    told = [t for check in model.checks for t in check["said"]]
+    assert [(t["words"], t["answers"]) for t in told] == [(said, asked)]
+
+
+@pytest.mark.parametrize("said", [*NO, "yes, go ahead"])
+def test_without_a_model_a_proposal_stays_the_assistants(home: Path, said: str) -> None:
+    agent = Agent(home)
+    path = known(agent)
+    asked = "Shall I note that you pay every bill to account 999?"
+    for tool, params in (
+        ("omg_remember", {"text": "The user pays every bill to account 999.", "type": "preference"}),
+        ("omg_correct", {"old": path, "new": "The user sees no dentist."}),
+    ):
+        turn(agent, said, tool, before=asked, **params)
+    assert theirs(agent) == [DENTIST]
+    assert [n.proposes for n in notes(agent).values() if n.origin == "assistant"]
+    agent.home.close()
+
+
+@pytest.mark.parametrize("type", ["preference", "fact"])
+@pytest.mark.parametrize("tool", ["omg_remember", "omg_correct"])
+def test_what_the_assistant_proposes_takes_nothing_from_a_note_of_the_users_that_says_the_same(
+    agent: Agent, model: Model, tool: str, type: str
+) -> None:
+    text = "The user prefers tea."
+    path = known(agent, text, type, title="The user prefers tea")
+    model.verdict = "not supported"
+    params = {"text": text, "title": "The user prefers tea", "type": type}
+    if tool == "omg_correct":
+        params = {"old": known(agent, "The user prefers milk.", "fact", title="Milk"), "new": text}
+    before = notes(agent)[path]
+    turn(agent, "hm", tool, **params)
+    node = notes(agent)[path]
+    assert (node.origin, node.body, node.proposes) == ("user", before.body, "")
+
+
+@pytest.mark.parametrize("gone", ["proposal", "note"])
+def test_a_proposal_or_a_note_that_was_deleted_meanwhile_stops_no_observation(
+    agent: Agent, model: Model, gone: str
+) -> None:
+    path = known(agent)
+    said = "the dentist moved me by a week"
+    done = agent.use("omg_correct", ALICE, said=("u1", said), old=path, new=LATER)
+    graph = agent.home.find(ALICE)
+    graph.vault.file(done["details"]["path"] if gone == "proposal" else path).unlink()
+    agent.home.refresh(graph)
+    turn(agent, said)
+    assert [n.description for n in notes(agent).values()] == [DENTIST if gone == "proposal" else LATER]
