@@ -1,6 +1,6 @@
 // OMG in OpenCode: asks the daemon what a prompt is given, and leaves a mark when a turn is over. It reads
 // no message and never throws: an error in `chat.message` would cost the person their prompt.
-import { mkdir, rename, writeFile } from "node:fs/promises";
+import { mkdir, rename, stat, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -37,6 +37,7 @@ function ask(body) {
 /** One file, in place by its rename; the daemon reads the session from OpenCode's database. */
 async function mark(event, session, cwd) {
   const folder = join(HOME, "spool", "hosts");
+  await stat(HOME); // a home that is gone is not made anew
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const at = Date.now();
   const name = `${String(at).padStart(15, "0")}-${process.pid}-${session}.json`;

@@ -89,7 +89,9 @@ def test_with_the_daemon_dead_hung_or_absent_the_client_works_on(connect: Connec
     absent = client.turn("Question 4: [[say fine]]", well.session)
     client.omg.with_name("gone").rename(client.omg)
     assert [r.text for r in (well, dead, stuck, absent)] == ["fine"] * 4
-    assert max(dead.took_s, stuck.took_s, absent.took_s) < well.took_s + 3
+    assert (
+        max(dead.took_s, stuck.took_s, absent.took_s) < 2 * well.took_s + 3
+    )  # a client waits for no daemon; the machine is shared
     assert daemon_up(client.omg) is None
     client.omg_command("up")  # and what was said meanwhile is kept
     client.turn("Question 5: [[say fine]]", well.session)
