@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from omg.text.characters import UNSPACED_RUN, visible, without_unseen
 from omg.text.links import link_label, with_labels, without_citations
-from omg.text.sentences import sentence_parts, sentence_spans, split_sentences, text_pieces
+from omg.text.sentences import sentence_parts, sentence_spans, split_sentences, text_pieces, without_list_mark
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,10 @@ def test_the_parts_of_a_text_join_to_it(text: str, most: int) -> None:
 def test_the_place_of_a_sentence_has_no_mark_of_a_list_and_no_spaces() -> None:
     text = "- [x] Done it. Fine\n\n  2) Go \n• Stay"
     assert [text[span] for span in sentence_spans(text)] == ["Done it.", "Fine", "Go", "Stay"]
+
+
+def test_only_the_beginning_of_a_line_is_the_mark_of_a_list() -> None:
+    assert without_list_mark("- [x] a - b") == "a - b" and without_list_mark("<!-- a -->") == "<!-- a -->"
 
 
 @pytest.mark.parametrize(

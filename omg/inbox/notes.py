@@ -29,7 +29,7 @@ from ..message.drop import clean_entries
 from ..message.turn import Message, Turn
 from ..node.markdown import HISTORY_HEADING
 from ..node.note import Node, parse_node
-from ..text.sentences import LIST_MARK
+from ..text.sentences import without_list_mark
 from ..vault.vault import copy_of_another
 
 PREFIX = "inbox:"
@@ -187,7 +187,7 @@ def paragraphs(node: Node) -> list[str]:
 
 
 def day_messages(graph: Graph, file: Path, name: str) -> tuple[Message, ...]:
-    lines = [LIST_MARK.sub("", text.strip(), count=1) for text in file.read_text("utf-8").split("\n")]
+    lines = [without_list_mark(text.strip()) for text in file.read_text("utf-8").split("\n")]
     day = day_named(file)
     assert day is not None
     noon = datetime.combine(day, time(12), graph.zone).astimezone(UTC)

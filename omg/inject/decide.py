@@ -32,7 +32,7 @@ from ..plan.pages import persons_words
 from ..text.links import with_labels
 from ..text.sentences import split_sentences
 from ..text.tokens import clip_text, count_tokens
-from ..text.words import stems_of, words_in
+from ..text.words import words_in, written_words
 from .course import asks_for_course, asks_for_several, topic_of
 from .passages import Said, assistants_share, find_said, quoted_passages
 from .prompt import render_prompt
@@ -293,9 +293,9 @@ def more_of(graph: Graph, hits: Iterable[Hit], course: bool) -> dict[str, str]:
 
 def sentences_beside(line: str, text: str) -> list[str]:
     """The sentences of *text* that say more than *line* does."""
-    told = stems_of(line).keys()
+    told = written_words(line)
     said = (" ".join(sentence.split()) for sentence in split_sentences(text))
-    return [s for s in said if not stems_of(s).keys() <= told]
+    return [s for s in said if not written_words(s) <= told]
 
 
 def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, floor: float) -> list[Hit]:

@@ -18,7 +18,7 @@ from ..index.entries import Entry, Hit
 from ..message.envelope import wrap_memory
 from ..plan.pages import filed_day
 from ..text.tokens import count_tokens
-from ..text.words import stems_of
+from ..text.words import written_words
 from .passages import Passage
 from .system import contradiction_marks, note_statement
 
@@ -90,8 +90,8 @@ class Fresh:
     def says(self, passage: Passage) -> bool:
         """Whether one of the notes has the words of *passage* already."""
         for entry in self.entries[len(self.words) :]:
-            self.words.append(frozenset(stems_of(f"{entry.description} {self.more.get(entry.path, '')}")))
-        words = stems_of(passage.text).keys()
+            self.words.append(written_words(f"{entry.description} {self.more.get(entry.path, '')}"))
+        words = written_words(passage.text)
         return any(len(words & of_note) >= TOLD * len(words) for of_note in self.words)
 
 

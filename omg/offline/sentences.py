@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ..message.material import HEADER
 from ..text.characters import without_unseen
-from ..text.sentences import LIST_MARK, split_sentences
+from ..text.sentences import LIST_MARK, split_sentences, without_list_mark
 from .assertions import OWN_LINES, PASTED_LINES, clauses, language_of, read_sentence
 from .cues import holds
 
@@ -60,7 +60,7 @@ def written_sentences(text: str) -> Iterator[str]:
     if len(lines) > PASTED_LINES:
         lines = [*lines[:OWN_LINES], *lines[-OWN_LINES:]]
     for line in map(without_introduced, filter(is_written_by_person, lines)):
-        plain = MARKUP.sub("", line[mark.end() :] if (mark := LIST_MARK.match(line)) else line)
+        plain = MARKUP.sub("", without_list_mark(line))
         for sentence in split_sentences(plain):
             for part in PAUSE.split(sentence):
                 yield from cleaned_sentences(part)

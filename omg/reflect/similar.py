@@ -28,7 +28,7 @@ from .topics import normalized, statement_likeness
 # the 184 notes of a LoCoMo conversation found each other with the static table, all ten with MiniLM.
 SIMILAR_SHOWN, HITS = 4, 9
 # What two notes have in common at the least: this share of what their words tell, or this score of a search by meaning.
-ALIKE, CLOSE = 0.08, 0.1
+ALIKE, CLOSE = 0.07, 0.1
 ALIKE_THOUGH_LINKED = 0.3  # the same share, of two notes of which one leads to the other
 TELLS_SUBJECT = math.log(10)  # a word that more than a tenth of the notes have tells of no subject
 COUNTED = 2_000  # notes by which it is told how rare a word is
@@ -96,8 +96,11 @@ class NotesAlike:
     def likeness(self, a: Entry, b: Entry) -> float:
         """Share of what their words tell that two statements have in common, from 0 to 1; a rare word tells more."""
         left, right = (stems_of(statement_of(e)).keys() for e in (a, b))
-        both = self.worth(left | right)
-        return self.worth(left & right) / both if both else 0.0
+        if all(
+            stem.isdigit() for stem in left & right
+        ):  # a number alone is in both by chance: "Rent 2", "Maya 2"
+            return 0.0
+        return self.worth(left & right) / self.worth(left | right)
 
     def worth(self, stems: Iterable[str]) -> float:
         most = math.log(1 + min(len(self.active), COUNTED))

@@ -27,6 +27,12 @@ NO_END = regex.compile(
 LETTER = regex.compile(r"\p{L}")
 
 
+def without_list_mark(line: str) -> str:
+    """*line* without the mark of a list at its beginning."""
+    mark = LIST_MARK.match(line)
+    return line[mark.end() :] if mark else line
+
+
 def sentence_parts(text: str) -> list[str]:
     """*text* cut before each sentence; the parts join to *text*."""
     starts = [0, *sentence_starts(text), len(text)]

@@ -3,6 +3,7 @@ The words of a text: all of them, those that tell something, and whether a word 
 
     words_in     all words, as they are written
     stems_of     the stems of those that tell something, each with the word itself
+    written_words   the words as they are written, less stop words
     told_words   those stems without days and dates, which differ with who writes them
     Words        words to look others up in, also inflected or mistyped
     prefix_of    the beginning that the forms of a word share, to be looked for in a text that was not taken apart
@@ -97,6 +98,11 @@ def words_in(text: str) -> list[str]:
     """The words of *text*, parted at all that is no letter or digit."""
     found: list[str] = WORD.findall(text)
     return found
+
+
+def written_words(text: str) -> frozenset[str]:
+    """The words of *text* as they are written, less stop words: for whether a reader was told it already."""
+    return frozenset(words_in(text.lower())) - STOP
 
 
 @cache
