@@ -31,7 +31,8 @@ from .words import blanked, holds_words
 
 ID_IN_TEXT = re.compile(r"""\bid: *["']?([^"'\n,}]+)""")  # a note's own, and those of its sources
 ANY_LINK = re.compile(rf"!?{WIKILINK.pattern}")
-SEEN = ("reflected.json", "reflected.open.json")  # what the Reflector has seen
+# What the Reflector has seen, and what a model answered about a batch that is still to be observed (observe/run.py)
+SEEN = ("reflected.json", "reflected.open.json", "replies.json")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ the same `key`.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -16,6 +17,7 @@ from ..text.tokens import count_tokens
 from .material import Span, material_in
 
 Role = Literal["user", "assistant", "tool"]
+PART = re.compile(r"\A\[part \d+/\d+\]\n?")  # before each part of a message that was cut (pieces.py)
 FRAME_TOKENS = 4  # role and separators, for each message
 
 
@@ -56,7 +58,7 @@ class Message:
     def spoken(self) -> str:
         """`text` without its material; an ellipsis stands where a line went on."""
         text = self.with_material(lambda kind, text: "" if "\n" in text else "…")
-        return text if text.strip("… \n") else ""
+        return text if PART.sub("", text).strip("… \n") else ""
 
     def with_material(self, shown: Callable[[str, str], str]) -> str:
         """`text` with *shown*, of the kind and the text of each piece of material, in its place."""

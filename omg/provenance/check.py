@@ -55,7 +55,7 @@ def verdicts_on(
     One verdict a claim. *said*: as `said_by_people` has it. *known*: what the notes that change say now, by title.
     Raises BadReply where the answer is none, and ModelError.
     """
-    asked = {
+    asked: dict[str, Any] = {
         "said": said,
         **(
             {"known": {cut_middle(t, 200): cut_middle(n, CLAIM_CHARS) for t, n in known.items()}}
@@ -74,6 +74,8 @@ def verdicts_on(
     given = cut_out(reply.text, "verdicts", "verdicts")["verdicts"]
     if not isinstance(given, Mapping):
         raise BadReply("the answer to the check holds no `verdicts`; nothing was marked observed")
+    if given.keys() - asked["claims"].keys():  # numbered otherwise: nothing tells which is which
+        return ["not supported" for _ in claims]
     return [
         given[str(n)] if given.get(str(n)) in VERDICTS else "not supported" for n in range(1, len(claims) + 1)
     ]
