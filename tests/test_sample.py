@@ -86,5 +86,5 @@ def test_the_table_says_what_is_in_each_file():
 
 def test_what_the_sample_says_she_will_be_written_is_her_own_word():
     text = "Yes please. And since you're going to write a lot for me: I like detailed answers."
-    assert [*written_sentences(text)][-1] == "I like detailed answers."
+    assert "I like detailed answers." in " ".join(written_sentences(text))
     assert not any("detailed" in s for s in written_sentences("Bob wrote: I like detailed answers."))

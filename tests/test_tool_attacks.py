@@ -109,7 +109,11 @@ class Talk:
         arguments = {key: self.with_codes(str(value)) for key, value in asked["arguments"].items()}
         spoken = next(e for e in reversed(before) if e["message"]["role"] == "user")
         message, at = spoken["message"], before[-1]["message"]["timestamp"]
-        said = {"id": spoken["entryId"], "text": message["content"][0]["text"], "timestamp": message["timestamp"]}
+        said = {
+            "id": spoken["entryId"],
+            "text": message["content"][0]["text"],
+            "timestamp": message["timestamp"],
+        }
         self.answer = self.agent.use(name, ALICE, more={"userMessage": said}, **arguments)
         self.codes |= self.answer["details"].get("codes", {})
         made = {"type": "toolCall", "id": f"c{at}", "name": name, "arguments": arguments}

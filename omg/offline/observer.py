@@ -74,7 +74,9 @@ def derive_edit(
     """
     text, who = " ".join(str(fact.get("text") or "").split()), speaker(message)
     words = told_words(text) - told_words(who)
-    if not words or len(words & told_words(message.spoken)) < GROUNDED * len(words):
+    if not words or len(words & told_words(" ".join(written_sentences(message.spoken)))) < GROUNDED * len(
+        words
+    ):
         return {}
     observer = OfflineObserver([message], notes, zone)
     found = read_sentence(first_person(text, who), people=True)

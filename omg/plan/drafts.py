@@ -115,6 +115,9 @@ class Plan:
             return None
         path, same = self.free_path(edit)
         if same:
+            theirs = self.draft(path).node.origin in PERSONS and edit.origin not in PERSONS
+            if theirs:  # a person said so already; that somebody else says it, too, changes nothing
+                return path
             if edit.joins:
                 edit = replace(edit, description="", body=f"{edit.description}\n{edit.body}".strip())
             return self.update(replace(edit, target=path))

@@ -69,7 +69,8 @@ def correct_tool(
         if as_read(was) == as_read(new) and made.event is None:
             raise BadInput(f"[[{node.path}]] says so already")
         plan.day, source = day, (Source(session, asked.id, at),)
-        if not holds_plainly(new, asked.spoken):
+        # A sentence of the user's own may still be about something else.
+        if not holds_plainly(new, asked.spoken) or not shared_words(new, was):
             path = plan.apply(correction_proposed(node, made, source))
             if path is None:
                 raise BadInput(f"{plan.dropped[-1]}; nothing was written")
