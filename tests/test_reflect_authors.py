@@ -65,17 +65,32 @@ def swimmers(graph: Graph, **origins: str) -> None:
 
 
 def test_no_call_shows_a_tools_note_beside_another_and_persons_are_asked_about_alone(graph: Graph) -> None:
-    swimmers(
-        graph, sea="user", air="human", bay="assistant", sun="assistant", web="tool", rss="tool", fog="user"
+    pairs = {
+        ("user", "human"): ("The garden lies behind the mill.", "Behind that mill a garden begins."),
+        ("user", "assistant"): (
+            "Alma tunes her piano every spring.",
+            "Every spring Alma has the piano tuned.",
+        ),
+        ("tool", "tool"): ("Bruno owns a red kayak.", "A kayak, a red one, is Bruno's."),
+        ("user", "tool"): ("The oven at home heats to 250 degrees.", "At 250 degrees the oven is hottest."),
+        ("assistant", "tool"): ("Lanterns hang in the boathouse.", "The boathouse is lit by lanterns."),
+    }
+    put(
+        graph,
+        [
+            note(f"nodes/fact/{by}-{line.split()[-1].strip('.')}", line, MONDAY, origin=by)
+            for both, lines in pairs.items()
+            for by, line in zip(both, lines, strict=True)
+        ],
     )
-    loop: dict[str, Any] = {"loop": "open", "event": "2026-02-01"}
-    put(graph, [note(BOAT, "Ines swims to the boat of Faro.", MONDAY, **loop)])
     model = Listening()
     night(graph, model)
-    shown = [frozenset(origins_shown(user)) for user in model.asked]
-    assert {frozenset({"person"}), frozenset({"tool"})} <= {*shown}
-    assert any({"person", "assistant"} == kinds for kinds in shown)
-    assert all("tool" not in kinds or kinds == {"tool"} for kinds in shown)
+    shown = {frozenset(origins_shown(user)) for user in model.asked}
+    assert shown == {frozenset({"person"}), frozenset({"person", "assistant"}), frozenset({"tool"})}
+    asked = "\n".join(model.asked)
+    assert (
+        "Oven alma" not in asked and "Lantern bruno" not in asked
+    )  # each is like a note of another kind alone
 
 
 def test_a_question_shows_no_line_of_a_history(graph: Graph) -> None:
@@ -281,6 +296,16 @@ def test_a_contradiction_is_told_with_either_note_and_by_the_doctor(tmp_path: Pa
     home.close()
 
 
+def test_what_the_assistant_says_against_a_person_is_marked_in_both_and_puts_in_doubt_its_own(
+    graph: Graph,
+) -> None:
+    disagreeing(graph, origin="assistant")
+    night(graph, saying({"op": "contradict", "node": "in Lisbon", "other": "in Porto"}))
+    graph.index.sync(graph.vault)
+    assert graph.vault.read(WIFE).contradicts == (SISTER,) and graph.vault.read(SISTER).contradicts == (WIFE,)
+    assert entry_at(graph, WIFE).contradicts == () and entry_at(graph, SISTER).contradicts == (WIFE,)
+
+
 def entry_at(graph: Graph, path: str) -> Entry:
     entry = graph.index.entry(path)
     assert entry is not None
@@ -359,6 +384,15 @@ def test_a_page_that_repeats_a_person_to_the_letter_gives_their_note_nothing(gra
     assert active(graph, SEA) and not active(graph, AIR)
     assert (sea.origin, sea.priority, sea.tags, len(sea.sources)) == ("user", "medium", (), 1)
     assert history(graph, SEA) == f"## History\n- 2026-01-15: [[{AIR}|Air]]\n"
+
+
+def test_a_persons_word_does_not_go_into_a_page_note_of_the_same_words_that_they_wrote_in(
+    graph: Graph,
+) -> None:
+    said = "Ines swims in the sea at Faro."
+    put(graph, [note(SEA, said, MONDAY), note(AIR, said, MONDAY, origin="tool", pinned=True)])
+    assert night(graph).counts["merged"] == 0
+    assert active(graph, SEA) and active(graph, AIR)
 
 
 # --- a model that obeys

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,17 +71,24 @@ def entries_where(db: sqlite3.Connection, where: str, values: Iterable[object]) 
     links: dict[int, dict[str, None]] = {}
     for _, src, path in sorted(found):
         links.setdefault(src, {})[path] = None
-    against = contradictions(db, [row[0] for row in rows])
+    against = contradictions(db) if rows else {}
     return {id: entry_of_row((id, *row), tuple(links.get(id, ())), against.get(id, ())) for id, *row in rows}
 
 
-def contradictions(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, tuple[str, ...]]:
-    """Note → the paths of the active notes that contradict it, whichever of the two says so."""
+def contradictions(db: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
+    """
+    Note → the paths of the active notes that contradict it, whichever of the two says so. What the assistant or a tool
+    said puts no person's note in doubt.
+    """
     found: dict[int, set[str]] = {}
-    for one, other in (("src", "dst"), ("dst", "src")):
-        select = f"select {one}, path from link join note on note.id = {other} where kind = {CONTRADICTION} and status = 'active'"
-        rows = db.execute(select) if len(ids) > MANY else rows_of(db, f"{select} and {one} in", ids)
-        for id, path in rows:
+    select = f"""
+        select one.id, one.origin, other.path, other.origin, other.status from
+        (select src as a, dst as b from link indexed by idx_link_contradiction where kind = {CONTRADICTION}
+        union select dst, src from link indexed by idx_link_contradiction where kind = {CONTRADICTION})
+        join note one on one.id = a join note other on other.id = b
+        """
+    for id, origin, path, by, status in db.execute(select):
+        if status == "active" and (by not in ("tool", "assistant") or origin in ("tool", "assistant")):
             found.setdefault(id, set()).add(path)
     return {id: tuple(sorted(paths)) for id, paths in found.items()}
 

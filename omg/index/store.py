@@ -21,6 +21,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from .links import CONTRADICTION
 from .terms import TOKENIZER
 
 VERSION = 7  # of the tables below and of what is in their columns: with another, the file is made anew
@@ -255,6 +256,7 @@ class Store:
             db.execute(
                 "create index idx_note_superseded_by on note(superseded_by) where superseded_by is not null"
             )
+            db.execute(f"create index idx_link_contradiction on link(src, dst) where kind = {CONTRADICTION}")
             full_text(db)
             db.execute("insert into meta values ('rev', 0), ('next', 1), ('hits', 0), ('filled', 0)")
             db.execute(f"pragma user_version={VERSION}")

@@ -62,14 +62,19 @@ def without_part(text: str, part: str) -> tuple[str, str]:
 
 
 def fresh_sentences(text: str, more: str) -> str:
-    """Those sentences and lines of *more* that *text* does not hold yet."""
-    there = as_read(text)
+    """Those sentences and lines of *more* that *text* does not hold yet. A part of a sentence is not one that it holds."""
+    there = {as_compared(s) for line in text.splitlines() for s in (line, *sentence_parts(line))}
     lines = []
     for line in more.strip().splitlines():
-        fresh = [s for s in sentence_parts(line) if as_read(s).strip(MARKS_AT_END + "-*+") not in there]
+        fresh = [s for s in sentence_parts(line) if as_compared(s) not in there]
         if fresh or not line.strip():
             lines.append("".join(fresh).rstrip())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def as_compared(sentence: str) -> str:
+    """*sentence* as it reads, without the marks at its ends."""
+    return as_read(sentence).strip(MARKS_AT_END + "-*+")
 
 
 def with_sentences(text: str, more: str) -> str:

@@ -196,7 +196,7 @@ class CycleWork:
             return
         calls = [
             (groups, least)
-            for least, matters in by_trust(self.matters, self.snapshot).items()
+            for least, matters in by_trust(self.matters, self.snapshot.entries).items()
             for groups in calls_of(groups_of(matters))
         ]
         self.questions += len(calls)

@@ -139,11 +139,11 @@ def speaks_of_past(snapshot: Snapshot, entry: Entry) -> bool:
 # --- what is shown together
 
 
-def by_trust(matters: Iterable[Matter], snapshot: Snapshot) -> dict[int, list[Matter]]:
+def by_trust(matters: Iterable[Matter], entries: Mapping[str, Entry]) -> dict[int, list[Matter]]:
     """*matters* by `trust_of` the least trusted of their notes, the most trusted first: no call shows two kinds."""
     found: dict[int, list[Matter]] = {2: [], 1: [], 0: []}
     for matter in matters:
-        found[min(trust_of(snapshot.node(path).origin) for path in matter.paths)].append(matter)
+        found[min(trust_of(entries[path].origin) for path in matter.paths)].append(matter)
     return found
 
 

@@ -17,7 +17,7 @@ from ..dates.days import event_span
 from ..index.entries import Entry, Hit
 from ..node.fields import PRIORITIES, TYPES
 from ..node.markdown import wikilink
-from ..plan.edits import ORIGIN_ORDER, split_history
+from ..plan.edits import ORIGIN_ORDER, split_history, trust_of
 from ..text.english import common_stems
 from ..text.words import stems_of, words_in
 from .revise import merge_notes
@@ -71,6 +71,8 @@ def merge_into_one(snapshot: Snapshot, paths: Sequence[str]) -> list[str]:
         undone = {gone, keep} <= snapshot.frozen
         if undone or snapshot.node(gone).pinned or not snapshot.ours(gone):
             continue
+        if trust_of(snapshot.node(gone).origin) > trust_of(snapshot.node(keep).origin):
+            continue  # a person wrote in what a tool or the assistant said: their own word stays theirs
         merge_notes(snapshot.plan, keep, gone)
         done.append(
             f"Merged {link_of(snapshot.node(gone))} into {link_of(snapshot.node(keep))}: they said the same."
