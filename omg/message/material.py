@@ -121,17 +121,20 @@ def mark_blocks(lines: Lines, found: list[str]) -> None:
     for n, line in enumerate(lines):
         if found[n]:
             continue
-        code = bool(INDENTED.match(line)) and (code or blank)
-        blank = not line.strip()
         if closes is not None:
             found[n] = "quote"
             closes = None if closes(line) else closes
+            continue
+        if not line or line.isspace():
+            code, blank = False, True
+            continue
+        code, blank = line[0] in " \t" and bool(INDENTED.match(line)) and (code or blank), False
+        if QUOTED.match(line):
+            found[n] = "quote"
         elif (m := TAG_OPENS.match(line)) and f"</{m[1]}>" in ends:
             found[n], closes = "quote", closing(f"</{m[1]}>")
         elif (m := BEGIN.match(line)) and f"END:{m[1]}" in ends:
             found[n], closes = "quote", closing(f"END:{m[1]}")
-        elif QUOTED.match(line):
-            found[n] = "quote"
         elif code:
             found[n] = "code"
 
@@ -145,10 +148,9 @@ def mark_chat(lines: Lines, found: list[str]) -> None:
     A pasted conversation: two lines or more that say who spoke and when, each with what was written under it; or lines
     of two people by turns.
     """
+    left = [n for n, line in enumerate(lines) if line and not found[n] and len(line) <= 2_000]
     for pattern in (SAID_AT, SPEAKER, SUBTITLE):
-        heads = [
-            n for n, line in enumerate(lines) if not found[n] and len(line) <= 2000 and pattern.match(line)
-        ]
+        heads = [n for n in left if pattern.match(lines[n])]
         if len(heads) < 2:
             continue
         for head, following in pairwise([*heads, len(lines)]):
@@ -157,7 +159,7 @@ def mark_chat(lines: Lines, found: list[str]) -> None:
                     break
                 found[n] = found[n] or "quote"
 
-    said = {n: m[1] for n, line in enumerate(lines) if not found[n] and (m := SAID.match(line))}
+    said = {n: m[1] for n in left if not found[n] and (m := SAID.match(lines[n]))}
     names = Counter(said.values())
     if len(said) >= 3 and 1 < len(names) < len(said):  # labels of a list do not come again
         for n in said:
@@ -167,7 +169,7 @@ def mark_chat(lines: Lines, found: list[str]) -> None:
 def mark_mail(lines: Lines, found: list[str]) -> None:
     """A mail that is answered or forwarded, from its head to the end of the message."""
     for n in range(len(lines)):
-        if not found[n] and begins_mail(lines, found, n):
+        if not found[n] and lines[n].strip() and begins_mail(lines, found, n):
             below = first_written(lines, n + 1)
             if below and found[below]:  # what follows is marked line by line, and the person may write below
                 found[n] = "quote"
