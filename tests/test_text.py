@@ -1,4 +1,4 @@
-"""How a text is read: its characters, sentences, lists and links."""
+"""How a text is read: its characters, words, sentences, lists, negation and links."""
 
 import time
 
@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg.text.characters import UNSPACED_RUN, visible, without_unseen
+from omg.text.characters import UNSPACED_RUN, fold_text, visible, without_unseen
 from omg.text.links import link_label, with_labels, without_citations
+from omg.text.negation import denies
 from omg.text.sentences import sentence_parts, sentence_spans, split_sentences, text_pieces, without_list_mark
+from omg.text.words import stems_of, told_words, words_in
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,46 @@ def test_a_link_reads_as_its_label_or_else_as_the_name_it_leads_to() -> None:
 def test_links_behind_a_claim_go_and_those_in_it_stay_as_labels() -> None:
     said = "[[nodes/project/site|The site]] went live. ([[nodes/fact/a|A]], [[nodes/fact/b|B]])"
     assert without_citations(said) == "The site went live."
+
+
+def test_a_word_with_marks_is_one_word() -> None:
+    assert words_in("नमस्ते, दुनिया! Zoë's co-op_2") == ["नमस्ते", "दुनिया", "Zoë", "s", "co", "op", "2"]
+    assert fold_text("בֵּית־סֵפֶר") == "בית־ספר"  # points go, the hyphen parts two words
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Ines runs to the café.", "INES was running to a Cafe"),
+        ("It cost 1,200 euros", "1200 Euro, it costs"),
+        ("two dogs", "2 dog"),
+        ("pass\u200bword", "password"),
+        ("Оslo", "Oslo"),  # the first letter is Cyrillic
+    ],
+)
+def test_the_same_words_have_the_same_stems_however_they_are_written(one: str, other: str) -> None:
+    assert told_words(one) == told_words(other) and told_words(one)
+
+
+def test_days_are_told_apart_by_stems_and_left_out_of_what_is_told() -> None:
+    monday, tuesday = "Meets Anna on Monday, 2026-03-02", "Meets Anna on Tuesday, 2026-03-03"
+    assert told_words(monday) == told_words(tuesday) and stems_of(monday) != stems_of(tuesday)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_not"),
+    [
+        ("She never smoked", True),
+        ("He stopped smoking", True),
+        ("Er raucht nicht", True),
+        ("Elle ne fume pas", True),
+        ("タバコは吸わない", True),
+        ("She smokes in November", False),
+        ("A note on knots", False),
+    ],
+)
+def test_what_is_not_so_is_known_in_several_languages(text: str, is_not: bool) -> None:
+    assert denies(text) is is_not
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..node.markdown import slugify
 from ..text.english import common_stems
-from ..text.negation import negations
+from ..text.negation import denies
 from ..text.words import WORD_OR_NUMBER, told_words, words_in
 from .cues import holds, read_words
 
@@ -248,7 +248,7 @@ def replaces(dropped: frozenset[str], old: OfflineDraft) -> bool:
 
 
 def negated(draft: OfflineDraft) -> bool:
-    return bool(negations(draft.description) or DISLIKED.search(draft.description))
+    return denies(draft.description) or bool(DISLIKED.search(draft.description))
 
 
 def repeats_note(draft: OfflineDraft, old: OfflineDraft, likeness: float) -> bool:

@@ -16,7 +16,7 @@ from itertools import combinations
 
 from ..node.markdown import slugify
 from ..text.links import with_labels
-from ..text.negation import negations
+from ..text.negation import denies
 from ..text.words import stems_of, words_in
 
 TOPIC_NOTES = 4  # notes that make a topic; below it a page of its own costs more looking than it saves
@@ -46,7 +46,7 @@ def statement_likeness(a: str, b: str) -> float:
     left, right = stems_of(a).keys(), stems_of(b).keys()
     if not left or not right or numbers_in(left) != numbers_in(right):
         return 0.0
-    if bool(negations(a)) != bool(negations(b)):
+    if denies(a) != denies(b):
         return 0.0
     return len(left & right) / len(left | right)
 

@@ -1,12 +1,12 @@
 """
 The words of a text: all of them, those that tell something, and whether a word stands among others.
 
-    words_in     all words, as they are written
-    stems_of     the stems of those that tell something, each with the word itself
-    written_words   the words as they are written, less stop words
-    told_words   those stems without days and dates, which differ with who writes them
-    Words        words to look others up in, also inflected or mistyped
-    prefix_of    the beginning that the forms of a word share, to be looked for in a text that was not taken apart
+    words_in       all words, as they are written
+    written_words  those but stop words, in lower case: whether a reader was told it already
+    stems_of       the stems of those that tell something, each with the word itself: whether two texts say the same
+    told_words     the same without days and dates, which differ with who writes them
+    Words          words to look others up in, also inflected or mistyped
+    prefix_of      the beginning that the forms of a word share, to be looked for in a text that was not taken apart
 
 Two stems: `stem_of` (english.py) knows verbs, and is for comparing words; `prefix_of` is for searching, and must stand in the text.
 """
@@ -26,9 +26,8 @@ from .english import bases, english_words, stem_of
 LETTER = r"[\p{L}\p{M}\p{N}]"
 WORD = regex.compile(f"{LETTER}+")
 WORD_OR_RUN = regex.compile(f"[{UNSPACED}]+|(?:(?![{UNSPACED}]){LETTER})+")  # the index parts them as well
-WORD_OR_NUMBER = regex.compile(
-    rf"\d+(?:[.,:]\d+)*+(?!\p{{L}})|{LETTER}+(?:'{LETTER}+)*+"
-)  # "don't", "3.5", "16:00"
+# "don't", "3.5", "16:00"
+WORD_OR_NUMBER = regex.compile(rf"\d+(?:[.,:]\d+)*+(?!\p{{L}})|{LETTER}+(?:'{LETTER}+)*+")
 THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 ISO_DAY = re.compile(r"(?<!\d)\d{4}-\d\d(?:-\d\d)?(?!\d)")
 
@@ -101,7 +100,7 @@ def words_in(text: str) -> list[str]:
 
 
 def written_words(text: str) -> frozenset[str]:
-    """The words of *text* as they are written, less stop words: for whether a reader was told it already."""
+    """The words of *text* in lower case, without stop words."""
     return frozenset(words_in(text.lower())) - STOP
 
 
