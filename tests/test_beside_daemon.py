@@ -60,7 +60,7 @@ class Plugin:
             return {"error": self.error}
         told = {"provider": "acme", "model": "acme/large"}
         text = question["messages"][0]["content"]
-        if question["purpose"] == "check":
+        if question["purpose"] == "omg.check":
             return {"text": json.dumps(borne_out(text)), **told}
         edits = [
             {
