@@ -189,7 +189,8 @@ def test_a_conversation_is_observed_on_its_days_and_goes_on_where_its_model_fail
     openai_server.always(right)
     report = run("--context", "vault", "--observe", "openai/strong", "--questions", "1")
     observing = report["benchmarks"]["JSONL"]["observing"]
-    assert (observing["messages"], observing["tokens per 100 messages"]) == (2, 12_000)
+    assert len(openai_server.checks) == 2
+    assert (observing["messages"], observing["tokens per 100 messages"]) == (2, 24_000)
     assert rows(report)["vault"]["tokens median"] > 20
 
 

@@ -70,7 +70,7 @@ def asked(graph, *texts, session=MAIN, window=128_000, **observation):
     return render_question(shown).split("# Messages")[0]
 
 
-def test_of_the_notes_that_matter_the_text_is_shown_and_not_twice_the_line(graph):
+def test_of_the_notes_that_matter_the_text_is_shown_whole_and_not_twice_the_line(graph):
     write(
         graph,
         (
@@ -78,12 +78,15 @@ def test_of_the_notes_that_matter_the_text_is_shown_and_not_twice_the_line(graph
             "The kiln trips the breaker.",
             {"body": "The kiln trips the breaker. Bought in 2019 from [[nodes/fact/jo|Jo]]."},
         ),
-        ("Long", "The kiln shelf is long.", {"body": "The shelf. " * 100}),
+        ("Shelf", "The kiln shelf is long.", {"body": "One shelf. " * 100}),
+        ("Base", "The kiln base is longer.", {"body": "One base. " * 200}),
     )
-    text = asked(graph, "The kiln and its shelf")
+    text = asked(graph, "The kiln, its shelf and its base")
     assert "Kiln: The kiln trips the breaker.\n    Bought in 2019 from Jo.\n" in text
-    assert " …" in text
-    assert len(text) < 900
+    assert text.count("One shelf.") == 100
+    assert 100 < text.count("One base.") < 125
+    assert "base. One …\n" in text
+    assert len(text) < 2_700
 
 
 def test_what_is_shown_grows_with_what_was_said_and_with_the_window(graph):

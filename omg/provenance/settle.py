@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..message.turn import Message
-from ..plan.drafts import PERSONS
+from ..plan.drafts import NEEDS_USER, PERSONS
 from ..plan.edits import Edit, one_line
 from ..text.sentences import split_sentences
 from ..text.words import told_words
@@ -162,7 +162,7 @@ def parted(
     if edit.origin not in PERSONS:
         return others_edit(edit, target, foreign=foreign)
     if all(verdict == "supported" for _, verdict in own):
-        return edit, None, ""
+        return of_their_own(edit, target), None, ""
     head = next((verdict for claim, verdict in own if claim.part == "head"), "supported")
     unsaid = {claim.text for claim, verdict in own if claim.part == "sentence" and verdict != "supported"}
     denied = {claim.text for claim, verdict in own if verdict == "contradicted"}
@@ -193,6 +193,16 @@ def parted(
     )
     other = beside_note(edit, target, [*said, *rest])
     return (kept if body or goes else None), other, f"{UNSAID}: the note stays, that is noted beside it"
+
+
+def of_their_own(edit: Edit, target: Target | None) -> Edit:
+    """*edit*, where a person takes up what a tool's note says or decides on the assistant's: a note that leads there."""
+    if edit.op == "create" or target is None or target.origin in PERSONS or not edit.description:
+        return edit
+    if target.origin == "assistant" and edit.type not in NEEDS_USER:
+        return edit
+    links = (*edit.links, *([target.path] if target.path else []))
+    return replace(edit, op="create", target=None, about=None, title=edit.title or target.title, links=links)
 
 
 def says_anything(edit: Edit) -> bool:

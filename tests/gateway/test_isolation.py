@@ -171,12 +171,12 @@ def test_a_heartbeat_does_not_agree_to_forgetting(
 
     provider.always(model)
     gateway.call("wake", mode="now", text="look around")
-    eventually(lambda: "answer first" in answers(), 30, "the heartbeat to be refused", why=answers)
+    eventually(lambda: "write the code" in answers(), 30, "the heartbeat to be refused", why=answers)
     provider.always(agent)
     assert secrets_in(gateway, owner) == {owner.secret}
 
 
-def test_forgetting_takes_two_turns_and_forgets_for_the_speaker_alone(
+def test_forgetting_takes_the_code_in_a_message_and_forgets_for_the_speaker_alone(
     gateway: Gateway, speakers: list[Speaker]
 ) -> None:
     _, alice, bob, *_ = speakers
