@@ -111,8 +111,8 @@ def test_a_persons_edit_is_seen_by_the_next_call(memory):
 
 
 def test_a_note_is_remembered_on_the_users_word_alone(memory):
-    asked = {"role": "user", "content": "Please remember that I drink tea.", "id": 9}
-    theirs = memory.open(memory.remember("Drinks tea.", said=asked, type="preference"))
+    asked = {"role": "user", "content": "I drink tea. Please remember that.", "id": 9}
+    theirs = memory.open(memory.remember("I drink tea.", said=asked, type="preference"))
     assert (theirs.node.type, theirs.node.origin) == ("preference", "user")
     assert memory.capture([asked]) == 0 and theirs.node.sources[0].session == "agent:main:main"
     memory.observe()

@@ -35,7 +35,7 @@ TRIPLE = re.compile(r"\"{3}[^\"]{1,20000}\"{3}|'{3}[^']{1,20000}'{3}")
 PICTURE = re.compile(r"!\[[^\[\]\n]{0,500}\]\([^()\n]{0,500}\)")
 QUOTED = re.compile(r"\s{0,20}(?:[-*•–]\s{1,4}|\d{1,2}[.)]\s{1,4})?(?:[>＞»│┃▌▏❯]|&gt;)")
 INDENTED = re.compile(r"(?: {4}|\t)\s*(?![-*•–+]\s|\d{1,3}[.)]\s)\S")
-TAG_OPENS = re.compile(r"\s*<([A-Za-z][\w-]{0,60})(?:\s[^<>\n]{0,500})?>\s*$")
+TAG_OPENS = re.compile(r"\s{0,20}<([A-Za-z][\w-]{0,60})(?:\s[^<>\n]{0,500})?>\s*$")
 BEGIN = re.compile(r"BEGIN:(\w{1,30})\s*$")
 HEAD_RULE = re.compile(r"---\s*$")
 
@@ -44,7 +44,7 @@ YEAR = re.compile(r"\b(?:19|20)\d\d\b|(?:19|20)\d\d年")
 CLOCK = re.compile(r"\d{1,2}[:.h]\d\d(?!\d)|\d{1,2}[時时点시]")
 # "From: Ann <ann@a.test>", in any language
 HEADER = re.compile(r"[*\s]{0,6}[^\W\d_][\w .'’-]{0,24}\*{0,2}\s?[:：]\*{0,2}\s{0,8}\S")
-DASHED = re.compile(r"\s*-{3,40}[^-\n]{3,80}-{3,40}\s*$")
+DASHED = re.compile(r"\s{0,20}-{3,40}[^-\n]{3,80}-{3,40}\s*$")
 LONGEST_HEADER = 400  # characters of a line of a mail's head
 
 TIME = r"[\[(]?(?:[\d.,/-]{4,12},? )?\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?: ?[APap]\.?[Mm]\.?)?[\])]?"
@@ -56,7 +56,7 @@ SAID = re.compile(r"\s{0,3}([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}
 SPEAKER = re.compile(
     rf"\s{{0,3}}[^\W\d_][^\n:?!]{{0,40}}?(?:[,\s]\s?|\s[—–-]\s)[^\n:?!\d]{{0,20}}{TIME}\s{{0,3}}$"
 )
-SUBTITLE = re.compile(r"\s*\d{1,2}:\d\d(?::\d\d)?[.,]\d{1,3} --> ")
+SUBTITLE = re.compile(r"\s{0,20}\d{1,2}:\d\d(?::\d\d)?[.,]\d{1,3} --> ")
 
 
 @lru_cache(maxsize=512)

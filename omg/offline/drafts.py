@@ -147,7 +147,9 @@ class OfflineDrafts:
         """Add *draft*, worded from *said*, or let it change another. Where it now is; None if it was known."""
         change = 2 if holds("change", said) else 1 if holds("drift", said) else 0
         gone = (REPLACED.search(said) if change else None) or PREFERRED.search(said)
-        dropped = told_words(gone["old"]) if gone else frozenset()
+        dropped = (
+            told_words(gone["old"]) - {"other"} if gone else frozenset()
+        )  # "over all others" is no thing
         i, likeness = self.nearest(draft, dropped, change)
         if i is None:
             return self.add(draft)
