@@ -26,7 +26,7 @@ def begin_anew(talk: Talk) -> None:
 
 def talk_of_letters(talk: Talk, turns: int = 30) -> None:
     for n in range(turns):
-        talk.turn(f"I prefer the letter {chr(97 + n)} in lists. " + "And so on and so forth. " * 6)
+        talk.turn(f"I prefer the letter {2 * chr(97 + n)} in lists. " + "And so on and so forth. " * 6)
 
 
 def test_what_was_said_before_new_does_not_come_back_when_something_is_forgotten(talk: Talk) -> None:
@@ -35,12 +35,12 @@ def test_what_was_said_before_new_does_not_come_back_when_something_is_forgotten
     talk_of_letters(talk, 16)
     talk.take_in()
     before = talk.asked()
-    assert "letter e in" in before.text
+    assert "letter ee in" in before.text
     assert "number" not in before.text
-    assert talk.memory.forget(matching="letter f in").messages
+    assert talk.memory.forget(matching="letter ff in").messages
     after = talk.asked()
     assert (after.reason, after.cut) == ("edit", before.cut)
-    assert "letter e in" in after.text
+    assert "letter ee in" in after.text
     assert "number" not in after.text
 
 
