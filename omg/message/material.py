@@ -15,7 +15,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +68,11 @@ def material_in(text: str) -> tuple[Span, ...]:
     for mark in (mark_fences, mark_blocks, mark_chat, mark_mail):
         mark(lines, found)
     spans, at = [], 0
-    for line, kind in zip(lines, found, strict=True):
+    for kind, run in groupby(zip(found, lines, strict=True), key=itemgetter(0)):
+        end = at + sum(len(line) + 1 for _, line in run)
         if kind:
-            spans.append(Span(at, at + len(line), kind))
-        at += len(line) + 1
+            spans.append(Span(at, end - 1, kind))
+        at = end
     spans += [Span(*m.span(), "quote") for pattern in (TRIPLE, PICTURE) for m in pattern.finditer(text)]
     spans += comments(text)
     return tuple(merged(sorted(spans, key=lambda s: (s.start, s.end))))
@@ -100,6 +102,8 @@ def merged(spans: Sequence[Span]) -> Iterator[Span]:
 def mark_fences(lines: Lines, found: list[str]) -> None:
     """Code between fences; a fence that nobody closes reaches to the end."""
     fence = ""
+    if not any("```" in line or "~~~" in line for line in lines):
+        return
     for n, line in enumerate(lines):
         m = FENCE.match(line)
         if fence:
