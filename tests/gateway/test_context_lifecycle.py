@@ -198,7 +198,7 @@ def served(request: Request) -> str:
 
 
 def note(gateway: Gateway, name: str) -> Path:
-    return gateway.memory.graphs()[MAIN] / "vault" / "nodes" / "preference" / f"{name}.md"
+    return gateway.memory.graphs()[MAIN] / "vault" / "nodes" / "fact" / f"{name}.md"
 
 
 def held_since(gateway: Gateway, provider: OpenAIServer, *words: str) -> list[Request]:
