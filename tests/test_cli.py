@@ -200,6 +200,20 @@ def test_what_is_remembered_can_be_read_where_not_a_byte_can_be_written(home: Pa
     assert "Rex" in run("search", "dog").stdout
 
 
+def test_a_search_leaves_out_what_hardly_answers_and_says_that_only_that_is_left(home: Path) -> None:
+    run("new", "fact", "The boat key", "--text", "The boat key hangs behind the pantry door.")
+    for n, text in enumerate(("Ines lives in Bremen.", "Piet waters the tomatoes.", "The roof is new.")):
+        run("new", "fact", f"Note {n}", "--text", text)
+    found = run("search", "Please forget where the boat key is").stdout.splitlines()
+    assert found[0] == "nodes/fact/the-boat-key"
+    assert found[3:] == ["only weak hits are left: 3, shown with --weak"]
+    with_weak = run("search", "Please forget where the boat key is", "--weak").stdout
+    assert "nodes/fact/note-2" in with_weak and "only weak" not in with_weak
+    hits = json.loads(run("search", "Please forget where the boat key is", "--json").stdout)
+    assert [hit["weak"] for hit in hits] == [False, True, True, True]
+    assert run("search", "capital of Mongolia").stdout.startswith("nothing found")
+
+
 def test_a_file_that_cannot_be_used_is_named_with_the_remedy(home):
     home.mkdir(exist_ok=True, parents=True)
     (home / "omg.toml").mkdir()

@@ -5,10 +5,12 @@ import re
 import subprocess
 import sys
 import warnings
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from omg.config.file import load_config
 from omg.config.sections import Config, Embedding, Observation
 from omg.demo import DEMO_SESSION, SAMPLE_FOLDER, run_demo
 from omg.memory import Memory
@@ -68,6 +70,24 @@ def test_the_pasted_key_is_nowhere(shown):
             data = file.read_bytes()
             assert not any(key.encode() in data for key in planted), file
     assert not any(key in text for key in planted)
+
+
+def test_the_samples_projects_are_given_where_they_are_asked_for(shown):
+    """Two days after the sample, in a new conversation and in one under way."""
+    folder, _ = shown
+    now = [datetime(2026, 3, 16, 9, tzinfo=UTC)]
+    with Memory(load_config(folder / "home", {}), clock=lambda: now[0]) as memory:
+        new, running = "agent:main:main:thread:new", "agent:main:main:thread:running"
+        first = memory.inject("List my projects.", session=new)
+        for path in ("nodes/project/tidepool", "nodes/project/site"):
+            assert f"- [[{path}]] — The user" in first.system
+        system = memory.inject("hello", session=running).system
+        assert "nodes/project/" not in system
+        now[0] += timedelta(seconds=20)
+        later = memory.inject("List my projects.", session=running)
+        assert later.system == system
+        for path in ("nodes/project/tidepool", "nodes/project/site"):
+            assert f"- [[{path}]] — The user" in later.prompt
 
 
 def test_every_nodes_sources_lead_to_archived_messages(shown):

@@ -636,6 +636,31 @@ def test_a_note_that_changes_while_it_is_embedded_does_not_get_the_old_vector(va
     assert index.embed() == 1 and index.embed() == 0
 
 
+@pytest.mark.parametrize("others", [5, 60])
+def test_what_is_hardly_alike_is_as_weak_among_few_notes_as_among_many(vault, tmp_path, others):
+    known = {}
+
+    def embed(texts):
+        """Of cosine .2 with each other, and of 1 with what is the same up to the x."""
+        vectors = np.zeros((len(texts), 80), np.float32)
+        for row, text in zip(vectors, texts, strict=True):
+            at = known.setdefault(text.lower().partition("x")[0], len(known) + 1)
+            row[0], row[at] = 0.2**0.5, 0.8**0.5
+        return vectors
+
+    embed.id, embed.dim = "few", 80
+    index = Index(tmp_path / "v.db", embed)
+    for n in range(others + 1):
+        save(vault, f"w{n}xa", f"w{n}xa", type="fact")
+    index.sync(vault)
+    while index.embed():
+        pass
+    hits = index.search("w0xb", now=NOW)
+    assert (hits[0].entry.path, hits[0].weak) == ("w0xa", False)
+    assert all(hit.weak for hit in hits[1:])
+    index.close()
+
+
 def test_a_deleted_note_is_near_to_nothing(vault, tmp_path):
     save(vault, "a", "aaab")
     save(vault, "b", "abcd")

@@ -225,6 +225,72 @@ def test_a_map_that_is_called_by_its_name_is_shown(graph: Graph) -> None:
     assert graph.state().sessions[OWN].mocs[0] == map_of_type("project")
 
 
+LISTS = [
+    ("List my projects.", ["nodes/project/ledger"]),
+    ("Which decisions have I made?", ["nodes/decision/postgres"]),
+    ("Show me the open loops", ["nodes/episode/dentist"]),
+    ("What do you have on garden?", ["nodes/fact/apple"]),  # a topic
+    ("How does Ledger stand?", ["nodes/project/ledger", "nodes/decision/postgres", "nodes/episode/talk"]),
+]
+
+
+@pytest.fixture
+def mapped(graph: Graph) -> Graph:
+    """With a topic of its own, and notes that link to a project of whose words they have none."""
+    graph.vault.write("mocs/moc-garden", new_page("mocs/moc-garden", NOTHING_YET).encode(), None)
+    put(graph, node("fact", "apple", "The apple tree is a Boskoop.", links=("mocs/moc-garden",)))
+    links = (map_of_type("episode"), "nodes/project/ledger")
+    put(graph, node("episode", "talk", "Spoke to Ada about double entries.", links=links))
+    put(graph, replace(NOTES[2], id="omg/project/ledger", body="# Ledger\n\nBuilds a bookkeeping tool."))
+    return graph
+
+
+@pytest.mark.parametrize("prompt, lines", LISTS)
+def test_a_prompt_that_names_a_map_or_a_project_is_given_its_lines(
+    mapped: Graph, prompt: str, lines: list[str]
+) -> None:
+    first = ask(mapped, prompt)  # of a new conversation
+    assert [path for path in lines if f"- [[{path}]] — " not in first.system + first.prompt] == []
+    system = ask(mapped, "hello", session=OTHER).system
+    given = ask(mapped, prompt, NOW + timedelta(seconds=9), session=OTHER)  # and of one under way
+    assert given.system == system
+    assert [path for path in lines if f"- [[{path}]] — " not in given.system + given.prompt] == []
+
+
+def test_a_map_is_known_by_the_title_that_a_person_gave_it(graph: Graph) -> None:
+    path = map_of_type("project")
+    text = graph.vault.text(path).replace("# Projects", "# Vorhaben")
+    graph.vault.write(path, text.encode(), graph.vault.bytes(path))
+    graph.index.sync(graph.vault)
+    ask(graph, "hello")
+    later = NOW + timedelta(seconds=9)
+    assert "[[nodes/project/ledger]]" in ask(graph, "Zeig mir meine Vorhaben", later).prompt
+    assert "[[nodes/project/ledger]]" in ask(graph, "Show me my projects", later).prompt  # and by its type
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Refactor the project so that all handlers are injected by the caller",
+        "In fact, I think that we should rather cook pasta",
+        "I have to make a decision about the car",
+        "Recommend the best episodes of a series about the sea",
+        "Which project did Joanna finish?",
+    ],
+)
+def test_a_word_that_happens_to_name_a_map_gives_none_of_its_lines(graph: Graph, prompt: str) -> None:
+    ask(graph, "hello")
+    assert ask(graph, prompt, NOW + timedelta(seconds=9)).prompt == ""
+
+
+def test_the_lines_of_a_map_fill_no_more_than_the_lines_of_a_prompt(graph: Graph) -> None:
+    put(graph, *(node("project", f"p{n}", f"Builds thing {n} " + "with care " * 20) for n in range(200)))
+    ask(graph, "hello")
+    given = ask(graph, "Show me my projects", NOW + timedelta(seconds=9))
+    assert 5 < given.prompt.count("\n- [[nodes/project/") <= 40
+    assert given.tokens <= 3000
+
+
 def test_a_question_for_days_alone_finds_what_falls_on_them(graph: Graph) -> None:
     ask(graph, WIFI)
     put(graph, node("episode", "opera", "Carmen, row 4.", event="2026-03-18", day=date(2026, 3, 9)))

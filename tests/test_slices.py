@@ -177,7 +177,7 @@ def test_the_budget_goes_to_priority_then_to_what_is_new_and_the_page_stays_chro
         for p in ("high", "medium", "low")
         for d in range(1, 21)
     ]
-    text = system(entries=many, budget=2500)
+    text = system(entries=many, budget=6000)
     kept = re.findall(r"\[\[nodes/fact/([a-z]+)(\d\d)\]\]", text)
     assert [d for _, d in kept] == sorted(d for _, d in kept)
     by_priority = {p: sorted(d for q, d in kept if p == q) for p in ("high", "medium", "low")}
@@ -266,9 +266,23 @@ def test_of_what_is_always_there_nothing_is_left_out_in_silence(n: int, m: int, 
         assert len(told_rules(text)) + (int(more[1]) if more else 0) == n
 
 
-def test_the_maps_fill_no_more_than_their_share_and_leave_the_rest_empty() -> None:
+def of_facts(text: str) -> int:
+    """The tokens of the lines of a map."""
+    return sum(count_tokens(f"{line}\n") for line in section(text, "Facts"))
+
+
+def test_the_lines_of_the_maps_take_no_more_than_their_share_and_leave_the_rest_empty() -> None:
     notes = [entry(f"nodes/fact/n{i}", f"Fact {i} " + "of many words " * 8) for i in range(80)]
-    assert 0.5 * 1200 < count_tokens(system(entries=notes, budget=1200)) <= 0.6 * 1200 + 10
+    assert 0.2 * 1200 < of_facts(system(entries=notes, budget=1200)) <= 0.25 * 1200
+
+
+def test_what_is_always_there_takes_nothing_of_the_maps_share_as_long_as_there_is_room() -> None:
+    notes = [entry(f"nodes/fact/n{i}", f"Fact {i} " + "of many words " * 8) for i in range(80)]
+    loops = [entry(f"nodes/episode/l{i}", f"Plan {i} " + "and more " * 10, loop="open") for i in range(8)]
+    text = system(entries=[*notes, *others(9), *loops], budget=1200)
+    assert count_tokens(text) - of_facts(text) > 0.6 * 1200
+    assert 0.1 * 1200 < of_facts(text) <= 0.25 * 1200
+    assert count_tokens(text) <= 1200
 
 
 # --- the laws of both

@@ -494,3 +494,17 @@ def test_words_that_no_note_says_are_forgotten_without_offering_other_notes(agen
     left = [p for p in agent.home.folder.rglob("*") if p.is_file() and b"4471-Q" in p.read_bytes()]
     assert left == []
     assert agent.notes(ALICE)
+
+
+def test_what_is_no_note_is_not_forgotten_with_others_that_were_said_beside_it(agent: Agent) -> None:
+    agent.heard(ALICE, "The boat key hangs behind the pantry door.")
+    for text in ("I prefer short answers.", "My sister lives in Bremen.", "I work as a carpenter."):
+        agent.heard(ALICE, text)
+    assert len(agent.notes(ALICE)) > 2
+    assert not any("boat" in path for path in agent.notes(ALICE))
+    said = ("m99", "Please forget where the boat key is")
+    told = agent.use("omg_forget", ALICE, said=said, query="where the boat key is")
+    assert "[[nodes/" not in told["text"]
+    assert told["text"].endswith("very words as `query`:\n- user: The boat key hangs behind the pantry door.")
+    first = agent.use("omg_forget", ALICE, said=said, query="The boat key hangs behind the pantry door.")
+    assert "1 message that" in first["text"]

@@ -191,6 +191,10 @@ def search_command(
     raw: Annotated[
         bool, typer.Option("--raw", help="Search the archived messages instead of the notes.")
     ] = False,
+    weak: Annotated[
+        bool,
+        typer.Option("--weak", help="Print notes that hardly answer the query, too; --json always has them."),
+    ] = False,
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -221,11 +225,20 @@ def search_command(
         with suppress(OmgError):  # one that hangs, or is of an older version
             answer = ask_daemon(memory.folder, "/search", asked, timeout_s=10)
         hits = (answer if answer is not None else search_answer(memory.registry, asked))["hits"]
-        lines = [
-            f"{h['path']}\n    {h['description']}\n    {h['why'] or 'a little alike in meaning'}"
-            for h in hits
-        ]
-        print_value(hits, as_json, "\n".join(lines) or "nothing found")
+        print_value(hits, as_json, hits_text(hits, weak) or "nothing found")
+
+
+def hits_text(hits: list[dict[str, Any]], weak: bool) -> str:
+    """*hits* for a person, those that hardly answer only where *weak* is asked for; it is said that they are left."""
+    shown = [h for h in hits if weak or not h["weak"]]
+    lines = [
+        f"{h['path']}\n    {h['description']}\n    {h['why'] or 'a little alike in meaning'}" for h in shown
+    ]
+    if left := len(hits) - len(shown):
+        lines.append(
+            f"{'' if shown else 'nothing found; '}only weak hits are left: {left}, shown with --weak"
+        )
+    return "\n".join(lines)
 
 
 def message_value(message: Message, zone: tzinfo) -> dict[str, Any]:

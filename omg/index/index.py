@@ -43,6 +43,8 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
+LINKING = "id in (select src from link join note d on d.id = dst where d.path = ?)"
+
 
 def retry_on_new_file(method: Callable[Concatenate[Index, P], T]) -> Callable[Concatenate[Index, P], T]:
     """Once more, with the same arguments, on a new file, where the one there was turns out to be of no use."""
@@ -207,16 +209,19 @@ class Index:
         moc: str | None = None,
         pinned: bool | None = None,
         standing: bool | None = None,
+        links_to: str | None = None,
         first: int | None = None,
     ) -> list[Entry]:
         """
-        Notes by path. *status* None: whatever theirs is. *moc*: those that this map lists. *first*: no more than
-        so many, by priority, then the newest.
+        Notes by path. *status* None: whatever theirs is. *moc*: those that this map lists. *links_to*: a path.
+        *first*: no more than so many, by priority, then the newest.
         """
         wanted: dict[str, object] = {"type": type, "status": status, "loop": loop, "home": moc}
         wanted |= {"pinned": pinned, "standing": standing}
-        given = {column: value for column, value in wanted.items() if value is not None}
-        where = "where " + " and ".join(f"{column} = ?" for column in given) if given else ""
+        given = {f"{column} = ?": value for column, value in wanted.items() if value is not None}
+        if links_to is not None:
+            given |= {LINKING: links_to}
+        where = f"where {' and '.join(given)}" if given else ""
         values: list[object] = [*given.values()]
         if first is not None:
             order = "instr('high,medium,low', priority), coalesce(event_from, said_from) desc, path"
@@ -224,6 +229,13 @@ class Index:
             values.append(first)
         with self._store.read() as db:
             return list(entries_where(db, where, values).values())
+
+    @retry_on_new_file
+    def maps(self) -> dict[str, str]:
+        """Path → title of every map."""
+        select = "select path, title from note where path >= 'mocs/' and path < 'mocs0' order by path"
+        with self._store.read() as db:
+            return dict(db.execute(select).fetchall())
 
     @retry_on_new_file
     def moc_counts(self) -> dict[str, int]:

@@ -9,7 +9,7 @@ index.md, now.md and two maps, at an activation.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -22,18 +22,19 @@ from ..dates.spoken import When
 from ..errors import OmgError
 from ..graph.graph import Graph
 from ..graph.state import SessionState, State, note_window
-from ..index.entries import Entry, Hit
+from ..index.entries import WEAK_BELOW, Entry, Hit
 from ..index.scores import ParsedQuery, parse_query
 from ..message.envelope import legible_text, strip_memory, without_envelope
-from ..node.maptable import MOCS, OPEN_LOOPS, map_of, map_of_type
+from ..node.maptable import OPEN_LOOPS, map_of, map_of_type
 from ..node.note import text_below_head
 from ..plan.edits import split_history
 from ..plan.pages import persons_words
 from ..text.links import with_labels
 from ..text.sentences import split_sentences
 from ..text.tokens import clip_text, count_tokens
-from ..text.words import words_in, written_words
+from ..text.words import written_words
 from .course import asks_for_course, asks_for_several, topic_of
+from .named import maps_named, named_lines, projects_named
 from .passages import Said, assistants_share, find_said, quoted_passages
 from .prompt import render_prompt
 from .sure import asks_of_memory, is_sure
@@ -47,9 +48,7 @@ URGENT_S = 60  # how long a cut waits for its observation before `system` goes o
 CANDIDATES = 100  # notes of a map that may be shown; a budget of 3,000 tokens holds about 80
 SYSTEM_KEPT_DAYS = 7  # what was served to a session is dropped when nobody has come back for it
 QUERY_CHARS = 2_000  # of a prompt; what is pasted below that says little about what is meant
-# Of a hit's score. On LoCoMo nine in ten of the right notes score above .25, with words alone; of questions about
-# other people's talks the best hit stays below .22 in every second case.
-FLOOR = 0.2
+FLOOR = WEAK_BELOW
 FLOOR_OF_MANY = 0.05  # where a course or several things are asked for: whatever may belong to it
 
 
@@ -105,6 +104,7 @@ class Relevant:
     limit: int  # of the notes that are told
     hits: Sequence[Hit] = ()
     said: Sequence[Said] = ()
+    maps: Collection[str] = ()  # that the prompt names
 
 
 def keep_served(own: SessionState, run: str, text: str, epoch: int) -> None:
@@ -215,7 +215,7 @@ def decide_slice(
     own = state.sessions.get(session) or SessionState()
     words = strip_memory(without_envelope(legible_text(prompt))).strip()[:QUERY_CHARS]
     found = find_for(graph, state, words, session, now=now, config=config)
-    hits_by_map = Counter([*(map_of(h.entry) for h in found.hits), *maps_named(words)])
+    hits_by_map = Counter([*(map_of(h.entry) for h in found.hits), *found.maps])
     pending = sum(p.tokens for p in graph.pending()) if own.cut_ms > own.activated_ms else 0
     reason = activation(state, session, now=now, pending_tokens=pending, config=config, model=model)
     text, cost, mocs = own.system, count_tokens(own.system), own.mocs
@@ -245,13 +245,22 @@ def find_for(
     if not limit or not asks_of_memory(query):
         return Relevant(topic, course, limit)
     hits = relevant_hits(graph, topic, now, limit, FLOOR_OF_MANY if many else FLOOR)
-    hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in hits]
     said = find_said(graph, topic, hits, session=session, own=own, now=now, course=course)
+    maps = maps_named(graph, topic)
+    named = named_lines(graph, topic, {**maps, **projects_named(topic, hits)}, limit, today)
     if not is_sure(query, hits, said, graph.index.knows, graph.index.by_meaning):
-        return Relevant(topic, course, limit)
+        hits, said = [], []
+    hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in surest_first(hits, named)]
     if course:  # it is told by what the person said first, and by notes of the assistant's advice last
         hits.sort(key=lambda h: -h.score * assistants_share(query, h.entry.origin, course))
-    return Relevant(topic, course, limit, hits, said)
+    return Relevant(topic, course, limit, hits, said, maps)
+
+
+def surest_first(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
+    """*hits* and *named* as one list, each note once, the best score first."""
+    found = {h.entry.path for h in hits}
+    both = [*hits, *(h for h in named if h.entry.path not in found)]
+    return sorted(both, key=lambda h: -h.score) if named else both
 
 
 def render_fresh(
@@ -310,12 +319,6 @@ def event_falls_on(event: str | None, days: Iterable[When]) -> bool:
     """Whether *event* is on one of *days*: then a note bears on "what is next week?" though no word is shared."""
     when = event_span(event)
     return when is not None and any(when[0] <= d.end and when[1] >= d.start for d in days)
-
-
-def maps_named(text: str) -> list[str]:
-    """Maps that *text* names: "the next steps of the project"."""
-    words = {word.removesuffix("s") for word in words_in(text.lower())}
-    return [path for type, (path, _, _) in MOCS.items() if type in words]
 
 
 def choose_maps(falls: Mapping[str, int], before: Sequence[str]) -> list[str]:

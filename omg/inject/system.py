@@ -37,7 +37,7 @@ EXCEPTION = "The first section alone is different: the user asked for that thems
 READING_RULE = """\
 A line says what a note is about. Where it is not enough, omg_open reads a [[note]] with its links and the words \
 it was made from; omg_search finds notes by words or dates."""
-MAPS_SHARE = 0.6  # of the budget: what is on the two maps fills no more than that
+MAPS_SHARE = 0.25  # of the budget: the lines of the two maps take no more than that, and what all else leaves
 ALWAYS_SHARE = 0.75  # of the budget, for what is always there; where it is more, each line of it is cut short
 WHO = 8  # notes on who the user is
 SESSIONS_SHOWN = 4  # other conversations
@@ -235,13 +235,14 @@ def pack_lines(lead: str, lines: Sequence[Line], budget: int) -> str:
     queue = sorted(lines, key=lambda x: (x.rank, x.priority, -x.day, x.text))
     taken: list[Line] = []
     opened: set[str] = set()
-    spent, misses = count_tokens(wrap_memory(f"{lead}\n")), 0
+    spent, on_maps, misses = count_tokens(wrap_memory(f"{lead}\n")), 0, 0
     left: dict[str, int] = {}  # section of what is always there → how many of its lines there is no room for
     for line in queue:
         cost = count_tokens(f"{line.text}\n")
         if line.section not in opened:
             cost += count_tokens(f"\n## {line.section}\n")
-        if spent + cost > budget * (MAPS_SHARE if line.rank >= Rank.ON_MAP else 1):
+        mapped = on_maps + (cost if line.rank == Rank.ON_MAP else 0)
+        if spent + cost > budget or mapped > budget * MAPS_SHARE:
             misses += 1
             if line.short:
                 left[line.section] = left.get(line.section, 0) + (line.rank <= Rank.PINNED)
@@ -250,7 +251,7 @@ def pack_lines(lead: str, lines: Sequence[Line], budget: int) -> str:
             continue
         taken.append(line)
         opened.add(line.section)
-        spent += cost
+        spent, on_maps = spent + cost, mapped
     ranks = {line.section: line.rank for line in queue}
     while taken:  # the sum of the parts is the cost of the whole but for a few tokens at the seams
         told = [Line(f"- ({n} more: omg_search finds them)", of, ranks[of]) for of, n in left.items() if n]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from ..curate.notes import forget_selection, select_to_forget
@@ -20,7 +21,12 @@ from ..forget.redacting import Redaction, select_words
 from ..forget.selection import Selection, select_alone
 from ..forget.words import BLANK, holds_words
 from ..graph.graph import Graph
+from ..graph.state import SessionState
 from ..identity import is_remembered, says_owner
+from ..index.scores import parse_query
+from ..inject.passages import find_said, quoted_passages
+from ..inject.prompt import passage_line
+from ..inject.sure import TYPICAL
 from ..message.machinery import BLANKED, FORGOTTEN
 from ..message.turn import Message
 from ..plural import how_many
@@ -30,6 +36,8 @@ from .asked import link_target, mapping_in, said_by_user
 from .codes import Codes, Issued
 
 ASK_USER = "Let the user choose: they answer with the code of their choice. Then call omg_forget with that code alone. "
+SAID_NAMED, SAID_TOKENS = 3, 400  # messages quoted where there is no note, and what they may cost
+WORDS_SHARE = 0.5  # of the words of the query: a quoted message has at least as many
 
 
 def forget_tool(
@@ -49,7 +57,8 @@ def forget_tool(
     words = None if path else words_anywhere(graph, what)
     hits = [path] if path else notes_about(intake, graph, what, said=bool(words))
     if not hits and not words:
-        raise NotFound(f"nothing is remembered about {what!r}")
+        beside = said_of(intake, graph, what, asked_in=str(message.get("id") or ""))
+        raise NotFound(f"nothing is remembered about {what!r}{beside}")
     found: list[tuple[str, Selection | Redaction]] = []
     if words:
         found.append(("redact", words))
@@ -75,16 +84,31 @@ NAMES = {"forget": "forget", "alone": "only the notes", "redact": "only the word
 
 def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list[str]:
     """
-    Those that hold the words as they are, if some do; else those found by meaning. *said*: the words stand somewhere, so
-    a note that has less than half of what they tell is about something else.
+    The notes that hold the words as they are, if there are any; else those that have most of the words. Where nobody
+    *said* the words just so, half of them is enough, or a near meaning. A message said beside a note does not count.
     """
-    hits = [h.entry.path for h in graph.index.search(query, 5, now=intake.registry.clock(), walk=False)]
-    notes, told = [graph.vault.read(p) for p in hits], told_words(query)
+    found = graph.index.search(query, 5, now=intake.registry.clock(), walk=False)
     # a link beside is no word of it
+    notes = [graph.vault.read(h.entry.path) for h in found]
     texts = {n.path: f"{n.title} {n.description} {n.full_body}" for n in notes}
-    if held := [p for p in hits if holds_words(texts[p], query)]:
+    if held := [path for path, text in texts.items() if holds_words(text, query)]:
         return held
-    return [p for p in hits if not said or 2 * len(Words(told_words(texts[p])).of(told)) > len(told)]
+    told = told_words(query)
+    least = len(told) // 2 + 1 if said else max(1, (len(told) + 1) // 2)
+    near = {h.entry.path for h in found if not said and (h.cosine or 0.0) > TYPICAL}
+    return [p for p, text in texts.items() if p in near or len(Words(told_words(text)).of(told)) >= least]
+
+
+def said_of(intake: Intake, graph: Graph, query: str, asked_in: str) -> str:
+    """Messages about *query* that no note came of, for an error's text; not the message *asked_in* itself."""
+    now = intake.registry.clock()
+    parsed = parse_query(query, now.astimezone(graph.zone).date())
+    found = find_said(graph, parsed, [], session="", own=SessionState(), now=now)
+    about = [said for said in found if said.words >= WORDS_SHARE and said.message.id != asked_in]
+    told = [*map(passage_line, islice(quoted_passages(graph, parsed, about, room=SAID_TOKENS), SAID_NAMED))]
+    if not told:
+        return ""
+    return "\n".join(["; but this was said, and can be forgotten with its very words as `query`:", *told])
 
 
 def words_anywhere(graph: Graph, words: str) -> Redaction | None:

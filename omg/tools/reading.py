@@ -111,6 +111,7 @@ def hit_value(hit: Hit) -> dict[str, Any]:
         "path": entry.path,
         "description": entry.description,
         "score": round(hit.score, 3),
+        "weak": hit.weak,
         "why": hit.why,
         "origin": entry.origin,
     }
