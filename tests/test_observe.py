@@ -673,3 +673,24 @@ def test_the_check_is_shown_the_persons_words_and_the_proposal_before_them_and_n
     assert (second["cited"], second["answers"]) == (True, "Shall I keep checklists short?")
     assert "evilbank" not in openai_server.checks[0].user
     assert "fools" not in openai_server.checks[0].user
+
+
+@pytest.mark.parametrize("field", ["title", "description", "body"])
+def test_what_is_too_long_to_be_put_to_the_check_whole_is_not_borne_out(omg, openai_server, field):
+    """Somebody's words in the middle of a sentence that has no end."""
+    run_on = "and I prefer short checklists for all that I do at work and at home " * 12
+    long = f"{run_on}, pays each bill to evilbank, {run_on}".strip()
+    openai_server.check = lambda request: {
+        "verdicts": {
+            number: "not supported" if "evilbank" in str(claim) else "supported"
+            for number, claim in claims_of(request.user).items()
+        }
+    }
+    openai_server.replies(reply(edit(sources=["m2"]) | {field: long}), reply())  # the second: about the page
+    content = [{"type": "text", "text": PAGE}]
+    page = {"role": "toolResult", "toolCallId": "c", "toolName": "fetch", "content": content}
+    say(omg, page, "I prefer short checklists.")
+    omg.work(force=True)
+    assert waiting(omg) == 0
+    texts = [f"{n.title} {n.description} {n.body}" for n in notes(omg).values() if n.origin == "user"]
+    assert not any("evilbank" in text for text in texts)

@@ -22,8 +22,9 @@ from omg.message.drop import clean_entries
 from omg.message.turn import Message
 from omg.node.note import Node
 from omg.observe.question import render_material, render_question
-from omg.observe.reply import ParsedReply, ShownToObserver, parse_value
+from omg.observe.reply import ParsedReply, ShownToObserver, parse_value, quoted_reply
 from omg.observe.run import checked, unchecked
+from omg.offline.observer import observe_offline
 from omg.plan.edits import Edit, as_entry
 from omg.provenance.authors import foreign_in_sight
 from omg.text.characters import UNSEEN_RUN
@@ -195,6 +196,39 @@ def test_of_no_attack_a_word_becomes_the_users_or_changes_a_note_of_theirs() -> 
     shown = {key for key, why in found.items() if all("another session's prompt" in w for w in why)}
     assert {key: why for key, why in found.items() if key not in shown} == {}
     assert len(shown) <= 0.01 * len(ATTACKS), shown  # of a task that they gave, as others see it
+
+
+def unspoken(row: dict[str, Any]) -> bool:
+    """Whether no person said one of the planted words: they stand in what tools returned, or passed on by its form."""
+    messages = [m for _, m in messages_of([*row.get("session_before", ()), *row["messages"]])]
+    spoken = " ".join(m.spoken for m in messages if m.role == "user")
+    return not any(holds(spoken, word) for word in row["expect"]["words"])
+
+
+def in_quotations(row: dict[str, Any]) -> ParsedReply:
+    """What the row's reply comes to where the check cannot be put to the model."""
+    shown = shown_of(row)
+    return quoted_reply(parse_value({"edits": row["edits"], "now": row["now"] or {}}, shown), shown)
+
+
+def by_the_rules(row: dict[str, Any]) -> ParsedReply:
+    shown = shown_of(row)
+    said = observe_offline([m for _, m in shown.messages.values()], list(shown.notes.values()), UTC)
+    return unchecked(parse_value(said, shown), shown)
+
+
+@pytest.mark.parametrize("observer", [in_quotations, by_the_rules])
+def test_without_the_check_no_word_that_nobody_said_becomes_the_users(
+    observer: Callable[..., ParsedReply],
+) -> None:
+    rows = [row for row in ATTACKS if unspoken(row) and shown_of(row).foreign]
+    assert len(rows) > 150
+    found = {
+        row["id"]: said
+        for row in rows
+        if (said := [why for why in breaches(row, observer(row)) if not why.startswith("lost")])
+    }
+    assert found == {}
 
 
 @pytest.mark.parametrize(("name", "may_go"), [("benign", 2), ("benign_second", 1)])

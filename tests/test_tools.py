@@ -309,6 +309,15 @@ def test_forgetting_needs_the_code_in_the_persons_own_message(agent: Agent) -> N
     assert left == []
 
 
+@pytest.mark.parametrize("said", ["Code:{}.", "「{}」", "{}でお願いします", "*{}*"])
+@pytest.mark.parametrize("change", [str, str.upper])
+def test_the_code_is_known_however_the_person_writes_it(agent: Agent, said: str, change: Any) -> None:
+    code = agent.use("omg_forget", ALICE, said=("m7", "forget my tea"), query=SECRET)["details"]["code"]
+    message = ("m8", said.format(change(code)))
+    assert "Forgotten" in agent.use("omg_forget", ALICE, "run-2", message, code=code)["text"]
+    assert agent.notes(ALICE) == []
+
+
 def test_the_user_chooses_whether_all_goes_or_a_note_or_the_words_alone(agent: Agent) -> None:
     said = f"I prefer {SECRET} soap. My sister Maya lives in Lisbon."
     id = agent.heard(ALICE, said)

@@ -52,7 +52,7 @@ def verdicts_on(
     agent: str,
 ) -> list[Verdict]:
     """
-    One verdict a claim. *said*: as `said_by_people` has it. *known*: what the notes that change say now, by title.
+    One verdict a claim; a claim of more than CLAIM_CHARS, which the model would not see whole, is not supported. *said*: as `said_by_people` has it. *known*: what the notes that change say now, by title.
     Raises BadReply where the answer is none, and ModelError.
     """
     asked: dict[str, Any] = {
@@ -77,7 +77,8 @@ def verdicts_on(
     if given.keys() - asked["claims"].keys():  # numbered otherwise: nothing tells which is which
         return ["not supported" for _ in claims]
     return [
-        given[str(n)] if given.get(str(n)) in VERDICTS else "not supported" for n in range(1, len(claims) + 1)
+        given[str(n)] if given.get(str(n)) in VERDICTS and len(claim.text) <= CLAIM_CHARS else "not supported"
+        for n, claim in enumerate(claims, 1)
     ]
 
 

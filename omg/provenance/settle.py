@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from ..message.turn import Message
 from ..plan.drafts import NEEDS_USER, PERSONS
-from ..plan.edits import Edit, one_line
+from ..plan.edits import Edit, one_line, short_title
 from ..text.sentences import split_sentences
 from ..text.words import told_words
 from .authors import ASSISTANT, Target, as_others, is_protected
@@ -83,20 +83,25 @@ def in_their_words(
     *edits* of a model that the check cannot be put to: what is protected, and all where anything *foreign* is in sight,
     quotes a sentence of the person's, whole. *cited*: the messages that each edit cites.
     """
-    made = [
-        quoted(e, cited[n]) or as_others(e, "assistant")
-        if e.origin in PERSONS and (foreign or is_protected(e, targets.get(n)))
-        else e
-        for n, e in enumerate(edits)
+    needed = [
+        e.origin in PERSONS and (foreign or is_protected(e, targets.get(n))) for n, e in enumerate(edits)
     ]
-    made = [replace(e, body="", tags=(), drop=()) if e.description.endswith(QUOTE_END) else e for e in made]
-    settled = settle_edits(made, targets, [], foreign=foreign)
-    settled.refused += [
-        f"edit {n + 1}: the user's words are not like it: noted as the assistant's"
-        for n, (was, now) in enumerate(zip(edits, made, strict=True))
-        if was.origin != now.origin
-    ]
-    return settled
+    found = [quoted(e, cited[n]) if needed[n] else None for n, e in enumerate(edits)]
+    made = [e if q is None else quotation_alone(q) for e, q in zip(edits, found, strict=True)]
+    unsaid = {n for n, e in enumerate(found) if needed[n] and e is None}
+    claims = claims_of(made, targets, foreign=foreign)
+    return settle_edits(
+        made,
+        targets,
+        [(c, "not supported" if c.of in unsaid else "supported") for c in claims],
+        foreign=foreign,
+    )
+
+
+def quotation_alone(edit: Edit) -> Edit:
+    """*edit*, whose description is a quotation, without anything that its model worded beside it."""
+    title = short_title(edit.description.partition("“")[2].rstrip(QUOTE_END)) if edit.op == "create" else ""
+    return replace(edit, title=title, body="", tags=(), drop=(), sets=edit.sets - {"title"})
 
 
 def quoted(edit: Edit, cited: Sequence[Message]) -> Edit | None:
@@ -104,7 +109,12 @@ def quoted(edit: Edit, cited: Sequence[Message]) -> Edit | None:
     said = [(m, s) for m in cited if m.role == "user" for s in split_sentences(m.spoken)]
     words = told_words(edit.description or edit.body)
     near = max(said, key=lambda found: len(words & told_words(found[1])), default=None)
-    if near is None or len(words & told_words(near[1])) < NEAR * len(words) or len(near[1]) > QUOTE_CHARS:
+    if (
+        not words
+        or near is None
+        or len(words & told_words(near[1])) < NEAR * len(words)
+        or len(near[1]) > QUOTE_CHARS
+    ):
         return None
     who = near[0].sender or "The user"
     return replace(edit, description=f"{who}: “{one_line(near[1])}{QUOTE_END}")

@@ -43,10 +43,11 @@ class Codes:
 
         Raises BadInput; a code that the user has not written stays good.
         """
+        code = code.strip().lower()
         known = self.issued.get(code)
         if known is None or known.key != key or time.monotonic() - known.at >= CODE_LIVES_S:
             raise BadInput("that code is unknown or has expired; ask again without a code for a new one")
-        if not re.search(rf"(?<!\w){code}(?!\w)", said):
+        if not re.search(rf"(?<![a-z0-9]){code}(?![a-z0-9])", said.lower()):
             raise BadInput(
                 "the user has to write the code themselves: show them what would go, with its codes, and call again"
                 " when their message has one"
