@@ -24,7 +24,8 @@ tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules
       client      one question to a running daemon
     Values, without I/O
       node/       a note: its properties (fields) and text, parsed and rendered; the table of maps
-      message/    a turn: read from a drop, cleaned of secrets (redaction) and of our own words; what of it is material
+      secrets/    passwords, keys and card numbers taken out of a text
+      message/    a turn: read from a drop, cleaned of secrets and of our own words; what of it is material
     Files, and the outside
       vault/      the only writer of .md; a person's words are never overwritten
       llm/        one question to a model, in a child process, with a ledger of what it cost
@@ -67,7 +68,7 @@ Data: prompts/ (what the models are told), sample/ (the demo's conversation). If
     change the words of a prompt         inject/system.py (stable), inject/prompt.py (fresh)
     change when turns are observed       worker/schedule.py
     change what leaves a long context    window/cut.py
-    keep a kind of secret out            message/redaction.py, and what it names
+    keep a kind of secret out            secrets/redaction.py, and the rules that it names
     change what the Observer is asked    observe/question.py and prompts/; what is believed: provenance/
     understand one more form of date     dates/rules.py
     change what merges at night          reflect/permitted.py (by a model), reflect/similar.py (by rule)

@@ -11,7 +11,6 @@ import json
 import pkgutil
 import re
 import signal
-import sys
 import time
 from contextlib import contextmanager
 from datetime import UTC, date
@@ -119,7 +118,6 @@ def expressions():
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern | tuple | list | dict):
                 walk(value, f"{module.__name__}.{name}", uses(source[Path(module.__file__)], name))
-    walk(sys.modules["omg.message.forms"]._forms(), "omg.message.forms._forms", {"search"})
     for path, text in source.items():
         for call in ast.walk(ast.parse(text)):
             if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args):

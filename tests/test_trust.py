@@ -27,7 +27,7 @@ from omg.config.sections import Config, Observation
 from omg.identity import identity_of_session
 from omg.inject.decide import hook_result
 from omg.memory import Memory
-from omg.message.redaction import redact
+from omg.secrets import redact
 
 FULL = os.environ.get("OMG_TRUST") == "full"
 PEOPLE = 100 if FULL else 14

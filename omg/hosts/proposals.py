@@ -22,11 +22,11 @@ from ..curate.notes import (
 from ..errors import BadInput
 from ..graph.graph import Graph
 from ..index.entries import Entry
-from ..message.redaction import redact
 from ..plan.corrections import Correction
 from ..plan.drafts import PERSONS
 from ..plan.edits import Edit, one_line
 from ..plan.proposals import correction_proposed, take_up
+from ..secrets import redact
 from ..tools.remembering import days_asked
 
 

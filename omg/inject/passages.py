@@ -21,8 +21,8 @@ from ..graph.state import SessionState
 from ..index.archived import MadeNote, last_messages, latest_by_note, neighbours_by_id
 from ..index.entries import Hit
 from ..index.scores import ParsedQuery
-from ..message.redaction import redact
 from ..message.turn import Message
+from ..secrets import redact
 from ..text.characters import visible
 from ..text.sentences import text_pieces
 from ..text.words import has_prefix, prefix_of, told_words

@@ -5,8 +5,6 @@ Messages and turns: what was said, cleaned and without secrets. No I/O.
     drop          a spool file, or the gateway's entries → messages
     envelope      what is put around words, and how it is taken off
     machinery     calls of OMG's own skill and tools, left out
-    redaction     secrets out of a text: by form (forms), name (names, passwords, markup), place (placed, commands, printed),
-                  sentence (told), list (lists) or check digit (accounts); hints say which rules are asked, looks what a secret looks like
     stored        turns and messages as JSON
     pieces        a conversation cut to a model's window
     writes        which files an agent may have written

@@ -22,10 +22,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from ..dates.days import LAST_MS
 from ..errors import BadInput
 from ..identity import WEB_CHAT, says_owner
+from ..secrets import answers_with, redact, redact_arguments, redact_result
 from .envelope import cut_middle, is_from_gateway, legible_text, spoken_answer, strip_memory, without_envelope
 from .machinery import arguments_without_memory, result_without_memory
-from .redaction import redact, redact_arguments, redact_result
-from .told import answers_with
 from .turn import Call, Message, Turn
 
 log = logging.getLogger(__name__)

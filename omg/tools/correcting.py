@@ -22,7 +22,6 @@ from ..index.entries import Entry
 from ..inject.passages import waiting
 from ..message.drop import to_epoch_ms
 from ..message.machinery import CORRECTED
-from ..message.redaction import redact
 from ..message.turn import Message
 from ..node.fields import GENERATED, Source
 from ..node.note import Node
@@ -31,6 +30,7 @@ from ..plan.corrections import Corrected, Correction, draft_correction, sentence
 from ..plan.drafts import Plan
 from ..plan.edits import one_line, split_history
 from ..plan.proposals import correction_proposed, holds_plainly
+from ..secrets import redact
 from ..text.characters import visible
 from ..text.sentences import sentence_spans
 from ..text.words import Words, told_words

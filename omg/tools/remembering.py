@@ -17,13 +17,13 @@ from ..errors import BadInput
 from ..graph.graph import Graph
 from ..message.drop import to_epoch_ms
 from ..message.machinery import REMEMBERED
-from ..message.redaction import redact
 from ..message.turn import Message
 from ..node.fields import TYPES, Source
 from ..observe.reply import whole_days
 from ..plan.edits import Edit
 from ..plan.proposals import holds_plainly
 from ..provenance.authors import as_others
+from ..secrets import redact
 from ..text.characters import visible
 from ..worker.registry import Registry
 from .asked import mapping_in, said_by_user

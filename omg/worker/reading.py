@@ -27,10 +27,10 @@ from ..errors import BadInput, OmgError, error_text
 from ..inbox.runs import parsed_writes, writes_line
 from ..llm.child import Child, serve_parent
 from ..message.drop import read_drop
-from ..message.redaction import redact
 from ..message.stored import turn_from_json, turn_to_json
 from ..message.turn import Turn
 from ..message.writes import Writes, writes_of
+from ..secrets import redact
 
 log = logging.getLogger(__name__)
 

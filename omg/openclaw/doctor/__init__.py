@@ -7,5 +7,5 @@
     gateway   the plugin, its permissions, who shares a memory
     engine    the context engine, where it was asked for
     graph     notes, links, maps, what waits
-    secrets   what older versions kept that today's rules (message/redaction.py) take out
+    secrets   what older versions kept that today's rules (secrets/) take out
 """

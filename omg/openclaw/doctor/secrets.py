@@ -18,12 +18,12 @@ from ...graph.files import write_private
 from ...graph.graph import Graph
 from ...graph.state import State, forget_served
 from ...message.drop import redacted_arguments
-from ...message.redaction import redact
 from ...message.stored import message_from_json, message_to_json, turn_from_json, turn_to_json
 from ...message.turn import Message
 from ...node.note import parse_node
 from ...node.properties import split_head
 from ...plural import how_many
+from ...secrets import redact
 from .finding import Finding
 
 

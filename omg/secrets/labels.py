@@ -1,0 +1,295 @@
+"""
+Secrets with a label: `password: …`, `API_KEY=…`, `--token …`, "the wifi password is …", a table's column "password".
+
+A label is one of a few technical words, alone or as part of a name. What is said with it counts as a secret only if it
+looks like one (looks.py): people speak of passwords more often than they tell them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from .formats import Span
+from .looks import DIGIT, JUDGED_CHARS, STAND_IN, TWO_DIGITS, UUID, is_key, is_random, is_stand_in, is_typed
+from .tokens import PUBLIC_CHARS, in_url, is_public
+
+# Labels by what stands behind them, in lower case.
+LABELS = {
+    "password": "password,passwort,passwd,passphrase,passkey,secret,pass,pwd,pw,psk",
+    "key": "token,login,credential,authorization,apikey,api_key,api-key,key,auth,jwt,bearer,signature,sig,hmac,salt",
+    "cookie": "cookie",
+    "number": "pin,passcode,puk,otp,cvv,cvc,ssn,social security number,combination,combo,account number,code",
+    "phrase": "seed,mnemonic,recovery phrase,secret phrase",
+    "codes": "recovery code,backup code,emergency code,recovery key",
+}
+KINDS = {word: kind for kind, words in LABELS.items() for word in words.split(",")}
+SHORT = 5  # letters of a label that stands in other words, too: "pin" in "shopping"
+# What a code is for, near it: an error's code is no secret.
+CODE_OF = re.compile(
+    r"\b(?:access|alarm|box|building|card|confirm|door|entr(?:y|ance)|garage|gate|gym|intercom|keypad|lobby|lock|login"
+    r"|phone|safe|secur|sign|sim|sms|unlock|verif|2fa)",
+    re.I,
+)
+# Names of what is no secret: token_id, PASSWORD_FILE, public_key.
+NO_LABEL = re.compile(
+    r"s?[_.-]?(?:id|name|type|file|path|url|uri|len|length|count|hash|hint|prefix|size|limit|min|max)(?![a-z])",
+    re.I,
+)
+OPEN_KEY = re.compile(
+    r"(?:public|pub|primary|foreign|sort|partition|idempotency|ssh-\w+)[ _.-]?\Z|cache[^\n:=]{0,20}\Z", re.I
+)
+OPTION_NAME = re.compile(r"(?<!\S)--?[\w-]{0,30}\Z")  # up to the label: -storepass
+
+# A value that is assigned: behind =, :, ->, >, a comma or a blank before a quote; or in the field "value" after the name's.
+ASSIGNED = re.compile(
+    r"""s?\d?(?:[_-][A-Za-z0-9]{1,12})?\\?["'\])}*_`]{0,3}(?:[ ]?\([^()\n]{1,30}\))?"""
+    r"""(?P<sep>[ \t]{0,3}(?::=|=>|->|={1,2}|:|→|>)[*_` \t]{0,8}|,?[ ]{1,3}(?=\\?["'`])|["'\s,]{1,20}value\\?["']?\s?[:=]\s?)"""
+    r"""(?P<scheme>(?i:bearer|basic|token|apikey|digest)[ ]+(?=\S{8}))?(?:\\{0,3}(?P<q>["'`“„«])(?:["']{2})?"""
+    r"""(?P<quoted>(?:\\[^\n]|[^\n\\"'`”“»]){3,400}+)(?=\\{0,3}(?:(?P=q)(?!\s?:)|[”“»]))|(?P<bare>[^\s"'`<>]{1,400}))"""
+)
+LONGEST = 400  # characters of a value that are looked at
+REST = re.compile(r"[^\s\"'`<>]{1,20000}")  # of a longer one
+OPTION = re.compile(
+    r"""[= ]{1,3}(?P<q>["'])?(?P<value>(?(q)[^\n"']{3,200}|[^\s"'|;&<>$(){}-][^\s"'|;&<>$(){}]{2,200}))"""
+)
+PROGRAM = re.compile(r"[(\[{]|=[^=]|,[\w.]+[:=,]|^[_=!,]")  # in a value without quotes
+PLAIN_WORDS = re.compile(r"[a-z]{4,}(?: [a-z]{4,}){2,7}(?=[ \t]*(?:[\n(.;]|\Z))")
+ENDS = ".,;:!?)]}…"
+
+# A value that is told: within some words behind the label, on the line below, or before the label.
+TOLD_CHARS = 80
+PART_OF_NAME = re.compile(r"[-_.]\w|\d")
+WORD = re.compile(r"[^\s\"'`“”„<>「」『』（）(),;]{5,200}")
+BELOW = re.compile(  # on a line of its own, below one that ends with a colon or below a blank line
+    r"(?:[^\n.()]{0,60}:[ \t]*\r?\n(?:```\w*\n)?|[^\n.]{0,60}\n\s*\n)[ \t]{0,20}(?P<value>[^\s\"'`<>]{6,64})[ \t]*(?:\r?\n|\Z)"
+)
+BEFORE = re.compile(
+    r"(?:^|[\s\"'`])(?P<value>[^\s\"'`]{6,64})[\"'`]?(?: [^\W\d_]{1,5}){1,4} (?:\w{1,12} )?\Z"
+)
+
+NUMBER = re.compile(
+    r"[^\n\d]{0,30}?(?<![\w.,-])"
+    r"(?P<value>\d{3}[ -]\d{2,3}(?:[ -]\d{4})?|[RL]?\d{1,2}(?:-[RL]?\d{1,2}){2,3}|[#*]?\d{3,17}[#*]?)(?![\w-]|[.,:/]\d)"
+)
+NUMBER_BEFORE = re.compile(r"(?<![\w.,-])(?P<value>#?\d{4,8}#?) (?:[^\W\d_]{1,5} ){1,3}(?:\w{1,14} )?\Z")
+POSTAL = re.compile(r" code\W{1,3}\d{6}\b")  # India's "pin code"
+PHRASE = re.compile(  # 12 to 24 words, with or without numbers
+    r"[^\n]{0,60}?[\s`\"'](?P<value>(?:\d{1,2}[.):]?\s{0,3})?[a-z]{3,8}(?:[\s,]{1,3}(?:\d{1,2}[.):]?\s{0,3})?[a-z]{3,8}){11,23})(?![\w'])"
+)
+ONE_CODE = re.compile(
+    r"(?<![\w-])(?:\d{4} \d{4}|(?=[A-Za-z-]{0,12}\d)[A-Za-z0-9]{4,12}(?:-[A-Za-z0-9]{3,12}){0,7})(?![\w-])"
+)
+CODES_CHARS = 1_000
+COOKIES = re.compile(r"[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?P<pairs>[^\n]{1,1000})")
+COOKIE = re.compile(r"(?<![^\s;\"'])[\w.$-]{1,60}=(?P<value>[\w%.+/=-]{16,3000})")
+
+
+def find_labels(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the labels in *text*: the kind, the start and the end of each."""
+    lowered = text.replace("İ", "I").lower()  # the one letter whose lower case is longer: places must agree
+    for word, kind in KINDS.items():
+        at = lowered.find(word)
+        while at >= 0:
+            end = at + len(word)
+            if _is_label(text, at, end):
+                before, after = text[max(0, at - 30) : at], text[end : end + 30]
+                near = f"{before.rpartition(chr(10))[2]}|{after.partition(chr(10))[0]}"
+                if word != "code" or CODE_OF.search(near):
+                    yield kind, at, end
+            at = lowered.find(word, end)
+
+
+def _is_label(text: str, start: int, end: int) -> bool:
+    """Whether the letters in between are a word, or a part of a name such as "rootPass", and not of another word."""
+    short = end - start <= SHORT
+    after, before = text[end : end + 2], text[start - 1 : start]
+    if after[:1].isalpha() and after[0].isascii() and not (after[0] in "sS" and not after[1:].isalpha()):
+        return not short and text[end - 1].islower() and after[0].isupper()
+    begins = not (before.isascii() and before.isalpha()) or (text[start].isupper() and before.islower())
+    if begins or not short:
+        return True
+    return OPTION_NAME.search(text, max(0, start - 32), start) is not None
+
+
+def labelled_secrets(text: str) -> Iterator[Span]:
+    """Yield the values that stand behind a label, before it, or in its column."""
+    headed, done = False, 0
+    for start, end, kind in sorted((start, end, kind) for kind, start, end in find_labels(text)):
+        headed = headed or kind in ("password", "key")
+        if start >= done:  # not in a value already
+            for span in _of_label(text, start, end, kind):
+                done = max(done, span[1])
+                yield span
+    if headed and "\n" in text:
+        yield from columns(text)
+
+
+def _of_label(text: str, start: int, end: int, kind: str) -> Iterator[Span]:
+    m: re.Match[str] | None = None
+    if kind in ("password", "key"):
+        if not NO_LABEL.match(text, end) and not (
+            kind == "key" and OPEN_KEY.search(text, max(0, start - 30), start)
+        ):
+            yield from _value(text, start, end, kind)
+    elif kind == "number" and not POSTAL.match(text, end):
+        m = NUMBER.match(text, end) or NUMBER_BEFORE.search(text, max(0, start - TOLD_CHARS), start)
+    elif kind == "phrase":
+        m = PHRASE.match(text, end)
+    elif kind == "codes":
+        yield from _codes(text, end)
+    elif kind == "cookie" and (line := COOKIES.match(text, end)):
+        pairs = COOKIE.finditer(text, line.start("pairs"), line.end())
+        yield from ((*pair.span("value"), kind) for pair in pairs if is_key(pair["value"], shortest=16))
+    if m:
+        yield *m.span("value"), "code" if kind == "number" else "recovery phrase"
+
+
+def _value(text: str, start: int, end: int, kind: str) -> Iterator[Span]:
+    """The value of the label in between: assigned to it, given to it as an option, or told near it."""
+    verb = text[start:end].lower() == "pass"
+    if (m := ASSIGNED.match(text, end)) and (m["sep"].strip() or not verb):  # not "pass `--all`"
+        at = m.start("quoted") if m["quoted"] else m.start("bare")
+        query = in_url(text[max(0, start - 200) : start])
+        value = m["quoted"] or re.split("[&;]" if query else ";", m["bare"])[0]
+        equals = m["sep"].strip() in ("=", ":=")
+        if m["bare"] and kind == "password" and PROGRAM.search(value):
+            return
+        if equals and kind == "key" and not m["scheme"] and not DIGIT.search(value, 0, JUDGED_CHARS):
+            return  # is_key would say so, too, but later: "api_key=" over and over
+        bare = value.rstrip(ENDS)
+        stand_in = is_stand_in(value) or (bare != value and is_stand_in(bare))
+        if stand_in and not (kind == "key" and is_random(value)):
+            return
+        if found := _assigned(text, start, end, kind, m, value):
+            rest = REST.match(text, at + found) if found >= LONGEST else None
+            yield at, rest.end() if rest else at + found, kind
+            return
+        if equals:
+            return
+    if OPTION_NAME.search(text, max(0, start - 32), start) and (m := OPTION.match(text, end)):
+        if not is_stand_in(m["value"]) and (kind == "password" or is_key(m["value"], shortest=12)):
+            yield *m.span("value"), kind
+    elif not PART_OF_NAME.match(text, end):
+        yield from _told(text, start, end, kind, 12 if verb else TOLD_CHARS)
+
+
+def _assigned(text: str, start: int, end: int, kind: str, m: re.Match[str], value: str) -> int:
+    """How many characters of *value*, which *m* assigns to the label, are a secret."""
+    if not m["quoted"]:
+        words = PLAIN_WORDS.match(text, m.start("bare")) if kind == "password" else None
+        if words and not any(find_labels(words[0])):
+            return len(words[0])
+        value = (value if kind == "password" else re.split(r"[,|]", value)[0]).rstrip(ENDS)
+    if kind == "key":
+        drawn = is_key(value, shortest=12) or (m["scheme"] and not value.islower())
+        return len(value) if " " not in value and drawn else 0
+    if len(value) < 4 or not value.isprintable():
+        return 0
+    if not value.replace("-", "").isalpha() and value.count(" ") < 3:
+        return len(value)
+    # A word is a password in quotes, or in a file: PASSWORD=word. A secret is more often spoken of.
+    file = m["sep"] == "=" and (text[m.end() : m.end() + 1] in "\n" or text[end - 1].isupper())
+    quoted = m["quoted"] and "," not in m["sep"] and value.count(" ") < 6
+    return len(value) if (file or quoted) and text[start:end].lower() != "secret" else 0
+
+
+def _told(text: str, start: int, end: int, kind: str, chars: int) -> Iterator[Span]:
+    """The first word behind the label, or the last one before it, that looks like what the label says."""
+    if (m := BELOW.match(text, end)) and (
+        is_typed(m["value"]) if kind == "password" else is_key(m["value"], shortest=20)
+    ):
+        yield *m.span("value"), kind
+        return
+    stop = text.find("\n", end, end + chars) % (end + chars + 1)
+    for m in WORD.finditer(text, end, stop + 64) if DIGIT.search(text, end, stop + 64) else ():
+        value = m[0].strip(ENDS + "-")
+        if m.start() >= stop:
+            break
+        if is_typed(value) if kind == "password" else _is_told_key(text, value, end, m.start()):
+            at = m.start() + m[0].find(value)
+            yield at, at + len(value), kind
+            return
+        if m[0][-1] in ".!?":
+            break
+    before = BEFORE.search(text, max(0, start - TOLD_CHARS), start) if kind == "password" else None
+    if before and is_typed(before["value"]):
+        yield *before.span("value"), kind
+
+
+def _is_told_key(text: str, value: str, end: int, at: int) -> bool:
+    long_enough = is_key(value, shortest=12 if at - end < 6 else 20)
+    if not long_enough or not TWO_DIGITS.search(value) or "=" in value[:-2]:
+        return False
+    return (at - end < 3 or not UUID.fullmatch(value)) and not is_public(text[max(0, at - PUBLIC_CHARS) : at])
+
+
+def _codes(text: str, end: int) -> Iterator[Span]:
+    """Three or more codes on end with nothing said between them, or a long one."""
+    found: list[tuple[int, int]] = []
+    for m in ONE_CODE.finditer(text, end, end + CODES_CHARS):
+        if found and re.search(r"[A-Za-z]", text[found[-1][1] : m.start()]):
+            break
+        found.append(m.span())
+    if len(found) >= 3 or any(b - a > 20 for a, b in found):
+        yield from ((*span, "recovery code") for span in found)
+
+
+# --- tables
+
+SEPARATORS = "|,;\t"
+HEADING = re.compile(r"\w[\w ./-]{0,29}")
+ROWS = 500
+
+
+def columns(text: str) -> Iterator[Span]:
+    """Yield the cells below a heading such as "password" in tables, and in lines with commas, semicolons or tabs."""
+    at, left, wide, separator = 0, 0, 0, ""
+    secret: list[int] = []
+    lines = text.split("\n")
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        begin, at = at, at + len(line) + 1
+        if left and (separator in line or not set(line) - set("-+|: ")):
+            left -= 1
+            cells = _cells(line, separator)
+            for start, end in (
+                cells[n] for n in secret if n < len(cells) and (separator == "|" or len(cells) == wide)
+            ):
+                value = line[start:end]
+                if len(value) >= 3 and set(value) - set("-:+= ") and not STAND_IN.match(value):
+                    yield begin + start, begin + end, "password"
+            continue
+        left = 0
+        for separator in SEPARATORS if len(line) <= 2_000 else ():
+            # below a heading with bars stands a line; between headings with commas no blank
+            headed = not set(below) - set("-+|: \r") if separator == "|" else separator + " " not in line
+            if headed and (secret := _headings(line, separator)):
+                left, wide = ROWS, len(_cells(line, separator))
+                break
+
+
+def _headings(line: str, separator: str) -> list[int]:
+    """The numbers of the cells in *line* that end with a label; none where a cell is empty or no few words."""
+    heads = [line[start:end] for start, end in _cells(line, separator)]
+    inner = heads[1:-1] if separator == "|" and not heads[0] else heads
+    if len(inner) < 2 or not all(map(HEADING.fullmatch, inner)):
+        return []
+    return [
+        n
+        for n, head in enumerate(heads)
+        for kind, at, end in find_labels(head)
+        if kind in ("password", "key")
+        and end >= len(head) - 1
+        and (end - at > 4 or at == 0)  # not "must pass"
+    ]
+
+
+def _cells(line: str, separator: str) -> list[tuple[int, int]]:
+    """Where the cells of *line* stand, without the blanks and quotes around them."""
+    found, at = [], 0
+    for cell in line[:4_000].split(separator):
+        inner = cell.strip(" \"'`*_\r")
+        start = at + cell.find(inner)
+        found.append((start, start + len(inner)))
+        at += len(cell) + 1
+    return found
