@@ -1,6 +1,7 @@
 """The Observer without a model: what it keeps, how it words it, and what it leaves alone."""
 
 import datetime as dt
+import json
 from pathlib import Path
 
 import pytest
@@ -833,3 +834,42 @@ def test_a_day_that_has_just_passed_is_not_next_years(said):
     for edit in edits(said + "."):
         assert "2027" not in edit["description"] and "2027" not in (edit["event"] or "")
         assert "2026-02-28" in edit["description"] + (edit["event"] or "")
+
+
+def dated_sentences():
+    file = Path(__file__).with_name("corpora") / "dated.jsonl"
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def names_its_day(row):
+    """A note made of the sentence has the day that was expected; where none was, no day, or more than one."""
+    text, said = row["text"], dt.datetime.fromisoformat(row["said"]).date()
+    found = read_sentence(text)
+    _, event = with_absolute_dates(text, said, ahead=bool(found and found.loop == "open"))
+    if row["expect"] is None:
+        return event is None or ".." in event
+    return event is not None and event[:10] == row["expect"]
+
+
+def test_of_60_dated_sentences_that_another_wrote_at_least_58_name_the_right_day():
+    rows = dated_sentences()
+    wrong = [row["text"] for row in rows if not names_its_day(row)]
+    assert len(rows) == 60 and len(wrong) <= 2, wrong
+
+
+@pytest.mark.parametrize(
+    ("said_on", "text", "day"),
+    [
+        ("2026-02-10", "Booked the train for Thursday.", "2026-02-12"),
+        ("2026-11-10", "Booked the van: Saturday 19 December.", "2026-12-19"),
+        ("2026-11-10", "Hargreaves moved the lease start: it's 8 December now.", "2026-12-08"),
+        ("2026-11-10", "I bought tickets for the concert on 12 January.", "2027-01-12"),
+        ("2026-11-10", "Paid the plumber for Monday's visit.", "2026-11-09"),
+        ("2026-11-10", "I had a dentist appointment on Friday.", "2026-11-06"),
+        ("2026-11-10", "We met on Monday or on Tuesday.", "2026-11-03..2026-11-09"),
+        ("2026-11-10", "Last Saturday 7 November the roof leaked.", "2026-11-07"),
+        ("2026-11-10", "Dinner is on Sunday 13 November 2026.", None),
+    ],
+)
+def test_a_plan_lies_ahead_a_report_behind_and_a_named_weekday_fits(said_on, text, day):
+    assert with_absolute_dates(text, dt.date.fromisoformat(said_on))[1] == day

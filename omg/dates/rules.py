@@ -31,7 +31,8 @@ from .spans import (
 )
 from .tense import BEHIND, FUTURE, sentence_around
 
-Meaning = Callable[[re.Match[str], date, str], Days | None]  # match, day it was said, tense → days meant
+# Match, day it was said, tense → the days meant; None: another rule may say; (): no day at all, for any rule.
+Meaning = Callable[[re.Match[str], date, str], Days | tuple[()] | None]
 
 
 _LED = re.compile(r"\b(in|during|over|since|until|till|by|before|after|around|through)(?:\s+the)?\s+$", re.I)
@@ -43,6 +44,7 @@ def _led(m: re.Match[str]) -> bool:
 
 
 _PREPOSITIONS = ("on", "by", "until", "since", "before", "after", "from", "between")
+_TO_COME = ("by", "until", "till", "for")  # whatever the verb: "booked the cabin for 27 February"
 
 
 def _word_before(m: re.Match[str]) -> str:
@@ -80,34 +82,45 @@ def _numeric(m: re.Match[str], _said: date, _tense: str) -> Days | None:
     return at, at
 
 
-def _dated(m: re.Match[str], said: date, tense: str) -> Days | None:
-    """A day of a month, or the first and last of some; the year may be missing."""
+def _dated(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
+    """
+    A day of a month, or the first and last of some; the year may be missing.
+
+    A weekday that is named has to fit. Without a year it picks last year, this year or the next one.
+    """
     group = m.groupdict()
+    years, weekday = _years(m, said), group.get("wd")
+    if weekday and not m["year"]:
+        years = range(said.year - 1, said.year + 2)
     if m["month"] == "may" and not m["year"] and _word_before(m) not in _PREPOSITIONS:
         return None  # "I may 5"
     found = []
-    for year in _years(m, said):
+    for year in years:
         try:
             first = date(year, place_in_list(MONTHS, m["month"]) + 1, day_number(m["day"]))
             month = place_in_list(MONTHS, group.get("month2") or m["month"]) + 1
             last = date(year, month, day_number(group.get("day2") or m["day"]))
         except ValueError:
             continue
+        if weekday and first.weekday() != place_in_list(WEEKDAYS, weekday):
+            continue
         if last < first:  # 30 December to 2 January; a year that is said is the second's
             first, last = (
                 (first.replace(year=year - 1), last) if m["year"] else (first, last.replace(year=year + 1))
             )
         found.append((first, last))
+    if weekday and not found:
+        return ()
     word = _word_before(m)
-    if word in ("by", "until", "till"):
+    if word in (*_TO_COME, "to"):  # "moved to June 10"
         return pick_days(found, said, "ahead", doubt=True)
-    return pick_days(found, said, tense, doubt=_in_doubt(m, tense, word))
+    return pick_days(found, said, tense, doubt=_in_doubt(m, tense))
 
 
-def _in_doubt(m: re.Match[str], tense: str, word: str) -> bool:
-    """Whether the tense is not all that tells: "moved to June 10", "the deadline was May 28 and they still wait"."""
+def _in_doubt(m: re.Match[str], tense: str) -> bool:
+    """Whether the tense is not all that tells: "the deadline was May 28 and they still wait"."""
     if tense == "behind":
-        return word in ("for", "to")
+        return False
     sentence = " ".join(sentence_around(m.string, *m.span()))
     return bool(BEHIND.search(sentence)) or not FUTURE.search(sentence)
 
@@ -183,8 +196,8 @@ def _in(m: re.Match[str], said: date, tense: str) -> Days | None:
 
 
 def _from(m: re.Match[str], said: date, _tense: str) -> Days:
-    """Two weeks from now, a week from Friday."""
-    base = m["base"].lower()
+    """Two weeks from now, a week from Friday, a week on Friday."""
+    base = (m["base"] or m["base2"]).lower()
     if base == "now":
         return _counted(m, said, 1)
     day = said + (ONE_DAY if base == "tomorrow" else 0 * ONE_DAY)
@@ -246,7 +259,10 @@ def _weekday(m: re.Match[str], said: date, tense: str) -> Days | None:
         return None
     if len(m["wd"]) < 6 and not which and (word not in ("on", "by", "until", "since") or m["wd"].islower()):
         return None  # sat, sun, wed
-    tense = {"by": "ahead", "until": "ahead", "since": "behind"}.get(word, tense)
+    if word in _TO_COME and not m.string.startswith(("'s", "’s"), m.end()):  # not "paid for Monday's visit"
+        tense = "ahead"
+    elif word == "since":
+        tense = "behind"
     weekday = said.weekday()
     if which == "next":
         days = 7 - weekday + day
@@ -316,6 +332,7 @@ def _rule(pattern: str, meaning: Meaning) -> Rule:
 
 _YEAR = r"(?:,?\s+(?:of\s+|in\s+)?(?P<year>@year))?"
 _DAY_MONTH = r"(?:\s+of\s+|\s+(?!(?-i:may|march)\b(?!,?\s+@year)))"  # "only 5 may come"
+_NAMED = r"\b(?:(?:@which\s+)?(?P<wd>@wd),?\s+"
 _COUNT = r"(?P<n>@n)(?:\s*(?:[-–]|\bor\b|\bto\b)\s*(?P<n2>@n))?\s+@unit(?P<more>\s+or\s+two)?"
 
 DATED_RULES = [
@@ -344,8 +361,8 @@ DATED_RULES = [
         + _YEAR,
         _dated,
     ),
-    _rule(r"\b(?:@wd,?\s+(?:the\s+)?)?(?P<day>@day)" + _DAY_MONTH + "(?P<month>@month)" + _YEAR, _dated),
-    _rule(r"\b(?:@wd,?\s+)?(?P<month>@month)\s+(?:the\s+)?(?P<day>@day)" + _YEAR, _dated),
+    _rule(_NAMED + r"(?:the\s+)?)?(?P<day>@day)" + _DAY_MONTH + "(?P<month>@month)" + _YEAR, _dated),
+    _rule(_NAMED + r")?(?P<month>@month)\s+(?:the\s+)?(?P<day>@day)" + _YEAR, _dated),
 ]
 
 RULES = [
@@ -373,7 +390,7 @@ RULES = [
     _rule(
         r"\b(?:the\s+)?(?P<unit>week|weekend|month|year)\s+(?P<which>before last|after next)\b", _second_unit
     ),
-    _rule(rf"\b{_COUNT}\s+from\s+(?P<base>now|today|tomorrow|@wd)\b", _from),
+    _rule(rf"\b{_COUNT}\s+(?:from\s+(?P<base>now|today|tomorrow|@wd)|on\s+(?P<base2>@wd))\b", _from),
     _rule(r"\byesterday\b|\blast\s+night\b", _fixed(-1)),
     _rule(r"\b(?:today|tonight|this\s+(?:morning|afternoon|evening))\b", _fixed(0)),
     _rule(r"\btomorrow\b", _fixed(1)),

@@ -23,11 +23,12 @@ def resolve_dates(text: str, said: date, ahead: bool = False) -> list[When]:
     """
     The days that *text*, said on *said*, speaks of; in reading order, never overlapping.
 
-    Weeks begin on Monday, but on a Sunday "last week" is the seven days before it. "next Friday" is that of next week,
-    "last Friday" the latest before *said*. A bare weekday and a date without a year lie before or after *said* as the
-    verbs of the sentence tell; where nothing tells, the weekday lies ahead, and the date in the nearest year; so does
-    a date within two months whose verb leaves room for it ("the deadline is May 28", said in June). *ahead*: whatever
-    the verbs, it lies ahead. Recurring days ("every Friday", "on Mondays") are none.
+    Weeks begin on Monday, but on a Sunday "last week" is the seven days before it. "next Friday" is in next week, "last
+    Friday" is the latest before *said*. A bare weekday and a date without a year lie ahead in a plan and behind in a
+    report, as the verbs and "for", "by" and "until" tell. Where nothing tells, the weekday lies ahead, and the date in
+    the nearest year. A date within two months is taken for the one meant if its verb allows that ("the deadline is May
+    28", said in June). A weekday named with a date has to fit. *ahead*: every day lies ahead, whatever the verbs.
+    Recurring days ("every Friday", "on Mondays") are left out.
     """
     return [
         When(*days, text[start:end].rstrip("."))
@@ -66,5 +67,6 @@ def _found(
                 continue
             if days:
                 found.append((start, end, (min(days), max(days))))
+            if days is not None:
                 taken[start:end] = b"x" * (end - start)
     return sorted(found)

@@ -12,9 +12,14 @@ INTENT = re.compile(
     re.I,
 )
 AHEAD = re.compile(
-    INTENT.pattern + r"|\b(?:must|should|ha(?:ve|s) to|gotta|let['’]s|remind|upcoming|see you|appointment"
+    INTENT.pattern + r"|\b(?:must|should|ha(?:ve|s) to|gotta|let['’]s|remind|upcoming|see you"
     r"|leaves|departs|arrives|starts|begins|expires|takes (?:place|off)"  # as timetables say it
     r"|excited|wait|(?:can|could) (?:we|you|i)|(?:i['’]m|we['’]re|is|are|am) \w+ing)\b",
+    re.I,
+)
+# What was arranged lies ahead, where its day comes after it: "bought tickets for the concert on 12 January".
+ARRANGED = re.compile(
+    r"\b(?:booked|reserved|arranged|registered|enrolled|signed up|invited|tickets?)\b[^,;:]{0,80}?\b(?:for|to)\b",
     re.I,
 )
 BEHIND = re.compile(
@@ -46,8 +51,10 @@ def tense_of(text: str, start: int, end: int) -> str:
     """Whether the sentence looks "ahead", "behind", or neither: "". Where it does both, the nearest verb decides."""
     before, after = sentence_around(text, start, end)
     sentence, at = f"{before} {after}", len(before)
-    ahead = [m.span() for m in AHEAD.finditer(sentence)]
-    behind = [m.span() for m in BEHIND.finditer(sentence) if is_past_tense(sentence, m, ahead)]
+    ahead = [m.span() for m in (*AHEAD.finditer(sentence), *ARRANGED.finditer(before))]
+    # "Booked the van: 19 December" names the day of what was booked, not the day of the booking.
+    since = max(before.rfind(": "), 0)
+    behind = [m.span() for m in BEHIND.finditer(sentence, since) if is_past_tense(sentence, m, ahead)]
     if not ahead or not behind:
         return "ahead" if ahead else "behind" if behind else ""
     far = [min(max(at - b, a - at, 0) for a, b in spans) for spans in (ahead, behind)]

@@ -17,9 +17,10 @@ from functools import cache
 
 from ..dates.spans import MONTHS
 from ..dates.spoken import When, resolve_dates
+from ..dates.tense import tense_of
 from ..text.characters import UNSPACED_RUN
 from ..text.english import bases, english_words, is_past
-from .cues import listed, read_words
+from .cues import begins, listed, read_words
 
 # --- dates
 
@@ -34,7 +35,9 @@ BEFORE = re.compile(
 )
 LAST_DAY = frozenset(("by", "until", "till", "before"))
 NOT_THE_DAY = re.compile(r"\b(?:since|not|instead of|rather than|from|after)\s+(?:the\s+)?$", re.I)
-YEARLY = re.compile(r"\b(?:birthdays?|born|anniversary|every year|each year)\b", re.I)
+YEARLY = re.compile(r"\b(?:birthdays?|anniversary|every year|each year)\b", re.I)
+BORN = re.compile(r"\bborn\b", re.I)
+OR = re.compile(r",?\s+or\s+(?:on\s+)?", re.I)
 # a day of no year
 BIRTHDAY = re.compile(r"(?:\d{1,2}\w*\s+(?:of\s+)?)?[A-Za-z]{3,9}\.?(?:\s+\d{1,2}(?:st|nd|rd|th)?)?")
 PART_OF_DAY = re.compile(r"\s{1,9}(morning|afternoon|evening|night)\b", re.I)
@@ -58,12 +61,19 @@ def with_absolute_dates(text: str, said: date, ahead: bool = False) -> tuple[str
         return text, None
     moved = bool(TO_A_DAY.search(text))
     ahead = ahead or moved
-    out, at, days = "", 0, []
-    for when in resolve_dates(f"will {text}" if ahead else text, said, ahead=moved):
+    out, at = "", 0
+    days: list[When] = []
+    # A day that the sentence begins with goes with the verb behind it: "On Monday I booked a test for 2 December".
+    lead = begins("adverbial", text)
+    meant_ahead = ahead and not (lead and TELLS_DAY.search(lead[0]))
+    for when in resolve_dates(f"will {text}" if meant_ahead else text, said, ahead=moved):
         start = text.find(when.phrase, at)
-        if start < 0 or (YEARLY.search(text) and BIRTHDAY.fullmatch(when.phrase)):
+        if start < 0 or (is_yearly(text, start) and BIRTHDAY.fullmatch(when.phrase)):
             continue
-        if when.start != when.end or not NOT_THE_DAY.search(text[:start]):
+        if days and OR.fullmatch(text, at, start):  # "Thursday or Friday" is neither of the two
+            one = days[-1]
+            days[-1] = one._replace(start=min(one.start, when.start), end=max(one.end, when.end))
+        elif when.start != when.end or not NOT_THE_DAY.search(text[:start]):
             days.append(when)
         out += text[at:start]
         written, at = in_words(when, out, text, start + len(when.phrase))
@@ -71,6 +81,11 @@ def with_absolute_dates(text: str, said: date, ahead: bool = False) -> tuple[str
             out = re.sub(r"\b(?:the|this|that|on)\s+$", "", out, flags=re.I)
         out += written
     return out + text[at:], event_of(days, said, ahead)
+
+
+def is_yearly(text: str, at: int) -> bool:
+    """Whether the day at *at* is one of every year: a birthday, unless it is told as it was celebrated."""
+    return bool(BORN.search(text) or (YEARLY.search(text) and tense_of(text, at, at) != "behind"))
 
 
 def event_of(days: list[When], said: date, ahead: bool) -> str | None:
