@@ -59,8 +59,9 @@ class Memory:
 
     *home* is the state folder, or its configuration; None: the one that the environment names ($OMG_HOME). It is made
     if it is not there. *embed* makes vectors, None for none; *gateway* asks a model for "gateway" in the configuration;
-    *clock* gives the time of day: what is written is dated by the messages. Raises ConfigError, naming key, value and
-    remedy.
+    *clock* gives the time of day: what is written is dated by the messages. *on_event* is called with each line that goes
+    into events.jsonl, as a mapping with `event`, in the thread that does the work; what a daemon does is told there alone.
+    Raises ConfigError, naming key, value and remedy.
 
     Whose memory it is, a *session* says: "agent:main:main" is the owner's, and any name of yours ("alice") has a memory
     of its own, that no other name reads or writes. "alice:thread:7" is a conversation of alice's. BadInput if nobody's.
@@ -76,12 +77,13 @@ class Memory:
         embed: Embedder | Literal["configured"] | None = "configured",
         gateway: Ask | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        on_event: Callable[[Mapping[str, Any]], object] | None = None,
     ) -> None:
         if not isinstance(home, Config):
             home = load_config(Path(home).expanduser().absolute() if home else None)
         config = home
         made = load_embedder(config.embedding.model) if embed == "configured" else embed
-        self.registry = Registry(config, embed=made, clock=clock)
+        self.registry = Registry(config, embed=made, clock=clock, on_event=on_event)
         self.intake = Intake(self.registry)
         self.worker = Worker(self.intake, gateway=gateway)
         # What nearly every caller needs; all else by its part.
@@ -266,7 +268,7 @@ class Memory:
     def _whose(self, session: str) -> Identity:
         who = self.registry.identity_of(session)
         if who is None:
-            raise BadInput(f"{session!r} belongs to nobody: it is neither remembered nor served")
+            raise BadInput(self.registry.why_nobodys(session))
         return who
 
     def _read(self, who: Identity) -> Graph | None:

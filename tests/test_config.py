@@ -52,6 +52,13 @@ REFUSED = [
     ('model = ["gpt-5-mini", "gpt-5-mini"]', "model", "twice"),
     ('model = ["gpt-5-mini", "offline"]', "model", "stands alone"),
     ("model = 3", "model", "name a model"),
+    ('model = "none"', "model", "`offline` (rules, no model), `gateway`"),
+    ('model = ["gpt-5-mini", "None"]', "model", "observation.enabled = false"),
+    ('[observation.agents.mona]\nmodel = "none"', "observation.agents.mona.model", "`offline`"),
+    ('enabled = "sometimes"', "enabled", "boolean"),
+    ("[llm]\ntemperature = 0.3", "llm.temperature", '"openai/gpt-5-mini" = 1'),
+    ('[llm.temperature]\n"openai/m" = 3', "llm.temperature", "from 0 to 2"),
+    ('[llm.temperature]\n"openai/m" = true', "llm.temperature", "from 0 to 2"),
     ('style = "terse"', "style", "turnwise"),
     ("[observation.agents.mona]\nmodel = []", "observation.agents.mona.model", "name a model"),
     ('[observation.agents.mona]\nmodle = "x"', "observation.agents.mona.modle", "unknown key"),
@@ -78,6 +85,17 @@ def test_what_cannot_work_is_refused_with_key_value_and_remedy(home, text, key, 
     assert message.count(";") <= 2, "one fault is told once"
     if "=" in message:
         assert re.search(r"` = \S", message), "the value is named"
+
+
+def test_omg_is_switched_off_for_all_agents_or_for_some(home):
+    one_off = read(home, "[observation.agents.work]\nenabled = false")
+    one_on = read(home, "[observation]\nenabled = false\n[observation.agents.work]\nenabled = true")
+    assert [one_off.switched_off(agent) for agent in ("main", "work")] == [
+        "",
+        "[observation.agents.work] enabled = false",
+    ]
+    assert [one_on.switched_off(agent) for agent in ("main", "work")] == ["[observation] enabled = false", ""]
+    assert load_config(home, {"OMG_OBSERVATION_ENABLED": "true"}).switched_off("main") == ""
 
 
 def test_no_name_of_an_embedder_is_not_the_folder_that_somebody_works_in(home):

@@ -1,5 +1,6 @@
 """OMG as a Python program uses it: `from omg import Memory`, without OpenClaw and without a daemon."""
 
+import json
 import re
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import pytest
 
 from omg import Memory
 from omg.errors import BadInput, NotFound
+from omg.openclaw.doctor.home import check_home
+from omg.worker.status import home_status, status_text
 
 PAGE = Path(__file__).parents[1] / "docs" / "library.md"
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -53,6 +56,49 @@ def test_what_was_captured_is_taken_in_once_however_often_it_is_given(memory):
     ]
     assert [memory.capture(dated), memory.capture(dated)] == [3, 0]
     assert sum(len(p.turn().messages) for p in memory.find().pending()) == 6
+
+
+def test_a_program_is_told_of_each_event_as_it_happens_and_its_own_faults_stop_nothing(home):
+    told = []
+
+    def on_event(event):
+        told.append(event)
+        raise RuntimeError("my own fault")
+
+    with Memory(home, embed=None, clock=lambda: NOW, on_event=on_event) as memory:
+        memory.capture(SAID)
+        memory.observe()
+        memory.inject("hello")
+    assert [e["event"] for e in told] == ["taken_in", "observation_start", "observation_end", "activation"]
+    lines = (home / "events.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == told
+
+
+def test_while_omg_is_off_nothing_is_taken_in_or_given_and_what_is_there_stays(home):
+    with Memory(home, embed=None, clock=lambda: NOW) as memory:
+        memory.capture(SAID)
+        memory.observe()
+        known = statements(memory)
+        memory.capture([{"role": "user", "content": "I live in Porto."}])  # waits, and is not lost
+    (home / "omg.toml").write_text("[observation]\nenabled = false\n")
+    with Memory(home, embed=None, clock=lambda: NOW) as memory:
+        for call in (
+            lambda: memory.capture([{"role": "user", "content": "I live in Faro."}]),
+            lambda: memory.inject("How do I like my answers?"),
+        ):
+            with pytest.raises(BadInput, match=r"OMG is switched off .*: \[observation\] enabled = false"):
+                call()
+        assert "off       [observation] enabled = false" in status_text(home_status(memory.worker), UTC)
+        assert "OMG is switched off: [observation] enabled = false" in [f.what for f in check_home(memory)]
+        (waiting,) = memory.observe()["waiting"]
+        assert waiting["why"] == "OMG is switched off: [observation] enabled = false"
+        assert [night["skipped"] for night in memory.reflect()] == [[waiting["why"]]]
+        assert {h.entry.description for h in memory.find().index.search("user", now=NOW)} >= known
+    (home / "omg.toml").write_text("")
+    with Memory(home, embed=None, clock=lambda: NOW) as memory:
+        memory.observe()
+        assert "The user lives in Porto." in statements(memory)
+        assert "The user lives in Faro." not in statements(memory)
 
 
 def test_what_has_neither_id_nor_time_is_said_anew_each_time(memory):

@@ -530,6 +530,11 @@ def test_events_tell_what_was_done_what_it_cost_and_nothing_that_was_said(omg, m
     omg.work()
     (start,), (end,) = happened(omg, "observation_start"), happened(omg, "observation_end")
     assert (start["trigger"], start["messages"], start["model"]) == ("step", 1, "gateway")
+    assert (
+        start["cycle"]
+        == end["cycle"]
+        == omg.find().folder.joinpath("receipts").glob("*.json").__next__().stem
+    )
     assert start["tokens"] > 200
     assert (end["calls"], end["model_tokens"], end["notes"]) == (2, 152, 1)
     assert end["compression"] == pytest.approx(end["tokens"] / end["note_tokens"], abs=0.1)

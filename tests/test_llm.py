@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from openai_server import Drop, Fail, Hang, OpenAIServer, Raw, Say, Slow
 
 from omg.config.sections import Config, Llm
+from omg.daemon.lending import llm_request
 from omg.errors import BadReply, ConfigError, CutShort, ModelUnavailable, OverBudget
 from omg.llm.asker import make_asker, pause_before_retry
 from omg.llm.child import Child, is_strict, quotes_message
@@ -169,6 +170,28 @@ def test_a_schema_that_is_refused_is_not_sent_again(ask, server):
     assert [one(with_schema()).text, one(with_schema()).text] == ["first", "second"]
     assert [r.schema is not None for r in server.history] == [True, False, False]
     assert "temperature" not in server.history[1].body
+
+
+def test_a_model_is_asked_with_the_temperature_that_it_is_given(ask, server):
+    server.always("fine")
+    ask("openai/m", temperature={"openai/m": 1.0})(with_schema())
+    ask("openai/m", temperature={"openai/m": False})(with_schema())
+    ask("openai/m", temperature={"openai/other": 1.0})(with_schema())
+    assert [request.body.get("temperature") for request in server.history] == [1.0, None, 0.3]
+
+
+def test_the_gateways_model_is_asked_with_a_temperature_only_where_it_is_given_one(tmp_path):
+    asked = []
+
+    def lent(question):
+        asked.append(llm_request(question, 100).get("temperature", "unsaid"))
+        return ModelReply("fine", "gateway", 1, 1)
+
+    for own in ({}, {"gateway": 0.7}, {"gateway": False}):
+        config = Config(home=tmp_path, llm=Llm(temperature=own))
+        with make_asker(config, "gateway", Ledger(tmp_path / "l.jsonl", config), gateway=lent) as one:
+            one(with_schema())
+    assert asked == ["unsaid", 0.7, "unsaid"]
 
 
 def test_a_request_that_is_refused_either_way_is_not_tried_a_third_time(ask, server):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import omg
-from omg.config.sections import Config, Identities, Observation
+from omg.config.sections import AgentObservation, Config, Identities, Observation
 from omg.importers.drops import read_drops
 from omg.importers.run import import_drops
 from omg.memory import Memory
@@ -247,6 +247,29 @@ def test_a_preview_says_why_nothing_is_given(home, openclaw):
     assert why("agent:main:telegram:direct:7").endswith("no notes of agent:main:telegram:direct:7 yet")
     said_in(home, UNNAMED)
     assert why(ROOM).endswith("; the gateway did not say that its owner alone speaks there")
+
+
+def test_where_omg_is_off_for_an_agent_a_drop_of_its_is_told_of_and_not_kept(home):
+    off = home.config.observation.model_copy(update={"agents": {"work": AgentObservation(enabled=False)}})
+    home.registry.config = home.config.model_copy(update={"observation": off})
+    assert said_in(home, OWN, session="agent:work:main") == set()
+    assert said_in(home, OWN, at=NOON + 10) == {MAIN}
+    assert not list((home.folder / "spool").glob("*.json"))
+    told = [json.loads(line) for line in (home.folder / "events.jsonl").read_text().splitlines()]
+    assert [(e["event"], e["session"]) for e in told] == [
+        ("not_taken_in", "agent:work:main"),
+        ("taken_in", ROOM),
+    ]
+    assert told[0]["because"] == "[observation.agents.work] enabled = false"
+    refused = import_drops(home.intake, read_drops(SAMPLE))
+    assert refused["new"] > 0 and refused["skipped"] == []
+    whole = home.config.model_copy(update={"observation": Observation(enabled=False)})
+    home.registry.config = whole
+    refused = import_drops(home.intake, read_drops(SAMPLE))
+    assert (refused["new"], len(refused["skipped"])) == (0, len(SAMPLE))
+    assert all(
+        why.endswith("OMG is switched off, [observation] enabled = false") for why in refused["skipped"]
+    )
 
 
 def test_a_room_in_which_another_was_heard_is_never_the_owners_again(home):

@@ -379,13 +379,13 @@ def test_what_is_served_shows_nothing_that_is_not_written_yet(world: World) -> N
 def test_two_that_begin_the_events_anew_lose_none(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    from omg.worker.events import read_events, write_event
+    from omg.worker.events import event_of, read_events, write_event
 
     home.mkdir(parents=True)
     (home / "events.jsonl").write_text("".join(f'{{"event": "old{n}"}}\n' for n in range(300_000)))
     now = datetime(2026, 3, 2, tzinfo=UTC)
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda n: write_event(home, f"new{n}", now, {}), range(64)))
+        list(pool.map(lambda n: write_event(home, event_of(f"new{n}", now, {})), range(64)))
     names = {e["event"] for e in read_events(home)}
     assert {"old0", "old299999", *(f"new{n}" for n in range(64))} <= names
 

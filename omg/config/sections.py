@@ -51,6 +51,11 @@ def model_names(value: Any) -> Any:
         raise ValueError("one of the models is empty; take it out")
     if len(set(models)) < len(models):
         raise ValueError("a model stands there twice; `[llm] attempts` says how often each is asked")
+    if any(m.strip().lower() == "none" for m in models):
+        raise ValueError(
+            "`none` is no model; write `offline` (rules, no model), `gateway` (the agent's own model) or a LiteLLM model"
+            " such as openai/gpt-5-mini; observation.enabled = false switches OMG off"
+        )
     if len(models) > 1 and "offline" in models:
         raise ValueError("`offline` stands alone; while models are down, turns wait and nothing is lost")
     return value
@@ -73,6 +78,7 @@ class Time(Section):
 
 
 class AgentObservation(Section):
+    enabled: bool | None = Field(None, description="whether OMG is on for this agent, whatever it is for all")
     model: str | list[str] | None = Field(None, description="the Observer's model for this agent alone")
     instruction: str | None = Field(None, description="the Observer's extra instruction for this agent alone")
 
@@ -83,6 +89,10 @@ class AgentObservation(Section):
 
 
 class Observation(Section):
+    enabled: bool = Field(
+        True,
+        description="false: OMG is off. What is said is not taken in, nothing is observed or reflected, prompts and tools are given nothing. What is remembered stays and can be read; what is said meanwhile comes in with `omg import --openclaw` if you want it",
+    )
     model: str | list[str] = Field(
         "",
         description="a LiteLLM model, a list of them (the first, then its fallbacks), `gateway` (the agent's own model) or `offline` (rules, no model); empty: `gateway` in a home that OpenClaw's plugin uses, else `offline`. `omg install` enters `gateway` where nothing is set",
@@ -126,7 +136,7 @@ class Observation(Section):
     )
     agents: dict[str, AgentObservation] = Field(
         default_factory=dict,
-        description="what one agent has of its own, as `[observation.agents.NAME]` with model, instruction",
+        description="what one agent has of its own, as `[observation.agents.NAME]` with enabled, model, instruction",
     )
 
     @field_validator("model", mode="before")
@@ -230,6 +240,10 @@ class Llm(Section):
     backoff_s: float = Field(
         1.0, ge=0, description="seconds of the first pause; each further one doubles, up to 60 s"
     )
+    temperature: dict[str, float | Literal[False]] = Field(
+        default_factory=dict,
+        description="a model, as it is named above, and the temperature it is asked with, 0 to 2, or false to send none; unset: 0.3 to observe and 0 to reflect, and of `gateway` the agent's own",
+    )
     json_schema: Literal["auto", True, False] = Field(
         "auto", description="send a JSON schema; `auto` asks LiteLLM whether the model takes one"
     )
@@ -241,6 +255,15 @@ class Llm(Section):
         gt=0,
         description="tokens a reply may have, as far as the model gives as many; one that reaches them is asked again, in halves",
     )
+
+    @field_validator("temperature", mode="before")
+    @classmethod
+    def temperatures(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or not all(
+            t is False or (is_number(t) and 0 <= t <= 2) for t in value.values()
+        ):
+            raise ValueError('write a number from 0 to 2, or false, for each model: "openai/gpt-5-mini" = 1')
+        return value
 
 
 class Embedding(Section):
@@ -348,6 +371,17 @@ class Config(Section):
     vaults: dict[str, Path] = Field(
         default_factory=dict, description="identityKey → folder of its vault, where it is not under the home"
     )
+
+    def switched_off(self, agent: str) -> str:
+        """What in omg.toml switches OMG off for *agent*; "" where it is on."""
+        own = self.observation.agents.get(agent)
+        if own is not None and own.enabled is not None:
+            return "" if own.enabled else f"[observation.agents.{agent}] enabled = false"
+        return "" if self.observation.enabled else "[observation] enabled = false"
+
+    def all_switched_off(self) -> list[str]:
+        """Everything in omg.toml that switches OMG off, for all agents or for one."""
+        return sorted({off for agent in ("", *self.observation.agents) if (off := self.switched_off(agent))})
 
     @field_validator("vaults")
     @classmethod

@@ -143,6 +143,7 @@ def llm_request(question: ModelQuestion, max_tokens: int) -> dict[str, Any]:
         "maxTokens": max_tokens,
         "purpose": f"omg.{question.purpose}",
         "agentId": question.agent,
+        **({} if question.temperature is None else {"temperature": question.temperature}),
     }
 
 

@@ -39,6 +39,9 @@ def import_drops(
     for drop in drops:
         text = json.dumps(drop)
         turn = read_drop(text.encode(), intake.registry.config.identity.members)
+        if off := intake.registry.config.switched_off(turn.agent):
+            drops.reading.skipped.append(f"{turn.session}: OMG is switched off, {off}")
+            continue
         fresh = unknown_ids(intake, turn) - met
         if dry_run:
             met |= fresh

@@ -133,12 +133,19 @@ class Asker:
                 "gateway: OpenClaw's plugin is not connected; start the gateway, or name a model in "
                 "[observation] model"
             )
-        asked = replace(question, system=schema_in_words(question.system, question.schema), schema=None)
+        own = self._llm.temperature.get("gateway", False)
+        asked = replace(
+            question,
+            system=schema_in_words(question.system, question.schema),
+            schema=None,
+            temperature=None if own is False else own,
+        )
         return with_token_counts(self._gateway(asked), asked)
 
     def _ask_child(self, model: str, question: ModelQuestion, plain: bool) -> ModelReply | Failure:
         llm = self._llm
         room = reply_room(model, question, self._config)
+        own = llm.temperature.get(model, question.usual_temperature)
         # Without an api_base the key is the first model's: another provider must not be shown it.
         key = llm.api_key if llm.api_base or model == self.models[0] else ""
         answer = self._child.call(
@@ -149,7 +156,7 @@ class Asker:
                 "schema": question.schema,
                 "json_schema": False if plain else llm.json_schema,
                 "plain": plain,
-                "temperature": question.temperature,
+                "temperature": None if own is False else own,
                 "max_tokens": min(room, SHORT_REPLY) if plain else room,
                 "timeout_s": llm.timeout_s,
                 "api_base": llm.api_base,

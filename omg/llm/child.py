@@ -240,7 +240,7 @@ def completion_arguments(question: dict[str, Any]) -> dict[str, Any]:
         ours["response_format"] = {"type": "json_schema", "json_schema": form}
     elif schema:
         system = schema_in_words(system, schema)
-    if not question["plain"]:
+    if not question["plain"] and question["temperature"] is not None:
         ours["temperature"] = question["temperature"]
     if question["api_base"] and provider in SELF_HOSTED:
         ours["api_base"] = question["api_base"]

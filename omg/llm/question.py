@@ -18,9 +18,10 @@ class ModelQuestion:
     schema: dict[str, Any] | None  # JSON schema of the reply; None: any text
     purpose: str  # "observe", "reflect", …: what the ledger says it was for
     agent: str = ""
+    temperature: float | None = None  # that the configuration has for the model that is asked
 
     @property
-    def temperature(self) -> float:
+    def usual_temperature(self) -> float:
         """As Mastra's observational memory has it: some freedom for what is noted, none for what is merged."""
         return 0.0 if self.purpose == "reflect" else 0.3
 

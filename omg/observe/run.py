@@ -150,8 +150,9 @@ def observe_batch(
     session = turns[-1].session
     messages = [m for t in turns for m in t.messages]
     tokens_in = sum(p.tokens for p in batch)
-    started = time.monotonic()
-    tell("observation_start", session=session, tokens=tokens_in, messages=len(messages), model=observer.model)
+    started, id = time.monotonic(), receipt_id(last_said(messages), of="|".join(p.name for p in batch))
+    told = {"session": session, "tokens": tokens_in, "messages": len(messages), "model": observer.model}
+    tell("observation_start", cycle=id, **told)
     day = day_of_ms(messages[-1].timestamp, graph.zone) if messages else datetime.now(UTC).date()
     plan, redactions = Plan(graph, day), graph.state().redactions
     own = graph.state().sessions.get(session) or SessionState()
@@ -184,7 +185,7 @@ def observe_batch(
     file_loose_notes(plan, messages, graph)
     hints = {**total.hints, "shared": seen} if total.hints else {}
     observed = write_batch(
-        graph, plan, batch, session=session, messages=messages, hints=hints, redactions=redactions
+        graph, plan, batch, id=id, session=session, messages=messages, hints=hints, redactions=redactions
     )
     kept.file.unlink(missing_ok=True)
     observed.edits = edits
@@ -396,6 +397,7 @@ def write_batch(
     plan: Plan,
     batch: Sequence[Pending],
     *,
+    id: str,
     session: str,
     messages: Sequence[Message],
     hints: Mapping[str, Any],
@@ -410,7 +412,8 @@ def write_batch(
         there = {m for p in batch if p.file.exists() for m in p.turn().messages}
         if there != set(messages):
             raise Stale("what was observed has been forgotten meanwhile; nothing of it was written")
-        said = max((m.timestamp for m in messages), default=0)
+        at = last_said(messages)
+        said = round(at.timestamp() * 1000)
         hints = {} if session == INBOX_SESSION else hints  # nobody talks there
         if graph.tombstones.messages(m.id for m in messages):  # forgotten while the model was thinking
             hints = {}
@@ -423,9 +426,8 @@ def write_batch(
             for c in changes
             if c.path.startswith("nodes/")
         )
-        at = datetime.fromtimestamp(said / 1000, UTC)
         receipt = Receipt(
-            id=receipt_id(at, of="|".join(p.name for p in batch)),
+            id=id,
             kind="observation",
             at=at.isoformat(timespec="seconds"),
             changes=(*changes, *([now] if now else [])),
@@ -436,6 +438,10 @@ def write_batch(
         )
         outcome = commit_receipt(graph, receipt)
     return Observed(receipt, outcome, len(messages), tokens_out=receipt.tokens)
+
+
+def last_said(messages: Sequence[Message]) -> datetime:
+    return datetime.fromtimestamp(max((m.timestamp for m in messages), default=0) / 1000, UTC)
 
 
 def now_change(graph: Graph, plan: Plan, session: str, live: Mapping[str, Any]) -> Change | None:

@@ -21,6 +21,7 @@ Progress = Callable[[int, int], None]  # (questions asked, questions there will 
 class Cycle:
     """What one cycle came to. `receipt` None: nothing changed, or nothing was to be written (a dry run)."""
 
+    id: str = ""  # of its receipt, and in its events
     receipt: Receipt | None = None
     outcome: Outcome | None = None
     summary: list[str] = field(default_factory=list)  # what was done, a line each, with links

@@ -100,7 +100,7 @@ class CycleWork:
         self.hashes = graph.index.hashes()
         if first is not None:
             said = first.cycle
-            self.cycle = Cycle(skipped=said.skipped, calls=said.calls, tokens=said.tokens)
+            self.cycle = Cycle(said.id, skipped=said.skipped, calls=said.calls, tokens=said.tokens)
             self.replies, self.similar = first.replies, first.similar
             self.matters, self.looked_at = first.matters, first.looked_at
         entries = {e.path: e for e in graph.index.entries(status=None) if e.status != "superseded"}

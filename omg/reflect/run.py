@@ -70,12 +70,14 @@ def reflect_graph(
     """
     with flock(graph.folder / "reflect.lock", f"the Reflector of {graph.identity.key}", timeout_s=0):
         started = time.monotonic()
-        tell("reflection_start", model=observer.model, changed_tokens=graph.state().changed_tokens)
+        notes = "\n".join(f"{path} {hash}" for path, hash in graph.index.hashes().items())
+        id, changed = receipt_id(now, "reflection", of=notes), graph.state().changed_tokens
+        tell("reflection_start", cycle=id, model=observer.model, changed_tokens=changed)
         if not dry_run:
             with graph.lock():
                 replay_open(graph)
         work = CycleWork(graph, observer, config, now, since=since, progress=progress)
-        broken = False
+        work.cycle.id, broken = id, False
         try:
             work.draft()
         except (NotFound, BadNode):  # renamed, forgotten or broken while the model thought
@@ -97,7 +99,7 @@ def reflect_graph(
         tell(
             "reflection_end",
             model=observer.model,
-            cycle=cycle.receipt.id if cycle.receipt else None,
+            cycle=cycle.id,
             calls=cycle.calls,
             tokens=cycle.tokens,
             verdicts=cycle.verdicts,
@@ -143,16 +145,14 @@ def write_cycle(work: CycleWork) -> None:
 
 def cycle_receipt(work: CycleWork, changes: list[Change]) -> Receipt:
     cycle, at = work.cycle, work.now.astimezone(UTC)
-    named = "\n".join(f"{c.path} {digest((c.after or '').encode())}" for c in changes)
-    id = receipt_id(at, "reflection", of=named)
     if changes and not cycle.summary:
         cycle.summary = [f"Brought {how_many(len(changes), 'map')} up to date."]
         cycle.counts["maps"] = len(changes)
     return Receipt(
-        id,
+        cycle.id,
         "reflection",
         at.isoformat(timespec="seconds"),
-        (*changes, *log_page(work, id)),
+        (*changes, *log_page(work, cycle.id)),
         summary=(cycle.headline,),
         person=bool(cycle.counts["superseded"]),  # what no longer holds leaves every slice at once
     )

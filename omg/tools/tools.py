@@ -40,12 +40,17 @@ def graph_of(
     return registry.graph(who) if write or create else registry.opened(who)
 
 
+def nothing_text(registry: Registry, context: Mapping[str, Any]) -> str:
+    off = registry.config.switched_off(str(context.get("agentId") or "main"))
+    return f"The memory is switched off: {off}." if off else "Nothing is remembered for this conversation."
+
+
 def call_tool(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
     """`{name, params, context}` → `{text, details}`. What goes wrong is told to the model in words, as `text`."""
     name, params, context = str(body.get("name")), mapping_in(body, "params"), mapping_in(body, "context")
     graph = graph_of(intake.registry, context, write=name in CHANGING, create=name == "omg_remember")
     if graph is None:
-        return {"text": "Nothing is remembered for this conversation.", "details": {}}
+        return {"text": nothing_text(intake.registry, context), "details": {}}
     try:
         if name == "omg_search":
             return search_tool(intake.registry, graph, params)
@@ -78,7 +83,7 @@ def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict
     verb, _, rest = str(body.get("args") or "status").strip().partition(" ")
     graph = graph_of(intake.registry, context, write=verb == "forget")
     if graph is None:
-        return {"text": "Nothing is remembered for this conversation yet."}
+        return {"text": nothing_text(intake.registry, context)}
     try:
         if verb == "status":
             return {"text": status_line(graph)}

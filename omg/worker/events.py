@@ -2,7 +2,8 @@
 What happened, a JSON line each, in events.jsonl: for scripts, and for whoever wants to watch.
 
     taken_in            messages, tokens, and how far the windows are
-    observation_start   trigger, tokens, messages, model
+    not_taken_in        session, messages, and what switches OMG off for it
+    observation_start   cycle, trigger, tokens, messages, model
     observation_end     the same and notes, their tokens, the compression, calls, cost, replies left without their end
     edit_refused        reason: an edit that was dropped, changed or noted as the assistant's
     observation_failed  error, tokens, duration
@@ -31,13 +32,16 @@ BYTES = 5_000_000  # the file is begun anew beyond this; one old file is kept
 POLL_S = 0.3
 
 
-def write_event(home: Path, event: str, now: datetime, fields: Mapping[str, Any]) -> None:
+def event_of(event: str, now: datetime, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {"at": now.isoformat(timespec="milliseconds"), "event": event, **fields}
+
+
+def write_event(home: Path, line: Mapping[str, Any]) -> None:
     file = home / "events.jsonl"
     if full(file):
         with flock(home / "events.lock", "events.jsonl"):
             if full(file):  # still: another process, or thread, may have begun it anew
                 file.replace(file.with_suffix(".1.jsonl"))
-    line = {"at": now.isoformat(timespec="milliseconds"), "event": event, **fields}
     append_lines(file, [json.dumps(line, ensure_ascii=False)])
 
 

@@ -109,6 +109,10 @@ class Intake:
     def _take(self, name: str, turn: Turn) -> int:
         who = self.registry.whose(turn)
         if who is None:
+            if turn.messages and (off := self.registry.config.switched_off(turn.agent)):
+                self.registry.tell(
+                    "not_taken_in", session=turn.session, messages=len(turn.messages), because=off
+                )
             return 0
         self.registry.note_speakers(turn)
         graph = self.registry.graph(who, wait_s=PATIENCE_S)

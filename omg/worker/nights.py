@@ -77,6 +77,9 @@ def reflect_each(
 ) -> Iterator[Night]:
     """A cycle for each graph, or for that of *identity* alone, each told as it is done."""
     for who in [worker.registry.find(identity).identity] if identity else worker.registry.identities():
+        if off := worker.config.switched_off(who.agent):
+            yield Night(who.key, Cycle(skipped=[f"OMG is switched off: {off}"]))
+            continue
         try:
             graph = worker.registry.graph(who, keep=False)
             yield Night(who.key, one_night(worker, graph, since, dry_run, progress(who.key)))
@@ -107,7 +110,7 @@ def background_reflection(worker: Worker, *, idle: bool) -> list[Night]:
     """
     done: list[Night] = []
     for who in worker.registry.identities():
-        if worker.rests(who):
+        if worker.rests(who) or worker.config.switched_off(who.agent):
             continue
         try:
             graph = worker.registry.opened(who, keep=False)  # its state will do

@@ -15,7 +15,7 @@ import logging
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -41,7 +41,7 @@ from ..plan.drafts import Plan
 from ..plan.mappages import LISTED, MapPages, maps_of
 from ..rebuild import finish_swap
 from ..vault.vault import Vault
-from .events import write_event
+from .events import event_of, write_event
 from .schedule import note_edited
 from .template import lay_template
 
@@ -55,8 +55,16 @@ GRAPHS_KEPT = 16  # graphs that stay open, some five descriptors each: a process
 class Registry:
     """*clock* gives the time of day, for what is due and for events; what is written is dated by the messages."""
 
-    def __init__(self, config: Config, *, embed: Embedder | None, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        embed: Embedder | None,
+        clock: Callable[[], datetime],
+        on_event: Callable[[Mapping[str, Any]], object] | None = None,
+    ) -> None:
         self.config, self.folder, self.clock = config, config.home, clock
+        self.on_event = on_event
         self.zone = time_zone(config.time.zone)
         self._embed = embed
         # A graph is open as long as somebody uses it; those used last stay open for the next one.
@@ -84,7 +92,7 @@ class Registry:
         if channel.lower() in INSIDE:
             known = self._owners().get(session)
             owner = known if owner is None else owner and known is not False
-        return identity_of_session(
+        who = identity_of_session(
             session,
             links=self.config.identity.links,
             channel=channel,
@@ -92,6 +100,14 @@ class Registry:
             owner=owner is True,
             asked=self.config.identity.members,
         )
+        return None if who is None or self.config.switched_off(who.agent) else who
+
+    def why_nobodys(self, session: str) -> str:
+        """Why *session* is neither remembered nor served, for a person."""
+        who = identity_of_session(session, asked=self.config.identity.members)
+        if who is not None and (off := self.config.switched_off(who.agent)):
+            return f"OMG is switched off for {session}: {off}"
+        return f"{session!r} belongs to nobody: it is neither remembered nor served"
 
     def whose(self, turn: Turn) -> Identity | None:
         """Whose memory *turn* goes into."""
@@ -283,11 +299,17 @@ class Registry:
     # --- events
 
     def tell(self, event: str, **fields: Any) -> None:
-        """One line in events.jsonl: numbers, names and reasons, never conversation text."""
+        """One line in events.jsonl, and to `on_event`: numbers, names and reasons, never conversation text."""
+        line = event_of(event, self.clock(), fields)
         try:
-            write_event(self.folder, event, self.clock(), fields)
+            write_event(self.folder, line)
         except (OSError, Locked) as e:  # what is told of is done, whether or not it can be told
             log.warning("%s is in no events.jsonl: %s", event, error_text(e))
+        if self.on_event is not None:
+            try:
+                self.on_event(line)
+            except Exception:
+                log.exception("on_event failed for %s; the work goes on", event)
 
     def forget_open(self, key: str) -> None:
         """Close a graph whose folder is about to move."""

@@ -35,6 +35,7 @@ def home_status(worker: Worker) -> dict[str, Any]:
         "home": str(worker.registry.folder),
         "observer": ", else ".join(observer),
         "offline": observer[0] == "offline",
+        "switched_off": worker.config.all_switched_off(),
         "reflector": ", else ".join(worker.reflecting()),
         "spool": len(worker.intake.drops()),
         "unreadable_drops": len(list((worker.registry.folder / "spool" / "bad").glob("*.json"))),
@@ -142,6 +143,7 @@ def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
     lines = [
         f"home      {answer['home']}",
         f"daemon    {'up, pid ' + str(daemon['pid']) if daemon else answer.get('away') or 'not running'}",
+        *(f"off       {off}" for off in answer.get("switched_off") or ()),
         f"observer  {observer_text(answer)}",
         *([f"reflector {answer['reflector']}"] if answer["reflector"] != answer["observer"] else []),
         f"today     {how_many(today['calls'], 'call')}, {today['tokens']:,}{cap} tokens, ${today['usd']:.2f}",

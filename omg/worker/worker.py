@@ -141,7 +141,9 @@ class Worker:
         return step_tokens(state, self.config.observation)
 
     def hindered(self, graph: Graph) -> str:
-        """Why the model of *graph* is not asked at all: it is away, or today's cap is reached; "" where it is."""
+        """Why *graph* is not observed at all: OMG is off, the model is away, or today's cap is reached; "" where it is."""
+        if off := self.config.switched_off(graph.identity.agent):
+            return f"OMG is switched off: {off}"
         if away := self.away(graph.identity.agent):
             return away
         try:
@@ -192,6 +194,8 @@ class Worker:
             yield
 
     def _work_on(self, who: Identity, force: bool) -> list[Observed]:
+        if self.config.switched_off(who.agent):
+            return []
         try:  # most have nothing to do, and need not be read for that
             graph = self.registry.opened(who, keep=False, make=False)
         except NotFound:

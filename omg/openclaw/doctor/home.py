@@ -36,6 +36,10 @@ def check_home(memory: Memory) -> Iterator[Finding]:
         if (sock := memory.folder / SOCKET).exists():
             what, mend = "a socket was left by a crash", "the next start removes it"
             yield Finding("warn", what, str(sock), mend, lambda: sock.unlink(missing_ok=True))
+    for off in memory.config.all_switched_off():
+        yield Finding(
+            "note", f"OMG is switched off: {off}", str(memory.folder / "omg.toml"), "take the line out"
+        )
     yield from check_spool(memory)
     if memory.folder.stat().st_mode & 0o077:
         yield Finding(
