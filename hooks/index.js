@@ -17,6 +17,7 @@ const DEADLINE_MS = 150; // a turn waits this long for memory, and no longer
 const AHEAD_MS = 40; // and this long before its history shrinks; the transcript keeps it all anyway
 const COMMIT_MS = 2_000; // a turn that is committed to the context engine may wait so long; the capture goes on
 const CAPTURE_MS = 20_000; // nobody waits for agent_end; the gateway's own limit is 30 s
+const UNBEGUN_MS = 15_000; // from a message to its prompt: seconds. One that is stopped before has no end that a hook tells
 const TOOL_MS = 10_000;
 const SEARCH_MS = 2_000;
 const SERVED_FOR_MS = 15 * 60_000; // with the daemon away, the last `system` part is good for this long
@@ -36,6 +37,7 @@ const shared = (globalThis[Symbol.for("omg.openclaw.1")] ??= {
   turns: new Map(), // session -> who spoke last there, and in which run
   speakers: new Map(), // session -> what the gateway says of who speaks there, while a run lasts
   began: new Map(), // run -> what it says of whose message began it
+  unbegun: new Map(), // session -> the timer of a message that no prompt was built for yet
   busy: new Map(), // session -> its capture under way
   newest: new Map(), // session -> its newest user message that is in the spool
   slowest: {}, // hook -> the longest it took, in ms, for omg.status
@@ -56,7 +58,7 @@ export default {
     const daemon = keeper({ home, command, complete: completer(api), logger: api.logger });
     const spool = spooler({ home, warn, shared, read: readTranscript });
     shared.capture = (from, messages) => capture("turn", COMMIT_MS)({ messages }, from); // for context/
-    const { served, turns, speakers, began, slowest } = shared;
+    const { served, turns, speakers, began, unbegun, slowest } = shared;
 
     function on(hook, handler) {
       slowest[hook] ??= 0;
@@ -75,6 +77,7 @@ export default {
     on("before_prompt_build", async (event, ctx) => {
       const turn = { ...who(ctx), ...vouched(ctx) };
       if (!turn.sessionKey) return; // no session, no identity: nobody to remember for
+      clearTimeout(unbegun.get(turn.sessionKey)); // agent_end will come
       remember(turns, turn.sessionKey, turn);
       const key = JSON.stringify(picked(turn, ASKER));
       const asking = Date.now();
@@ -105,6 +108,7 @@ export default {
     const atEnd = capture("turn", CAPTURE_MS);
     on("agent_end", (event, ctx) => {
       speakers.delete(ctx.sessionKey); // the next who speaks there may be another
+      clearTimeout(unbegun.get(ctx.sessionKey)); // in the HTTP API the message is stored behind its prompt
       return atEnd(event, ctx);
     });
     on("before_compaction", capture("compaction", AHEAD_MS));
@@ -115,10 +119,22 @@ export default {
     });
     // Of whom it knows, the gateway says who it is when it stores the message that begins a run: before the prompt is
     // built, except in its HTTP API. Synchronous, by contract, and nothing is changed.
-    api.on("before_message_write", ({ message }) => {
+    api.on("before_message_write", ({ message }, ctx) => {
+      if (message?.role === "user" && ctx?.sessionKey) expectPrompt(ctx);
       const [run, isBeginning] = String(message?.idempotencyKey).split(/:(user)$/);
       if (isBeginning && message.role === "user") remember(began, run, picked(message.__openclaw ?? {}, VOUCHED));
     });
+    /** Take a message in by itself when no prompt was built for it: /stop came first, and no agent_end will. */
+    function expectPrompt({ agentId, sessionKey }) {
+      clearTimeout(unbegun.get(sessionKey));
+      const late = async () => {
+        unbegun.delete(sessionKey);
+        const session = (await sessionsOf(api)).find((s) => s.agentId === agentId && s.sessionKey === sessionKey);
+        if (session) await capture("unanswered", CAPTURE_MS)({}, session);
+      };
+      const failed = (err) => warn(`an unanswered message waits for the next turn: ${err?.message}`);
+      remember(unbegun, sessionKey, setTimeout(() => late().catch(failed), UNBEGUN_MS).unref());
+    }
     /** What the gateway says of who speaks in a run, or in the last that a session had. */
     const vouched = ({ sessionKey, runId = turns.get(sessionKey)?.runId }) =>
       ({ ...began.get(runId), ...speakers.get(sessionKey) });

@@ -102,6 +102,21 @@ test("registering opens, starts and writes nothing", async (t) => {
   assert.deepEqual(await readdir(home), []);
 });
 
+test("a question that was stopped before its prompt was built is taken in by itself", async (t) => {
+  const gw = await gateway(t), who = someone(), answered = someone(), { say } = transcript(t);
+  for (const { sessionKey, sessionId } of [who, answered]) gw.entries.push({ sessionKey, entry: { sessionId, updatedAt: 1 } });
+  await daemon(t, gw.home, { "/inject": () => ({}) });
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  say("q1");
+  for (const { agentId, sessionKey } of [who, answered]) gw.hooks.before_message_write({ message: { role: "user" } }, { agentId, sessionKey });
+  await gw.hooks.before_prompt_build({ prompt: "q1" }, answered); // its end will be told
+  t.mock.timers.tick(15_000);
+  t.mock.timers.reset();
+  await until(async () => (await drops(gw.home)).length);
+  await sleep(100);
+  assert.deepEqual((await drops(gw.home)).map((drop) => [drop.sessionKey, drop.reason, ids(drop)]), [[who.sessionKey, "unanswered", ["q1"]]]);
+});
+
 test("the daemon is told who asks, and its two parts are the hook's result, whatever else it says", async (t) => {
   const gw = await gateway(t), who = someone();
   const d = await daemon(t, gw.home, { "/inject": () => ({ appendSystemContext: "S", prependContext: "P", systemPrompt: "no" }) });

@@ -51,10 +51,12 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """$OMG_HOME of this test, not there yet; $HOME is a neighbour of it."""
+    """$OMG_HOME of this test, an empty folder; $HOME is a neighbour of it."""
+    folder = tmp_path / "omg"
+    folder.mkdir(mode=0o700)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("OMG_HOME", str(tmp_path / "omg"))
-    return tmp_path / "omg"
+    monkeypatch.setenv("OMG_HOME", str(folder))
+    return folder
 
 
 @pytest.fixture

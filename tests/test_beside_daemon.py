@@ -77,7 +77,7 @@ class Installed:
 
     def __init__(self, folder: Path, omg: str = BARE, *, daemon: bool = True) -> None:
         self.folder, self.home = folder, folder / "omg"
-        self.home.mkdir(parents=True, mode=0o700)
+        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.home / "installed.json").write_text('{"at": 1}')
         (self.home / "omg.toml").write_text(omg)
         self.daemon = Running(self.home, omg, parent=True).ready() if daemon else None

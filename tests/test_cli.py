@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 import click
@@ -111,7 +113,7 @@ def test_an_error_is_one_line_on_stderr_and_exit_code_1(args: list[str]) -> None
 
 
 def test_a_broken_configuration_is_one_line_too(home: Path) -> None:
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     (home / "omg.toml").write_text("[observation]\nmodle = 1\n")
     done = run("status", code=1)
     assert "did you mean `observation.model`" in done.stderr
@@ -257,3 +259,134 @@ def test_a_raw_hit_prints_the_passage_that_matched_and_not_two_pages():
     assert shown.startswith("… ") and shown.endswith(" …")
     assert passage("short", "zinnias") == "short"
     assert passage(page, "zinnias").startswith("word0 word1")
+
+
+# --- reading notes
+
+
+def chat(folder: Path, *said: str) -> Path:
+    """A file of what a user said, a minute apart."""
+    file = folder / "chat.jsonl"
+    lines = [
+        {"role": "user", "content": text, "timestamp": f"2026-03-02T09:{n:02d}:00Z"}
+        for n, text in enumerate(said)
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+def test_an_import_says_how_many_notes_it_wrote_and_where(home: Path, tmp_path: Path) -> None:
+    run("init", str(tmp_path / "notes"))
+    file = chat(tmp_path, "My sister Maya lives in Lisbon.", "I prefer short answers.")
+    told = run("import", str(file)).stdout
+    notes = len(list((tmp_path / "notes" / "nodes").rglob("*.md")))
+    assert notes
+    assert f"{notes} new notes in {tmp_path / 'notes'}" in told
+    assert "new note" not in run("import", str(file)).stdout
+    assert json.loads(run("import", str(file), "--json").stdout)["notes"] == {}
+
+
+def test_an_import_of_which_nothing_could_be_observed_exits_1_and_says_why(
+    home: Path, tmp_path: Path
+) -> None:
+    (home / "omg.toml").write_text('[observation]\nmodel = "gateway"\n')
+    done = run("import", str(chat(tmp_path, "I prefer short answers.")), code=1)
+    assert "1 new, came in; 0 observed" in done.stdout
+    assert "1 turn of agent:main:main not observed: " in done.stderr
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"role": "user", "content": "no time"}\n')
+    assert "1 skipped" in run("import", str(broken), code=1).stdout
+
+
+def test_an_import_of_many_messages_says_how_far_it_is_from_its_first_messages_on(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omg.cli.base.TELL_EVERY_S", 0.0)
+    file = chat(tmp_path, *(f"Day {n}: {'we went on and on ' * 100}" for n in range(60)))
+    told = run("import", str(file), "--no-observe").stderr.splitlines()
+    shares = [int(line.split()[-2]) for line in told if line.startswith("omg: importing: ")]
+    assert len(shares) > 5
+    assert shares == sorted(shares)
+    assert shares[0] < 50 and shares[-1] == 100
+
+
+def test_notes_are_listed_newest_first_and_by_type(home: Path, tmp_path: Path) -> None:
+    run("import", str(chat(tmp_path, "My sister Maya lives in Lisbon.", "I prefer short answers.")))
+    run("new", "fact", "Studio", "--text", "The studio is above the bakery.")
+    first, *others = run("list").stdout.splitlines()
+    assert "  nodes/fact/studio  The studio is above the bakery." in first
+    assert len(others) == 2
+    assert "Maya" in run("list", "identity").stdout and "studio" not in run("list", "identity").stdout
+    run("merge", "studio", "sister")
+    assert "nodes/identity/sister" not in run("list").stdout
+    assert "nodes/identity/sister (superseded)" in run("list", "--all").stdout
+    (only,) = json.loads(run("list", "preference", "--json").stdout)
+    assert only["path"].startswith("nodes/preference/")
+    assert "there are: identity" in run("list", "people", code=1).stderr
+
+
+def test_a_note_is_shown_in_words_and_without_its_yaml(home: Path, tmp_path: Path) -> None:
+    run("init", str(tmp_path / "notes"))
+    run("import", str(chat(tmp_path, "My sister Maya lives in Lisbon.")))
+    shown = run("show", "sister").stdout
+    assert shown.startswith(
+        "# Sister\nThe user's sister Maya lives in Lisbon.\n(identity, said 2026-03-02)\n"
+    )
+    assert str(tmp_path / "notes/nodes/identity/sister.md") in shown
+    assert shown.count("The user's sister Maya lives in Lisbon.") == 1
+    assert "---" not in shown and "sources:" not in shown
+    run("new", "fact", "Studio", "--text", "The studio is above the bakery. It has two windows.")
+    assert "It has two windows." in run("show", "studio").stdout
+
+
+def test_a_note_opens_in_obsidian_where_it_knows_the_vault_and_else_in_the_editor(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault, person, seen = tmp_path / "my notes", tmp_path / "home", tmp_path / "seen"
+    for name in ("xdg-open", "open", "vi"):
+        script = tmp_path / "bin" / name
+        script.parent.mkdir(exist_ok=True)
+        script.write_text(f'#!/bin/sh\necho {name} "$@" > {seen}\n')
+        script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.delenv("EDITOR", raising=False)
+    run("init", str(vault))
+    run("new", "fact", "Studio", "--text", "The studio is above the bakery.")
+    note = vault / "nodes/fact/studio.md"
+    refused = run("open", "studio", code=1).stderr
+    assert str(note) in refused and "set EDITOR" in refused
+    monkeypatch.setenv("EDITOR", "vi -R")
+    run("open", "studio")
+    assert seen.read_text() == f"vi -R {note}\n"
+    known = person / ".config/obsidian/obsidian.json"
+    known.parent.mkdir(parents=True)
+    known.write_text(json.dumps({"vaults": {"1": {"path": str(vault)}}}))
+    run("open", "studio")
+    assert f"obsidian://open?path={quote(str(note), safe='')}" in seen.read_text()
+    run("open")
+    assert seen.read_text().strip().endswith(quote(str(vault), safe=""))
+    run("open", "studio", "--editor")
+    assert seen.read_text() == f"vi -R {note}\n"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["search", "x"], ["import", "chat.jsonl"], ["new", "fact", "x"], ["status"], ["doctor"], ["events"], ["up"], ["down"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_mistyped_home_is_named_and_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str]
+) -> None:
+    monkeypatch.setenv("OMG_HOME", str(tmp_path / "mistyped"))
+    done = run(*args, code=1)
+    assert f"omg: OMG_HOME is {tmp_path / 'mistyped'}, which does not exist" in done.stderr
+    assert "omg init" in done.stderr
+    assert not (tmp_path / "mistyped").exists()
+
+
+def test_undo_says_what_it_undid_and_what_became_of_each_note(home: Path) -> None:
+    run("new", "fact", "Studio", "--text", "The studio is above the bakery.")
+    run("pin", "studio")
+    assert run("undo").stdout == "undone: pinned nodes/fact/studio\n  nodes/fact/studio is as it was before\n"
+    assert "undone: wrote nodes/fact/studio\n  nodes/fact/studio is gone again\n" in run("undo").stdout

@@ -29,7 +29,7 @@ from omg.worker.status import home_status, status_text
 Json = dict[str, Any]
 MAIN = "agent:main:main"
 NOON = 1_772_366_400_000
-BARE: Json = {"gateway": {"mode": "local", "port": 9}, "agents": {"defaults": {"workspace": "/nowhere/ws"}}}
+BARE: Json = {"gateway": {"mode": "local", "port": 9}}  # its workspace lies in its state folder
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def test_a_hook_says_nothing_and_exits_0_whatever_the_daemon_answers(home: Path,
     "raw", [b"", b"{", b"[]", b"null", b'{"session_id": 7}', b"\xff\xfe", b"{" * 100_000]
 )
 def test_a_hook_says_nothing_and_exits_0_whatever_it_is_told(home: Path, raw: bytes) -> None:
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     for event in ("SessionStart", "Stop", "Nothing"):
         assert run_hook(home, "claude-code", event, None, raw=raw) == (0, "", "")
 
@@ -168,7 +168,7 @@ def test_a_hook_loads_the_standard_library_alone() -> None:
 
 
 def test_a_mark_holds_where_the_transcript_is_and_no_word_of_it(home: Path, tmp_path: Path) -> None:
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     file = tmp_path / "t.jsonl"
     file.write_text("x" * 70)
     payload = {**PAYLOAD, "transcript_path": str(file), "last_assistant_message": "secret words"}
@@ -241,7 +241,7 @@ def test_looking_at_a_hostile_repository_runs_nothing_of_it(home: Path, tmp_path
 
 
 def test_another_checkout_joins_a_project_only_when_asked_to(home: Path, tmp_path: Path) -> None:
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     one, two = repository(tmp_path / "one"), repository(tmp_path / "two")
     assert project_of(home, MAIN, one) != project_of(home, MAIN, two)
     assert join_project(home, MAIN, two, one) == project_of(home, MAIN, one) == project_of(home, MAIN, two)
@@ -544,7 +544,7 @@ def test_the_plugin_folders_in_the_source_tree_are_what_the_declarations_say() -
 def test_an_installed_hook_runs_this_interpreter_and_nothing_of_the_folder_it_is_called_in(
     home: Path, tmp_path: Path
 ) -> None:
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     hostile = tmp_path / "hostile"
     (hostile / "omg").mkdir(parents=True)
     (hostile / "omg" / "__init__.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")

@@ -28,7 +28,7 @@ from omg.openclaw.gateway import OpenClaw
 from omg.openclaw.install import entry_patch, gateway_command, install_plugin, leftovers, uninstall_plugin
 
 Json = dict[str, Any]
-BARE: Json = {"gateway": {"mode": "local", "port": 9}, "agents": {"defaults": {"workspace": "/nowhere/ws"}}}
+BARE: Json = {"gateway": {"mode": "local", "port": 9}}  # its workspace lies in its state folder
 ALONE = {"telegram": {"dmPolicy": "allowlist", "allowFrom": ["1"]}}
 OTHERS = {"telegram": {"dmPolicy": "allowlist", "allowFrom": ["1", "2"]}}
 
@@ -77,7 +77,8 @@ def test_installing_gives_the_plugin_what_it_needs_and_no_more(claw: OpenClaw, h
     assert claw.config() == {**BARE, "plugins": {"entries": {"omg": entry}}}
     assert {"index.js", "openclaw.plugin.json"} <= {p.name for p in claw.plugin.iterdir()}
     assert (claw.plugin / "skills" / "observational-memory-graph" / "SKILL.md").exists()
-    assert load_config(home).vaults == {"agent:main:main": Path("/nowhere/ws/memory/omg")}
+    vault = claw.state / "workspace" / "memory" / "omg"
+    assert load_config(home).vaults == {"agent:main:main": vault}
     assert any("your crontab" in step.note and "20 4 * * *" in step.note for step in steps)
     assert any("500,000 tokens a day" in step.what for step in steps)
 
@@ -86,7 +87,7 @@ def test_a_dry_run_changes_nothing(claw: OpenClaw, home: Path) -> None:
     told = [step.what for step in install_plugin(claw, home, dry_run=True)]
     assert len(told) >= 6
     assert claw.config() == BARE
-    assert not home.exists()
+    assert not any(home.iterdir())
     assert not calls(claw)
 
 
@@ -106,7 +107,13 @@ def test_the_self_test_leaves_no_trace(claw: OpenClaw, home: Path, tmp_path: Pat
     steps = list(install_plugin(claw, home))
     assert any("a test turn became a note" in step.what for step in steps)
     assert not any(b"selftest" in data for data in tree(tmp_path).values())
-    assert not (home / "graphs").exists()
+    assert not list(home.glob("graphs/*/pending/*"))
+
+
+def test_the_vault_that_installing_names_is_there_to_be_opened(claw: OpenClaw, home: Path) -> None:
+    (named,) = [step for step in install_plugin(claw, home) if "put the owner's vault" in step.what]
+    assert named.what.endswith(str(claw.state / "workspace" / "memory" / "omg"))
+    assert (claw.state / "workspace" / "memory" / "omg" / "index.md").is_file()
 
 
 def test_where_others_can_write_to_the_agent_no_vault_lies_in_its_workspace(
@@ -264,7 +271,7 @@ BROKEN: dict[str, tuple[Json, str, str]] = {
     "a second agent": ({"agents": {"entries": {"main": {}, "work": {}}}}, "warn", "allowAgentIdOverride"),
     "one session for all": ({"channels": OTHERS}, "warn", "session.dmScope"),
     "a vault that others' sessions see": (
-        {"channels": OTHERS, "session": {"dmScope": "per-channel-peer"}}, "fail", "/nowhere/ws/memory/omg",
+        {"channels": OTHERS, "session": {"dmScope": "per-channel-peer"}}, "fail", "workspace/memory/omg",
     ),
 }  # fmt: skip
 
@@ -278,7 +285,7 @@ def test_the_doctor_names_what_is_broken_and_nothing_else(
     change(claw, over)
     wrong = {(f.level, f.where): f.mend for f in examined() if f.level in ("fail", "warn")}
     if broken == "one session for all":
-        assert wrong.pop(("fail", "/nowhere/ws/memory/omg"))
+        assert wrong.pop(("fail", str(claw.state / "workspace/memory/omg")))
     assert len(wrong) == 1, wrong
     (((found, place), mend),) = wrong.items()
     assert found == level

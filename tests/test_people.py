@@ -22,7 +22,7 @@ Open = Callable[[], Memory]
 
 @pytest.fixture
 def opened(home: Path) -> Iterator[Open]:
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     (home / "omg.toml").write_text(CONFIG)
     homes: list[Memory] = []
 

@@ -381,7 +381,7 @@ def test_two_that_begin_the_events_anew_lose_none(home: Path, monkeypatch: pytes
 
     from omg.worker.events import event_of, read_events, write_event
 
-    home.mkdir(parents=True)
+    home.mkdir(parents=True, exist_ok=True)
     (home / "events.jsonl").write_text("".join(f'{{"event": "old{n}"}}\n' for n in range(300_000)))
     now = datetime(2026, 3, 2, tzinfo=UTC)
     with ThreadPoolExecutor(16) as pool:

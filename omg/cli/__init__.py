@@ -3,7 +3,8 @@ The command `omg`: parse, call one function, print. `main` is its entry point.
 
     app             main: errors become one line and exit code 1
     base            what commands share: options, bars, printing
-    conversations   import, observe, search, show, inject, status, events, demo
+    conversations   init, import, observe, search, inject, status, events, demo
+    reading         list, show and open: what stands in the notes
     curate          a person's own hand: new, pin, link, merge, rename, undo, export, rebuild
     forget          forgetting: the choices, and the one that was made
     daemon          started, stopped, done without

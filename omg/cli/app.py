@@ -18,6 +18,7 @@ from . import curate as _curate  # noqa: F401
 from . import forget as _forget  # noqa: F401
 from . import gateway as _gateway  # noqa: F401
 from . import hosts as _hosts  # noqa: F401
+from . import reading as _reading  # noqa: F401
 from . import reflect as _reflect  # noqa: F401
 from . import skill as _skill  # noqa: F401
 from .base import app

@@ -1,14 +1,16 @@
 """
 What every command shares: the app, the home it opens, how it prints.
 
-One rule: people read stdout, scripts say `--json`; an error is one line on stderr and exit code 1.
+People read stdout, scripts say `--json`; an error is one line on stderr and exit code 1.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
@@ -18,11 +20,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import BadInput
+from ..config.file import default_home
+from ..errors import BadInput, NotFound
 
 if TYPE_CHECKING:
     from ..memory import Memory
 
+TELL_EVERY_S = 10.0  # how far a long work is, where no bar can be shown
 
 app = typer.Typer(
     name="omg",
@@ -58,11 +62,23 @@ def every_command(
     """Observational Memory Graph: a memory for agents that you can open, read and correct."""
 
 
+def existing_home() -> Path:
+    """The home that the environment names. Raises NotFound where OMG_HOME names no folder: it may be mistyped."""
+    home = default_home()
+    if os.environ.get("OMG_HOME") and not home.is_dir():
+        raise NotFound(
+            f"OMG_HOME is {home}, which does not exist; correct it, or make a home there with `omg init`"
+        )
+    return home
+
+
 @contextmanager
-def opened_memory(*, vectors: bool = True) -> Iterator[Memory]:
-    """The memory of the home that the environment names, closed afterwards."""
+def opened_memory(*, vectors: bool = True, make: bool = False) -> Iterator[Memory]:
+    """The memory of the home that the environment names, closed afterwards. *make*: also where there is no such folder."""
     from ..memory import Memory
 
+    if not make:
+        existing_home()
     with Memory(embed="configured" if vectors else None) as memory:
         yield memory
 
@@ -86,30 +102,50 @@ def json_value(value: Any) -> Any:
 
 @contextmanager
 def progress_bar(title: str, total: int) -> Iterator[Any]:
-    """A progress bar on stderr, gone when done; silent where stderr is no terminal. Yields `advance(n)`."""
+    """A progress bar on stderr, gone when done; a line now and then where stderr is no terminal. Yields `advance(n)`."""
+    if not sys.stderr.isatty():
+        yield told_progress(title, total)
+        return
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+    with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(title, total=total or None)
         yield lambda n: progress.advance(task, n)
 
 
+def told_progress(title: str, total: int) -> Callable[[int], None]:
+    """`advance(n)`, which says on stderr how far the work is, every TELL_EVERY_S seconds at most."""
+    done, told = 0, time.monotonic()
+
+    def advance(n: int) -> None:
+        nonlocal done, told
+        done += n
+        if time.monotonic() - told >= TELL_EVERY_S:
+            told = time.monotonic()
+            print(
+                f"omg: {title}: {min(100, 100 * done // total) if total else 0} %",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    return advance
+
+
 @contextmanager
 def following(waiting: Callable[[], int], advance: Callable[[int], None]) -> Iterator[None]:
-    """While another process works: move the bar as what is *waiting* grows less. Nothing where nobody looks."""
+    """While another process works: move the bar as what is *waiting* grows less."""
     done = threading.Event()
+    look_every_s = 0.5 if sys.stderr.isatty() else TELL_EVERY_S
 
     def follow() -> None:
         before = waiting()
-        while not done.wait(0.5):
+        while not done.wait(look_every_s):
             now = waiting()
             advance(max(0, before - now))
             before = now
 
-    looking = threading.Thread(target=follow, daemon=True)
-    if sys.stderr.isatty():
-        looking.start()
+    threading.Thread(target=follow, daemon=True).start()
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The commands of conversations and what is made of them: import, observe, search, show, inject, status."""
+"""The commands of conversations and what is made of them: init, import, observe, search, inject, status, events."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from .base import (
     IdentityOption,
     JsonFlag,
     app,
+    existing_home,
     following,
     opened_memory,
     print_value,
@@ -73,7 +74,7 @@ def lay(vault: Path | None, identity: str) -> Path:
         # A daemon would go on looking for the notes where they were.
         with without_daemon(config.home) if vault != config.vaults.get(who.key) else nullcontext():
             place_vault(config, who, vault)
-    with opened_memory(vectors=False) as memory:
+    with opened_memory(vectors=False, make=True) as memory:
         graph = memory.graph(who)
         with graph.lock():
             lay_template(graph, again=True)
@@ -127,22 +128,41 @@ def import_command(
     with opened_memory() as memory:
         start = time_argument(since, "--since", memory.registry.zone)
         drops = openclaw_drops(memory.config, agent, start) if openclaw else read_drops(files or [], start)
-        waiting = messages_waiting(memory)
+        waiting, before = messages_waiting(memory), notes_kept(memory)
         with progress_bar("importing", drops.total) as advance:
             result = import_drops(memory.intake, drops, dry_run=dry_run, progress=advance)
-        observed = 0
+        observed, left = 0, False
         if observe and not dry_run:
-            observe_all(memory)  # what a daemon had begun by itself counts as well
+            left = bool(observe_all(memory)["waiting"])
+            # what a daemon had begun by itself counts as well
             observed = max(0, waiting + result["new"] - messages_waiting(memory))
-        found = {**result, "observed": observed}
+        found = {**result, "observed": observed, "notes": new_notes(before, notes_kept(memory))}
         for problem in result["skipped"][:PROBLEMS]:
             print(f"omg: skipped {problem}", file=sys.stderr)
         print_value(found, as_json, import_summary(found, "would come in" if dry_run else "came in"))
+    if (left and not observed) or (result["skipped"] and not result["messages"]):
+        raise typer.Exit(1)
+
+
+def notes_kept(memory: Memory) -> dict[str, int]:
+    """How many notes there are, by the folder of their vault."""
+    return {
+        str(g.vault.root): sum(e.path.startswith("nodes/") for e in g.index.entries(status=None))
+        for g in memory.registry.graphs()
+    }
+
+
+def new_notes(before: dict[str, int], now: dict[str, int]) -> dict[str, int]:
+    """How many notes were written, by the folder of the vault that has them."""
+    return {vault: n - before.get(vault, 0) for vault, n in now.items() if n > before.get(vault, 0)}
 
 
 def import_summary(found: dict[str, Any], verb: str) -> str:
     """What an import came to, for a person: what was not taken as well, and why."""
     text = f"{how_many(found['messages'], 'message')}, of them {found['new']} new, {verb}; {found['observed']} observed"
+    text += "".join(f"\n{how_many(n, 'new note')} in {vault}" for vault, n in found["notes"].items())
+    if found["observed"] and not found["notes"]:
+        text += "\nno new notes; `omg history` has what changed"
     if found["left_out"]:
         text += f"\n{found['left_out']} left out: empty, instructions to a model, or the gateway's own"
     why = Counter(problem.rpartition(": ")[2] for problem in found["skipped"])
@@ -277,30 +297,6 @@ def passage(text: str, query: str, chars: int = PASSAGE_CHARS) -> str:
     return f"{'… ' * (start > 0)}{text[start:end]}{' …' * (end < len(text))}"
 
 
-@app.command("show")
-def show_command(
-    id: Annotated[str, typer.Argument(help="A note: its path, id, alias or file name.")],
-    identity: IdentityOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Show a note, what links to it, and the messages it came from."""
-    from ..curate.notes import open_note
-    from ..dates.days import day_of_ms
-
-    with opened_memory(vectors=False) as memory:
-        graph = memory.find(identity)
-        note = open_note(graph, id)
-        if as_json:
-            found = {"node": note.node, "backlinks": note.backlinks, "messages": note.messages}
-            return print_value(found, True, "")
-        print(note.text.rstrip())
-        print("\nLinked from:", ", ".join(note.backlinks) or "nothing")
-        if note.messages:
-            print("\nIt was said:")
-        for m in note.messages:
-            print(f"  {day_of_ms(m.timestamp, graph.zone)} {m.role}: {m.text[:300]}")
-
-
 @app.command("inject")
 def inject_command(
     prompt: Annotated[str, typer.Option("--prompt", "-p", help="What the user would say.")],
@@ -348,7 +344,7 @@ def events_command(
     from ..dates.days import time_zone
     from ..worker.events import event_text, follow_events, read_events
 
-    config = load_config()
+    config = load_config(existing_home())
     home, zone = config.home, time_zone(config.time.zone)
     coming = follow_events(home) if follow else ()
     for event in chain(read_events(home, last), coming):

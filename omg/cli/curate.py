@@ -15,6 +15,7 @@ from .base import IdentityOption, JsonFlag, app, opened_memory, print_value, pro
 
 if TYPE_CHECKING:
     from ..curate.notes import CurationResult
+    from ..graph.graph import Graph
     from ..memory import Memory
 
 
@@ -149,10 +150,15 @@ def undo_command(
         for path in refused:
             print(f"omg: {path} was edited since and stays as it is", file=sys.stderr)
         back = outcome.written + outcome.kept
-        lines = [f"undone: {'; '.join(taken.summary) or taken.id}", *(f"  {p}" for p in back)]
+        what = "; ".join(taken.summary) or f"{taken.kind} {taken.id}"
+        lines = [f"undone: {what}", *(f"  {undone_line(graph, path)}" for path in back)]
         print_value({"cycle": taken.id, "restored": back, "refused": refused}, as_json, "\n".join(lines))
         if refused:
             raise typer.Exit(1)
+
+
+def undone_line(graph: Graph, path: str) -> str:
+    return f"{path} {'is as it was before' if graph.vault.bytes(path) is not None else 'is gone again'}"
 
 
 @app.command("history")

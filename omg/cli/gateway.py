@@ -11,7 +11,7 @@ import typer
 from ..config.file import load_config
 from ..errors import Locked
 from ..plural import how_many
-from .base import JsonFlag, app, opened_memory, print_value
+from .base import JsonFlag, app, existing_home, opened_memory, print_value
 from .daemon import start_daemon, stop_daemon, without_daemon
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def up_command() -> None:
     """Start the daemon in the background, if none is up."""
     from ..client import ask_daemon
 
-    home = load_config().home
+    home = load_config(existing_home()).home
     if found := ask_daemon(home, "/health", {}, timeout_s=5):
         print(f"up already, pid {found['pid']}")
         return
@@ -54,7 +54,7 @@ def up_command() -> None:
 @app.command("down")
 def down_command() -> None:
     """Stop the daemon; what is pending stays pending."""
-    print("stopped" if stop_daemon(load_config().home) else "not running")
+    print("stopped" if stop_daemon(load_config(existing_home()).home) else "not running")
 
 
 HostArgument = Annotated[

@@ -1,15 +1,14 @@
 """
-JSONL of role, content and timestamp, one message a line.
-
-One rule: what a line does not say is not invented; one without a time is reported and left out.
+JSONL of role, content and timestamp, one message a line. A line without a time is reported and left out.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,9 +33,14 @@ def read_plain(path: Path, since: int, reading: ReadingProgress) -> Sessions:
 
     Lines that name no session are one of their file's own; two files may have the same name.
     """
+    for session, said in itertools.groupby(plain_messages(path, reading), key=lambda pair: pair[0]):
+        yield session, (entry for _, entry in said)
+
+
+def plain_messages(path: Path, reading: ReadingProgress) -> Iterator[tuple[Session, JsonObject]]:
+    """Each message as an entry, and the session it belongs to; what is none is reported."""
     alike: Counter[str] = Counter()
     place = hashlib.blake2b(str(path.resolve()).encode("utf-8", "replace"), digest_size=2).hexdigest()
-    session, entries = Session("", "", ""), list[JsonObject]()
     for number, line in json_objects(path, reading):
         role, at = ROLES.get(str(line.get("role"))), said_epoch_ms(line.get("timestamp"))
         if role is None or at is None or not isinstance(line.get("content"), str | list | None):
@@ -48,17 +52,12 @@ def read_plain(path: Path, since: int, reading: ReadingProgress) -> Sessions:
                 )
             continue
         label = str(line.get("session") or path.stem)
-        if entries and label != session.id:
-            yield session, entries
-            entries = []
         own = label if line.get("session") else f"{label}-{place}"
         key = label if label.startswith("agent:") else key_of(own)
         if identity_of_session(key) is None:
             reading.skipped.append(f"{path}:{number}: a session of nobody's memory")
             continue
-        session = Session(key, label, key.split(":")[1])
-        entries.append(plain_entry(line, role, at, alike))
-    yield session, entries
+        yield Session(key, label, key.split(":")[1]), plain_entry(line, role, at, alike)
 
 
 def plain_entry(line: JsonObject, role: str, at: int, alike: Counter[str]) -> JsonObject:

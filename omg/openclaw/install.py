@@ -5,8 +5,8 @@ Installing: plugin (a copy, with the skill), the permissions it needs, where vau
 remembered, which model observes, a nightly job, a turn to prove it. Uninstalling takes back exactly what installing
 put into the configuration; the vaults and the home stay, because they are the user's.
 
-Not here: what is wrong with an installation (doctor). Its one rule: a step that finds all as it should be
-changes nothing, and asks OpenClaw's slow command line nothing.
+A step that finds all as it should be changes nothing, and does not call OpenClaw's command line, which takes seconds.
+What is wrong with an installation is the doctor's to say.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..config.file import code_digest, load_config, set_value, set_vault, shippe
 from ..errors import GatewayError, OmgError
 from ..graph.files import write_private
 from ..hosts.install import Step
-from ..identity import identity_of_session
+from ..identity import Identity, identity_of_session
 from .gateway import OpenClaw
 
 NIGHTLY = "20 4 * * *"  # not at 03:00: OpenClaw's own dreaming runs then
@@ -111,16 +111,27 @@ def place_vaults(
     for agent in configured_agents(config):
         key = f"agent:{agent}:main"
         owner = identity_of_session(key)
-        begun = home / "graphs" / owner.folder / "vault" if owner else home
+        assert owner is not None  # such a key is somebody's
+        begun = home / "graphs" / owner.folder / "vault"
         if key in known or begun.is_dir():
             yield Step(f"the owner's vault of agent {agent} is {known.get(key, begun)}", changed=False)
         elif others:
             why = f"others can reach it over {', '.join(others)}"
+            do(lambda: (home / "graphs").mkdir(parents=True, exist_ok=True, mode=0o700))
             yield Step(f"the vaults of agent {agent} are in {home / 'graphs'}", why, changed=False)
         else:
             vault = workspace_of(config, agent, claw.state) / "memory" / "omg"
-            do(lambda key=key, vault=vault: set_vault(home, key, vault))  # type: ignore[misc]
+            do(lambda owner=owner, vault=vault: make_vault(home, owner, vault))  # type: ignore[misc]
             yield Step(f"put the owner's vault of agent {agent} into {vault}", "open it in Obsidian")
+
+
+def make_vault(home: Path, owner: Identity, vault: Path) -> None:
+    """Enter *vault* as *owner*'s, and lay the template there, so that it can be opened at once."""
+    from ..memory import Memory
+
+    set_vault(home, owner.key, vault)
+    with Memory(load_config(home), embed=None) as memory:
+        memory.graph(owner)
 
 
 def admission_patch(config: dict[str, Any], plugin: str = "omg") -> dict[str, Any]:

@@ -30,12 +30,15 @@ def gateway(boot: Any) -> Iterator[Gateway]:
     yield boot(omg='[observation]\nmodel = "offline"\n', config=trimming).start()
 
 
-def exactly(gateway: Gateway, session: str, at_least: int) -> list[str]:
-    """Waits until what was taken in is what is due; returns the texts in the transcript."""
+def exactly(gateway: Gateway, session: str, more: int, before: int = 0, within_s: float = 20) -> list[str]:
+    """
+    Waits until at least *more* messages are due beside the *before* that other tests left in the session, and what was
+    taken in is what is due; returns the texts in the transcript.
+    """
 
     def settled() -> bool:
         wanted = gateway.due(session)
-        return len(wanted) >= at_least and sorted(gateway.memory.ids(session)) == sorted(wanted)
+        return len(wanted) >= before + more and sorted(gateway.memory.ids(session)) == sorted(wanted)
 
     def why() -> object:
         return {
@@ -44,7 +47,7 @@ def exactly(gateway: Gateway, session: str, at_least: int) -> list[str]:
             "spool": gateway.memory.spooled(),
         }
 
-    eventually(settled, 20, f"{session} to be taken in exactly", why=why)
+    eventually(settled, within_s, f"{session} to be taken in exactly", why=why)
     return [str(e["message"]["content"]) for e in gateway.transcript(session)]
 
 
@@ -59,9 +62,10 @@ def test_the_command_line_and_the_web_chat(gateway: Gateway) -> None:
 
 
 def test_direct_messages_and_a_group(gateway: Gateway, telegram: Telegram) -> None:
+    before = len(gateway.due(DIRECT))
     telegram.talk(ALICE, "hello from Alice")
     telegram.talk(BOB, "hello, group", chat=GROUP)
-    exactly(gateway, DIRECT, 2)
+    exactly(gateway, DIRECT, 2, before)
     exactly(gateway, GROUP_SESSION, 2)
 
 
@@ -86,23 +90,29 @@ def test_a_huge_result_of_a_tool_is_kept_by_its_beginning_and_end(gateway: Gatew
 
 
 def test_a_message_that_steers_a_running_turn(gateway: Gateway, telegram: Telegram) -> None:
+    before = len(gateway.due(DIRECT))
     begun = telegram.says(ALICE, "SLEEP 3 SAY slowly done")
     time.sleep(1)
     telegram.says(ALICE, "and one more thing")
     telegram.reply(begun + 1)
-    said = exactly(gateway, DIRECT, 6)
+    said = exactly(gateway, DIRECT, 4, before)
     assert any("one more thing" in text for text in said)
 
 
 def test_an_aborted_turn_keeps_the_question(gateway: Gateway, telegram: Telegram) -> None:
+    before = len(gateway.due(DIRECT))
     telegram.says(ALICE, "SLEEP 20 SAY this is never said")
-    time.sleep(1.5)
+    kept = lambda: "never said" in str([e["message"]["content"] for e in gateway.transcript(DIRECT)])  # noqa: E731
+    eventually(kept, 30, "the question to be in the transcript")
     assert "abort" in telegram.talk(ALICE, "/stop").lower()
-    said = exactly(gateway, DIRECT, 7)
+    # Where /stop comes before the prompt is built, as in a session's first turn on a busy machine, no hook tells of the
+    # end, and the plugin takes the question in 15 s later.
+    said = exactly(gateway, DIRECT, 1, before, within_s=60)
     assert "never said" in said[-1]
 
 
 def test_compaction_new_and_reset(gateway: Gateway, telegram: Telegram) -> None:
+    before = len(gateway.due(DIRECT))
     for n in range(3):
         telegram.talk(ALICE, f"filler {n} {'y' * 4000}")
     assert "Compacted" in telegram.talk(ALICE, "/compact")
@@ -113,7 +123,7 @@ def test_compaction_new_and_reset(gateway: Gateway, telegram: Telegram) -> None:
     telegram.talk(ALICE, "after the reset")
     kinds = {event["type"] for event in gateway.events(DIRECT)}
     assert {"compaction", "reset"} <= kinds
-    exactly(gateway, DIRECT, 19)
+    exactly(gateway, DIRECT, 12, before)
 
 
 def test_a_model_call_that_fails(gateway: Gateway) -> None:
@@ -136,6 +146,7 @@ def test_automatic_compaction_with_its_memory_flush(gateway: Gateway) -> None:
 
 def test_what_no_person_said_is_not_taken_in(gateway: Gateway) -> None:
     """Cron, a heartbeat in the main session, a sub-agent: they run, and leave no trace in the memory."""
+    before = len(gateway.due("agent:main:main"))
     spawn = {"task": "SAY done by the sub-agent", "label": "test", "runTimeoutSeconds": 60}
     arguments = str({"id": "sessions_spawn", "args": spawn}).replace("'", '"')
     gateway.say("agent:main:parent", f"CALL tool_call {arguments}")
@@ -153,7 +164,7 @@ def test_what_no_person_said_is_not_taken_in(gateway: Gateway) -> None:
     eventually(beaten, 30, "a heartbeat")
     eventually(lambda: ran(":cron:") and ran(":subagent:"), 30, "cron and the sub-agent")
     gateway.say("agent:main:main", "after the heartbeat")
-    exactly(gateway, "agent:main:main", 7)
+    exactly(gateway, "agent:main:main", 4, before)
     exactly(gateway, "agent:main:parent", 3)
     everything = gateway.memory.taken()
     assert not [m["session"] for m in everything if any(part in m["session"] for part in NOBODYS)]
@@ -163,12 +174,14 @@ def test_what_no_person_said_is_not_taken_in(gateway: Gateway) -> None:
 
 def test_every_id_is_taken_in_once(gateway: Gateway) -> None:
     """Over all sessions at the end, and after a restart, which reads every session again."""
+    gateway.say("agent:main:web", "before the restart")
+    exactly(gateway, "agent:main:web", 2)
     before = Counter(m["id"] for m in gateway.memory.taken())
     assert not [id for id, times in before.items() if times > 1]
     gateway.stop()
     gateway.start()
     gateway.say("agent:main:web", "once more")
-    exactly(gateway, "agent:main:web", 6)
+    exactly(gateway, "agent:main:web", 4)
     after = Counter(m["id"] for m in gateway.memory.taken())
     assert sum((after - before).values()) == 2
     eventually(lambda: not gateway.memory.spooled(), 10, "an empty spool")
