@@ -314,8 +314,8 @@ def test_notes_are_listed_newest_first_and_by_type(home: Path, tmp_path: Path) -
     run("import", str(chat(tmp_path, "My sister Maya lives in Lisbon.", "I prefer short answers.")))
     run("new", "fact", "Studio", "--text", "The studio is above the bakery.")
     first, *others = run("list").stdout.splitlines()
-    assert "  nodes/fact/studio  The studio is above the bakery." in first
-    assert len(others) == 2
+    assert first == f"{datetime.now():%Y-%m-%d}  nodes/fact/studio  The studio is above the bakery."
+    assert [line[:10] for line in others] == ["2026-03-02", "2026-03-02"]
     assert "Maya" in run("list", "identity").stdout and "studio" not in run("list", "identity").stdout
     run("merge", "studio", "sister")
     assert "nodes/identity/sister" not in run("list").stdout

@@ -25,8 +25,9 @@ def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
 def page() -> str:
     parts = [
         "# Commands\n",
-        "`omg COMMAND --help` says the same. Errors are one line on stderr and exit code 1, an option that does not exist is 2;",
-        "with `--json` a command prints one JSON value. This page is generated from the code.\n",
+        "What each command does and takes; `omg COMMAND --help` says the same. What goes wrong is said on stderr, in lines that",
+        "begin with `omg:`, and the exit code is 1. A wrong option prints the usage, and the exit code is 2. With `--json` a",
+        "command prints one JSON value. This page is generated from the code.\n",
     ]
     for name, command in commands(typer.main.get_command(app), "omg"):
         arguments = [p for p in command.params if p.param_type_name == "argument"]

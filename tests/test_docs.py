@@ -11,9 +11,12 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import typer
 from pydantic import BaseModel
 
+from omg.cli.app import app
 from omg.config.sections import Config
 from omg.node.fields import LOOPS, ORIGINS, PRIORITIES, STATUSES, TYPES, Source
 from omg.node.note import Node, parse_node, render_node
@@ -165,3 +168,32 @@ def test_a_number_quoted_for_an_option_is_its_default() -> None:
     assert len(quoted) >= 3
     for section, key, number in quoted:
         assert getattr(getattr(config, section), key) == float(number.replace(",", "")), f"{section}.{key}"
+
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_every_command_that_a_document_tells_to_type_exists() -> None:
+    root: Any = typer.main.get_command(app)
+    typed = 0
+    for page in (README, *DOCS.glob("*.md")):
+        for line in re.findall(r"(?m)^(?:\$ )?omg ([a-z].*)$|`omg ([a-z][^`]*)`", page.read_text("utf-8")):
+            command, words = root, "".join(line).partition("#")[0].split()
+            while hasattr(command, "commands"):
+                assert words and words[0] in command.commands, f"{page.name}: omg {''.join(line)}"
+                command, words = command.commands[words[0]], words[1:]
+            known = {o for p in command.params for o in (*p.opts, *p.secondary_opts)} | {"--help"}
+            for option in (word.split("=")[0].strip(".,") for word in words if word.startswith("--")):
+                assert option in known, f"{page.name}: omg {''.join(line)}"
+            typed += 1
+    assert typed > 100
+
+
+def test_the_documents_say_when_turns_are_observed_by_default() -> None:
+    observation = Config(home=Path("/nowhere")).observation
+    assert isinstance(observation.buffer_tokens, float)
+    tokens = f"{observation.buffer_tokens * observation.message_tokens:,.0f} tokens"
+    for page in (README, DOCS / "how-it-works.md"):
+        text = " ".join(page.read_text("utf-8").split())
+        assert f"{observation.quiet_after:.0f} seconds" in text and tokens in text, page.name
+        assert "After each turn" not in text

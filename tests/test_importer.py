@@ -578,8 +578,10 @@ def test_an_import_counts_what_it_left_out_and_what_it_could_not_read(tmp_path, 
     with contextlib.closing(Memory(Config(home=home), embed=None)) as omg:
         found = import_drops(omg.intake, read_drops([jsonl(tmp_path / "chat.jsonl", lines)]))
     assert (found["messages"], found["new"], found["left_out"], len(found["skipped"])) == (1, 1, 2, 1)
-    assert import_summary({**found, "observed": 1}, "came in").splitlines() == [
+    notes = {"/notes": 1}
+    assert import_summary({**found, "observed": 1, "notes": notes}, "came in").splitlines() == [
         "1 message, of them 1 new, came in; 1 observed",
+        "1 new note in /notes",
         "2 left out: empty, instructions to a model, or the gateway's own",
         "1 skipped: needs a role, a content and a timestamp (ISO, s, ms)",
     ]

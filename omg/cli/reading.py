@@ -53,7 +53,7 @@ def list_command(
 
 def list_line(entry: Entry) -> str:
     status = "" if entry.status == "active" else f" ({entry.status})"
-    return f"{entry.updated or '':10}  {entry.path}{status}  {entry.description}"
+    return f"{entry.updated or ''!s:10}  {entry.path}{status}  {entry.description}"
 
 
 @app.command("show")
