@@ -16,6 +16,7 @@ import functools
 import hashlib
 import importlib.metadata
 import importlib.util
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]  # (n, dim), each of length 1; all zero for a text without a known word
 
+
+log = logging.getLogger(__name__)
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 INT8 = "minilm-int8"  # its vectors have a cosine of .9995 with those of MINILM (bench/LOG.md)
@@ -119,6 +122,8 @@ def load_embedder(name: str = "auto") -> Embedder | None:
         if all(map(importlib.util.find_spec, INT8_PACKAGES)):
             return minilm_int8()
         folder = on_this_machine(MINILM) if importlib.util.find_spec("sentence_transformers") else None
+        if folder is None:
+            log.info("notes are found with the static table: %s", why_static())
         return transformer(MINILM, folder) if folder else static()
     if importlib.util.find_spec("sentence_transformers") is None:
         raise ConfigError(
@@ -129,6 +134,16 @@ def load_embedder(name: str = "auto") -> Embedder | None:
         return transformer(Path(name).name, Path(name).expanduser())
     full = MINILM if name == "minilm" else name if "/" in name else f"sentence-transformers/{name}"
     return transformer(full, on_this_machine(full) or downloaded(full))
+
+
+def why_static() -> str:
+    """Why `auto` is the static table, and what to do for a model that finds more."""
+    if importlib.util.find_spec("sentence_transformers") is None:
+        return "no model is installed: pip install 'omg-memory[minilm]' for one that finds more"
+    return (
+        "sentence-transformers is installed, but its model is not on this machine: "
+        'write [embedding] model = "minilm", which downloads it once (90 MB)'
+    )
 
 
 def static() -> Embedder:

@@ -165,7 +165,7 @@ priority: high
 appliesTo: { sessionScope: dm, identityKey: "agent:main:telegram:direct:alice" }
 sources:
   - { sessionKey: "agent:main:main", kind: message, timestamp: 1771495200000 }
-  - { sessionKey: "agent:main:main", kind: message, timestamp: 1771581600000 }
+  - { sessionKey: "agent:main:main", kind: message, timestamp: 1771581600 }
 links: ["[[omg/moc-projects]]"]
 ---
 

@@ -2,10 +2,13 @@
 
 import json
 import os
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from typer.testing import CliRunner
 
+from omg.cli.app import app
+from omg.config.file import load_config
 from omg.config.sections import Config, Observation
 from omg.inbox.notes import note_messages, paragraphs, take_loose
 from omg.memory import Memory
@@ -229,3 +232,62 @@ def test_openclaws_flush_is_filed_wherever_the_vault_lies_unless_others_are_flus
     said = [m.text for m, _, _ in graph.index.search_raw("studio floor", 3, now=NOW)]
     assert said == ([] if others else ["The studio is on the third floor."])
     which.close()
+
+
+def test_an_import_from_openclaw_takes_what_its_agent_noted_before_omg_on_its_day(home, tmp_path):
+    workspace = tmp_path / "ws"
+    (workspace / "memory").mkdir(parents=True)
+    (tmp_path / "agents/main").mkdir(parents=True)
+    (tmp_path / "openclaw.json").write_text(
+        json.dumps({"agents": {"defaults": {"workspace": str(workspace)}}})
+    )
+    files = {
+        "MEMORY.md": "# Long-term\n\n- Nora prefers aisle seats.\n",
+        "memory/2025-11-03.md": "- The studio is on the third floor.\n",
+        "memory/2025-12-24-tree.md": "- The tree came from Katrin Ahlers.\n",
+        "memory/latin.md": "",
+    }
+    for name, text in files.items():
+        (workspace / name).write_text(text)
+    (workspace / "memory/latin.md").write_bytes(b"- caf\xe9")
+    saved = datetime(2026, 1, 5, 9, tzinfo=UTC).timestamp()
+    os.utime(workspace / "MEMORY.md", (saved, saved))
+    home.mkdir(exist_ok=True)
+    (home / "omg.toml").write_text('[observation]\nmodel = "offline"\n')
+
+    def imported(*more):
+        result = CliRunner().invoke(
+            app, ["import", "--openclaw", "--json", *more], env={"OMG_HOME": str(home)}
+        )
+        return json.loads(result.stdout), result.stderr
+
+    preview, _ = imported("--dry-run")
+    assert (preview["files"], preview["new"]) == (3, 3)
+    since, _ = imported("--dry-run", "--since", "2026-01-01")
+    assert (since["files"], since["new"]) == (1, 1)
+    first, said = imported()
+    assert (first["new"], first["observed"]) == (3, 3)
+    assert "latin.md: it is not UTF-8" in said
+    assert imported()[0]["new"] == 0
+    with Memory(load_config(home, {}), embed=None, clock=lambda: NOW) as memory:
+        kept = {node.created: node for node in notes(memory).values()}
+        assert sorted(map(str, kept)) == ["2025-11-03", "2025-12-24", "2026-01-05"]
+        assert {node.origin for node in kept.values()} == {"assistant"}
+        assert "third floor" in kept[date(2025, 11, 3)].description
+    assert {name: (workspace / name).read_text() for name in files if "latin" not in name} == {
+        name: text for name, text in files.items() if "latin" not in name
+    }
+
+
+def test_what_an_agent_noted_whom_others_reach_is_not_imported_as_the_owners(home, tmp_path):
+    (tmp_path / "ws/memory").mkdir(parents=True)
+    (tmp_path / "agents/main").mkdir(parents=True)
+    (tmp_path / "ws/MEMORY.md").write_text("- Bob lives in Porto.\n")
+    settings = {
+        "agents": {"defaults": {"workspace": str(tmp_path / "ws")}},
+        "channels": {"telegram": {"dmPolicy": "allowlist", "allowFrom": ["1", "2"]}},
+    }
+    (tmp_path / "openclaw.json").write_text(json.dumps(settings))
+    result = CliRunner().invoke(app, ["import", "--openclaw", "--json"], env={"OMG_HOME": str(home)})
+    assert json.loads(result.stdout)["new"] == 0
+    assert "MEMORY.md and memory/ of main: taken in only of a configured agent" in result.stderr

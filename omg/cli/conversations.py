@@ -107,7 +107,10 @@ def import_command(
         typer.Argument(help="OpenClaw session JSONL (also .zst), or JSONL of role/content/timestamp."),
     ] = None,
     openclaw: Annotated[
-        bool, typer.Option("--openclaw", help="Read the sessions of this machine's OpenClaw.")
+        bool,
+        typer.Option(
+            "--openclaw", help="Read the sessions of this machine's OpenClaw, and its MEMORY.md and memory/."
+        ),
     ] = False,
     agent: Annotated[str | None, typer.Option(help="With --openclaw: only this agent.")] = None,
     since: Annotated[str | None, typer.Option(help="Only what was said on or after this day.")] = None,
@@ -117,9 +120,9 @@ def import_command(
     observe: Annotated[bool, typer.Option(help="Observe what came in at once.")] = True,
     as_json: JsonFlag = False,
 ) -> None:
-    """Take in old conversations. Doing it twice adds nothing."""
+    """Take in old conversations, and with --openclaw what its agents noted themselves. Doing it twice adds nothing."""
     from ..importers.drops import openclaw_drops, read_drops
-    from ..importers.run import import_drops
+    from ..importers.run import import_agents_notes, import_drops
 
     if bool(files) == openclaw:
         raise BadInput(f"{'two things' if openclaw else 'nothing'} to import: give files, or --openclaw")
@@ -131,6 +134,12 @@ def import_command(
         waiting, before = messages_waiting(memory), notes_kept(memory)
         with progress_bar("importing", drops.total) as advance:
             result = import_drops(memory.intake, drops, dry_run=dry_run, progress=advance)
+        if openclaw:
+            noted = import_agents_notes(memory.intake, agent, start and start.date(), dry_run=dry_run)
+            result["skipped"] += noted["skipped"]
+            result |= {key: result[key] + noted[key] for key in ("messages", "new")} | {
+                "files": noted["files"]
+            }
         observed, left = 0, False
         if observe and not dry_run:
             left = bool(observe_all(memory)["waiting"])
@@ -163,6 +172,10 @@ def import_summary(found: dict[str, Any], verb: str) -> str:
     text += "".join(f"\n{how_many(n, 'new note')} in {vault}" for vault, n in found["notes"].items())
     if found["observed"] and not found["notes"]:
         text += "\nno new notes; `omg history` has what changed"
+    if found.get("files"):
+        text += (
+            f"\nwith the lines of {how_many(found['files'], 'file')} of the agent's own (MEMORY.md, memory/)"
+        )
     if found["left_out"]:
         text += f"\n{found['left_out']} left out: empty, instructions to a model, or the gateway's own"
     why = Counter(problem.rpartition(": ")[2] for problem in found["skipped"])

