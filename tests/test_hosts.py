@@ -365,7 +365,11 @@ def test_of_codexs_transcript_what_was_typed_and_answered_is_kept_and_nothing_el
     ]  # fmt: skip
     file = tmp_path / "rollout.jsonl"
     file.write_text("".join(json.dumps(r) + "\n" for r in rows))
-    assert [r.entry["entryId"] for r in READERS["codex"](file, "s", 0) if r.entry] == ["m3", "f5", "m7"]
+    whole = list(READERS["codex"](file, "s", 0))
+    assert [r.entry["entryId"] for r in whole if r.entry] == ["m3", "f5", "m7"]
+    question = next(r for r in whole if r.begins)
+    rest = READERS["codex"](file, "s", question.end)  # a turn in two readings loses nothing
+    assert [r.entry["entryId"] for r in rest if r.entry] == ["f5", "m7"]
     rows[0]["payload"]["thread_source"] = "subagent"
     file.write_text("".join(json.dumps(r) + "\n" for r in rows))
     assert not any(r.entry for r in READERS["codex"](file, "s", 0))
@@ -401,6 +405,7 @@ def test_of_opencodes_database_what_was_typed_and_answered_is_kept_and_a_fork_ad
     entries = [r.entry for r in READERS["opencode"](file, "s", 0) if r.entry]
     assert [e["entryId"] for e in entries] == ["m1", "m2", "m3"]
     assert [part["text"] for part in entries[0]["message"]["content"]] == ["one"]
+    assert [n for n, r in enumerate(READERS["opencode"](file, "s", 0)) if r.cut] == [3]
     assert not list(READERS["opencode"](file, "child", 0))
     forked = [r.entry for r in READERS["opencode"](file, "fork", 0) if r.entry]
     assert len(clean_entries([*entries, *forked])) == 3
@@ -438,6 +443,12 @@ def test_of_gemini_clis_transcript_what_was_typed_and_answered_is_kept_and_nothi
     entries = [r.entry for r in READERS["gemini"](file, "s", 0) if r.entry]
     assert [e["entryId"] for e in entries] == ["g1", "g2", "g4", "g6"]
     assert entries[3]["message"]["content"] == [{"type": "text", "text": "one"}]
+    assert not any(r.cut for r in READERS["gemini"](file, "s", 0))
+    for ids, cut in ((("old", "g1", "g6"), False), (("old", "n1", "n2"), True), (("old", "n1", "n2"), False)):
+        start = file.stat().st_size
+        with file.open("a") as more:  # a resume, a compaction, a resume after it
+            more.write(json.dumps({"$set": {"messages": [{"id": id} for id in ids]}}) + "\n")
+        assert [r.cut for r in READERS["gemini"](file, "s", start)] == [cut]
 
 
 def test_hooks_that_codexs_owner_has_not_trusted_are_named(

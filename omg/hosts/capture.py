@@ -69,11 +69,14 @@ class Capture:
             return
         session = replace(session, transcript=name["transcript"] or session.transcript)
         size = mark.get("size")
-        until = None if mark["event"] == "end" or not isinstance(size, int) else size
-        self.read(session, REASONS[str(mark["event"])], until)
+        self.read(session, REASONS[str(mark["event"])], size if isinstance(size, int) else None)
 
     def catch_up(self) -> None:
-        """Read what hooks missed of the sessions that nobody writes to any more."""
+        """Read what hooks missed of the sessions that nobody writes to any more; drop marks that were never finished."""
+        for half in (self.spool / MARKS).glob(".*.json"):
+            with suppress(OSError):
+                if time.time() - half.stat().st_mtime > IDLE_S:
+                    half.unlink()
         for host in installed_hosts(self.home):
             for each in self.sessions.of_host(host):
                 with suppress(OSError, sqlite3.Error):
@@ -102,8 +105,8 @@ class Capture:
             for n in range(0, max(len(said), 1), DROP_ENTRIES):
                 self._drop(session, key, reason, said[n : n + DROP_ENTRIES])
         changes: dict[str, Any] = {"transcript": session.transcript}
-        if reason == "compaction" and "start" not in HOSTS[session.host].events.values():
-            changes["given"] = {}  # no start follows that would say so
+        if any(row.cut for row in rows):
+            changes["given"] = {}
         if rows:
             changes["offset"] = rows[-1].end
         if said:

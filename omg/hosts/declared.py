@@ -103,7 +103,6 @@ CODEX = CLAUDE_CODE._replace(
     notes=(
         "Codex runs no hook that you have not reviewed, and says nothing of it: start `codex` and trust them when it asks;"
         " `omg doctor` says whether you have",
-        "`codex exec` refuses MCP tools that ask for approval; hooks work there",
     ),
 )
 

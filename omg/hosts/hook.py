@@ -50,7 +50,7 @@ def run_hook(args: list[str]) -> str:
     if ours not in ASKING:
         leave_mark(home, host, ours, given)
         return ""
-    text = ask(home, {"host": host.name, "event": ours, **given})
+    text = ask(home, {"host": host.name, "event": ours, "size": transcript_size(given), **given})
     if not text:
         return ""
     return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
@@ -84,7 +84,15 @@ def read_payload() -> dict[str, object]:
     return {}
 
 
-def ask(home: Path, body: dict[str, str]) -> str:
+def transcript_size(given: dict[str, str]) -> int | None:
+    """Before the client goes on writing: the daemon may come to look when there is more."""
+    try:
+        return Path(given["transcript"]).stat().st_size
+    except (OSError, KeyError):
+        return None
+
+
+def ask(home: Path, body: dict[str, object]) -> str:
     """The daemon's text for this session; "" where it refuses. Raises OSError where it is not there, or not in time."""
     data = json.dumps(body).encode()
     head = f"POST /host HTTP/1.1\r\nconnection: close\r\ncontent-length: {len(data)}\r\n\r\n"
@@ -106,10 +114,7 @@ def leave_mark(home: Path, host: Host, event: str, given: dict[str, str]) -> Non
     folder = home / "spool" / MARKS
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     at_ms = time.time_ns() // 1_000_000
-    try:
-        size = Path(given["transcript"]).stat().st_size
-    except (OSError, KeyError):
-        size = None
+    size = transcript_size(given)
     mark: dict[str, object] = {"host": host.name, "event": event, "at_ms": at_ms, "size": size}
     mark |= {name: given[name] for name in ("session", "transcript", "cwd") if name in given}
     name = f"{at_ms:015d}-{os.getpid()}.json"

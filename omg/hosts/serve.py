@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ..inject.decide import Slice, slice_for
@@ -47,7 +46,7 @@ class Serving:
     # --- asked by a hook
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
-        """`{host, event, session, cwd, prompt, source, transcript}` → `{text}`."""
+        """`{host, event, session, cwd, prompt, source, transcript, size}` → `{text}`; `size` is the transcript's."""
         host, event = HOSTS.get(str(body.get("host"))), str(body.get("event"))
         session = str(body.get("session") or "")
         if host is None or not session:
@@ -63,8 +62,8 @@ class Serving:
         served_ms = now_ms if event == "prompt" else found.served_ms
         changed = {"transcript": found.transcript, "given": {**found.given, **given}, "served_ms": served_ms}
         self.sessions.update(found, **changed)
-        if event == "start":
-            self._begun.append((found, size_of(found.transcript)))
+        if event == "start" and isinstance(size := body.get("size"), int):
+            self._begun.append((found, size))
         return {"text": text, "host": host.name, "session": session, "given": [*given]}
 
     def lost(self, value: Mapping[str, Any]) -> None:
@@ -138,13 +137,6 @@ class Serving:
             self._beats_at = time.monotonic()
             self._silent = [beat for beat in heartbeats(self.memory.folder) if beat.silent]
         return self.capture.take_in()
-
-
-def size_of(path: str) -> int:
-    try:
-        return Path(path).stat().st_size if path else 0
-    except OSError:
-        return 0
 
 
 def silence_line(beat: Heartbeat) -> str:

@@ -26,11 +26,15 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row from *start* to *end* in the transcript; *entry* None: nobody's words. *begins*: the person's own."""
+    """
+    A row from *start* to *end* in the transcript; *entry* None: nobody's words. *begins*: the person's own. *cut*: the
+    context was compacted here, and what was given before is no more in it.
+    """
 
     start: int
     end: int
     entry: Entry | None = None
+    cut: bool = False
 
     @property
     def begins(self) -> bool:
@@ -40,14 +44,17 @@ class Row:
 Reader = Callable[[Path, str, int], Iterator[Row]]  # the transcript, the session, where to begin
 
 
-def json_rows(path: Path, offset: int) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """The JSON lines of *path* from *offset* on; a last line that is still being written is left."""
+def json_rows(path: Path, offset: int, holding: bytes = b"") -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """
+    The JSON lines of *path* from *offset* on, empty where they are not *holding* those bytes. A last line that is
+    still being written is left.
+    """
     with path.open("rb") as file:
         file.seek(offset)
         while (line := file.readline(LONGEST_LINE)).endswith(b"\n"):
             end = offset + len(line)
             try:
-                value = json.loads(line)
+                value = json.loads(line) if holding in line else None
             except (ValueError, RecursionError):
                 value = None
             yield offset, end, value if isinstance(value, dict) else {}
@@ -130,12 +137,22 @@ def read_codex(path: Path, session: str, offset: int) -> Iterator[Row]:
     first = next(json_rows(path, 0), (0, 0, {}))[2]
     persons = payload_of(first).get("thread_source") in (None, "user")
     rows: list[Row] = []
-    typed: set[str] = set()  # turns that a person began
+    typed = turns_typed(path, offset)
     for start, end, row in json_rows(path, offset):
         if row.get("type") == "compacted":
             rows = without_summary(rows, json.dumps(payload_of(row)))
         rows.append(Row(start, end, codex_entry(row, session, typed) if persons else None))
     return iter(rows)
+
+
+def turns_typed(path: Path, end: int) -> set[str]:
+    """Turns that a person began before *end*: an answer may be read later than its question."""
+    found: set[str] = set()
+    for start, _, row in json_rows(path, 0, b'"user.text"'):
+        if start >= end:
+            break
+        codex_entry(row, "", found)
+    return found
 
 
 def payload_of(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,8 +211,9 @@ def read_opencode(path: Path, session: str, offset: int) -> Iterator[Row]:
         ).fetchall()
         for id, at, data in messages:
             parts = db.execute("select data from part where message_id = ? order by id", (id,)).fetchall()
-            entry = opencode_entry(str(id), json.loads(data), [json.loads(part) for (part,) in parts])
-            yield Row(int(at), int(at), entry)
+            said = [json.loads(part) for (part,) in parts]
+            cut = any(part.get("type") == "compaction" for part in said)
+            yield Row(int(at), int(at), opencode_entry(str(id), json.loads(data), said), cut)
 
 
 def is_sub_agent(db: sqlite3.Connection, session: str) -> bool:
@@ -248,8 +266,21 @@ def read_gemini(path: Path, session: str, offset: int) -> Iterator[Row]:
         if id in rows:
             rows[start] = Row(rows[id].start, rows[id].end)
             del rows[id]
-        rows[id] = Row(start, end, gemini_entry(row) if persons else None)
+        rows[id] = Row(start, end, gemini_entry(row) if persons else None, is_cut(path, start, row))
     return iter(sorted(rows.values(), key=lambda row: row.start))
+
+
+def is_cut(path: Path, start: int, row: Mapping[str, Any]) -> bool:
+    """
+    Whether the row at *start* puts a shorter history in place of the one before: its messages have new ids. A start
+    or a resume writes the history down too, with the ids that it had.
+    """
+    changed = row.get("$set")
+    messages = changed.get("messages") if isinstance(changed, dict) else None
+    if not isinstance(messages, list) or len(messages) < 2 or not isinstance(messages[-1], dict):
+        return False
+    with path.open("rb") as file:
+        return str(messages[-1].get("id")).encode() not in file.read(start)
 
 
 def gemini_entry(row: Mapping[str, Any]) -> Entry | None:

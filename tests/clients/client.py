@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.request import ProxyHandler, Request, build_opener
 
 from scripted_model import ScriptedModel
 
@@ -40,11 +42,12 @@ class Reply:
 class Client:
     """One client in a home of its own; several may share `omg`, OMG's home."""
 
-    programs: Path  # where npm put their commands
+    cache: Path  # where npm put them
     root: Path
     omg: Path
     model: ScriptedModel
     name: str = ""
+    python: Path = field(default_factory=lambda: Path(sys.executable))  # the one that has `omg`
     extra: dict[str, str] = field(default_factory=dict)
     hooks_are_processes: bool = True
     piped: bool = False  # its prompt is its stdin
@@ -52,7 +55,8 @@ class Client:
     own_breaks: bool = False  # its requests do not begin with the ones before, even without us
     settings_file: str = ""  # a settings file of the person's, where ours is another one
     session_header: str = ""  # names the session in a request
-    sub_agent: str = ""  # a directive that starts one, whose task holds CANARY-SUB
+    sub_agent: str = ""  # directives that start one, whose task holds CANARY-SUB
+    tool_of_ours: str = ""  # how the model names a tool of `omg mcp`
     foreign_settings: str = '{\n  "env": {\n    "MINE": "1"\n  }\n}\n'
     foreign_mark: str = '"MINE"'
 
@@ -67,7 +71,7 @@ class Client:
     @property
     def env(self) -> dict[str, str]:
         return {
-            "PATH": f"{self.programs}:{Path(sys.executable).parent}:/usr/bin:/bin",
+            "PATH": f"{self.cache}/node_modules/.bin:{self.python.parent}:/usr/bin:/bin",
             "HOME": str(self.home),
             "TERM": "xterm",
             "OMG_HOME": str(self.omg),
@@ -88,17 +92,26 @@ class Client:
         """Session and text of what it printed."""
         raise NotImplementedError
 
-    def tool(self, *, say: str) -> str:
-        """Directives for a call of its shell, and an answer."""
+    def shell(self, line: str) -> str:
+        """A directive for a call of its shell."""
         raise NotImplementedError
 
     def reads(self, file: str) -> str:
         """A directive by which the model reads *file* with a tool."""
-        raise NotImplementedError
+        return self.shell(f"cat {file}")
+
+    def ours(self, tool: str, **arguments: str) -> str:
+        """A directive by which the model calls a tool of `omg mcp`."""
+        return f"[[tool {self.tool_of_ours}{tool} {json.dumps(arguments)}]]"
 
     def compact(self, session: str) -> list[tuple[str, str]]:
-        """Let the context be compacted, where this can be done headless; returns what was said for that."""
-        return []
+        """Let the context be compacted; returns what was said for that."""
+        raise NotImplementedError
+
+    @contextmanager
+    def staying(self) -> Iterator[None]:
+        """Turns meanwhile are all of one process, which is killed at the end; else each is one of its own."""
+        yield
 
     def start(
         self, text: str, session: str | None = None, fork: bool = False, cwd: Path | None = None
@@ -132,7 +145,7 @@ class Client:
 
     def omg_command(self, *args: str, check: bool = True) -> str:
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "omg.cli", *args], env=self.env, cwd=self.project,
+            [str(self.python), "-P", "-m", "omg.cli", *args], env=self.env, cwd=self.project,
             capture_output=True, text=True, timeout=120,
         )  # fmt: skip
         assert not check or done.returncode == 0, done.stdout + done.stderr
@@ -147,7 +160,7 @@ class Client:
         """Until no mark and no drop waits. The daemon reads a transcript a second after its mark."""
         until = time.monotonic() + WAIT_S
         while time.monotonic() < until:
-            left = [p for p in (self.omg / "spool").rglob("*.json") if "bad" not in p.parts]
+            left = [p for p in (self.omg / "spool").rglob("[!.]*.json") if "bad" not in p.parts]
             if not left:
                 time.sleep(0.3)  # it takes in what it has just written
                 if not list((self.omg / "spool").glob("*.json")):
@@ -194,24 +207,26 @@ class Client:
                 if text and (role != "system" or "omg-memory" in text)
             ]
             last = before.get(session := str(request["headers"].get(self.session_header)), [])
-            shared = next((n for n, (a, b) in enumerate(zip(last, flat, strict=False)) if a != b), len(last))
             if "MOCK-SUMMARY" in str(request["reply"].get("text")):
                 continue  # the client's question for a summary
+            before[session] = flat
+            if sum("MOCK-SUMMARY" in text for _, text in flat) > sum(
+                "MOCK-SUMMARY" in text for _, text in last
+            ):
+                continue  # compacted since
             if (
                 self.own_breaks
-            ):  # the client changes what it sends by itself: what we gave has to be there in its order
+            ):  # the client changes what it sends by itself: what we gave is there in its order
                 last, flat = ([pair for pair in texts if GIVEN in pair[1]] for texts in (last, flat))
-                shared = next(
-                    (n for n, (a, b) in enumerate(zip(last, flat, strict=False)) if a != b), len(last)
-                )
-                shared = min(shared, len(flat))
-            cut = sum("MOCK-SUMMARY" in text for _, text in flat) > sum(
-                "MOCK-SUMMARY" in text for _, text in last
-            )
-            if shared < len(last) and not cut:
+            same = [a == b for a, b in zip(last, flat, strict=False)]
+            shared = [*same, False].index(False)
+            if shared < len(last):
                 breaks.append(f"request {request['n']}: {shared} of {len(last)}: {last[shared][1][:200]!r}")
-            before[session] = flat
         return breaks
+
+    def given(self) -> list[str]:
+        """What we gave in the newest conversation, wherever it stands."""
+        return [text for _, text in self.conversations()[-1]["flat"] if GIVEN in text]
 
     @property
     def declared(self) -> Host:
@@ -222,6 +237,7 @@ class Client:
 class ClaudeCode(Client):
     name: str = "claude-code"
     session_header: str = "x-claude-code-session-id"
+    tool_of_ours: str = "mcp__plugin_omg_omg__"
     sub_agent: str = (
         '[[tool Agent {"description":"d","prompt":"CANARY-SUB look","subagent_type":"general-purpose"}]]'
     )
@@ -245,11 +261,8 @@ class ClaudeCode(Client):
         said = json.loads(out)
         return said["session_id"], said["result"]
 
-    def tool(self, *, say: str) -> str:
-        return f'[[tool Bash {{"command":"ls -a","description":"x"}}]] [[say {say}]]'
-
-    def reads(self, file: str) -> str:
-        return f'[[tool Bash {{"command":"cat {file}","description":"x"}}]]'
+    def shell(self, line: str) -> str:
+        return f'[[tool Bash {{"command":"{line}","description":"x"}}]]'
 
     def compact(self, session: str) -> list[tuple[str, str]]:
         self.turn("/compact", session)
@@ -260,6 +273,8 @@ class ClaudeCode(Client):
 class Codex(Client):
     name: str = "codex"
     session_header: str = "session-id"
+    tool_of_ours: str = "mcp__omg/"
+    sub_agent: str = '[[tool multi_agent_v1/spawn_agent {"message":"CANARY-SUB look"}]] [[tool exec_command {"cmd":"sleep 3"}]]'
     foreign_mark: str = "[analytics]"
 
     def __post_init__(self) -> None:
@@ -296,11 +311,8 @@ enabled = false
         said = [e["item"]["text"] for e in lines if e["type"] == "item.completed" and "text" in e["item"]]
         return next(e["thread_id"] for e in lines if e["type"] == "thread.started"), said[-1]
 
-    def tool(self, *, say: str) -> str:
-        return f'[[tool exec_command {{"cmd":"ls -a"}}]] [[say {say}]]'
-
-    def reads(self, file: str) -> str:
-        return f'[[tool exec_command {{"cmd":"cat {file}"}}]]'
+    def shell(self, line: str) -> str:
+        return f'[[tool exec_command {{"cmd":"{line}"}}]]'
 
     def compact(self, session: str) -> list[tuple[str, str]]:
         prompt = "Question full: [[usage 90000]] [[say that was long]]"
@@ -313,9 +325,12 @@ enabled = false
 class OpenCode(Client):
     name: str = "opencode"
     session_header: str = "x-session-affinity"
+    tool_of_ours: str = "omg_"
+    sub_agent: str = '[[tool task {"description":"d","prompt":"CANARY-SUB look","subagent_type":"general"}]]'
     hooks_are_processes: bool = False
     piped: bool = True
     settings_file: str = "opencode.json"
+    server: str = ""  # where one is that stays
 
     def __post_init__(self) -> None:
         model = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": f"{self.model.base}/v1", "apiKey": "sk-dummy-canary-key"},
@@ -336,7 +351,7 @@ class OpenCode(Client):
         super().prepare()
         folder = self.home / ".config" / "opencode"
         # What it would fetch from the registry at each start, for over a minute where there is none.
-        shutil.copytree(self.programs.parents[1] / "opencode-plugin", folder, symlinks=True)
+        shutil.copytree(self.cache / "opencode-plugin", folder, symlinks=True)
         (folder / "opencode.json").write_text(self.foreign_settings)
 
     def command(self, text: str, session: str | None, fork: bool) -> list[str]:
@@ -349,11 +364,45 @@ class OpenCode(Client):
         said = [e["part"]["text"] for e in lines if e["type"] == "text"]
         return lines[0]["sessionID"], said[-1]
 
-    def tool(self, *, say: str) -> str:
-        return f'[[tool bash {{"command":"ls -a","description":"x"}}]] [[say {say}]]'
+    def shell(self, line: str) -> str:
+        return f'[[tool bash {{"command":"{line}","description":"x"}}]]'
 
-    def reads(self, file: str) -> str:
-        return f'[[tool bash {{"command":"cat {file}","description":"x"}}]]'
+    @contextmanager
+    def staying(self) -> Iterator[None]:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.server = f"http://127.0.0.1:{port}"
+        process = subprocess.Popen(
+            ["opencode", "serve", "--port", str(port)], cwd=self.project, env=self.env, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        try:
+            assert process.stdout and any("listening" in line for line in process.stdout)
+            yield
+        finally:
+            self.server = ""
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        head = {"content-type": "application/json"}
+        asked = Request(f"{self.server}/session/{path}", json.dumps(body).encode(), head)
+        with build_opener(ProxyHandler({})).open(asked, timeout=180) as answer:
+            return json.load(answer)
+
+    def turn(
+        self, text: str, session: str | None = None, *, fork: bool = False, cwd: Path | None = None
+    ) -> Reply:
+        if not self.server:
+            return super().turn(text, session, fork=fork, cwd=cwd)
+        answer = self.post(f"{session}/message", {"parts": [{"type": "text", "text": text}]})
+        said = [part["text"] for part in answer["parts"] if part["type"] == "text"]
+        return Reply(str(session), said[-1], 0.0, 0)
+
+    def compact(self, session: str) -> list[tuple[str, str]]:
+        self.post(f"{session}/summarize", {"providerID": "mock", "modelID": "mock-1"})
+        return []
 
     def is_aside(self, request: dict[str, Any]) -> bool:
         return any(role == "system" and "title" in text[:400].lower() for role, text in request["flat"])
@@ -365,6 +414,8 @@ class Gemini(Client):
     forks: bool = False
     own_breaks: bool = True
     settings_file: str = "settings.json"
+    tool_of_ours: str = "mcp_omg_"
+    sub_agent: str = '[[tool invoke_agent {"agent_name":"generalist","prompt":"CANARY-SUB look"}]]'
 
     def __post_init__(self) -> None:
         self.extra = {
@@ -394,11 +445,19 @@ class Gemini(Client):
         said = json.loads(out[out.index("{") :])
         return said["session_id"], said["response"]
 
-    def tool(self, *, say: str) -> str:
-        return f'[[tool list_directory {{"dir_path":"."}}]] [[say {say}]]'
+    def is_aside(self, request: dict[str, Any]) -> bool:
+        return "streamGenerateContent" not in request["path"]  # which model to ask, and summaries
+
+    def shell(self, line: str) -> str:
+        return f'[[tool run_shell_command {{"command":"{line}"}}]]'
 
     def reads(self, file: str) -> str:
         return f'[[tool read_file {{"file_path":"{file}"}}]]'
+
+    def compact(self, session: str) -> list[tuple[str, str]]:
+        prompt = f"Question full: [[usage 900000]] {self.reads('a.txt')} [[say that was long]]"
+        self.turn(prompt, session)
+        return [("user", prompt), ("assistant", "that was long")]
 
 
 CLIENTS: dict[str, type[Client]] = {

@@ -39,6 +39,7 @@ KEEP_HEADERS = (
     "turn",
     "x-opencode",
 )
+DIRECTIVE = re.compile(r"\[\[(?:tools?|say|sleep|usage|fail|think) ")  # and no link of a note
 SUMMARY = "<summary>MOCK-SUMMARY: the user and the assistant talked.</summary>"
 SUMMARY_MARKS = (
     "create a detailed summary of the conversation",
@@ -151,7 +152,7 @@ def decide(kind, body):
     low = " ".join(
         t for r, t in (said[-2:] + [f for f in flat if f[0] == "system"]) if r in ("user", "system")
     ).lower()
-    start = max([i for i, (r, t) in enumerate(said) if r == "user" and "[[" in t] or [-1])
+    start = max([i for i, (r, t) in enumerate(said) if r == "user" and DIRECTIVE.search(t)] or [-1])
     done = [
         i
         for i in range(start + 1, len(said))

@@ -10,14 +10,17 @@ import socket
 import subprocess
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
-from client import CLIENTS, Client, daemon_up, hooks_killed
+from client import CLIENTS, GIVEN, Client, daemon_up, hooks_killed
 from conftest import Connect
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(1_800)]  # two hundred starts of clients
 
 TURNS = 20
+THINGS = ("lighthouse lamp", "boat", "garden gate")
+STANDING = "short answers"  # a note of the standing text
 CANARY = re.compile(r"CANARY-[A-Z]+")
 EVERY = pytest.mark.parametrize("name", CLIENTS)
 
@@ -30,12 +33,14 @@ def said(client: Client) -> Counter[tuple[str, str]]:
 def test_every_message_is_kept_once_through_tools_compaction_resume_fork_interruption_and_a_killed_hook(
     connect: Connect, name: str
 ) -> None:
-    client = connect(name)
-    expected: Counter[tuple[str, str]] = Counter()
+    known = ("I prefer short answers.", *(f"My {thing} is green." for thing in THINGS))
+    client = connect(name, remembers=known)
+    expected = Counter(("user", text) for text in known)
 
     def turn(n: int, session: str | None, *, fork: bool = False) -> str:
         answer = f"answer {n} of {name}"
-        prompt = f"Question {n}: {client.tool(say=answer) if n % 2 else f'[[say {answer}]]'}"
+        called = client.reads("a.txt") if n % 2 else ""
+        prompt = f"Question {n} of my {THINGS[n % 3]}: {called} [[say {answer}]]"
         reply = client.turn(prompt, session, fork=fork)
         assert reply.text == answer
         expected[("user", prompt)] += 1
@@ -43,16 +48,19 @@ def test_every_message_is_kept_once_through_tools_compaction_resume_fork_interru
         return reply.session
 
     session = turn(1, None)
-    for n in range(2, 9):
-        assert turn(n, session) == session
-    for role, text in client.compact(session):
-        expected[role, text] += 1
-    for n in range(9, 12):
-        turn(n, session)
     stop = next((event for event, ours in client.declared.events.items() if ours == "turn"), "none")
-    with hooks_killed(stop, client.omg) as killed:
-        turn(12, session)
+    with client.staying():
+        for n in range(2, 9):
+            assert turn(n, session) == session
+        assert any(STANDING in text for text in client.given())
+        for role, text in client.compact(session):
+            expected[role, text] += 1
+        for n in range(9, 12):
+            turn(n, session)
+        with hooks_killed(stop, client.omg) as killed:
+            turn(12, session)
     assert killed or not client.hooks_are_processes
+    assert any(STANDING in text for text in client.given())  # again, since the compaction took it away
     # An interrupted turn: the person's words are there, and no answer.
     process = client.start("Question cut: [[sleep 30]] [[say never]]", session)
     client.asked("Question cut")
@@ -77,21 +85,26 @@ def test_every_message_is_kept_once_through_tools_compaction_resume_fork_interru
 def test_with_the_daemon_dead_hung_or_absent_the_client_works_on(connect: Connect, name: str) -> None:
     client = connect(name)
     well = client.turn("Question 1: [[say fine]]")
+
+    def works_on(n: int) -> None:
+        for _ in range(3):  # a client waits for no daemon, but the machine is shared
+            reply = client.turn(f"Question {n}: [[say fine]]", well.session)
+            assert reply.text == "fine"
+            if reply.took_s < 2 * well.took_s + 3:
+                return
+        raise AssertionError(f"question {n} took {reply.took_s:.1f} s, and {well.took_s:.1f} with a daemon")
+
     client.omg_command("down")
     with (client.omg / "lock").open("a") as lock, socket.socket(socket.AF_UNIX) as hung:
         fcntl.flock(lock, fcntl.LOCK_EX)  # or the client's MCP server would bring a daemon up
-        dead = client.turn("Question 2: [[say fine]]", well.session)
+        works_on(2)
         hung.bind(str(client.omg / "omg.sock"))
         hung.listen(100)
-        stuck = client.turn("Question 3: [[say fine]]", well.session)
+        works_on(3)
         (client.omg / "omg.sock").unlink()
     client.omg.rename(client.omg.with_name("gone"))
-    absent = client.turn("Question 4: [[say fine]]", well.session)
+    works_on(4)
     client.omg.with_name("gone").rename(client.omg)
-    assert [r.text for r in (well, dead, stuck, absent)] == ["fine"] * 4
-    assert (
-        max(dead.took_s, stuck.took_s, absent.took_s) < 2 * well.took_s + 3
-    )  # a client waits for no daemon; the machine is shared
     assert daemon_up(client.omg) is None
     client.omg_command("up")  # and what was said meanwhile is kept
     client.turn("Question 5: [[say fine]]", well.session)
@@ -125,9 +138,8 @@ def test_a_word_of_one_project_reaches_no_other_and_no_word_of_a_repository_or_a
     for folder, prompt in asked.items():
         client.turn(prompt, cwd=folder)
         client.settled()
-    if client.sub_agent:
-        client.turn(f"Ask somebody. {client.sub_agent} [[say asked]]", cwd=hostile)
-        client.settled()
+    client.turn(f"Ask somebody. {client.sub_agent} [[say asked]]", cwd=hostile)
+    client.settled()
     kept = client.kept()
     canaries = {
         (key.partition(":project:")[2].partition("-")[2], word)
@@ -136,9 +148,8 @@ def test_a_word_of_one_project_reaches_no_other_and_no_word_of_a_repository_or_a
         if not text.startswith("Ask somebody.")
     }
     assert canaries == {("harbour", "CANARY-ONE"), ("", "CANARY-ME")}
-    assert not client.sub_agent or any(
-        ("user", "CANARY-SUB look") in r["flat"] for r in client.model.requests()
-    )
+    asked_it = [r for r in client.model.requests() if ("user", "CANARY-SUB look") in r["flat"]]
+    assert asked_it and not any(GIVEN in str(r["body"]) for r in asked_it)
     assert not ran.exists()
     # The person's memory is served everywhere, a project's in it alone.
     client.told("Which tea is mine? [[say yours]]", "CANARY-ME", cwd=hostile)
@@ -152,10 +163,36 @@ def test_a_word_of_one_project_reaches_no_other_and_no_word_of_a_repository_or_a
 
 
 @EVERY
-def test_installing_leaves_foreign_settings_alone_and_uninstalling_leaves_nothing(
+def test_a_model_reads_both_memories_by_the_tools_and_what_it_has_remembered_waits_for_the_person(
     connect: Connect, name: str
 ) -> None:
-    client = connect(name, install=False)
+    client = connect(name, remembers=["My tea is Assam."])
+    client.turn("We decided that the harbour crane is painted green. [[say noted]]")
+    client.settled()
+    project = client.kept()[-1][0]
+    client.omg_command("observe")
+    calls = [
+        client.shell("sleep 4"),  # some clients ask the model before the server is up
+        client.ours("search", query="tea crane"),
+        client.ours("remember", text="The pier is of oak."),
+    ]
+    client.turn(f"Look it up. {' '.join(calls)} [[say done]]")
+    found, noted = [text for role, text in client.conversations()[-1]["flat"] if role == "tool"][-2:]
+    assert {"person:", "project:"} <= set(re.findall(r"\b(?:person|project):", found)), found
+    assert (command := re.search(r"omg (confirm \S+ --identity [^\"\\]+)", noted)), noted
+    assert project in command[0]
+    assert "The pier is of oak." in client.omg_command("confirm", "--identity", project)
+    assert "is yours" in client.omg_command(*command[1].split())
+
+
+@EVERY
+def test_installed_from_the_wheel_it_works_leaves_foreign_settings_alone_and_uninstalled_leaves_nothing(
+    connect: Connect, from_wheel: Path, name: str
+) -> None:
+    client = connect(name, install=False, python=from_wheel)
+    where = "import omg; print(omg.__file__)"
+    found = subprocess.run([from_wheel, "-P", "-c", where], capture_output=True, text=True, check=True)
+    assert Path(found.stdout).is_relative_to(from_wheel.parents[1])
     settings = client.home / client.declared.config / (client.settings_file or client.declared.settings)
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text(client.foreign_settings)
