@@ -122,6 +122,28 @@ def test_money_has_a_cap_of_its_own(open_ledger):
         ledger.check(NOON)
 
 
+def test_a_call_waits_while_those_under_way_may_reach_the_cap_and_no_longer(open_ledger):
+    ledger, ends = open_ledger({"daily_budget_tokens": 300}), []
+
+    def call():
+        with ledger.reserved(Spent(200), NOON):
+            ends.append("second")
+
+    second = threading.Thread(target=call)
+    with ledger.reserved(Spent(200), NOON), ledger.reserved(Spent(90), NOON):
+        with pytest.raises(RuntimeError), ledger.reserved(Spent(9), NOON):
+            raise RuntimeError  # a call that fails gives back what it reserved
+        ledger.spend(SAID, "observe", NOON)
+        second.start()
+        second.join(0.2)
+        assert ends == []
+    second.join(5)
+    assert ends == ["second"]
+    ledger.spend(SAID, "observe", NOON), ledger.spend(SAID, "observe", NOON)
+    with pytest.raises(OverBudget), ledger.reserved(Spent(1), NOON):
+        pass
+
+
 @pytest.mark.parametrize(
     ("observation", "reflection", "cap"),
     [

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -19,6 +20,7 @@ from openai_server import Drop, Fail, Hang, OpenAIServer, Raw, Say, Slow
 from omg.config.sections import Config, Llm
 from omg.daemon.lending import llm_request
 from omg.errors import BadReply, ConfigError, CutShort, ModelUnavailable, OverBudget
+from omg.llm import child as module
 from omg.llm.asker import make_asker, pause_before_retry
 from omg.llm.child import Child, is_strict, quotes_message
 from omg.llm.ledger import Ledger, ModelReply
@@ -397,6 +399,42 @@ def test_a_loop_of_useless_replies_cannot_go_past_the_cap(ask, server):
     assert len(server.history) == 1
 
 
+def test_calls_at_once_go_past_the_cap_no_further_than_one_after_the_other(ask, server):
+    """Each costs a quarter of the cap, and by what it may cost no two fit."""
+    server.always(Slow(Say("x", tokens_in=200, tokens_out=50), 0.1))
+    one, ends = ask(observation={"daily_budget_tokens": 1000, "parallel": 8}), []
+
+    def call(n):
+        try:
+            ends.append(one(ASKED).text)
+        except OverBudget:
+            ends.append("over")
+
+    at_once(call, *range(8))
+    assert (len(server.history), ends.count("x"), ends.count("over")) == (4, 4, 4)
+
+
+def test_no_more_calls_of_a_model_are_under_way_than_parallel_says_and_fewer_where_it_refuses(ask, server):
+    under_way, most = [0], []
+
+    def reply(request):
+        under_way[0] += 1
+        most.append(under_way[0])
+        time.sleep(0.1)
+        under_way[0] -= 1
+        return "x"
+
+    server.always(reply)
+    at_once(ask("openai/patient", observation={"parallel": 4}), *[ASKED] * 12)
+    assert max(most) == 4
+    server.replies(Fail(429), Fail(429))  # of the same moment: they count once
+    refused = ask("openai/refusing", observation={"parallel": 4})
+    at_once(refused, ASKED, ASKED)
+    most.clear()
+    at_once(refused, *[ASKED] * 12)
+    assert max(most) == 2
+
+
 # ---- the gateway's model
 
 
@@ -469,25 +507,29 @@ def test_a_key_is_shown_to_one_provider_only(ask, server, own_address):
 # ---- the process
 
 
-def test_a_call_that_drips_past_its_time_is_killed_and_tried_again(ask, server):
+def test_a_call_that_drips_past_its_time_is_given_up_and_tried_again(ask, server):
     server.replies(Slow("x" * 200, 60, drip=True), "at last")
     start = time.monotonic()
     assert ask(timeout_s=2)(ASKED).text == "at last"
-    assert time.monotonic() - start < 50  # of which the new child's import is most
+    assert time.monotonic() - start < 50
 
 
 STAND_IN = """
-import os, signal, sys, time
+import asyncio, os, signal, sys, time
 from types import SimpleNamespace as Some
 supports_response_schema = supports_vision = lambda model: False
 get_llm_provider = lambda model: (model, "openai", None, None)
 print("a line on stdout that is not ours")
-def completion(*, messages, **_):
+async def acompletion(*, messages, **_):
     said = messages[-1]["content"]
     if said == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     if said == "hang":
+        await asyncio.sleep(60)
+    if said == "stuck":
         time.sleep(60)
+    if said.startswith("after"):
+        await asyncio.sleep(float(said.split()[1]))
     message = Some(content=f"{os.getpid()}")
     return Some(choices=[Some(message=message, finish_reason="stop")], usage=None)
 """
@@ -514,8 +556,8 @@ def quick(tmp_path, monkeypatch):
 
 def test_one_process_serves_many_questions_and_leaves_when_idle(quick):
     first = quick("who?")["text"]
-    assert quick("who?")["text"] == first == str(quick.child._process.pid)
-    assert quick.child._process.wait(5) == 0
+    assert quick("who?")["text"] == first == str(quick.child.running.process.pid)
+    assert quick.child.running.process.wait(5) == 0
     assert quick("who?")["text"] != first
 
 
@@ -535,12 +577,40 @@ def test_a_process_that_dies_in_the_middle_is_a_passing_fault(quick):
     assert "text" in quick("who?")
 
 
-def test_a_process_that_hangs_is_killed(quick):
+def test_a_process_that_is_stuck_is_killed(quick, monkeypatch):
+    monkeypatch.setattr(module, "KILL_S", 1.0)
     quick("who?")
-    hung = quick.child._process
-    assert quick("hang", timeout_s=0.1)["status"] == 408
+    hung = quick.child.running.process
+    assert quick("stuck", timeout_s=0.1)["status"] == 408
     assert hung.returncode == -9
     assert "text" in quick("who?")
+
+
+def at_once(call, *said):
+    with ThreadPoolExecutor(len(said)) as pool:
+        return list(pool.map(call, said))
+
+
+def test_one_process_answers_many_questions_at_once(quick):
+    quick("who?")
+    began = time.monotonic()
+    answers = at_once(quick, *["after 1"] * 16, "who?")
+    assert time.monotonic() - began < 8
+    assert len({answer["text"] for answer in answers}) == 1
+
+
+def test_a_call_that_hangs_holds_up_no_other_and_its_process_lives_on(quick):
+    first = quick("who?")["text"]
+    answers = at_once(quick, "hang", "after 0.1", "after 1.5")
+    assert [answer.get("status", answer.get("text")) for answer in answers] == [408, first, first]
+    assert quick("who?")["text"] == first
+
+
+def test_of_a_process_that_dies_in_the_middle_of_eight_calls_each_may_be_asked_again(quick):
+    quick("who?")
+    answers = at_once(quick, *["after 20"] * 7, "die")
+    assert [(answer["status"], answer["again"]) for answer in answers] == [(0, True)] * 8
+    assert len({answer["text"] for answer in at_once(quick, *["who?"] * 8)}) == 1
 
 
 def test_litellm_that_cannot_be_imported_is_said_once_and_plainly(quick, ask, tmp_path):
@@ -584,10 +654,10 @@ def test_it_dies_with_its_parent_even_in_the_middle_of_a_call(quick):
     code = """if True:
         from omg.llm.child import Child
         child = Child()
-        child._start()
-        print(child._process.pid, flush=True)
-        child.call({"model": "m", "system": "", "user": "hang", "schema": None, "plain": True,
-            "json_schema": False, "max_tokens": 9, "timeout_s": 1, "api_base": "", "api_key": ""}, 60)
+        asked = {"model": "m", "system": "", "user": "who?", "schema": None, "plain": True,
+            "json_schema": False, "max_tokens": 9, "timeout_s": 60, "api_base": "", "api_key": ""}
+        print(child.call(asked, 60)["text"], flush=True)
+        child.call(asked | {"user": "hang"}, 60)
     """
     here = Path(__file__).parent.parent
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=here) as parent:

@@ -58,15 +58,15 @@ def waiting(memory: Memory) -> list[str]:
 
 
 def pid_of(reader: DropReader) -> int:
-    assert reader._child is not None and reader._child._process is not None
-    return reader._child._process.pid
+    assert reader._child is not None and reader._child.running is not None
+    return reader._child.running.process.pid
 
 
 def asked(reader: DropReader) -> bool:
     """Whether a question lies in the pipe to the process."""
-    assert reader._child is not None and reader._child._process is not None
-    assert reader._child._process.stdin is not None
-    unread = fcntl.ioctl(reader._child._process.stdin, termios.FIONREAD, b"\0" * 4)
+    assert reader._child is not None and reader._child.running is not None
+    assert reader._child.running.process.stdin is not None
+    unread = fcntl.ioctl(reader._child.running.process.stdin, termios.FIONREAD, b"\0" * 4)
     return int.from_bytes(unread, sys.byteorder) > 0
 
 
@@ -102,7 +102,7 @@ def test_what_is_read_in_another_process_is_what_is_read_here(tmp_path: Path, re
 def test_a_short_drop_starts_no_process(tmp_path: Path) -> None:
     fresh = DropReader(apart=True)
     assert fresh.read(spooled(tmp_path, said("I moved to Oslo.")), ())[0].messages
-    assert fresh._child is not None and fresh._child._process is None
+    assert fresh._child is not None and fresh._child.running is None
 
 
 def test_a_drop_whose_reader_is_killed_stays_in_the_spool_and_is_taken_once(

@@ -122,6 +122,12 @@ class Observation(Section):
         10_000,
         description="tokens of one conversation that make one batch: one receipt, and one call of the Observer where they fit its window",
     )
+    parallel: int = Field(
+        8,
+        ge=1,
+        le=64,
+        description="graphs observed at a time, and calls of one model at a time, including those of nights and rebuilds; each graph is observed one batch after another. Of `gateway` at most two, since it answers you as well; half as many for a minute after a model refuses a call as too many",
+    )
     previous_observer_tokens: int | Literal[False, "auto"] = Field(
         "auto",
         description="tokens of notes that exist already and are shown to the Observer; `auto`: 2,000 and half as many as are new, up to a tenth of the model's window; 0: none, false: no limit",

@@ -1,9 +1,8 @@
 """
 The agent's own model, lent by the gateway: questions wait here until the plugin comes for them.
 
-The plugin asks `next` without pause, has the gateway answer what it gets, and hands the reply to `done`.
-Its one rule: what a gateway says of a failure may quote the conversation, so none of its words go further;
-which kind of failure it was, does.
+The plugin asks `next` without pause, has the gateway answer what it gets, and hands the reply to `done`. What a gateway
+says of a failure may quote the conversation, so only the kind of failure goes further.
 """
 
 from __future__ import annotations
@@ -19,11 +18,14 @@ from typing import Any
 
 from ..errors import ModelUnavailable
 from ..llm.ledger import ModelReply
+from ..llm.places import Places
 from ..llm.question import ModelQuestion
 
 LONG_POLL_S = 8.0  # a daemon that hangs is missed when a poll is not answered (hooks/daemon.js)
 LATE_REMEMBERED = 64  # questions that were given up; the plugin itself gives up after three minutes
 STOPPING = "gateway: not asked any more, OMG is stopping"
+AT_ONCE = 2  # calls under way: it answers the person as well
+TOO_MANY = "it is at its rate limit or quota; wait, or name another model"
 
 FAILURE_KINDS = (
     # The plugin completes outside of every such operation (hooks/index.js); an OpenClaw of another version may not.
@@ -33,10 +35,7 @@ FAILURE_KINDS = (
     ),
     ("allowAgentIdOverride|NOT_AUTHORIZED", "the plugin may not ask this agent's model; run `omg install`"),
     (r"\b40[13]\b|unauthori[sz]ed|api.?key", "its key was refused; see that the agent itself can answer"),
-    (
-        r"\b429\b|rate.?limit|quota|overloaded",
-        "it is at its rate limit or quota; wait, or name another model",
-    ),
+    (r"\b429\b|rate.?limit|too.?many.?requests|quota|overloaded", TOO_MANY),
     (r"time.?out|timed out|abort", "it did not answer in time"),
     (r"context.{0,20}(length|window)|too (long|large|many tokens)", "the question was too long for it"),
 )
@@ -44,7 +43,7 @@ FAILURE_KINDS = (
 
 class GatewayModel:
     """
-    An Ask that the plugin answers, each time in at most *max_tokens*.
+    An Ask that the plugin answers, each time in at most *max_tokens*; AT_ONCE of them, and fewer after TOO_MANY.
 
     *late* is told of a reply that came when nobody waited for it any more: it was paid for.
     """
@@ -61,6 +60,7 @@ class GatewayModel:
         self.polled: float | None = None  # monotonic time at which the plugin last asked for questions
         self.answered = ""  # the model that last answered, as the gateway names it
         self.trouble = ""  # why the last question was not answered; "" if it was
+        self.places = Places(AT_ONCE)
         self._asked: queue.Queue[str | None] = queue.Queue()
         self._waiting: dict[str, tuple[ModelQuestion, queue.Queue[Mapping[str, Any]]]] = {}
         self._given_up: dict[str, ModelQuestion] = {}  # the last ones: the plugin may still bring a reply
@@ -68,11 +68,15 @@ class GatewayModel:
 
     def __call__(self, question: ModelQuestion) -> ModelReply:
         """Raises ModelUnavailable if no answer comes in time, or when the daemon stops."""
-        try:
-            reply = self._ask(question)
-        except ModelUnavailable as e:
-            self.trouble = str(e)
-            raise
+        with self.places:
+            began = time.monotonic()
+            try:
+                reply = self._ask(question)
+            except ModelUnavailable as e:
+                self.trouble = str(e)
+                if TOO_MANY in self.trouble:
+                    self.places.halve(began)
+                raise
         self.answered, self.trouble = reply.model, ""
         return reply
 

@@ -1,9 +1,9 @@
 """
 Ask a model, over LiteLLM, in a child process that is started when there is a question.
 
-    Asker ── retries, fallbacks, ledger ── Child ── a pipe ── child.py, a process ── litellm
+    Asker ── retries, fallbacks, places, ledger ── Child ── a pipe ── child.py, a process ── litellm
 
-One rule: what is asked and what is answered is never logged, and never part of an error.
+What is asked and what is answered is never logged, and never part of an error.
 """
 
 from __future__ import annotations
@@ -12,20 +12,24 @@ import itertools
 import logging
 import random
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from ..config.sections import Config, Llm
 from ..errors import BadReply, ConfigError, CutShort, ModelError, ModelUnavailable
+from ..text.tokens import count_tokens
 from .child import Child, schema_in_words
-from .ledger import Ledger, ModelReply
+from .ledger import Ledger, ModelReply, Spent
+from .places import Places
 from .question import Ask, Failure, ModelQuestion
 from .replies import why_useless, with_token_counts, without_thinking
-from .windows import SHORT_REPLY, reply_room
+from .windows import SHORT_REPLY, limits_in_table, reply_room
 
 log = logging.getLogger(__name__)
 
+Paid = Callable[[ModelReply], object]
 RETRY_PAUSE_S = 60.0  # who asks us to wait longer than this is not waited for
 
 
@@ -34,8 +38,8 @@ class Asker:
     An Ask: each of *models* in turn, each as often as `[llm] attempts` says.
 
     Raises OverBudget before a call that today's cap forbids, CutShort if every reply reached its limit unsaid,
-    BadReply if all that came was empty or looping, else ModelUnavailable. One thread at a time is served; `close` from
-    another one ends its waiting.
+    BadReply if all that came was empty or looping, else ModelUnavailable. Any number of threads may ask; `close` ends
+    their waiting.
     """
 
     def __init__(
@@ -58,13 +62,14 @@ class Asker:
         self._plain: set[str] = set()  # models that refused our schema or temperature, and answered without
         self._closed = threading.Event()
 
-    def __call__(self, question: ModelQuestion) -> ModelReply:
+    def __call__(self, question: ModelQuestion, paid: Paid = lambda reply: None) -> ModelReply:
+        """*paid* is told of every reply that was paid for, of use or not."""
         failed: list[ModelError] = []
         for model in self.models:
             if failed:
                 log.warning("%s; asking %s", failed[-1], model)
             try:
-                return self._persist(model, question)
+                return self._persist(model, question, paid)
             except (ModelUnavailable, BadReply) as e:
                 failed.append(e)
         if len(failed) == 1:
@@ -84,14 +89,13 @@ class Asker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _persist(self, model: str, question: ModelQuestion) -> ModelReply:
+    def _persist(self, model: str, question: ModelQuestion, paid: Paid) -> ModelReply:
         """*model*'s reply, tried again where that may help. A useless reply gets one more chance, not all."""
         useless = 0
         for tries in itertools.count(1):
             if self._closed.is_set():
                 break
-            self._ledger.check(self._now())
-            came = self._try(model, question)
+            came = self._try(model, question, paid)
             if isinstance(came, ModelReply):
                 if not came.text and came.cut:  # asked the same again, it would hardly think less
                     raise CutShort(
@@ -110,21 +114,34 @@ class Asker:
             self._closed.wait(pause)
         raise ModelUnavailable(f"{model}: not asked any more, OMG is stopping")
 
-    def _try(self, model: str, question: ModelQuestion) -> ModelReply | Failure:
+    def _try(self, model: str, question: ModelQuestion, paid: Paid) -> ModelReply | Failure:
         """One reply, entered in the ledger, or why there is none."""
-        if model == "gateway":
-            came: ModelReply | Failure = self._ask_gateway(question)
-        else:
-            plain = model in self._plain
-            came = self._ask_child(model, question, plain)
+        asked = count_tokens(question.system + question.user)
+        room = reply_room(model, asked, self._config)
+        with self._ledger.reserved(most_spent(model, asked, room), self._now()):
+            if model == "gateway":
+                came: ModelReply | Failure = self._ask_gateway(question)
+            else:
+                came = self._ask_in_place(model, question, room)
+            if isinstance(came, ModelReply):
+                self._ledger.spend(came, question.purpose, self._now())
+                paid(came)
+                came = replace(came, text=without_thinking(came.text))
+        return came
+
+    def _ask_in_place(self, model: str, question: ModelQuestion, room: int) -> ModelReply | Failure:
+        """Ask the child, as one of `[observation] parallel` at once; of fewer while the model says they are too many."""
+        places = self._child.places.setdefault(model, Places(self._config.observation.parallel))
+        with places:
+            began, plain = time.monotonic(), model in self._plain
+            came = self._ask_child(model, question, room, plain)
             if isinstance(came, Failure) and came.status in (400, 422) and not plain:
                 # Some servers refuse a schema, some a temperature, some a long reply, and not all say which.
-                came = self._ask_child(model, question, plain=True)
+                came = self._ask_child(model, question, room, plain=True)
                 if isinstance(came, ModelReply):
                     self._plain.add(model)
-        if isinstance(came, ModelReply):
-            self._ledger.spend(came, question.purpose, self._now())
-            came = replace(came, text=without_thinking(came.text))
+            if isinstance(came, Failure) and came.status == 429:
+                places.halve(began)
         return came
 
     def _ask_gateway(self, question: ModelQuestion) -> ModelReply:
@@ -142,9 +159,8 @@ class Asker:
         )
         return with_token_counts(self._gateway(asked), asked)
 
-    def _ask_child(self, model: str, question: ModelQuestion, plain: bool) -> ModelReply | Failure:
+    def _ask_child(self, model: str, question: ModelQuestion, room: int, plain: bool) -> ModelReply | Failure:
         llm = self._llm
-        room = reply_room(model, question, self._config)
         own = llm.temperature.get(model, question.usual_temperature)
         # Without an api_base the key is the first model's: another provider must not be shown it.
         key = llm.api_key if llm.api_base or model == self.models[0] else ""
@@ -190,6 +206,12 @@ def make_asker(
     if not models or "offline" in models or not all(models):
         raise ConfigError(f"model = {models}: name a LiteLLM model or `gateway`; `offline` is never asked")
     return Asker(config, models, ledger, gateway=gateway, child=child, now=now)
+
+
+def most_spent(model: str, asked: int, room: int) -> Spent:
+    """What a call of *asked* tokens with *room* for its reply may cost: 0 usd for a model without a price."""
+    limits = limits_in_table(model)
+    return Spent(asked + room, asked * (limits.usd_in or 0.0) + room * (limits.usd_out or 0.0))
 
 
 def reply_to_failure(ask: Ask, question: ModelQuestion) -> ModelReply:

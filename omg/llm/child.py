@@ -1,31 +1,37 @@
 """
-The process that imports LiteLLM, seen from both ends of its pipe.
+The process that imports LiteLLM, seen from both ends of its pipe. It answers many questions at once.
 
     Child.call(question) ── a JSON line ──▶ listen → complete → litellm ── a JSON line ──▶ an answer
 
-An answer is `{text, tokens_in, tokens_out, usd, cut}` or `{why, status, again, wait_s}`. The import costs
-some 4 s of CPU and 200 MB, so it happens here only, and not before there is a question. Whether to ask again
-is for the caller to say. One rule: the child holds no state and imports nothing of ours, so that it starts
-anywhere and killing it at any moment is right. (Long drops are read in such a process as well: worker/reading.py.)
+An answer is `{text, tokens_in, tokens_out, usd, cut}` or `{why, status, again, wait_s}`; it has the number of its
+question. The import costs some 4 s of CPU and 200 MB, so it happens here only, and not before there is a question.
+The caller decides whether to ask again. The child holds no state and imports nothing of ours, so it may be killed at
+any moment. (Long drops are read in such a process as well: worker/reading.py.)
 """
 
 from __future__ import annotations
 
 import contextlib
+import inspect
+import itertools
 import json
 import os
-import queue
 import re
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .places import Places
 
 IDLE_S = 60.0
-GRACE_S = 1.0  # LiteLLM's own timeout comes first: a child that answers late is cheaper than a new one
+# LiteLLM's own timeout comes first, then ours in the child, and last the end of a child that is stuck.
+GRACE_S, KILL_S = 1.0, 5.0
 REPEATED_CHARS = 24  # of what was asked, one after the other: no chance
 START_S = 120.0  # for `import litellm` from a cold disk on a busy machine
 # By path, and -P: nothing in the working folder, nor another package called omg, is imported.
@@ -45,42 +51,46 @@ class Child:
     """
     The process *command*, started when needed, gone after *idle_s* without a question, killed when it hangs.
 
-    It dies with its parent, even in the middle of a call: its stdin ends then. Calls of several threads
-    take turns.
+    Any number of threads may call: their questions are under way at once. It dies with its parent, even in the
+    middle of a call: its stdin ends then.
     """
 
     def __init__(self, idle_s: float = IDLE_S, command: Sequence[str] = MODEL_CHILD) -> None:
-        self._idle_s, self._command = idle_s, command
-        self._process: subprocess.Popen[bytes] | None = None
-        self._turn = threading.Lock()
+        self.places: dict[str, Places] = {}  # of each model
+        self._start = (*command, str(idle_s))
+        self.running: Running | None = None
+        self._starting = threading.Lock()
         self._closed = False
 
     def call(self, question: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """The answer to *question*; one of our own when the child dies, or is killed after *timeout_s*."""
-        with self._turn:
-            for _ in range(2):
-                if self._process is None or self._process.poll() is not None:
-                    hello = self._start()
-                    if "ready" not in hello:
-                        return hello
-                answer, code = self._exchange(json.dumps(question), timeout_s + GRACE_S)
-                if answer is not None:
-                    return answer
-                if code != 0:  # 0: it was about to leave, idle, when we spoke
-                    break
-        if self._closed:
+        """
+        The answer to *question*; one of our own when the child dies, or is killed after *timeout_s* and KILL_S.
+
+        A child that is killed takes the other questions with it; they may be asked again.
+        """
+        answer: dict[str, Any] | None = None
+        for _ in range(2):
+            with self._starting:
+                if not self._closed and (self.running is None or self.running.over):
+                    self.running = Running(self._start)
+            if self._closed or self.running is None:
+                break
+            hello = self.running.hello()
+            if "ready" not in hello:
+                answer = hello
+                break
+            if (answer := self.running.ask(question, timeout_s + KILL_S)) is not None:
+                break  # else it was about to leave, idle, when we spoke
+        if self._closed and "why" in (answer or {"why": ""}):
             return child_gone("OMG is stopping", again=False)
-        if code is None:
-            return child_gone("it had to be killed", status=408)
-        return child_gone(f"its process died, exit code {code}")
+        return answer or child_gone("its process left twice")
 
     def close(self) -> None:
         """End the process. A call that is under way in another thread returns at once."""
         self._closed = True
-        if self._process is not None:
-            self._process.kill()
-        with self._turn:
-            self._end_process()
+        with self._starting:
+            if self.running is not None:
+                self.running.end()
 
     def __enter__(self) -> Child:
         return self
@@ -88,13 +98,13 @@ class Child:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _start(self) -> dict[str, Any]:
-        """What the new process says first: `{"ready": true}`, or why it cannot be."""
-        self._end_process()
-        if self._closed:
-            return child_gone("OMG is stopping", again=False)
-        self._process = subprocess.Popen(
-            [*self._command, str(self._idle_s)],
+
+class Running:
+    """One process, from its start to its end; its answers are told apart by the numbers of their questions."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.process = subprocess.Popen(
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,  # LiteLLM may print what it was asked
@@ -105,46 +115,72 @@ class Child:
             },
             start_new_session=True,  # Ctrl-C is for the parent to understand
         )
-        if self._closed:  # while we started it
-            self._process.kill()
-        hello, code = self._exchange(None, START_S)
-        return hello or child_gone(f"its process did not start, exit code {code}") | {"started": False}
+        self.over = False
+        self._numbers = itertools.count(1)
+        self._greeting: Future[dict[str, Any] | None] = Future()
+        self._asked = {0: self._greeting}  # what has no answer yet
+        self._guard, self._speaking = threading.Lock(), threading.Lock()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
-    def _exchange(self, line: str | None, timeout_s: float) -> tuple[dict[str, Any] | None, int | None]:
-        """Say *line*; what came back, or the exit code of the child that died of it (None: we killed it)."""
-        process = self._process
-        assert process is not None and process.stdin is not None and process.stdout is not None
-        late = threading.Event()
-
-        def kill() -> None:
-            late.set()
-            process.kill()
-
-        timer = threading.Timer(timeout_s, kill)
-        timer.start()
+    def hello(self) -> dict[str, Any]:
+        """What the process says first: `{"ready": true}`, or why it cannot be."""
         try:
-            if line is not None:
-                process.stdin.write(line.encode() + b"\n")
-                process.stdin.flush()
-            answer = process.stdout.readline()
-        except (OSError, ValueError):
-            answer = b""
-        finally:
-            timer.cancel()
-        if answer.endswith(b"\n"):
-            return json.loads(answer), 0
-        process.wait()
-        return None, None if late.is_set() else process.returncode
+            hello = self._greeting.result(START_S)
+        except TimeoutError:
+            self.process.kill()
+            hello = self._greeting.result()
+        why = f"its process did not start, exit code {self.process.returncode}"
+        return child_gone(why) | {"started": False} if hello is None else hello
 
-    def _end_process(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            for pipe in (self._process.stdin, self._process.stdout):
-                with contextlib.suppress(OSError):  # a line that could not be written any more
-                    if pipe is not None:
-                        pipe.close()
-            self._process.wait()
-            self._process = None
+    def ask(self, question: dict[str, Any], timeout_s: float) -> dict[str, Any] | None:
+        """The answer to *question*; None if the process had left, idle, before it read it."""
+        number, answer = next(self._numbers), Future[dict[str, Any] | None]()
+        with self._guard:
+            if self.over:
+                return None
+            self._asked[number] = answer
+        until = time.monotonic() + timeout_s
+        killer = threading.Timer(timeout_s, self.process.kill)  # it may also be stuck while we write
+        killer.daemon = True
+        killer.start()
+        try:
+            assert self.process.stdin is not None
+            line = json.dumps({**question, "number": number}).encode() + b"\n"
+            with self._speaking, contextlib.suppress(OSError, ValueError):  # the listener hears of its end
+                self.process.stdin.write(line)
+                self.process.stdin.flush()
+            said = answer.result()
+        finally:
+            killer.cancel()
+        if said is not None or self.process.returncode == 0:
+            return said
+        if time.monotonic() >= until:
+            return child_gone("it had to be killed", status=408)
+        return child_gone(f"its process died, exit code {self.process.returncode}")
+
+    def end(self) -> None:
+        self.process.kill()
+        self._listener.join()
+
+    def _listen(self) -> None:
+        """Pass on every answer; and when the process ends, None to all that wait."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.endswith(b"\n"):
+                value = json.loads(line)
+                with self._guard:
+                    asked = self._asked.pop(value.pop("number"), None)
+                if asked is not None:
+                    asked.set_result(value)
+        self.process.wait()
+        with self._guard:
+            self.over = True
+        for asked in self._asked.values():
+            asked.set_result(None)
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(OSError):  # a line that could not be written any more
+                pipe.close()
 
 
 def child_gone(why: str, status: int = 0, again: bool = True, wait_s: float | None = None) -> dict[str, Any]:
@@ -169,48 +205,79 @@ def child_main(idle_s: float) -> None:
 
 
 def serve_parent(
-    idle_s: float, answer: Callable[[dict[str, Any]], dict[str, Any]], load: Callable[[], None] = lambda: None
+    idle_s: float, answer: Callable[[dict[str, Any]], Any], load: Callable[[], None] = lambda: None
 ) -> None:
-    """Say that we are there once *load* is done; then *answer* each question, until none comes for *idle_s*."""
+    """
+    Say that we are there once *load* is done; then *answer* each question, until none comes for *idle_s*.
+
+    A coroutine function answers many at once, any other one after the other.
+    """
+    import asyncio
+
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what LiteLLM prints must not fall between our lines
 
-    def say(value: dict[str, Any]) -> None:
-        answers.write(json.dumps(value) + "\n")
+    def say(number: int, value: dict[str, Any]) -> None:
+        answers.write(json.dumps({**value, "number": number}) + "\n")
         answers.flush()
 
-    questions: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=listen_to_parent, args=(questions,), daemon=True).start()
-    try:
-        load()
-    except Exception as e:
-        say(child_gone(str(e), again=False))
-        os._exit(1)
-    say({"ready": True})
-    while True:
+    async def respond(question: dict[str, Any]) -> None:
+        number = question.pop("number")
         try:
-            question = questions.get(timeout=idle_s)
-        except queue.Empty:
-            os._exit(0)
-        say(answer(json.loads(question)))
+            value = answer(question)
+            say(number, await value if inspect.isawaitable(value) else value)
+        except Exception as e:
+            say(number, child_gone(f"it could not answer: {type(e).__name__}"))
+
+    async def serve() -> None:
+        questions, loop = asyncio.Queue[bytes](), asyncio.get_running_loop()
+
+        def heard(line: bytes) -> None:
+            loop.call_soon_threadsafe(questions.put_nowait, line)
+
+        threading.Thread(target=listen_to_parent, args=(heard,), daemon=True).start()
+        try:
+            load()
+        except Exception as e:
+            say(0, child_gone(str(e), again=False))
+            os._exit(1)
+        say(0, {"ready": True})
+        under_way = set[asyncio.Task[None]]()
+        while True:
+            try:
+                line = await asyncio.wait_for(questions.get(), idle_s)
+            except TimeoutError:
+                if not under_way:
+                    os._exit(0)
+                continue
+            task = loop.create_task(respond(json.loads(line)))
+            under_way.add(task)
+            task.add_done_callback(under_way.discard)
+
+    asyncio.run(serve())
 
 
-def listen_to_parent(questions: queue.SimpleQueue[bytes]) -> None:
+def listen_to_parent(heard: Callable[[bytes], None]) -> None:
     """Pass on what the parent says; when it says no more it has gone, and so do we, whatever is under way."""
     for line in sys.stdin.buffer:
-        questions.put(line)
+        heard(line)
     os._exit(0)
 
 
-def complete_once(question: dict[str, Any]) -> dict[str, Any]:
-    """Ask once, through LiteLLM."""
+async def complete_once(question: dict[str, Any]) -> dict[str, Any]:
+    """Ask once, through LiteLLM. A server that sends its answer drop by drop is left at the end of its time."""
+    import asyncio
+
     import litellm
 
     try:
-        said = litellm.completion(**completion_arguments(question))
+        asking = litellm.acompletion(**completion_arguments(question))
+        said = await asyncio.wait_for(asking, question["timeout_s"] + GRACE_S)
         choice = said.choices[0]
         text = choice.message.content or ""
         usage = getattr(said, "usage", None)
+    except TimeoutError:
+        return child_gone("its answer did not end", status=408)
     except Exception as e:
         return failure_value(e, question)
     try:
@@ -227,7 +294,7 @@ def complete_once(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def completion_arguments(question: dict[str, Any]) -> dict[str, Any]:
-    """What `litellm.completion` is called with."""
+    """What `litellm.acompletion` is called with."""
     import litellm
 
     model, schema = question["model"], question["schema"]

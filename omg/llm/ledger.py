@@ -1,8 +1,9 @@
 """
 What models were asked and what it cost: one JSON line per reply, and a day's cap.
 
-It holds numbers, never text. Its one rule: a reply is entered whether or not it could be used, for it
-was paid for. Several processes may append to the same file; each reads on from where it had got to.
+It holds numbers, never text. A reply is entered whether or not it could be used, since it was paid for. Several
+processes may append to the same file; each reads on from where it had got to. A call first reserves what it may cost
+(`reserved`), so of many calls at once at most one goes past the cap.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,7 +61,8 @@ class Ledger:
             self.cap_tokens = GATEWAY_TOKENS_PER_DAY
         self._zone = ZoneInfo(config.time.zone) if config.time.zone else None  # None: the system's
         self._day, self._read, self._spent = "", 0, Spent()
-        self._mutex = threading.Lock()
+        self._reserved: list[Spent] = []  # by the calls that are under way
+        self._settled = threading.Condition()
 
     def spend(self, reply: ModelReply, purpose: str, now: datetime) -> None:
         """Enter *reply*. The line is one `write`, so that lines of two processes do not mix."""
@@ -81,7 +85,7 @@ class Ledger:
     def today(self, now: datetime) -> Spent:
         """What all processes spent on the day of *now*. Reads only what was appended since the last call."""
         day = self._today(now)
-        with self._mutex:
+        with self._settled:
             try:
                 with self.file.open("rb") as file:
                     if day != self._day or os.fstat(file.fileno()).st_size < self._read:
@@ -92,14 +96,42 @@ class Ledger:
                 self._day, self._read, self._spent = day, 0, Spent()
             return self._spent
 
-    def check(self, now: datetime) -> None:
-        """Raise OverBudget if today's cap is reached. A call that is under way may still go past it, once."""
+    @contextmanager
+    def reserved(self, most: Spent, now: datetime) -> Iterator[None]:
+        """
+        Make a call in this block that costs at most *most*. Raises OverBudget if today's cap is reached.
+
+        While the calls under way may reach the cap, this waits for their real cost. So only the last call of a day may
+        go past the cap, as when calls are made one after another.
+        """
+        with self._settled:
+            while self._may_be_reached(now):
+                self._settled.wait()
+            self._reserved.append(most)
+        try:
+            yield
+        finally:
+            with self._settled:
+                self._reserved.remove(most)
+                self._settled.notify_all()
+
+    def _may_be_reached(self, now: datetime) -> bool:
+        """Whether the calls under way may reach today's cap. Raises OverBudget if it is reached already."""
+        self.check(now)
+        spent = [self.today(now), *self._reserved]
+        tokens = self.cap_tokens is not None and sum(s.tokens for s in spent) >= self.cap_tokens
+        usd = self.cap_usd is not None and sum(s.usd for s in spent) >= self.cap_usd
+        return bool(self._reserved) and (tokens or usd)
+
+    def check(self, now: datetime, share: float = 1.0) -> None:
+        """Raise OverBudget if *share* of today's cap is used: all of it, or what turns older than a day may use."""
         spent = self.today(now)
-        remedy = "turns wait until tomorrow; raise the cap in omg.toml to go on today"
-        if self.cap_tokens is not None and spent.tokens >= self.cap_tokens:
+        what = "turns wait" if share == 1 else f"above {share:.0%} of it turns older than a day wait"
+        remedy = f"{what} until tomorrow; raise the cap in omg.toml to go on today"
+        if self.cap_tokens is not None and spent.tokens >= self.cap_tokens * share:
             used = f"{spent.tokens:,} of {self.cap_tokens:,} tokens"
             raise OverBudget(f"observation.daily_budget_tokens: {used} used today; {remedy}")
-        if self.cap_usd is not None and spent.usd >= self.cap_usd:
+        if self.cap_usd is not None and spent.usd >= self.cap_usd * share:
             used = f"${spent.usd:.2f} of ${self.cap_usd:.2f}"
             raise OverBudget(f"observation.daily_budget_usd: {used} used today; {remedy}")
 
