@@ -133,11 +133,12 @@ class Memory:
 
         *since*: go over what was noted on or after this day again. *dry_run* asks the model and writes nothing.
         """
-        identity = self._known(session).identity.key if session else None
-        asked = {"identity": identity, "since": since and since.isoformat(), "dry_run": dry_run}
+        who = self._known(session).identity if session else None
+        asked = {"identity": who and who.key, "since": since and since.isoformat(), "dry_run": dry_run}
         if (answer := ask_daemon(self.folder, "/reflect", asked, timeout_s=DAY_S)) is not None:
             return cast(list[NightDone], answer["graphs"])
-        found = reflect_each(self.worker, identity, since=since, dry_run=dry_run, progress=progress)
+        whose = [who] if who else None
+        found = reflect_each(self.worker, whose, since=since, dry_run=dry_run, progress=progress)
         return [night.value() for night in found]
 
     # --- what is known

@@ -16,6 +16,8 @@ import random
 import re
 import shutil
 import sqlite3
+import threading
+import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -90,7 +92,8 @@ def template(folder: Path) -> Path:
 def config(folder: Path) -> Config:
     return Config(
         home=folder,
-        observation=Observation(message_tokens=600, buffer_tokens=120, max_tokens_per_batch=180),
+        # One graph after the other, so that a seed lives the same life each time; a Crowd has several at once.
+        observation=Observation(message_tokens=600, buffer_tokens=120, max_tokens_per_batch=180, parallel=1),
         llm=Llm(attempts=1, backoff_s=0),
         inject=Inject(budget_tokens=800),
         context=Context(message_tokens=400, buffer_activation=0.8),
@@ -495,6 +498,169 @@ class Life:
         if missing := set(self.said) - archived:
             raise self.broken(f"never observed: {sorted(missing)}")
         self.close()
+
+
+class Crowd:
+    """
+    Some people's turns, observed several graphs at once, with a cap on the day's tokens, imports of last year beside,
+    a model that fails, and processes that die. What the threads do when is not the seed's to say: each run is another.
+    """
+
+    PEOPLE, PARALLEL = 5, 4
+    CALL, CAP = 1_500, 18_750  # tokens of a call, fewer than a question has, and of a day
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        self.rng, self.seed, self.folder = random.Random(seed), seed, folder
+        self.now, self.number, self.steps = START, 0, list[str]()
+        self.said: set[str] = set()
+        self.under_way, self.most = 0, 0  # calls
+        self.down: set[str] = set()  # people for whom the model fails
+        self.guard = threading.Lock()
+        self.home = self.open()
+
+    def open(self) -> Memory:
+        observation = Observation(
+            buffer_tokens="turn",
+            max_tokens_per_batch=40,
+            parallel=self.PARALLEL,
+            daily_budget_tokens=self.CAP,
+        )
+        llm = Llm(attempts=1, backoff_s=0, max_output_tokens=20)
+        settled = Config(home=self.folder, observation=observation, llm=llm)
+        return Memory(settled, gateway=self.ask, clock=lambda: self.now, embed=None)
+
+    def ask(self, question: ModelQuestion) -> ModelReply:
+        shown = re.findall(r"^(m\d+) \S+ user: (Statement (\d+) of (\w+).*)$", question.user, re.M)
+        with self.guard:
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+        time.sleep(0.05)
+        with self.guard:
+            self.under_way -= 1
+        if self.down & {name for *_, name in shown}:
+            raise ModelUnavailable("gateway: scripted failure")
+        if answer := believed(question):
+            return answer
+        edits = [
+            {
+                "op": "create",
+                "type": "fact",
+                "title": text,
+                "description": text,
+                "priority": "low",
+                "sources": [m],
+            }
+            for m, text, *_ in shown
+        ]
+        return ModelReply(json.dumps({"edits": edits}), "scripted", self.CALL - 20, 20)
+
+    def step(self) -> None:
+        name = self.rng.choices(
+            ("say", "bring", "start", "work", "kill", "fail", "restart", "wait"), (6, 2, 4, 2, 2, 1, 1, 2)
+        )[0]
+        self.steps.append(name)
+        getattr(self, f"_{name}")()
+        if not self.home.worker.under_way():
+            self.check()
+
+    def _say(self) -> None:
+        for _ in range(self.rng.randint(1, 6)):
+            self.drop(f"p{self.rng.randrange(self.PEOPLE)}", "", self.now)
+            self.now += timedelta(seconds=1)
+
+    def _bring(self) -> None:
+        """An import of last year's talk."""
+        name = f"p{self.rng.randrange(self.PEOPLE)}"
+        then = self.now - timedelta(days=400)
+        for n in range(self.rng.randint(5, 12)):
+            self.drop(name, ":thread:old", then + timedelta(minutes=n))
+
+    def drop(self, name: str, thread: str, at: datetime) -> None:
+        id, ms = f"e{self.number:04}", int(at.timestamp() * 1000)
+        text = f"Statement {self.number} of {name}: the {self.rng.choice(TOPICS)} are green."
+        entry = {"entryId": id, "message": {"role": "user", "content": text, "timestamp": ms + self.number}}
+        session = f"agent:main:telegram:direct:{name}{thread}"
+        drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": [entry]}
+        (self.folder / "spool" / f"{ms + self.number:015d}-{id}.json").write_text(json.dumps(drop))
+        self.number += 1
+        self.said.add(id)
+
+    def _start(self) -> None:
+        self.home.worker.start()
+
+    def _work(self) -> None:
+        self.home.work(force=self.rng.random() < 0.5)
+
+    def _kill(self) -> None:
+        self.settle()  # a fork takes no thread along
+        at = self.rng.randint(1, 150)
+        if (pid := os.fork()) == 0:
+            with suppress(BaseException):
+                die_at(at)
+                self.open().work(force=True)
+            os._exit(0)
+        os.waitpid(pid, 0)
+
+    def _fail(self) -> None:
+        self.down = {f"p{self.rng.randrange(self.PEOPLE)}"}
+
+    def _restart(self) -> None:
+        self.home.close()  # in the middle of what is under way
+        self.home = self.open()
+
+    def _wait(self) -> None:
+        self.settle()
+        self.now += timedelta(seconds=self.rng.choice((40, 4_000, 90_000)))
+
+    def settle(self) -> None:
+        until = time.monotonic() + 60
+        while self.home.worker.under_way():
+            if time.monotonic() > until:
+                raise self.broken("what is under way does not end")
+            time.sleep(0.002)
+
+    def broken(self, what: str) -> Broken:
+        return Broken(f"crowd {self.seed}, after {' '.join(self.steps)}: {what}")
+
+    def check(self) -> None:
+        spool = ids_in(self.folder / "spool", "*.json", lambda d: [e["entryId"] for e in d["entries"]])
+        graphs = self.folder / "graphs"
+        pending = ids_in(graphs, "*/pending/[0-9]*.json", lambda d: [m["id"] for m in d["messages"]])
+        archived: list[str] = []
+        for file in graphs.glob("*/archive/*.jsonl"):
+            lines = [json.loads(line) for line in file.read_text().splitlines()]
+            for session in {line["session"] for line in lines}:
+                ids = [line["id"] for line in lines if line["session"] == session]
+                if ids != sorted(ids) and ":thread:" not in session:  # there several imports may interleave
+                    raise self.broken(f"{session} was not observed in its order: {ids}")
+            archived += [line["id"] for line in lines]
+        if lost := self.said - spool - pending - set(archived):
+            raise self.broken(f"lost: {sorted(lost)}")
+        if len(archived) > len(set(archived)):
+            raise self.broken("archived twice")
+        by_day: dict[str, list[int]] = {}
+        ledger = self.folder / "ledger.jsonl"
+        for line in map(json.loads, ledger.read_text().splitlines() if ledger.exists() else ()):
+            by_day.setdefault(line["day"], []).append(line["tokens_in"] + line["tokens_out"])
+        if over := [day for day, costs in by_day.items() if sum(costs[:-1]) >= self.CAP]:
+            raise self.broken(f"the cap was passed on {over}")
+
+    def finish(self) -> None:
+        """Undisturbed, everything said is observed, day by day of the cap."""
+        self.down = set()
+        for _ in range(40):
+            self.now += timedelta(days=1)
+            self.settle()
+            self.home.work(force=True)
+            self.check()
+            if not any(self.folder.glob("graphs/*/pending/*.json")):
+                break
+        if left := [
+            *self.folder.glob("graphs/*/pending/*.json"),
+            *self.folder.glob("graphs/*/receipts/*.open.json"),
+        ]:
+            raise self.broken(f"left over: {[f.name for f in left]}")
+        self.home.close()
 
 
 @contextmanager

@@ -46,6 +46,7 @@ TINY: dict[str, tuple[str, str]] = {
     "inject": ("--notes 30 --messages 60 --prompts 12 --embedder none --json", "{"),
     "load": ("--sessions 2 --minutes 0.03 --embedder none --connections 20 --json", '"burst"'),
     "locomo": ("--data {data} --json", "{"),
+    "many": ("--people 3 --model-s 0.2 --parallel 2 --night --embedder none --json", '"night"'),
     "offline": ("--data {data} --links 3 --json", '"in_prose"'),
     "qa": ("--data {data} --out {tmp}/qa --stage observe --json", "troubles"),
     "reflect": ("--notes 30 --json", "notes"),

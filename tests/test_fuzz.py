@@ -11,6 +11,8 @@ import os
 import lives
 import pytest
 
+from omg.worker import worker
+
 SEEDS, BLOCK, STEPS = 500, 50, 12
 
 
@@ -51,6 +53,18 @@ def test_a_life_is_eventful(begin, tmp_path):
     assert life.contexts.cuts
     assert len(list(life.vault.parent.glob("receipts/*.json"))) > 5
     life.finish()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_of_a_crowd_observed_at_once_each_turn_is_kept_and_observed_in_its_order_within_the_cap(
+    seed, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(worker, "GATEWAY_GRAPHS", lives.Crowd.PARALLEL)
+    crowd = lives.Crowd(seed, tmp_path / "omg")
+    for _ in range(25):
+        crowd.step()
+    crowd.finish()
+    assert crowd.most > 1 and len(crowd.said) > 10
 
 
 @pytest.mark.parametrize("crime", ["lose", "forget a source", "overwrite", "repeat", "cut"])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def reflect_command(
     all_vaults: Annotated[
         bool,
-        typer.Option("--all-vaults", help="Every graph, one after the other; so it is without --identity."),
+        typer.Option("--all-vaults", help="Every graph; so it is without --identity."),
     ] = False,
     since: Annotated[
         str | None,

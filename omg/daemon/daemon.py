@@ -9,9 +9,9 @@ The process that remembers while the gateway answers.
     POST /llm/next /llm/done                  the plugin lends us the agent's own model (lending.py)
     POST /status /search /work /rebuild /reflect /stop /health
 
-Threads: one per request, three of ours, watchdog's. Its one rule: who asks for memory waits for nobody. A prompt
-takes no lock that is held while a model is asked, or while another process is at a vault. No model library is ever
-imported here; that is the child's (llm/child.py).
+Threads: one per request, three of ours, those that observe and reflect (worker/crew.py), watchdog's. Who asks for
+memory waits for nobody: a prompt takes no lock that is held while a model is asked, or while another process is at a
+vault. No model library is ever imported here; that is the child's (llm/child.py).
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from ..config.file import code_digest
 from ..config.sections import Config
 from ..errors import Locked, NotFound, OmgError, error_text
 from ..graph.graph import Graph
+from ..graph.pending import session_mark
 from ..hosts.answers import McpAnswers
 from ..hosts.serve import Serving
 from ..identity import Identity, is_remembered
@@ -119,7 +120,7 @@ class Daemon:
             (self.config.home / SOCKET).unlink(missing_ok=True)
             # A model that is being asked is not waited for; its turns stay pending.
             self.model.close()
-            self.memory.worker.close()
+            self.memory.worker.stop()
             self.memory.intake.reader.close()
             self.touched.set()
             self.awake.set()
@@ -129,7 +130,8 @@ class Daemon:
                 thread.join(max(0.0, until - time.monotonic()))
             if self._watch is not None:
                 self._watch.stop()
-            if not any(thread.is_alive() for thread in threads):
+            ended = self.memory.worker.close(max(0.0, until - time.monotonic()))
+            if ended and not any(thread.is_alive() for thread in threads):
                 self.memory.close()
             log.info("down")
 
@@ -224,11 +226,11 @@ class Daemon:
         return {**answer, "tokens": tokens, **asked}
 
     def _wait_for_observation(self, graph: Graph, session: str, tell: Callable[..., None]) -> None:
-        """Until nothing of *graph* waits any more; BLOCKED_S at the most, and then no turn waits for a while."""
-        began = time.monotonic()
+        """Until nothing of *session* waits any more; BLOCKED_S at the most, and then no turn waits for a while."""
+        began, mark = time.monotonic(), session_mark(session)
         self.awake.set()
         while (
-            late := bool(graph.pending()) or has_open_receipt(graph)
+            late := any(p.session == mark for p in graph.pending()) or has_open_receipt(graph)
         ) and time.monotonic() - began < BLOCKED_S:
             if self.stopping.wait(BLOCKED_STEP_S) or (state := graph.state()).failures or state.error:
                 break
@@ -272,9 +274,9 @@ class Daemon:
             awake.wait(TICK_S)
 
     def _observe(self) -> None:
-        """Observe what is due."""
-        self._idle = False
-        self._idle = not self.memory.work()
+        """Have observed what is due: in threads of the worker's, which no tick waits for."""
+        self.memory.worker.start()
+        self._idle = not self.memory.worker.under_way()
         self.rested.set()
 
     def _reflect(self) -> None:

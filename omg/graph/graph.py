@@ -39,7 +39,7 @@ from ..plural import how_many
 from ..vault.vault import Vault
 from .damaged import keep_damaged, set_aside_damaged
 from .files import TEMPORARY, append_lines, flock, process_alive, remove_refused, write_private
-from .pending import PENDING, PENDING_NAME, Pending
+from .pending import PENDING, PENDING_NAME, Pending, session_mark
 from .state import State, copied_state, drop_oldest_sessions, file_look, former_uses, load_state, state_fields
 from .tombstones import Tombstones
 from .uses import Uses
@@ -166,8 +166,7 @@ class Graph:
             said_ms = max((m.timestamp for m in turn.messages), default=0)
             name = f"{said_ms:015d}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:16]}"
         tokens = sum(m.tokens for m in turn.messages)
-        session = hashlib.sha256(turn.session.encode()).hexdigest()[:8]
-        file = self.folder / "pending" / f"{name}.{session}.{tokens}.json"
+        file = self.folder / "pending" / f"{name}.{session_mark(turn.session)}.{tokens}.json"
         write_private(file, turn_to_json(turn))
         return Pending(file)
 
@@ -175,7 +174,8 @@ class Graph:
         """Those that are neither archived, pending, nor forgotten; each once."""
         messages = list(messages)
         keys = {k for m in messages for k in (m.id, m.key)}
-        known = self.index.seen(keys) | self.tombstones.messages(keys) | self.pending_keys()
+        # In the order in which they may be moved meanwhile.
+        known = self.pending_keys() | self.index.seen(keys) | self.tombstones.messages(keys)
         fresh = []
         for m in messages:
             if m.id not in known and m.key not in known:

@@ -7,6 +7,7 @@ is waiting is known without reading any file.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +20,11 @@ from ..message.turn import Turn
 # Of a pending file, and of the drop it comes from.
 PENDING = re.compile(r"\d{1,15}-[\w-]{1,120}\.[0-9a-f]{8}\.\d{1,12}\.json", re.ASCII)
 PENDING_NAME = re.compile(r"(\d{1,15})-[\w-]{1,120}", re.ASCII)
+
+
+def session_mark(session: str) -> str:
+    """A short hash: files of one session share it."""
+    return hashlib.sha256(session.encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,7 @@ class Pending:
 
     @property
     def session(self) -> str:
-        """A short hash: files of one session share it."""
+        """Its `session_mark`."""
         return self.file.name.split(".")[1]
 
     @property

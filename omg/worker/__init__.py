@@ -5,6 +5,7 @@ All graphs of one home: taken in, observed on time, reflected at night, reported
     intake     what comes in: drops and loose notes, as turns that wait
     reading    a drop as a turn; a long one is read in a process of its own
     worker     what is observed, when, and by which model
+    crew       the threads that observe and reflect
     schedule   when: the rules, without I/O
     nights     the Reflector, graph after graph
     delegate   what a command hands to the daemon

@@ -98,7 +98,7 @@ def rebuild_each(
 
     made, old = build(), None
     if body.get("swap"):
-        with worker.resting():
+        with worker.resting(graph):
             made = build()  # what was observed meanwhile
             old = swap_graphs(graph, worker.clock())
     return {

@@ -3,7 +3,8 @@ What happened, a JSON line each, in events.jsonl: for scripts, and for whoever w
 
     taken_in            messages, tokens, and how far the windows are
     not_taken_in        session, messages, and what switches OMG off for it
-    observation_start   cycle, trigger, tokens, messages, model
+    observation_start   cycle, trigger, tokens, messages, model, waited_ms for its turn, and how many graphs are under
+                        way and waiting
     observation_end     the same and notes, their tokens, the compression, calls, cost, replies left without their end
     edit_refused        reason: an edit that was dropped, changed or noted as the assistant's
     observation_failed  error, tokens, duration

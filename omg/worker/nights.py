@@ -1,21 +1,24 @@
 """
 The Reflector over all graphs of a home: by night from cron, or in the background when enough has changed.
 
-Not here: what a cycle is (reflect/cycle.py). One rule: what goes wrong in one graph is said and stops none of the
-others; what a run did not come to, or did not finish, the next one does.
+Up to `[observation] parallel` graphs at a time; the calls of nights and of observations count together. What goes wrong
+in one graph is told and stops none of the others; the next run does what this one did not finish. Not here: what a
+cycle is (reflect/cycle.py).
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
 from ..errors import Locked, OmgError, error_text
 from ..graph.graph import Graph
+from ..identity import Identity
 from ..reflect.cycle import Cycle, Progress
 from ..reflect.run import is_due, reflect_graph
 from .worker import Worker
@@ -69,37 +72,53 @@ class Night:
 
 def reflect_each(
     worker: Worker,
-    identity: str | None = None,
+    whose: Sequence[Identity] | None = None,
     *,
     since: dt.date | None = None,
     dry_run: bool = False,
     progress: Callable[[str], Progress] = lambda identity: lambda done, all: None,
 ) -> Iterator[Night]:
-    """A cycle for each graph, or for that of *identity* alone, each told as it is done."""
-    for who in [worker.registry.find(identity).identity] if identity else worker.registry.identities():
-        if off := worker.config.switched_off(who.agent):
-            yield Night(who.key, Cycle(skipped=[f"OMG is switched off: {off}"]))
-            continue
-        try:
-            graph = worker.registry.graph(who, keep=False)
-            yield Night(who.key, one_night(worker, graph, since, dry_run, progress(who.key)))
-        except Locked as e:
-            log.info("%s: left to whoever is at it: %s", who.key, e)
-            yield Night(who.key, error=str(e), busy=True)
-        except OmgError as e:
-            log.warning("%s: not reflected: %s", who.key, e)
-            worker.registry.tell("reflection_failed", graph=who.key, error=str(e))
-            yield Night(who.key, error=str(e))
-        except OSError as e:  # a folder that cannot be written, a full disk
-            where = Path(e.filename).parent if isinstance(e.filename, str) else who.key
-            why = f"{where}: {e.strerror or type(e).__name__}; mend that, then `omg reflect`"
-            log.warning("%s: not reflected: %s", who.key, why)
-            worker.registry.tell("reflection_failed", graph=who.key, error=why)
-            yield Night(who.key, error=why)
-        except Exception as e:  # one vault's trouble, whatever it is, is not the others'
-            log.exception("%s: not reflected", who.key)
-            worker.registry.tell("reflection_failed", graph=who.key, error=type(e).__name__)
-            yield Night(who.key, error=f"{type(e).__name__}, see omg.log")
+    """A cycle for each graph, or for those of *whose*; the results come in that order."""
+
+    def begin(who: Identity) -> Future[Night]:
+        crew = worker.crew(worker.reflecting(who.agent), night=True)
+        return crew.start(lambda: night_of(worker, who, since, dry_run, progress(who.key)))
+
+    begun = [begin(who) for who in (worker.registry.identities() if whose is None else whose)]
+    try:
+        for night in begun:
+            yield night.result()
+    finally:
+        for night in begun:  # whoever broke off the run wants no more of them
+            night.cancel()
+
+
+def night_of(
+    worker: Worker, who: Identity, since: dt.date | None, dry_run: bool, progress: Progress
+) -> Night:
+    """A cycle for the graph of *who*, or why there is none."""
+    if worker.closed:
+        return Night(who.key, error="OMG is stopping; the next run does it", busy=True)
+    if off := worker.config.switched_off(who.agent):
+        return Night(who.key, Cycle(skipped=[f"OMG is switched off: {off}"]))
+    try:
+        graph = worker.registry.graph(who, keep=False)
+        return Night(who.key, one_night(worker, graph, since, dry_run, progress))
+    except Locked as e:
+        log.info("%s: left to whoever is at it: %s", who.key, e)
+        return Night(who.key, error=str(e), busy=True)
+    except OmgError as e:
+        log.warning("%s: not reflected: %s", who.key, e)
+        why = str(e)
+    except OSError as e:  # a folder that cannot be written, a full disk
+        where = Path(e.filename).parent if isinstance(e.filename, str) else who.key
+        why = f"{where}: {e.strerror or type(e).__name__}; mend that, then `omg reflect`"
+        log.warning("%s: not reflected: %s", who.key, why)
+    except Exception as e:  # one vault's trouble, whatever it is, is not the others'
+        log.exception("%s: not reflected", who.key)
+        why = f"{type(e).__name__}, see omg.log"
+    worker.registry.tell("reflection_failed", graph=who.key, error=why)
+    return Night(who.key, error=why)
 
 
 def background_reflection(worker: Worker, *, idle: bool) -> list[Night]:
@@ -108,26 +127,28 @@ def background_reflection(worker: Worker, *, idle: bool) -> list[Night]:
 
     A cycle that fails is not tried again at the next tick: the night does what it was to do.
     """
-    done: list[Night] = []
+    due: list[Identity] = []
     for who in worker.registry.identities():
         if worker.rests(who) or worker.config.switched_off(who.agent):
             continue
         try:
-            graph = worker.registry.opened(who, keep=False)  # its state will do
-            wanted = is_due(graph, worker.config)
+            wanted = is_due(worker.registry.opened(who, keep=False), worker.config)  # its state will do
         except (OmgError, OSError) as e:
             log.debug("%s: not looked at: %s", who.key, error_text(e))
             continue
         if wanted == "now" or (wanted and idle):
-            night = next(reflect_each(worker, who.key))
-            if night.cycle is None and not night.busy:
-                try:
-                    graph.update(lambda state: setattr(state, "changed_tokens", 0))
-                # a full disk: without a pause the model is asked at every tick
-                except (OSError, Locked) as e:
-                    worker.note_trouble(who, e)
-            done.append(night)
-    return done
+            due.append(who)
+    nights = list(reflect_each(worker, due))
+    for who, night in zip(due, nights, strict=True):
+        if night.cycle is None and not night.busy:
+            try:
+                worker.registry.opened(who, keep=False).update(
+                    lambda state: setattr(state, "changed_tokens", 0)
+                )
+            # a full disk: without a pause the model is asked at every tick
+            except (OSError, Locked) as e:
+                worker.note_trouble(who, e)
+    return nights
 
 
 def one_night(
@@ -165,6 +186,6 @@ def one_night(
 def reflect_answer(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:
     """What the daemon says to POST /reflect {identity?, since?, dry_run?}."""
     since = dt.date.fromisoformat(str(body["since"])) if body.get("since") else None
-    identity = str(body["identity"]) if body.get("identity") else None
-    found = reflect_each(worker, identity, since=since, dry_run=bool(body.get("dry_run")))
+    whose = [worker.registry.find(str(body["identity"])).identity] if body.get("identity") else None
+    found = reflect_each(worker, whose, since=since, dry_run=bool(body.get("dry_run")))
     return {"graphs": [night.value() for night in found]}

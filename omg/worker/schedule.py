@@ -2,11 +2,12 @@
 When what is pending is observed, and what is remembered of having tried.
 
     observation_due   asked for every graph at every tick: why now, or None
+    what_is_due       the same, and which turns: today's conversations before older ones
     why_waiting       the same for a person: why not yet
     note_…            changes to a graph's state: heard, urgent, edited, failure, capped, completed
 
-Pure: state, options and a time in; no file and no clock. One rule: a failure makes a graph wait longer each
-time, and never drops what waits.
+Pure: state, options and a time in; no file and no clock. A failure makes a graph wait longer each time, and never
+drops what waits.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from ..graph.state import SessionState, State
 from ..message.turn import Turn
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 30, 3600  # after a failed observation; doubles in between
+FRESH_MS = (
+    86_400_000  # conversations with a turn this recent are observed before older ones, such as an import
+)
+PRESSING, FRESH, OLD = range(3)  # ranks: the lowest is observed first
 NEAR_THRESHOLD = 1.1  # steps before the threshold from which a step is half as long (as OM has it)
 
 
@@ -57,6 +62,25 @@ def observation_due(
     if rests_count(options) and at - last_ms(pending) / 1000 >= options.quiet_after:
         return "quiet"
     return None
+
+
+def what_is_due(
+    state: State, pending: Sequence[Pending], options: Observation, now: datetime, *, asked: bool = False
+) -> tuple[str, int, Sequence[Pending]]:
+    """
+    Why some of *pending* is to be observed now, its rank, and which turns; "" if all of it waits. Conversations with a
+    turn of the last day come first. *asked*: somebody wants all of it observed.
+    """
+    since_ms = now.timestamp() * 1000 - FRESH_MS
+    live = {p.session for p in pending if p.at_ms >= since_ms}
+    for rank, files in (
+        (FRESH, [p for p in pending if p.session in live]),
+        (OLD, [p for p in pending if p.session not in live]),
+    ):
+        reason = "asked" if asked and files else observation_due(state, files, options, now)
+        if reason:
+            return reason, PRESSING if reason == "urgent" else rank, files
+    return "", OLD, ()
 
 
 def rests_count(options: Observation) -> bool:

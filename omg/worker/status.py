@@ -1,7 +1,7 @@
 """
-What `omg status` shows: what is up, what waits and why, and what it cost today.
+What `omg status` shows: what is up, what is under way, what waits and why, and what it cost today.
 
-Not here: what is wrong and how to mend it (openclaw/doctor/run.py). One rule: one graph out of reach hides no other.
+One graph out of reach hides no other. Not here: what is wrong and how to mend it (openclaw/doctor/run.py).
 """
 
 from __future__ import annotations
@@ -46,12 +46,33 @@ def home_status(worker: Worker) -> dict[str, Any]:
             "cap_tokens": worker.ledger.cap_tokens,
             "cap_usd": worker.ledger.cap_usd,
         },
+        "observing": observing_status(worker),
         **({"context_engine": {"since": iso_time(since_ms)}} if since_ms else {}),
         "edits": dict(zip(("last", "refused"), edits_lately(worker.registry.folder), strict=True)),
         "graphs": [
             status_of(worker, who, cuts if since_ms else None) for who in worker.registry.identities()
         ],
     }
+
+
+def observing_status(worker: Worker) -> dict[str, Any]:
+    """The graphs that are observed now, those that wait for their turn, and the calls of each model."""
+    works = worker.under_way()
+    return {
+        "parallel": worker.config.observation.parallel,
+        **{
+            name: [{"identity": w.who.key, "since": seconds(w.since)} for w in works if w.under_way is now]
+            for name, now in (("under_way", True), ("waiting", False))
+        },
+        "calls": {
+            model: {"under_way": p.taken, "room": p.room, "most": p.most}
+            for model, p in worker.places().items()
+        },
+    }
+
+
+def seconds(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="seconds")
 
 
 def status_of(worker: Worker, who: Identity, cuts: Cuts | None) -> dict[str, Any]:
@@ -148,6 +169,8 @@ def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
         *([f"reflector {answer['reflector']}"] if answer["reflector"] != answer["observer"] else []),
         f"today     {how_many(today['calls'], 'call')}, {today['tokens']:,}{cap} tokens, ${today['usd']:.2f}",
     ]
+    if text := observing_text(answer.get("observing") or {}, zone):
+        lines.append(f"observing {text}")
     if (edits := answer.get("edits")) and edits["last"]:
         lines.append(
             f"edits     of the last {edits['last']}, {edits['refused']} refused or noted as the assistant's"
@@ -162,6 +185,21 @@ def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
     for graph in answer["graphs"]:
         lines += ["", *graph_lines(graph, zone)]
     return "\n".join(lines)
+
+
+def observing_text(observing: Mapping[str, Any], zone: tzinfo) -> str:
+    """How many graphs are observed or wait, since when, and which model allows fewer calls for now; "" for none."""
+    parts = [
+        f"{how_many(len(works), 'graph')} {verb} since {time_text(works[0]['since'], zone, 'seconds')}"
+        for works, verb in ((observing.get("under_way"), "at work"), (observing.get("waiting"), "waiting"))
+        if works
+    ]
+    for model, calls in (observing.get("calls") or {}).items():
+        if calls["room"] < calls["most"]:
+            parts.append(
+                f"{calls['room']} calls of {model} at a time for now, not {calls['most']}: it refused more"
+            )
+    return "; ".join(parts)
 
 
 def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
@@ -203,4 +241,4 @@ def context_text(found: Mapping[str, Any], zone: tzinfo) -> str:
 
 
 def iso_time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds") if ms else ""
+    return seconds(datetime.fromtimestamp(ms / 1000, UTC)) if ms else ""

@@ -1,24 +1,29 @@
 """
-When what waits is observed, and by which model.
+What is observed, when, and by which model: up to `[observation] parallel` graphs at a time.
 
-    worker.work()            take in the spool, observe what is due, graph after graph
+    worker.start()           take in the spool, and begin to observe each graph in which something is due
+    worker.work()            the same, and wait until it is done
     worker.due(graph)        why now, or None · worker.waits(graph)  why not yet, for a person
 
-Not here: the numbers by which something is due (schedule.py), what an observation does (observe/run.py), and the
-Reflector (nights.py). One rule: what goes wrong with one graph costs that graph a pause, no turn, and nobody else
-anything.
+A graph is observed one batch after another; after each batch it goes to the end of the line. A failure costs its graph a
+pause, and loses no turn; the other graphs go on. Not here: the numbers by which something is due (schedule.py), the threads (crew.py), what an
+observation does (observe/run.py), and the Reflector (nights.py).
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime, tzinfo
 from functools import partial
+from itertools import accumulate, islice
 from typing import Any
 
 from ..errors import BadReply, Locked, NotFound, OmgError, OverBudget, Stale, error_text
@@ -30,22 +35,27 @@ from ..identity import Identity
 from ..journal import has_open_receipt, replay_open
 from ..llm.asker import Asker, make_asker
 from ..llm.child import Child
-from ..llm.ledger import Ledger
+from ..llm.ledger import Ledger, ModelReply
+from ..llm.places import Places
 from ..llm.question import Ask
 from ..llm.windows import model_window
 from ..observe.question import Observer
 from ..observe.run import Observed, observe_batch, pending_batches
+from ..plural import how_many
 from ..provenance.cases import is_able
+from .crew import Crew
 from .intake import Intake
 from .registry import PATIENCE_S
 from .schedule import (
+    FRESH,
+    OLD,
     note_capped,
     note_completed,
     note_failure,
-    observation_due,
     recovered,
     retry_at,
     step_tokens,
+    what_is_due,
     why_waiting,
 )
 
@@ -55,6 +65,42 @@ MODEL_AWAY = (
     "the Observer is the agent's own model, and no gateway lends it now; what was said waits. Start the gateway, "
     "or name another model in omg.toml, or once, as in `OMG_OBSERVATION_MODEL=offline omg observe` for the rules"
 )
+
+
+ASKED_S = 30.0  # how long somebody who asks for it waits for whoever is at a vault
+GATEWAY_GRAPHS = (
+    2  # observed at a time by the gateway's own model: daemon/lending.py makes no more calls at once
+)
+OLD_SHARE = 0.75  # of a day's cap that may go to turns older than a day; the rest is for what is said today
+ENDING_S = 10.0  # how long `close` waits for the work under way
+
+
+@dataclass(slots=True)
+class Work:
+    """A graph that is being observed or waits for its turn, and what came of it."""
+
+    who: Identity
+    crew: Crew
+    asked: bool  # somebody wants all that is pending observed, due or not
+    once: bool  # what becomes due meanwhile waits for the next call of `work`
+    since: datetime  # when its turn began, or its wait for it
+    under_way: bool = False
+    waited_s: float = 0.0  # for this turn
+    # The round: those of the pending turns that are due, batch by batch, and why.
+    reason: str = ""
+    rank: int = FRESH
+    began_ms: int = 0
+    batches: Iterator[list[Pending]] = field(default_factory=lambda: iter(()))
+    # Conversations that failed: their later turns are not observed before the earlier ones.
+    stuck: set[str] = field(default_factory=set)
+    failure: str = ""
+    observed: list[Observed] = field(default_factory=list)
+    trouble: Exception | None = None
+    ended: Future[None] = field(default_factory=Future)
+
+    @property
+    def patience_s(self) -> float:
+        return ASKED_S if self.asked else PATIENCE_S
 
 
 class Worker:
@@ -67,7 +113,11 @@ class Worker:
         self._finished: set[str] = set()  # graphs in which no crash before our time has left a cycle open
         # Failures by key, also in the state wherever that can be written.
         self._trouble: dict[str, State] = {}
-        self._working = threading.Lock()
+        self._works: dict[str, Work] = {}  # by graph
+        self._resting: set[str] = set()  # graphs that are not to be observed
+        self._guard, self._starting = threading.Lock(), threading.Lock()
+        self.closed = False
+        self._crews: dict[tuple[str, bool], Crew] = {}  # of a model, by day and by night
         self._child = Child()
         self._askers: dict[tuple[bool, tuple[str, ...]], Asker] = {}
 
@@ -98,17 +148,28 @@ class Worker:
 
     def answering(self, model: str | list[str]) -> Observer:
         models = self._named(model)
-        if models[0] == "offline":
+        if (ask := self._asker(models)) is None:
             return Observer()
+        window = min(model_window(m, self.config) for m in ask.models)
+        able = all(is_able(self.registry.folder, m) for m in ask.models)
+        return Observer(ask, ask.models[0], window, able)
+
+    def _asker(self, models: Sequence[str]) -> Asker | None:
+        if models[0] == "offline":
+            return None
         named = tuple(m for m in models if m != "offline")
         key = (self.gateway is not None, named)  # a plugin may come later than the first question
         if key not in self._askers:
             self._askers[key] = make_asker(
                 self.config, named, self.ledger, gateway=self.gateway, child=self._child, now=self.clock
             )
-        window = min(model_window(m, self.config) for m in named)
-        able = all(is_able(self.registry.folder, m) for m in named)
-        return Observer(self._askers[key], named[0], window, able)
+        return self._askers[key]
+
+    def crew(self, models: Sequence[str], *, night: bool = False) -> Crew:
+        """The threads for the graphs that *models* observe: a model that hangs holds up no other model's graphs."""
+        parallel = self.config.observation.parallel
+        size = {"offline": 1, "gateway": min(GATEWAY_GRAPHS, parallel)}.get(models[0], parallel)
+        return self._crews.setdefault((models[0], night), Crew(size))
 
     def away(self, agent: str) -> str:
         """Why no model can be asked for *agent* from here, for a person; "" where one can, or none is needed."""
@@ -119,15 +180,25 @@ class Worker:
     # --- when
 
     def due(self, graph: Graph) -> str | None:
-        """Why what is pending should be observed now, or None."""
+        """Why some of what is pending should be observed now, or None."""
+        return self._what_is_due(graph, graph.pending())[0] or None
+
+    def _what_is_due(
+        self, graph: Graph, pending: Sequence[Pending], *, asked: bool = False
+    ) -> tuple[str, int, Sequence[Pending]]:
         options = self.config.observation
-        return observation_due(graph.state(), graph.pending(), options, self.clock(), self.hindered(graph))
+        found = what_is_due(graph.state(), pending, options, self.clock(), asked=asked)
+        hindered = not asked and self.hindered(graph, old=found[1] == OLD)
+        return ("", OLD, ()) if hindered else found
 
     def waits(self, graph: Graph) -> str:
         """Why what is pending is not observed yet, for a person; "" if nothing is."""
-        options = self.config.observation
+        state, pending, options = self.standing(graph), graph.pending(), self.config.observation
         now = self.clock().astimezone(graph.zone)
-        return why_waiting(self.standing(graph), graph.pending(), options, now, self.hindered(graph))
+        old = what_is_due(state, pending, options, now)[1] == OLD
+        text = why_waiting(state, pending, options, now, self.hindered(graph, old=old))
+        work = self._works.get(graph.identity.key)
+        return turn_text(work, graph.zone) if text and work else text
 
     def standing(self, graph: Graph) -> State:
         """The state with the last failure in it: a disk that failed it may have refused to keep that."""
@@ -140,15 +211,18 @@ class Worker:
         """Tokens that make a background step just now."""
         return step_tokens(state, self.config.observation)
 
-    def hindered(self, graph: Graph) -> str:
-        """Why *graph* is not observed at all: OMG is off, the model is away, or today's cap is reached; "" where it is."""
+    def hindered(self, graph: Graph, *, old: bool = False) -> str:
+        """
+        Why *graph* is not observed: OMG is off, the model is away, or today's cap is reached; "" where it is. *old*: for
+        turns older than a day.
+        """
         if off := self.config.switched_off(graph.identity.agent):
             return f"OMG is switched off: {off}"
         if away := self.away(graph.identity.agent):
             return away
         try:
             if self.observer(graph.identity.agent).ask is not None:
-                self.ledger.check(self.clock())
+                self.ledger.check(self.clock(), OLD_SHARE if old else 1.0)
         except OverBudget as e:
             return str(e)
         return ""
@@ -157,15 +231,28 @@ class Worker:
 
     def work(self, *, force: bool = False) -> list[Observed]:
         """
-        Take in the spool and observe what is due, or with *force* all that is pending.
+        Take in the spool and observe what is due, or with *force* all that is pending; returns when that is done.
 
-        A model that fails, or whatever else goes wrong, costs its graph a pause and nobody else anything; what
-        failed is in the state, and is tried again. With *force* the first trouble that no state could keep is
-        raised in the end. One worker at a time.
+        A model that fails, or whatever else goes wrong, costs its graph a pause and nobody else anything; what failed
+        is in the state, and is tried again. With *force* the first trouble that no state could keep is raised in the
+        end.
         """
-        done: list[Observed] = []
+        works, troubles = self.start(force=force, once=True)
+        for work in works:
+            work.ended.result()
+        troubles += [work.trouble for work in works if work.trouble is not None]
+        if force and troubles:
+            raise troubles[0]
+        return [observed for work in works for observed in work.observed]
+
+    def start(self, *, force: bool = False, once: bool = False) -> tuple[list[Work], list[Exception]]:
+        """
+        Take in the spool and begin to observe what is due; returns what was begun, and what went wrong. *once*: what
+        becomes due meanwhile waits for the next call.
+        """
+        works: list[Work] = []
         troubles: list[Exception] = []
-        with self.resting():
+        with self._starting:
             try:
                 self.intake.take_in()
             except (OSError, Locked) as e:  # what is pending already is not what is wrong with the spool
@@ -175,47 +262,149 @@ class Worker:
                 if not force and self.rests(who):
                     continue
                 try:
-                    done += self._work_on(who, force)
-                    self._trouble.pop(who.key, None)
+                    if (rank := self._look_at(who, force)) is not None:
+                        works.append(self._line_up(who, rank, force, once))
+                    else:
+                        self._trouble.pop(who.key, None)
                 except Locked as e:  # who is at it is done soon
                     log.info("%s; its turns wait meanwhile", e)
                     troubles.append(e)
                 except Exception as e:
                     self.note_trouble(who, e)
                     troubles.append(e)
-        if force and troubles:
-            raise troubles[0]
-        return done
+        return works, troubles
 
-    @contextmanager
-    def resting(self) -> Iterator[None]:
-        """While nobody observes for this home, here or in another process."""
-        with self._working, flock(self.registry.folder / "work.lock", "the worker"):
-            yield
-
-    def _work_on(self, who: Identity, force: bool) -> list[Observed]:
+    def _look_at(self, who: Identity, force: bool) -> int | None:
+        """The rank with which to observe the graph of *who*; None if nothing is due, or it is under way already."""
         if self.config.switched_off(who.agent):
-            return []
+            return None
         try:  # most have nothing to do, and need not be read for that
             graph = self.registry.opened(who, keep=False, make=False)
         except NotFound:
-            return []  # forgotten whole a moment ago
+            return None  # forgotten whole a moment ago
         self.intake.take_notes(graph, force=force)
+        if who.key in self._works and not force:
+            return None
         if who.key not in self._finished:
             if has_open_receipt(graph):
-                graph = self.registry.graph(who, wait_s=30 if force else PATIENCE_S)
+                graph = self.registry.graph(who, wait_s=ASKED_S if force else PATIENCE_S)
             self._finished.add(who.key)
-        if not graph.pending():
+        if not (pending := graph.pending()):
             if who.key in self._trouble:
                 graph.update(recovered)
-            return []
+            return None
         if self.away(who.agent):
-            return []  # not the model's failure, so none is counted
-        reason = "asked" if force else self.due(graph)
-        if not reason:
-            return []
-        graph = self.registry.graph(who, wait_s=30 if force else PATIENCE_S)
-        return self._observe_all(graph, reason)
+            return None  # not the model's failure, so none is counted
+        reason, rank, _ = self._what_is_due(graph, pending, asked=force)
+        return rank if reason else None
+
+    def _line_up(self, who: Identity, rank: int, force: bool, once: bool) -> Work:
+        """Begin to observe the graph of *who*, unless it is under way already."""
+        with self._guard:
+            if (work := self._works.get(who.key)) is not None:
+                work.asked |= force
+                return work
+            work = Work(who, self.crew(self.models(who.agent)), force, once, self.clock())
+            if self.closed or who.key in self._resting:
+                work.ended.set_result(None)
+            else:
+                self._works[who.key] = work
+                work.crew.start(partial(self._turn, work), rank)
+            return work
+
+    def _turn(self, work: Work) -> None:
+        """Observe one batch; then *work* waits for its next turn, or ends."""
+        key, asked, rank = work.who.key, work.asked, None
+        now = self.clock()
+        work.waited_s = (now - work.since).total_seconds()
+        work.under_way, work.since = True, now
+        try:
+            rank = None if self.closed else self._observe_next(work)
+            self._trouble.pop(key, None)
+        except Locked as e:
+            log.info("%s; its turns wait meanwhile", e)
+            work.trouble = e
+        except Exception as e:
+            self.note_trouble(work.who, e)
+            work.trouble = e
+        with self._guard:
+            work.under_way, work.since = False, self.clock()
+            if work.asked and not asked:  # somebody asked for all of it meanwhile
+                rank = FRESH
+            if rank is None or self.closed or key in self._resting:
+                del self._works[key]
+                work.ended.set_result(None)
+            else:
+                work.crew.start(partial(self._turn, work), rank)
+
+    def _observe_next(self, work: Work) -> int | None:
+        """Observe the next batch. Returns the rank of the one after it, or None if the work is done."""
+        try:
+            graph = self.registry.graph(work.who, wait_s=work.patience_s, make=False)
+        except NotFound:
+            return None  # forgotten whole meanwhile
+        # Held by whoever observes this graph, in any process; nothing else waits for it.
+        what = f"the observing of {work.who.key}"
+        with flock(graph.folder / "observe.lock", what, ASKED_S if work.asked else 0):
+            with graph.lock(work.patience_s):  # before a model is asked in vain
+                replay_open(graph)  # of another process that died: what it observed is not pending
+            batch = self._next_batch(graph, work)
+            if batch and self._observe(graph, work, batch):
+                return work.rank
+            if work.failure:
+                failed = partial(note_failure, error=work.failure, at_ms=self.registry.now_ms())
+                graph.update(failed)
+        return None
+
+    def _next_batch(self, graph: Graph, work: Work) -> list[Pending]:
+        """The next batch of this round, or of the next one; empty if nothing is due any more."""
+        while True:
+            for batch in work.batches:
+                whole = [p for p in batch if p.session not in work.stuck and graph.readable(p)]
+                if whole:
+                    return whole
+            now_ms = self.registry.now_ms()
+            if work.reason and not work.failure:
+                done = partial(note_completed, reason=work.reason, began_ms=work.began_ms, at_ms=now_ms)
+                graph.update(done)
+            pending = [p for p in graph.pending() if p.session not in work.stuck]
+            over = work.once and work.reason and work.rank != OLD
+            work.reason, work.rank, files = self._what_is_due(graph, pending, asked=work.asked)
+            if not work.reason or (over and work.rank != OLD):
+                return []
+            work.began_ms, work.batches = now_ms, self._batches(graph, work.rank, files)
+
+    def _batches(self, graph: Graph, rank: int, files: Sequence[Pending]) -> Iterator[list[Pending]]:
+        """*files* in batches. Of old turns only the first batch: something fresh may be due after it."""
+        most = self.config.observation.max_tokens_per_batch
+        if rank == OLD:  # perhaps thousands of files: read no more of them than needed
+            files = [p for p in files if p.session == files[0].session]
+            said = accumulate(p.tokens for p in files)
+            files = [p for p, sofar in zip(files, said, strict=True) if sofar - p.tokens < 2 * most]
+        # Where a reply was of no use, smaller batches part the turn that brings it about from the others.
+        limit = max(1, most >> min(graph.state().failures, 8))
+        batches = pending_batches([p for p in files if graph.readable(p)], limit)
+        return islice(batches, 1) if rank == OLD else batches
+
+    @contextmanager
+    def resting(self, graph: Graph) -> Iterator[None]:
+        """Keep *graph* from being observed, here and in other processes, until the block ends."""
+        key = graph.identity.key
+        self._resting.add(key)
+        try:
+            with flock(graph.folder / "observe.lock", key, math.inf):  # until the batch under way is done
+                yield
+        finally:
+            self._resting.discard(key)
+
+    def places(self) -> dict[str, Places]:
+        """How many calls of each model are under way."""
+        lent = getattr(self.gateway, "places", None)
+        return {**self._child.places, **({"gateway": lent} if lent else {})}
+
+    def under_way(self) -> list[Work]:
+        """What is being observed, then what waits for its turn; the longest first."""
+        return sorted(self._works.copy().values(), key=lambda work: (not work.under_way, work.since))
 
     def rests(self, who: Identity) -> bool:
         """Whether something went wrong with that graph, and it is not time yet to try again."""
@@ -232,46 +421,34 @@ class Worker:
         note_failure(self._trouble.setdefault(who.key, State()), why, self.registry.now_ms())
         self.registry.tell("observation_failed", graph=who.key, error=why)
         with suppress(Exception):  # the disk that failed it may refuse this as well
-            self.registry.opened(who, keep=False).update(
+            self.registry.opened(who, keep=False, make=False).update(
                 partial(note_failure, error=why, at_ms=self.registry.now_ms())
             )
 
-    def _observe_all(self, graph: Graph, reason: str) -> list[Observed]:
-        """Batch by batch. A model that is down ends it; one that answers nonsense costs that conversation alone."""
-        done: list[Observed] = []
-        with graph.lock(30 if reason == "asked" else PATIENCE_S):
-            replay_open(graph)  # of another process that died: what it observed is not pending
-        began_ms, failure, state = self.registry.now_ms(), "", graph.state()
-        # Where a reply was of no use, smaller batches part the turn that brings it about from the others.
-        limit = max(1, self.config.observation.max_tokens_per_batch >> min(state.failures, 8))
-        stuck: set[str] = set()  # conversations that failed: what came later is not observed before
-        for batch in pending_batches(graph.intact(), limit):
-            if batch[0].session in stuck:
-                continue
-            started = time.monotonic()
-            try:
-                done.append(self._observe(graph, batch, reason))
-            except Stale as e:
-                log.info("%s: %s", graph.identity.key, e)
-                return done  # what is pending is looked at anew in the next round
-            except OverBudget as e:
-                if str(e) != state.error:
-                    self._failed(graph, batch, reason, e, started)
-                graph.update(partial(note_capped, error=str(e)))
-                return done
-            except Exception as e:
-                self._failed(graph, batch, reason, e, started)
-                failure = error_text(e)
-                stuck.add(batch[0].session)
-                if isinstance(e, OmgError | OSError | sqlite3.Error) and not isinstance(e, BadReply):
-                    break  # the model, the disk or the vault: it would fail the next conversation as well
-        if failure:
-            graph.update(partial(note_failure, error=failure, at_ms=self.registry.now_ms()))
-        else:
-            graph.update(
-                partial(note_completed, reason=reason, began_ms=began_ms, at_ms=self.registry.now_ms())
-            )
-        return done
+    def _observe(self, graph: Graph, work: Work, batch: list[Pending]) -> bool:
+        """Whether to go on after it. A model that is down ends the work; a useless reply costs that conversation alone."""
+        started = time.monotonic()
+        try:
+            observed = self._observe_batch(graph, work, batch)
+        except Stale as e:
+            log.info("%s: %s", graph.identity.key, e)
+            return False  # what is pending is looked at anew, when it is due
+        except OverBudget as e:
+            if str(e) != graph.state().error:
+                self._failed(graph, batch, work.reason, e, started)
+            graph.update(partial(note_capped, error=str(e)))
+            return False
+        except Exception as e:
+            if not graph.is_there():
+                return False  # forgotten whole meanwhile
+            self._failed(graph, batch, work.reason, e, started)
+            work.failure = error_text(e)
+            work.stuck.add(batch[0].session)
+            # The model, the disk or the vault would fail the next conversation as well.
+            return isinstance(e, BadReply) or not isinstance(e, OmgError | OSError | sqlite3.Error)
+        if work.once or work.asked:  # else nobody reads it, and an import comes to thousands
+            work.observed.append(observed)
+        return True
 
     def _failed(
         self, graph: Graph, batch: list[Pending], reason: str, error: Exception, started: float
@@ -288,10 +465,13 @@ class Worker:
             duration_ms=round((time.monotonic() - started) * 1000),
         )
 
-    def _observe(self, graph: Graph, batch: list[Pending], reason: str) -> Observed:
-        agent = graph.identity.agent
-        tell = self._telling(graph, reason)
-        observed = observe_batch(graph, batch, self.observer(agent), self.config, tell=tell)
+    def _observe_batch(self, graph: Graph, work: Work, batch: list[Pending]) -> Observed:
+        models, paid = self.models(graph.identity.agent), list[ModelReply]()
+        observer = self.answering(models)
+        if (asker := self._asker(models)) is not None:
+            observer = replace(observer, ask=partial(asker, paid=paid.append))
+        tell = self._telling(graph, work, paid)
+        observed = observe_batch(graph, batch, observer, self.config, tell=tell)
         log.info(
             "%s: %d messages observed, %d files written, %d dropped",
             graph.identity.key,
@@ -303,25 +483,44 @@ class Worker:
             log.info("%s: dropped %s", graph.identity.key, why)
         return observed
 
-    def _telling(self, graph: Graph, reason: str) -> Callable[..., None]:
-        """`tell` for one batch: with whose it is, why now, and at its end what it cost."""
-        before = self.ledger.today(self.clock())
+    def _telling(self, graph: Graph, work: Work, paid: Sequence[ModelReply]) -> Callable[..., None]:
+        """`tell` for one batch: with whose it is, why now, how long it waited, and at its end what it cost."""
 
         def telling(event: str, **fields: Any) -> None:
-            if event == "observation_end":
-                after = self.ledger.today(self.clock())
-                same_day = after.calls >= before.calls
+            if event == "observation_start":
+                works = self._works.copy().values()
+                waiting = sum(not other.under_way for other in works)
                 fields |= {
-                    "calls": after.calls - before.calls if same_day else after.calls,
-                    "model_tokens": after.tokens - before.tokens if same_day else after.tokens,
-                    "usd": round(after.usd - before.usd if same_day else after.usd, 6),
+                    "waited_ms": round(work.waited_s * 1000),
+                    "under_way": len(works) - waiting,
+                    "waiting": waiting,
                 }
-            self.registry.tell(event, graph=graph.identity.key, trigger=reason, **fields)
+            if event == "observation_end":
+                fields |= {
+                    "calls": len(paid),
+                    "model_tokens": sum(reply.tokens_in + reply.tokens_out for reply in paid),
+                    "usd": round(sum(reply.usd for reply in paid), 6),
+                }
+            self.registry.tell(event, graph=graph.identity.key, trigger=work.reason, **fields)
 
         return telling
 
-    def close(self) -> None:
+    def stop(self) -> None:
         """Stop asking models; what they were asked about stays pending."""
-        for ask in self._askers.values():
+        self.closed = True
+        for ask in self._askers.copy().values():
             ask.close()
         self._child.close()
+
+    def close(self, within_s: float = ENDING_S) -> bool:
+        """Stop, and wait for the work under way. Returns whether all of it has ended."""
+        self.stop()
+        return not wait([work.ended for work in self._works.copy().values()], within_s).not_done
+
+
+def turn_text(work: Work, zone: tzinfo) -> str:
+    """What *work* does, and since when, for a person in *zone*."""
+    since = f"since {work.since.astimezone(zone):%H:%M:%S}"
+    if not work.under_way:
+        return f"it is due, and waits for its turn {since}: {how_many(work.crew.size, 'graph')} at a time"
+    return f"it is being observed {since}"

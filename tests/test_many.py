@@ -1,0 +1,349 @@
+"""Many people's turns at once, through the real LiteLLM in its process: each in order, nobody waits for another."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai_server import Hang, OpenAIServer, Request, Say
+from test_daemon import Running, Start, drop, eventually, start
+
+from omg.config.sections import Config
+from omg.curate.notes import forget_selection
+from omg.errors import Locked
+from omg.forget.selection import select
+from omg.graph.files import flock
+from omg.llm.child import Child
+from omg.memory import Memory
+from omg.worker.events import read_events
+from omg.worker.nights import reflect_each
+from omg.worker.status import home_status, status_text
+
+NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
+assert start  # the fixture
+
+
+def person(n: int) -> str:
+    return f"agent:main:telegram:direct:p{n:03}"
+
+
+class Model:
+    """Answers after *seconds*; knows how many of its calls are under way, and who was asked about in which order."""
+
+    def __init__(self, seconds: float = 0.3) -> None:
+        self.seconds, self.under_way, self.most = seconds, 0, 0
+        self.asked: list[str] = []
+        self.hangs: set[str] = set()
+        self.during: Callable[[str], object] = lambda who: None
+        self.tokens = (100, 20)
+        self._guard = threading.Lock()
+
+    def __call__(self, request: Request) -> Any:
+        who, shown = told_of(request)
+        with self._guard:
+            self.asked += [
+                f"{name} {text.split()[1]}" for name, text in zip(who, shown.values(), strict=False)
+            ]
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+        if self.hangs & set(who):
+            return Hang()
+        time.sleep(self.seconds)
+        self.during(who[0] if who else "")
+        with self._guard:
+            self.under_way -= 1
+        edits = [
+            {
+                "op": "create",
+                "type": "fact",
+                "title": text,
+                "description": text,
+                "priority": "low",
+                "sources": [m],
+            }
+            for m, text in shown.items()
+        ]
+        tokens_in, tokens_out = self.tokens
+        return Say(json.dumps({"edits": edits, "groups": []}), tokens_in, tokens_out)
+
+
+def told_of(request: Request) -> tuple[list[str], dict[str, str]]:
+    shown = dict(re.findall(r"^(m\d+) \S+ user: (.*)$", request.user, re.M))
+    return [text.split()[0] for text in shown.values()], shown
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[Child]:
+    with Child() as child:  # importing litellm takes 4 s: one process for all tests
+        yield child
+
+
+@pytest.fixture
+def model(openai_server: OpenAIServer) -> Model:
+    model = Model()
+    openai_server.always(model)
+    return model
+
+
+@pytest.fixture
+def make(
+    home: Path, openai_server: OpenAIServer, child: Child, model: Model
+) -> Iterator[Callable[..., Memory]]:
+    made: list[Memory] = []
+
+    def opened(**observation: Any) -> Memory:
+        llm = {"api_base": openai_server.base, "attempts": 1, "backoff_s": 0.01, "context_window": 64_000}
+        options = {"model": f"openai/{home.parent.name}", "buffer_tokens": "turn"} | observation
+        llm["timeout_s"] = options.pop("timeout_s", 20)
+        config = Config(home=home, llm=llm, observation=options, time={"zone": "UTC"})
+        made.append(Memory(config, clock=lambda: NOW, embed=None))
+        made[-1].worker._child = child
+        return made[-1]
+
+    yield opened
+    for memory in made:
+        memory.worker._child = Child()  # the module's is not this one's to end
+        memory.close()
+
+
+def say(memory: Memory, n: int, *words: str, at: datetime = NOW, session: str = "") -> None:
+    """One turn a word, a minute apart, of the person *n*."""
+    for i, word in enumerate(words):
+        ms = int((at + timedelta(minutes=i)).timestamp() * 1000)
+        text = f"p{n:03} {word} is in the cellar."
+        entry = {"entryId": f"{n}-{word}", "message": {"role": "user", "content": text, "timestamp": ms}}
+        value = {
+            "v": 1,
+            "reason": "turn",
+            "agentId": "main",
+            "sessionKey": session or person(n),
+            "entries": [entry],
+        }
+        (memory.folder / "spool" / f"{ms:015d}-{n}-{word}.json").write_text(json.dumps(value))
+    memory.take_in()
+
+
+def waiting(memory: Memory) -> list[str]:
+    return sorted(p.name for p in memory.folder.glob("graphs/*/pending/*.json"))
+
+
+def test_as_many_graphs_at_a_time_as_parallel_says_and_each_in_the_order_it_was_said(
+    make: Callable[..., Memory], model: Model
+) -> None:
+    memory = make(parallel=4, max_tokens_per_batch=15)
+    for n in range(8):
+        say(memory, n, "lamp", "boat", "chair")
+    assert len(memory.work()) == 24
+    assert model.most == 4
+    for n in range(8):
+        assert [a for a in model.asked if a.startswith(f"p{n:03}")] == [
+            f"p{n:03} {w}" for w in ("lamp", "boat", "chair")
+        ]
+    ends = [e for e in read_events(memory.folder) if e["event"] == "observation_end"]
+    # Of each its own, whoever else asks meanwhile.
+    assert {e["model_tokens"] / e["calls"] for e in ends} == {120}
+    assert sum(e["calls"] for e in ends) == memory.worker.ledger.today(NOW).calls
+    starts = [e for e in read_events(memory.folder) if e["event"] == "observation_start"]
+    assert max(e["under_way"] for e in starts) == 4
+    assert max(e["waiting"] for e in starts) >= 4 and max(e["waited_ms"] for e in starts) >= 0
+
+
+def test_a_call_that_hangs_holds_up_its_own_graph_alone(make: Callable[..., Memory], model: Model) -> None:
+    memory = make(parallel=3, timeout_s=6)
+    model.hangs = {"p000", "p001"}
+    for n in range(10):
+        say(memory, n, "lamp")
+    memory.worker.start()
+    eventually(lambda: len(memory.worker.under_way()) == 2, 5.5)
+    text = status_text(home_status(memory.worker), UTC)
+    assert "observing 2 graphs at work since" in text and "it is being observed since 12:00:00" in text
+    eventually(lambda: not memory.worker.under_way(), 20)
+    assert memory.graph(memory.registry.identity_of(person(0))).state().failures == 1
+    assert len(waiting(memory)) == 2
+
+
+def test_what_somebody_says_today_waits_for_no_import_of_years(
+    make: Callable[..., Memory], model: Model
+) -> None:
+    """Neither for somebody else's, nor for their own; and each conversation of the import stays in its order."""
+    memory = make(parallel=1, max_tokens_per_batch=15)
+    years = NOW - timedelta(days=900)
+    say(memory, 0, *(f"w{n:02}" for n in range(20)), at=years, session=f"{person(0)}:thread:1")
+    memory.worker.start()
+    eventually(lambda: len(model.asked) >= 2, 20)
+    say(memory, 1, "lamp")
+    say(memory, 0, "boat")
+    asked = len(model.asked)
+    memory.worker.start()
+    eventually(lambda: not memory.worker.under_way(), 30)
+    assert {"p001 lamp", "p000 boat"} <= set(model.asked[: asked + 4])
+    imported = [a for a in model.asked if a.startswith("p000 w")]
+    assert imported == [f"p000 w{n:02}" for n in range(20)]
+    assert waiting(memory) == []
+
+
+def test_an_import_leaves_a_quarter_of_the_days_cap_for_what_is_said_today(
+    make: Callable[..., Memory], model: Model
+) -> None:
+    memory = make(parallel=4, max_tokens_per_batch=15, daily_budget_tokens=1_200)
+    model.tokens = (30, 10)
+    say(memory, 0, *(f"w{n:02}" for n in range(20)), at=NOW - timedelta(days=900))
+    memory.work()
+    ledger = memory.worker.ledger
+    assert 900 <= ledger.today(NOW).tokens < 1_200  # of what an observation costs a few times over
+    assert "above 75% of it turns older than a day wait" in memory.worker.waits(memory.find(person(0)))
+    say(memory, 1, "lamp", "boat")
+    memory.work()
+    assert waiting(memory) and all("-0-w" in name for name in waiting(memory))
+
+
+def test_with_eight_in_parallel_a_cap_is_passed_no_further_than_one_after_the_other(
+    make: Callable[..., Memory], model: Model
+) -> None:
+    memory = make(parallel=8, daily_budget_tokens=1_000)
+    model.tokens = (200, 50)
+    for n in range(12):
+        say(memory, n, "lamp")
+    memory.work()
+    spent = [json.loads(line) for line in (memory.folder / "ledger.jsonl").read_text().splitlines()]
+    costs = [line["tokens_in"] + line["tokens_out"] for line in spent]
+    assert sum(costs[:-1]) < 1_000 <= sum(costs)
+    assert waiting(memory)
+    assert not any(g.state().failures for g in memory.registry.graphs())
+
+
+def test_a_child_that_is_killed_in_the_middle_of_eight_calls_loses_nothing(
+    make: Callable[..., Memory], model: Model, child: Child
+) -> None:
+    memory = make(parallel=8)
+    memory.config.llm.__dict__["attempts"] = 3
+    model.seconds = 2
+    for n in range(8):
+        say(memory, n, "lamp")
+    memory.worker.start()
+    eventually(lambda: model.under_way == 8, 30)
+    assert child.running is not None
+    os.kill(child.running.process.pid, signal.SIGKILL)
+    eventually(lambda: not memory.worker.under_way(), 60)
+    assert waiting(memory) == []
+    notes = [f.read_text() for f in memory.folder.glob("graphs/*/vault/nodes/fact/*.md")]
+    assert len(notes) == 8  # each message once
+
+
+def test_words_that_are_forgotten_while_the_model_is_asked_come_into_no_note_and_others_go_on(
+    make: Callable[..., Memory], model: Model
+) -> None:
+    memory = make(parallel=4)
+    for n in range(4):
+        say(memory, n, "lamp", "boat")
+    model.during = lambda who: who == "p001" and memory.forget(matching="p001 lamp", session=person(1))
+    memory.work()
+    model.during = lambda who: None
+    memory.work()
+    assert waiting(memory) == []
+    texts = {f.read_text() for f in memory.folder.glob("graphs/*/vault/nodes/fact/*.md")}
+    assert not any("p001 lamp" in text for text in texts)
+    assert sum("boat is in the cellar" in text for text in texts) == 4
+
+
+def test_a_graph_that_is_forgotten_whole_while_its_call_is_under_way_stays_gone(
+    make: Callable[..., Memory], model: Model
+) -> None:
+    memory = make(parallel=4)
+    for n in range(3):
+        say(memory, n, "lamp")
+
+    def forget(who: str) -> None:
+        if who == "p001":
+            graph = memory.find(person(1))
+            forget_selection(memory.intake, graph, select(graph, session=person(1)))
+
+    model.during = forget
+    memory.work()
+    assert sorted(who.key for who in memory.registry.identities()) == [person(0), person(2)]
+    assert not [f for f in memory.folder.glob("graphs/*p001*/**/*") if f.is_file() and f.suffix != ".lock"]
+
+
+def test_two_processes_never_observe_one_graph_at_a_time(make: Callable[..., Memory], model: Model) -> None:
+    memory, other = make(), make()
+    say(memory, 0, "lamp")
+    graph = memory.find(person(0))
+    with flock(graph.folder / "observe.lock", "another process's"):
+        assert memory.work() == [] and model.asked == []
+    memory.worker.start()
+    eventually(lambda: model.under_way == 1, 20)
+    with pytest.raises(Locked), flock(graph.folder / "observe.lock", "x", 0):
+        pass
+    eventually(lambda: not memory.worker.under_way(), 20)
+    assert model.asked == ["p000 lamp"] and other.work() == []
+
+
+def test_a_rebuild_is_put_in_place_between_two_batches_of_an_import(
+    make: Callable[..., Memory], model: Model
+) -> None:
+    memory = make(max_tokens_per_batch=15)
+    say(memory, 0, *(f"w{n:02}" for n in range(12)), at=NOW - timedelta(days=900))
+    graph = memory.find(person(0))
+    memory.worker.start()
+    eventually(lambda: len(model.asked) >= 2, 20)
+    with memory.worker.resting(graph):
+        asked = len(model.asked)
+        memory.worker.start()
+        time.sleep(1)
+        assert len(model.asked) == asked
+    memory.work()
+    assert waiting(memory) == []
+
+
+def test_graphs_are_reflected_on_at_once_and_told_in_order(make: Callable[..., Memory], model: Model) -> None:
+    memory = make(parallel=4)
+    for n in range(6):
+        say(memory, n, "lamp")
+    memory.work()
+    for graph in memory.registry.graphs():
+        for n, line in enumerate(
+            ("The key hangs behind the cellar door.", "Behind the cellar door hangs the key.")
+        ):
+            note = next((graph.vault.root / "nodes" / "fact").glob("*.md")).read_text()
+            (graph.vault.root / "nodes" / "fact" / f"key{n}.md").write_text(
+                re.sub(r"description: .*", f"description: {line}", note).replace("omg/fact/", f"omg/fact/{n}")
+            )
+    model.most = 0
+    nights = list(reflect_each(memory.worker))
+    assert [night.identity for night in nights] == sorted(person(n) for n in range(6))
+    assert not any(night.error for night in nights)
+    assert all(night.cycle and night.cycle.calls for night in nights)
+    assert 1 < model.most <= 4
+
+
+def test_a_stop_of_the_daemon_waits_for_no_call_and_the_turns_are_observed_by_the_next_one(
+    start: Start, home: Path, openai_server: OpenAIServer, model: Model
+) -> None:
+    model.seconds = 30
+    config = (
+        '[observation]\nmodel = "openai/m"\nbuffer_tokens = "turn"\n[embedding]\nmodel = "none"\n'
+        f'[llm]\napi_base = "{openai_server.base}"\ncontext_window = 64000\n'
+    )
+    daemon: Running = start(config).ready()
+    for n in range(12):
+        drop(home, f"p{n:03} lamp is in the cellar.", person(n), f"d{n}")
+    eventually(lambda: model.under_way == 8, 60)
+    told = daemon.ask("/status")["observing"]
+    assert (len(told["under_way"]), len(told["waiting"])) == (8, 4)
+    began = time.monotonic()
+    daemon.ask("/stop")
+    daemon.process.wait(20)
+    assert time.monotonic() - began < 8
+    assert len(list(home.glob("graphs/*/pending/*.json"))) == 12
+    model.seconds = 0
+    start(config).ready()
+    eventually(lambda: not list(home.glob("graphs/*/pending/*.json")), 60)
