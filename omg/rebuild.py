@@ -1,10 +1,10 @@
 """
 A graph made again from its archive, as with a better model: beside the old one, and in its place on confirmation.
 
-`build_anew` makes graphs/<graph>/rebuild/: all that a person made or touched, every tombstone, and the archive
+`build_anew` makes graphs/<graph>/rebuild/: all that a person made or changed, every tombstone, and the archive
 observed once more. It may be interrupted, and goes on where it stopped; what was said, edited or deleted meanwhile is
-taken along. `swap_graphs` puts it in the place of the old, which is kept in graphs/<graph>/replaced/. One rule: the
-old vault is not touched before the swap, and not lost by it.
+taken along. `swap_graphs` puts it in the place of the old, which is kept in graphs/<graph>/replaced/, and keeps the
+history of cycles. The old vault is not touched before the swap, and not lost by it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from .forget.traces import archived_messages
 from .graph.files import flock, write_private
 from .graph.graph import Graph
 from .index.index import Index
-from .journal import commit_receipt, new_receipt, replay_open
+from .journal import commit_receipt, new_receipt, receipts_of, replay_open
 from .message.pieces import split_messages
 from .message.turn import Turn
 from .node.fields import TYPES
 from .node.note import parse_node
 from .observe.question import Observer
 from .observe.run import observe_batch, pending_batches
+from .plan.drafts import PERSONS
 from .plan.mappages import MapPages
 from .vault.files import digest, flush_folder
 from .vault.vault import Vault
@@ -69,6 +70,7 @@ def build_anew(
                 maps = MapPages(new)
                 maps.add_all()
                 commit_receipt(new, new_receipt("edit", now, maps.changes(), name="rebuilt"))
+                new.vault.settle(older_than_s=0)  # nobody else writes there
             before, after = (sum(e.type in TYPES for e in g.index.entries()) for g in (graph, new))
             return Rebuilt(new.vault.root, before, after, kept=sum(1 for _ in persons_notes(graph)))
         finally:
@@ -81,11 +83,11 @@ def open_new(graph: Graph) -> Graph:
     if not (folder / "begun").exists():
         shutil.rmtree(folder, ignore_errors=True)
         begin_rebuild(graph, folder)
-    carry_over(graph, folder)
+    carried = carry_over(graph, folder)
     vault = Vault(folder / "vault", folder / "written.jsonl")
     index = Index(folder / "index.db", None, graph.zone)
     new = Graph(graph.identity, folder, vault=vault, index=index, zone=graph.zone)
-    new.former = graph.index  # of one message several notes may come, of which a person deleted one
+    new.former, new.carried = graph.index, carried
     new.index.sync(vault)
     new.index.archive(folder / "archive")
     fill_pending(graph, new)
@@ -109,10 +111,10 @@ def begin_rebuild(graph: Graph, folder: Path) -> None:
     (folder / "begun").touch()
 
 
-def carry_over(graph: Graph, folder: Path) -> None:
+def carry_over(graph: Graph, folder: Path) -> frozenset[str]:
     """
-    Bring every tombstone along, and the files that a person made or touched: as they are now, if they have
-    changed since they were last brought (carried.json), and not if they are gone.
+    Bring every tombstone along, and the files that a person made or changed: as they are now, if they have
+    changed since they were last brought (carried.json), and not if they are gone. Returns their paths.
     """
     if (graph.folder / "tombstones.jsonl").exists():
         shutil.copyfile(graph.folder / "tombstones.jsonl", folder / "tombstones.jsonl")
@@ -126,9 +128,11 @@ def carry_over(graph: Graph, folder: Path) -> None:
             target = folder / "vault" / f"{path}.md"
             target.parent.mkdir(parents=True, exist_ok=True)
             target.unlink(missing_ok=True)  # it may be read-only, which a copy would not get past
-            shutil.copy(graph.vault.file(path), target)  # with its mode
+            # With its mode, and the time of a person's last change: what was said since is news.
+            shutil.copy2(graph.vault.file(path), target)
     write_private(log, json.dumps(now))
     drop_deleted(graph, Vault(folder / "vault"), now)
+    return frozenset(now)
 
 
 def drop_deleted(graph: Graph, new: Vault, kept: Collection[str]) -> None:
@@ -140,11 +144,16 @@ def drop_deleted(graph: Graph, new: Vault, kept: Collection[str]) -> None:
 
 
 def persons_notes(graph: Graph) -> Iterator[str]:
-    """Notes that a person made, touched or made read-only, and whatever we cannot read."""
+    """
+    Notes that a person made, changed (in the file, or by a command as far back as the journal reaches), pinned or made
+    read-only, and whatever we cannot read.
+    """
+    asked = {c.path for r in receipts_of(graph) if r.person for c in r.changes if c.path.startswith("nodes/")}
     for path in graph.vault.paths():
         data = graph.vault.bytes(path) or b""
         try:
-            made_by_hand = parse_node(data.decode("utf-8"), path).origin == "human"
+            node = parse_node(data.decode("utf-8"), path)
+            made_by_hand = node.origin == "human" or node.pinned or (path in asked and node.origin in PERSONS)
         except (BadNode, UnicodeDecodeError):
             made_by_hand = True
         if made_by_hand or graph.vault.read_only(path) or graph.vault.theirs(data):
@@ -181,9 +190,18 @@ def swap_graphs(graph: Graph, now: datetime) -> Path:
         moves += [(graph.folder / name, old / name), (new / name, graph.folder / name)]
     with graph.lock():
         carry_over(graph, new)
+        keep_history(graph, new)
         write_moves(graph, [[str(source), str(target)] for source, target in moves])
         finish_swap(graph)
     return old
+
+
+def keep_history(graph: Graph, new: Path) -> None:
+    """Copy the closed cycles to those of the new graph: what a person changed can still be undone there."""
+    for file in (graph.folder / "receipts").glob("[!.]*.json"):
+        target = new / "receipts" / file.name
+        if not file.name.endswith(".open.json") and not target.exists():
+            shutil.copy2(file, target)  # with its time, which says when it expires
 
 
 def write_moves(graph: Graph, moves: list[list[str]]) -> None:

@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,10 +15,13 @@ from planted import MONDAY, Scripted, edit, graph_of, home_at, note, put
 
 from omg import rebuild
 from omg.config.sections import Config, Observation
-from omg.curate.notes import new_note
+from omg.curate.notes import link_notes, new_note, pin_note, rename_note
+from omg.curate.undo import take_back, undoable
 from omg.errors import NotFound
 from omg.memory import Memory
 from omg.observe.question import Observer
+from omg.plan.drafts import Plan
+from omg.plan.edits import Edit
 from omg.rebuild import build_anew, finish_swap, move, persons_notes, swap_graphs
 from omg.worker.nights import one_night
 
@@ -94,6 +98,68 @@ def test_a_read_only_note_counts_as_touched_and_stays_as_it_is_mode_and_all(omg)
     before[private] = (file.read_bytes(), 0o600)
     swap_graphs(graph, NOW)
     assert {path: (graph.vault.bytes(path), graph.vault.mode(path)) for path in before} == before
+
+
+def correct(omg, graph, path, was, now):
+    """As a person does in an editor."""
+    file = graph.vault.file(path)
+    file.write_text(file.read_text().replace(was, now))
+    omg.refresh(graph)
+
+
+def rebuild_and_swap(omg, graph):
+    built(omg, graph)
+    swap_graphs(graph, NOW)
+    return sorted(p for p in graph.vault.paths() if p.startswith("nodes/"))
+
+
+def test_a_rebuild_does_not_bring_back_what_a_person_corrected_and_renamed(omg):
+    graph = omg.find(MAIN)
+    before = path_of(graph, "Lisbon")
+    correct(omg, graph, before, "Lisbon", "Porto")
+    maya = rename_note(graph, before, "maya", NOW).path
+    text = graph.vault.text(maya)
+    paths = rebuild_and_swap(omg, graph)
+    assert maya in paths and len(paths) == 3
+    assert graph.vault.text(maya) == text
+    assert not [e.path for e in graph.index.entries() if "Lisbon" in e.description]
+
+
+def test_a_model_that_names_it_otherwise_does_not_bring_it_back_either(omg):
+    graph = omg.find(MAIN)
+    sister = path_of(graph, "Lisbon")
+    correct(omg, graph, sister, "Lisbon", "Porto")
+    cited = tuple(graph.vault.read(sister).sources)
+    edit = Edit("create", "Maya in Lisbon", "Maya lives in Lisbon.", "identity", sources=cited, origin="user")
+    other = replace(
+        edit, title="Allergy", description="The user keeps an epinephrine pen at home.", type="fact"
+    )
+    new = rebuild.open_new(graph)
+    plan = Plan(new, NOW.date())
+    assert plan.apply(edit) == sister and not plan.changes()
+    assert plan.apply(other) == "nodes/fact/allergy"  # of one message several notes may come
+    new.close()
+
+
+def test_a_pin_and_a_change_by_a_command_outlive_a_rebuild_and_can_be_undone_after_it(omg):
+    graph = omg.find(MAIN)
+    short, sister = path_of(graph, "checklists"), path_of(graph, "Lisbon")
+    pin_note(graph, short, NOW)
+    link_notes(graph, sister, short, NOW)
+    rebuild_and_swap(omg, graph)
+    assert graph.vault.read(short).pinned and short in graph.vault.read(sister).links
+    last = undoable(graph, None)
+    assert last.summary == (f"linked {sister} to {short}",)
+    take_back(graph, last.id, NOW)
+    assert short not in graph.vault.read(sister).links
+    take_back(graph, undoable(graph, None).id, NOW)
+    assert not graph.vault.read(short).pinned
+
+
+def test_a_rebuilt_vault_holds_no_temporary_files(omg):
+    graph = omg.find(MAIN)
+    root = built(omg, graph).folder
+    assert [f.name for f in root.rglob(".omg-*")] == []
 
 
 def test_a_swap_cut_short_is_finished(omg, monkeypatch):

@@ -84,7 +84,10 @@ class Graph:
         self.uses = Uses(folder / "uses.jsonl")
         if not self.uses.file.exists():
             self.uses.adopt(former_uses(folder / "state.json"))
-        self.former: Index | None = None  # of the graph that this one is made to take the place of
+        # Of the graph that this one is made to take the place of: its index, and the notes that a person made or
+        # changed, which are here already. Of one message several notes may come.
+        self.former: Index | None = None
+        self.carried: frozenset[str] = frozenset()
         self._keys: dict[str, frozenset[str]] = {}  # pending file -> the keys of its messages
         self._remembering = threading.RLock()
         self._state, self._stamp = State(), (-1, -1, -1)  # as last read or written, and the file's look then

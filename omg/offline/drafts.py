@@ -73,6 +73,7 @@ class OfflineDraft:
     sources: tuple[str, ...] = ()  # handles of messages
     op: str = "create"
     node: str | None = None
+    name: str = ""  # of a known note: the file name it was made under, which a person may have changed since
     shared: bool = False  # from a message so long that it may be somebody else's text
 
     @property
@@ -116,6 +117,7 @@ class OfflineDrafts:
                 loop=e.loop,
                 op="update",
                 node=handle,
+                name=e.id.rpartition("/")[2],
             )
             for handle, e in known.items()
             if e.status == "active"
@@ -238,7 +240,9 @@ def mentioned(title: str, text: str) -> bool:
 
 
 def same_slot(draft: OfflineDraft, old: OfflineDraft) -> bool:
-    return bool(draft.slot) and draft.type == old.type and slugify(draft.title) == slugify(old.title)
+    return (
+        bool(draft.slot) and draft.type == old.type and slugify(draft.title) in (slugify(old.title), old.name)
+    )
 
 
 def about_project(draft: OfflineDraft, old: OfflineDraft) -> bool:

@@ -26,6 +26,7 @@ from ..node.maptable import map_of_type
 from ..node.markdown import wikilink
 from ..node.note import Node, amend_text, head_of, parse_node, render_node, with_heading
 from ..text.tokens import count_tokens
+from ..text.words import told_words
 from ..vault.parts import BODY_PART
 from .bodies import place_of, with_sentences, without_part
 from .edits import (
@@ -113,6 +114,9 @@ class Plan:
         if not edit.description.strip():  # an update of a note that is gone by now
             self.dropped.append("an edit that says nothing by itself")
             return None
+        if (kept := self.carried_note(edit)) is not None:
+            self.dropped.append(f"{kept}: a person's note says it in its own words")
+            return kept
         path, same = self.free_path(edit)
         if same:
             theirs = self.draft(path).node.origin in PERSONS and edit.origin not in PERSONS
@@ -155,6 +159,29 @@ class Plan:
         self.maps.add(node)
         return path
 
+    def carried_note(self, edit: Edit) -> str | None:
+        """
+        In a rebuild: the note of a person's that says what *edit* says, made from the same messages. It has the name of
+        *edit*, or is of all notes that came of them the one with most of its words, and with half of them.
+        """
+        former, ids = self.graph.former, {s.id for s in edit.sources}
+        if former is None or not ids:
+            return None
+        words = told_words(edit.description)
+        made = [e for path in former.citing(ids) if (e := former.entry(path)) is not None]
+        named = "omg/" + next(numbered_paths(edit.type, edit.title)).removeprefix("nodes/")
+
+        def likeness(e: Entry) -> tuple[bool, int, bool]:
+            shared = len(words & told_words(f"{e.title} {e.description}"))
+            return e.id == named, shared, e.path in self.graph.carried
+
+        near = max(made, key=likeness, default=None)
+        if near is None or near.path not in self.graph.carried:
+            return None
+        same_name, shared, _ = likeness(near)
+        says_it = (same_name or 2 * shared >= len(words)) and ids <= {s.id for s in former.sources(near.path)}
+        return near.path if says_it else None
+
     def update(self, edit: Edit) -> str | None:
         """Say it anew in the same note; the former statement, and each sentence that goes, moves to History."""
         assert edit.target is not None
@@ -168,6 +195,8 @@ class Plan:
                 if sources == old.sources
                 else self.rewrite(draft, replace(old, sources=sources), Rebase())
             )
+        if old.path in self.graph.carried and sources == old.sources:
+            return old.path  # a rebuild: the person had what these messages said before them
         late = edit.said_ms and edit.said_ms < max((s.timestamp for s in old.sources), default=0)
         if late and edit.about is None:
             return self.recall_earlier(draft, edit)

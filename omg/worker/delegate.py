@@ -105,6 +105,6 @@ def rebuild_each(
         "before": made.before,
         "after": made.after,
         "kept": made.kept,
-        "folder": str(made.folder),
+        "folder": str(graph.vault.root if old else made.folder),
         "replaced": old and str(old),
     }
