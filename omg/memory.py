@@ -32,6 +32,7 @@ from .importers.plain import message_entries
 from .importers.run import capture_entries
 from .index.entries import Hit
 from .inject.decide import Slice, preview, slice_for
+from .llm.child import Child
 from .llm.question import Ask
 from .message.drop import to_epoch_ms
 from .node.fields import Source
@@ -59,9 +60,10 @@ class Memory:
 
     *home* is the state folder, or its configuration; None: the one that the environment names ($OMG_HOME). It is made
     if it is not there. *embed* makes vectors, None for none; *gateway* asks a model for "gateway" in the configuration;
-    *clock* gives the time of day: what is written is dated by the messages. *on_event* is called with each line that goes
-    into events.jsonl, as a mapping with `event`, in the thread that does the work; what a daemon does is told there alone.
-    Raises ConfigError, naming key, value and remedy.
+    *child* is the process that asks models, where several homes share one; *clock* gives the time of day: what is written
+    is dated by the messages. *on_event* is called with each line that goes into events.jsonl, as a mapping with `event`,
+    in the thread that does the work; what a daemon does is told there alone. Raises ConfigError, naming key, value and
+    remedy.
 
     Whose memory it is, a *session* says: "agent:main:main" is the owner's, and any name of yours ("alice") has a memory
     of its own, that no other name reads or writes. "alice:thread:7" is a conversation of alice's. BadInput if nobody's.
@@ -76,6 +78,7 @@ class Memory:
         *,
         embed: Embedder | Literal["configured"] | None = "configured",
         gateway: Ask | None = None,
+        child: Child | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         on_event: Callable[[Mapping[str, Any]], object] | None = None,
     ) -> None:
@@ -85,7 +88,7 @@ class Memory:
         made = load_embedder(config.embedding.model) if embed == "configured" else embed
         self.registry = Registry(config, embed=made, clock=clock, on_event=on_event)
         self.intake = Intake(self.registry)
-        self.worker = Worker(self.intake, gateway=gateway)
+        self.worker = Worker(self.intake, gateway=gateway, child=child)
         # What nearly every caller needs; all else by its part.
         self.config, self.folder, self.clock = config, config.home, clock
         self.find, self.graph, self.refresh = self.registry.find, self.registry.graph, self.registry.refresh

@@ -67,6 +67,7 @@ class Registry:
         self.on_event = on_event
         self.zone = time_zone(config.time.zone)
         self._embed = embed
+        self.only: Identity | None = None  # in a home of one graph, whose everybody's sessions are (fleet/)
         # A graph is open as long as somebody uses it; those used last stay open for the next one.
         self._open: WeakValueDictionary[str, Graph] = WeakValueDictionary()
         self._kept: OrderedDict[str, Graph] = OrderedDict()
@@ -100,7 +101,7 @@ class Registry:
             owner=owner is True,
             asked=self.config.identity.members,
         )
-        return None if who is None or self.config.switched_off(who.agent) else who
+        return None if who is None or self.config.switched_off(who.agent) else self.only or who
 
     def why_nobodys(self, session: str) -> str:
         """Why *session* is neither remembered nor served, for a person."""

@@ -106,7 +106,7 @@ class Work:
 class Worker:
     """*gateway* asks the agent's own model through the plugin; None: nobody does at the moment."""
 
-    def __init__(self, intake: Intake, *, gateway: Ask | None) -> None:
+    def __init__(self, intake: Intake, *, gateway: Ask | None, child: Child | None = None) -> None:
         self.intake, self.registry, self.gateway = intake, intake.registry, gateway
         self.config, self.clock = self.registry.config, self.registry.clock
         self.ledger = Ledger(self.registry.folder / "ledger.jsonl", self.config)
@@ -118,7 +118,7 @@ class Worker:
         self._guard, self._starting = threading.Lock(), threading.Lock()
         self.closed = False
         self._crews: dict[tuple[str, bool], Crew] = {}  # of a model, by day and by night
-        self._child = Child()
+        self._child, self._child_is_ours = child or Child(), child is None
         self._askers: dict[tuple[bool, tuple[str, ...]], Asker] = {}
 
     # --- which model
@@ -510,7 +510,8 @@ class Worker:
         self.closed = True
         for ask in self._askers.copy().values():
             ask.close()
-        self._child.close()
+        if self._child_is_ours:
+            self._child.close()
 
     def close(self, within_s: float = ENDING_S) -> bool:
         """Stop, and wait for the work under way. Returns whether all of it has ended."""

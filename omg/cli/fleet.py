@@ -1,0 +1,198 @@
+"""The commands of a fleet: many machines on Postgres (docs/fleet.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import ConfigError
+from .base import JsonFlag, app, print_value
+
+if TYPE_CHECKING:
+    from ..fleet.store import Store
+
+fleet_app = typer.Typer(help="Many machines on Postgres; needs `pip install 'omg-memory[fleet]'`.", no_args_is_help=True)
+tenant_app = typer.Typer(help="The tenants of a fleet, and their tokens.", no_args_is_help=True)
+app.add_typer(fleet_app, name="fleet")
+fleet_app.add_typer(tenant_app, name="tenant")
+
+Name = Annotated[str, typer.Argument(help="The tenant's name.")]
+Folder = Annotated[Path, typer.Argument(help="The folder.")]
+CacheOption = Annotated[Path, typer.Option("--cache", help="Where graphs are checked out; it may be emptied at any time.")]
+CACHE = Path("/var/tmp")
+
+
+def open_store() -> Store:
+    """The fleet that $OMG_FLEET_DATABASE names."""
+    try:
+        import procrastinate  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import starlette  # noqa: F401
+    except ImportError as e:
+        raise ConfigError(f"a fleet needs {e.name}; pip install 'omg-memory[fleet]'") from e
+    from ..fleet.store import Store, database_url, opened_pool
+
+    return Store(opened_pool(database_url()))
+
+
+@fleet_app.command("init")
+def init_command() -> None:
+    """Make the tables in the database that OMG_FLEET_DATABASE names; again changes nothing."""
+    from ..fleet.store import database_url, init_database
+
+    open_store().pool.close()
+    init_database(database_url())
+    print("the tables are there; `omg fleet tenant add NAME` makes a tenant")
+
+
+@tenant_app.command("add")
+def add_command(name: Name) -> None:
+    """Make a tenant and print its token, which is kept nowhere."""
+    print(open_store().add_tenant(name))
+
+
+@tenant_app.command("list")
+def list_command(as_json: JsonFlag = False) -> None:
+    """The tenants."""
+    found = open_store().tenants()
+    if as_json:
+        return print_value(found)
+    for one in found:
+        print(f"{one['tenant']}  {one['graphs']} graphs, since {one['made'][:10]}")
+
+
+@tenant_app.command("rotate")
+def rotate_command(name: Name) -> None:
+    """Print a new token; the old one is refused from now on."""
+    print(open_store().rotate(name))
+
+
+@tenant_app.command("remove")
+def remove_command(
+    name: Name, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False
+) -> None:
+    """Delete a tenant with all that is remembered of it."""
+    if not yes:
+        typer.confirm(f"delete all that is remembered of {name}?", abort=True)
+    open_store().remove_tenant(name)
+    print(f"{name} is removed; backups of the database still hold it")
+
+
+@fleet_app.command("serve")
+def serve_command(
+    host: Annotated[str, typer.Option(help="The address to listen on; put TLS in front of any but loopback.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen on.")] = 8790,
+    cache: CacheOption = CACHE,
+) -> None:
+    """Answer the plugins of gateways over HTTP."""
+    from ..fleet.serve import serve
+    from ..fleet.store import database_url
+
+    open_store().pool.close()
+    serve(database_url(), host=host, port=port, cache=cache)
+
+
+@fleet_app.command("work")
+def work_command(
+    parallel: Annotated[int, typer.Option(help="Graphs at a time.", min=1)] = 4,
+    cache: CacheOption = CACHE,
+    lease: Annotated[float, typer.Option(help="Seconds without a sign of life after which others take over.", min=3)] = 30,
+    metrics_port: Annotated[int, typer.Option(help="Port of the Prometheus metrics; 0: none.")] = 0,
+) -> None:
+    """Observe and reflect, on any number of machines."""
+    from ..fleet.store import database_url
+
+    open_store().pool.close()
+    from ..fleet.work import run_worker
+
+    if metrics_port:
+        from prometheus_client import start_http_server
+
+        start_http_server(metrics_port, addr="127.0.0.1")
+    run_worker(database_url(), parallel=parallel, cache=cache, lease_s=lease)
+
+
+@fleet_app.command("status")
+def status_command(as_json: JsonFlag = False) -> None:
+    """How much there is, what waits since when, and who works."""
+    store = open_store()
+    from ..fleet.metrics import status
+
+    found = status(store)
+    if as_json:
+        return print_value(found)
+    print("\n".join(f"{name:14} {value if value is not None else '-'}" for name, value in found.items()))
+
+
+@fleet_app.command("doctor")
+def doctor_command() -> None:
+    """Say what is wrong, a line each with its remedy; exit code 1 if anything is."""
+    store = open_store()
+    from ..fleet.metrics import findings
+
+    found = findings(store)
+    print("\n".join(found) or "nothing is wrong")
+    raise typer.Exit(1 if found else 0)
+
+
+@fleet_app.command("import-home")
+def import_command(tenant: Name, folder: Folder) -> None:
+    """Move the home FOLDER into a tenant that has no memory yet."""
+    store = open_store()
+    from ..fleet.moves import import_home
+
+    done = import_home(store, tenant, folder)
+    print(f"{done['graphs']} graphs, {done['files']} files")
+
+
+@fleet_app.command("export-home")
+def export_command(tenant: Name, folder: Folder) -> None:
+    """Write a tenant as a home into the empty FOLDER, byte for byte."""
+    store = open_store()
+    from ..fleet.moves import export_home
+
+    print(f"{export_home(store, tenant, folder)} files")
+
+
+@fleet_app.command("checkout")
+def checkout_command(tenant: Name, folder: Folder) -> None:
+    """Write a tenant's vaults into the empty FOLDER, to be read and edited in Obsidian."""
+    store = open_store()
+    from ..fleet.moves import check_out
+
+    print(f"{check_out(store, tenant, folder)} files; `omg fleet commit {folder}` writes your edits")
+
+
+@fleet_app.command("commit")
+def commit_command(folder: Folder, cache: CacheOption = CACHE) -> None:
+    """Write the edits of a checkout, and bring it up to date; a conflict keeps both texts."""
+    store = open_store()
+    from ..fleet.homes import Homes
+    from ..fleet.moves import commit_edits
+
+    with Homes(store, cache) as homes:
+        done = commit_edits(store, homes, folder)
+    print(f"{done['written']} files written")
+    for path in done["conflicts"]:
+        print(f"conflict: the fleet's text is kept as {path}")
+
+
+@fleet_app.command("join")
+def join_command(
+    url: Annotated[str, typer.Argument(help="The server's address, such as https://memory.example.org.")],
+    token: Annotated[str, typer.Argument(help="The tenant's token.")],
+) -> None:
+    """Have this home's plugin and `omg` ask a fleet in place of a daemon."""
+    from ..client import FLEET, fleet_of
+    from ..config.file import default_home
+    from ..graph.files import write_private
+
+    home = default_home()
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    import json
+
+    write_private(home / FLEET, json.dumps({"url": url.rstrip("/"), "token": token}))
+    assert fleet_of(home)
+    print(f"{home / FLEET} is written; delete it to leave the fleet")

@@ -1,0 +1,261 @@
+"""A graph in Postgres: checked out, committed in one transaction, and fenced."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from omg.errors import BadInput, Stale
+from omg.fleet.homes import Homes
+from omg.fleet.work import do_job
+from omg.identity import identity_of_session
+
+MAIN = identity_of_session("agent:main:main")
+
+
+def drop(
+    text: str, at_ms: int = 1_770_000_000_000, session: str = "agent:main:main", role: str = "user"
+) -> bytes:
+    entry = {"entryId": f"e{at_ms}", "createdAt": at_ms, "message": {"role": role, "content": text}}
+    return json.dumps(
+        {
+            "v": 1,
+            "reason": "turn",
+            "agentId": "main",
+            "sessionKey": session,
+            "sessionId": "s",
+            "entries": [entry],
+        }
+    ).encode()
+
+
+def say(store, row, text: str, at_ms: int = 1_770_000_000_000) -> None:
+    store.put_drop(row.id, f"{at_ms:015d}-{at_ms:08x}.json", drop(text, at_ms))
+
+
+@pytest.fixture
+def row(store):
+    store.add_tenant("acme")
+    return store.make_graph(store.tenant_id("acme"), MAIN)
+
+
+def rows(store, graph: int) -> dict[str, bytes]:
+    with store.pool.connection() as conn:
+        found = conn.execute(
+            "SELECT path, string_agg(bytes, ''::bytea ORDER BY part) FROM omg_files WHERE graph = %s GROUP BY path",
+            (graph,),
+        ).fetchall()
+    return dict(found)
+
+
+def everything(store) -> bytes:
+    """All bytes and texts of all rows."""
+    with store.pool.connection() as conn:
+        found = conn.execute("SELECT bytes FROM omg_files UNION ALL SELECT bytes FROM omg_drops").fetchall()
+        jobs = conn.execute("SELECT row_to_json(j)::text FROM procrastinate_jobs j").fetchall()
+    return b"".join(data for (data,) in found) + str(jobs).encode()
+
+
+def notes(store, graph: int) -> str:
+    return b"\n".join(
+        data for path, data in rows(store, graph).items() if path.startswith("vault/nodes/")
+    ).decode()
+
+
+def archived(store, graph: int) -> list[str]:
+    return [
+        json.loads(line)["id"]
+        for path, data in rows(store, graph).items()
+        if path.startswith("archive/")
+        for line in data.splitlines()
+    ]
+
+
+def test_a_drop_becomes_notes_in_rows_and_its_row_goes(store, homes, row):
+    say(store, row, "I prefer green tea in the morning.")
+    do_job(store, homes, "observe", row.id)
+    assert "green tea" in notes(store, row.id)
+    with store.pool.connection() as conn:
+        assert conn.execute("SELECT count(*) FROM omg_drops").fetchone() == (0,)
+        generation, due, night = conn.execute(
+            "SELECT generation, due_at, night_at FROM omg_graphs WHERE id = %s", (row.id,)
+        ).fetchone()
+    assert (generation, due) == (1, None) and night is not None
+
+
+def test_another_machine_goes_on_where_the_first_left_off(store, homes, row, tmp_path):
+    for i in range(6):
+        say(store, row, f"I prefer the number {i} train to platform {i}.", 1_770_000_000_000 + i * 1000)
+        if i % 2:
+            do_job(store, homes, "observe", row.id)
+        else:
+            with Homes(store, tmp_path / "other") as other:
+                do_job(store, other, "observe", row.id)
+    assert len(archived(store, row.id)) == len(set(archived(store, row.id))) == 6
+
+
+def test_the_same_drop_again_adds_nothing(store, homes, row):
+    for _ in range(2):
+        say(store, row, "I prefer green tea in the morning.")
+        do_job(store, homes, "observe", row.id)
+    assert len(archived(store, row.id)) == 1
+
+
+def test_a_stale_worker_changes_nothing(store, homes, row, tmp_path):
+    say(store, row, "I prefer green tea in the morning.")
+    with Homes(store, tmp_path / "other") as other:
+        with pytest.raises(Stale), other.hold(row, drops=True) as home:
+            home.memory.take_in()
+            home.memory.work()
+            do_job(store, homes, "observe", row.id)  # meanwhile, elsewhere
+            before = rows(store, row.id)
+            home.commit(store)
+    assert rows(store, row.id) == before and len(archived(store, row.id)) == 1
+
+
+def test_a_commit_that_is_killed_halfway_changes_nothing(store, homes, row, database, tmp_path):
+    """The process dies inside the transaction, after its rows were written."""
+    say(store, row, "I prefer green tea in the morning.")
+    code = f"""
+import os, signal
+from pathlib import Path
+from omg.fleet import homes as h, store as s, tree
+from omg.fleet.work import do_job
+store = s.Store(s.opened_pool({database!r}))
+write = tree.Tree.write_rows
+def die(self, *a):
+    write(self, *a)
+    os.kill(os.getpid(), signal.SIGKILL)
+tree.Tree.write_rows = die
+do_job(store, h.Homes(store, Path({str(tmp_path / "dead")!r})), "observe", {row.id})
+"""
+    before = rows(store, row.id)
+    died = subprocess.run([sys.executable, "-"], input=code, text=True, timeout=60)
+    assert died.returncode == -signal.SIGKILL and rows(store, row.id) == before
+    do_job(store, homes, "observe", row.id)
+    assert len(archived(store, row.id)) == 1
+    left = list((tmp_path / "dead").glob("*/*"))
+    assert left, "the dead process left its cache"
+    with Homes(store, tmp_path / "dead"):
+        assert not any(path.exists() for path in left)
+
+
+def test_what_was_given_to_sessions_is_kept_beside_a_worker_and_fences_nobody(store, homes, row, tmp_path):
+    say(store, row, "I prefer green tea in the morning.")
+    do_job(store, homes, "observe", row.id)
+    say(store, row, "I prefer black coffee at noon.", 1_770_000_100_000)
+    with Homes(store, tmp_path / "worker") as worker, worker.hold(row, drops=True) as at_work:
+        at_work.memory.take_in()
+        with homes.hold(row) as home:  # a server, meanwhile
+            given = home.memory.inject("What do I like in the morning?", session="agent:main:main")
+            assert home.commit(store)
+        assert given.reason == "new_session"
+        at_work.memory.work()
+        at_work.commit(store)
+    state = json.loads(rows(store, row.id)["state.json"])["sessions"]["agent:main:main"]
+    assert state["system"] == given.system and state["last_ms"] == 1_770_000_100_000
+    with Homes(store, tmp_path / "another") as another, another.hold(row) as home:
+        again = home.memory.inject("And at noon?", session="agent:main:main")
+    assert again.system == given.system and again.reason is None
+
+
+def test_what_is_forgotten_is_in_no_row_and_no_cache(store, homes, row, tmp_path):
+    say(store, row, "My locker code is zyxquartz and I prefer green tea.")
+    do_job(store, homes, "observe", row.id)
+    say(store, row, "The zyxquartz locker is on the second floor.", 1_770_000_100_000)
+    with Homes(store, tmp_path / "other") as other:
+        with other.hold(row) as home:
+            home.memory.inject("What is my locker code?", session="agent:main:main")
+            home.commit(store)
+        with homes.hold(row, drops=True) as home:
+            home.memory.forget(matching="zyxquartz", session="agent:main:main")
+            assert home.commit(store)
+        assert b"zyxquartz" not in everything(store)
+        other.sweep()
+        kept = [f for f in [*other.folder.rglob("*"), *homes.folder.rglob("*")] if f.is_file()]
+        assert not [f for f in kept if b"zyxquartz" in f.read_bytes()]
+        with other.hold(row) as home:
+            assert (
+                "zyxquartz"
+                not in home.memory.inject("What is my locker code?", session="agent:main:main").prompt
+            )
+
+
+def test_a_note_removed_elsewhere_is_no_deletion_by_a_person(store, homes, row, tmp_path):
+    say(store, row, "I prefer green tea in the morning.")
+    do_job(store, homes, "observe", row.id)
+    path = next(p for p in rows(store, row.id) if p.startswith("vault/nodes/") and "tea" in p)
+    with Homes(store, tmp_path / "other") as other:
+        with other.hold(row) as home:
+            home.memory.search("tea")
+        with homes.hold(row) as home:
+            (home.own.root / path).rename(home.own.root / path.replace("tea", "leaves"))
+            home.memory.refresh(home.memory.find())
+            assert home.commit(store)
+        before = rows(store, row.id).get("tombstones.jsonl")
+        with other.hold(row) as home:
+            assert [hit.entry.path for hit in home.memory.search("tea")]
+            home.commit(store)
+        assert rows(store, row.id).get("tombstones.jsonl") == before
+
+
+def test_a_long_file_is_written_by_its_last_part(store, homes, row):
+    say(store, row, "I prefer green tea in the morning.")
+    do_job(store, homes, "observe", row.id)
+    with homes.hold(row) as home:
+        (home.own.root / "archive" / "2020-01.jsonl").write_bytes(b'{"x": 1}\n' * 30_000)
+        home.commit(store)
+    with homes.hold(row) as home:
+        with (home.own.root / "archive" / "2020-01.jsonl").open("ab") as f:
+            f.write(b'{"x": 2}\n')
+        home.commit(store)
+    with store.pool.connection() as conn:
+        parts = conn.execute(
+            "SELECT part, generation FROM omg_files WHERE path = 'archive/2020-01.jsonl' ORDER BY part"
+        ).fetchall()
+    assert [generation for _, generation in parts[:-1]] == [2] * (len(parts) - 1) and parts[-1][1] == 3
+    assert rows(store, row.id)["archive/2020-01.jsonl"] == b'{"x": 1}\n' * 30_000 + b'{"x": 2}\n'
+
+
+def test_a_path_that_leads_out_of_a_graph_is_refused(store, homes, row):
+    with store.pool.connection() as conn:
+        conn.execute("INSERT INTO omg_files VALUES (%s, '../../../escaped', 0, 0, 1, 0, 'x')", (row.id,))
+    with pytest.raises(BadInput, match="stays below"), homes.hold(row):
+        pass
+    assert not list(homes.folder.rglob("escaped"))
+
+
+def test_a_token_is_in_no_row_and_an_old_one_is_refused(store):
+    first = store.add_tenant("acme")
+    assert store.tenant_of(first) == store.tenant_id("acme")
+    second = store.rotate("acme")
+    assert store.tenant_of(first) is None and store.tenant_of(second) is not None
+    with store.pool.connection() as conn:
+        kept = str(conn.execute("SELECT * FROM omg_tenants").fetchall())
+    assert first not in kept and second not in kept
+
+
+def test_no_job_holds_text_and_two_of_a_kind_are_one(store, row):
+    from omg.fleet.jobs import defer
+
+    assert defer(store, "observe", row.id) and not defer(store, "observe", row.id)
+    with store.pool.connection() as conn:
+        assert conn.execute("SELECT args, lock FROM procrastinate_jobs").fetchall() == [
+            ({"graph": row.id}, f"graph:{row.id}")
+        ]
+
+
+def test_importing_omg_imports_no_package_of_a_fleet():
+    code = "import sys, omg, omg.memory, omg.cli.app; print([m for m in sys.modules if m.split('.')[0] in ('psycopg', 'procrastinate', 'starlette', 'uvicorn', 'prometheus_client')])"
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ},
+        cwd=Path(__file__).parents[2],
+    )
+    assert told.stdout.strip() == "[]", told.stderr
