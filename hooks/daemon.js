@@ -3,8 +3,9 @@
 // process, so that it cannot outlive a gateway that was killed. The daemon's own lock keeps it to one.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir } from "node:fs/promises";
-import { request } from "node:http";
+import { mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
+import * as http from "node:http";
+import * as https from "node:https";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,21 +14,38 @@ const HEALTH_MS = 5_000; // four times in vain, and a daemon of ours is replaced
 const START_MS = 30_000; // a cold Python on a busy machine
 const POLL_MS = 12_000; // the daemon answers a long poll within 8 s
 const MODEL_MS = 180_000;
+const DROP_MS = 30_000, SPOOL_MS = 500; // a drop to a fleet; and how often the spool is looked at
 const STOP_MS = 3_000; // the gateway gives a service five
 const PAUSE_MS = { first: 250, longest: 60_000, settled: 60_000 }; // after `settled` of life, `first` again
 
-/** POST to the daemon's socket. Rejects after `deadlineMs`, and for anything but a 200 with JSON. */
-export async function ask(home, path, body, deadlineMs, signal) {
+/** The fleet that is asked in place of a daemon, `{url, token}`: as configured, of the environment, or of fleet.json. */
+export async function fleetOf(home, configured) {
+  const { OMG_FLEET_URL: url, OMG_FLEET_TOKEN: token } = process.env;
+  if (configured?.url && configured.token) return configured;
+  if (url && token) return { url, token };
+  const kept = await readFile(join(home, "fleet.json"), "utf8").catch(() => "null");
+  return JSON.parse(kept) ?? undefined;
+}
+
+/** POST to the daemon's socket, or with `fleet` there. Rejects after `deadlineMs`, and for anything but a 200 with JSON. */
+export async function ask(home, path, body, deadlineMs, signal, fleet) {
   const data = JSON.stringify(body);
   const deadline = AbortSignal.timeout(deadlineMs);
   const either = signal ? AbortSignal.any([signal, deadline]) : deadline;
   try {
-    const options = { socketPath: join(home, "omg.sock"), path, method: "POST", agent: false };
-    const req = request({ ...options, signal: either }).on("error", () => {}); // `once` rejects with the first
+    const options = { method: "POST", signal: either };
+    const req = fleet
+      ? (fleet.url.startsWith("https:") ? https : http).request(fleet.url.replace(/\/$/, "") + path, {
+          ...options,
+          headers: { authorization: `Bearer ${fleet.token}`, "content-type": "application/json" },
+        })
+      : http.request({ ...options, socketPath: join(home, "omg.sock"), path, agent: false });
+    req.on("error", () => {}); // `once` rejects with the first
     req.end(data);
     const [res] = await once(req, "response");
     const said = await text(res);
-    if (res.statusCode !== 200) throw new Error(`${path}: HTTP ${res.statusCode}: ${said.slice(0, 200)}`);
+    if (res.statusCode !== 200)
+      throw Object.assign(new Error(`${path}: HTTP ${res.statusCode}: ${said.slice(0, 200)}`), { status: res.statusCode });
     return JSON.parse(said);
   } catch (err) {
     if (!deadline.aborted) throw err;
@@ -36,7 +54,7 @@ export async function ask(home, path, body, deadlineMs, signal) {
 }
 
 /** The service: `start` returns at once, `stop` when nothing of ours is left. */
-export function keeper({ home, command, complete, logger, healthMs = HEALTH_MS, pollMs = POLL_MS }) {
+export function keeper({ home, command, complete, logger, fleet, healthMs = HEALTH_MS, pollMs = POLL_MS }) {
   let stopping, loop, child;
   let state = "stopped";
 
@@ -56,6 +74,11 @@ export function keeper({ home, command, complete, logger, healthMs = HEALTH_MS, 
     for (let pauseMs = PAUSE_MS.first; !signal.aborted; ) {
       const since = Date.now();
       try {
+        const there = await fleet?.();
+        if (there) {
+          await handOver(there, signal);
+          continue;
+        }
         await attach(signal);
         await serveModels(signal);
       } catch (err) {
@@ -66,6 +89,27 @@ export function keeper({ home, command, complete, logger, healthMs = HEALTH_MS, 
       await pause(pauseMs, signal);
       const lasted = Date.now() - since > PAUSE_MS.settled;
       pauseMs = lasted ? PAUSE_MS.first : Math.min(pauseMs * 2, PAUSE_MS.longest);
+    }
+  }
+
+  /** Send what is in the spool to the fleet, oldest first; a file goes once it is a row there. */
+  async function handOver(there, signal) {
+    const spool = join(home(), "spool");
+    while (!signal.aborted) {
+      const found = await readdir(spool).catch(() => []);
+      for (const name of found.filter((name) => /^[^.].*\.json$/.test(name)).sort()) {
+        try {
+          await ask(home(), `/drop/${name}`, JSON.parse(await readFile(join(spool, name), "utf8")), DROP_MS, signal, there);
+          await rm(join(spool, name), { force: true });
+        } catch (err) {
+          if (err.status !== 422 && !(err instanceof SyntaxError)) throw err;
+          await mkdir(join(spool, "bad"), { recursive: true, mode: 0o700 }); // it would stop all that come after
+          await rename(join(spool, name), join(spool, "bad", name));
+          logger.warn(`omg: ${name} is set aside in spool/bad: ${err.message}`);
+        }
+      }
+      state = "fleet";
+      await pause(SPOOL_MS, signal);
     }
   }
 

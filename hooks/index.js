@@ -9,7 +9,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ask, keeper } from "./daemon.js";
+import { ask, fleetOf, keeper } from "./daemon.js";
 import { json, remember, spooler } from "./spool.js";
 import words from "./words.json" with { type: "json" }; // what a model is told of us before it asks
 
@@ -51,11 +51,12 @@ export default {
 
   register(api) {
     // Registration only: the gateway runs this several times, and the openclaw command line does too.
-    const { home: configured, command = ["omg"], trimToolResults = false } = api.pluginConfig ?? {};
+    const { home: configured, command = ["omg"], trimToolResults = false, url, token } = api.pluginConfig ?? {};
     const home = () => homeOf(configured, api);
     const warn = (message) => api.logger.warn(`omg: ${message}`);
-    const asked = (path, body, deadlineMs, signal) => ask(home(), path, body, deadlineMs, signal);
-    const daemon = keeper({ home, command, complete: completer(api), logger: api.logger });
+    const fleet = () => fleetOf(home(), { url, token });
+    const asked = async (path, body, deadlineMs, signal) => ask(home(), path, body, deadlineMs, signal, await fleet());
+    const daemon = keeper({ home, command, complete: completer(api), logger: api.logger, fleet });
     const spool = spooler({ home, warn, shared, read: readTranscript });
     shared.capture = (from, messages) => capture("turn", COMMIT_MS)({ messages }, from); // for context/
     const { served, turns, speakers, began, unbegun, slowest } = shared;
@@ -93,6 +94,7 @@ export default {
           if (err.code === "ETIMEDOUT") shared.quietUntil = Date.now() + QUIET_MS;
         }
       }
+      if (await fleet()) return; // what was forgotten there meanwhile cannot be known here
       const now = await forgottenMark(home());
       for (const [whose, { forgotten }] of served) if (forgotten !== now) served.delete(whose);
       const { appendSystemContext, at } = served.get(key) ?? {};

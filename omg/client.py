@@ -1,5 +1,6 @@
 """
-Talk to the daemon over its socket. Standard library only: a command must be quick, and a hook quicker.
+Talk to the daemon over its socket, or to a fleet over HTTP. Standard library only: a command must be quick, and a hook
+quicker.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import os
 import socket
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from .errors import OmgError
+from .errors import ConfigError, OmgError
 
 SOCKET = "omg.sock"
+FLEET = "fleet.json"  # of a home that asks a fleet: `url` and `token`
 SOCKET_PATH_BYTES = 103  # sun_path of macOS less its NUL
 
 
@@ -42,24 +45,51 @@ class UnixConnection(http.client.HTTPConnection):
             raise
 
 
+def fleet_of(home: Path) -> tuple[str, str] | None:
+    """Address and token of the fleet that *home* asks in place of a daemon: of the environment, else of fleet.json."""
+    url, token = os.environ.get("OMG_FLEET_URL"), os.environ.get("OMG_FLEET_TOKEN")
+    if url and token:
+        return url, token
+    try:
+        found = json.loads((home / FLEET).read_text(encoding="utf-8"))
+        return str(found["url"]), str(found["token"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError) as e:
+        raise ConfigError(
+            f'{home / FLEET}: write {{"url": "https://…", "token": "…"}}, or delete it to leave the fleet'
+        ) from e
+
+
 def ask_daemon(
     home: Path, path: str, body: dict[str, Any], timeout_s: float = 600.0
 ) -> dict[str, Any] | None:
-    """The daemon's answer; None if none is up. Raises OmgError if it refuses, or does not answer in time."""
+    """
+    The daemon's answer; None if none is up. A home that asks a fleet gets the fleet's. Raises OmgError if it refuses,
+    or does not answer in time.
+    """
+    headers = {"content-type": "application/json"}
+    if (fleet := fleet_of(home)) is not None:
+        where, url = fleet[0], urlsplit(fleet[0])
+        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+        connection: http.client.HTTPConnection = kind(url.hostname or "", url.port, timeout=timeout_s)
+        path, headers = url.path.rstrip("/") + path, headers | {"authorization": f"Bearer {fleet[1]}"}
+    else:
+        try:
+            connection = UnixConnection(socket_of(home), timeout_s)
+        except OmgError:
+            return None  # none can be up there
+        where = str(home / SOCKET)
     try:
-        connection = UnixConnection(socket_of(home), timeout_s)
-    except OmgError:
-        return None  # none can be up there
-    try:
-        connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
+        connection.request("POST", path, json.dumps(body), headers)
         response = connection.getresponse()
         answer: dict[str, Any] = json.loads(response.read())
-    except (FileNotFoundError, ConnectionRefusedError):
-        return None
     except (OSError, ValueError, http.client.HTTPException) as e:
-        raise OmgError(
-            f"the daemon at {home / SOCKET} does not answer ({e}); see omg.log, or `omg down`"
-        ) from e
+        if fleet is not None:
+            raise OmgError(f"the fleet at {where} does not answer ({e}); see that it is up, and `url` in {FLEET}") from e
+        if isinstance(e, FileNotFoundError | ConnectionRefusedError):
+            return None
+        raise OmgError(f"the daemon at {where} does not answer ({e}); see omg.log, or `omg down`") from e
     finally:
         connection.close()
     if response.status != 200:

@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { ask } from "./daemon.js";
+import { ask, fleetOf } from "./daemon.js";
 
 const DEADLINE_MS = 1_500; // a long context is a megabyte to read; usually it takes some ten ms
 const LONGEST_WAIT_MS = 20_000; // for notes, whatever the daemon asks for (daemon.py)
@@ -93,7 +93,7 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
     const forgotten = await forgottenMark(home());
     let answer;
     try {
-      answer = await ask(home(), "/context/assemble", body, deadlineMs);
+      answer = await ask(home(), "/context/assemble", body, deadlineMs, undefined, await fleetOf(home()));
       const waitMs = Math.min(answer.wait_ms, LONGEST_WAIT_MS);
       if (waitMs > 0) // [context] block_after: the one wait for memory
         answer = await ask(home(), "/context/assemble", { ...body, waits: true }, waitMs + deadlineMs);

@@ -54,7 +54,12 @@ log = logging.getLogger(__name__)
 DEADLINE_S = 0.12  # of a prompt: the plugin waits 150 ms
 TRIES = 5  # of a change that a worker was quicker than
 THREADS = 16
-JOBS = {"/work": "observe", "/reflect": "reflect", "/rebuild": "rebuild"}
+# The jobs that a request makes; its answer says that nothing is done yet, in the daemon's form.
+JOBS: dict[str, tuple[str, dict[str, Any]]] = {
+    "/work": ("observe", {"batches": 0, "messages": 0, "files": 0, "waiting": []}),
+    "/reflect": ("reflect", {"graphs": []}),
+    "/rebuild": ("rebuild", {}),
+}
 
 Answer = Callable[[Memory, dict[str, Any]], Mapping[str, Any]]
 
@@ -147,7 +152,8 @@ class Serving:
         if row is None:
             return {"hits": []} if path == "/search" else {}
         if path in JOBS:
-            return {"queued": True, "new": defer(self.store, JOBS[path], row.id)}
+            kind, nothing_yet = JOBS[path]
+            return {**nothing_yet, "queued": kind, "new": defer(self.store, kind, row.id)}
         changes = path in ("/command", "/forget") or (path == "/tool" and body.get("name") in (*CHANGING, "omg_remember"))
         for tries in range(TRIES):
             try:

@@ -1,0 +1,248 @@
+"""A fleet as its clients see it: a server and workers as processes, over HTTP."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from test_store import drop, everything, notes, rows, say
+
+from omg.client import ask_daemon
+from omg.errors import OmgError
+from omg.fleet.homes import Homes
+from omg.fleet.serve import Serving
+from omg.fleet.work import do_job
+
+MAIN = "agent:main:main"
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+@contextmanager
+def process(database: str, *command: str, cache: Path, **env: str):
+    """`omg fleet …` as a process; ended at the end."""
+    settings = {"OMG_OBSERVATION_MODEL": "offline", "OMG_OBSERVATION_BUFFER_TOKENS": "turn", "OMG_EMBEDDING_MODEL": "none"}
+    started = subprocess.Popen(
+        [sys.executable, "-m", "omg.cli", "fleet", *command, "--cache", str(cache)],
+        env={**os.environ, **settings, "OMG_FLEET_DATABASE": database, **env},
+        cwd=Path(__file__).parents[2],
+    )
+    try:
+        yield started
+    finally:
+        if started.poll() is None:
+            started.send_signal(signal.SIGCONT)
+            started.terminate()
+            try:
+                started.wait(15)
+            except subprocess.TimeoutExpired:
+                started.kill()
+                started.wait()
+
+
+def post(url: str, token: str, path: str, body, timeout_s: float = 20):
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    request = urllib.request.Request(url + path, data, {"authorization": f"Bearer {token}"})
+    try:
+        with urllib.request.urlopen(request, timeout=timeout_s) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as e:
+        return e.code, json.loads(e.read())
+
+
+@contextmanager
+def server(database: str, cache: Path, **env: str):
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    with process(database, "serve", "--port", str(port), cache=cache, **env):
+        until = time.monotonic() + 60
+        while True:
+            try:
+                post(url, "nobody", "/health", {})
+                break
+            except OSError:
+                assert time.monotonic() < until, "the server does not come up"
+                time.sleep(0.1)
+        yield url
+
+
+def until(wanted, seconds: float = 60):
+    end = time.monotonic() + seconds
+    while not (found := wanted()):
+        assert time.monotonic() < end, "it does not come to pass"
+        time.sleep(0.2)
+    return found
+
+
+def prompt(text: str, session: str = MAIN, **more):
+    return {"sessionKey": session, "trigger": "user", "prompt": text, "deadline_ms": 20_000, **more}
+
+
+def test_a_turn_sent_to_the_server_is_observed_by_a_worker_and_given_to_the_next_prompt(database, store, tmp_path):
+    token = store.add_tenant("acme")
+    with server(database, tmp_path / "s") as url, process(database, "work", cache=tmp_path / "w"):
+        status, answer = post(url, token, "/drop/001770000000000-aa.json", drop("I prefer green tea in the morning."))
+        assert (status, answer) == (200, {"taken": True})
+        until(lambda: any("tea" in note for row in store.graphs(1) for note in [notes(store, row.id)]))
+        _, given = post(url, token, "/inject", prompt("What do I like to drink in the morning?"))
+        assert "green tea" in given["appendSystemContext"] + given.get("prependContext", "")
+        context = {"sessionKey": MAIN, "trigger": "user", "runId": "r1"}
+        _, said = post(url, token, "/tool", {"name": "omg_search", "params": {"query": "tea"}, "context": context})
+        assert "green tea" in said["text"]
+        _, gone = post(url, token, "/forget", {"session": MAIN, "matching": "green tea"})
+        assert gone["notes"] and gone["messages"] == 1
+        _, given = post(url, token, "/inject", prompt("What do I like to drink in the morning?"))
+        assert "green tea" not in json.dumps(given) and b"green tea" not in everything(store)
+    assert not [*(tmp_path / "s").rglob("index.db"), *(tmp_path / "w").rglob("index.db")]
+
+
+def test_omg_asks_a_fleet_where_the_home_has_an_address_and_a_token(database, store, homes, home, tmp_path):
+    token = store.add_tenant("acme")
+    from omg.identity import identity_of_session
+
+    row = store.make_graph(store.tenant_id("acme"), identity_of_session(MAIN))
+    say(store, row, "I prefer green tea in the morning.")
+    do_job(store, homes, "observe", row.id)
+    home.mkdir()
+    with server(database, tmp_path / "s") as url:
+        (home / "fleet.json").write_text(json.dumps({"url": url, "token": token}))
+        assert ask_daemon(home, "/search", {"query": "tea", "k": 5})["hits"]
+        (home / "fleet.json").write_text(json.dumps({"url": url, "token": "wrong"}))
+        with pytest.raises(OmgError, match="no tenant has this token"):
+            ask_daemon(home, "/search", {"query": "tea", "k": 5})
+    with pytest.raises(OmgError, match="does not answer"):
+        ask_daemon(home, "/search", {"query": "tea", "k": 5})
+
+
+def test_a_cold_graph_gives_the_standing_slice_within_the_deadline(store, homes, tmp_path, monkeypatch):
+    import asyncio
+
+    from omg.identity import identity_of_session
+
+    store.add_tenant("acme")
+    row = store.make_graph(store.tenant_id("acme"), identity_of_session(MAIN))
+    say(store, row, "I prefer green tea in the morning.")
+    do_job(store, homes, "observe", row.id)
+    asked = prompt("What do I like in the morning?")
+    warm = Serving(store, homes).answer(row.tenant, "/inject", asked)
+    with Homes(store, tmp_path / "cold") as cold:
+        check_out = cold._check_out
+        monkeypatch.setattr(cold, "_check_out", lambda home, drops: (time.sleep(0.5 if home.row.folder else 0), check_out(home, drops)))
+        serving = Serving(store, cold)
+        serving.identity(row.tenant, asked)  # the tenant is known here, the graph is not
+
+        async def ask(deadline_ms):
+            began = time.monotonic()
+            said = await serving.inject(row.tenant, {**asked, "deadline_ms": deadline_ms})
+            return said, time.monotonic() - began
+
+        async def both():
+            first = await ask(150)
+            await asyncio.sleep(1.5)
+            return first, await ask(5_000)
+
+        (early, took), (late, _) = asyncio.run(both())
+    assert early == {"appendSystemContext": warm["appendSystemContext"]} and took < 0.2
+    assert late["appendSystemContext"] == warm["appendSystemContext"] and "prependContext" in late
+
+
+COLLIDING = ["agent:main:main", "agent:main:telegram:direct:7", "agent:main:telegram:direct:../7", "agent:main:x/../main", "owner", "agent:main:main:thread:1"]
+
+
+def test_no_tenant_is_given_anothers_words(database, store, homes, tmp_path):
+    """50 tenants with the same sessions and note names; wrong, old and foreign tokens."""
+    tokens = {f"t{i}": store.add_tenant(f"t{i}") for i in range(50)}
+    ids = {name: store.tenant_id(name) for name in tokens}
+    serving = Serving(store, homes)
+    for i, name in enumerate(tokens):
+        session = COLLIDING[i % len(COLLIDING)]
+        serving.drop(ids[name], "001770000000000-aa.json", drop(f"I prefer the canary{name}x tea in the morning.", session=session))
+        for row in store.graphs(ids[name]):
+            do_job(store, homes, "observe", row.id)
+    leaks, served = [], 0
+    for i, name in enumerate(tokens):
+        for session in {COLLIDING[i % len(COLLIDING)], *COLLIDING[:3]}:
+            bodies = {
+                "/inject": prompt("Which canary tea do I prefer in the morning?", session),
+                "/search": {"query": "canary tea", "k": 50, "session": session},
+                "/command": {"args": "search canary tea", "context": {"sessionKey": session}},
+                "/corpus": {"op": "search", "params": {"query": "canary tea"}, "context": {"sessionKey": session}},
+                "/tool": {"name": "omg_open", "params": {"name": "../../../../omg.toml"}, "context": {"sessionKey": session}},
+            }
+            for path, body in bodies.items():
+                said = json.dumps(serving.answer(ids[name], path, body))
+                served += f"canary{name}x" in said
+                leaks += [(name, other) for other in tokens if other != name and f"canary{other}x" in said]
+    assert leaks == [] and served >= 100
+    old = tokens["t1"]
+    new = store.rotate("t1")
+    with server(database, tmp_path / "s") as url:
+        for token in ("", "wrong", old, new[:-1], new + "x", hex(1)):
+            assert post(url, token, "/inject", prompt("canary"))[0] == 401
+        for name in ("../../x.json", "%2e%2e%2fx.json", "..", ".hidden.json"):
+            assert post(url, new, f"/drop/{name}", drop("I prefer tea."))[0] in (404, 422)
+        assert post(url, new, "/inject", prompt("Which canary tea do I prefer?"))[0] == 200
+
+
+def test_a_home_comes_out_as_it_went_in_byte_for_byte(store, homes, home, tmp_path, monkeypatch):
+    from omg.fleet.moves import export_home, import_home
+    from omg.memory import Memory
+
+    monkeypatch.setenv("OMG_OBSERVATION_MODEL", "offline")
+    with Memory(home) as memory:
+        for session in (MAIN, "alice"):
+            memory.capture([{"role": "user", "content": f"I prefer {session} tea.", "id": "1"}], session=session)
+        memory.observe()
+        memory.inject("tea?")
+    (home / "omg.toml").write_text('[time]\nzone = "Europe/Berlin"\n')
+    (home / "graphs").glob("*").__next__().joinpath("vault/paper.pdf").write_bytes(os.urandom(200_000))
+    store.add_tenant("acme")
+    import_home(store, "acme", home)
+    export_home(store, "acme", tmp_path / "out")
+    derived = ("index.db", "lock", "omg.sock")
+
+    def bytes_of(root):
+        found = {p.relative_to(root).as_posix(): p for p in root.rglob("*") if p.is_file() and not p.is_symlink()}
+        return {n: (p.read_bytes(), p.stat().st_mtime_ns) for n, p in found.items() if not any(d in p.name for d in derived)}
+
+    before, after = bytes_of(home), bytes_of(tmp_path / "out")
+    assert before.keys() == after.keys() and before == after
+    row = store.graphs(store.tenant_id("acme"))[0]
+    with homes.hold(row) as opened:
+        assert opened.memory.search("tea") and opened.memory.config.time.zone == "Europe/Berlin"
+
+
+def test_a_persons_edits_are_committed_and_a_conflict_keeps_both(store, homes, tmp_path):
+    from omg.fleet.moves import check_out, commit_edits
+    from omg.identity import identity_of_session
+
+    store.add_tenant("acme")
+    row = store.make_graph(store.tenant_id("acme"), identity_of_session(MAIN))
+    say(store, row, "I prefer green tea in the morning.")
+    do_job(store, homes, "observe", row.id)
+    check_out(store, "acme", tmp_path / "edit")
+    other = tmp_path / "other"
+    check_out(store, "acme", other)
+    path = next(p for p in (tmp_path / "edit").rglob("*.md") if "nodes" in p.parts)
+    twin = other / path.relative_to(tmp_path / "edit")
+    path.write_text(path.read_text() + "\nFrom the hills of Shizuoka.\n")
+    twin.write_text(twin.read_text() + "\nAlso with lemon.\n")
+    (path.parent / "mine.md").write_text("---\ntype: fact\ndescription: My bike is blue.\n---\n\n# Bike\n")
+    assert commit_edits(store, homes, tmp_path / "edit")["conflicts"] == []
+    done = commit_edits(store, homes, other)
+    assert len(done["conflicts"]) == 1
+    kept = b"".join(rows(store, row.id).values()).decode()
+    assert "hills of Shizuoka" in kept and "Also with lemon" in kept and "My bike is blue" in kept
+    assert "conflict" in "".join(p.name for p in other.rglob("*.md")) and (other / twin.parent.relative_to(other) / "mine.md").exists()
