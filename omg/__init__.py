@@ -58,6 +58,7 @@ tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules
       page/       the graph as one page for a browser
       demo        the sample conversation, offline
       daemon/     the process beside the gateway: socket, worker, watches
+      fleet/      many machines on Postgres: graphs as rows, jobs, the daemon's routes over HTTP (an extra)
       cli/        the command `omg`
 
 Data: prompts/ (what the models are told), sample/ (the demo's conversation). If you want to …, open …

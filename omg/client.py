@@ -86,7 +86,9 @@ def ask_daemon(
         answer: dict[str, Any] = json.loads(response.read())
     except (OSError, ValueError, http.client.HTTPException) as e:
         if fleet is not None:
-            raise OmgError(f"the fleet at {where} does not answer ({e}); see that it is up, and `url` in {FLEET}") from e
+            raise OmgError(
+                f"the fleet at {where} does not answer ({e}); see that it is up, and `url` in {FLEET}"
+            ) from e
         if isinstance(e, FileNotFoundError | ConnectionRefusedError):
             return None
         raise OmgError(f"the daemon at {where} does not answer ({e}); see omg.log, or `omg down`") from e

@@ -22,7 +22,7 @@ ROWS = [
     [{"journal", "inbox"}, {"plan"}, {"offline"}, {"provenance"}],
     [{"inject", "forget"}, {"observe", "window"}, {"reflect", "rebuild"}],  # the verbs
     [{"worker"}, {"curate", "importers"}, {"tools"}, {"memory"}],
-    [{"hosts"}, {"openclaw", "page", "demo"}, {"daemon"}, {"cli"}],
+    [{"hosts"}, {"openclaw", "page", "demo"}, {"daemon"}, {"fleet"}, {"cli"}],
 ]
 HEIGHT = {
     room: (row, step) for row, steps in enumerate(ROWS) for step, rooms in enumerate(steps) for room in rooms
@@ -30,6 +30,7 @@ HEIGHT = {
 PACKAGE = Path(__file__).parent.parent / "omg"
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if not p.relative_to(PACKAGE).parts[0].startswith("_"))
 HEAVY = {
+    *("psycopg", "psycopg_pool", "procrastinate", "starlette", "uvicorn", "prometheus_client"),
     "litellm",
     "torch",
     "sentence_transformers",

@@ -13,14 +13,18 @@ from .base import JsonFlag, app, print_value
 if TYPE_CHECKING:
     from ..fleet.store import Store
 
-fleet_app = typer.Typer(help="Many machines on Postgres; needs `pip install 'omg-memory[fleet]'`.", no_args_is_help=True)
+fleet_app = typer.Typer(
+    help="Many machines on Postgres; needs `pip install 'omg-memory[fleet]'`.", no_args_is_help=True
+)
 tenant_app = typer.Typer(help="The tenants of a fleet, and their tokens.", no_args_is_help=True)
 app.add_typer(fleet_app, name="fleet")
 fleet_app.add_typer(tenant_app, name="tenant")
 
 Name = Annotated[str, typer.Argument(help="The tenant's name.")]
 Folder = Annotated[Path, typer.Argument(help="The folder.")]
-CacheOption = Annotated[Path, typer.Option("--cache", help="Where graphs are checked out; it may be emptied at any time.")]
+CacheOption = Annotated[
+    Path, typer.Option("--cache", help="Where graphs are checked out; it may be emptied at any time.")
+]
 CACHE = Path("/var/tmp")
 
 
@@ -57,10 +61,8 @@ def add_command(name: Name) -> None:
 def list_command(as_json: JsonFlag = False) -> None:
     """The tenants."""
     found = open_store().tenants()
-    if as_json:
-        return print_value(found)
-    for one in found:
-        print(f"{one['tenant']}  {one['graphs']} graphs, since {one['made'][:10]}")
+    lines = [f"{one['tenant']}  {one['graphs']} graphs, since {one['made'][:10]}" for one in found]
+    print_value(found, as_json, "\n".join(lines))
 
 
 @tenant_app.command("rotate")
@@ -82,7 +84,9 @@ def remove_command(
 
 @fleet_app.command("serve")
 def serve_command(
-    host: Annotated[str, typer.Option(help="The address to listen on; put TLS in front of any but loopback.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; put TLS in front of any but loopback.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on.")] = 8790,
     cache: CacheOption = CACHE,
 ) -> None:
@@ -98,7 +102,9 @@ def serve_command(
 def work_command(
     parallel: Annotated[int, typer.Option(help="Graphs at a time.", min=1)] = 4,
     cache: CacheOption = CACHE,
-    lease: Annotated[float, typer.Option(help="Seconds without a sign of life after which others take over.", min=3)] = 30,
+    lease: Annotated[
+        float, typer.Option(help="Seconds without a sign of life after which others take over.", min=3)
+    ] = 30,
     metrics_port: Annotated[int, typer.Option(help="Port of the Prometheus metrics; 0: none.")] = 0,
 ) -> None:
     """Observe and reflect, on any number of machines."""
@@ -121,9 +127,8 @@ def status_command(as_json: JsonFlag = False) -> None:
     from ..fleet.metrics import status
 
     found = status(store)
-    if as_json:
-        return print_value(found)
-    print("\n".join(f"{name:14} {value if value is not None else '-'}" for name, value in found.items()))
+    lines = [f"{name:14} {value if value is not None else '-'}" for name, value in found.items()]
+    print_value(found, as_json, "\n".join(lines))
 
 
 @fleet_app.command("doctor")

@@ -32,7 +32,9 @@ def import_home(store: Store, tenant: str, folder: Path) -> dict[str, int]:
     if ask_daemon(folder, "/health", {}, timeout_s=5) is not None:
         raise BadInput(f"{folder}: a daemon is up there; stop it first, by `omg down`")
     if waiting := len([*(folder / "spool").glob("[!.]*.json")]):
-        raise BadInput(f"{folder}: {waiting} drops are not taken in yet; `OMG_HOME={folder} omg observe` does that")
+        raise BadInput(
+            f"{folder}: {waiting} drops are not taken in yet; `OMG_HOME={folder} omg observe` does that"
+        )
     id, vaults = store.tenant_id(tenant), load_config(folder).vaults
     shared = store.graph(id, "")
     if shared is None or store.graphs(id):
@@ -106,7 +108,9 @@ def write_file(file: Path, data: bytes, mtime_ns: int) -> int:
 def check_out(store: Store, tenant: str, folder: Path) -> int:
     """Write the tenant's vaults into the empty *folder*, one folder a graph; returns how many files."""
     if folder.exists() and any(folder.iterdir()):
-        raise BadInput(f"{folder}: is not empty; `omg fleet commit {folder}` brings an older checkout up to date")
+        raise BadInput(
+            f"{folder}: is not empty; `omg fleet commit {folder}` brings an older checkout up to date"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     return refresh(store, store.tenant_id(tenant), tenant, folder)
 

@@ -155,7 +155,9 @@ class Serving:
         if path in JOBS:
             kind, nothing_yet = JOBS[path]
             return {**nothing_yet, "queued": kind, "new": defer(self.store, kind, row.id)}
-        changes = path in ("/command", "/forget") or (path == "/tool" and body.get("name") in (*CHANGING, "omg_remember"))
+        changes = path in ("/command", "/forget") or (
+            path == "/tool" and body.get("name") in (*CHANGING, "omg_remember")
+        )
         for tries in range(TRIES):
             try:
                 with self.homes.hold(row, drops=changes, known=not changes and not tries) as home:

@@ -63,7 +63,9 @@ class Tree:
                 at_top = folder == str(self.root)
                 if LEFTOVER.fullmatch(name) or TEMPORARY.fullmatch(name):
                     continue
-                if at_top and (DERIVED.fullmatch(name) or (self.shared and not everything and name.startswith("events"))):
+                if at_top and (
+                    DERIVED.fullmatch(name) or (self.shared and not everything and name.startswith("events"))
+                ):
                     continue
                 file = Path(folder, name)
                 if everything or not file.is_symlink():

@@ -117,21 +117,19 @@ def run_worker(
     child: Child | None = None,
 ) -> None:
     """Work until SIGTERM or SIGINT. *child* asks the models, else one of our own."""
-    from procrastinate import JobContext
-
     with opened_pool(url, parallel + 2) as pool:
         store = Store(pool)
         with Homes(store, cache, kept=max(64, 4 * parallel), child=child) as homes:
             app = make_app(url)
 
-            def task(kind: str) -> Any:
-                def run(context: JobContext, graph: int) -> None:
+            def doing(kind: str) -> Callable[[int], None]:
+                def run(graph: int) -> None:
                     do_job(store, homes, kind, graph)
 
                 return run
 
             for kind in WORK:
-                app.task(task(kind), name=kind, pass_context=True)
+                app.task(name=kind)(doing(kind))
 
             @app.periodic(cron=TICK)
             @app.task(name="tick", queue="tick", queueing_lock="tick")

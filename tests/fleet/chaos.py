@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import psycopg
 from psycopg.errors import OperationalError
 
 from omg.errors import OmgError
@@ -40,7 +39,14 @@ CREATE TRIGGER note AFTER UPDATE OF generation ON omg_graphs FOR EACH ROW
 
 class Worker:
     def __init__(self, database: str, cache: Path, lease_s: float, parallel: int = 2, **env: str) -> None:
-        self.command = [sys.executable, str(Path(__file__).with_name("scripted.py")), "work", str(cache), str(parallel), str(lease_s)]
+        self.command = [
+            sys.executable,
+            str(Path(__file__).with_name("scripted.py")),
+            "work",
+            str(cache),
+            str(parallel),
+            str(lease_s),
+        ]
         self.env = {**os.environ, **SETTINGS, "OMG_FLEET_DATABASE": database, **env}
         self.cache, self.log = cache, cache.with_suffix(".log")
         cache.mkdir(parents=True, exist_ok=True)
@@ -74,7 +80,14 @@ class Worker:
 def drop_of(n: int, text: str, session: str) -> bytes:
     at = BASE_MS + n * 1000
     entry = {"entryId": f"e{n}", "createdAt": at, "message": {"role": "user", "content": text}}
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "sessionId": "s", "entries": [entry]}
+    drop = {
+        "v": 1,
+        "reason": "turn",
+        "agentId": "main",
+        "sessionKey": session,
+        "sessionId": "s",
+        "entries": [entry],
+    }
     return json.dumps(drop).encode()
 
 
@@ -164,7 +177,12 @@ def chaos(postgres, store: Store, database: str, folder: Path, *, graphs=200, tu
                 break
             assert time.monotonic() - woken < 75, f"{WORD} is in {word_in_caches(folder)}"
             time.sleep(1)
-        return {**findings(store, said), "events": dict(done), "seconds": round(took, 1), "clean_s": round(clean_s, 1)}
+        return {
+            **findings(store, said),
+            "events": dict(done),
+            "seconds": round(took, 1),
+            "clean_s": round(clean_s, 1),
+        }
     finally:
         for worker in workers:
             worker.end()
@@ -217,9 +235,15 @@ def findings(store: Store, said: dict[int, list[int]]) -> dict[str, int]:
             kept = Counter(json.loads(line)["id"] for line in (lines or b"").splitlines())
             lost += len({f"e{n}" for n in expected} - kept.keys())
             doubled += sum(count - 1 for count in kept.values())
-        for _, generations in conn.execute("SELECT graph, array_agg(generation ORDER BY generation) FROM audit GROUP BY graph"):
+        for _, generations in conn.execute(
+            "SELECT graph, array_agg(generation ORDER BY generation) FROM audit GROUP BY graph"
+        ):
             gaps += generations != list(range(1, len(generations) + 1))
-        word = conn.execute("SELECT count(*) FROM omg_files WHERE position(%s::bytea IN bytes) > 0", (WORD.encode(),)).fetchone()[0]
-        word += conn.execute("SELECT count(*) FROM omg_drops WHERE position(%s::bytea IN bytes) > 0", (WORD.encode(),)).fetchone()[0]
+        word = conn.execute(
+            "SELECT count(*) FROM omg_files WHERE position(%s::bytea IN bytes) > 0", (WORD.encode(),)
+        ).fetchone()[0]
+        word += conn.execute(
+            "SELECT count(*) FROM omg_drops WHERE position(%s::bytea IN bytes) > 0", (WORD.encode(),)
+        ).fetchone()[0]
         pending = conn.execute("SELECT count(*) FROM omg_files WHERE path LIKE 'pending/%%'").fetchone()[0]
     return {"said": sum(map(len, said.values())), "lost": lost, "doubled": doubled, "gaps": gaps, "rows_with_word": word, "pending": pending}  # fmt: skip

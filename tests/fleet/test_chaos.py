@@ -14,7 +14,7 @@ def test_every_turn_is_archived_once_and_no_generation_is_lost(postgres, store, 
     found = chaos(postgres, store, database, tmp_path, **asked)
     print(found)
     assert found["said"] > asked["turns"] // 2
-    assert {key: found[key] for key in ("lost", "doubled", "gaps", "rows_with_word", "pending")} == dict.fromkeys(
-        ("lost", "doubled", "gaps", "rows_with_word", "pending"), 0
-    )
+    assert {
+        key: found[key] for key in ("lost", "doubled", "gaps", "rows_with_word", "pending")
+    } == dict.fromkeys(("lost", "doubled", "gaps", "rows_with_word", "pending"), 0)
     assert found["clean_s"] <= 60

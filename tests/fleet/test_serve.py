@@ -33,7 +33,11 @@ def free_port() -> int:
 @contextmanager
 def process(database: str, *command: str, cache: Path, **env: str):
     """`omg fleet …` as a process; ended at the end."""
-    settings = {"OMG_OBSERVATION_MODEL": "offline", "OMG_OBSERVATION_BUFFER_TOKENS": "turn", "OMG_EMBEDDING_MODEL": "none"}
+    settings = {
+        "OMG_OBSERVATION_MODEL": "offline",
+        "OMG_OBSERVATION_BUFFER_TOKENS": "turn",
+        "OMG_EMBEDDING_MODEL": "none",
+    }
     started = subprocess.Popen(
         [sys.executable, "-m", "omg.cli", "fleet", *command, "--cache", str(cache)],
         env={**os.environ, **settings, "OMG_FLEET_DATABASE": database, **env},
@@ -90,16 +94,22 @@ def prompt(text: str, session: str = MAIN, **more):
     return {"sessionKey": session, "trigger": "user", "prompt": text, "deadline_ms": 20_000, **more}
 
 
-def test_a_turn_sent_to_the_server_is_observed_by_a_worker_and_given_to_the_next_prompt(database, store, tmp_path):
+def test_a_turn_sent_to_the_server_is_observed_by_a_worker_and_given_to_the_next_prompt(
+    database, store, tmp_path
+):
     token = store.add_tenant("acme")
     with server(database, tmp_path / "s") as url, process(database, "work", cache=tmp_path / "w"):
-        status, answer = post(url, token, "/drop/001770000000000-aa.json", drop("I prefer green tea in the morning."))
+        status, answer = post(
+            url, token, "/drop/001770000000000-aa.json", drop("I prefer green tea in the morning.")
+        )
         assert (status, answer) == (200, {"taken": True})
         until(lambda: any("tea" in note for row in store.graphs(1) for note in [notes(store, row.id)]))
         _, given = post(url, token, "/inject", prompt("What do I like to drink in the morning?"))
         assert "green tea" in given["appendSystemContext"] + given.get("prependContext", "")
         context = {"sessionKey": MAIN, "trigger": "user", "runId": "r1"}
-        _, said = post(url, token, "/tool", {"name": "omg_search", "params": {"query": "tea"}, "context": context})
+        _, said = post(
+            url, token, "/tool", {"name": "omg_search", "params": {"query": "tea"}, "context": context}
+        )
         assert "green tea" in said["text"]
         _, gone = post(url, token, "/forget", {"session": MAIN, "matching": "green tea"})
         assert gone["notes"] and gone["messages"] == 1
@@ -139,7 +149,11 @@ def test_a_cold_graph_gives_the_standing_slice_within_the_deadline(store, homes,
     warm = Serving(store, homes).answer(row.tenant, "/inject", asked)
     with Homes(store, tmp_path / "cold") as cold:
         check_out = cold._check_out
-        monkeypatch.setattr(cold, "_check_out", lambda home, drops: (time.sleep(0.5 if home.row.folder else 0), check_out(home, drops)))
+        monkeypatch.setattr(
+            cold,
+            "_check_out",
+            lambda home, drops: (time.sleep(0.5 if home.row.folder else 0), check_out(home, drops)),
+        )
         serving = Serving(store, cold)
         serving.identity(row.tenant, asked)  # the tenant is known here, the graph is not
 
@@ -158,7 +172,14 @@ def test_a_cold_graph_gives_the_standing_slice_within_the_deadline(store, homes,
     assert late["appendSystemContext"] == warm["appendSystemContext"]
 
 
-COLLIDING = ["agent:main:main", "agent:main:telegram:direct:7", "agent:main:telegram:direct:../7", "agent:main:x/../main", "owner", "agent:main:main:thread:1"]
+COLLIDING = [
+    "agent:main:main",
+    "agent:main:telegram:direct:7",
+    "agent:main:telegram:direct:../7",
+    "agent:main:x/../main",
+    "owner",
+    "agent:main:main:thread:1",
+]
 
 
 def test_no_tenant_is_given_anothers_words(database, store, homes, tmp_path):
@@ -168,7 +189,11 @@ def test_no_tenant_is_given_anothers_words(database, store, homes, tmp_path):
     serving = Serving(store, homes)
     for i, name in enumerate(tokens):
         session = COLLIDING[i % len(COLLIDING)]
-        serving.drop(ids[name], "001770000000000-aa.json", drop(f"I prefer the canary{name}x tea in the morning.", session=session))
+        serving.drop(
+            ids[name],
+            "001770000000000-aa.json",
+            drop(f"I prefer the canary{name}x tea in the morning.", session=session),
+        )
         for row in store.graphs(ids[name]):
             do_job(store, homes, "observe", row.id)
     leaks, served = [], 0
@@ -178,8 +203,16 @@ def test_no_tenant_is_given_anothers_words(database, store, homes, tmp_path):
                 "/inject": prompt("Which canary tea do I prefer in the morning?", session),
                 "/search": {"query": "canary tea", "k": 50, "session": session},
                 "/command": {"args": "search canary tea", "context": {"sessionKey": session}},
-                "/corpus": {"op": "search", "params": {"query": "canary tea"}, "context": {"sessionKey": session}},
-                "/tool": {"name": "omg_open", "params": {"name": "../../../../omg.toml"}, "context": {"sessionKey": session}},
+                "/corpus": {
+                    "op": "search",
+                    "params": {"query": "canary tea"},
+                    "context": {"sessionKey": session},
+                },
+                "/tool": {
+                    "name": "omg_open",
+                    "params": {"name": "../../../../omg.toml"},
+                    "context": {"sessionKey": session},
+                },
             }
             for path, body in bodies.items():
                 said = json.dumps(serving.answer(ids[name], path, body))
@@ -203,7 +236,9 @@ def test_a_home_comes_out_as_it_went_in_byte_for_byte(store, homes, home, tmp_pa
     monkeypatch.setenv("OMG_OBSERVATION_MODEL", "offline")
     with Memory(home) as memory:
         for session in (MAIN, "alice"):
-            memory.capture([{"role": "user", "content": f"I prefer {session} tea.", "id": "1"}], session=session)
+            memory.capture(
+                [{"role": "user", "content": f"I prefer {session} tea.", "id": "1"}], session=session
+            )
         memory.observe()
         memory.inject("tea?")
     (home / "omg.toml").write_text('[time]\nzone = "Europe/Berlin"\n')
@@ -214,8 +249,14 @@ def test_a_home_comes_out_as_it_went_in_byte_for_byte(store, homes, home, tmp_pa
     derived = ("index.db", "lock", "omg.sock", ".omg-")
 
     def bytes_of(root):
-        found = {p.relative_to(root).as_posix(): p for p in root.rglob("*") if p.is_file() and not p.is_symlink()}
-        return {n: (p.read_bytes(), p.stat().st_mtime_ns) for n, p in found.items() if not any(d in p.name for d in derived)}
+        found = {
+            p.relative_to(root).as_posix(): p for p in root.rglob("*") if p.is_file() and not p.is_symlink()
+        }
+        return {
+            n: (p.read_bytes(), p.stat().st_mtime_ns)
+            for n, p in found.items()
+            if not any(d in p.name for d in derived)
+        }
 
     before, after = bytes_of(home), bytes_of(tmp_path / "out")
     assert before.keys() == after.keys()
@@ -246,4 +287,7 @@ def test_a_persons_edits_are_committed_and_a_conflict_keeps_both(store, homes, t
     assert len(done["conflicts"]) == 1
     kept = b"".join(rows(store, row.id).values()).decode()
     assert "hills of Shizuoka" in kept and "Also with lemon" in kept and "My bike is blue" in kept
-    assert "conflict" in "".join(p.name for p in other.rglob("*.md")) and (other / twin.parent.relative_to(other) / "mine.md").exists()
+    assert (
+        "conflict" in "".join(p.name for p in other.rglob("*.md"))
+        and (other / twin.parent.relative_to(other) / "mine.md").exists()
+    )
