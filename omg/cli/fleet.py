@@ -91,11 +91,11 @@ def serve_command(
     cache: CacheOption = CACHE,
 ) -> None:
     """Answer the plugins of gateways over HTTP."""
-    from ..fleet.serve import serve
+    from ..fleet.serve import run_server
     from ..fleet.store import database_url
 
     open_store().pool.close()
-    serve(database_url(), host=host, port=port, cache=cache)
+    run_server(database_url(), host=host, port=port, cache=cache)
 
 
 @fleet_app.command("work")
@@ -124,9 +124,9 @@ def work_command(
 def status_command(as_json: JsonFlag = False) -> None:
     """How much there is, what waits since when, and who works."""
     store = open_store()
-    from ..fleet.metrics import status
+    from ..fleet.metrics import fleet_status
 
-    found = status(store)
+    found = fleet_status(store)
     lines = [f"{name:14} {value if value is not None else '-'}" for name, value in found.items()]
     print_value(found, as_json, "\n".join(lines))
 

@@ -31,7 +31,7 @@ def job_done(kind: str, seconds: float) -> None:
     JOB_S.labels(kind).observe(seconds)
 
 
-def status(store: Store) -> dict[str, Any]:
+def fleet_status(store: Store) -> dict[str, Any]:
     """How much there is, what waits since when, and who works."""
     with store.pool.connection() as conn:
         row = conn.execute(
@@ -60,7 +60,7 @@ def status(store: Store) -> dict[str, Any]:
 
 def findings(store: Store) -> list[str]:
     """What is wrong, a line each with its remedy."""
-    now, found = status(store), []
+    now, found = fleet_status(store), []
     if not now["workers"]:
         found.append("no worker shows life: start `omg fleet work` on any machine")
     if (now["oldest_drop_s"] or 0) > 300:

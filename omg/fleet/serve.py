@@ -71,13 +71,13 @@ class Serving:
         self.reader = DropReader(apart=True)
         self.threads = ThreadPoolExecutor(THREADS)
         self.answers: dict[str, Answer] = {
-            "/inject": inject,
+            "/inject": inject_answer,
             "/tool": lambda memory, body: call_tool(memory.intake, body, self.codes),
             "/command": lambda memory, body: slash_command(memory.intake, body, self.codes),
             "/corpus": lambda memory, body: corpus_answer(memory.registry, body),
             "/search": lambda memory, body: search_answer(memory.registry, {**body, "identity": None}),
             "/context/assemble": assemble,
-            "/forget": forget,
+            "/forget": forget_answer,
             "/status": lambda memory, body: home_status(memory.worker),
         }
 
@@ -224,7 +224,7 @@ class Serving:
         self.reader.close()
 
 
-def inject(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
+def inject_answer(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
     graph = graph_served(memory, body)
     return hook_result(graph, body, memory.clock(), memory.config) if graph is not None else {}
 
@@ -245,7 +245,7 @@ def assemble(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
     return {**{of: getattr(made, of) for of in ("text", "cut", "served", "told")}, "tokens": tokens}
 
 
-def forget(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
+def forget_answer(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
     """`{session, names, matching, redact, dry_run}` → what went."""
     session, dry_run = str(body.get("session") or "agent:main:main"), bool(body.get("dry_run"))
     if body.get("redact"):
@@ -319,7 +319,7 @@ def make_application(serving: Serving) -> Starlette:
     )
 
 
-def serve(url: str, *, host: str = "127.0.0.1", port: int = 8790, cache: Path = DEFAULT_CACHE) -> None:
+def run_server(url: str, *, host: str = "127.0.0.1", port: int = 8790, cache: Path = DEFAULT_CACHE) -> None:
     """Until SIGTERM or SIGINT."""
     import uvicorn
 

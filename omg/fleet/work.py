@@ -33,22 +33,26 @@ TRIES = 3  # of one job, where another machine is quicker each time; then it wai
 AGAIN_S = 60.0  # after what no state could keep
 
 
-def observe(memory: Memory) -> None:
+def observe_due(memory: Memory) -> None:
     memory.take_in()
     memory.work()
 
 
-def reflect(memory: Memory) -> None:
+def reflect_night(memory: Memory) -> None:
     for night in reflect_each(memory.worker):
         if night.error:
             log.warning("not reflected: %s", night.error)
 
 
-def rebuild(memory: Memory) -> None:
+def rebuild_notes(memory: Memory) -> None:
     rebuild_each(memory.worker, {"swap": True})
 
 
-WORK: dict[str, Callable[[Memory], None]] = {"observe": observe, "reflect": reflect, "rebuild": rebuild}
+WORK: dict[str, Callable[[Memory], None]] = {
+    "observe": observe_due,
+    "reflect": reflect_night,
+    "rebuild": rebuild_notes,
+}
 
 
 def do_job(store: Store, homes: Homes, kind: str, graph: int) -> None:
