@@ -68,7 +68,8 @@ def do_job(store: Store, homes: Homes, kind: str, graph: int) -> None:
                 assert home.memory is not None
                 WORK[kind](home.memory)
                 due_at, more = next_look(home)
-                home.commit(store, due_at=due_at, night=kind == "reflect")
+                if not home.commit(store, due_at=due_at, night=kind == "reflect"):
+                    note_look(store, home, due_at)
             if more and kind == "observe":
                 defer(store, "reflect", graph)
             metrics.job_done(kind, time.monotonic() - began)
@@ -90,6 +91,15 @@ def do_job(store: Store, homes: Homes, kind: str, graph: int) -> None:
         conn.execute(
             f"UPDATE omg_graphs SET {column} = now() + make_interval(secs => %s) WHERE id = %s",
             (AGAIN_S, graph),
+        )
+
+
+def note_look(store: Store, home: Home, due_at: float | None) -> None:
+    """Nothing was to do: when to look again."""
+    with store.pool.connection() as conn:
+        conn.execute(
+            "UPDATE omg_graphs SET due_at = to_timestamp(%s) WHERE id = %s AND generation = %s AND due_at IS NOT NULL",
+            (due_at, home.row.id, home.own.generation),
         )
 
 

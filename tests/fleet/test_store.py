@@ -87,6 +87,15 @@ def test_a_drop_becomes_notes_in_rows_and_its_row_goes(store, homes, row):
     assert (generation, due) == (1, None) and night is not None
 
 
+def test_a_job_with_nothing_to_do_is_not_made_again(store, homes, row):
+    say(store, row, "I prefer green tea in the morning.")
+    do_job(store, homes, "observe", row.id)
+    with store.pool.connection() as conn:
+        conn.execute("UPDATE omg_graphs SET due_at = now() WHERE id = %s", (row.id,))
+        do_job(store, homes, "observe", row.id)
+        assert conn.execute("SELECT count(*) FROM omg_graphs WHERE due_at IS NOT NULL").fetchone() == (0,)
+
+
 def test_another_machine_goes_on_where_the_first_left_off(store, homes, row, tmp_path):
     for i in range(6):
         say(store, row, f"I prefer the number {i} train to platform {i}.", 1_770_000_000_000 + i * 1000)
