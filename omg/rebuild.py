@@ -21,7 +21,7 @@ from pathlib import Path
 
 from .config.sections import Config
 from .errors import BadInput, BadNode, NotFound
-from .forget.traces import archived_messages
+from .forget.places import archived_messages
 from .graph.files import flock, write_private
 from .graph.graph import Graph
 from .index.index import Index

@@ -253,6 +253,16 @@ def test_the_command_says_what_each_choice_takes_and_does_the_one_that_was_made(
     assert len(notes(home.find(MAIN))) == 4
 
 
+def test_a_session_of_another_graph_is_forgotten_without_naming_its_identity(home: Memory) -> None:
+    say(home, "I prefer coffee.")
+    say(home, f"My locker combination is {SECRET}.", session=ALICE)
+    say(home, "I moved to Porto.", session="agent:main:telegram:direct:222")
+    code, out, err = command(home, "--session", ALICE, "--yes")
+    assert (code, err) == (0, "") and "forgotten:" in out
+    assert traces(home) == []
+    assert notes(home.find(MAIN)) and notes(home.find("agent:main:telegram:direct:222"))
+
+
 # --- killed
 
 

@@ -208,7 +208,7 @@ def test_a_second_forgetting_finishes_the_one_that_was_cut_short(
     say(home, "My sister Maya lives in Lisbon.")
     graph = home.find(MAIN)
     with monkeypatch.context() as broken:
-        broken.setattr("omg.forget.erase.remove_archived", lambda *a: 1 / 0)
+        broken.setattr("omg.forget.erase.change_folder", lambda *a: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             forget(home, matching=SECRET)
         second = select_to_forget(graph, matching="Lisbon")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from omg.config.sections import Config, Embedding, Observation
 from omg.curate.notes import forget_selection, new_note, select_to_forget
 from omg.curate.people import move_identity
 from omg.daemon.daemon import Daemon
-from omg.forget import bare, erase, redacting
+from omg.forget import bare, erase
 from omg.forget.erase import forget_now
 from omg.forget.redacting import select_words
 from omg.graph.graph import Graph
@@ -90,6 +91,30 @@ def test_a_daemon_does_not_begin_anew_a_graph_that_a_command_forgot_whole(tmp_pa
     daemon._keep()
     daemon.memory.work()
     assert traces(daemon.memory, PERSON) == []
+    daemon.memory.close()
+
+
+def test_a_daemon_names_in_no_log_a_session_that_a_command_forgot_whole(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "omg"
+    home = opened(folder)
+    say(home, "I prefer coffee.")
+    say(home, "I prefer tea in the morning.", session=ALICE)
+    home.close()
+    config = Config(home=folder, observation=Observation(model="offline"), embedding=Embedding(model="none"))
+    daemon = Daemon(config)
+    daemon._unlooked.extend(daemon.memory.registry.identities())
+    under_way = daemon.memory.registry.graphs()
+    assert next(under_way).identity.key == MAIN
+    command = opened(folder)
+    forget(command, ALICE, session=ALICE)
+    command.close()
+    caplog.set_level(logging.INFO)
+    daemon._keep()
+    assert list(under_way) == []
+    assert "forgotten whole" in caplog.text
+    assert PERSON not in caplog.text
     daemon.memory.close()
 
 
@@ -202,7 +227,7 @@ def test_whoever_works_next_completes_a_forgetting_that_another_process_began(
     say(command, f"My locker combination is {SECRET}.")
     say(command, "My sister Maya lives in Lisbon.")
     graph = daemon.find(MAIN)
-    monkeypatch.setattr(erase, "scrub_receipts", killed)
+    monkeypatch.setattr(erase, "copies_of", killed)
     with pytest.raises(Killed):
         forget(command, MAIN, matching=SECRET)
     monkeypatch.undo()
@@ -234,7 +259,7 @@ def test_a_note_that_a_stopped_forgetting_took_away_is_made_anew_of_what_else_it
     home.refresh(graph)
     what = select_to_forget(graph, matching=SECRET)
     assert what.again == (kept,)
-    monkeypatch.setattr(erase, "scrub_receipts", killed)
+    monkeypatch.setattr(erase, "copies_of", killed)
     with pytest.raises(Killed), graph.lock():
         forget_now(graph, what)
     monkeypatch.undo()
@@ -252,7 +277,7 @@ def test_a_note_that_a_stopped_redaction_renamed_does_not_count_as_deleted(
     home = opened(tmp_path / "omg")
     say(home, f"My {SECRET} is 12 metres long.")
     graph = home.find(MAIN)
-    monkeypatch.setattr(redacting, "redact_receipts", killed)
+    monkeypatch.setattr(erase, "change_folder", killed)
     with pytest.raises(Killed), graph.lock():
         forget_now(graph, select_words(graph, SECRET))
     monkeypatch.undo()

@@ -21,7 +21,7 @@ from omg.cli.app import app
 from omg.config.file import load_config
 from omg.config.sections import Config, Observation
 from omg.curate.undo import closed_cycles
-from omg.forget.traces import archived_messages
+from omg.forget.places import archived_messages
 from omg.inject.decide import slice_for
 from omg.memory import Memory
 from omg.node.note import parse_node
@@ -209,12 +209,11 @@ def test_an_older_vault_gets_todays_tables_and_style_and_keeps_what_its_owner_ch
 def test_a_daemon_that_an_upgrade_left_running_is_named_and_installing_has_the_gateway_start_todays(
     home: Path, tmp_path: Path
 ) -> None:
-    shutil.copytree(
-        Path(__file__).parents[1] / "omg", tmp_path / "omg", ignore=shutil.ignore_patterns("__pycache__")
-    )
-    with (tmp_path / "omg" / "errors.py").open("a") as file:
+    package, another = Path(__file__).parents[1] / "omg", tmp_path / "another"
+    shutil.copytree(package, another / "omg", ignore=shutil.ignore_patterns("__pycache__"))
+    with (another / "omg" / "errors.py").open("a") as file:
         file.write("# as it was\n")
-    start = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.argv = ['omg', 'serve']; from omg.cli import main; main()"
+    start = f"import sys; sys.path.insert(0, {str(another)!r}); sys.argv = ['omg', 'serve']; from omg.cli import main; main()"
     former = Running(home, under=(sys.executable, "-P", "-c", start)).ready()
     todays: list[Running] = []
 

@@ -1,7 +1,5 @@
 """
-`omg forget`: what each choice would take, and the one that a person made.
-
-Not here: what goes (forget/). One rule: without a choice nothing happens, and what OMG cannot reach is named.
+`omg forget`: lists what each choice would take; with `--yes`, forgets it. Names what OMG cannot reach.
 """
 
 from __future__ import annotations
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
     from ..forget.redacting import Redaction
     from ..forget.selection import Selection
     from ..graph.graph import Graph
+    from ..memory import Memory
 
 SHOWN = ("paths", "messages", "again", "linking", "left", "trash", "beyond")
 
@@ -57,7 +56,7 @@ def forget_command(
         raise BadInput("--only is for notes: name them, and nothing else beside")
     with opened_memory(vectors=False) as memory:
         memory.take_in()
-        graph = memory.find(identity)
+        graph = graph_to_forget(memory, identity, session)
         start = time_argument(before, "--before", memory.registry.zone)
         said = {
             "session": session,
@@ -77,6 +76,20 @@ def forget_command(
             forget_selection(memory.intake, graph, what)
         taken = {name: {f: getattr(w, f) for f in SHOWN if hasattr(w, f)} for name, w in choices.items()}
         print_value({"done": yes, "choice": chosen, **taken[chosen], "choices": taken}, as_json, text)
+
+
+def graph_to_forget(memory: Memory, identity: str | None, session: str | None) -> Graph:
+    """The graph of *identity*; without one that in which something was said in *session*, else the owner's."""
+    from ..forget.places import every_message
+
+    if identity is None and session is not None:
+        said_in = [g for g in memory.registry.graphs() if any(s == session for s, _ in every_message(g))]
+        if len(said_in) > 1:
+            keys = ", ".join(graph.identity.key for graph in said_in)
+            raise BadInput(f"several graphs have something of {session!r}; give --identity, one of: {keys}")
+        if said_in:
+            return said_in[0]
+    return memory.find(identity)
 
 
 def forget_choices(

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ..config.file import set_value, set_vault
 from ..errors import BadInput, NotFound
-from ..forget.copies import JOINED, read_mark
+from ..forget.places import JOINED, json_object
 from ..graph.files import append_lines, write_private
 from ..graph.graph import GRAPH_MARK, Graph, marked_identity
 from ..graph.state import State
@@ -74,7 +74,7 @@ def move_identity(registry: Registry, old: str, new: str) -> str:
         kept_apart = {"vault": str(vault)} if (vault := registry.config.vaults.get(old)) else {}
         write_private(mark.parent / JOINED, json.dumps({"into": to.key, **kept_apart}))
     for earlier in (registry.folder / "joined").glob(f"*/{JOINED}"):
-        if (told := read_mark(earlier)).get("into") == old:
+        if (told := json_object(earlier)).get("into") == old:
             write_private(earlier, json.dumps({**told, "into": to.key}))
     target.parent.mkdir(exist_ok=True, mode=0o700)
     mark.parent.rename(target)

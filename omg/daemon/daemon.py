@@ -323,8 +323,10 @@ class Daemon:
         try:
             what(self.memory.graph(who, wait_s=PATIENCE_S, keep=False, make=False))
             self._warned.pop(who.key, None)
-        except NotFound as e:
-            log.info("%s", e)
+        except NotFound:
+            log.info(
+                "a graph was forgotten whole, and is followed no more"
+            )  # the log names it no more, either
         except Locked as e:
             log.info("%s; its edits are read then", e)
         except Exception as e:

@@ -1,8 +1,8 @@
 """
-A graph in which nothing is left, of a session that was forgotten whole: it goes, and with it the session's key.
+Removes the graph of a session that was forgotten whole, if nothing else is in it.
 
-The key stands in identity.json and in the folder's name; only what keeps the session from coming back stays, under
-a hash (graph/graph.py). One rule: where a person has anything in it, or another session has, it stays.
+Its identity.json and its folder's name hold the session's key. What keeps the session from coming back stays, under a
+hash (graph/graph.py). A graph that holds anything of a person's, or of another session, stays.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, kept_tombstones, mar
 from ..journal import receipts_of
 from ..node.maptable import LOG_FOLDER
 from ..vault.files import LEFTOVER
-from .traces import Trace, archived_messages
+from .places import archived_messages
+from .traces import Trace
 
 
 def is_bare(graph: Graph, trace: Trace) -> bool:

@@ -5,7 +5,7 @@ What stands around the notes and is not ours to change: named, with its path, ea
     around it      git histories, copies that a sync service makes
     beside it      the gateway's transcripts and its memory files; OMG's own configuration
 
-Our own notes in .trash are taken away (`our_trash`). One rule: nothing here writes.
+Our own notes in .trash are taken away (`our_trash`). Nothing here writes.
 """
 
 from __future__ import annotations
@@ -25,15 +25,7 @@ LOOKED_THROUGH = 5_000_000  # bytes; a larger file is no text that somebody wrot
 TRASH = ".trash"  # where Obsidian puts what a person deletes
 
 # What sync services keep in a folder that they copy; and folders that are copied whole.
-SYNC_MARKS = (
-    ".stfolder",
-    ".stignore",
-    ".stversions",
-    ".dropbox",
-    ".sync",
-    ".nextcloudsync.log",
-    ".owncloudsync.log",
-)
+SYNC_MARKS = ".stfolder .stignore .stversions .dropbox .sync .nextcloudsync.log .owncloudsync.log".split()
 SYNC_FOLDERS = (
     "Dropbox",
     "Nextcloud",

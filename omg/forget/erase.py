@@ -9,36 +9,48 @@ note that has other sources besides is not lost: those messages become pending a
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
-from dataclasses import asdict
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from ..errors import BadNode
-from ..graph.damaged import DAMAGED_FOLDER as DAMAGED
 from ..graph.files import flock, write_private
 from ..graph.graph import Graph
 from ..graph.state import State, forget_served
-from ..journal import Outcome, apply_change
+from ..journal import Change, Outcome, Receipt, apply_change
 from ..message.turn import Message, Turn, said_at
-from ..node.note import parse_node
+from ..node.maptable import LOG_FOLDER
+from ..node.markdown import bare_target
+from ..node.note import amend_text, head_of, parse_node
 from ..plan.mappages import MapPages
+from ..text.links import WIKILINK
 from .bare import is_bare, remove_graph
-from .copies import remove_damaged, scrub_copies, scrub_pending
-from .homefiles import raise_mark, remove_drops, remove_keys, remove_temporary, scrub_logs
-from .redacting import Redaction, redact_home, redact_words, redaction_from
-from .selection import Selection, every_message
-from .traces import (
+from .places import (
     SEEN,
-    Trace,
+    Edit,
     archived_messages,
-    remove_archived,
-    scrub_log_pages,
-    scrub_receipts,
-    unlink_notes,
+    change_files,
+    change_folder,
+    change_home,
+    change_logs,
+    copies_of,
+    every_message,
+    json_object,
+    raise_mark,
+    remove_derived,
+    remove_keys,
 )
+from .redacting import Redaction, redacting_from
+from .selection import Selection
+from .traces import Trace, notes_linking, read_text, went_into
+from .words import blanked
 
 JOURNAL = "forgetting.json"
+ANY_LINK = re.compile(rf"!?{WIKILINK.pattern}")
 
 
 def forget_now(graph: Graph, selection: Selection | Redaction) -> None:
@@ -69,58 +81,40 @@ def finish_forgetting(graph: Graph) -> bool:
     if not journal.exists():
         return False
     raw, home = json.loads(journal.read_text(encoding="utf-8")), graph.folder.parents[1]
+    erases = raw.pop("kind", "forget") != "redact"
+    edit = erasure_from(raw) if erases else redacting_from(raw)
     raise_mark(home)
-    if raw.pop("kind", "forget") == "redact":
-        finish_redaction(graph, redaction_from(raw))
-        trace = None
-    else:
-        trace = finish_erasing(graph, selection_from(raw))
+    change_everywhere(graph, edit)
     # Again: what was served meanwhile was rendered from the index of before.
     graph.update(blank_served)
     raise_mark(home)
-    if trace is not None and is_bare(graph, trace):
+    if erases and is_bare(graph, edit.trace):
         remove_graph(graph)  # and the journal with it
+        change_logs(home, edit)  # a daemon may have named it meanwhile
     else:
         journal.unlink()
     return True
 
 
-def selection_from(raw: dict[str, Any]) -> Selection:
+def erasure_from(raw: dict[str, Any]) -> Edit:
     """As the journal has it, perhaps an earlier version's."""
     text = raw.pop("text")
-    return Selection(**{name: tuple(values) for name, values in raw.items()}, text=text)
+    what = Selection(**{name: tuple(values) for name, values in raw.items()}, text=text)
+    return Erasure(what, what.trace)
 
 
-def finish_redaction(graph: Graph, what: Redaction) -> None:
-    redact_words(graph, what)
-    make_anew(graph, what.trace)
-    redact_home(graph.folder.parents[1], what.words)
-    remove_temporary(graph.folder.parents[1], graph.folder, what.trace)
-
-
-def finish_erasing(graph: Graph, what: Selection) -> Trace:
-    trace, messages, home = what.trace, set(what.messages), graph.folder.parents[1]
-    if messages:
-        said = [m for _, m in every_message(graph) if m.id in messages]
-        graph.tombstones.add(messages | {m.key for m in said} | {said_at(m.role, m.timestamp) for m in said})
-    observe_again(graph, set(what.again))
-    unlink_notes(graph, what.paths, trace)
-    scrub_pending(graph.intact(), trace)
-    remove_archived(graph.folder / "archive", trace)
-    for path in what.trash:
-        (graph.vault.root / path).unlink(missing_ok=True)
-    remove_notes(graph, what.paths, messages, set(what.alone))
-    scrub_receipts(graph.folder / "receipts", trace)
-    scrub_copies(graph, trace)
-    remove_damaged(graph.folder / DAMAGED, trace)
-    graph.update(lambda state: blank_state(state, trace))
-    graph.uses.drop(lambda id: id in trace.names or trace.in_words(id))
-    make_anew(graph, trace)
-    remove_drops(home, trace)
-    remove_temporary(home, graph.folder, trace)
-    remove_keys(home, trace.keys)
-    scrub_logs(home, trace)
-    return trace
+def change_everywhere(graph: Graph, edit: Edit) -> None:
+    """Each place in turn: the notes, the graph's folder, its copies, what is derived, the home."""
+    edit.tombstones(graph)
+    edit.notes(graph)
+    change_folder(graph.folder, edit)
+    for folder, vault in copies_of(graph, edit.trace):
+        edit.copy(folder, vault)
+    graph.update(edit.state)
+    edit.uses(graph)
+    make_anew(graph, edit.trace)
+    edit.keys(graph.folder.parents[1])
+    change_home(graph.folder.parents[1], graph.folder, edit)
 
 
 def make_anew(graph: Graph, trace: Trace) -> None:
@@ -131,6 +125,34 @@ def make_anew(graph: Graph, trace: Trace) -> None:
     graph.vault.settle(0)
     graph.vault.compact()
     graph.index.rebuild(graph.vault, graph.folder / "archive")
+
+
+def remap_pages(graph: Graph, trace: Trace) -> None:
+    """Regenerate all maps without what is gone, and take its lines out of the log pages."""
+    graph.index.sync(graph.vault)
+    maps = MapPages(graph)
+    maps.add_all()
+    outcome = Outcome()
+    for change in maps.changes():
+        apply_change(graph, change, outcome)
+    if (now := maps.now_change(graph.state().sessions, date.today())) is not None:
+        apply_change(graph, now, outcome)
+    for path in [p for p in graph.vault.paths() if p.startswith(LOG_FOLDER)]:
+        text = graph.vault.text(path)
+        if (kept := without_lines(text, trace)) != text:
+            apply_change(graph, Change(path, text, kept), outcome)
+
+
+def without_lines(text: str, trace: Trace) -> str:
+    """The page *text* without the lines that tell of it."""
+    kept = "".join(line for line in text.splitlines(keepends=True) if not trace.in_note(line))
+    return blanked(kept, trace.text)  # over the end of a line
+
+
+def blank_served(state: State) -> None:
+    for s in state.sessions.values():
+        forget_served(s)
+    state.epoch += 1
 
 
 def observe_again(graph: Graph, ids: set[str]) -> None:
@@ -144,59 +166,186 @@ def observe_again(graph: Graph, ids: set[str]) -> None:
         graph.put(f"{messages[-1].timestamp:015d}-again{n}", turn)
 
 
-def remove_notes(graph: Graph, paths: Iterable[str], messages: set[str], alone: Collection[str]) -> None:
-    """
-    Take the files away. The tombstone of a note names none of the messages that stay: it may come back from those,
-    unless it went *alone*.
-    """
-    for path in paths:
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """The Edit that takes a Selection away. What does not tell of it stays as it is, byte for byte."""
+
+    what: Selection
+    trace: Trace
+
+    def tombstones(self, graph: Graph) -> None:
+        if ids := set(self.what.messages):
+            said = [m for _, m in every_message(graph) if m.id in ids]
+            graph.tombstones.add(ids | {m.key for m in said} | {said_at(m.role, m.timestamp) for m in said})
+
+    def notes(self, graph: Graph) -> None:
+        observe_again(graph, set(self.what.again))
+        self._unlink(graph)
+        for path in self.what.trash:
+            (graph.vault.root / path).unlink(missing_ok=True)
+        for path in self.what.paths:
+            self._remove(graph, path)
+
+    def _unlink(self, graph: Graph) -> None:
+        """Take what leads to the notes, and what History says of them, out of all others. Before they go."""
+        gone, outcome = frozenset(self.what.paths), Outcome()
+        for path in notes_linking(graph, gone, self.trace.names):
+            data = graph.vault.bytes(path)
+            if data is None or (before := read_text(data)).encode("utf-8") != data:
+                continue
+            if (after := without_links(graph, path, before, gone | self.trace.names)) != before:
+                theirs = not graph.vault.ours(data)
+                apply_change(graph, Change(path, before, after, theirs=theirs), outcome)
+
+    def _remove(self, graph: Graph, path: str) -> None:
+        """
+        Take the file away. The tombstone of a note names none of the messages that stay: it may come back from those,
+        unless it went alone.
+        """
         data = graph.vault.bytes(path)
         if data is None:
             graph.vault.mark_not_ours(path)  # a kill may have come before its name was forgotten
-            continue
+            return
         try:
-            node = parse_node(data.decode("utf-8", errors="replace"), path)
-            cited = [s.id for s in node.sources if s.id in messages or path in alone]
+            node = parse_node(read_text(data), path)
+            cited = [s.id for s in node.sources if s.id in self.trace.messages or path in self.what.alone]
         except BadNode:
             cited = []  # whatever is in it, it goes
         if cited:
             graph.tombstones.add(cited, node.id)
         graph.vault.remove(path, data)
 
+    def copy(self, folder: Path, vault: Path) -> None:
+        """Its other notes stay. Of an account that goes whole, all goes: its messages are in the living graph."""
+        whole = json_object(folder / "identity.json").get("key") in self.trace.keys
+        if not whole or not vault.is_relative_to(folder):  # a vault elsewhere stays
+            remove_derived(folder)
+            found = notes_telling(vault, self.trace)
+            names = self.trace.names.union(*found.values())
+            wider = replace(self, trace=replace(self.trace, names=names))
+            change_folder(folder, wider)
+            for file in sorted(f for f in vault.rglob("*.md") if f not in found):
+                if wider.trace.in_note(text := read_text(file.read_bytes())):  # a page that we made of others
+                    write_private(file, "" if file.stem == "now" else without_lines(text, wider.trace))
+            for file in reversed(found):  # a crash in between leaves what leads to the others
+                file.unlink()
+        if whole:
+            shutil.rmtree(folder)
 
-def blank_state(state: State, trace: Trace) -> None:
-    """Served snapshots and hints may quote what was forgotten, and so may the words of a failure."""
-    for key in trace.keys:
-        state.sessions.pop(key, None)
-    for key, s in state.sessions.items():
-        forget_served(s)
-        if key in trace.sessions or any(trace.in_words(t) for t in (s.task, s.state, s.next)):
-            s.task = s.state = s.next = ""
-            s.shared, s.mocs, s.falls, s.activated_ms = [], [], {}, 0  # what was cut, and when, stays so
+    def message(self, m: Message) -> Message | None:
+        return None if m.id in self.trace.messages else m
+
+    def torn(self, line: str) -> None:
+        """It was never promised, and nobody can say whose it is."""
+
+    def unread(self, text: str) -> str | None:
+        """It goes whole if it may tell of it: nobody can say which part does."""
+        return None if self.trace.in_line(text) else text
+
+    def receipt(self, receipt: Receipt) -> Receipt:
+        """Without the changes, hints and words that tell of it; the rest of a cycle can still be undone."""
+        trace = self.trace
+        kept = tuple(c for c in receipt.changes if not change_tells(c, trace))
+        if trace.sessions:  # Now quotes their tasks
+            kept = tuple(c for c in kept if c.path != "now")
+        if len(kept) < len(receipt.changes) and all(c.rebase.block is not None for c in kept):
+            lines = []  # they were about that note, perhaps by its title
         else:
+            lines = [line for line in receipt.summary if not trace.in_words(line)]
+        summary = tuple(line for line in lines if not any(name in line for name in trace.names))
+        hints = {s: h for s, h in receipt.hints.items() if s not in trace.sessions}
+        return replace(receipt, changes=kept, hints=hints, summary=summary)
+
+    def state(self, state: State) -> None:
+        """Served snapshots and hints may quote it, and so may the words of a failure."""
+        trace = self.trace
+        for key in trace.keys:
+            state.sessions.pop(key, None)
+        for key, s in state.sessions.items():
+            forget_served(s)
+            if key in trace.sessions or any(trace.in_words(t) for t in (s.task, s.state, s.next)):
+                s.task = s.state = s.next = ""
+                s.shared, s.mocs, s.falls, s.activated_ms = [], [], {}, 0  # what was cut, and when, stays so
             s.mocs = [path for path in s.mocs if not trace.names_path(path)]
             s.falls = {path: n for path, n in s.falls.items() if not trace.names_path(path)}
-    state.by_hand = {path: at for path, at in state.by_hand.items() if not trace.names_path(path)}
-    state.error = (
-        "" if trace.in_words(state.error) or any(k in state.error for k in trace.keys) else state.error
-    )
-    state.epoch += 1
+        state.by_hand = {path: at for path, at in state.by_hand.items() if not trace.names_path(path)}
+        if trace.in_words(state.error) or any(key in state.error for key in trace.keys):
+            state.error = ""
+        state.epoch += 1
+
+    def uses(self, graph: Graph) -> None:
+        graph.uses.drop(self.trace.names_path)
+
+    def keys(self, home: Path) -> None:
+        change_files((home / "spool").glob(".*"), self.unread)  # what a killed hook left half made
+        remove_keys(home, self.what.keys)
+
+    def log(self, text: str) -> str:
+        """Without the lines that name one of the notes, a session that goes whole, or the words."""
+        named = replace(self.trace, messages=frozenset(), sessions=frozenset())
+        kept = "".join(line for line in text.splitlines(keepends=True) if not named.in_line(line))
+        return blanked(kept, self.trace.text)  # over the end of a line
 
 
-def blank_served(state: State) -> None:
-    for s in state.sessions.values():
-        forget_served(s)
-    state.epoch += 1
+def without_links(graph: Graph, path: str, text: str, gone: frozenset[str]) -> str:
+    """The note *text*: links to *gone* as plain words, and without lines of its History about it."""
+
+    def leads_there(link: str) -> bool:
+        try:
+            target = bare_target(link)
+        except ValueError:
+            return False
+        return target in gone or graph.index.resolve(target) in gone
+
+    def plain(found: re.Match[str]) -> str:
+        if not leads_there(found[1]):
+            return found[0]
+        return found[1].partition("|")[2].strip() or "(forgotten)"
+
+    def tells(line: str) -> bool:
+        return line[2:6].isdigit() and any(map(leads_there, ANY_LINK.findall(line)))
+
+    try:
+        node = parse_node(text, path)
+        names = ("links", "supersedes", "contradicts", "reflected_in")
+        kept: dict[str, Any] = {n: tuple(t for t in getattr(node, n) if not leads_there(t)) for n in names}
+        left = replace(node, **kept)
+        if node.superseded_by and leads_there(node.superseded_by):  # what replaced it was never said
+            left = replace(left, superseded_by=None, status="active")
+        was, now = head_of(node), head_of(left)
+        text = amend_text(text, set={k: now.get(k) for k in was if was[k] != now.get(k)})
+    except BadNode:
+        pass
+    begin, mark, rest = text.partition("\n---") if text.startswith("---") else ("", "", text)
+    lines = [line for line in rest.splitlines(keepends=True) if not (line.startswith("- ") and tells(line))]
+    return begin + mark + "".join(ANY_LINK.sub(plain, line) for line in lines)
 
 
-def remap_pages(graph: Graph, trace: Trace) -> None:
-    """Regenerate all maps without what is gone, and take its lines out of the log pages."""
-    graph.index.sync(graph.vault)
-    maps = MapPages(graph)
-    maps.add_all()
-    outcome = Outcome()
-    for change in maps.changes():
-        apply_change(graph, change, outcome)
-    if (now := maps.now_change(graph.state().sessions, date.today())) is not None:
-        apply_change(graph, now, outcome)
-    scrub_log_pages(graph, trace)
+def change_tells(change: Change, trace: Trace) -> bool:
+    said = (change.before, change.after, change.rebase.block, change.rebase.history, *words_in(change))
+    return change.path in trace.names or any(trace.in_note(text) for text in said if text)
+
+
+def words_in(change: Change) -> Iterator[str]:
+    for value in change.rebase.set.values():
+        yield from map(str, value if isinstance(value, list | tuple) else [value])
+
+
+def notes_telling(vault: Path, trace: Trace) -> dict[Path, set[str]]:
+    """The notes below *vault* that tell of it, and what was made of them in turn: file → its names there."""
+    files = {
+        file: (path, read_text(file.read_bytes()))
+        for file in sorted(vault.rglob("*.md"))
+        if not (path := file.relative_to(vault).as_posix().removesuffix(".md")).startswith(LOG_FOLDER)
+    }
+    found: dict[Path, set[str]] = {}
+    more = True
+    while more:
+        more = False
+        for file, (path, text) in files.items():
+            made = path.startswith("mocs/") or path in ("index", "now")
+            if file not in found and (path in trace.names or (not made and trace.in_note(text))):
+                found[file] = {path, *went_into(text, path)}
+                trace = replace(trace, names=trace.names | found[file])
+                more = True
+    return found

@@ -2,34 +2,37 @@
 Words taken out of everything, and all else left as it is: each place that has them has BLANK instead.
 
     select_words   what has them: shown to the person first
-    redact_words   the replacing, step by step; a crash does not stop it halfway (erase.py keeps the journal)
+    Redacting      the replacing, place by place (erase.py keeps the journal)
 
 No model is asked, and nothing is derived anew. A note whose name holds the words gets another, and what leads to it
-follows. Undo goes on working: a receipt's texts are changed as the notes are. One rule: every step may be repeated.
+follows. Undo goes on working: a receipt's texts are changed as the notes are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput
+from ..errors import BadInput, BadNode
 from ..graph.files import write_private
 from ..graph.graph import Graph
 from ..graph.state import State, forget_served
-from ..journal import Change, Outcome, Receipt, apply_change, read_receipt
-from ..message.stored import message_from_json, message_to_json, turn_from_json, turn_to_json
+from ..journal import Change, Outcome, Receipt, apply_change
 from ..message.turn import Message
-from ..node.markdown import slugify
+from ..node.markdown import bare_target, link_targets, slugify
+from ..node.note import amend_text, head_of, parse_node
+from ..node.properties import split_head
+from ..text.links import WIKILINK
 from .beyond import beyond_reach, our_trash
-from .copies import copies_of, joined_folders, remove_derived
-from .homefiles import change_logs, text_of
-from .renaming import NewNames, free_path, new_names, redacted_note, redacted_value
-from .traces import Trace, archived_messages, message_holds
+from .places import Edit, archived_messages, change_folder, every_message, remove_derived
+from .traces import Trace, message_holds, read_text
 from .words import BLANK, blanked, folded_words, holds_words, slug_in_path
+
+NewNames = Mapping[str, str]
+FIXED = ("type", "priority", "status", "created", "updated", "event", "origin", "appliesTo", "generation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +49,21 @@ class Redaction:
     def __bool__(self) -> bool:
         return bool(self.paths or self.messages or self.trash)
 
-    @property
-    def trace(self) -> Trace:
-        return Trace(frozenset(), frozenset(), text=self.words)
-
 
 def select_words(graph: Graph, words: str) -> Redaction:
     """Raises BadInput for words that BLANK holds itself."""
     if not folded_words(words) or holds_words(BLANK, words):
         raise BadInput(f"{words!r} cannot be taken out of a text; give the words that are to go")
-    trace = Trace(frozenset(), frozenset(), text=words)
+    trace = Trace(text=words)
     holding = [p for p in (*graph.vault.paths(), *graph.vault.conflicts()) if path_holds(graph, p, words)]
     paths = [path for path in holding if is_text(graph.vault.bytes(path) or b"")]
     unread = [graph.vault.file(path) for path in holding if path not in paths]
     trash = tuple(our_trash(graph, trace))
+    said = every_message(graph)
     return Redaction(
         words,
         paths=tuple(sorted(paths)),
-        messages=tuple(sorted({m.id for m in all_messages(graph) if message_holds(m, words)})),
+        messages=tuple(sorted({m.id for _, m in said if message_holds(m, words)})),
         renamed=tuple(sorted(new_names(graph, paths, words).items())),
         trash=trash,
         beyond=(
@@ -91,61 +91,53 @@ def is_text(data: bytes) -> bool:
 
 
 def path_holds(graph: Graph, path: str, words: str) -> bool:
-    text = (graph.vault.bytes(path) or b"").decode("utf-8", errors="replace")
+    text = read_text(graph.vault.bytes(path))
     return holds_words(text, words) or holds_words(path, words) or slug_in_path(path, words) is not None
 
 
-def all_messages(graph: Graph) -> Iterable[Message]:
-    for folder in (graph.folder, *joined_folders(graph)):
-        yield from (m for _, m in archived_messages(folder / "archive"))
-    for p in graph.intact():
-        yield from p.turn().messages
+def redacting_from(raw: dict[str, Any]) -> Edit:
+    """As the journal has it."""
+    return Redacting(raw["words"], tuple(raw["paths"]), tuple(raw["trash"]), dict(raw["renamed"]))
 
 
-# --- a graph
+@dataclass(frozen=True, slots=True)
+class Redacting:
+    """The Edit that replaces *words* by BLANK."""
 
+    words: str
+    paths: tuple[str, ...]
+    trash: tuple[str, ...]
+    names: NewNames
 
-def redact_words(graph: Graph, what: Redaction) -> None:
-    """All that belongs to the graph itself, and its copies; the caller holds the lock, and does the rest."""
-    words, names = what.words, dict(what.renamed)
-    graph.tombstones.add({m.key for m in all_messages(graph) if message_holds(m, words) and m.key != m.id})
-    redact_turns(graph.folder / "pending", words)
-    redact_archive(graph.folder / "archive", words)
-    redact_notes(graph, what.paths, words, names)
-    redact_receipts(graph.folder / "receipts", words, names)
-    for path in what.trash:
-        redact_text_file(graph.vault.root / path, words, names)
-    for folder, vault in copies_of(graph, what.trace):
-        remove_derived(folder)
-        redact_turns(folder / "pending", words)
-        redact_archive(folder / "archive", words)
-        redact_receipts(folder / "receipts", words, names)
-        redact_damaged(folder / "damaged", words)
-        for file in sorted(vault.rglob("*.md")):
-            redact_text_file(file, words, names)
-    redact_damaged(graph.folder / "damaged", words)
-    graph.update(lambda state: redact_state(state, words, names))
-    uses = graph.uses.all()
-    graph.uses.drop(lambda id: holds_words(id, words))
-    graph.uses.adopt({names[id]: use for id, use in uses.items() if id in names})
+    @property
+    def trace(self) -> Trace:
+        return Trace(text=self.words)
 
+    def tombstones(self, graph: Graph) -> None:
+        """A message that is changed has another key; the former must not come back."""
+        held = [m for _, m in every_message(graph) if message_holds(m, self.words)]
+        graph.tombstones.add({m.key for m in held if m.key != m.id})
 
-def redact_notes(graph: Graph, paths: Iterable[str], words: str, names: NewNames) -> None:
-    """In the vault; what a person wrote stays theirs, and as private."""
-    outcome = Outcome()
-    for path in paths:
+    def notes(self, graph: Graph) -> None:
+        outcome = Outcome()
+        for path in self.paths:
+            self._note(graph, path, outcome)
+        for path in self.trash:
+            self._file(graph.vault.root / path)
+
+    def _note(self, graph: Graph, path: str, outcome: Outcome) -> None:
+        """In the vault; what a person wrote stays theirs, and as private."""
         data = graph.vault.bytes(path)
         if data is None:
             graph.vault.mark_not_ours(path)  # a kill may have come before its name was forgotten
-            continue
+            return
         if not is_text(data):
-            continue  # since it was selected
-        before = data.decode("utf-8")
-        after, target = redacted_note(before, path, words, names), names.get(path, path)
-        theirs = not graph.vault.ours(data)
+            return  # since it was selected
+        before, target = data.decode("utf-8"), self.names.get(path, path)
+        after, theirs = self.note(before, path), not graph.vault.ours(data)
         if target == path:
             apply_change(graph, Change(path, before, after, theirs=theirs), outcome)
-            continue
+            return
         # else a kill came before the removal
         if (there := graph.vault.bytes(target)) != after.encode("utf-8"):
             if there is not None and not graph.vault.ours(there):
@@ -155,96 +147,149 @@ def redact_notes(graph: Graph, paths: Iterable[str], words: str, names: NewNames
             apply_change(graph, change, outcome)
         graph.vault.remove(path, data)
 
+    def _file(self, file: Path) -> None:
+        """A note that nobody but a person reads; also its name. One that is no UTF-8 text stays as it is."""
+        if is_text(data := file.read_bytes()):
+            text = data.decode("utf-8")
+            if (clean := self.note(text, file.stem)) != text:
+                write_private(file, clean)
+        if holds_words(file.stem, self.words) and file.exists():
+            file.rename(free_file(file.with_name(f"{slugify(self.torn(file.stem))}{file.suffix}")))
 
-def redact_archive(folder: Path, words: str) -> None:
-    for file in sorted(folder.glob("*.jsonl")):
-        lines = text_of(file).split("\n")
-        kept = [redacted_line(line, words) for line in lines]
-        if kept != lines:
-            write_private(file, "\n".join(kept))
+    def copy(self, folder: Path, vault: Path) -> None:
+        remove_derived(folder)
+        change_folder(folder, self)
+        for file in sorted(vault.rglob("*.md")):
+            self._file(file)
 
+    def message(self, m: Message) -> Message:
+        calls = (replace(c, name=self.log(c.name), arguments=self.log(c.arguments)) for c in m.calls)
+        said = {name: self.log(getattr(m, name)) for name in ("id", "text", "sender", "sender_id", "tool")}
+        return replace(m, calls=tuple(calls), **said)  # type: ignore[arg-type]
 
-def redacted_line(line: str, words: str) -> str:
-    try:
-        message, session = message_from_json(line)
-    except BadInput:
-        return blanked(line, words)  # torn by a crash
-    clean = redacted_message(message, words)
-    return line if clean == message else message_to_json(clean, session)
+    def log(self, text: str) -> str:
+        return blanked(text, self.words)
 
+    torn = unread = log
 
-def redacted_message(m: Message, words: str) -> Message:
-    calls = (replace(c, name=blanked(c.name, words), arguments=blanked(c.arguments, words)) for c in m.calls)
-    said = {name: blanked(getattr(m, name), words) for name in ("id", "text", "sender", "sender_id", "tool")}
-    return replace(m, calls=tuple(calls), **said)  # type: ignore[arg-type]
+    def receipt(self, receipt: Receipt) -> Receipt:
+        changes = []
+        for c in receipt.changes:
+            before, after, block = (
+                None if text is None else self.note(text, c.path)
+                for text in (c.before, c.after, c.rebase.block)
+            )
+            history = c.rebase.history and self.value(c.rebase.history)
+            properties = {key: self.value(value) for key, value in c.rebase.set.items()}
+            rebase = replace(c.rebase, block=block, history=history, set=properties)
+            path = self.names.get(c.path) or self.value(c.path)
+            changes.append(replace(c, path=path, before=before, after=after, rebase=rebase))
+        summary, hints = self.value(receipt.summary), self.value(receipt.hints)
+        return replace(receipt, changes=tuple(changes), summary=summary, hints=hints)
 
+    def state(self, state: State) -> None:
+        for s in state.sessions.values():
+            forget_served(s)
+            s.mocs, s.falls = [], {}
+            s.task, s.state, s.next = self.log(s.task), self.log(s.state), self.log(s.next)
+        state.by_hand = {self.value(path): at for path, at in state.by_hand.items()}
+        state.error = self.log(state.error)
+        state.epoch += 1
+        state.redactions += 1
 
-def redact_turns(folder: Path, words: str) -> None:
-    for file in sorted(folder.glob("*.json")):
-        text = text_of(file)
+    def uses(self, graph: Graph) -> None:
+        uses = graph.uses.all()
+        graph.uses.drop(lambda id: holds_words(id, self.words))
+        graph.uses.adopt({self.names[id]: use for id, use in uses.items() if id in self.names})
+
+    def keys(self, home: Path) -> None:
+        """They stay."""
+
+    # --- texts: the same text gives the same, so that a receipt and its note stay alike
+
+    def note(self, text: str, path: str) -> str:
+        """*text* of a note: its links lead to the new names, its head stays one that can be read."""
+        text = WIKILINK.sub(self._link, text)
+        if not holds_words(text, self.words):
+            return text
         try:
-            turn = turn_from_json(text)
-        except BadInput:
-            clean = blanked(text, words)
-        else:
-            messages = tuple(redacted_message(m, words) for m in turn.messages)
-            left = replace(turn, messages=messages, sender=blanked(turn.sender, words))
-            clean = text if left == turn else turn_to_json(left)
-        if clean != text:
-            write_private(file, clean)
+            was = head_of(parse_node(text, path))
+        except BadNode:
+            return self.log(text)
+        now = {key: self._property(key, value) for key, value in was.items()}
+        text = amend_text(text, set={key: now[key] for key in was if was[key] != now[key]})
+        body = split_head(text)[1]
+        return text[:body] + self.log(text[body:])
 
-
-def redact_receipts(folder: Path, words: str, names: NewNames) -> None:
-    for file in sorted(folder.glob("*.json")):
+    def _link(self, found: re.Match[str]) -> str:
         try:
-            receipt = read_receipt(file)
-        except BadInput:
-            write_private(file, blanked(text_of(file), words))
-            continue
-        clean = redacted_receipt(receipt, words, names)
-        if clean != receipt:
-            write_private(file, clean.dumps())
+            target = bare_target(found[1])
+        except ValueError:
+            return found[0]
+        _, bar, label = found[1].partition("|")
+        if target in self.names:
+            return f"[[{self.names[target]}{bar}{self.log(label)}]]"
+        if holds_words(target, self.words):  # it leads nowhere
+            return self.log(label).strip() or BLANK
+        return found[0]
+
+    def _property(self, key: str, value: Any) -> Any:
+        if key in FIXED:
+            return value
+        if key == "sources":
+            return [{**s, **({"id": self.log(s["id"])} if "id" in s else {})} for s in value]
+        if key in ("aliases", "tags"):
+            return [name for name in value if not holds_words(str(name), self.words)] or None
+        return self.value(value)
+
+    def value(self, value: Any) -> Any:
+        """A value of a head, or any other that JSON can hold."""
+        if isinstance(value, str):
+            return self.names.get(value) or self.log(WIKILINK.sub(self._link, value))
+        if isinstance(value, list | tuple):
+            return type(value)(map(self.value, value))
+        if isinstance(value, dict):
+            return {self.value(k): self.value(v) for k, v in value.items()}
+        return value
 
 
-def redacted_receipt(receipt: Receipt, words: str, names: NewNames) -> Receipt:
-    changes = []
-    for c in receipt.changes:
-        before, after, block = (
-            None if text is None else redacted_note(text, c.path, words, names)
-            for text in (c.before, c.after, c.rebase.block)
-        )
-        history = c.rebase.history and redacted_value(c.rebase.history, words, names)
-        properties = {key: redacted_value(value, words, names) for key, value in c.rebase.set.items()}
-        rebase = replace(c.rebase, block=block, history=history, set=properties)
-        path = names.get(c.path) or redacted_value(c.path, words, names)
-        changes.append(replace(c, path=path, before=before, after=after, rebase=rebase))
-    summary = tuple(redacted_value(line, words, names) for line in receipt.summary)
-    hints = redacted_value(receipt.hints, words, names)
-    return replace(receipt, changes=tuple(changes), summary=summary, hints=hints)
+# --- names
 
 
-def redact_state(state: State, words: str, names: NewNames) -> None:
-    for s in state.sessions.values():
-        forget_served(s)
-        s.mocs, s.falls = [], {}
-        s.task, s.state, s.next = (blanked(t, words) for t in (s.task, s.state, s.next))
-    state.by_hand = {redacted_value(path, words, names): at for path, at in state.by_hand.items()}
-    state.error = blanked(state.error, words)
-    state.epoch += 1
-    state.redactions += 1
+def new_names(graph: Graph, paths: Iterable[str], words: str) -> dict[str, str]:
+    """Path, id and link target that hold *words* → what stands there instead."""
+    found: dict[str, str] = {}
+    for path in paths:
+        if holds_words(path, words) or slug_in_path(path, words):
+            found[path] = free_path(graph, path_without(path, words), found.values())
+    ids = {entry.id: new for path, new in found.items() if (entry := graph.index.entry(path))}
+    for path in paths:
+        for target in link_targets(read_text(graph.vault.bytes(path))):
+            there = graph.index.resolve(target)
+            if there and holds_words(target, words):
+                found.setdefault(target, found.get(there, there))
+    for id, new in ids.items():
+        found.setdefault(id, f"omg/{new.removeprefix('nodes/')}")
+    return found
 
 
-# --- other files
+def path_without(path: str, words: str) -> str:
+    """*path* with the words out of each of its names."""
+    names = []
+    for name in path.split("/"):
+        plain = blanked(name, words)
+        if plain == name and (found := slug_in_path(name, words)):
+            plain = f"{name[: found.start()]}forgotten{name[found.end() :]}"
+        names.append(name if plain == name else slugify(plain))
+    return "/".join(names)
 
 
-def redact_text_file(file: Path, words: str, names: NewNames) -> None:
-    """A note that nobody but a person reads; also its name. One that is no UTF-8 text stays as it is."""
-    if is_text(data := file.read_bytes()):
-        text = data.decode("utf-8")
-        if (clean := redacted_note(text, file.stem, words, names)) != text:
-            write_private(file, clean)
-    if holds_words(file.stem, words) and file.exists():
-        file.rename(free_file(file.with_name(f"{slugify(blanked(file.stem, words))}{file.suffix}")))
+def free_path(graph: Graph, path: str, taken: Iterable[str]) -> str:
+    found, n = path, 1
+    while found in taken or graph.vault.bytes(found) is not None:
+        n += 1
+        found = f"{path}-{n}"
+    return found
 
 
 def free_file(file: Path) -> Path:
@@ -253,23 +298,3 @@ def free_file(file: Path) -> Path:
         n += 1
         found = file.with_name(f"{file.stem}-{n}{file.suffix}")
     return found
-
-
-def redact_damaged(folder: Path, words: str) -> None:
-    for file in sorted(f for f in folder.glob("*") if f.is_file()):
-        text = text_of(file)
-        if (clean := blanked(text, words)) != text:
-            write_private(file, clean)
-
-
-def redact_home(home: Path, words: str) -> None:
-    """Drops that could not be read, and logs."""
-    redact_damaged(home / "spool" / "bad", words)
-    change_logs(home, partial(blanked, words=words))
-
-
-def redaction_from(raw: dict[str, object]) -> Redaction:
-    """As the journal has it."""
-    fields: dict[str, Any] = dict(raw)
-    words, renamed = fields.pop("words"), tuple((a, b) for a, b in fields.pop("renamed"))
-    return Redaction(words, renamed=renamed, **{name: tuple(values) for name, values in fields.items()})

@@ -1,4 +1,4 @@
-"""What goes when a note, a conversation or a word is forgotten, and what stays without its links."""
+"""Finds what goes when a note, a conversation or a text is forgotten, and what stays without its links."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ..node.note import parse_node
 from ..plan.pages import persons_words
 from ..text.words import told_words
 from .beyond import beyond_reach, our_trash
-from .copies import joined_folders
+from .places import every_message
 from .traces import (
     Trace,
     all_names,
     all_texts,
-    archived_messages,
     former_paths,
     message_holds,
     notes_linking,
+    read_text,
     reflecting,
 )
 from .words import holds_words, slug_in_path
@@ -56,10 +56,8 @@ class Selection:
 
     @property
     def trace(self) -> Trace:
-        names = frozenset((*self.paths, *self.names))
-        return Trace(
-            names, frozenset(self.messages), frozenset(self.sessions), self.text, frozenset(self.keys)
-        )
+        names, said = frozenset((*self.paths, *self.names)), frozenset(self.messages)
+        return Trace(names, said, frozenset(self.sessions), self.text, frozenset(self.keys))
 
 
 def select(
@@ -71,9 +69,10 @@ def select(
     matching: str | None = None,
 ) -> Selection:
     """
-    What goes when these notes, and these messages, go: with a note its messages, with a message every note
-    that cites it, with a note every reflection that was made of it, and of that one; with all that a topic
-    listed the topic, whose name comes of them.
+    What goes with these notes and messages.
+
+    With a note go its messages and the reflections made of it; with a message, every note that cites it; with all notes
+    on a topic's map, the map.
     """
     named = set(paths)
     said = every_message(graph)
@@ -112,7 +111,7 @@ def select(
 
 
 def select_alone(graph: Graph, paths: Iterable[str]) -> Selection:
-    """What goes when these notes go and the messages stay that they came from: also what nights made of them."""
+    """These notes and the reflections made of them; the messages they came from stay."""
     alone = set(paths)
     gone = alone | reflecting(graph, alone)
     what = Selection(
@@ -126,7 +125,7 @@ def select_alone(graph: Graph, paths: Iterable[str]) -> Selection:
 
 
 def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set[str]:
-    """*messages*, and what repeats their words in the answers to them: what the assistant said, called and was told."""
+    """*messages*, and the assistant's answers, calls and results after them that repeat their words."""
     found = set(messages)
     answering: dict[str, frozenset[str]] = {}  # session → the words of those it is answering
     for session, m in sorted(said, key=lambda s: s[1].timestamp):
@@ -146,10 +145,10 @@ def with_surroundings(graph: Graph, what: Selection) -> Selection:
 
 def notes_holding(graph: Graph, text: str) -> tuple[set[str], list[str]]:
     """The notes that hold *text*; and the generated pages that do outside of their generated part."""
-    trace, notes, pages = Trace(frozenset(), frozenset(), text=text), set(), []
+    trace, notes, pages = Trace(text=text), set(), []
     for path in (*graph.vault.paths(), *graph.vault.conflicts()):
         data = graph.vault.bytes(path)
-        said = (data or b"").decode("utf-8", errors="replace")
+        said = read_text(data)
         if data is None or not trace.in_words(said):
             continue
         said = without_targets(graph, said)
@@ -165,12 +164,12 @@ def notes_holding(graph: Graph, text: str) -> tuple[set[str], list[str]]:
 
 
 def without_targets(graph: Graph, text: str) -> str:
-    """*text* less where its links lead: under which map a note is filed, and what it links to, it does not say."""
+    """*text* without its links' targets: a note does not say what it links to, or which map it is on."""
     return LINK_TARGET.sub(lambda m: "" if graph.index.resolve(m[0]) else m[0], text)
 
 
 def topic_maps(graph: Graph) -> list[str]:
-    """The maps that the Reflector split off, as far as no person has written on them."""
+    """The maps that the Reflector split off and on which no person has written."""
     found = []
     for path in (e.path for e in graph.index.entries(type="moc") if e.path not in STANDARD):
         with suppress(BadNode, NotFound):
@@ -198,17 +197,6 @@ def is_generated(graph: Graph, path: str) -> bool:
 def outside_block(page: str) -> str:
     before, _, rest = page.partition(BEGIN)
     return before + rest.partition(END)[2]
-
-
-def every_message(graph: Graph) -> list[tuple[str, Message]]:
-    """`(session, message)` of the archive, of what is pending, and of graphs that were merged into this one."""
-    found = list(archived_messages(graph.folder / "archive"))
-    for folder in joined_folders(graph):
-        found += archived_messages(folder / "archive")
-    for p in graph.intact():
-        turn = p.turn()
-        found += [(turn.session, m) for m in turn.messages]
-    return found
 
 
 def message_fits(

@@ -1,10 +1,10 @@
 """
-Whether a text holds words, as a reader would say so; where; and the text without them.
+Finds words in a text, and replaces them.
 
-However they are written: upper or lower case, full-width, composed or not, with invisible characters in between,
+They are found however they are written: upper or lower case, full-width, composed or not, with invisible characters in between,
 over the end of a line or of a quoted one, with hyphens as in a file's name, or escaped as JSON has them. Accents count.
 
-Not here: what kind of text it is (traces.py). One rule: what `holds_words` finds, `blanked` takes out.
+`blanked` takes out all that `holds_words` finds.
 """
 
 from __future__ import annotations

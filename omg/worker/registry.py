@@ -248,6 +248,8 @@ class Registry:
         for who in self.identities():
             try:
                 graph = self.graph(who, keep=False, make=False)
+            except NotFound:  # forgotten whole since: nothing names it any more
+                continue
             except (OmgError, OSError, sqlite3.Error) as e:
                 log.warning("%s: %s", who.key, error_text(e))
             else:
