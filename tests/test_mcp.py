@@ -191,7 +191,9 @@ def test_a_client_that_asks_for_another_identity_gets_nothing(up: Path, project:
                 await client.read_resource(uri)
         return json.dumps(said)
 
-    assert "CANARY" not in over_stdio(up, project, use).replace("CANARY Sencha'", "")
+    with http_server(up) as (url, token):
+        for said in (over_stdio(up, project, use), over_http(url, token, use)):
+            assert "CANARY" not in said.replace("CANARY Sencha'", "")
 
 
 def test_what_is_proposed_is_the_assistants_until_the_person_confirms_it(up: Path, tmp_path: Path) -> None:

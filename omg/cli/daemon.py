@@ -40,8 +40,12 @@ def stop_daemon(home: Path) -> bool:
     """Whether there was one; returns once it is gone."""
     from ..client import ask_daemon
 
-    if ask_daemon(home, "/stop", {}, timeout_s=10) is None:
-        return False
+    try:
+        if ask_daemon(home, "/stop", {}, timeout_s=10) is None:
+            return False
+    except OmgError as e:
+        if not isinstance(e.__cause__, ConnectionError):  # else it had stopped before it could say so
+            raise
     for _ in range(350):
         with contextlib.suppress(OmgError):  # cut off in the middle of an answer: it is stopping
             if ask_daemon(home, "/health", {}, timeout_s=5) is None:

@@ -91,6 +91,7 @@ CODEX = CLAUDE_CODE._replace(
     name="codex",
     title="Codex",
     program="codex",
+    timeout=3,  # of SessionEnd it allows no more, and hashes what it made of it
     config=".codex",
     config_variable="CODEX_HOME",
     transcripts="sessions/*/*/*/rollout-*.jsonl",

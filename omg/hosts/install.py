@@ -142,9 +142,13 @@ def trusted_hash(host: Host, event: str, home: Path) -> str:
     """What the client's settings hold of a hook that was trusted: of its command and timeout, so a change undoes it."""
     command = hook_command(host, event, our_command(), home)
     hook = {"async": False, "command": command, "timeout": host.timeout, "type": "command"}
-    value = {"event_name": re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower(), "hooks": [hook]}
+    value = {"event_name": snake_case(event), "hooks": [hook]}
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def snake_case(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def program_of(host: Host) -> str:

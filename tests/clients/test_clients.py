@@ -16,6 +16,8 @@ import pytest
 from client import CLIENTS, GIVEN, Client, daemon_up, hooks_killed
 from conftest import Connect
 
+from omg.hosts.install import snake_case, trusted_hash
+
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(1_800)]  # two hundred starts of clients
 
 TURNS = 20
@@ -218,6 +220,24 @@ def test_installed_from_the_wheel_it_works_leaves_foreign_settings_alone_and_uni
     ]
     assert [f for f in left if str(client.omg / "plugins") in f.read_text(errors="replace")] == []
     client.omg_command("down")
+
+
+def test_codex_keeps_nothing_before_its_person_trusts_the_hooks_and_the_doctor_knows_which(
+    connect: Connect,
+) -> None:
+    client = connect("codex")
+    client.trusting = ()
+    client.turn("Question 1: [[say fine]]")
+    assert "not reviewed: SessionStart, UserPromptSubmit" in client.omg_command("doctor", check=False)
+    with (client.home / ".codex" / "config.toml").open("a") as settings:  # what its screen writes
+        for event in client.declared.events:
+            hook = f"omg@omg:hooks/hooks.json:{snake_case(event)}:0:0"
+            trusted = trusted_hash(client.declared, event, client.omg)
+            settings.write(f'[hooks.state."{hook}"]\ntrusted_hash = "{trusted}"\n')
+    assert "not reviewed" not in client.omg_command("doctor", check=False)
+    client.turn("Question 2: [[say fine]]")
+    client.settled()
+    assert [text for _, _, text in client.kept()] == ["Question 2: [[say fine]]", "fine"]
 
 
 NEXT = dict(zip(CLIENTS, [*CLIENTS][1:] + [*CLIENTS][:1], strict=True))
