@@ -25,7 +25,7 @@ from typing import Any
 from ..config.file import load_config
 from ..embed import Embedder, load_embedder
 from ..errors import NotFound, Stale
-from ..forget.homefiles import FORGOTTEN_MARK
+from ..forget.places import FORGOTTEN_MARK
 from ..graph.graph import GRAPH_MARK, marked_identity
 from ..llm.child import Child
 from ..memory import Memory
