@@ -446,6 +446,35 @@ test("a daemon that stopped answering is replaced", async (t) => {
   assert.equal(alive(await pid(0)), false);
 });
 
+test("with a fleet what is said is sent there and what is asked is asked there, and no daemon is started", async (t) => {
+  const heard = [];
+  let status = 503;
+  const fleet = createServer(async (req, res) => {
+    let body = "";
+    for await (const chunk of req) body += chunk;
+    heard.push({ url: req.url, token: req.headers.authorization, body: JSON.parse(body) });
+    res.writeHead(req.url.startsWith("/drop/") ? status : 200).end(JSON.stringify(req.url === "/inject" ? { prependContext: "tea" } : {}));
+  });
+  await new Promise((ok) => fleet.listen(0, "127.0.0.1", ok));
+  t.after(() => fleet.close());
+  const gw = await gateway(t, { url: `http://127.0.0.1:${fleet.address().port}/`, token: "secret", command: ["/nowhere/omg"] });
+  await mkdir(join(gw.home, "spool"));
+  const spooled = async () => (await readdir(join(gw.home, "spool"))).filter((name) => name.endsWith(".json"));
+  await writeFile(join(gw.home, "spool", "000000000000001-a.json"), JSON.stringify({ v: 1 }));
+  gw.service.start();
+  t.after(() => gw.service.stop());
+  await until(() => heard.length); // refused: it stays
+  assert.deepEqual(await spooled(), ["000000000000001-a.json"]);
+  status = 200;
+  await until(async () => (await spooled()).length === 0);
+  assert.deepEqual(heard.at(-1), { url: "/drop/000000000000001-a.json", token: "Bearer secret", body: { v: 1 } });
+  const given = await gw.hooks.before_prompt_build({ prompt: "what do I drink?" }, someone());
+  assert.equal(given.prependContext, "tea");
+  fleet.closeAllConnections();
+  await new Promise((ok) => fleet.close(ok));
+  assert.equal(await gw.hooks.before_prompt_build({ prompt: "and now?" }, ALICE), undefined);
+});
+
 test("a command that is not there is named, and nothing else suffers", async (t) => {
   const gw = await gateway(t, { command: ["/nowhere/omg"] });
   transcript(t);

@@ -279,9 +279,13 @@ class Homes:
             except Exception as e:
                 log.warning("the cache is looked through again in %d s: %s", SWEEP_S, type(e).__name__)
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """Ask no model any more; what is under way ends, and is not committed."""
         self.stopping.set()
         self.child.close()
+
+    def close(self) -> None:
+        self.stop()
         for home in list(self._homes.values()):
             home.close()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import signal
 import tempfile
 import time
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+DROP_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z.-]{0,150}\.json")
 DEADLINE_S = 0.12  # of a prompt: the plugin waits 150 ms
 TRIES = 5  # of a change that a worker was quicker than
 THREADS = 16
@@ -109,11 +111,7 @@ class Serving:
 
     def drop(self, tenant: int, name: str, data: bytes) -> dict[str, Any]:
         """Keep what was said, and have it observed. Raises BadInput for what is no drop."""
-        if (
-            not name.replace("-", "").replace(".", "").isalnum()
-            or not name.endswith(".json")
-            or name.startswith(".")
-        ):
+        if not DROP_NAME.fullmatch(name):
             raise BadInput(f"{name[:80]!r}: a drop's name is <ms>-<uuid>.json")
         with tempfile.TemporaryDirectory(dir=self.homes.folder) as folder:
             file = Path(folder, name)

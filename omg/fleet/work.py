@@ -67,6 +67,8 @@ def do_job(store: Store, homes: Homes, kind: str, graph: int) -> None:
             with homes.hold(row, drops=True) as home:
                 assert home.memory is not None
                 WORK[kind](home.memory)
+                if homes.stopping.is_set():  # the model was not waited for: another does this again
+                    return home.begin()
                 due_at, more = next_look(home)
                 if not home.commit(store, due_at=due_at, night=kind == "reflect"):
                     note_look(store, home, due_at)
@@ -150,10 +152,10 @@ def run_worker(
             def tick_task(timestamp: int) -> None:
                 tick(store, lease_s)
 
-            asyncio.run(keep_working(app, parallel, lease_s))
+            asyncio.run(keep_working(app, homes, parallel, lease_s))
 
 
-async def keep_working(app: Any, parallel: int, lease_s: float) -> None:
+async def keep_working(app: Any, homes: Homes, parallel: int, lease_s: float) -> None:
     """Take jobs; begin anew when the worker gave up, as where Postgres was away."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -180,6 +182,8 @@ async def keep_working(app: Any, parallel: int, lease_s: float) -> None:
                 ]
                 stopping = asyncio.create_task(stop.wait())
                 await asyncio.wait((*workers, stopping), return_when=asyncio.FIRST_COMPLETED)
+                if stop.is_set():
+                    homes.stop()
                 for task in (*workers, stopping):
                     task.cancel()
                 await asyncio.gather(*workers, stopping, return_exceptions=True)
