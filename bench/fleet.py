@@ -29,7 +29,7 @@ sys.path[:0] = [str(REPO), str(REPO / "tests"), str(REPO / "tests" / "fleet")]
 
 import psycopg
 from chaos import BASE_MS, SETTINGS, Worker, chaos, drop_of
-from conftest import PROGRAMS, Postgres
+from postgres import PROGRAMS, Postgres
 
 from omg.fleet.jobs import defer, tick
 from omg.fleet.store import GraphRow, Store, init_database, opened_pool

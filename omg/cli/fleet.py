@@ -41,6 +41,16 @@ def open_store() -> Store:
     return Store(opened_pool(database_url()))
 
 
+def quiet_logs() -> None:
+    """Log where an exception came from without its message, which may quote what was said."""
+    import logging
+
+    from ..daemon.process import LogFormatter
+
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+
+
 @fleet_app.command("init")
 def init_command() -> None:
     """Make the tables in the database that OMG_FLEET_DATABASE names; again changes nothing."""
@@ -95,6 +105,7 @@ def serve_command(
     from ..fleet.store import database_url
 
     open_store().pool.close()
+    quiet_logs()
     run_server(database_url(), host=host, port=port, cache=cache)
 
 
@@ -117,6 +128,7 @@ def work_command(
         from prometheus_client import start_http_server
 
         start_http_server(metrics_port, addr="127.0.0.1")
+    quiet_logs()
     run_worker(database_url(), parallel=parallel, cache=cache, lease_s=lease)
 
 

@@ -150,8 +150,11 @@ class Homes:
         self.cache = cache / f"omg-fleet-{os.getuid()}"
         self.cache.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder = self.cache / f"{os.getpid()}-{os.urandom(4).hex()}"
-        self._lock = (self.cache / f"{self.folder.name}.lock").open("w")
+        # Locked under another name first: another process removes what nobody holds.
+        made = self.cache / f"{self.folder.name}.new"
+        self._lock = made.open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
+        made.rename(made.with_suffix(".lock"))
         self.folder.mkdir(mode=0o700)
         self.child = child or Child()  # which all homes share
         self._embedders: dict[str, Embedder | None] = {}
@@ -169,21 +172,29 @@ class Homes:
 
         Raises NotFound for a graph that is there no more.
         """
-        home = self._home(row)
+        home = self._held(row)
         try:
-            with home.guard:
-                try:
-                    if drops or not (known and home.memory is not None and home.is_at(row)):
-                        self._check_out(home, drops)
-                    yield home
-                    for name in home.drops:
-                        (home.root / "spool" / name).unlink(missing_ok=True)
-                    home.drops = {}
-                except BaseException:
-                    home.begin()
-                    raise
+            if drops or not (known and home.memory is not None and home.is_at(row)):
+                self._check_out(home, drops)
+            yield home
+            for name in home.drops:
+                (home.root / "spool" / name).unlink(missing_ok=True)
+            home.drops = {}
+        except BaseException:
+            home.begin()
+            raise
         finally:
+            home.guard.release()
             self._trim()
+
+    def _held(self, row: GraphRow) -> Home:
+        """The home of *row*, its guard held."""
+        while True:
+            home = self._home(row)
+            home.guard.acquire()
+            if self._homes.get(row.id) is home:
+                return home
+            home.guard.release()  # it was dropped while we waited
 
     def _home(self, row: GraphRow) -> Home:
         with self._guard:
