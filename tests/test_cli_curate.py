@@ -5,10 +5,14 @@ import os
 import sqlite3
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from shell import omg_here as run_here
+
+from omg.hosts.proposals import propose_note
+from omg.memory import Memory
 
 ROOT = Path(__file__).parents[1]
 WORD = "periwinkle"  # a number may stand in a receipt's id by chance
@@ -176,3 +180,40 @@ def test_a_number_of_lines_is_given_alike_everywhere_and_a_negative_one_refused(
         code, out, err = omg(*command, "-n", "-1")
         assert (code, out) == (2, "")
         assert "Invalid value for '-" in err
+
+
+def test_where_no_note_answers_a_search_says_what_waits_and_how_to_look_further(omg, tmp_path):
+    line = {"role": "user", "content": "My kayak is red.", "timestamp": "2026-03-04T08:00:00Z"}
+    (tmp_path / "more.jsonl").write_text(json.dumps(line) + "\n")
+    omg("import", "more.jsonl", "--no-observe")
+    said = omg("search", "kayak")[1]
+    assert "nothing found" in said
+    assert "1 turn not observed yet (`omg observe` does it now); `omg search --raw` looks through" in said
+    omg("observe")
+    assert "--raw" not in omg("search", "kayak")[1]
+
+
+def test_pinning_the_assistants_note_says_that_it_waits_for_a_word_of_the_persons(omg):
+    with Memory() as memory:
+        propose_note(memory.find(), "The studio's wifi is slow.", "Wifi", "", datetime.now(UTC))
+    assert "proposed  1 by the assistant: see `omg confirm`" in omg("status")[1]
+    waits = [f for f in json.loads(omg("doctor", "--json")[1])["findings"] if "omg confirm" in f["mend"]]
+    assert len(waits) == 1
+    code, out, err = omg("pin", "wifi")
+    assert (code, err.count("\n")) == (0, 1)
+    assert "nodes/fact/wifi is pinned" in out
+    assert "it is the assistant's word" in err and "`omg confirm nodes/fact/wifi`" in err
+    assert omg("confirm", "wifi")[0] == 0
+    assert "proposed" not in omg("status")[1]
+    assert omg("pin", "router")[2] == ""
+
+
+def test_the_doctor_finds_nothing_wrong_where_there_is_no_openclaw(omg, tmp_path, monkeypatch):
+    command = tmp_path / "bin" / "openclaw"
+    command.parent.mkdir()
+    command.write_text("#!/bin/sh\nexit 1\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(command.parent), prepend=os.pathsep)
+    code, out, _ = omg("doctor")
+    assert code == 0
+    assert "OpenClaw is not set up" in out and "✗" not in out

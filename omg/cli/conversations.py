@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from ..config.sections import Config
+    from ..graph.graph import Graph
     from ..identity import Identity
     from ..memory import Memory
     from ..message.turn import Message
@@ -258,7 +259,17 @@ def search_command(
         with suppress(OmgError):  # one that hangs, or is of an older version
             answer = ask_daemon(memory.folder, "/search", asked, timeout_s=10)
         hits = (answer if answer is not None else search_answer(memory.registry, asked))["hits"]
-        print_value(hits, as_json, hits_text(hits, weak) or "nothing found")
+        text = hits_text(hits, weak)
+        if all(h["weak"] for h in hits):
+            text = f"{text or 'nothing found'}\n{elsewhere(memory.find(identity))}"
+        print_value(hits, as_json, text)
+
+
+def elsewhere(graph: Graph) -> str:
+    """Where what no note has may still be: in turns that wait, and in the messages themselves."""
+    turns = len(graph.pending())
+    waits = f"{how_many(turns, 'turn')} not observed yet (`omg observe` does it now); " if turns else ""
+    return f"{waits}`omg search --raw` looks through what was said"
 
 
 def hits_text(hits: list[dict[str, Any]], weak: bool) -> str:

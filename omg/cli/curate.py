@@ -70,6 +70,12 @@ def pin_command(
         graph = memory.find(identity)
         done = pin_note(graph, find_note(graph, id), memory.clock(), pinned=not off)
         print_done(done, f"{done.path} is {'not ' if off else ''}pinned", as_json)
+        if not off and (origin := graph.vault.read(done.path).origin) in ("assistant", "tool"):
+            whose = "the assistant's word" if origin == "assistant" else "what a tool said"
+            print(
+                f"omg: it is {whose}, and is shown in every prompt once you run `omg confirm {done.path}`",
+                file=sys.stderr,
+            )
 
 
 @app.command("link")
@@ -231,12 +237,15 @@ def rebuild_command(
     """Make the notes again from the archive, as with a better model. What you wrote or touched stays."""
     with opened_memory() as memory:
         done = rebuilt(memory, identity, swap=yes)
-        text = f"{how_many(done['after'], 'note')} instead of {done['before']}; {how_many(done['kept'], 'file')} of yours kept\n{done['folder']}"
+        text = f"{how_many(done['after'], 'note')} instead of {done['before']}; {how_many(done['kept'], 'file')} of yours kept"
+        text += "" if done["replaced"] else f"\n{done['folder']}"
         asked = not yes and not as_json and sys.stdin.isatty()
         if asked and typer.confirm(f"{text}\nPut them in the place of the old?"):
             done = rebuilt(memory, identity, swap=True)
         old = done["replaced"]
-        hint = f"the old notes are in {old}" if old else "look at it, then `omg rebuild --yes`"
+        hint = "look at them there, then `omg rebuild --yes`"
+        if old:
+            hint = f"the old notes are in {old} now"
         print_value(done, as_json, f"{text}\n{hint}")
 
 

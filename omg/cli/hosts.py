@@ -105,7 +105,8 @@ def confirm_command(
     identity: IdentityOption = None,
 ) -> None:
     """Make what an assistant proposed your own word."""
-    from ..hosts.proposals import confirm_note, proposed_notes
+    from ..hosts.proposals import confirm_note
+    from ..plan.proposals import proposed_notes
 
     with opened_memory(vectors=False) as memory:
         graph = memory.find(identity)

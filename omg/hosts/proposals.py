@@ -6,7 +6,6 @@ Both are proposals of the assistant's (plan/proposals.py): found, shown with the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 
 from ..curate.notes import (
@@ -21,7 +20,6 @@ from ..curate.notes import (
 )
 from ..errors import BadInput
 from ..graph.graph import Graph
-from ..index.entries import Entry
 from ..plan.corrections import Correction
 from ..plan.drafts import PERSONS
 from ..plan.edits import Edit, one_line
@@ -50,14 +48,6 @@ def propose_correction(graph: Graph, name: str, new: str, now: datetime) -> str:
     refuse_retired(node)
     edit = correction_proposed(node, Correction(node.description, new), ())
     return write_edits(graph, [edit], now, f"proposed a correction of {path}")
-
-
-def proposed_notes(graph: Graph) -> Iterator[Entry]:
-    """What waits to be confirmed."""
-    for entry in graph.index.entries():
-        ours = entry.origin == "assistant" and entry.path.startswith("nodes/")
-        if ours and graph.vault.read(entry.path).proposes:
-            yield entry
 
 
 def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:

@@ -272,7 +272,9 @@ def self_test() -> Step:
             trial.close()
     if not any(e.type == "preference" for e in notes):
         raise OmgError("the self-test turn left no note; run `omg doctor`")
-    return Step("a test turn became a note, and is gone again", changed=False)
+    return Step(
+        "a test turn became a note, by the rules and without a model, and is gone again", changed=False
+    )
 
 
 def daemon_step(home: Path, up: bool) -> Step:

@@ -7,10 +7,13 @@ Its property `proposes` says what it becomes: a note of a type, or a correction 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
-from ..errors import BadInput
+from ..errors import BadInput, BadNode, NotFound
+from ..graph.graph import Graph
+from ..index.entries import Entry
 from ..node.fields import TYPES, Source
 from ..node.markdown import bare_target, wikilink
 from ..node.note import Node
@@ -20,15 +23,32 @@ from .corrections import Correction, draft_correction
 from .drafts import Plan
 from .edits import Edit, short_title
 
+# "Remember that …", "please note: …", "and don't forget, …". What is about another's words goes on otherwise.
+ASKS_TO_REMEMBER = re.compile(
+    r"^(?:(?:and|also|so|ok|okay|please|can you|could you),? )*"
+    r"(?:remember|memori[sz]e|note|keep in mind|don['’]t forget|write down|save)"
+    r"(?: (?:this|down|please))*(?: that|[:,])? "
+)
 TAKES_PLACE = re.compile(r"^It is to replace: “(.+)”$", re.M)
 
 
 def holds_plainly(text: str, words: str) -> bool:
-    """Whether a person who said *words* said *text*: it is a whole sentence of theirs, to the letter, and no question."""
+    """
+    Whether a person who said *words* said *text*: it is a whole sentence of theirs, to the letter, and no question. An
+    opening that asks to remember it, in English, does not count: "Please remember that I play the cello."
+    """
     wanted = as_read(text).rstrip(".!")
-    return any(
-        as_read(s).rstrip(".!") == wanted for s in split_sentences(words) if not s.endswith(("?", "？", "؟"))
-    )
+    said = (as_read(s).rstrip(".!") for s in split_sentences(words) if not s.endswith(("?", "？", "؟")))
+    return any(wanted in (s, ASKS_TO_REMEMBER.sub("", s)) for s in said)
+
+
+def proposed_notes(graph: Graph) -> Iterator[Entry]:
+    """What waits to be confirmed."""
+    for entry in graph.index.entries():
+        ours = entry.origin == "assistant" and entry.path.startswith("nodes/")
+        with suppress(BadNode, NotFound):  # a person has changed or removed it since the index was made
+            if ours and graph.vault.read(entry.path).proposes:
+                yield entry
 
 
 def correction_proposed(node: Node, made: Correction, sources: tuple[Source, ...]) -> Edit:

@@ -28,6 +28,11 @@ from ..text.characters import visible
 from ..worker.registry import Registry
 from .asked import mapping_in, said_by_user
 
+PROPOSED = (
+    ", as your proposal: the user did not say it in just these words. It becomes theirs once what they said bears it out,"
+    " or they run `omg confirm`."
+)
+
 
 def remember_tool(
     registry: Registry, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
@@ -42,7 +47,8 @@ def remember_tool(
     source = Source(str(context["sessionKey"]), str(message["id"]), at)
     when = str(params.get("when") or "")
     path = remember_note(registry, graph, text, title, kind, said=said, source=source, when=when)
-    return {"text": f"{REMEMBERED} [[{path}]].", "details": {"path": path}}
+    waits = PROPOSED if graph.vault.read(path).proposes else "."
+    return {"text": f"{REMEMBERED} [[{path}]]{waits}", "details": {"path": path}}
 
 
 def remember_note(

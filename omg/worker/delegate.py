@@ -37,7 +37,11 @@ def handed_to_daemon(worker: Worker, path: str, body: Mapping[str, Any]) -> dict
         return None
     theirs, ours = found.get("observer"), worker.models()
     if theirs != ours and not found.get("fleet"):
-        log.warning("the daemon observes with %s, this command was told %s and does it itself", theirs, ours)
+        log.warning(
+            "the daemon observes with %s, this command was told %s and does the work itself; `omg down` stops the daemon",
+            ", else ".join(theirs or ["an earlier version's model"]),
+            ", else ".join(ours),
+        )
         return None
     return ask_daemon(worker.registry.folder, path, dict(body), timeout_s=DAY_S)
 

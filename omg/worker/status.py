@@ -17,6 +17,7 @@ from ..errors import OmgError, error_text
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..identity import Identity
+from ..plan.proposals import proposed_notes
 from ..plural import how_many
 from ..text.tokens import count_tokens
 from .events import edits_lately, last_cuts
@@ -92,6 +93,7 @@ def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, A
         "vault": str(graph.vault.root),
         "apart": worker.registry.why_apart(graph.identity),
         "notes": sum(e.path.startswith("nodes/") for e in graph.index.entries()),
+        "proposed": sum(1 for _ in proposed_notes(graph)),
         "windows": {
             "messages": {
                 "tokens": max((s.window for s in state.sessions.values()), default=0),
@@ -212,6 +214,11 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
         *([f"  apart     {graph['apart']}"] if graph["apart"] else []),
         f"  vault     {graph['vault']}",
         f"  notes     {graph['notes']}",
+        *(
+            [f"  proposed  {graph['proposed']} by the assistant: see `omg confirm`"]
+            if graph["proposed"]
+            else []
+        ),
         f"  waiting   {turns}, {waiting['tokens']:,} of {waiting['threshold']:,} tokens",
     ]
     if graph["waiting_because"] and waiting["turns"]:

@@ -122,7 +122,7 @@ def test_a_gateway_that_is_killed_in_a_turn(gateway: Gateway, telegram: Telegram
 
 
 def said_last(gateway: Gateway) -> str:
-    return str(gateway.transcript(DIRECT)[-1]["message"]["content"])
+    return str([e["message"]["content"] for e in gateway.transcript(DIRECT)][-1:])
 
 
 def test_daemons_started_before_the_gateway_and_all_at_once(gateway: Gateway, telegram: Telegram) -> None:

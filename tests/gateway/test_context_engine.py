@@ -1,8 +1,8 @@
 """
 A conversation that is longer than its model's window, with OMG as the context engine and, beside it, without.
 
-One gateway: the engine comes by `omg install --context-engine` and goes by `--no-context-engine`; the tests run in the
-order in which they stand.
+One gateway: the engine comes by `omg install --context-engine` and goes by `--no-context-engine`, and one long
+conversation for all tests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,21 @@ from typing import Any
 
 import pytest
 from gateway import Gateway, eventually
-from longtalk import FACTS, TIMELINE, WINDOW, asked, held, measured, report, said, talked, tokens, turn, wire
+from longtalk import (
+    FACTS,
+    TIMELINE,
+    WINDOW,
+    Said,
+    asked,
+    held,
+    measured,
+    report,
+    said,
+    talked,
+    tokens,
+    turn,
+    wire,
+)
 from openai_server import OpenAIServer, text_of
 
 pytestmark = pytest.mark.gateway
@@ -36,23 +50,37 @@ def gateway(boot: Any) -> Iterator[Gateway]:
     )
 
 
+@pytest.fixture(scope="module")
+def engine(gateway: Gateway) -> list[str]:
+    """What installing said without the engine, with it, and again; the gateway is up."""
+    told = [gateway.omg("install", "--no-nightly"), slot(gateway)]
+    told += [gateway.omg("install", "--no-nightly", "--context-engine"), slot(gateway)]
+    told += [gateway.omg("install", "--no-nightly")]
+    gateway.start()
+    return told
+
+
+@pytest.fixture(scope="module")
+def turns(gateway: Gateway, provider: OpenAIServer, engine: list[str]) -> list[Said]:
+    """A conversation so long that some of it was cut."""
+    return talked(gateway, provider, WITH, TURNS)
+
+
 def slot(gateway: Gateway) -> Any:
     return json.loads((gateway.state / "openclaw.json").read_text())["plugins"]["slots"].get("contextEngine")
 
 
-def test_installing_it_takes_the_slot_and_only_when_it_is_asked_for(gateway: Gateway) -> None:
-    gateway.omg("install", "--no-nightly")
-    assert slot(gateway) == "legacy"
-    assert "put contexts together" in gateway.omg("install", "--no-nightly", "--context-engine")
-    assert slot(gateway) == "omg-context"
-    assert "✓" not in gateway.omg("install", "--no-nightly")
-    gateway.start()
+def test_installing_it_takes_the_slot_and_only_when_it_is_asked_for(engine: list[str]) -> None:
+    _, before, with_engine, after, again = engine
+    assert before == "legacy"
+    assert "put contexts together" in with_engine
+    assert after == "omg-context"
+    assert "✓" not in again
 
 
 def test_a_long_conversation_never_outgrows_its_window_and_is_never_compacted(
-    gateway: Gateway, provider: OpenAIServer, capsys: pytest.CaptureFixture[str]
+    gateway: Gateway, turns: list[Said], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    turns = talked(gateway, provider, WITH, TURNS)
     found = measured(turns, gateway.events(WITH))
     with capsys.disabled():
         print("\n" + report("with OMG's context engine", found))
@@ -66,6 +94,7 @@ def test_a_long_conversation_never_outgrows_its_window_and_is_never_compacted(
     assert calls == {m["tool_call_id"] for m in last if m["role"] == "tool"}
 
 
+@pytest.mark.usefixtures("turns")
 def test_what_was_said_long_ago_stands_in_the_request_that_asks_for_it(
     gateway: Gateway, provider: OpenAIServer
 ) -> None:
@@ -74,6 +103,7 @@ def test_what_was_said_long_ago_stands_in_the_request_that_asks_for_it(
         assert row["stands"], row
 
 
+@pytest.mark.usefixtures("turns")
 def test_every_message_of_it_is_shown_or_observed(gateway: Gateway, provider: OpenAIServer) -> None:
     shown = wire(turn(gateway, provider, WITH, "Go on.").own[-1])
     eventually(lambda: not gateway.memory.spooled(), 20, "the spool to be taken in")
@@ -82,6 +112,7 @@ def test_every_message_of_it_is_shown_or_observed(gateway: Gateway, provider: Op
         assert said(n)[:30] in shown or said(n)[:30] in archived, n
 
 
+@pytest.mark.usefixtures("turns")
 def test_a_killed_daemon_costs_no_turn(gateway: Gateway, provider: OpenAIServer) -> None:
     for pid in gateway.daemons():
         os.kill(pid, signal.SIGKILL)
@@ -91,6 +122,7 @@ def test_a_killed_daemon_costs_no_turn(gateway: Gateway, provider: OpenAIServer)
     assert TIMELINE.search(wire(asks.own[-1]))
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_turn_comes_in_once_by_its_commit_where_no_hook_may_read_it(gateway: Gateway) -> None:
     eventually(gateway.daemons, 60, "a daemon")
     allowed = lambda yes: {"plugins": {"entries": {"omg": {"hooks": {"allowConversationAccess": yes}}}}}  # noqa: E731
@@ -107,12 +139,14 @@ def test_a_turn_comes_in_once_by_its_commit_where_no_hook_may_read_it(gateway: G
     assert sorted(found()) == sorted(said)  # by the hook afterwards, too, each is one, under its own id
 
 
+@pytest.mark.usefixtures("turns")
 def test_status_and_doctor_know_it(gateway: Gateway) -> None:
     eventually(gateway.daemons, 60, "a daemon")
     eventually(lambda: "turns cut" in gateway.omg("status"), 60, "the status", each_s=1)
     assert "omg-context puts contexts together" in gateway.omg("doctor", fails=None)
 
 
+@pytest.mark.usefixtures("turns")
 def test_the_doctor_names_an_engine_that_the_gateway_has_put_out_of_use(gateway: Gateway) -> None:
     gateway.stop()
     file = gateway.state / "extensions" / "omg-context" / "index.js"
@@ -127,6 +161,7 @@ def test_the_doctor_names_an_engine_that_the_gateway_has_put_out_of_use(gateway:
     assert gateway.say(WITH, "Do you go on?")["status"] == "ok"
 
 
+@pytest.mark.usefixtures("engine")
 def test_uninstalling_it_gives_the_slot_back_and_the_session_goes_on(
     gateway: Gateway, provider: OpenAIServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,6 @@
 """
 `omg install` on a fresh OpenClaw, by the command line, as a person would: gateway down, then up; a turn; the
-doctor; out again. One boot; the tests run in the order in which they stand.
+doctor; out again. One boot, and each step is a fixture, done once.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from gateway import Gateway, eventually
 
 pytestmark = pytest.mark.gateway
 
+SESSION = "agent:main:main"
+
 
 @pytest.fixture(scope="module")
 def gateway(boot: Any) -> Iterator[Gateway]:
@@ -27,6 +29,31 @@ def gateway(boot: Any) -> Iterator[Gateway]:
 @pytest.fixture(scope="module")
 def bare(gateway: Gateway) -> dict[str, Any]:
     return config(gateway)
+
+
+@pytest.fixture(scope="module")
+def while_down(gateway: Gateway, bare: dict[str, Any]) -> str:
+    """What installing said while the gateway was down."""
+    return omg(gateway, "install")
+
+
+@pytest.fixture(scope="module")
+def while_up(gateway: Gateway, while_down: str) -> str:
+    """What installing again said while it was up."""
+    gateway.start()
+    return omg(gateway, "install")
+
+
+@pytest.fixture(scope="module")
+def noted(gateway: Gateway, while_up: str) -> None:
+    """A turn has become a note."""
+    gateway.say(SESSION, "I prefer short checklists")
+
+    def found() -> bool:
+        notes = gateway.memory.notes(SESSION) if SESSION in gateway.memory.graphs() else {}
+        return any("short checklists" in text for text in notes.values())
+
+    eventually(found, 30, "the note", why=lambda: gateway.call("omg.status"))
 
 
 def config(gateway: Gateway) -> dict[str, Any]:
@@ -46,43 +73,36 @@ def omg(gateway: Gateway, *args: str, code: int = 0) -> str:
 
 
 def test_with_the_gateway_down_it_installs_and_names_the_crontab_line(
-    gateway: Gateway, bare: dict[str, Any]
+    gateway: Gateway, while_down: str
 ) -> None:
-    told = omg(gateway, "install")
-    assert "20 4 * * *" in told
-    assert "the daemon starts with the gateway" in told
+    assert "20 4 * * *" in while_down
+    assert "the daemon starts with the gateway" in while_down
     entry = config(gateway)["plugins"]["entries"]["omg"]
     assert entry["enabled"] is True
     assert entry["hooks"]["allowConversationAccess"] is True
     assert entry["config"]["home"] == str(gateway.home)
 
 
-def test_with_the_gateway_up_the_rest_follows_and_then_there_is_nothing_to_do(gateway: Gateway) -> None:
-    gateway.start()
-    told = omg(gateway, "install")
-    assert "✓ have `omg reflect` run" in told
-    assert "the daemon is up" in told
+def test_with_the_gateway_up_the_rest_follows_and_then_there_is_nothing_to_do(
+    gateway: Gateway, while_up: str
+) -> None:
+    assert "✓ have `omg reflect` run" in while_up
+    assert "the daemon is up" in while_up
     before, began = config(gateway), time.monotonic()
     assert "✓" not in omg(gateway, "install")
     assert config(gateway) == before
     print(f"omg install with nothing to do: {time.monotonic() - began:.1f} s")
 
 
+@pytest.mark.usefixtures("noted")
 def test_then_a_turn_is_remembered_and_the_doctor_is_content(gateway: Gateway) -> None:
-    session = "agent:main:main"
-    gateway.say(session, "I prefer short checklists")
-
-    def noted() -> bool:
-        notes = gateway.memory.notes(session) if session in gateway.memory.graphs() else {}
-        return any("short checklists" in text for text in notes.values())
-
-    eventually(noted, 30, "the note", why=lambda: gateway.call("omg.status"))
     findings = json.loads(omg(gateway, "doctor", "--json"))["findings"]
     assert [f for f in findings if f["level"] in ("warn", "fail")] == []
     assert any("talk to each other" in f["what"] for f in findings)
     assert any("nightly job is in" in f["what"] for f in findings)
 
 
+@pytest.mark.usefixtures("while_up")
 def test_the_scheduler_runs_the_nightly_job(gateway: Gateway) -> None:
     (job,) = [j for j in gateway.call("cron.list")["jobs"] if j.get("declarationKey") == "omg:nightly"]
     gateway.call("cron.run", id=job["id"], mode="force")
@@ -94,6 +114,7 @@ def test_the_scheduler_runs_the_nightly_job(gateway: Gateway) -> None:
     assert eventually(ran, 60, "the nightly job") == "ok"
 
 
+@pytest.mark.usefixtures("while_up")
 def test_a_permission_taken_away_is_named_and_given_again(gateway: Gateway) -> None:
     over = {"plugins": {"entries": {"omg": {"hooks": {"allowConversationAccess": False}}}}}
     gateway.configure(over)
@@ -103,6 +124,7 @@ def test_a_permission_taken_away_is_named_and_given_again(gateway: Gateway) -> N
     assert "✗" not in omg(gateway, "doctor")
 
 
+@pytest.mark.usefixtures("noted")
 def test_uninstalling_leaves_what_was_there_and_what_was_changed_since(
     gateway: Gateway, bare: dict[str, Any]
 ) -> None:
@@ -114,5 +136,5 @@ def test_uninstalling_leaves_what_was_there_and_what_was_changed_since(
     eventually(lambda: not gateway.daemons(), 15, "the daemon to end", why=gateway.survivors)
     jobs = gateway.call("cron.list")["jobs"]
     assert not [j for j in jobs if j.get("declarationKey") == "omg:nightly"]
-    assert gateway.memory.notes("agent:main:main")
+    assert gateway.memory.notes(SESSION)
     assert os.access(gateway.home / "openclaw.json.before-omg", os.R_OK)

@@ -1,6 +1,6 @@
 """
 The agent's own model, lent to the Observer by a gateway that goes on running: through an install, a changed
-setting, a reload of the plugin and another plugin's arrival. One boot; the tests run in the order in which they stand.
+setting, a reload of the plugin and another plugin's arrival. One boot and one install for all.
 """
 
 from __future__ import annotations
@@ -23,6 +23,14 @@ def gateway(boot: Any) -> Iterator[Gateway]:
     yield boot(plugin=False, omg=EACH_TURN).start()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def installed(gateway: Gateway) -> str:
+    """What installing said; a first preference is noted."""
+    told = gateway.omg("install")
+    noted(gateway, "short checklists")
+    return told
+
+
 def noted(gateway: Gateway, what: str) -> None:
     """Say it; the agent's own model makes it a note."""
     gateway.say(MAIN, f"I prefer {what}")
@@ -36,10 +44,8 @@ def noted(gateway: Gateway, what: str) -> None:
     )
 
 
-def test_installed_into_a_running_gateway_the_agents_model_observes(gateway: Gateway) -> None:
-    told = gateway.omg("install")
-    assert "✓ the Observer is the agent's own model (mock/mock-1), asked through the gateway" in told
-    noted(gateway, "short checklists")
+def test_installed_into_a_running_gateway_the_agents_model_observes(gateway: Gateway, installed: str) -> None:
+    assert "✓ the Observer is the agent's own model (mock/mock-1), asked through the gateway" in installed
     assert 'model = "gateway"' in (gateway.home / "omg.toml").read_text()
 
 

@@ -27,23 +27,29 @@ def gateway(boot: Any) -> Iterator[Gateway]:
     yield boot(omg='[observation]\nbuffer_tokens = "turn"\n').start()
 
 
+@pytest.fixture(scope="module")
+def noted(gateway: Gateway, telegram: Telegram) -> str:
+    """What Alice prefers, said and noted: the path of the note."""
+    telegram.talk(ALICE, "I prefer short checklists")
+
+    def found() -> list[str]:
+        notes = gateway.memory.notes(SESSION) if SESSION in gateway.memory.graphs() else {}
+        return [path for path, text in notes.items() if "short checklists" in text]
+
+    (path,) = eventually(found, 30, "the note", why=lambda: gateway.call("omg.status"))
+    return str(path)
+
+
 def asked(provider: OpenAIServer) -> list[Request]:
     """The agent's own requests: those that offer tools."""
     return [request for request in provider.history if request.body.get("tools")]
 
 
 def test_what_a_person_says_is_a_note_and_reaches_the_next_session(
-    gateway: Gateway, telegram: Telegram, provider: OpenAIServer
+    gateway: Gateway, telegram: Telegram, provider: OpenAIServer, noted: str
 ) -> None:
-    telegram.talk(ALICE, "I prefer short checklists")
-
-    def noted() -> list[str]:
-        notes = gateway.memory.notes(SESSION) if SESSION in gateway.memory.graphs() else {}
-        return [path for path, text in notes.items() if "short checklists" in text]
-
-    (path,) = eventually(noted, 30, "the note", why=lambda: gateway.call("omg.status"))
-    assert path.startswith("preference/")
-    text = gateway.memory.notes(SESSION)[path]
+    assert noted.startswith("preference/")
+    text = gateway.memory.notes(SESSION)[noted]
     assert "origin: user" in text
     assert gateway.transcript(SESSION)[0]["id"] in text  # its source is the very message
 
@@ -60,7 +66,11 @@ def test_what_a_person_says_is_a_note_and_reaches_the_next_session(
 
 
 def test_a_prompt_cache_keeps_all_but_the_last_message(
-    gateway: Gateway, telegram: Telegram, provider: OpenAIServer, capsys: pytest.CaptureFixture[str]
+    gateway: Gateway,
+    telegram: Telegram,
+    provider: OpenAIServer,
+    noted: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A provider's cache ends where two requests in a row first differ."""
     with_omg = two_turns(telegram, provider)

@@ -34,6 +34,13 @@ def check_gateway(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
             mend="install OpenClaw, then `omg install`",
         )
         return
+    if not claw.file.exists() and not (memory.folder / "installed.json").exists():
+        yield Finding(
+            "note",
+            f"OpenClaw is not set up ({claw.file} does not exist); only what is imported is remembered",
+            mend="nothing, unless you want to use it: `openclaw onboard`, then `omg install`",
+        )
+        return
     try:
         config = claw.config()
     except GatewayError as e:

@@ -20,6 +20,7 @@ from ...node.fields import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES
 from ...node.markdown import UNLINKABLE, generated_block, slugify
 from ...node.note import Node, parse_node
 from ...plan.mappages import MapPages
+from ...plan.proposals import proposed_notes
 from ...plural import how_many
 from .finding import Finding
 from .secrets import check_secrets
@@ -53,6 +54,9 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
             path,
             "mend it in an editor, or its permissions; until then the note is left alone",
         )
+    if proposed := sum(1 for _ in proposed_notes(graph)):
+        what = f"{how_many(proposed, 'note')} of the assistant's may be yours, and wait for your word"
+        yield Finding("note", what, key, "`omg confirm` lists them; `omg confirm NOTE` makes one yours")
     for path in graph.vault.conflicts():
         yield Finding(
             "warn",

@@ -155,7 +155,7 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
             "warn",
             f"the daemon observes with {', else '.join(models)}; omg.toml and this environment say {', else '.join(ours)}",
             str(memory.folder / "omg.toml"),
-            "`omg down`, and what starts the daemon starts it with the new one",
+            "`omg down`: the gateway starts the daemon again with the new model; without a gateway `omg up` does",
         )
     if models[0] == "offline":
         yield Finding(
