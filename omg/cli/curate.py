@@ -243,7 +243,7 @@ def rebuild_command(
         if asked and typer.confirm(f"{text}\nPut them in the place of the old?"):
             done = rebuilt(memory, identity, swap=True)
         old = done["replaced"]
-        hint = "look at them there, then `omg rebuild --yes`"
+        hint = "look at it, then `omg rebuild --yes`"
         if old:
             hint = f"the old notes are in {old} now"
         print_value(done, as_json, f"{text}\n{hint}")
