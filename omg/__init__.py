@@ -65,7 +65,7 @@ Data: prompts/ (what the models are told), sample/ (the demo's conversation). If
 
     add a property to a note             node/fields.py, then node/note.py; if a model sets it, observe/reply.py
     know why a note was not found        index/search.py, with scores.py and walk.py beside it; inject/decide.py
-    know what happens on kill -9         journal.py; who holds the lock: graph/graph.py; damage: graph/damaged.py
+    know what happens on kill -9         journal.py; who holds the lock: graph/graph.py; damage: graph/files.py
     change the words of a prompt         inject/system.py (stable), inject/prompt.py (fresh)
     change when turns are observed       worker/schedule.py
     change what leaves a long context    window/cut.py

@@ -18,8 +18,7 @@ import frontmatter
 
 from .config.file import load_config, set_value, set_vault
 from .config.sections import Config
-from .importers.drops import read_drops
-from .importers.run import import_drops
+from .importers.drops import import_drops, read_drops
 from .memory import Memory
 
 PROMPTS = (

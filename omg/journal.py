@@ -32,8 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import BadInput, BadNode, NotFound, Stale
-from .graph.damaged import set_aside_damaged
-from .graph.files import write_private
+from .graph.files import set_aside_damaged, write_private
 from .graph.graph import Graph
 from .graph.state import SessionState, State
 from .node.fields import GENERATED

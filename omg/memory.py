@@ -28,8 +28,8 @@ from .forget.redacting import Redaction, select_words
 from .forget.selection import Selection
 from .graph.graph import Graph
 from .identity import Identity
+from .importers.drops import capture_entries
 from .importers.plain import message_entries
-from .importers.run import capture_entries
 from .index.entries import Hit
 from .inject.decide import Slice, preview, slice_for
 from .llm.child import Child

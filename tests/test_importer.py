@@ -22,11 +22,11 @@ from omg.importers.drops import (
     drop_chunks,
     drop_name,
     estimated_tokens,
+    import_drops,
     openclaw_state_drops,
     read_drops,
 )
 from omg.importers.entries import Session, said_epoch_ms
-from omg.importers.run import import_drops
 from omg.llm.ledger import ModelReply
 from omg.memory import Memory
 from omg.message.drop import read_drop

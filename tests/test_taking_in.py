@@ -9,8 +9,7 @@ import pytest
 
 import omg
 from omg.config.sections import AgentObservation, Config, Identities, Observation
-from omg.importers.drops import read_drops
-from omg.importers.run import import_drops
+from omg.importers.drops import import_drops, read_drops
 from omg.memory import Memory
 from omg.message.drop import read_drop
 from omg.openclaw.doctor.gateway import check_apart

@@ -1,8 +1,7 @@
 """
 The folder of one identity: what cannot be derived again.
 
-    files         private files: atomic writes, appended lines, locks
-    damaged       what cannot be read, set aside
+    files         private files: atomic writes, appended lines, locks; what cannot be read, set aside
     pending       turns that wait to be observed
     state         what is live in each session
     tombstones    what was forgotten, as salted hashes

@@ -10,7 +10,7 @@ All that belongs to one identity: its vault, its index, and what cannot be deriv
         written.jsonl      hashes of what we wrote, whole and in parts (vault/written.py)
         state.json         what is live in each session (state.py)
         uses.jsonl         how often notes were of use (uses.py)
-        damaged/           what of these could not be read (damaged.py)
+        damaged/           what of these could not be read (files.py)
         index.db           derived; may be deleted at any moment
 
 Not here: deciding anything. One rule: whoever changes the vault holds `lock()`, and nobody holds it
@@ -37,8 +37,16 @@ from ..message.stored import message_to_json, turn_to_json
 from ..message.turn import Message, Turn
 from ..plural import how_many
 from ..vault.vault import Vault
-from .damaged import keep_damaged, set_aside_damaged
-from .files import TEMPORARY, append_lines, flock, process_alive, remove_refused, write_private
+from .files import (
+    TEMPORARY,
+    append_lines,
+    flock,
+    keep_damaged,
+    process_alive,
+    remove_refused,
+    set_aside_damaged,
+    write_private,
+)
 from .pending import PENDING, PENDING_NAME, Pending, session_mark
 from .state import State, copied_state, drop_oldest_sessions, file_look, former_uses, load_state, state_fields
 from .tombstones import Tombstones

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from ..errors import BadInput
 from ..identity import identity_of_session
-from .entries import Session, Sessions, entry_of
-from .lines import JsonObject, ReadingProgress
+from .entries import JsonObject, ReadingProgress, Session, Sessions, entry_of
 
 DATABASE_VERSION = 23  # PRAGMA user_version of an agent database of OpenClaw 2026.9
 ROWS = 500  # read at a time: a reader that stays keeps the gateway from folding its log into the database

@@ -15,8 +15,7 @@ from typing import Any
 
 from ..errors import BadInput
 from ..identity import identity_of_session
-from .entries import Session, Sessions, key_of, said_epoch_ms
-from .lines import JsonObject, ReadingProgress, json_objects
+from .entries import JsonObject, ReadingProgress, Session, Sessions, json_objects, key_of, said_epoch_ms
 
 ROLES = {
     **dict.fromkeys(("user", "human"), "user"),

@@ -7,8 +7,18 @@ from pathlib import Path
 
 from ..errors import BadInput
 from .database import check_database, read_database
-from .entries import Reader, Sessions, entry_of, session_of
-from .lines import SQLITE, JsonObject, ReadingProgress, json_objects, numbered_lines, parsed_object
+from .entries import (
+    SQLITE,
+    JsonObject,
+    Reader,
+    ReadingProgress,
+    Sessions,
+    entry_of,
+    json_objects,
+    numbered_lines,
+    parsed_object,
+    session_of,
+)
 from .plain import read_plain
 
 ACCEPTED = (

@@ -27,7 +27,7 @@ from ..node.markdown import wikilink
 from ..node.note import Node, amend_text, head_of, parse_node, render_node, with_heading
 from ..text.tokens import count_tokens
 from ..text.words import told_words
-from ..vault.parts import BODY_PART
+from ..vault.vault import BODY_PART
 from .bodies import place_of, with_sentences, without_part
 from .edits import (
     Edit,

@@ -2,7 +2,7 @@
 What we wrote: for each path a hash of the bytes, and of a note the marks of its parts, in a file that grows by a
 line a write.
 
-Not here: what the parts of a note are (parts.py). One rule: when in doubt, bytes are a person's; a lost or torn
+Not here: what the parts of a note are (vault.py). One rule: when in doubt, bytes are a person's; a lost or torn
 line costs us the right to rewrite one file, never a person their words.
 """
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 
 from ...errors import BadNode, NotFound, OutsideVault
-from ...graph.damaged import damaged_files
+from ...graph.files import damaged_files
 from ...graph.graph import GRAPH_MARK, Graph
 from ...identity import identity_of_session
 from ...journal import commit_receipt, has_open_receipt, new_receipt, readable, replay_open
