@@ -34,7 +34,7 @@ tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules
       index/      what is in a vault, found by words, meaning, date and link; derived, may be deleted
       graph/      its folder: what is pending, the archive, state, locks, tombstones
       journal     what is to be written, first as a receipt: crash-safe, and undone by it
-      inbox/      notes that a person or an agent left to be taken in
+      inbox       notes that a person or an agent left to be taken in
       plan/       proposed edits, as drafts; the text of maps, index and Now
       offline/    an Observer of rules, for where there is no model
       provenance/ who said what a note says: the user, the assistant or a tool; the check
@@ -77,7 +77,7 @@ Data: prompts/ (what the models are told), sample/ (the demo's conversation). If
     change what goes dormant             reflect/upkeep.py
     change the text of a map or of Now   plan/pages.py
     change what omg_remember believes    tools/remembering.py
-    tell a person's inbox file           inbox/runs.py, message/writes.py
+    tell a person's inbox file           inbox.py, message/writes.py
     follow a person's deletion           worker/registry.py, graph/tombstones.py
     follow a forgetting                  forget/erase.py, then forget/places.py
     read another form of old chats       importers/plain.py

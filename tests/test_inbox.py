@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from omg.cli.app import app
 from omg.config.file import load_config
 from omg.config.sections import Config, Observation
-from omg.inbox.notes import note_messages, paragraphs, take_loose
+from omg.inbox import note_messages, paragraphs, take_loose
 from omg.memory import Memory
 from omg.node.note import parse_node
 

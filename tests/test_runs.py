@@ -10,7 +10,7 @@ from omg.config.sections import Config, Observation
 from omg.curate.notes import pin_note
 from omg.daemon.daemon import Daemon
 from omg.errors import BadInput
-from omg.inbox.runs import LONGEST_MS
+from omg.inbox import LONGEST_MS
 from omg.inject.decide import preview
 from omg.memory import Memory
 from omg.message.writes import writes_of

@@ -10,7 +10,7 @@ from functools import partial
 
 from ..errors import BadNode, NotFound
 from ..graph.graph import Graph
-from ..inbox.notes import inbox_path
+from ..inbox import inbox_path
 from ..message.turn import Message
 from ..node.maptable import LOG_FOLDER, STANDARD, page_title
 from ..node.markdown import BEGIN, END

@@ -21,7 +21,7 @@ from ..config.file import default_home
 from ..errors import BadInput, NotFound
 from ..graph.files import write_private
 from ..identity import Identity
-from ..inbox.notes import agents_notes, line_messages, put_loose
+from ..inbox import agents_notes, line_messages, put_loose
 from ..message.drop import ARGUMENT_CHARS, TOOL_CHARS, read_drop, to_epoch_ms
 from ..message.turn import Turn
 from ..text.tokens import count_tokens

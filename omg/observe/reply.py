@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from ..dates.days import day_of_ms, span_text
 from ..dates.spans import month_span
 from ..errors import BadReply
-from ..inbox.notes import PREFIX, is_by_hand
+from ..inbox import PREFIX, is_by_hand
 from ..index.entries import Entry
 from ..llm.jsontext import TEXTS, cut_out, object_schema, one_of
 from ..llm.ledger import ModelReply

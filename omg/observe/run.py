@@ -30,7 +30,7 @@ from ..graph.files import write_private
 from ..graph.graph import Graph
 from ..graph.pending import Pending
 from ..graph.state import SessionState, copied_state
-from ..inbox.notes import INBOX_SESSION, PREFIX, inbox_path
+from ..inbox import INBOX_SESSION, PREFIX, inbox_path
 from ..index.archived import last_messages
 from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, receipt_id, replay_open
 from ..llm.asker import reply_to_failure

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ..config.sections import Config
 from ..errors import BadReply
-from ..inbox.notes import PREFIX
+from ..inbox import PREFIX
 from ..llm.jsontext import cut_out, object_schema
 from ..llm.question import Ask, ModelQuestion
 from ..node.fields import TYPES

@@ -22,8 +22,7 @@ from ..config.agents import own_memory
 from ..errors import error_text
 from ..graph.files import flock, write_private
 from ..graph.graph import Graph
-from ..inbox.notes import INBOX_SESSION, take_loose
-from ..inbox.runs import Runs
+from ..inbox import INBOX_SESSION, Runs, take_loose
 from ..message.turn import Turn
 from ..message.writes import Writes
 from .reading import BadDrop, DropReader

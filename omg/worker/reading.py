@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput, OmgError, error_text
-from ..inbox.runs import parsed_writes, writes_line
+from ..inbox import parsed_writes, writes_line
 from ..llm.child import Child, serve_parent
 from ..message.drop import read_drop
 from ..message.stored import turn_from_json, turn_to_json
