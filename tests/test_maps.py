@@ -11,13 +11,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from planted import graph_of, note, put
 
+from omg import Memory
 from omg.graph.state import SessionState
 from omg.index.entries import Entry
 from omg.node.fields import TYPES
 from omg.node.maptable import OPEN_LOOPS, STANDARD, map_listing, map_of, map_of_type
 from omg.node.markdown import generated_block, link_targets, with_generated_block
 from omg.node.note import parse_node, render_node
+from omg.plan.mappages import MapPages
 from omg.plan.pages import (
     NOTHING_YET,
     NOW_LOOPS,
@@ -104,6 +107,58 @@ def test_episodes_are_newest_first_under_their_months() -> None:
     headings = [line for line in text.splitlines() if line.startswith("#")]
     assert headings == ["### April 2026", "### January 2026", "### Undated"]
     assert "- 2026-01-20 [[nodes/episode/said|Said]] — What said is about." in text
+
+
+def test_a_map_of_more_than_ten_notes_has_a_heading_for_each_month() -> None:
+    notes = [entry(f"nodes/fact/n{n:02}", created=date(2026, 1 + n % 2, 1 + n)) for n in range(11)]
+    loops = [
+        entry(f"nodes/episode/l{n:02}", loop="open", event=f"2026-0{4 + n % 2}-1{n % 9}") for n in range(11)
+    ]
+
+    def headings(path: str, entries: list[Entry]) -> list[str]:
+        return [line[4:] for line in map_block(path, entries).splitlines() if line.startswith("### ")]
+
+    assert headings("mocs/moc-facts", notes) == ["February 2026", "January 2026"]
+    assert headings("mocs/moc-facts", notes[:10]) == []
+    assert headings("mocs/moc-open-loops", loops) == ["April 2026", "May 2026"]
+    assert set(paths(map_block("mocs/moc-facts", notes))) == {e.path for e in notes}
+
+
+def test_a_task_and_a_state_on_now_lead_to_the_notes_that_they_mention(home: Path) -> None:
+    with Memory(home, embed=None) as memory:
+        graph = graph_of(memory)
+        put(graph, [note("nodes/fact/boat-key", "It hangs in the pantry.", TODAY, body="# The boat key")])
+        sessions = {"s": session("Find the boat key", AT, state="The boat key is noted.")}
+        memory.refresh(graph)
+        change = MapPages(graph).now_change(sessions, TODAY)
+        assert change is not None and change.after is not None
+        assert "- **Task:** Find [[nodes/fact/boat-key|the boat key]]" in change.after
+        assert "- **State:** [[nodes/fact/boat-key|The boat key]] is noted." in change.after
+
+
+def test_a_state_without_a_task_is_the_state_of_nothing() -> None:
+    assert now_block({"s": session("", AT, state="The boat key is noted.")}, [], TODAY, UTC) == NOTHING_YET
+
+
+def test_maps_and_index_say_when_they_were_changed_last(home: Path) -> None:
+    with Memory(home, embed=None, clock=lambda: AT) as memory:
+        memory.capture(
+            [{"role": "user", "content": "I prefer short answers.", "timestamp": "2026-03-01T09:00:00Z"}]
+        )
+        memory.observe()
+        memory.capture([{"role": "user", "content": "I live in Porto.", "timestamp": "2026-03-05T09:00:00Z"}])
+        memory.observe()
+        vault = memory.find().vault
+        days = {
+            p: vault.read(p).updated
+            for p in ("index", "mocs/moc-preferences", "mocs/moc-identity", "mocs/moc-facts")
+        }
+        assert days == {
+            "index": date(2026, 3, 5),
+            "mocs/moc-preferences": date(2026, 3, 1),
+            "mocs/moc-identity": date(2026, 3, 5),
+            "mocs/moc-facts": None,
+        }
 
 
 def test_open_loops_stand_by_the_day_they_are_due_and_undated_ones_after() -> None:

@@ -106,7 +106,7 @@ def test_a_night_can_be_undone_after_it_was_killed_halfway(
 ) -> None:
     before, _ = undisturbed
     home = tmp_path / "omg"
-    shutil.copytree(before, home)
+    shutil.copytree(before, home, dirs_exist_ok=True)
     assert killed(home, 40)[0] == 137
     night(home)
     which = home_at(home)

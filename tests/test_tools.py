@@ -498,6 +498,24 @@ def test_a_search_of_some_days_finds_what_was_said_or_happens_then_and_nothing_e
     )
 
 
+def test_a_long_note_is_opened_as_its_outline_and_one_section_at_a_time(agent: Agent) -> None:
+    graph = agent.home.find(ALICE)
+    parts = [f"## Part {n}\n\n" + f"The keel number {n} is of oak. " * 80 for n in range(4)]
+    text = "# The boat\n\nHow it was built.\n\n" + "\n\n".join([*parts, "### Details\n\nOf the last part."])
+    (graph.vault.root / "nodes/project/boat.md").write_text(text)
+    agent.home.refresh(graph)
+    outline = agent.use("omg_open", ALICE, id="nodes/project/boat")["text"]
+    assert "How it was built." in outline and "of oak" not in outline
+    assert "- Part 3 (" in outline and "`nodes/project/boat#Heading`" in outline
+    section = agent.use("omg_open", ALICE, id="[[nodes/project/boat#part 3]]")["text"]
+    assert "keel number 3" in section and "Of the last part." in section and "number 2" not in section
+    missing = agent.use("omg_open", ALICE, id="nodes/project/boat#Sails")["text"]
+    assert "has no heading 'Sails'; there are: 'Part 0', 'Part 1'" in missing
+    (graph.vault.root / "nodes/project/boat.md").write_text("# The boat\n\n## Keel\n\nOak.")
+    agent.home.refresh(graph)
+    assert "Oak." in agent.use("omg_open", ALICE, id="nodes/project/boat")["text"]
+
+
 def test_words_that_no_note_says_are_forgotten_without_offering_other_notes(agent: Agent) -> None:
     agent.heard(ALICE, "My workshop code is 4471-Q.", observe=False)
     agent.home.take_in()

@@ -18,7 +18,7 @@ from ..memory import Memory
 from ..plan.pages import filed_day
 from ..tools.asked import mapping_in
 from ..tools.forgetting import choice_text, notes_about
-from ..tools.reading import hit_limit, hit_line, open_tool
+from ..tools.reading import hit_limit, hit_line, named_section, open_tool
 from ..tools.tools import status_line
 from .proposals import propose_correction, propose_note
 from .sessions import heartbeats
@@ -80,7 +80,7 @@ class McpAnswers:
 
     def _fetch(self, body: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
         label, graph, name = self._meant(body, str(given.get("id") or ""))
-        note = open_note(graph, name).node
+        note = open_note(graph, named_section(graph, name)[0]).node
         text = str(open_tool(graph, {"id": name})["text"])
         about = {"memory": label, "type": note.type, "origin": note.origin or ""}
         return {**item_of(label, note.path, note.title, text), "metadata": about}

@@ -17,7 +17,7 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Mapping
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -236,6 +236,15 @@ class Index:
         select = "select path, title from note where path >= 'mocs/' and path < 'mocs0' order by path"
         with self._store.read() as db:
             return dict(db.execute(select).fetchall())
+
+    @retry_on_new_file
+    def newest_day(self, types: Collection[str], but: Collection[str]) -> date | None:
+        """The day of the note that was changed last, of the active ones of *types*, those at the paths *but* aside."""
+        select = """select coalesce(updated, created) as day, type, path from note
+            where status = 'active' and day is not null order by day desc"""
+        with self._store.read() as db:
+            days = (day for day, type, path in db.execute(select) if type in types and path not in but)
+            return next(map(date.fromisoformat, days), None)
 
     @retry_on_new_file
     def moc_counts(self) -> dict[str, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import dataclass
 from urllib.parse import quote
 
 from ..errors import BadNode
@@ -118,6 +119,33 @@ def first_text_line(body: str) -> str:
         return text
     text = text[: DESCRIPTION_CHARS - 1]
     return (text.rpartition(" ")[0] or text) + "…"
+
+
+HEADING_LINE = re.compile(r"^(#{1,6})[ \t]+(\S.*?)[ \t]*#*[ \t]*$", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading of a text, and the part that is its own and of the headings below it."""
+
+    heading: str
+    level: int
+    start: int
+    end: int
+
+
+def sections_of(text: str) -> list[Section]:
+    """Every section of *text*, in reading order; a `#` in code is no heading."""
+    found = [(m, len(m[1])) for m in HEADING_LINE.finditer(without_code(text))]
+    return [
+        Section(
+            text[m.start(2) : m.end(2)],
+            level,
+            m.start(),
+            next((other.start() for other, of in found[n + 1 :] if of <= level), len(text)),
+        )
+        for n, (m, level) in enumerate(found)
+    ]
 
 
 def generated_block(text: str) -> str | None:

@@ -8,9 +8,11 @@ made anew; a page without them is its owner's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 
+from ..errors import BadNode
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..index.entries import Entry
@@ -19,8 +21,10 @@ from ..node.fields import TYPES
 from ..node.maptable import OPEN_LOOPS, STANDARD, map_listing, page_title
 from ..node.markdown import generated_block, with_generated_block
 from ..node.note import Node, parse_node
+from ..node.properties import with_properties
 from ..plural import how_many
 from .edits import as_entry
+from .mentions import MentionedNames, with_mentions
 from .pages import index_block, map_block, new_page, now_block
 
 LISTED = (*TYPES, "note", "reflection")  # what stands on a map
@@ -36,6 +40,7 @@ class MapPages:
         self.new: dict[str, str] = {}  # maps that are new and more than `new_page`, their blocks empty
         # `indexed` for all maps, where the caller has read all notes anyway.
         self.known: Mapping[str, Sequence[Entry]] | None = None
+        self.names: MentionedNames | None = None  # of all notes, where the caller has looked for them anyway
 
     def add(self, node: Node) -> None:
         """Make the maps anew that list *node*."""
@@ -87,8 +92,13 @@ class MapPages:
 
     # --- changes
 
-    def change(self, path: str, inner: str, whole: str) -> Change | None:
-        """The change that puts *inner* into the generated block of *path*; *whole* is the page if there is none."""
+    def change(
+        self, path: str, inner: str, whole: str, head: Mapping[str, object] | None = None
+    ) -> Change | None:
+        """
+        The change that puts *inner* into the generated block of *path*, and the properties *head* into its head; *whole*
+        is the page if there is none.
+        """
         now = self.graph.vault.bytes(path)
         before = None if now is None else now.decode("utf-8", errors="replace")
         if before is None:
@@ -98,15 +108,28 @@ class MapPages:
             return None
         else:
             after = with_generated_block(before, inner)
-        return None if after == before else Change(path, before, after, Rebase(block=inner))
+        if after == before:
+            return None
+        if head:
+            with suppress(BadNode):  # a person's head that cannot be read stays as it is
+                after = with_properties(after, head)
+        return Change(path, before, after, Rebase(block=inner))
 
     def now_change(self, sessions: Mapping[str, SessionState], today: date) -> Change | None:
         """The Now note with what *sessions* are about, and the loops that will be open."""
-        inner = now_block(sessions, self.listed(OPEN_LOOPS), today, self.graph.zone)
+        inner = now_block(sessions, self.listed(OPEN_LOOPS), today, self.graph.zone, self.linked)
         return self.change("now", inner, new_page("now", inner))
 
+    def linked(self, text: str) -> str:
+        """*text* with links to the notes that it mentions, for Now."""
+        if self.names is None:
+            drafts = self.drafted()
+            known = (e for e in self.graph.index.entries() if e.path not in drafts)
+            self.names = MentionedNames([*known, *drafts.values()])
+        return with_mentions(text, self.names, ())[0]
+
     def changes(self) -> list[Change]:
-        """The maps in `paths`, and the index note."""
+        """The maps in `paths`, and the index note. Each is as new as the newest note on it."""
         listed = self.lists(self.paths)
         counts = {**self.counts(), **{moc: len(entries) for moc, entries in listed.items()}}
         topics = self.topics()
@@ -115,13 +138,24 @@ class MapPages:
             below = [with_size(t, counts[t.path]) for t in topics.get(moc, ()) if counts.get(t.path)]
             inner = map_block(moc, [*below, *entries])
             whole = self.new[moc] if moc in self.new else new_page(moc, "")
-            changes.append(self.change(moc, inner, with_generated_block(whole, inner)))
+            head = {"updated": newest_day(entries)}
+            changes.append(self.change(moc, inner, with_generated_block(whole, inner), head))
         if listed:
             small = {t.path for of in topics.values() for t in of} if len(counts) > INDEX_LINES else set()
             shown = {moc: n for moc, n in counts.items() if moc in STANDARD or (n and moc not in small)}
             inner = index_block(shown)
-            changes.append(self.change("index", inner, new_page("index", inner)))
+            drafts = self.drafted()
+            days = (self.graph.index.newest_day(LISTED, but=drafts), newest_day(drafts.values()))
+            head = {"updated": max(filter(None, days), default=None)}
+            changes.append(self.change("index", inner, new_page("index", inner), head))
         return [c for c in changes if c is not None]
+
+
+def newest_day(entries: Iterable[Entry]) -> date | None:
+    """The day of the note that was changed last, of the active ones among *entries*."""
+    return max(
+        (day for e in entries if e.status == "active" and (day := e.updated or e.created)), default=None
+    )
 
 
 def maps_of(entry: Entry, *, loop: bool) -> set[str]:

@@ -234,7 +234,9 @@ def link_names(plan: Plan, paths: Iterable[str], known: Iterable[Entry]) -> list
     which were changed. One that stands in the description alone is linked in the head.
     """
     drafted = plan.drafted()
-    names = MentionedNames([*(e for e in known if e.path not in drafted), *drafted.values()])
+    names = plan.maps.names = MentionedNames(
+        [*(e for e in known if e.path not in drafted), *drafted.values()]
+    )
     changed = []
     for path in paths:
         draft = plan.draft(path)

@@ -37,6 +37,7 @@ RETRIEVAL_RULE = """\
 A line says what a note is about; open the note only when the line is not enough. Links in its text lead to
 what it depends on, its sources to the words it was made from. Of two notes that disagree, the newer holds."""
 
+MANY = 10  # notes; a longer map has headings
 KEEP_DAYS = 7  # a task nobody has come back to in a week is no longer what a conversation is about
 NEXT_DAYS = 1  # a reply that was planned before yesterday would only steer a new talk back
 NOW_LOOPS = 20  # on Now; all of them are on their own map
@@ -61,7 +62,7 @@ def map_block(path: str, entries: Iterable[Entry]) -> str:
     notes = [e for e in entries if e.type != "moc"]
     if path == OPEN_LOOPS:
         parts = list(by_due_day(notes))
-    elif path in BY_MONTH:
+    elif path in BY_MONTH or len(notes) > MANY:
         parts = list(by_month(notes))
     elif path == MOCS["reflection"][0]:
         parts = [listing_lines(sorted(notes, key=lambda e: e.path, reverse=True))]
@@ -84,14 +85,21 @@ def by_month(entries: list[Entry]) -> Iterator[str]:
     dated = sorted(
         ((filed_day(e) or date.min, e.path, e) for e in entries), reverse=True, key=lambda d: d[:2]
     )
-    for (year, month), group in groupby(dated, key=lambda d: (d[0].year, d[0].month)):
-        heading = f"{MONTHS[month - 1]} {year}" if year > 1 else "Undated"
-        yield f"### {heading}\n\n" + listing_lines((e for _, _, e in group), day=filed_day)
+    for month, group in groupby(dated, key=lambda d: month_name(filed_day(d[2]))):
+        yield f"### {month}\n\n" + listing_lines((e for _, _, e in group), day=filed_day)
+
+
+def month_name(day: date | None) -> str:
+    return f"{MONTHS[day.month - 1]} {day.year}" if day else "Undated"
 
 
 def by_due_day(entries: list[Entry]) -> Iterator[str]:
     dated = [e for e in in_due_order(entries) if due_day(e)]
-    yield listing_lines(dated, day=due_day)
+    if len(dated) <= MANY:
+        yield listing_lines(dated, day=due_day)
+    else:
+        for month, group in groupby(dated, key=lambda e: month_name(due_day(e))):
+            yield f"### {month}\n\n" + listing_lines(group, day=due_day)
     if undated := in_due_order(entries)[len(dated) :]:
         yield "### Without a day\n\n" + listing_lines(undated)
 
@@ -146,9 +154,16 @@ def map_line(path: str, count: int) -> str:
 # --- Now
 
 
-def now_block(sessions: Mapping[str, SessionState], loops: Iterable[Entry], today: date, zone: tzinfo) -> str:
+def now_block(
+    sessions: Mapping[str, SessionState],
+    loops: Iterable[Entry],
+    today: date,
+    zone: tzinfo,
+    linked: Callable[[str], str] = lambda text: text,
+) -> str:
     """
-    The block of the Now note: open loops, then each conversation that has a task, the latest first.
+    The block of the Now note: open loops, then each conversation that has a task, the latest first. *linked* links the
+    notes that a task or state mentions.
 
     What was said of a task more than KEEP_DAYS before *today* is left out, and so are plans long past.
     """
@@ -163,7 +178,7 @@ def now_block(sessions: Mapping[str, SessionState], loops: Iterable[Entry], toda
     for key, session in latest_first(sessions):
         if hints := hints_that_hold(session, today, zone, shared=True):
             at = datetime.fromtimestamp(session.at_ms / 1000, zone)
-            lines = [f"- **{name}:** {text}" for name, text in hints]
+            lines = [f"- **{name}:** {linked(text)}" for name, text in hints]
             parts.append(f"### {session_title(key)}\n\n*As of {at:%Y-%m-%d %H:%M}*\n\n" + "\n".join(lines))
     return "\n\n".join(parts) or NOTHING_YET
 
@@ -178,13 +193,14 @@ def hints_that_hold(
     """
     `(name, text)` of the hints of *session* that still hold; with *shared*, those that other sessions may see.
 
-    A reply that was planned is moot as soon as the talk has gone on, or a day has passed.
+    A reply that was planned is moot as soon as the talk has gone on, or a day has passed. A state is that of a task.
     """
     age = (today - day_of_ms(session.at_ms, zone)).days if session.at_ms else KEEP_DAYS + 1
     if age > KEEP_DAYS:
         return []
     next = session.next if age <= NEXT_DAYS and session.last_ms <= session.at_ms else ""
-    found = (("task", "Task", session.task), ("state", "State", session.state), ("next", "Next reply", next))
+    state = session.state if session.task.strip() else ""
+    found = (("task", "Task", session.task), ("state", "State", state), ("next", "Next reply", next))
     return [
         (name, safe_line(text))
         for key, name, text in found

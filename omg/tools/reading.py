@@ -7,7 +7,7 @@ a prompt's own memory passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from itertools import islice
@@ -23,16 +23,21 @@ from ..index.entries import Entry, Hit
 from ..index.scores import parse_query
 from ..inject.passages import Said, find_said, passage_of, quoted_passages
 from ..inject.prompt import passage_line
+from ..inject.system import cut_text
 from ..node.fields import GENERATED
+from ..node.markdown import Section, sections_of
 from ..plan.edits import split_history
 from ..plan.pages import filed_day
 from ..provenance.authors import origin_mark
+from ..text.tokens import count_tokens
 from ..worker.registry import Registry
 from .asked import link_target
 
 HITS, RAW_TOKENS = 8, 2_000  # unless asked for otherwise; tokens of what was said, at the most
 SEARCHED_FOR_DAYS = 100  # hits that are looked through for the days asked for: a search only raises those
 MESSAGES, MESSAGE_CHARS = 10, 400  # that a note came from
+LONG_TOKENS = 1_500  # a longer text is opened as its outline first
+LEAD_CHARS = 600  # of what stands before its first heading
 
 
 def hit_limit(value: object, default: int) -> int:
@@ -118,8 +123,15 @@ def hit_value(hit: Hit) -> dict[str, Any]:
 
 
 def open_tool(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
-    """A note's line, its text, what it said before, its links, and the words it came from; in that order."""
-    note = open_note(graph, link_target(params.get("id")))
+    """
+    A note's line, its text, what it said before, its links, and the words it came from; in that order. Of a long text
+    with headings, its outline; of `path#Heading`, that section alone.
+    """
+    name, heading = named_section(graph, params.get("id"))
+    note = open_note(graph, name)
+    details = {"path": note.node.path}
+    if heading:
+        return {"text": f"{note_head(note)}\n\n{section_text(note, heading)}", "details": details}
     parts = [note_head(note), *note_text(note)]
     links = dict.fromkeys((*note.node.links, *note.node.wikilinks, *note.backlinks))
     if links:
@@ -128,12 +140,15 @@ def open_tool(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
         f"- {day_of_ms(m.timestamp, graph.zone)} {passage_line(passage_of(Said(m, ''), [], '', MESSAGE_CHARS)).removeprefix('- ')}"
         for m in note.messages[:MESSAGES]
     ]
-    return {
-        "text": "\n\n".join(
-            [*parts, "\n".join(["It was said:", *(said or [f"- ({without_messages(note)})"])])]
-        ),
-        "details": {"path": note.node.path},
-    }
+    said_by = "\n".join(["It was said:", *(said or [f"- ({without_messages(note)})"])])
+    return {"text": "\n\n".join([*parts, said_by]), "details": details}
+
+
+def named_section(graph: Graph, value: object) -> tuple[str, str]:
+    """The note that *value* names, and the heading after a `#`; "" where there is none, or a note has the whole name."""
+    name = link_target(value)
+    note, _, heading = name.partition("#")
+    return (name, "") if graph.index.entry(name) else (note.strip(), heading.strip())
 
 
 def note_head(note: OpenNote) -> str:
@@ -150,7 +165,31 @@ def note_head(note: OpenNote) -> str:
 
 def note_text(note: OpenNote) -> list[str]:
     main, before = split_history(note.node.body)
+    if count_tokens(main) > LONG_TOKENS and (sections := sections_of(main)):
+        main = outline(note.node.path, main, sections)
     return [part for part in (main.strip(), "\n".join(["Before:", *before]) if before else "") if part]
+
+
+def outline(path: str, text: str, sections: Sequence[Section]) -> str:
+    """What stands before the first heading of *text*, and its headings with their sizes."""
+    lead = cut_text(text[: sections[0].start].strip(), LEAD_CHARS)
+    lines = [
+        f"{'  ' * (s.level - 1)}- {s.heading} ({count_tokens(text[s.start : s.end])} tokens)"
+        for s in sections
+    ]
+    told = f"The text is long. Its sections; `{path}#Heading` opens one:"
+    return "\n".join([*([lead, ""] if lead else []), told, *lines])
+
+
+def section_text(note: OpenNote, heading: str) -> str:
+    """The section of *note* below *heading*, with those below it. Raises BadInput, naming the headings there are."""
+    text = note.node.body
+    sections = sections_of(text)
+    for section in sections:
+        if section.heading.casefold() == heading.casefold():
+            return text[section.start : section.end].strip()
+    there = ", ".join(f"{s.heading!r}" for s in sections) or "none"
+    raise BadInput(f"[[{note.node.path}]] has no heading {heading!r}; there are: {there}")
 
 
 def without_messages(note: OpenNote) -> str:
