@@ -250,6 +250,38 @@ def test_with_the_gateway_down_what_is_said_waits_and_the_commands_say_so(alone:
     assert len(alone.noted()) == 1
 
 
+WEEK = (
+    "My sister Jo lives in Leeds and works as a nurse at the general hospital.",
+    "The landlord is called Hargreaves and can be reached at 0151 496 0000.",
+    "My sister's daughter Ada started school in Headingley and likes it there.",
+    "Hargreaves, the landlord, has the number 0151 496 0000.",
+    "The deposit of 900 pounds stays with the agency until the flat is empty.",
+    "The car insurance with Admiral costs 412 pounds a year since January.",
+    "I prefer tea with oat milk in the morning and no coffee after noon.",
+    "Our cat Mimi eats only wet food of the brand Felix since the operation.",
+    "The gym on Dale Street closes at nine on weekdays and at six on Sundays.",
+)
+
+
+def test_from_plain_cron_with_the_gateway_down_the_week_is_written_by_rule_and_the_command_says_so(
+    alone: Installed,
+) -> None:
+    alone.omg("import", str(alone.said(*WEEK)), OMG_OBSERVATION_MODEL="offline")
+    told = alone.omg("reflect")
+    assert "1 reflection" in told and "1 for you to judge" in told
+    assert "no gateway lends it now. Weeks and months are written by rule" in told
+    (page,) = alone.home.glob("graphs/*/vault/reflections/2026-W10.md")
+    text = page.read_text()
+    assert "- by-rule\n" in text
+    lines = [line for line in text.splitlines() if line.startswith("- ")]
+    assert len(lines) > 1 and all(
+        re.match(r"- \w[^(\[]+(?:\(\[\[|: \[\[)|- by-rule$", line) for line in lines
+    )
+    (log,) = alone.home.glob("graphs/*/vault/reflections/log/*.md")
+    assert re.search(r"For you to judge:\n\n- .*Hargreaves.* and .*Hargreaves.* look alike", log.read_text())
+    assert "nothing to do" in alone.omg("reflect")
+
+
 def test_with_the_gateway_down_a_rebuild_is_refused_and_changes_nothing(alone: Installed) -> None:
     alone.omg("import", str(alone.said("I prefer short checklists.")), OMG_OBSERVATION_MODEL="offline")
     before = alone.noted()

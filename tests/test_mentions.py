@@ -39,6 +39,8 @@ KNOWN = [
     note("episode", "Kids to pottery workshop", "They took the kids to a pottery workshop."),
     note("fact", "Tough times", "Those were tough times."),
     note("fact", "Dairy-free flavours", "They try dairy-free flavours."),
+    note("episode", "Renovation of Vera", "The user and their brother Jonas renovate the boat Vera."),
+    note("fact", "Gym on Dale Street", "The gym on Dale Street closes at nine."),
     note("fact", "Hobbies", "Chess and painting are Nate's hobbies."),
 ]
 
@@ -48,7 +50,10 @@ KNOWN = [
     [
         ("Katrin moved the deadline.", ["nodes/fact/editor-at-möwe"]),
         ("Dinner for Jule's birthday.", ["nodes/identity/sister"]),
-        ("Walks with Pepper, then Tidepool.", ["nodes/identity/home", "nodes/project/tidepool"]),
+        ("Walks with Pepper, then Tidepool.", ["nodes/project/tidepool"]),  # "Home" is no name of a dog
+        ("Vera is dry. Jonas came.", ["nodes/episode/renovation-of-vera"]),
+        ("The dentist is on Bold Street, the gym too.", []),
+        ("Katrin Ahlers and Katrin Berg met.", ["nodes/fact/editor-at-möwe"]),
         ("Ordered paper for the final art.", ["nodes/episode/final-art"]),
         ("Moved to Uberspace, and Uberspace is fast.", ["nodes/decision/uberspace"]),
         (

@@ -332,6 +332,20 @@ def test_what_only_looks_alike_is_proposed_and_left_alone(graph: Graph) -> None:
     assert all(active(graph, f"nodes/fact/{name}") for name in ("key", "spare", "rent-1", "rent-2", "no"))
 
 
+def test_near_repeats_are_put_to_a_person_whatever_type_they_have_and_what_shares_a_subject_is_not(
+    graph: Graph,
+) -> None:
+    said = {
+        "preference/tea": "Ines prefers tea with oat milk in the morning.",
+        "fact/milk": "In the morning Ines drinks her tea with oat milk.",
+        "fact/studio": "Ines is determined to make the dance studio work.",
+        "fact/place": "Ines has been looking at places for the dance studio.",
+    }
+    put(graph, [note(f"nodes/{path}", line, MONDAY) for path, line in said.items()])
+    (line,) = night(graph).proposed
+    assert "[[nodes/fact/milk|" in line and "[[nodes/preference/tea|" in line
+
+
 def test_without_a_model_what_needs_one_is_named_and_waits(graph: Graph) -> None:
     plant(graph, pairs=3, targets=1, episodes=20, weeks=2)
     cycle = night(graph)
@@ -1125,6 +1139,7 @@ def test_a_page_by_rule_links_every_note_that_it_has_no_room_to_quote(graph: Gra
     page = graph.vault.read(WEEK)
     assert all(f"[[nodes/fact/{name}|" in page.body for name in "abcdefgh")
     assert sum(said in page.body for said in lines) < len(lines)
+    assert "\n- Also noted: [[" in page.body and "- Also (" not in page.body
 
 
 def test_what_a_tool_said_stands_on_no_page_that_rules_make(graph: Graph) -> None:

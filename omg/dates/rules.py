@@ -407,7 +407,7 @@ RULES = [
     _rule(r"\b(?P<wd>@wd)\s+(?:of\s+)?@which\s+week\b", _weekday_of_week),
     _rule(r"\b@which\s+@unit(?!\s+of\b)", _this_unit),
     _rule(r"\bthe\s+weekend\b", _the_weekend),
-    _rule(r"\b(?:@which\s+)?(?P<wd>@wd|@short)\b", _weekday),
+    _rule(r"\b(?:@which\s+)?(?P<wd>@wd|@short)\b(?!\s+(?:morning|afternoon|evening|night)s\b)", _weekday),
     _rule(r"\bthe\s+(?P<day>\d\d?(?:st|nd|rd|th))(?=\s*(?:$|[.,;:!?)]|(?:and|at|for|with|we|i|to)\b))", _nth),
     _rule(r"\b(?P<year>(?:19|20)\d\d)(?P<decade>s)?(?![\w/-]|[.:,]\d)", _year),
 ]

@@ -82,11 +82,14 @@ def wikilink(path: str, label: str | None = None) -> str:
 DEVICES = re.compile(r"con|prn|aux|nul|(?:com|lpt)[0-9]")
 
 
+SLUG_CHARS = 50
+
+
 def slugify(title: str) -> str:
     """
-    A file name for *title*: lower case, at most 60 letters, digits and hyphens. Never empty, never a path.
+    A file name for *title*: lower case, at most 50 letters, digits and hyphens. Never empty, never a path.
 
-    Latin letters lose their accents; other scripts are kept as they are, composed (NFC).
+    It ends with a whole word, unless its first word alone is longer. Latin letters lose their accents; other scripts are kept as they are, composed (NFC).
     """
     kept: list[str] = []
     for char in unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", title).lower()):
@@ -98,8 +101,8 @@ def slugify(title: str) -> str:
         elif kept and kept[-1] != "-":
             kept.append("-")
     slug = unicodedata.normalize("NFC", "".join(kept))
-    if len(slug) > 60:
-        slug = slug[:60].rpartition("-")[0] if "-" in slug[30:60] else slug[:60]
+    if len(slug) > SLUG_CHARS:
+        slug = slug[: SLUG_CHARS + 1].rpartition("-")[0] or slug[:SLUG_CHARS]
     slug = slug.strip("-") or "note"
     return f"{slug}-note" if DEVICES.fullmatch(slug) else slug
 

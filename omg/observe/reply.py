@@ -26,7 +26,7 @@ from ..message.turn import Message
 from ..node.fields import PRIORITIES, TYPES, Source
 from ..node.markdown import slugify
 from ..node.note import Node
-from ..plan.edits import Edit
+from ..plan.edits import Edit, short_title
 from ..plan.proposals import corrected_by
 from ..provenance.authors import Target, origin_of
 from ..provenance.check import Claim, Verdict
@@ -305,7 +305,8 @@ def to_edit(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> tupl
     kind = item.type or (target.type if target else about.type if about else "fact")
     edit = Edit(
         op=item.op,  # type: ignore[arg-type]  # checked by ReplyItem
-        title=visible(item.title) or (target.title if target and item.op == "update" else description[:60]),
+        title=visible(item.title)
+        or (target.title if target and item.op == "update" else short_title(description)),
         description=description,
         type=kind,
         body="" if item.body == CLEAR else visible(item.body),

@@ -17,12 +17,11 @@ from typing import Any, Literal
 from ..index.entries import Entry
 from ..journal import Rebase
 from ..node.fields import Source
-from ..node.markdown import HISTORY_HEADING, slugify
+from ..node.markdown import HISTORY_HEADING, SLUG_CHARS, slugify
 from ..node.note import Node
 from .bodies import as_read
 
-SHORT_TITLE_CHARS = 60
-TITLE_CHARS = 120  # characters; the name of its file holds 60
+TITLE_CHARS = 120  # the name of its file holds SLUG_CHARS of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +78,9 @@ def one_line(text: str) -> str:
 
 
 def short_title(description: str) -> str:
-    """The beginning of *description*, as a title."""
-    if len(description) > SHORT_TITLE_CHARS:
-        description = description[:SHORT_TITLE_CHARS].rpartition(" ")[0]
+    """The beginning of *description*, as a title, without a cut word where it has spaces."""
+    if len(description) > SLUG_CHARS:
+        description = description[: SLUG_CHARS + 1].rpartition(" ")[0] or description[:SLUG_CHARS]
     return description.rstrip(" .,;:")
 
 

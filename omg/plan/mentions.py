@@ -3,8 +3,9 @@ Names and titles of other notes that stand in a text → links.
 
 A title of two words or more is looked for as it is, and so are telling words that stand side by side in one ("pottery
 workshop" of "Kids to pottery workshop"). A single word only where it is a name: written large within sentences, never
-small, with no article before it; then it leads to the note by that title, or to the one that says who or what it is; a
-name that stands everywhere, its owner's, leads nowhere. And where it is a project: "the site" is the one titled Site.
+small, with no article before it; then it leads to the note whose title has it, or says who or what it is ("sister" of
+"the user's sister Jule"); a name that stands everywhere, its owner's, leads nowhere. And where it is a project: "the
+site" is the one titled Site. So a link's words name its target.
 
 Pure. Not here: which texts are ours to change (drafts.py as a note is written, reflect/upkeep.py by night). One rule: a
 text is linked where a name stands whole, outside code, links and addresses, and once for each note.
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 LINKS_OF_A_NOTE = 6  # names linked in one note; beyond it is a list of names
 COMMON_SHARE, COMMON = 0.1, 5  # a name in more of all notes than this is whose vault it is
 HOMES = 2  # notes that a name in titles may lead to; a single word in the titles of more leads to none
+INTRODUCED_WORDS = (
+    5  # before a name, of which one says in a title what it is: "the user's editor at Möwe is Katrin"
+)
 BEFORE_CHARS = 80  # before a name, in which it is introduced; all of a long text would be read for each name
 NAME_LETTERS = 3  # letters of a name, and of each of the two words that a title needs
 LINKED = re.compile(r"\[\[[^\[\]\n]*\]\]|\[[^\[\]\n]*\]\([^()\n]*\)|\b\w{1,20}://\S+")
@@ -76,6 +80,7 @@ class Name:
     path: str
     # A single word counts written large ("proper"), or after "the" ("definite").
     kind: Literal["title", "proper", "definite"] = "title"
+    told: frozenset[str] = frozenset()  # what the note says; of a proper name
 
 
 class MentionedNames:
@@ -173,7 +178,7 @@ def proper_names(notes: list[Entry]) -> list[Name]:
         text = entry.description
         for m in WORD.finditer(text):
             word, before = m[0].lower(), text[max(0, m.start() - BEFORE_CHARS) : m.start()]
-            last = WORD.findall(before[-20:])
+            last = WORD.findall(before)[-INTRODUCED_WORDS:]
             if (
                 not m[0][0].isupper()
                 or OWN_NAME.search(before)
@@ -183,7 +188,13 @@ def proper_names(notes: list[Entry]) -> list[Name]:
             elif len(word) >= NAME_LETTERS and word not in DAYS_AND_MONTHS:
                 large[word].add(entry.path)
                 within |= set() if SENTENCE_START.search(before) else {word}
-                if INTRODUCES.search(before.rstrip()) and not POSSESSED_BY.match(text, m.start()):
+                title = set(WORD.findall(entry.title.lower())) - DULL
+                as_titled = not title.isdisjoint(w.lower() for w in last)  # "sister Jule" in Sister
+                if (
+                    as_titled
+                    and INTRODUCES.search(before.rstrip())
+                    and not POSSESSED_BY.match(text, m.start())
+                ):
                     introduced[word].append(entry)
     named: dict[str, list[Entry]] = defaultdict(list)
     for entry in notes:
@@ -191,7 +202,9 @@ def proper_names(notes: list[Entry]) -> list[Name]:
             named[word].append(entry)
     common = max(COMMON, COMMON_SHARE * len(notes))
     return [
-        Name((word,), home.path, "proper")
+        Name(
+            (word,), home.path, "proper", frozenset(WORD.findall(f"{home.title} {home.description}".lower()))
+        )
         for word, paths in large.items()
         if word in within - small and len(paths) <= common
         if (home := home_of(word, named[word], introduced[word])) is not None
@@ -212,13 +225,26 @@ def stands_at(name: Name, text: str, words: list[re.Match[str]], at: int) -> boo
     if there[0][0].lower() != name.words[0]:
         return False
     if name.kind == "proper":
-        return there[0][0][0].isupper()
+        return there[0][0][0].isupper() and name.told.issuperset(longer_name(text, words, at))
     before = words[at - 1] if at else None
     return (
         before is not None
         and before[0].lower() in ARTICLES - INDEFINITE
         and text[before.end() : there[0].start()].isspace()
     )
+
+
+def longer_name(text: str, words: list[re.Match[str]], at: int) -> Iterator[str]:
+    """The words beside the one at *at* with which it is one name: "Bold" of "Bold Street"."""
+    for left, right in pairwise(words[max(0, at - 1) : at + 2]):
+        other = left if right is words[at] else right
+        before = text[max(0, other.start() - BEFORE_CHARS) : other.start()]
+        if (
+            other[0][0].isupper()
+            and text[left.end() : right.start()] == " "
+            and not SENTENCE_START.search(before)
+        ):
+            yield other[0].lower()
 
 
 def is_free(text: str, start: int, end: int) -> bool:

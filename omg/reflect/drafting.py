@@ -140,7 +140,10 @@ class CycleWork:
             *filed_lines(filed),
         ]
         cycle.summary += [f"{n} is dormant now." for n in dormant] + [f"{n} is active again." for n in woken]
-        cycle.proposed = [*rules.proposed, *proposed_pairs(snapshot, self.not_compared())]
+        cycle.proposed = [
+            *rules.proposed,
+            *proposed_pairs(snapshot, self.not_compared()),
+        ]
         cycle.refused = rules.refused
         cycle.verdicts = rules.verdicts
         cycle.counts = {

@@ -60,7 +60,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    text: str
+    text: str  # "": the notes are named and not quoted
     notes: tuple[Node, ...]
 
 
@@ -187,7 +187,8 @@ def write_reflection(plan: Plan, period: Period, found: ReflectionDraft, nodes: 
     Draft the reflection, and enter it into the notes it was made of; returns its path. For what rules made, no file is
     opened that a person wrote in.
     """
-    lines = [f"- {c.text} ({', '.join(wikilink(n.path, n.title) for n in c.notes)})" for c in found.claims]
+    linked = [(c.text, ", ".join(wikilink(n.path, n.title) for n in c.notes)) for c in found.claims]
+    lines = [f"- {text} ({links})" if text else f"- Also noted: {links}." for text, links in linked]
     node = Node(
         path=period.path,
         id=f"omg/{period.path}",

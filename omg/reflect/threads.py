@@ -40,7 +40,7 @@ def notes_by_thread(nodes: Sequence[Node]) -> ReflectionDraft | None:
         if any(n.path in said for n in thread)
     ]
     if rest := [n for thread in threads if said.isdisjoint(n.path for n in thread) for n in thread]:
-        claims.append(Claim("Also", tuple(rest)))
+        claims.append(Claim("", tuple(rest)))
     found = ReflectionDraft(line, tuple(claims), by_rule=True)
     return found if found.tokens < whole else None
 

@@ -20,7 +20,7 @@ from ..message.machinery import REMEMBERED
 from ..message.turn import Message
 from ..node.fields import TYPES, Source
 from ..observe.reply import whole_days
-from ..plan.edits import Edit
+from ..plan.edits import Edit, short_title
 from ..plan.proposals import holds_plainly
 from ..provenance.authors import as_others
 from ..secrets import redact
@@ -77,7 +77,7 @@ def remember_note(
     kind = kind if kind in TYPES else "fact"
     edit = Edit(
         op="create",
-        title=title or text[:50],
+        title=title or short_title(text),
         description=text,
         type=kind,
         event=days_asked(when),

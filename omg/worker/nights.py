@@ -19,11 +19,17 @@ from typing import Any, TypedDict
 from ..errors import Locked, OmgError, error_text
 from ..graph.graph import Graph
 from ..identity import Identity
+from ..observe.question import Observer
 from ..reflect.cycle import Cycle, Progress
 from ..reflect.run import is_due, reflect_graph
 from .worker import Worker
 
 log = logging.getLogger(__name__)
+
+WITHOUT_GATEWAY = (
+    "what a model does: the Reflector is the agent's own model, and no gateway lends it now. Weeks and months are written "
+    "by rule; the first night with the gateway up writes them anew"
+)
 
 
 class NightDone(TypedDict, total=False):
@@ -155,7 +161,9 @@ def one_night(
     worker: Worker, graph: Graph, since: dt.date | None, dry_run: bool, progress: Progress
 ) -> Cycle:
     worker.registry.refresh(graph)
-    observer = worker.answering(worker.reflecting(graph.identity.agent))
+    models = worker.reflecting(graph.identity.agent)
+    away = worker.gateway is None and set(models) == {"gateway"}
+    observer = Observer() if away else worker.answering(models)
 
     def tell(event: str, **fields: Any) -> None:
         worker.registry.tell(event, graph=graph.identity.key, **fields)
@@ -172,6 +180,8 @@ def one_night(
         progress=progress,
         refresh=lambda: worker.registry.refresh(graph),
     )
+    if away:
+        cycle.skipped.insert(0, WITHOUT_GATEWAY)
     if not dry_run:
         with graph.lock():
             graph.vault.mark()
