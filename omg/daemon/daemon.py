@@ -54,7 +54,7 @@ from ..window.context import cut_context
 from ..worker.delegate import observe_pending, rebuild_each
 from ..worker.nights import background_reflection, reflect_answer
 from ..worker.reading import DropReader
-from ..worker.registry import PATIENCE_S
+from ..worker.registry import GRAPHS_KEPT, PATIENCE_S, room_for_graphs
 from ..worker.schedule import note_asked, note_urgent
 from ..worker.status import home_status
 from .lending import GatewayModel
@@ -72,7 +72,7 @@ BLOCKED_STEP_S = 0.05
 IN_VAIN_S = 300.0  # after a wait in vain no turn of the graph waits for so long
 JOIN_S = 10.0  # the gateway gives its service five seconds, and then its plugin kills
 M_ARENA_MAX = -8  # malloc.h
-VAULTS_PER_TICK = 50  # graphs a tick, of those not held open: with more, a round takes several ticks
+VAULTS_PER_TICK = 50  # graphs a tick, of those not followed: with more, a round takes several ticks
 VECTORS_AT_ONCE = 32  # while they are made an edit waits
 
 
@@ -86,6 +86,7 @@ class Daemon:
         self.memory = Memory(config, gateway=self.model if with_parent else None)
         self.memory.intake.reader = DropReader(apart=True)
         self.hosts = Serving(self.memory)
+        self.memory.registry.room = room_for_graphs()
         self.stopping, self.awake, self.touched = threading.Event(), threading.Event(), threading.Event()
         self.rested, self._idle = threading.Event(), True
         self._dirty: dict[str, set[str]] = {}
@@ -300,21 +301,20 @@ class Daemon:
             if not self._unlooked:
                 self._unlooked.extend(self.memory.registry.identities())
         self._look_through()
-        graphs = self.memory.registry.kept()
+        graphs = self.memory.registry.kept()[-GRAPHS_KEPT:]  # watches are scarce
         for key in self._followed.keys() - {graph.identity.key for graph in graphs}:
-            self._unfollow(key)  # watches are as scarce as descriptors
+            self._unfollow(key)
         for graph in graphs:
             self._attempt(graph.identity, partial(self._follow, rescan=rescan))
         for graph in graphs:
             self._embed(graph)
 
     def _look_through(self) -> None:
-        """Bring some of the graphs that are not held open up to their vaults: to open one is to read its vault."""
-        kept = {graph.identity.key for graph in self.memory.registry.kept()}
+        """Bring some of the graphs that are not followed up to their vaults."""
         for _ in range(min(VAULTS_PER_TICK, len(self._unlooked))):
             who = self._unlooked.popleft()
-            if who.key not in kept:
-                self._attempt(who, self._embed)
+            if who.key not in self._followed:
+                self._attempt(who, self._catch_up)
             if self.touched.is_set() or self.stopping.is_set():
                 break  # somebody wrote just now, and waits
 
@@ -340,6 +340,11 @@ class Daemon:
             log.warning(
                 "%s cannot be followed: %s", what, error_text(error), exc_info=None if foreseen else error
             )
+
+    def _catch_up(self, graph: Graph) -> None:
+        graph.flush()
+        self.memory.refresh(graph, wait_s=PATIENCE_S)
+        self._embed(graph)
 
     def _embed(self, graph: Graph) -> None:
         while graph.index.embed(VECTORS_AT_ONCE) and not (self.touched.is_set() or self.stopping.is_set()):

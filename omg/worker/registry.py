@@ -4,14 +4,15 @@ Every graph of one home: whose a session is, which graphs are open, and each bro
     registry.find("agent:main:main")       the graph of a person; opened, mended after a crash, read
     registry.refresh(graph)                what people did to the vault since
 
-Not here: what comes in (intake.py) and when it is observed (worker.py). One rule: a graph is handed out settled,
-with what a crash left undone done, except where `opened` says otherwise.
+A graph is handed out settled, with what a crash left undone done, except where `opened` says otherwise. Not here: what
+comes in (intake.py) and when it is observed (worker.py).
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import resource
 import sqlite3
 import threading
 from collections import OrderedDict
@@ -49,7 +50,9 @@ log = logging.getLogger(__name__)
 
 PATIENCE_S = 1.0  # how long the background waits for a vault that is locked: others' turns lie behind it
 MAPS_FOLLOW = 200  # files changed at once, or notes on one map: above it the next cycle makes the maps
-GRAPHS_KEPT = 16  # graphs that stay open, some five descriptors each: a process may have no more than 256
+# Graphs that stay open, some five descriptors each: some systems allow a process 256. A daemon keeps up to MOST_KEPT
+# (0.8 MB of memory each), while their indexes come to at most KEPT_BYTES: sqlite keeps up to CACHE_KIB of each.
+GRAPHS_KEPT, MOST_KEPT, KEPT_BYTES = 16, 64, 250_000_000
 
 
 class Registry:
@@ -71,6 +74,8 @@ class Registry:
         # A graph is open as long as somebody uses it; those used last stay open for the next one.
         self._open: WeakValueDictionary[str, Graph] = WeakValueDictionary()
         self._kept: OrderedDict[str, Graph] = OrderedDict()
+        self._bytes: dict[str, int] = {}  # of each graph's index, when it was opened
+        self.room = GRAPHS_KEPT  # how many graphs may be kept open
         self._opening = threading.Lock()
         self._settling: dict[str, threading.Lock] = {}
         self._settled: WeakSet[Graph] = WeakSet()
@@ -197,10 +202,11 @@ class Registry:
         """
         The graph of *who* as it is, for a reader that waits for nobody: its index may be behind.
 
-        It stays open while it is used, and then if it is among the KEPT used last. Without *keep*, only where
-        there is room: who goes through all graphs drives out none that is in use. Without *make* it is none that
-        was forgotten whole: NotFound.
+        It stays open while it is used, and after that if it is among the last ones used for which there is `room`.
+        Without *keep* it stays only if there is room left, so going through all graphs closes none of those. Without
+        *make*, raises NotFound for a graph that was forgotten whole.
         """
+        dropped: list[Graph] = []  # closed on return, unless in use: not while others wait for `_opening`
         with self._opening:
             graph = self._open.get(who.key)
             if graph is not None and not graph.is_there():
@@ -210,13 +216,20 @@ class Registry:
                 if not make and not (self.folder / "graphs" / who.folder / GRAPH_MARK).exists():
                     raise NotFound(f"{who.key} has no graph any more")
                 graph = self._open[who.key] = self._made(who)
-            longest = None
-            if keep or len(self._kept) < GRAPHS_KEPT:
+                index = graph.index.file
+                self._bytes[who.key] = index.stat().st_size if index.exists() else 0
+            if keep or (who.key not in self._kept and self._has_room(1)):
                 self._kept[who.key] = graph
-                self._kept.move_to_end(who.key)
-                longest = self._kept.popitem(last=False) if len(self._kept) > GRAPHS_KEPT else None
-        del longest  # here it is closed, if nobody else has it: not while others wait for `_opening`
+                self._kept.move_to_end(who.key, last=keep)
+                while not self._has_room():
+                    dropped.append(self._kept.popitem(last=False)[1])
         return graph
+
+    def _has_room(self, more: int = 0) -> bool:
+        """Whether *more* graphs may be kept than are kept now."""
+        count = len(self._kept) + more
+        small = sum(self._bytes[key] for key in self._kept) <= KEPT_BYTES
+        return count <= GRAPHS_KEPT or (count <= self.room and small)
 
     def _made(self, who: Identity) -> Graph:
         folder = self.folder / "graphs" / who.folder
@@ -227,7 +240,7 @@ class Registry:
         return Graph(who, folder, vault, Index(folder / "index.db", self._embed, self.zone), self.zone)
 
     def kept(self) -> list[Graph]:
-        """The graphs that are held open."""
+        """The graphs that are held open, the one used last at the end."""
         with self._opening:
             for key in [key for key, graph in self._kept.items() if not graph.is_there()]:
                 del self._kept[key]  # forgotten whole, by another process
@@ -328,6 +341,11 @@ class Registry:
     def close(self) -> None:
         for graph in list(self._open.values()):
             graph.close()
+
+
+def room_for_graphs() -> int:
+    """How many graphs a daemon may keep open: six descriptors each, with 256 left for all else."""
+    return min(MOST_KEPT, max(GRAPHS_KEPT, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 256) // 6))
 
 
 def map_changes(graph: Graph, synced: Synced) -> list[Change]:
