@@ -6,6 +6,7 @@ import codecs
 import re
 from collections.abc import Iterator
 from functools import cache
+from threading import Lock
 from typing import Any
 
 from .looks import STAND_IN
@@ -31,6 +32,9 @@ HASH = re.compile(
 BOT = re.compile(r"(?<![A-Za-z0-9_])\d{8,12}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])")
 
 
+LOADING = Lock()  # `cache` lets each thread that comes meanwhile load them for itself
+
+
 @cache
 def scanner() -> Any:
     """Kingfisher with its own rules. The first call on a machine compiles them (4 s of CPU); later ones read a cache (0.4 s)."""
@@ -42,7 +46,9 @@ def scanner() -> Any:
 def formatted_secrets(text: str) -> Iterator[Span]:
     """Yield what has the format of a known kind of secret."""
     plain = ENDS.sub(" ", text).encode("ascii", "omg.blank")  # one byte for each character: places agree
-    for found in scanner().scan(plain):
+    with LOADING:
+        kingfisher = scanner()
+    for found in kingfisher.scan(plain):
         place = found.location
         start, end = place["start_offset"], place["end_offset"]
         if found.visible and not STAND_IN.match(text, start, end):

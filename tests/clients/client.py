@@ -76,6 +76,9 @@ class Client:
             "TERM": "xterm",
             "OMG_HOME": str(self.omg),
             "PYTHONDONTWRITEBYTECODE": "1",
+            "KF_RULE_CACHE_DIR": os.environ[
+                "KF_RULE_CACHE_DIR"
+            ],  # else each home compiles them anew: 4 s of CPU
             **self.extra,
         }
 
