@@ -80,14 +80,14 @@ def test_the_samples_projects_are_given_where_they_are_asked_for(shown):
         new, running = "agent:main:main:thread:new", "agent:main:main:thread:running"
         first = memory.inject("List my projects.", session=new)
         for path in ("nodes/project/tidepool", "nodes/project/site"):
-            assert f"- [[{path}]] — The user" in first.system
+            assert f"- {path.rpartition('/')[2]} — The user" in first.system
         system = memory.inject("hello", session=running).system
-        assert "nodes/project/" not in system
+        assert "\n- tidepool" not in system and "\n- site" not in system
         now[0] += timedelta(seconds=20)
         later = memory.inject("List my projects.", session=running)
         assert later.system == system
         for path in ("nodes/project/tidepool", "nodes/project/site"):
-            assert f"- [[{path}]] — The user" in later.prompt
+            assert f"- {path.rpartition('/')[2]} — The user" in later.prompt
 
 
 def test_every_nodes_sources_lead_to_archived_messages(shown):

@@ -106,11 +106,11 @@ def live(graph: Graph, session: str, at: datetime = NOW, **fields: Any) -> None:
 def test_a_first_prompt_is_given_the_maps_it_falls_into_and_what_bears_on_it(graph: Graph) -> None:
     given = ask(graph, WIFI)
     assert given.reason == "new_session"
-    assert "- [[nodes/fact/wifi]] — The wifi router is a Fritzbox 7590. (2026-03-01)" in given.system
-    assert "[[nodes/identity/ines]]" in given.system  # pinned
-    assert "[[nodes/episode/dentist]] — Dentist appointment on 2026-03-12." in given.system  # an open loop
+    assert "- wifi — The wifi router is a Fritzbox 7590. (2026-03-01)" in given.system
+    assert "ines" in given.system  # pinned
+    assert "dentist — Dentist appointment on 2026-03-12." in given.system  # an open loop
     assert graph.state().sessions[OWN].mocs[0] == map_of_type("fact")
-    assert "[[nodes/fact/wifi]]" not in given.prompt  # it stands in system
+    assert "wifi" not in given.prompt  # it stands in system
     assert given.tokens == count_tokens(given.system) + count_tokens(given.prompt)
 
 
@@ -118,7 +118,7 @@ def test_a_later_prompt_is_given_what_system_does_not_have(graph: Graph) -> None
     system = ask(graph, WIFI).system
     given = ask(graph, "How did we hike the Rennsteig with Jonas?")
     assert given.system == system
-    assert "- [[nodes/episode/hike]] — Hiked the Rennsteig with Jonas. (2 weeks ago)" in given.prompt
+    assert "- hike — Hiked the Rennsteig with Jonas. (2 weeks ago)" in given.prompt
     assert strip_memory(given.system + given.prompt + "the user's words") == "the user's words"
 
 
@@ -130,7 +130,7 @@ def test_of_a_plan_that_stands_in_system_a_prompt_is_given_only_what_its_line_do
     put(graph, replace(plan, body=f"# sweep\n\n{said} The cellar key is with Mrs Brandt."))
     assert said in ask(graph, WIFI).system
     given = ask(graph, "16 March")
-    assert "- [[nodes/episode/sweep]] (due in 6 days)\n  The cellar key is with Mrs Brandt." in given.prompt
+    assert "- sweep (due in 6 days)\n  The cellar key is with Mrs Brandt." in given.prompt
     assert said not in given.prompt
 
 
@@ -250,11 +250,15 @@ def test_a_prompt_that_names_a_map_or_a_project_is_given_its_lines(
     mapped: Graph, prompt: str, lines: list[str]
 ) -> None:
     first = ask(mapped, prompt)  # of a new conversation
-    assert [path for path in lines if f"- [[{path}]] — " not in first.system + first.prompt] == []
+    assert [
+        path for path in lines if f"- {path.rpartition('/')[2]} — " not in first.system + first.prompt
+    ] == []
     system = ask(mapped, "hello", session=OTHER).system
     given = ask(mapped, prompt, NOW + timedelta(seconds=9), session=OTHER)  # and of one under way
     assert given.system == system
-    assert [path for path in lines if f"- [[{path}]] — " not in given.system + given.prompt] == []
+    assert [
+        path for path in lines if f"- {path.rpartition('/')[2]} — " not in given.system + given.prompt
+    ] == []
 
 
 def test_a_map_is_known_by_the_title_that_a_person_gave_it(graph: Graph) -> None:
@@ -264,8 +268,8 @@ def test_a_map_is_known_by_the_title_that_a_person_gave_it(graph: Graph) -> None
     graph.index.sync(graph.vault)
     ask(graph, "hello")
     later = NOW + timedelta(seconds=9)
-    assert "[[nodes/project/ledger]]" in ask(graph, "Zeig mir meine Vorhaben", later).prompt
-    assert "[[nodes/project/ledger]]" in ask(graph, "Show me my projects", later).prompt  # and by its type
+    assert "ledger" in ask(graph, "Zeig mir meine Vorhaben", later).prompt
+    assert "ledger" in ask(graph, "Show me my projects", later).prompt  # and by its type
 
 
 @pytest.mark.parametrize(
@@ -287,7 +291,7 @@ def test_the_lines_of_a_map_fill_no_more_than_the_lines_of_a_prompt(graph: Graph
     put(graph, *(node("project", f"p{n}", f"Builds thing {n} " + "with care " * 20) for n in range(200)))
     ask(graph, "hello")
     given = ask(graph, "Show me my projects", NOW + timedelta(seconds=9))
-    assert 5 < given.prompt.count("\n- [[nodes/project/") <= 40
+    assert 5 < given.prompt.count(" — Builds thing") <= 40
     assert given.tokens <= 3000
 
 
@@ -295,8 +299,8 @@ def test_a_question_for_days_alone_finds_what_falls_on_them(graph: Graph) -> Non
     ask(graph, WIFI)
     put(graph, node("episode", "opera", "Carmen, row 4.", event="2026-03-18", day=date(2026, 3, 9)))
     given = ask(graph, "What is next week?", NOW + timedelta(seconds=9))
-    assert "[[nodes/episode/opera]] — Carmen, row 4. (in 1 week)" in given.prompt
-    assert "[[nodes/episode/opera]]" not in ask(graph, "What is today?", NOW + timedelta(seconds=9)).prompt
+    assert "opera — Carmen, row 4. (in 1 week)" in given.prompt
+    assert "opera" not in ask(graph, "What is today?", NOW + timedelta(seconds=9)).prompt
 
 
 def test_the_maps_on_show_are_those_that_the_talk_falls_into(graph: Graph) -> None:
@@ -626,3 +630,25 @@ class Spent:
             return self.function(*args, **kwargs)
         finally:
             self.seconds += time.process_time() - started
+
+
+def test_a_line_names_its_note_by_the_shortest_beginning_that_no_other_has(graph: Graph) -> None:
+    put(
+        graph,
+        node("fact", "boat-keys-for-the-harbour", "The boat keys hang in the hall."),
+        node("fact", "boat-keys-for-the-lake", "The boat keys of the lake are lost."),
+        node("fact", "garden-gate-and-fence", "The garden gate squeaks."),
+    )
+    given = ask(graph, "Where are my boat keys, and what about the garden gate?")
+    told = given.system + given.prompt
+    assert "\n- garden-gate — " in told
+    assert "\n- boat-keys-for-the-harbour — " in told
+    find = graph.index.find
+    assert find("garden-gate") == "nodes/fact/garden-gate-and-fence"
+    assert find("boat-keys") is None  # either of two
+    assert find("facts") == "mocs/moc-facts"
+    assert graph.index.resolve("garden-gate") is None  # no link of a note: Obsidian knows no beginnings
+    put(graph, node("fact", "garden-gate", "A gate."))
+    assert find("garden-gate") == "nodes/fact/garden-gate"
+    again = ask(graph, "Does the garden gate and fence squeak?", session=f"{OWN}:thread:new")
+    assert "\n- garden-gate-and-fence — " in again.system + again.prompt

@@ -113,11 +113,11 @@ def test_what_was_said_is_quoted_under_its_day_with_its_speaker_and_the_note_mad
         message(CAT, "b"),
         message("A cat called Mimi in a piano: lovely.", "c", role="assistant"),
     )
-    path = put_note(graph, "pet", "Has an animal.", "b")
+    put_note(graph, "pet", "Has an animal.", "b")
     lines = quoted(told(home, ASK_CAT))
     assert lines[-3:] == [
         "2026-03-05 (5 days ago)",
-        f"- user: {CAT} [[{path}]]",
+        f"- user: {CAT}",
         "- assistant: A cat called Mimi in a piano: lovely.",
     ]
     assert quoted(told(home, "Where does my sister Jane live?"))[:2] == [
@@ -511,7 +511,7 @@ def test_a_question_for_several_things_is_given_more_notes_than_one_for_one(home
         told(home, "What was the instrument Mira played?"),
         told(home, "What instruments does Mira play?"),
     )
-    assert first.count("- [[") <= 10 < many.count("- [[") <= 40
+    assert first.count(" — ") <= 10 < many.count(" — ") <= 40
 
 
 def test_without_an_archive_or_with_a_damaged_line_a_prompt_is_answered(home: Memory) -> None:
@@ -536,7 +536,7 @@ def test_a_course_leaves_the_assistants_notes_for_last_and_the_standing_part_lea
     tmp_path: Path,
 ) -> None:
     config = Config(
-        home=tmp_path / "omg", observation=Observation(model="offline"), inject=Inject(budget_tokens=800)
+        home=tmp_path / "omg", observation=Observation(model="offline"), inject=Inject(budget_tokens=700)
     )
     home, advice = Memory(config, clock=lambda: NOW, embed=None), "The assistant recommended the album"
     graph = graph_of(home)
@@ -549,7 +549,7 @@ def test_a_course_leaves_the_assistants_notes_for_last_and_the_standing_part_lea
     assert "an album." in mine
     assert advice not in mine
     assert advice in told(home, "How many albums have you recommended to be downloaded or purchased?")
-    assert 0.2 * 800 < count_tokens(home.inject("How are you?", session=PHONE).system) <= 0.4 * 800
+    assert 100 < count_tokens(home.inject("How are you?", session=PHONE).system) <= 0.4 * 700
     home.close()
 
 
@@ -675,14 +675,14 @@ def test_words_that_were_corrected_since_are_marked_and_so_is_an_answer_that_rep
         message("My apprentice Ida starts on 7 December.", "d", ago=timedelta(days=1)),
     )
     now, before = "Ida starts on 2026-12-07.", "- 2026-03-01: Ida starts on 2026-12-01 in the red workshop."
-    path = put_note(graph, "beginner", now, "a", "c", "d", body=f"{now}\n\n## History\n{before}")
+    put_note(graph, "beginner", now, "a", "c", "d", body=f"{now}\n\n## History\n{before}")
     lines = quoted(told(home, "When does my apprentice Ida start?"))
     marked = [line for line in lines if "(has changed since)" in line]
     assert [line.partition(": ")[2] for line in marked] == [
-        f"My apprentice Ida starts on 1 December, in the red workshop. [[{path}]]",
+        "My apprentice Ida starts on 1 December, in the red workshop.",
         "Noted: Ida starts on 1 December.",
     ], lines
-    assert f"- user: My apprentice Ida starts on 7 December. [[{path}]]" in lines
+    assert "- user: My apprentice Ida starts on 7 December." in lines
 
 
 def test_the_messages_of_a_note_that_is_opened_are_quoted_by_the_same_rules(home: Memory) -> None:

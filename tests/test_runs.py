@@ -186,7 +186,7 @@ def test_a_preference_that_a_person_left_in_the_inbox_stands_but_is_not_pinned(s
 def test_what_a_person_pinned_in_a_note_of_the_vault_is_pinned(scene):
     scene.leave("seats.md", FORGED.format("Window seats always.", TEXT), folder="nodes/preference")
     scene.home.refresh(scene.graph)
-    assert "## Pinned\n- [[nodes/preference/seats]] — Window seats always." in scene.system()
+    assert "## Pinned\n- seats — Window seats always." in scene.system()
 
 
 @pytest.mark.parametrize(

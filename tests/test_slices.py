@@ -69,7 +69,7 @@ def test_system_leads_with_what_these_words_are() -> None:
         assert said in text
     assert "omg_open" in text
     assert "omg_search" in text
-    assert section(text, "Maps")[0] == "[[mocs/moc-facts]] 3"
+    assert section(text, "More")[1] == "Maps: facts"
 
 
 def test_where_nothing_is_remembered_nothing_is_said() -> None:
@@ -123,10 +123,10 @@ def test_notes_stand_under_pinned_open_loops_or_their_map_each_once() -> None:
             entry("nodes/fact/a", pinned=True, loop="open"),
         ]
     )
-    assert section(text, "Pinned") == ["- [[nodes/fact/a]] — What a is about. (2026-03-01)"]
-    assert section(text, "Open loops") == ["- [[nodes/fact/b]] — What b is about. (due 2026-03-20)"]
-    assert section(text, "Facts") == ["- [[nodes/fact/c]] — What c is about. (2026-03-01)"]
-    assert section(text, "What the user likes")[0].startswith("- [[nodes/preference/e]]")
+    assert section(text, "Pinned") == ["- nodes/fact/a — What a is about. (2026-03-01)"]
+    assert section(text, "Open loops") == ["- nodes/fact/b — What b is about. (due 2026-03-20)"]
+    assert section(text, "Facts") == ["- nodes/fact/c — What c is about. (2026-03-01)"]
+    assert section(text, "What the user likes")[0].startswith("- nodes/preference/e")
     assert "nodes/decision/d" not in text
 
 
@@ -146,9 +146,9 @@ def test_a_plan_that_is_long_past_has_left_the_open_loops() -> None:
         entry("nodes/preference/next", loop="open", event="2026-03-12"),
     ]
     text = system(entries=loops)
-    assert [line.partition("]]")[0] for line in section(text, "Open loops")] == [
-        "- [[nodes/preference/late",
-        "- [[nodes/preference/next",
+    assert [line.partition(" — ")[0] for line in section(text, "Open loops")] == [
+        "- nodes/preference/late",
+        "- nodes/preference/next",
     ]
 
 
@@ -178,7 +178,7 @@ def test_the_budget_goes_to_priority_then_to_what_is_new_and_the_page_stays_chro
         for d in range(1, 21)
     ]
     text = system(entries=many, budget=6000)
-    kept = re.findall(r"\[\[nodes/fact/([a-z]+)(\d\d)\]\]", text)
+    kept = re.findall(r"- nodes/fact/([a-z]+)(\d\d) — ", text)
     assert [d for _, d in kept] == sorted(d for _, d in kept)
     by_priority = {p: sorted(d for q, d in kept if p == q) for p in ("high", "medium", "low")}
     assert len(by_priority["high"]) == 20
@@ -233,17 +233,16 @@ def others(n: int = 200) -> list[Entry]:
 
 
 def told_rules(text: str) -> list[int]:
-    return [int(x) for x in re.findall(r"\[\[nodes/preference/rule-(\d\d)\]\]", text)]
+    return [int(x) for x in re.findall(r"- nodes/preference/rule-(\d\d) — ", text)]
 
 
 def test_all_standing_instructions_come_first_however_many_other_notes_there_are() -> None:
     text = system(entries=[*others(), *rules()], budget=1200)
     assert told_rules(text) == list(range(1, 21))
     headings = re.findall(r"^## (.*)$", text, re.M)
-    assert headings[0].startswith("How the user asked to be served; follow these")
+    assert headings[0].startswith("Asked for by the user themselves, for every answer: follow these")
     assert len(section(text, headings[0])) == 20
     assert "do something because a note says so" in text.partition("##")[0]  # of all others
-    assert "The first section alone is different" in text.partition("##")[0]
 
 
 def test_where_the_room_is_short_pinned_go_before_newer_and_what_is_left_out_is_said() -> None:
@@ -253,7 +252,7 @@ def test_where_the_room_is_short_pinned_go_before_newer_and_what_is_left_out_is_
     assert 5 < len(found) < 20
     assert set(found) == {1, 2, 3, *range(20, 20 - len(found) + 3, -1)}
     assert f"({left} more: omg_search finds them)" in text
-    assert max(map(len, section(text, "How the user asked"))) < 200  # each cut short
+    assert max(map(len, section(text, "Asked for by the user"))) < 200  # each cut short
     assert "…" in text
 
 
@@ -262,7 +261,7 @@ def test_of_what_is_always_there_nothing_is_left_out_in_silence(n: int, m: int, 
     text = system(entries=[*others(m), *rules(n)], budget=budget)
     assert count_tokens(text) <= budget
     if text:
-        more = re.search(r"\((\d+) more:", "".join(section(text, "How the user asked")))
+        more = re.search(r"\((\d+) more:", "".join(section(text, "Asked for by the user")))
         assert len(told_rules(text)) + (int(more[1]) if more else 0) == n
 
 
@@ -328,7 +327,7 @@ def test_neither_part_ever_costs_more_than_its_budget(
     fresh = prompt(*entries, shown=text, budget=budget - count_tokens(text))
     assert count_tokens(text) + count_tokens(fresh) <= budget
     assert strip_memory(text) == strip_memory(fresh) == ""
-    assert not any(e.origin == "tool" and f"[[{e.path}]]" in text for e in entries)
+    assert not any(e.origin == "tool" and f"- {e.path} " in text for e in entries)
 
 
 @given(ENTRIES, SESSIONS, st.integers(0, 700), st.randoms())
@@ -359,14 +358,12 @@ def test_prompt_says_how_long_ago_and_what_is_due() -> None:
         entry("nodes/fact/d", "Paid on 2026-03-03.", updated=date(2026, 3, 9)),
         entry("nodes/fact/e", origin="tool", created=None, updated=None),
     )
-    said = {
-        line.partition("]] — ")[0][-1]: line.partition("]] — ")[2] for line in lines(text) if "]]" in line
-    }
+    said = {line.partition(" — ")[0][-1]: line.partition(" — ")[2] for line in lines(text) if " — " in line}
     assert said == {
         "a": "What a is about. (said 3 weeks ago)",
         "b": "What b is about. (was due 2 days ago)",
         "c": "What c is about. (planned for 2026-03-05, has probably happened)",
-        "d": "Paid on 2026-03-03 (1 week ago). (said yesterday)",
+        "d": "Paid on 2026-03-03. (said yesterday)",
         "e": "What e is about. (from a tool or a page)",
     }
 
@@ -379,7 +376,7 @@ def test_prompt_is_chronological_with_gaps_between_happenings() -> None:
         entry("nodes/episode/soon-after", event="2026-02-03", created=date(2026, 2, 3)),
         entry("nodes/episode/then", event="2026-02-24", created=date(2026, 2, 24)),
     )
-    order = [line.partition("]]")[0].rpartition("/")[2] if "]]" in line else line for line in lines(text)]
+    order = [line.partition(" — ")[0].rpartition("/")[2] if " — " in line else line for line in lines(text)]
     assert order == ["first", "soon-after", "[3 weeks later]", "then", "between", "late"]
 
 
@@ -399,10 +396,10 @@ def test_a_former_statement_comes_only_without_its_successor() -> None:
 def test_no_more_notes_are_named_than_asked_for_and_the_best_stay() -> None:
     many = [entry(f"nodes/fact/n{n}") for n in range(20)]
     text = prompt(*many, limit=3)
-    assert sorted(re.findall(r"n\d+(?=\]\])", text)) == ["n0", "n1", "n2"]
+    assert sorted(re.findall(r"n\d+(?= — )", text)) == ["n0", "n1", "n2"]
     assert prompt(*many, limit=0) == ""
     tight = prompt(*many, budget=90)
-    assert "nodes/fact/n0]]" in tight
+    assert "nodes/fact/n0 — " in tight
     assert count_tokens(tight) <= 90
 
 

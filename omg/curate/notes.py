@@ -43,7 +43,7 @@ def find_note(graph: Graph, name: str) -> str:
     The path that *name* (path, id, alias, file name, also a former one) means. Raises NotFound with the nearest,
     BadInput if ambiguous.
     """
-    path = graph.index.resolve(name) if name else None
+    path = graph.index.find(name) if name else None
     if path is not None:
         return path
     if several := graph.index.ambiguous(name):

@@ -115,22 +115,21 @@ def span_text(first: date, last: date) -> str:
 
 
 @lru_cache(maxsize=2048)  # 0.1 ms each, and a slice counts each line several times
-def annotate_dates(text: str, today: date) -> str:
+def mark_past_plans(text: str, today: date) -> str:
     """
-    Say after each full date in *text* how far off it is: "on 2026-03-05 (3 weeks ago)".
+    Say after each full date in *text* that is past, where its sentence looked forward to it, that it has probably happened.
 
-    Where the sentence looked forward to a day that is past, also that it has probably happened. Dates
-    without a year, and those in links and names, stay as they are. Doing it twice changes nothing.
+    Dates without a year, and those in links and names, stay as they are. Doing it twice changes nothing.
     """
     out, at = "", 0
-    for start, end, (first, last) in full_dates(text):
+    for start, end, (_, last) in full_dates(text):
         following = text[end : end + 1]
         in_link = text.rfind("[[", 0, start) > text.rfind("]]", 0, start)
         if in_link or following.isalnum() or _SAID.match(text, end):
             continue
-        note = relative_day(first if first > today else last, today)
-        if last < today and looks_ahead(text, start, end):
-            note += ", has probably happened"
+        if last >= today or not looks_ahead(text, start, end):
+            continue
+        note = f"{relative_day(last, today)}, has probably happened"
         # "(meaning 2026-03-05)" is already in brackets
         out += text[at:end] + (f", {note}" if following == ")" else f" ({note})")
         at = end

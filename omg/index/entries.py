@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .links import CONTRADICTION, LINK, PROSE
+from .links import CONTRADICTION, LINK, PROSE, short_names
 from .store import rows_of
 
 
@@ -41,6 +41,12 @@ class Entry:
     mtime: int  # ns
     standing: bool = False  # an instruction for every conversation
     contradicts: tuple[str, ...] = ()  # active notes of which one names the other so
+    short: str = ""  # the shortest beginning of its name that no other note has; "": none, or not looked up
+
+    @property
+    def handle(self) -> str:
+        """The shortest text by which omg_open finds it."""
+        return self.short or self.path
 
 
 # Of a hit's score. On LoCoMo nine in ten of the right notes score above .25, with words alone; of questions about
@@ -82,7 +88,11 @@ def entries_where(db: sqlite3.Connection, where: str, values: Iterable[object]) 
     for _, src, path in sorted(found):
         links.setdefault(src, {})[path] = None
     against = contradictions(db) if rows else {}
-    return {id: entry_of_row((id, *row), tuple(links.get(id, ())), against.get(id, ())) for id, *row in rows}
+    short = short_names(db, [(row[0], row[1]) for row in rows]) if len(rows) <= MANY else {}
+    return {
+        id: entry_of_row((id, *row), tuple(links.get(id, ())), against.get(id, ()), short.get(id, ""))
+        for id, *row in rows
+    }
 
 
 def contradictions(db: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
@@ -103,7 +113,9 @@ def contradictions(db: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
     return {id: tuple(sorted(paths)) for id, paths in found.items()}
 
 
-def entry_of_row(row: tuple[Any, ...], links: tuple[str, ...], contradicts: tuple[str, ...]) -> Entry:
+def entry_of_row(
+    row: tuple[Any, ...], links: tuple[str, ...], contradicts: tuple[str, ...], short: str
+) -> Entry:
     _, path, id, type, title, description, priority, status, pinned, loop, event, created, updated, *rest = (
         row
     )
@@ -129,4 +141,5 @@ def entry_of_row(row: tuple[Any, ...], links: tuple[str, ...], contradicts: tupl
         mtime=mtime,
         standing=bool(standing),
         contradicts=contradicts,
+        short=short,
     )

@@ -28,7 +28,7 @@ from ..vault.vault import Vault
 from . import archived, vectors
 from .changes import Synced, sync_tables
 from .entries import Entry, Hit, entries_where
-from .links import ALIAS, fitting_notes, resolve_row
+from .links import ALIAS, begun_rows, fitting_notes, resolve_row
 from .rows import RowWriter
 from .scores import POOL, ParsedQuery, Rarity, parse_query
 from .search import find_notes
@@ -259,6 +259,16 @@ class Index:
         """The path that *link* leads to: a path, an id, an alias or the only fitting end of a path, in any case."""
         with self._store.read() as db:
             id = resolve_row(db, link)
+            path = db.execute("select path from note where id = ?", (id,)).fetchone()
+        return path and str(path[0])
+
+    @retry_on_new_file
+    def find(self, name: str) -> str | None:
+        """The path that *name* leads to: what `resolve` takes, a map without "moc-", or the beginning of one note's name."""
+        with self._store.read() as db:
+            ids = (resolve_row(db, name), resolve_row(db, f"moc-{name}"))
+            begun = begun_rows(db, name) if name else set()
+            id = next((id for id in ids if id is not None), begun.pop() if len(begun) == 1 else None)
             path = db.execute("select path from note where id = ?", (id,)).fetchone()
         return path and str(path[0])
 

@@ -14,10 +14,12 @@ from __future__ import annotations
 import re
 import sqlite3
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import takewhile
 
 from ..node.note import Node
 
+SHORTEST_NAME = 8  # characters: less says nothing
 PATH, ID, ALIAS = range(3)
 PROSE, LINK, SUCCESSOR, PREDECESSOR, REFLECTION, CONTRADICTION = range(6)
 
@@ -84,6 +86,31 @@ def from_above(db: sqlite3.Connection, full: str) -> list[tuple[int, str, int]]:
         """,
         (full, last_name(full)),
     ).fetchall()
+
+
+def short_names(db: sqlite3.Connection, notes: Iterable[tuple[int, str]]) -> dict[int, str]:
+    """The shortest beginning of each note's file name, in whole words, that no name of another note has too."""
+    before = "select max(leaf) from name where leaf < ? and note <> ?"
+    after = "select min(leaf) from name where leaf >= ? and note <> ?"
+    found = {}
+    for note, path in notes:
+        name, leaf = last_name(path), last_name(name_key(path))
+        near = [db.execute(select, (leaf, note)).fetchone()[0] or "" for select in (before, after)]
+        shared = max(
+            sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(leaf, other, strict=False)))
+            for other in near
+        )
+        cut = leaf.find("-", max(shared + 1, SHORTEST_NAME))
+        if leaf not in near and len(leaf) == len(name):
+            found[note] = name if cut < 0 else name[:cut]
+    return found
+
+
+def begun_rows(db: sqlite3.Connection, begun: str) -> set[int]:
+    """The notes of which a file name or alias begins with the whole words *begun*."""
+    leaf = name_key(begun)
+    rows = db.execute("select note from name where leaf >= ? and leaf < ?", (f"{leaf}-", f"{leaf}."))
+    return {note for (note,) in rows}
 
 
 def resolve_row(db: sqlite3.Connection, target: str) -> int | None:

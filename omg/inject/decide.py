@@ -227,9 +227,14 @@ def decide_slice(
         cost = count_tokens(text)
     silence = pause_text(now.timestamp() - own.last_ms / 1000) if own.last_ms else None
     fresh = render_fresh(graph, found, text, today, budget - cost, silence)
-    recalled = [h.entry.id for h in found.hits if f"[[{h.entry.path}]]" in text + fresh]
+    recalled = [h.entry.id for h in found.hits if is_named(h.entry, text + fresh)]
     given = Slice(text, fresh, reason)
     return Decision(given, hits_by_map, recalled=recalled, mocs=mocs, epoch=state.epoch)
+
+
+def is_named(entry: Entry, text: str) -> bool:
+    """Whether a line of *text*, a slice, is *entry*'s."""
+    return any(f"\n- {entry.handle}{end}" in text for end in (" — ", " (", "\n"))
 
 
 def find_for(

@@ -9,15 +9,15 @@ them, and what one leaves is the next's. What stands in `system` is not said aga
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, tzinfo
 from itertools import groupby
 
-from ..dates.days import annotate_dates, day_of_ms, due_text, gap_line, relative_day
+from ..dates.days import day_of_ms, days_in, due_text, event_span, gap_line, mark_past_plans, relative_day
 from ..index.entries import Entry, Hit
 from ..message.envelope import wrap_memory
 from ..plan.pages import filed_day
-from ..text.tokens import count_tokens
+from ..text.tokens import clip_text, count_tokens
 from ..text.words import written_words
 from .passages import Passage
 from .system import contradiction_marks, note_statement
@@ -74,7 +74,7 @@ class Fresh:
         ordered = sorted(told, key=lambda p: p.at_ms)
         for day, passages in groupby(ordered, lambda p: day_of_ms(p.at_ms, self.zone)):
             lines.append(self.day_line(day))
-            lines += map(passage_line, passages)
+            lines += map(self.said_line, passages)
         return lines
 
     def day_line(self, day: date) -> str:
@@ -85,7 +85,12 @@ class Fresh:
         day = day_of_ms(passage.at_ms, self.zone)
         named = (passage.waiting, day) in {(p.waiting, day_of_ms(p.at_ms, self.zone)) for p in self.said}
         above = "" if named else f"{self.day_line(day)}\n"
-        return count_tokens(f"{passage_line(passage)}\n") + count_tokens(above)
+        return count_tokens(f"{self.said_line(passage)}\n") + count_tokens(above)
+
+    def said_line(self, passage: Passage) -> str:
+        """*passage*; its note is named where it does not stand above."""
+        told = passage.note in self.above or any(e.path == passage.note for e in self.entries)
+        return passage_line(replace(passage, note="") if told else passage)
 
     def says(self, passage: Passage) -> bool:
         """Whether one of the notes has the words of *passage* already."""
@@ -142,7 +147,12 @@ def render_prompt(
     for passage in said:
         if text.says(passage):
             continue
-        if spent + (cost := text.cost_of(passage)) > room - SEAMS:
+        left = room - SEAMS - spent
+        if (cost := text.cost_of(passage)) > left >= CLIPPED_TOKENS:
+            beside = cost - count_tokens(passage.text)
+            passage = replace(passage, text=f"{clip_text(passage.text, left - beside - 1)}…")
+            cost = text.cost_of(passage)
+        if cost > left:
             misses += 1
             if misses > PASSAGE_MISSES:
                 break
@@ -152,6 +162,7 @@ def render_prompt(
     return within(text, budget)
 
 
+CLIPPED_TOKENS = 60  # of room that are left for a passage which is cut to fit
 SEAMS = 20  # tokens that two cuts in a line of a text might save
 PASSAGE_MISSES = 3  # passages too long for what is left, after which no more are looked at
 
@@ -178,13 +189,15 @@ def in_order(entries: Iterable[Entry]) -> list[Entry]:
 
 def prompt_line(entry: Entry, today: date, *, above: bool) -> str:
     """The statement, and how it stands today: when it is due, happened or was said. *above*: `system` has the statement."""
-    notes, said = [], entry.updated or entry.created
-    text = f"- [[{entry.path}]]" if above else note_statement(entry)
+    notes, said, when = [], entry.updated or entry.created, event_span(entry.event)
+    text = f"- {entry.handle}" if above else note_statement(entry)
+    told = days_in(text)
     if stands := due_text(entry.event, today, entry.loop, entry.created):
-        notes.append(stands)
+        if not when or when[1] not in told or stands != relative_day(when[1], today):
+            notes.append(stands)
     else:
-        text = annotate_dates(text, today)
-        if said and said <= today:
+        text = mark_past_plans(text, today)
+        if said and said <= today and said not in told:
             notes.append(f"said {relative_day(said, today)}")
     if entry.status == "superseded":
         notes.append(f"{NO_LONGER}: [[{entry.superseded_by}]]" if entry.superseded_by else NO_LONGER)

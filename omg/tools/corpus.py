@@ -26,7 +26,7 @@ def corpus_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]
 
 
 def corpus_note(graph: Graph, name: str) -> dict[str, Any] | None:
-    path = graph.index.resolve(name)
+    path = graph.index.find(name)
     entry = graph.index.entry(path) if path else None
     if entry is None:
         return None

@@ -101,7 +101,7 @@ def moved_event(node: Node, new: str, day: date) -> str | None:
 def sentence_meant(plan: Plan, old: str, new: str, now: datetime) -> tuple[Node, str]:
     """The note that *old* means, and what of it *new* takes the place of. Raises BadInput, NotFound, naming notes."""
     graph, name = plan.graph, link_target(old)
-    if path := graph.index.resolve(name):
+    if path := graph.index.find(name):
         refuse_pages(graph, path)
         node = plan.draft(path).node
         refuse_retired(node)

@@ -9,6 +9,7 @@ superseded since does not come back (an edit empties `served`: inject/decide.py,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate, takewhile
 from typing import Any
@@ -16,10 +17,11 @@ from typing import Any
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..index.archived import standing_paths
-from ..inject.prompt import NO_LONGER
+from ..inject.prompt import NO_LONGER, SAID_LEAD, WAITING_LEAD
 from ..text.links import WIKILINK
 from ..text.tokens import count_tokens
 
+NOTE_LINE = re.compile(r"- (\S.*?) (?:— |\()")
 BY_RUN = ":user"  # ends the idempotency key of the message that began a run, behind the run's id
 
 
@@ -35,14 +37,17 @@ def served_again(
         if key.endswith(BY_RUN) and i not in gone and (text := own.served.get(key.removesuffix(BY_RUN))):
             found[i] = text
     named = {i: notes_named(text) for i, text in found.items()}
-    standing = graph.index.ask(standing_paths, set().union(*named.values())) if named else set()
-    return {i: text for i, text in found.items() if named[i] <= standing}
+    paths = {name: graph.index.find(name) for name in set().union(*named.values())}
+    standing = graph.index.ask(standing_paths, {path for path in paths.values() if path})
+    return {i: text for i, text in found.items() if all(paths[name] in standing for name in named[i])}
 
 
 def notes_named(text: str) -> set[str]:
-    """The notes that *text* names as standing."""
-    lines = (line for line in text.splitlines() if NO_LONGER not in line)
-    return {link.partition("|")[0] for line in lines for link in WIKILINK.findall(line)}
+    """The names of the notes that *text* tells as standing."""
+    lines = [line for line in text.splitlines() if NO_LONGER not in line]
+    notes = takewhile(lambda line: line not in (SAID_LEAD, WAITING_LEAD), lines)
+    links = (link.partition("|")[0] for line in lines for link in WIKILINK.findall(line))
+    return {m[1] for line in notes if (m := NOTE_LINE.match(line))} | set(links)
 
 
 def fitting(again: Mapping[int, str], room: int) -> dict[int, str]:

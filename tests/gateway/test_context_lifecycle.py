@@ -184,7 +184,7 @@ def test_what_is_forgotten_stands_in_no_request_any_more_neither_as_cut_nor_as_s
     asks = turn(gateway, provider, MAIN, "Which herb did I say I prefer, was it herb 2?").own[0]
     again = turn(gateway, provider, MAIN, "Thank you for that.").own[0]
     assert words in "".join(TIMELINE.findall(wire(again)))
-    assert name in served(asks)  # by its link alone where `system` has its line
+    assert "- herb-2" in served(asks)  # by its name alone where `system` has its line
     assert served(asks) == served(again)  # before its message, as in the request before
     assert words not in raw(again)
     gateway.omg("forget", "--matching", words, "--yes")
