@@ -216,10 +216,11 @@ def forget_word(store, folder, database, marked, said) -> None:
 
 def word_in_caches(folder: Path) -> list[str]:
     found = []
-    for file in folder.rglob("*"):
-        with contextlib.suppress(OSError):
-            if file.is_file() and WORD.encode() in file.read_bytes():
-                found.append(str(file))
+    for below, _, names in os.walk(folder):  # folders go meanwhile
+        for name in names:
+            with contextlib.suppress(OSError):
+                if WORD.encode() in Path(below, name).read_bytes():
+                    found.append(str(Path(below, name)))
     return found
 
 
