@@ -102,7 +102,7 @@ export function keeper({ home, command, complete, logger, fleet, healthMs = HEAL
           await ask(home(), `/drop/${name}`, JSON.parse(await readFile(join(spool, name), "utf8")), DROP_MS, signal, there);
           await rm(join(spool, name), { force: true });
         } catch (err) {
-          if (err.status !== 422 && !(err instanceof SyntaxError)) throw err;
+          if (![413, 422].includes(err.status) && !(err instanceof SyntaxError)) throw err;
           await mkdir(join(spool, "bad"), { recursive: true, mode: 0o700 }); // it would stop all that come after
           await rename(join(spool, name), join(spool, "bad", name));
           logger.warn(`omg: ${name} is set aside in spool/bad: ${err.message}`);

@@ -165,16 +165,20 @@ class Homes:
         threading.Thread(target=self._keep_clean, daemon=True).start()
 
     @contextmanager
-    def hold(self, row: GraphRow, *, drops: bool = False, known: bool = False) -> Iterator[Home]:
+    def hold(self, row: GraphRow, *, drops: bool = False) -> Iterator[Home]:
         """
         The home of *row*, up to its rows, while nobody else of this process uses it; with *drops* what waits is in its
-        spool. *known*: *row* was read a moment ago. Whatever is raised, the home is begun anew with the next use.
+        spool. Whatever is raised, the home is begun anew with the next use.
 
         Raises NotFound for a graph that is there no more.
         """
         home = self._held(row)
         try:
-            if drops or not (known and home.memory is not None and home.is_at(row)):
+            with (
+                self.store.pool.connection() as conn
+            ):  # now that nobody else is at it: what was forgotten is not served
+                now = graph_row(conn, "g.id = %s", (row.id,))
+            if drops or now is None or home.memory is None or not home.is_at(now):
                 self._check_out(home, drops)
             yield home
             for name in home.drops:

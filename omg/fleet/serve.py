@@ -87,25 +87,26 @@ class Serving:
 
     def identity(self, tenant: int, about: Mapping[str, Any]) -> Identity | None:
         """Whose the session of a question is, by the tenant's own files."""
-        with self._lobby(tenant) as memory:
+        with self._lobby(tenant) as home:
+            assert home.memory is not None
+            registry = home.memory.registry
             if session := str(about.get("sessionKey") or about.get("session") or about.get("identity") or ""):
-                return memory.registry.identity_of(
+                return registry.identity_of(
                     session,
                     channel=str(about.get("channel") or ""),
                     sender=str(about.get("senderId") or ""),
                     owner=says_owner(about),
                 )
-            return memory.registry.identity_of("agent:main:main")
+            return registry.identity_of("agent:main:main")
 
     @contextmanager
-    def _lobby(self, tenant: int) -> Iterator[Memory]:
+    def _lobby(self, tenant: int) -> Iterator[Home]:
         """The tenant's home without a graph."""
         row = self.store.graph(tenant, "")
         if row is None:
             raise NotFound("no such tenant")
-        with self.homes.hold(row, known=True) as home:
-            assert home.memory is not None
-            yield home.memory
+        with self.homes.hold(row) as home:
+            yield home
 
     # --- what comes in
 
@@ -117,27 +118,21 @@ class Serving:
             file = Path(folder, name)
             file.write_bytes(data)
             turn, _ = self.reader.read(file, ())  # which messages are remembered, the worker decides
-        with self._lobby(tenant) as memory:
-            who = memory.registry.whose(turn)
-            if who is None:
+        with self._lobby(tenant) as home:
+            assert home.memory is not None
+            registry = home.memory.registry
+            if (who := registry.whose(turn)) is None:
                 return {"taken": False}
-            memory.registry.note_speakers(turn)
-        row = self.store.make_graph(tenant, who)
-        self.store.put_drop(row.id, name, data)
-        self._keep_lobby(tenant)
-        defer(self.store, "observe", row.id)  # after the row is there: a job that waits already will see it
-        return {"taken": True}
-
-    def _keep_lobby(self, tenant: int) -> None:
-        """Write who speaks where, if that is new."""
-        row = self.store.graph(tenant, "")
-        assert row is not None
-        with self.homes.hold(row, known=True) as home:
+            registry.note_speakers(turn)
             found, gone = home.own.changes()
             if found or gone:
                 with self.store.pool.connection() as conn, conn.transaction():
                     at = home.own.add_shared(conn, found, gone)
                 home.own.settle(found, gone, at)
+        row = self.store.make_graph(tenant, who)
+        self.store.put_drop(row.id, name, data)
+        defer(self.store, "observe", row.id)  # after the row is there: a job that waits already will see it
+        return {"taken": True}
 
     # --- what is answered
 
@@ -156,19 +151,19 @@ class Serving:
         changes = path in ("/command", "/forget") or (
             path == "/tool" and body.get("name") in (*CHANGING, "omg_remember")
         )
-        for tries in range(TRIES):
+        for _ in range(TRIES):
             try:
-                with self.homes.hold(row, drops=changes, known=not changes and not tries) as home:
+                with self.homes.hold(row, drops=changes) as home:
                     assert home.memory is not None
                     said = self.answers[path](home.memory, body)
                     self._commit(home, changes)
                 return said
             except Stale:
                 metrics.FENCED.labels(path).inc()
-                found = self.store.graph(tenant, who.folder)
-                if found is None:
-                    return {}
-                row = found
+            except NotFound:
+                if self.store.graph(tenant, who.folder) is None:
+                    return {}  # forgotten whole meanwhile
+                raise
         raise OmgError("the memory is being changed elsewhere; nothing was changed here, ask again")
 
     def _commit(self, home: Home, changes: bool) -> None:
@@ -302,7 +297,8 @@ def make_application(serving: Serving) -> Starlette:
                 return JSONResponse(await serving.inject(tenant, body))
             return JSONResponse(await asyncio.to_thread(serving.answer, tenant, path, body))
         except OmgError as e:
-            return refusal(422, str(e))
+            later = route == "/drop" and not isinstance(e, BadInput)
+            return refusal(503 if later else 422, str(e))
         except Exception as e:
             log.exception("%s failed", route)
             return refusal(503, f"{type(e).__name__}; ask again")

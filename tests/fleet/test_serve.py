@@ -152,7 +152,7 @@ def test_a_cold_graph_gives_the_standing_slice_within_the_deadline(store, homes,
         monkeypatch.setattr(
             cold,
             "_check_out",
-            lambda home, drops: (time.sleep(0.5 if home.row.folder else 0), check_out(home, drops)),
+            lambda home, drops: (time.sleep(3 if home.row.folder else 0), check_out(home, drops)),
         )
         serving = Serving(store, cold)
         serving.identity(row.tenant, asked)  # the tenant is known here, the graph is not
@@ -163,12 +163,12 @@ def test_a_cold_graph_gives_the_standing_slice_within_the_deadline(store, homes,
             return said, time.monotonic() - began
 
         async def both():
-            first = await ask(150)
-            await asyncio.sleep(1.5)
-            return first, await ask(5_000)
+            first = await ask(1_000)
+            await asyncio.sleep(3)
+            return first, await ask(20_000)
 
         (early, took), (late, _) = asyncio.run(both())
-    assert early == {"appendSystemContext": warm["appendSystemContext"]} and took < 0.2
+    assert early == {"appendSystemContext": warm["appendSystemContext"]} and took < 2
     assert late["appendSystemContext"] == warm["appendSystemContext"]
 
 
