@@ -66,6 +66,12 @@ def burden(pid: int) -> dict[str, int]:
     }
 
 
+def written(store: Store) -> int:
+    """Bytes of Postgres' write-ahead log so far."""
+    with store.pool.connection() as conn:
+        return int(conn.execute("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn").fetchone()[0])
+
+
 def new_fleet(server: Postgres) -> tuple[str, Store]:
     name = f"b{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server.url("postgres"), autocommit=True) as conn:
@@ -157,6 +163,7 @@ def measured_jobs(
         until_done(store)
         time.sleep(2)
         own, theirs, began = cpu_s(pid), postgres_cpu_s(server), time.monotonic()
+        wal = written(store)
         jobs = 0
         for again in range(4):
             for n, row in enumerate(rows):
@@ -167,6 +174,7 @@ def measured_jobs(
             "jobs": jobs,
             "worker_cpu_ms": round((cpu_s(pid) - own) / jobs * 1000, 1),
             "postgres_cpu_ms": round((postgres_cpu_s(server) - theirs) / jobs * 1000, 1),
+            "wal_bytes_a_job": (written(store) - wal) // jobs,
             "seconds_a_job": round((time.monotonic() - began) / jobs, 3),
             **burden(pid),
         }
@@ -219,8 +227,7 @@ def registered(server: Postgres, folder: Path) -> dict[str, Any]:
 
 
 def inject(server: Postgres, folder: Path) -> dict[str, Any]:
-    from test_serve import post, prompt
-    from test_serve import server as serving
+    from test_serve import free_port, post, process, prompt, until
 
     database, store = new_fleet(server)
     (row,) = people(store, 1)
@@ -234,16 +241,30 @@ def inject(server: Postgres, folder: Path) -> dict[str, Any]:
     finally:
         worker.end()
     asked = [prompt(f"On which shelf does the lantern number {n} stand, does Nora say?") for n in range(60)]
-    with serving(database, folder / "s") as url:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+
+    def is_up() -> bool:
+        try:
+            return post(url, token, "/health", {})[0] == 200
+        except OSError:
+            return False
+
+    with process(database, "serve", "--port", str(port), cache=folder / "s") as started:
+        until(is_up)
         began = time.perf_counter()
         post(url, token, "/inject", asked[0])
         cold_ms = (time.perf_counter() - began) * 1000
         times, hits = [], 0
+        own, theirs = cpu_s(started.pid), postgres_cpu_s(server)
         for body in asked * 4:
             began = time.perf_counter()
             _, said = post(url, token, "/inject", body)
             times.append((time.perf_counter() - began) * 1000)
             hits += "prependContext" in said
+        server_ms = (cpu_s(started.pid) - own) / len(times) * 1000
+        postgres_ms = (postgres_cpu_s(server) - theirs) / len(times) * 1000
+        size = burden(started.pid)
     cuts = statistics.quantiles(times, n=20)
     return {
         "prompts": len(times),
@@ -251,6 +272,9 @@ def inject(server: Postgres, folder: Path) -> dict[str, Any]:
         "cold_ms": round(cold_ms),
         "p50_ms": round(cuts[9], 1),
         "p95_ms": round(cuts[18], 1),
+        "server_cpu_ms": round(server_ms, 1),
+        "postgres_cpu_ms": round(postgres_ms, 1),
+        **size,
     }
 
 
