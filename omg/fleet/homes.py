@@ -114,6 +114,13 @@ class Home:
             self.shared.settle(shared, gone, beside)
         return True
 
+    def keep_served(self, store: Store) -> None:
+        """Write what sessions were given, after an answer that changes nothing else. Raises Stale as `commit` does."""
+        if found := self.own.written(SERVED):
+            with store.pool.connection() as conn, conn.transaction():
+                at = self.own.keep_served(conn, found)
+            self.own.settle(found, (), at)
+
     def _remove(self, store: Store) -> bool:
         """The graph was forgotten whole; what keeps its session from coming back is a file of the home."""
         shared, gone = self.shared.changes()

@@ -156,7 +156,13 @@ class Serving:
                 with self.homes.hold(row, drops=changes) as home:
                     assert home.memory is not None
                     said = self.answers[path](home.memory, body)
-                    self._commit(home, changes)
+                    if changes:
+                        home.commit(self.store, due_at=time.time())
+                    else:
+                        with suppress(
+                            Stale
+                        ):  # what a session was given is of no weight where the graph has moved on
+                            home.keep_served(self.store)
                 return said
             except Stale:
                 metrics.FENCED.labels(path).inc()
@@ -165,15 +171,6 @@ class Serving:
                     return {}  # forgotten whole meanwhile
                 raise
         raise OmgError("the memory is being changed elsewhere; nothing was changed here, ask again")
-
-    def _commit(self, home: Home, changes: bool) -> None:
-        """Keep what the answer changed. What a session was given is of no weight where the graph has moved on."""
-        try:
-            home.commit(self.store, due_at=time.time())
-        except Stale:
-            if changes:
-                raise
-            home.begin()
 
     def standing(self, tenant: int, body: dict[str, Any]) -> dict[str, Any]:
         """What the session was last given, of the generation of now; nothing where there is none."""
@@ -320,6 +317,7 @@ def run_server(url: str, *, host: str = "127.0.0.1", port: int = 8790, cache: Pa
     # uvicorn raises the signal again once it is down; we end by ourselves, and leave no cache behind.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
+    count_tokens("warm")  # the first prompt would wait for the table
     with opened_pool(url, THREADS + 4) as pool:
         store = Store(pool)
         with Homes(store, cache, kept=256) as homes:

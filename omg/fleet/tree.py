@@ -86,6 +86,15 @@ class Tree:
                 there.discard(path)
         return found, [path for path in self.looks if path not in there]
 
+    def written(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """Those of *paths* that were written here since the checkout."""
+        files = {path: below(self.root, path) for path in paths}
+        return {
+            path: file.read_bytes()
+            for path, file in files.items()
+            if file.exists() and self.looks.get(path) != look_of(file)
+        }
+
     # --- rows to files
 
     def check_out(self, conn: Connection[Any], generation: int, served: int) -> bool:

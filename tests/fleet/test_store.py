@@ -161,7 +161,7 @@ def test_what_was_given_to_sessions_is_kept_beside_a_worker_and_fences_nobody(st
         at_work.memory.take_in()
         with homes.hold(row) as home:  # a server, meanwhile
             given = home.memory.inject("What do I like in the morning?", session="agent:main:main")
-            assert home.commit(store)
+            home.keep_served(store)
         assert given.reason == "new_session"
         at_work.memory.work()
         at_work.commit(store)
