@@ -125,7 +125,7 @@ def test_omg_asks_a_fleet_where_the_home_has_an_address_and_a_token(database, st
     row = store.make_graph(store.tenant_id("acme"), identity_of_session(MAIN))
     say(store, row, "I prefer green tea in the morning.")
     do_job(store, homes, "observe", row.id)
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     with server(database, tmp_path / "s") as url:
         (home / "fleet.json").write_text(json.dumps({"url": url, "token": token}))
         assert ask_daemon(home, "/search", {"query": "tea", "k": 5})["hits"]
