@@ -651,4 +651,4 @@ def test_a_line_names_its_note_by_the_shortest_beginning_that_no_other_has(graph
     put(graph, node("fact", "garden-gate", "A gate."))
     assert find("garden-gate") == "nodes/fact/garden-gate"
     again = ask(graph, "Does the garden gate and fence squeak?", session=f"{OWN}:thread:new")
-    assert "\n- garden-gate-and-fence — " in again.system + again.prompt
+    assert "\n- garden-gate-and — " in again.system + again.prompt
