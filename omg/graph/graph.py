@@ -13,8 +13,7 @@ All that belongs to one identity: its vault, its index, and what cannot be deriv
         damaged/           what of these could not be read (files.py)
         index.db           derived; may be deleted at any moment
 
-Not here: deciding anything. One rule: whoever changes the vault holds `lock()`, and nobody holds it
-while a model is asked.
+Whoever changes the vault holds `lock()`. Nobody holds it while a model is asked. Not here: deciding anything.
 """
 
 from __future__ import annotations

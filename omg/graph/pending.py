@@ -1,8 +1,8 @@
 """
 One file of `pending/`: a turn that was taken in and is not yet observed.
 
-Not here: putting it there and archiving it (graph.py). One rule: the name carries session and tokens, so that how much
-is waiting is known without reading any file.
+Its name holds a hash of the session and the number of tokens, so that how much is waiting is known without reading any
+file. Not here: putting it there and archiving it (graph.py).
 """
 
 from __future__ import annotations

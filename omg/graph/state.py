@@ -1,7 +1,7 @@
 """
 What is live in each session, and when a graph was last observed and reflected: state.json.
 
-Not here: the file's lock (graph.py). One rule: what makes no sense in the file costs an activation, never an error.
+A value in the file that makes no sense leads to an activation, not to an error. Not here: the file's lock (graph.py).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
 What was forgotten, as salted hashes in tombstones.jsonl: it does not come back by an import or a late reply.
 
-Not here: forgetting (forget/erase.py), noticing a deletion (worker/registry.py, journal.py). One rule: no content, and
-no id that could be read.
+The file holds no content and no readable id. Not here: forgetting (forget/erase.py), noticing a deletion
+(worker/registry.py, journal.py).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
 How often each note was of use to a prompt, and when last: a line for each use, in `uses.jsonl` of a graph.
 
-Not here: what a use is (inject/decide.py), and what it counts for (index/scores.py, reflect/upkeep.py). One rule: a
-prompt costs a line, however many notes there are. What a crash takes of it is a count.
+A prompt adds one line, however many notes there are. A crash may lose a count. Not here: what a use is
+(inject/decide.py), and what it counts for (index/scores.py, reflect/upkeep.py).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
-One file put in the place of another; what it replaced is kept at hand until it has settled.
+Replaces one file by another, and keeps the replaced one until no editor can still be saving into it.
 
-Not here: notes, paths below a vault, and what becomes of a late save (vault.py). One rule: a reader, or a
-crash, finds the old bytes or the new, and nothing is overwritten that the caller has not seen.
+A reader, or a crash, finds the old bytes or the new. Nothing is overwritten that the caller has not seen. Not here:
+notes, paths below a vault, and what becomes of a late save (vault.py).
 
 Dotfiles beside the file, which Obsidian and our watcher pass over:
 

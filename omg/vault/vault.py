@@ -3,11 +3,11 @@ A folder of notes. The only module that writes a .md file.
 
     write, remove   the bytes are compared with those the caller read, then replaced in one step
     settle          somebody saved into a file that we had just replaced: their bytes win
-    ours            whether its words are those that we wrote, wherever the file has gone and however its head lies
+    ours            whether OMG wrote its words, wherever the file was moved and however its head is laid out
     theirs          which parts of it are a person's: properties of the head, or all
 
-Not here: what a note says (node/note.py), and what belongs in it (plan/drafts.py). Whoever changes a vault holds its
-lock (graph/graph.py). One rule: no person's bytes are lost, not even to a race.
+No person's bytes are lost, not even to a race. Whoever changes a vault holds its lock (graph/graph.py). Not here: what
+a note says (node/note.py), and what belongs in it (plan/drafts.py).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """
-What we wrote: for each path a hash of the bytes, and of a note the marks of its parts, in a file that grows by a
-line a write.
+Records what OMG wrote: for each path a hash of the bytes, and for a note the marks of its parts. Each write adds a line.
 
-Not here: what the parts of a note are (vault.py). One rule: when in doubt, bytes are a person's; a lost or torn
-line costs us the right to rewrite one file, never a person their words.
+When in doubt, bytes are a person's: after a lost or torn line OMG no longer rewrites that file. Not here: what the
+parts of a note are (vault.py).
 """
 
 from __future__ import annotations
