@@ -390,3 +390,22 @@ def test_undo_says_what_it_undid_and_what_became_of_each_note(home: Path) -> Non
     run("pin", "studio")
     assert run("undo").stdout == "undone: pinned nodes/fact/studio\n  nodes/fact/studio is as it was before\n"
     assert "undone: wrote nodes/fact/studio\n  nodes/fact/studio is gone again\n" in run("undo").stdout
+
+
+def test_a_sentence_corrected_in_a_notes_text_alone_is_what_is_listed_searched_and_given(
+    home: Path, tmp_path: Path
+) -> None:
+    run("init", str(tmp_path / "notes"))
+    run("import", str(chat(tmp_path, "My sister Maya lives in Lisbon.")))
+    file = tmp_path / "notes/nodes/identity/sister.md"
+    head, below = file.read_text().split("\n# ", 1)
+    file.write_text(f"{head}\n# {below.replace('Lisbon', 'Porto')}")
+    changed = file.read_text()
+    own = tmp_path / "notes/nodes/fact/boiler.md"
+    own.write_text("---\ndescription: About the boiler.\ntype: fact\n---\n\nThe boiler is old.\n")
+    for args in (["search", "Maya"], ["list"], ["show", "sister"], ["inject", "-p", "Where does Maya live?"]):
+        said = run(*args).stdout
+        assert "Maya lives in Porto." in said
+        assert "Maya lives in Lisbon." not in said.partition("It was said:")[0].partition("word for word")[0]
+    assert "About the boiler." in run("list").stdout
+    assert file.read_text() == changed

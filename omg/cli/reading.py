@@ -72,7 +72,9 @@ def show_command(
         if as_json:
             found = {"node": note.node, "backlinks": note.backlinks, "messages": note.messages}
             return print_value(found, True, "")
-        print(note_page(note, graph.vault.file(note.node.path)))
+        entry = graph.index.entry(note.node.path)
+        said = entry.description if entry else note.node.description
+        print(note_page(note, said, graph.vault.file(note.node.path)))
         print("\nLinked from:", ", ".join(note.backlinks) or "nothing")
         if note.messages:
             print("\nIt was said:")
@@ -80,8 +82,8 @@ def show_command(
             print(f"  {day_of_ms(m.timestamp, graph.zone)} {m.role}: {m.text[:300]}")
 
 
-def note_page(note: OpenNote, file: Path) -> str:
-    """Title, description, what is known of the note, its file, and its text; the properties only in words."""
+def note_page(note: OpenNote, said: str, file: Path) -> str:
+    """Title, what it *said* in a line, what is known of the note, its file, and its text; no properties but in words."""
     from ..provenance.authors import origin_mark
     from ..tools.reading import day_marks
 
@@ -95,8 +97,8 @@ def note_page(note: OpenNote, file: Path) -> str:
         origin_mark(node.origin),
     )
     text = node.body.strip().removeprefix(f"# {node.title}\n").strip()
-    text = text.removeprefix(node.description).strip()
-    head = [f"# {node.title}", node.description, f"({', '.join(filter(None, marks))})", str(file)]
+    text = text.removeprefix(said).strip()
+    head = [f"# {node.title}", said, f"({', '.join(filter(None, marks))})", str(file)]
     return "\n".join(filter(None, head)) + (f"\n\n{text}" if text else "")
 
 

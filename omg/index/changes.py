@@ -12,19 +12,28 @@ from __future__ import annotations
 import sqlite3
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ..errors import BadNode, OutsideVault
 from ..node.note import Node, parse_node
+from ..text.links import with_labels
+from ..text.sentences import split_sentences
+from ..text.words import written_words
 from ..vault.files import digest
-from ..vault.vault import Vault, copy_of_another
+from ..vault.vault import BODY_PART, Vault, copy_of_another
 from .rows import NOTES_AT_ONCE, NoteFile, RowWriter
 from .store import rows_of
 from .vectors import drop_vectors
 
 # saved twice within a tick of the system's clock, a file keeps its time: look again next time
 RACY_NS = 50_000_000
+
+ORIGINS_OF_OURS = (
+    "user",
+    "assistant",
+    "tool",
+)  # of a note that OMG wrote; a person's own has "human", or none
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +140,7 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
             if was and was.hash == hash:
                 writer.db.execute("update note set mtime = ?, size = ? where path = ?", (mtime, size, path))
                 continue
-            node = parse_node(data.decode("utf-8"), path)
+            node = as_corrected(parse_node(data.decode("utf-8"), path), scan.vault.theirs(data))
         except (UnicodeDecodeError, BadNode, OutsideVault) as e:
             scan.bad[path] = (
                 f"{path}.md: is not UTF-8; save it as UTF-8" if isinstance(e, ValueError) else str(e)
@@ -145,6 +154,20 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
             writer.db.execute("delete from bad where path = ?", (path,))
         row = was.note if was else None
         yield NoteFile(node, moved_from(writer, scan, node, hash) if row is None else row, mtime, size, hash)
+
+
+def as_corrected(node: Node, theirs: Collection[str]) -> Node:
+    """
+    *node* with the first sentence of its text as its description, where a person corrected that sentence and left the
+    description, which had said the same. The file stays as it is.
+    """
+    if node.origin not in ORIGINS_OF_OURS or BODY_PART not in theirs or "description" in theirs:
+        return node
+    first = next(iter(split_sentences(with_labels(node.body.strip()).partition("\n")[0])), "").strip()
+    was, now = set(written_words(node.description)), set(written_words(first))
+    if node.description in with_labels(node.body) or 2 * len(was & now) < max(len(was), len(now), 1):
+        return node
+    return replace(node, description=first)
 
 
 def moved_from(writer: RowWriter, scan: VaultScan, node: Node, hash: str) -> int | None:
