@@ -69,7 +69,7 @@ def add_command(name: Name) -> None:
 
 @tenant_app.command("list")
 def list_command(as_json: JsonFlag = False) -> None:
-    """The tenants."""
+    """List the tenants."""
     found = open_store().tenants()
     lines = [f"{one['tenant']}  {one['graphs']} graphs, since {one['made'][:10]}" for one in found]
     print_value(found, as_json, "\n".join(lines))
