@@ -873,3 +873,17 @@ def test_of_60_dated_sentences_that_another_wrote_at_least_58_name_the_right_day
 )
 def test_a_plan_lies_ahead_a_report_behind_and_a_named_weekday_fits(said_on, text, day):
     assert with_absolute_dates(text, dt.date.fromisoformat(said_on))[1] == day
+
+
+def test_a_text_does_not_repeat_its_description_and_makes_sense_without_it():
+    passed = "I passed the adoption agency interviews last Friday."
+    (own,) = edits(
+        ("user", f"{passed} I'm so excited and thankful for the support of my friends.", "Caroline"),
+        ("user", "Wow!", "Melanie"),
+    )
+    assert own["description"] == "Caroline passed the adoption agency interviews on 2026-02-27."
+    assert own["body"] == "Caroline is so excited and thankful for the support of their friends."
+    (leaning,) = edits(
+        "We took the kids to a pottery workshop on Friday. It was so inspiring for all of them."
+    )
+    assert leaning["body"] == f"{leaning['description']} It was so inspiring for all of them."

@@ -317,3 +317,12 @@ def test_two_statements_that_disagree_name_each_other_where_a_person_said_both(g
     (second,) = notes.keys() - {first.path}
     assert notes[first.path].contradicts == (second,)
     assert notes[second].contradicts == (first.path,)
+
+
+def test_a_text_that_only_repeated_the_description_gives_way_to_what_is_added(graph):
+    observe(graph, kiln(body=""))
+    assert graph.vault.read(KILN).body.strip() == "The kiln trips the breaker above 1180 °C."
+    observe(graph, update(body="The kiln is a Nabertherm of 2019."), day=1)
+    note = graph.vault.read(KILN)
+    assert note.description == "The kiln trips the breaker above 1180 °C."
+    assert note.body.strip() == "The kiln is a Nabertherm of 2019."

@@ -18,7 +18,7 @@ from ..node.markdown import slugify
 from ..text.english import common_stems
 from ..text.negation import denies
 from ..text.words import WORD_OR_NUMBER, told_words, words_in
-from .cues import holds, read_words
+from .cues import begins, holds, read_words
 
 if TYPE_CHECKING:
     from ..index.entries import Entry
@@ -49,6 +49,9 @@ REPLACED = re.compile(
 )
 
 
+LEANS = re.compile(
+    r"(?:because|until|so|then|now|also)\b", re.I
+)  # a text begins so that goes on from a sentence
 VALUE = re.compile(r"(?<!^)\b[A-Z]|\d")  # a name or a number, beside who it is about
 COUNT = re.compile(r"\b\d+ (?:out )?of (?:the |their )?(?P<all>\d+ \w+)")  # how far something is
 
@@ -85,7 +88,7 @@ class OfflineDraft:
             "type": self.type,
             "title": self.title,
             "description": self.description,
-            "body": " ".join((self.description, *self.asides)) if self.asides else "",
+            "body": self.text,
             "priority": self.priority,
             "event": self.event,
             "loop": self.loop,
@@ -94,6 +97,17 @@ class OfflineDraft:
             "sources": list(dict.fromkeys(self.sources)),
             "reason": self.cue,
         }
+
+    @property
+    def text(self) -> str:
+        """
+        What it says beside its description. The description comes first where the text would not make sense alone: "It
+        was inspiring."
+        """
+        if not self.asides:
+            return ""
+        leans = begins("pointing", self.asides[0]) or LEANS.match(self.asides[0])
+        return " ".join((self.description, *self.asides) if leans else self.asides)
 
     @property
     def words(self) -> frozenset[str]:

@@ -28,7 +28,7 @@ from ..node.note import Node, amend_text, head_of, parse_node, render_node, with
 from ..text.tokens import count_tokens
 from ..text.words import told_words
 from ..vault.vault import BODY_PART
-from .bodies import place_of, with_sentences, without_part
+from .bodies import as_compared, place_of, with_sentences, without_part
 from .edits import (
     Edit,
     NoteDraft,
@@ -224,6 +224,8 @@ class Plan:
         for sentence in gone:
             main, cut = without_part(main, sentence)
             lines = (*lines, *dated(old, self.day, cut))
+        if as_compared(main) == as_compared(said):
+            main = ""  # it only repeats the description; what the edit adds takes its place
         if said != old.description or (head["event"] != old.event and old.event):
             lines = (*lines, former_state(old, head["event"], self.day))
         links, main = self.link_mentions(edit.links, with_sentences(main, edit.body) or said)
