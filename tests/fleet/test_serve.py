@@ -291,3 +291,20 @@ def test_a_persons_edits_are_committed_and_a_conflict_keeps_both(store, homes, t
         "conflict" in "".join(p.name for p in other.rglob("*.md"))
         and (other / twin.parent.relative_to(other) / "mine.md").exists()
     )
+
+
+def test_the_commands_make_a_tenant_say_how_much_there_is_and_what_is_wrong(database, store):
+    def omg(*command: str) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "OMG_FLEET_DATABASE": database}
+        return subprocess.run(
+            [sys.executable, "-m", "omg.cli", "fleet", *command],
+            env=env, capture_output=True, text=True, timeout=100, cwd=Path(__file__).parents[2],
+        )  # fmt: skip
+
+    token = omg("tenant", "add", "acme").stdout.strip()
+    assert store.tenant_of(token) == store.tenant_id("acme")
+    assert "there is a tenant of this name" in omg("tenant", "add", "acme").stderr
+    told = json.loads(omg("status", "--json").stdout)
+    assert (told["tenants"], told["graphs"], told["workers"]) == (1, 0, 0)
+    doctor = omg("doctor")
+    assert doctor.returncode == 1 and "start `omg fleet work`" in doctor.stdout
