@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from omg.errors import BadNode
-from omg.node.fields import GENERATED, ORIGINS, PRIORITIES, STATUSES, TYPES, Source
+from omg.node.fields import GENERATED, ORIGINS, PRIORITIES, SECONDS, STATUSES, TYPES, Source
 from omg.node.markdown import generated_block, link_targets, slugify, wikilink, with_generated_block
 from omg.node.note import Node, amend_text, head_of, parse_node, render_node
 
@@ -128,6 +128,7 @@ values = st.recursive(
     max_leaves=6,
 )
 days = st.none() | st.dates()
+times = st.integers(0, 2**53).filter(lambda ms: ms not in SECONDS)  # which are read as seconds
 nodes = st.builds(
     Node,
     path=st.just(PATH),
@@ -149,9 +150,7 @@ nodes = st.builds(
     origin=st.sampled_from((None, *ORIGINS)),
     generation=st.integers(0, 9),
     reflected_in=st.lists(names).map(tuple),
-    sources=st.lists(st.builds(Source, strings, strings, st.integers(0, 2**53), st.just("message"))).map(
-        tuple
-    ),
+    sources=st.lists(st.builds(Source, strings, strings, times, st.just("message"))).map(tuple),
     supersedes=st.lists(names).map(tuple),
     superseded_by=st.none() | names,
     links=st.lists(names).map(tuple),

@@ -122,7 +122,7 @@ def observed_rows(*names: str) -> list[dict[str, Any]]:
     return [row for row in rows if row["kind"] not in TOOL_KINDS]
 
 
-ATTACKS = observed_rows("attacks", "attacks_second")
+ATTACKS = observed_rows("attacks", "attacks_second", "attacks_talk")
 BENIGN = observed_rows("benign", "benign_second")
 
 
