@@ -520,7 +520,7 @@ def test_idle_it_is_small(start: Start, home: Path) -> None:
     status = Path(f"/proc/{daemon.process.pid}/status").read_text()
     rss_mb = int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) / 1024
     print(f"RSS {rss_mb:.0f} MB")
-    assert rss_mb <= 220
+    assert rss_mb <= 280  # 38 of them the formats of secrets
 
 
 def test_enough_change_reflects_once_in_the_background_and_no_turn_waits_for_it(
