@@ -32,6 +32,7 @@ from ..errors import BadInput, NotFound, OmgError, Stale
 from ..identity import Identity, is_remembered, says_owner
 from ..inject.decide import hook_result
 from ..memory import Memory
+from ..secrets import redact
 from ..text.tokens import count_tokens
 from ..tools.asked import mapping_in
 from ..tools.codes import Codes
@@ -317,7 +318,9 @@ def run_server(url: str, *, host: str = "127.0.0.1", port: int = 8790, cache: Pa
     # uvicorn raises the signal again once it is down; we end by ourselves, and leave no cache behind.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    count_tokens("warm")  # the first prompt would wait for the table
+    # The first prompt would wait for the table, and the first drop for the scanner's rules.
+    count_tokens("warm")
+    redact("warm")
     with opened_pool(url, THREADS + 4) as pool:
         store = Store(pool)
         with Homes(store, cache, kept=256) as homes:
