@@ -257,7 +257,7 @@ def apply_change(graph: Graph, change: Change, outcome: Outcome) -> None:
 def own_change(graph: Graph, change: Change, data: bytes) -> None:
     """Take *data*, which is in place now, for ours or for theirs."""
     if change.theirs:
-        graph.vault.mark_not_ours(change.path)
+        graph.vault.mark_theirs(change.path, data)
     else:
         graph.vault.remember(change.path, data)
 

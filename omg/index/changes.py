@@ -15,6 +15,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..dates.days import day_of_ms
 from ..errors import BadNode, OutsideVault
 from ..node.note import Node, parse_node
 from ..text.links import with_labels
@@ -129,6 +130,7 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
     """The notes of *paths* whose bytes are new. What is no note is put aside."""
     for path in paths:
         was, (mtime, size) = scan.known.get(path), scan.found[path]
+        saved = day_of_ms(mtime // 1_000_000, writer.zone)
         if time.time_ns() - mtime < RACY_NS:
             mtime = 0
         data = None
@@ -141,6 +143,8 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
                 writer.db.execute("update note set mtime = ?, size = ? where path = ?", (mtime, size, path))
                 continue
             node = as_corrected(parse_node(data.decode("utf-8"), path), scan.vault.theirs(data))
+            if node.updated and saved > node.updated and scan.vault.reworded(data):
+                node = replace(node, updated=saved)  # a person's correction is as new as their save
         except (UnicodeDecodeError, BadNode, OutsideVault) as e:
             scan.bad[path] = (
                 f"{path}.md: is not UTF-8; save it as UTF-8" if isinstance(e, ValueError) else str(e)

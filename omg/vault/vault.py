@@ -333,6 +333,11 @@ class Vault:
         record, parts_changed = self._compare(data)
         return parts_changed | record.theirs if record else parts_changed
 
+    def reworded(self, data: Bytes) -> bool:
+        """Whether a person has changed what a note of ours says; *data*: its bytes."""
+        record, changed = self._compare(data)
+        return record is not None and bool(changed & SAYING)
+
     def unchanged(self, data: Bytes) -> bool:
         """Whether *data* says just what we last wrote, however it is laid out."""
         return not self._compare(data)[1]
@@ -370,8 +375,14 @@ class Vault:
         self._written.note(path, self._record(data, data))
 
     def mark_not_ours(self, path: str) -> None:
-        """What is at *path* is a person's, though we wrote it there: their words, and a line of ours."""
+        """What is at *path* is none of ours, or not there any more."""
         self._written.note(path, None)
+
+    def mark_theirs(self, path: str, data: Bytes) -> None:
+        """*data*, which we wrote to *path*, is a person's text with a line of ours: known by its id, its text not ours."""
+        node = read_note(data)
+        kept = {part: mark for part, mark in part_marks(node).items() if part != BODY_PART} if node else {}
+        self._written.note(path, Record("", joined(kept)) if node else None)
 
     def mark(self) -> None:
         """Note the parts of what an older version wrote, where it stands untouched. The caller holds the lock."""
