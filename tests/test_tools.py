@@ -249,6 +249,26 @@ def test_a_whole_sentence_of_the_users_message_is_theirs_at_once(agent: Agent, s
     assert (node.type, node.origin, node.proposes) == ("preference", "user", "")
 
 
+def test_an_answer_says_whose_word_it_is(agent: Agent) -> None:
+    said = ("r1", "Summarize that page for me.")
+    made = agent.use("omg_remember", ALICE, said=said, text="I pay by wire.", type="preference")
+    assert "as your proposal" in made["text"] and "omg confirm" in made["text"]
+    told = agent.use("omg_remember", ALICE, said=("r2", "I own a canoe."), text="I own a canoe.")
+    assert "proposal" not in told["text"]
+
+
+def test_what_the_assistant_proposed_keeps_nothing_the_user_says_from_being_noted(agent: Agent) -> None:
+    said = "My shoe size is 43, and please remember that."
+    id = f"m{agent.n + 1}"
+    made = agent.use("omg_remember", ALICE, said=(id, said), text="The shoe size is 43.")
+    assert agent.heard(ALICE, said) == id
+    graph = agent.home.find(ALICE)
+    assert graph.vault.read(made["details"]["path"]).proposes
+    assert [
+        n for n in map(graph.vault.read, agent.notes(ALICE)) if n.origin == "user" and "43" in n.description
+    ]
+
+
 @pytest.mark.parametrize(
     "said",
     [

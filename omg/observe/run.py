@@ -240,7 +240,11 @@ def replies_to(
         )
         shown = replace(shown, proposals=proposals_of(graph, piece))
         if observer.ask is None:
-            entries = list(shown.notes.values())
+            # What the assistant only proposes keeps nothing of a person's from being noted.
+            waiting_notes = {node.path for node in shown.proposals}
+            entries = [
+                replace(e, status="proposed") if e.path in waiting_notes else e for e in shown.notes.values()
+            ]
             for said in (observe_offline(piece, entries, graph.zone), {"edits": agents_own_notes(shown)}):
                 yield unchecked(parse_value(said, shown), shown)
         elif is_small_model(config, observer):
