@@ -40,6 +40,14 @@ def test_it_shows_the_tree_the_now_note_and_three_slices_with_their_tokens(shown
     assert "{{title}}" not in text
 
 
+def test_its_plans_read_as_they_were_put_right(shown):
+    folder, text = shown
+    assert "The user will take the photos of the prints on 2026-03-16.\n" in text
+    assert "no, on" not in text and "meant on" not in text
+    wishes = "".join(f.read_text() for f in (folder / "vault/nodes/preference").glob("*.md"))
+    assert "explain its reasoning" in wishes and "keep its answers short" in wishes
+
+
 def test_every_command_it_prints_works_as_printed_from_any_folder(shown, tmp_path):
     folder, text = shown
     commands = re.findall(r"^  (OMG_HOME=.*)$", text, re.M)

@@ -539,6 +539,45 @@ def test_a_weekday_is_put_right():
     )
 
 
+def test_a_day_is_put_right_within_a_sentence():
+    edit = only("I'll take the photos on Friday... no, Monday, Friday is a holiday.")
+    assert edit["event"] == "2026-03-09"
+    assert edit["description"].startswith("The user will take the photos on 2026-03-09")
+
+
+def test_a_day_with_the_wrong_weekday_lies_ahead_and_is_put_right():
+    said = "I'm going to Hamburg on Wednesday, March 12"  # a Thursday, in 2026
+    assert only(said)["event"] == "2026-03-12"
+    assert only(said, "no, I meant Thursday, March 12, sorry")["event"] == "2026-03-12"
+
+
+def test_a_wish_from_now_on_takes_the_place_of_no_other_wish_of_its_theme():
+    known = note("preference", "Short answers", "The user prefers short answers.")
+    edit = only("From now on always answer in German.", known=[known])
+    assert (edit["op"], edit["node"]) == ("create", None)
+    both = edits("I prefer short answers.", "From now on always answer in German.")
+    assert [("short" in e["description"], "German" in e["description"]) for e in both] == [
+        (True, False),
+        (False, True),
+    ]
+
+
+def test_who_quits_something_no_longer_does_it():
+    job = note("identity", "Job", "The user works at Siemens.")
+    edit = only("I quit Siemens last Friday.", known=[job])
+    assert (edit["op"], edit["node"], edit["description"]) == (
+        "update",
+        "n1",
+        "The user quit Siemens on 2026-02-27.",
+    )
+    assert only("I quit the chess club on Monday.")["title"].startswith("Quitting")
+
+
+@pytest.mark.parametrize("said", ["Please remember that.", "I own a canoe. Please remember that."])
+def test_a_request_to_remember_what_was_said_is_no_fact(said):
+    assert not [e for e in edits(said) if "remember" in e["description"]]
+
+
 @pytest.mark.parametrize("taken_back", ["I was just kidding", "Scratch that.", "never mind"])
 def test_what_is_taken_back_is_not_kept(taken_back):
     assert edits("I'm moving to Spain tomorrow", taken_back) == []

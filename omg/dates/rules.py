@@ -86,7 +86,8 @@ def _dated(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
     """
     A day of a month, or the first and last of some; the year may be missing.
 
-    A weekday that is named has to fit. Without a year it picks last year, this year or the next one.
+    A weekday that is named has to fit. Without a year it picks last year, this year or the next one; but where those
+    that fit are all past and the verb looks ahead, the weekday is the mistake.
     """
     group = m.groupdict()
     years, weekday = _years(m, said), group.get("wd")
@@ -94,7 +95,8 @@ def _dated(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
         years = range(said.year - 1, said.year + 2)
     if m["month"] == "may" and not m["year"] and _word_before(m) not in _PREPOSITIONS:
         return None  # "I may 5"
-    found = []
+    found: list[Days] = []
+    misnamed: list[Days] = []
     for year in years:
         try:
             first = date(year, place_in_list(MONTHS, m["month"]) + 1, day_number(m["day"]))
@@ -102,16 +104,17 @@ def _dated(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
             last = date(year, month, day_number(group.get("day2") or m["day"]))
         except ValueError:
             continue
-        if weekday and first.weekday() != place_in_list(WEEKDAYS, weekday):
-            continue
         if last < first:  # 30 December to 2 January; a year that is said is the second's
             first, last = (
                 (first.replace(year=year - 1), last) if m["year"] else (first, last.replace(year=year + 1))
             )
-        found.append((first, last))
+        fits = not weekday or first.weekday() == place_in_list(WEEKDAYS, weekday)
+        (found if fits else misnamed).append((first, last))
     if weekday and not found:
         return ()
     word = _word_before(m)
+    if weekday and not m["year"] and tense == "ahead" and all(days[1] < said for days in found):
+        found = misnamed
     if word in (*_TO_COME, "to"):  # "moved to June 10"
         return pick_days(found, said, "ahead", doubt=True)
     return pick_days(found, said, tense, doubt=_in_doubt(m, tense))

@@ -149,7 +149,7 @@ def read_sentence(sentence: str, people: bool = False) -> Assertion | None:
         for pattern in cue.patterns:
             if (m := pattern.match(core_text)) and (found := assertion_of(cue, m, text, people)):
                 return found if found.type or people else None
-    if begins("remember", sentence) and says_enough(text, 2):
+    if (m := begins("remember", sentence)) and says_enough(sentence[m.end() :], 2):
         return Assertion("fact", "remember", text)
     if people:
         return ASIDE if says_enough(text, 3) and not holds("addressed", text) else None

@@ -43,7 +43,7 @@ CALLED_OFF = re.compile(
 )
 PREFERRED = re.compile(r"\bprefer(?:s|red)? .{1,200}? (?:to|over|than) (?P<old>[^,.;]+)", re.I)
 REPLACED = re.compile(
-    r"\b(?:from|instead of|rather than|no longer|replac(?:ed|ing)|used to|stopped|over|not) (?P<old>.{1,120}?)"
+    r"\b(?:from|instead of|rather than|no longer|replac(?:ed|ing)|used to|stopped|quit|gave up|over|not) (?P<old>.{1,120}?)"
     r"(?: to | with | any ?more|,|;|\.|$)",
     re.I,
 )
@@ -232,6 +232,7 @@ class OfflineDrafts:
             elif (
                 change
                 and draft.type == old.type == "preference"
+                and draft.cue not in ("standing", "style")  # "from now on …" is one more wish
                 and set(themes(old.description)) & set(themes(draft.description))
             ):
                 likeness = max(likeness, RELATED)

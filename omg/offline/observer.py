@@ -100,6 +100,12 @@ def first_person(text: str, who: str) -> str:
     return f"I {plain}{text[m.end() :]}"
 
 
+def day_alone(text: str, said: date) -> str | None:
+    """The day that *text* names, if it says nothing else."""
+    written, event = with_absolute_dates(text, said, ahead=True)
+    return None if any(word.isalpha() for word in told_words(written) - SAYING_SO) else event
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """Around a sentence: who says it to whom, when, and in which message; *long*: one that may be pasted or dictated."""
@@ -318,10 +324,13 @@ class OfflineObserver:
     def corrects_day(self, said: str, scene: Scene) -> bool:
         """ "No, I meant Thursday": set the day of what the same person said last right. True if that is what it was."""
         m = begins("correction", said)
-        rest = (m and (m["what"] or m["what2"])) or ""
-        written, event = with_absolute_dates(rest, scene.day, ahead=True)
-        if not event or any(word.isalpha() for word in told_words(written) - SAYING_SO):
-            return False  # a day, and nothing but a day
+        said = (m and (m["what"] or m["what2"])) or ""
+        # A day, and nothing but a day; after a comma there may be more: "no, Monday, Friday is a holiday".
+        commas = [*(c.start() for c in re.finditer(",", said)), len(said)]
+        heads = (said[:end] for end in reversed(commas))
+        rest, event = next(((head, day) for head in heads if (day := day_alone(head, scene.day))), ("", None))
+        if event is None:
+            return False
         old = next((i for i, d in self.drafts.drafts_of(scene.who) if d.event and d.day == scene.day), None)
         if old is None:
             recent = [

@@ -34,6 +34,7 @@ LIKED = re.compile(  # food, animals, what people do: pictures that stand for a 
 )
 PAUSE = re.compile(  # parts a sentence from the next where no mark does
     rf"\s{{0,9}};\s+|\s{{1,9}}(?=[{PICTURES}]|[:;]-?[)(DP](?!\w))"
+    r"|(?:\.{2,9}|…)\s{1,9}(?=no,)"  # "tomorrow... no, Monday"
     r"|\s{0,9}[\u2028\u2029\x85]\s{0,9}+(?=[A-ZÀ-ÖØ-Þ])"  # no end of a line, but where a capital follows they are meant as one
 )
 # beyond it only a message's beginning and end may be its sender's own words; likewise lines

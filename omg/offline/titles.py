@@ -132,7 +132,7 @@ def gerund(verb: str) -> str:
         return verb[:-2] + "ying"
     if verb.endswith("e") and not verb.endswith(("ee", "ye", "oe")) and verb != "be":
         return verb[:-1] + "ing"
-    doubled = re.fullmatch(r"[^aeiou]*[aeiou][bdgmnprt]", verb) or verb.endswith(
+    doubled = re.fullmatch(r"(?:qu|[^aeiou])*[aeiou][bdgmnprt]", verb) or verb.endswith(
         ("mit", "fer", "cur", "gin", "get")
     )
     return verb + (verb[-1] if doubled else "") + "ing"
