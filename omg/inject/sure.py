@@ -30,7 +30,7 @@ MEANING, TYPICAL = 0.4, 0.45
 
 OF_ONES_OWN = re.compile(
     r"\b(?:i|me|my|mine|myself|we|us|our|ours|ich|mir|mich|mein\w*|wir|uns\w*|je|j'|moi|mon|ma|mes|nous|notre|nos"
-    r"|you (?:wrote|suggested|recommended|proposed|advised|gave|made|listed|named|worked out|booked)"
+    r"|did you|you (?:wrote|suggested|recommended|proposed|advised|gave|made|listed|named|worked out|booked)"
     r"|yo|mi|mis|nosotros|nuestr\w+|remember|remind|told|said|mentioned|again|last time)\b",
     re.I,
 )
