@@ -63,8 +63,8 @@ def given(memory: Memory, ask: str) -> list[str]:
     slice = memory.inject(ask, session="ines:thread:asking")
     notes: dict[str, str] = {}
     for m in GIVEN.finditer(slice.system + slice.prompt):
-        path = re.match(r"- \[\[([^]|]*)\]\]", m[0])
-        name = path[1] if path else m[0]
+        line = re.match(r"- (\S+) (?:— |\()", m[0])
+        name = line[1] if line else m[0]
         notes[name] = f"{notes.get(name, '')}\n{m[0]}"
     return [text.strip() for text in notes.values()]
 

@@ -53,7 +53,8 @@ def forget_tool(
     what = link_target(params.get("query") or params.get("id"))
     if not what:
         raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
-    path = graph.index.find(what)
+    find = graph.index.resolve if params.get("query") else graph.index.find
+    path = find(what)
     words = None if path else words_anywhere(graph, what)
     hits = [path] if path else notes_about(intake, graph, what, said=bool(words))
     if not hits and not words:
