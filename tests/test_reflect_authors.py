@@ -199,7 +199,7 @@ def test_what_is_refused_is_an_event_a_figure_a_line_of_the_log_and_of_the_statu
     status = home_status(home.worker)
     assert status["graphs"][0]["verdicts"] == {"said": 2, "refused": 1}
     assert "refused   1 of 2 verdicts of the last night" in status_text(status, NOW.tzinfo)
-    (done,) = reflect_each(home.worker, OWNER)
+    (done,) = reflect_each(home.worker, [graph.identity])
     assert done.value()["refused"] == []
     assert home_status(home.worker)["graphs"][0]["verdicts"]["refused"] == 1  # nobody was asked since
     home.close()
