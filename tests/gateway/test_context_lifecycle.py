@@ -181,8 +181,11 @@ def test_what_is_forgotten_stands_in_no_request_any_more_neither_as_cut_nor_as_s
     gateway: Gateway, provider: OpenAIServer
 ) -> None:
     words, name = preferred("herb", 2), "herb-2-over-all-others"
-    asks = turn(gateway, provider, MAIN, "Which herb did I say I prefer, was it herb 2?").own[0]
-    again = turn(gateway, provider, MAIN, "Thank you for that.").own[0]
+    for _ in range(4):
+        asks = turn(gateway, provider, MAIN, "Which herb did I say I prefer, was it herb 2?").own[0]
+        again = turn(gateway, provider, MAIN, "Thank you for that.").own[0]
+        if TIMELINE.findall(wire(asks)) == TIMELINE.findall(wire(again)):
+            break  # else there was a cut between the two
     assert words in "".join(TIMELINE.findall(wire(again)))
     assert "- herb-2" in served(asks)  # by its name alone where `system` has its line
     assert served(asks) == served(again)  # before its message, as in the request before
