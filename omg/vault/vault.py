@@ -334,9 +334,9 @@ class Vault:
         return parts_changed | record.theirs if record else parts_changed
 
     def reworded(self, data: Bytes) -> bool:
-        """Whether a person has changed what a note of ours says; *data*: its bytes."""
+        """Whether a person has changed what a note of ours says, and was the last who wrote the file; *data*: its bytes."""
         record, changed = self._compare(data)
-        return record is not None and bool(changed & SAYING)
+        return record is not None and BODY_PART in record.marks and bool(changed & SAYING)
 
     def unchanged(self, data: Bytes) -> bool:
         """Whether *data* says just what we last wrote, however it is laid out."""
