@@ -292,8 +292,10 @@ def answering_span(text: str, words: Sequence[str], chars: int) -> tuple[int, in
     parts = text_pieces(text, PIECE_CHARS)
     starts, ends = [part.start for part in parts], [part.stop for part in parts]
     low, stems = text.lower(), [prefix_of(word) for word in words]
+    least = min(map(len, stems), default=0)
     scores = [
-        sum(low.find(s, start, end) >= 0 for s in stems) for start, end in zip(starts, ends, strict=True)
+        sum(low.find(s, start, end) >= 0 for s in stems) if end - start >= least else 0
+        for start, end in zip(starts, ends, strict=True)
     ]
     first = last = max(range(len(starts)), key=lambda n: (scores[n], -n))
     while True:  # what follows explains more than what goes before, unless that has the words
