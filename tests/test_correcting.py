@@ -338,3 +338,18 @@ def test_the_observer_is_told_of_a_correction_whether_it_was_made(agent: Agent) 
     for text, mark in said.items():  # the second time it says so already
         told = correct(agent, text, path, "Ada lives in Bruges.")["text"]
         assert result_without_memory("omg_correct", "{}", told) == mark
+
+
+def test_words_that_begin_a_notes_name_mean_the_note_that_says_them(agent: Agent) -> None:
+    trip = remember(agent, "I stay at the Avenida near the river.", title="Lisbon trip and hotel")
+    sister = remember(agent, "My sister Maya lives in Lisbon.", title="Sister Maya")
+    new = "My sister Maya left Lisbon and the river for Porto."
+    answer = correct(agent, new, "Lisbon", new)
+    assert answer["text"].startswith(f"Corrected [[{sister}]]"), answer["text"]
+    assert note(agent, trip).description == "I stay at the Avenida near the river."
+
+
+def test_the_name_that_a_prompt_has_for_a_note_is_enough_to_correct_it(agent: Agent) -> None:
+    path = remember(agent, "I stay at the Avenida near the river.", title="Lisbon trip and hotel")
+    new = "I stay at the Mirador near the river."
+    assert correct(agent, new, "lisbon-trip", new)["text"].startswith(f"Corrected [[{path}]]")

@@ -15,6 +15,7 @@ from omg.curate.notes import (
     link_notes,
     merge_into,
     new_note,
+    open_note,
     pin_note,
     rename_note,
     select_to_forget,
@@ -207,6 +208,13 @@ def test_a_name_that_fits_nothing_is_answered_with_the_nearest(graph):
     new_note(graph, "fact", "Router", "The router is in the attic.", NOW)
     with pytest.raises(NotFound, match="nodes/fact/router"):
         find_note(graph, "nodes/fact/ruoter")
+
+
+def test_the_beginning_of_a_name_opens_a_note_and_changes_none(graph):
+    path = new_note(graph, "fact", "Garden gate and fence", "The garden gate squeaks.", NOW).path
+    assert open_note(graph, "garden-gate").node.path == path
+    with pytest.raises(NotFound, match="did you mean"):
+        find_note(graph, "garden-gate")
 
 
 def holding(home, text):

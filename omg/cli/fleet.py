@@ -202,14 +202,14 @@ def join_command(
     token: Annotated[str, typer.Argument(help="The tenant's token.")],
 ) -> None:
     """Have this home's plugin and `omg` ask a fleet in place of a daemon."""
+    import json
+
     from ..client import FLEET, fleet_of
     from ..config.file import default_home
     from ..graph.files import write_private
 
     home = default_home()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    import json
-
     write_private(home / FLEET, json.dumps({"url": url.rstrip("/"), "token": token}))
     assert fleet_of(home)
     print(f"{home / FLEET} is written; delete it to leave the fleet")

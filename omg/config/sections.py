@@ -91,7 +91,7 @@ class AgentObservation(Section):
 class Observation(Section):
     enabled: bool = Field(
         True,
-        description="false: OMG is off. What is said is not taken in, nothing is observed or reflected, prompts and tools are given nothing. What is remembered stays and can be read; what is said meanwhile comes in with `omg import --openclaw` if you want it",
+        description="false: OMG is off. It takes nothing in, observes nothing and gives prompts and tools nothing. Your notes stay. `omg import --openclaw` takes in later what was said meanwhile",
     )
     model: str | list[str] = Field(
         "",
@@ -126,7 +126,7 @@ class Observation(Section):
         8,
         ge=1,
         le=64,
-        description="graphs observed at a time, and calls of one model at a time, including those of nights and rebuilds; each graph is observed one batch after another. Of `gateway` at most two, since it answers you as well; half as many for a minute after a model refuses a call as too many",
+        description="graphs observed at a time, and calls of one model at a time; nights and rebuilds count too. `gateway` gets at most two, since it answers you as well. After a model refuses a call because there are too many, it gets half as many for a minute",
     )
     previous_observer_tokens: int | Literal[False, "auto"] = Field(
         "auto",

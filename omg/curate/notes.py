@@ -43,7 +43,7 @@ def find_note(graph: Graph, name: str) -> str:
     The path that *name* (path, id, alias, file name, also a former one) means. Raises NotFound with the nearest,
     BadInput if ambiguous.
     """
-    path = graph.index.find(name) if name else None
+    path = graph.index.resolve(name) if name else None
     if path is not None:
         return path
     if several := graph.index.ambiguous(name):
@@ -68,8 +68,8 @@ class OpenNote:
 
 
 def open_note(graph: Graph, name: str) -> OpenNote:
-    """The note that *name* means, as `find_note` has it. Raises NotFound, BadInput, BadNode."""
-    path = find_note(graph, name)
+    """The note that *name* means, also by the name that a prompt has for it. Raises NotFound, BadInput, BadNode."""
+    path = (graph.index.find(name) if name else None) or find_note(graph, name)
     node = graph.vault.read(path)
     messages = graph.index.messages([s.id for s in node.sources])
     return OpenNote(node, graph.vault.text(path), graph.index.backlinks(path), messages)

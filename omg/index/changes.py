@@ -30,11 +30,7 @@ from .vectors import drop_vectors
 # saved twice within a tick of the system's clock, a file keeps its time: look again next time
 RACY_NS = 50_000_000
 
-ORIGINS_OF_OURS = (
-    "user",
-    "assistant",
-    "tool",
-)  # of a note that OMG wrote; a person's own has "human", or none
+ORIGINS_OF_OURS = ("user", "assistant", "tool")  # a person's own note has "human", or none
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,9 +35,8 @@ if TYPE_CHECKING:
 LINKS_OF_A_NOTE = 6  # names linked in one note; beyond it is a list of names
 COMMON_SHARE, COMMON = 0.1, 5  # a name in more of all notes than this is whose vault it is
 HOMES = 2  # notes that a name in titles may lead to; a single word in the titles of more leads to none
-INTRODUCED_WORDS = (
-    5  # before a name, of which one says in a title what it is: "the user's editor at Möwe is Katrin"
-)
+# Before a name; one of them says in a title what it is: "the user's editor at Möwe is Katrin".
+INTRODUCED_WORDS = 5
 BEFORE_CHARS = 80  # before a name, in which it is introduced; all of a long text would be read for each name
 NAME_LETTERS = 3  # letters of a name, and of each of the two words that a title needs
 LINKED = re.compile(r"\[\[[^\[\]\n]*\]\]|\[[^\[\]\n]*\]\([^()\n]*\)|\b\w{1,20}://\S+")

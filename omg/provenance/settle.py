@@ -22,10 +22,8 @@ CLEARED = frozenset(("body", "tags", "event", "loop", "standing"))  # what an up
 OF_EDIT = ("head", "sentence", "drop")  # parts of a claim
 QUOTE_END = "”"
 UNSAID = "the user's words do not bear it out"
-NEAR, QUOTE_CHARS = (
-    0.6,
-    400,
-)  # of a statement's words that stand in a sentence that is quoted for it, and its length
+NEAR = 0.6  # of a statement's words: a sentence that is quoted for it has as many
+QUOTE_CHARS = 400  # of a sentence that is quoted
 
 
 @dataclass(slots=True)

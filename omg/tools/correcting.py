@@ -101,17 +101,16 @@ def moved_event(node: Node, new: str, day: date) -> str | None:
 def sentence_meant(plan: Plan, old: str, new: str, now: datetime) -> tuple[Node, str]:
     """The note that *old* means, and what of it *new* takes the place of. Raises BadInput, NotFound, naming notes."""
     graph, name = plan.graph, link_target(old)
-    if path := graph.index.find(name):
-        refuse_pages(graph, path)
-        node = plan.draft(path).node
-        refuse_retired(node)
-        return node, node.description
+    if path := graph.index.resolve(name):
+        return whole_note(plan, path)
     if several := graph.index.ambiguous(name):
         raise BadInput(several_text(graph, several))
     hits = [h.entry for h in graph.index.search(old, LOOKED_AT, now=now, walk=False)]
     hits = [e for e in hits if e.status != "superseded" and e.type not in GENERATED]
     notes = [plan.draft(e.path).node for e in hits]
     found = best_fits(notes, old)
+    if not found and (path := graph.index.find(name)):
+        return whole_note(plan, path)
     if not found:
         raise NotFound(
             none_text(graph, [e for e in hits if shared_words(f"{e.title} {e.description}", old)], old)
@@ -122,6 +121,14 @@ def sentence_meant(plan: Plan, old: str, new: str, now: datetime) -> tuple[Node,
     if new.isascii() and len(new.split()) < min(SHORTEST_NEW, len(was.split())):
         raise BadInput(FRAGMENT.format(was))
     return node, was
+
+
+def whole_note(plan: Plan, path: str) -> tuple[Node, str]:
+    """The note at *path*, and its description. Raises BadInput where it is a page of ours, or retired."""
+    refuse_pages(plan.graph, path)
+    node = plan.draft(path).node
+    refuse_retired(node)
+    return node, node.description
 
 
 def best_fits(notes: Sequence[Node], old: str) -> list[tuple[Node, str]]:
