@@ -9,6 +9,7 @@ note was deleted, superseded or changed by a person are not quoted, for the note
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -292,11 +293,15 @@ def answering_span(text: str, words: Sequence[str], chars: int) -> tuple[int, in
     parts = text_pieces(text, PIECE_CHARS)
     starts, ends = [part.start for part in parts], [part.stop for part in parts]
     low, stems = text.lower(), [prefix_of(word) for word in words]
-    least = min(map(len, stems), default=0)
-    scores = [
-        sum(low.find(s, start, end) >= 0 for s in stems) if end - start >= least else 0
-        for start, end in zip(starts, ends, strict=True)
-    ]
+    scores = [0] * len(parts)
+    for stem in stems:
+        inside = set()
+        for m in re.finditer(re.escape(stem), low):
+            at = bisect_right(starts, m.start()) - 1
+            if m.end() <= ends[at]:
+                inside.add(at)
+        for at in inside:
+            scores[at] += 1
     first = last = max(range(len(starts)), key=lambda n: (scores[n], -n))
     while True:  # what follows explains more than what goes before, unless that has the words
         before = scores[first - 1] if first else -1

@@ -58,11 +58,13 @@ def sentence_spans(text: str) -> list[slice]:
 
 def text_pieces(text: str, most: int) -> list[slice]:
     """Where the sentences of *text* stand, side by side; a longer one than *most* characters is several."""
-    spans, at = [], 0
-    for part in sentence_parts(text):
-        end = at + len(part)
-        spans += [slice(n, min(n + most, end)) for n in range(at, end, most)]
-        at = end
+    spans = []
+    for start, end in pairwise([0, *sentence_starts(text), len(text)]):
+        while end - start > most:
+            spans.append(slice(start, start + most))
+            start += most
+        if start < end:
+            spans.append(slice(start, end))
     return spans
 
 
