@@ -80,7 +80,7 @@ Data: prompts/ (what the models are told), sample/ (the demo's conversation). If
     tell a person's inbox file           inbox.py, message/writes.py
     follow a person's deletion           worker/registry.py, graph/tombstones.py
     follow a forgetting                  forget/erase.py, then forget/places.py
-    read another form of old chats       importers/plain.py
+    read another form of old chats       importers/readers.py
     connect another assistant            hosts/declared.py, then hosts/transcripts.py
     let the doctor see more              openclaw/doctor/graph.py, home.py, gateway.py
 

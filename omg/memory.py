@@ -29,7 +29,7 @@ from .forget.selection import Selection
 from .graph.graph import Graph
 from .identity import Identity
 from .importers.drops import capture_entries
-from .importers.plain import message_entries
+from .importers.readers import message_entries
 from .index.entries import Hit
 from .inject.decide import Slice, preview, slice_for
 from .llm.child import Child

@@ -26,7 +26,7 @@ from omg.importers.drops import (
     openclaw_state_drops,
     read_drops,
 )
-from omg.importers.entries import Session, said_epoch_ms
+from omg.importers.readers import Session, said_epoch_ms
 from omg.llm.ledger import ModelReply
 from omg.memory import Memory
 from omg.message.drop import read_drop

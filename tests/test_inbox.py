@@ -290,4 +290,4 @@ def test_what_an_agent_noted_whom_others_reach_is_not_imported_as_the_owners(hom
     (tmp_path / "openclaw.json").write_text(json.dumps(settings))
     result = CliRunner().invoke(app, ["import", "--openclaw", "--json"], env={"OMG_HOME": str(home)})
     assert json.loads(result.stdout)["new"] == 0
-    assert "MEMORY.md and memory/ of main: taken in only of a configured agent" in result.stderr
+    assert "MEMORY.md and memory/ of main: imported only if the agent is configured" in result.stderr

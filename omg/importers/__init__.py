@@ -1,11 +1,8 @@
 """
-Old conversations become drops of the spool, as the gateway's plugin would have written them.
+Old conversations become drops in the spool, in the form that the gateway's plugin writes.
 
-    drops         which files there are; sessions cut into drops, and taken in
-    transcripts   which reader a file has, judged by its content; OpenClaw's JSONL
-    plain         JSONL of role, content and timestamp
-    database      the live database of an OpenClaw agent
-    entries       a session, and its messages as the gateway's own reader gives them; numbered lines of a file
+    readers    reads a file: OpenClaw's transcripts and its live database, JSONL of role, content and timestamp
+    drops      cuts sessions into drops and takes them in
 
-Importing again adds nothing, and nothing is left out silently.
+Importing again adds nothing, and what is left out is counted or named.
 """

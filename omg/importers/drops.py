@@ -1,8 +1,8 @@
 """
-Makes drops of conversation files, and takes them in through the spool as if the gateway's plugin had written them.
+Cuts old conversations into drops and takes them in through the spool, like drops of the gateway's plugin.
 
-Importing again adds nothing: messages keep the ids they have, so that what the hooks took in, an export and the live
-database are one conversation. Not here: what a file looks like (transcripts.py).
+Importing again adds nothing. Messages keep their ids, so a message that a hook captured, and that an export and the
+live database hold too, is taken in once.
 """
 
 from __future__ import annotations
@@ -22,12 +22,19 @@ from ..errors import BadInput, NotFound
 from ..graph.files import write_private
 from ..identity import Identity
 from ..inbox import agents_notes, line_messages, put_loose
-from ..message.drop import ARGUMENT_CHARS, TOOL_CHARS, read_drop, to_epoch_ms
+from ..message.drop import ARGUMENT_CHARS, TOOL_CHARS, content_of, read_drop, to_epoch_ms
 from ..message.turn import Turn
 from ..text.tokens import count_tokens
-from .database import check_database, read_database
-from .entries import JsonObject, Reader, ReadingProgress, Session
-from .transcripts import read_openclaw, reader_for
+from .readers import (
+    JsonObject,
+    Reader,
+    ReadingProgress,
+    Session,
+    check_database,
+    read_database,
+    read_openclaw,
+    reader_for,
+)
 
 if TYPE_CHECKING:
     from ..config.sections import Config
@@ -39,7 +46,7 @@ DROP_TOKENS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Drops:
-    """Drops to come, to be iterated once. `reading` says how far they are and what had to be skipped."""
+    """The drops of some files, to be iterated once. `reading` says how much is read and what was skipped."""
 
     files: tuple[tuple[Path, Reader], ...]
     since_ms: int
@@ -60,19 +67,17 @@ class Drops:
 
 
 def read_drops(paths: Sequence[Path], since: datetime | None = None) -> Drops:
-    """
-    The drops of *paths*, one after the other. Raises BadInput before the first, naming what is accepted, if one is
-    nothing known.
-    """
+    """The drops of *paths*, in that order. Raises BadInput before the first drop if a file has no known form."""
     return Drops(tuple((path, reader_for(path)) for path in paths), _ms(since))
 
 
 def openclaw_state_drops(state: Path, agent: str | None = None, since: datetime | None = None) -> Drops:
     """
-    The drops of every session below an OpenClaw state folder, of all its agents or of one.
+    The drops of every session below an OpenClaw state folder, of all its agents or of *agent*: its live databases, its
+    archives, and the JSONL of older versions.
 
-    Live databases, archives and JSONL of older versions. Raises BadInput if *state* is no such folder or a
-    database of a version OMG does not know, NotFound if there is no such agent.
+    Raises BadInput if *state* is not a state folder or a database has an unknown version, NotFound if there is no such
+    agent.
     """
     agents = sorted(path.name for path in state.glob("agents/*") if path.is_dir())
     if not agents:
@@ -93,7 +98,7 @@ def openclaw_state_drops(state: Path, agent: str | None = None, since: datetime 
 
 
 def openclaw_drops(config: Config, agent: str | None, since: datetime | None) -> Drops:
-    """The same, of the OpenClaw in whose state folder the home lies, else of the environment's."""
+    """The same for the OpenClaw whose state folder contains the home, or else for the environment's."""
     state = config.home.parent
     if not (state / "agents").is_dir():
         state = default_home({**os.environ, "OMG_HOME": ""}).parent
@@ -108,7 +113,7 @@ def drop_chunks(session: Session, entries: Iterable[JsonObject], since_ms: int =
     """
     *entries* in drops of about DROP_TOKENS.
 
-    Cut where a person begins to speak, if possible; never between a call and its result.
+    Cuts where a person begins to speak, if possible, and never between a tool call and its result.
     """
     batch: list[JsonObject] = []
     cost, speaks, waiting = 0, 0, set[str]()  # speaks: where in the batch a person last began
@@ -118,7 +123,7 @@ def drop_chunks(session: Session, entries: Iterable[JsonObject], since_ms: int =
             continue
         more, user = estimated_tokens(message), message.get("role") == "user"
         if user:
-            waiting.clear()  # whatever was called and not answered will not be any more
+            waiting.clear()  # a call that has no result yet will not get one
         while batch and cost + more > DROP_TOKENS and not waiting:
             at = speaks if speaks and not user else len(batch)
             yield make_drop(session, batch[:at])
@@ -126,33 +131,25 @@ def drop_chunks(session: Session, entries: Iterable[JsonObject], since_ms: int =
             cost = sum(estimated_tokens(e["message"]) for e in batch)
         if user:
             speaks = len(batch)
-        waiting |= {str(part.get("id")) for part in tool_calls(message)}
-        waiting.discard(str(message.get("toolCallId")))
+        waiting |= {call.id for call in content_of(message.get("content"))[1]}
+        waiting.discard(str(message.get("toolCallId") or ""))
         batch.append(entry)
         cost += more
     if batch:
         yield make_drop(session, batch)
 
 
-def tool_calls(message: JsonObject) -> list[JsonObject]:
-    content = message.get("content")
-    parts = content if isinstance(content, list) else []
-    return [part for part in parts if isinstance(part, dict) and part.get("type") in ("toolCall", "tool_use")]
-
-
 def estimated_tokens(message: JsonObject) -> int:
-    """About what a message will cost once it is cleaned."""
-    content = message.get("content")
-    parts = content if isinstance(content, list) else [{"text": content}]
-    text = "\n".join(str(part.get("text") or "") for part in parts if isinstance(part, dict))
-    made = "".join(str(part.get("arguments"))[:ARGUMENT_CHARS] for part in tool_calls(message))
+    """About how many tokens a message has after cleaning."""
+    text, calls = content_of(message.get("content"))
+    made = "".join(call.arguments[:ARGUMENT_CHARS] for call in calls)
     return count_tokens(text[:TOOL_CHARS] if message.get("role") == "toolResult" else text) + count_tokens(
         made
     )
 
 
 def said_ms(entry: JsonObject) -> int:
-    """When, in ms; 0 if it does not say."""
+    """When the message was said, in ms; 0 if unknown."""
     return to_epoch_ms(entry["message"].get("timestamp")) or to_epoch_ms(entry.get("createdAt")) or 0
 
 
@@ -169,28 +166,27 @@ def make_drop(session: Session, entries: list[JsonObject]) -> JsonObject:
 
 
 def drop_name(drop: JsonObject) -> str:
-    """A name for a drop's file: the same every time, and names sort as what was said."""
+    """The name of a drop's file. It is the same at every import; names sort by the time of the first message."""
     first, last = drop["entries"][0], drop["entries"][-1]
     what = json.dumps([drop["sessionKey"], first.get("entryId"), last.get("entryId")])
     return f"{said_ms(first):015d}-{hashlib.blake2b(what.encode(), digest_size=12).hexdigest()}"
 
 
-# --- drops taken in
+# --- take drops in
 
 
 def import_drops(
     intake: Intake, drops: Drops, *, dry_run: bool = False, progress: Callable[[int], None] = lambda n: None
 ) -> JsonObject:
     """
-    Take *drops* in; what holds nothing new leaves no trace, and with *dry_run* nothing does.
+    Take *drops* in. A drop without a new message changes nothing; with *dry_run* none does.
 
-    *progress* is given the bytes read since it was last called. Returns the number of `messages`, of those
-    that are `new`, of `sessions`, what was `skipped`, and how much was `left_out` as nobody's words: instructions
-    to a model, heartbeats, what is empty.
+    *progress* is called with the bytes read since its last call. Returns the number of `messages`, of `new` ones and of
+    `sessions`, what was `skipped`, and how many entries were `left_out`: instructions to a model, heartbeats, empty ones.
     """
     messages, new, reported, entries = 0, 0, 0, 0
     sessions: set[tuple[str, str]] = set()
-    met: set[str] = set()  # a dry run remembers nothing, so this must
+    met: set[str] = set()  # ids that a dry run has counted
     for drop in drops:
         text = json.dumps(drop)
         turn = read_drop(text.encode(), intake.registry.config.identity.members)
@@ -222,8 +218,8 @@ def import_agents_notes(
     intake: Intake, agent: str | None, since: date | None, *, dry_run: bool = False
 ) -> JsonObject:
     """
-    Take in what OpenClaw's *agent*, or each of them, has noted in its workspace (MEMORY.md, memory/*.md), into its
-    owner's graph; with *dry_run* only count. Returns `files`, their `messages`, those that are `new`, and what was `skipped`.
+    Take the notes in the workspace of OpenClaw's *agent*, or of all its agents (MEMORY.md, memory/*.md), into the owner's
+    graph; with *dry_run* only count. Returns the number of `files`, of `messages` and of `new` ones, and what was `skipped`.
     """
     registry, found = intake.registry, {"files": 0, "messages": 0, "new": 0}
     skipped: list[str] = []
@@ -235,7 +231,7 @@ def import_agents_notes(
             continue  # OMG is switched off for it
         if memory is None:
             skipped.append(
-                f"MEMORY.md and memory/ of {name}: taken in only of a configured agent that nobody but its owner reaches"
+                f"MEMORY.md and memory/ of {name}: imported only if the agent is configured and only its owner reaches it"
             )
             continue
         for file, path, day in agents_notes(memory, registry.zone):
@@ -260,7 +256,7 @@ def import_agents_notes(
 
 
 def capture_entries(intake: Intake, who: Identity, session: str, entries: list[JsonObject]) -> int:
-    """Take in what a program says was said in *session*, which is *who*'s; returns how many messages were new."""
+    """Take in a program's messages of *session*, which belongs to *who*. Returns how many were new."""
     new = 0
     for drop in drop_chunks(Session(session, session, who.agent), entries):
         text = json.dumps(drop)
@@ -272,7 +268,7 @@ def capture_entries(intake: Intake, who: Identity, session: str, entries: list[J
 
 
 def unknown_ids(intake: Intake, turn: Turn) -> set[str]:
-    """Ids of a turn's messages that its graph does not hold; none if it is nobody's."""
+    """Ids of a turn's messages that its graph does not hold; none if the turn belongs to nobody."""
     who = intake.registry.whose(turn)
     if who is None:
         return set()

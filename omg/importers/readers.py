@@ -1,0 +1,452 @@
+"""
+Reads a file of old conversations as sessions and their entries. The content of a file decides which reader it has:
+
+    read_openclaw   a session transcript of OpenClaw, JSONL, also compressed with zstd
+    read_database   the live database of an OpenClaw agent, read-only, beside a running gateway
+    read_plain      JSONL of role, content and timestamp, one message a line
+
+A line that cannot be read is reported in `ReadingProgress.skipped` and costs only itself.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import io
+import itertools
+import json
+import re
+import shutil
+import sqlite3
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ..errors import BadInput
+from ..identity import identity_of_session, says_owner
+from ..message.drop import SaidMessage, is_own_prompt, to_epoch_ms
+
+ACCEPTED = (
+    "OpenClaw session JSONL (also .zst), an OpenClaw agent database, JSONL of role, content and timestamp"
+)
+ZSTD = b"\x28\xb5\x2f\xfd"
+SQLITE = b"SQLite format 3\0"
+
+JsonObject = dict[str, Any]
+
+
+@dataclass(slots=True)
+class ReadingProgress:
+    """How many bytes of the files are read, and what was skipped, as "file:line: why"."""
+
+    total: int = 0
+    done: int = 0
+    skipped: list[str] = field(default_factory=list)
+    unsaid: int = 0  # lines that instruct a model: nobody said them
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What all messages of a session share."""
+
+    key: str
+    id: str
+    agent: str
+    workspace: str = ""
+
+
+# Read the entries of a session before asking for the next session.
+Sessions = Iterator[tuple[Session, Iterable[JsonObject]]]
+
+Reader = Callable[[Path, int, ReadingProgress], Sessions]  # a path, and from when on, in ms
+
+
+def reader_for(path: Path) -> Reader:
+    """The reader of *path*, by its content. Raises BadInput, naming what is accepted."""
+    try:
+        with path.open("rb") as file:
+            if file.read(len(SQLITE)) == SQLITE:
+                check_database(path)
+                return read_database
+        for _, line in numbered_lines(path):
+            event = parsed_object(line) or {}
+            if "role" in event and "content" in event:  # a plain line may have a type, too
+                return read_plain
+            if isinstance(event.get("type"), str):
+                return read_openclaw
+    except OSError as e:
+        raise BadInput(f"{path}: {e.strerror or e}; what can be imported: {ACCEPTED}") from e
+    raise BadInput(f"{path}: not a conversation; what can be imported: {ACCEPTED}")
+
+
+def key_of(session: str, agent: str = "main") -> str:
+    """The key of an imported *session* of the owner's. It is a thread of the main session, so it has the owner's memory."""
+    return f"agent:{agent}:main:thread:import-{session.replace('%', '%25').replace(':', '%3A')}"
+
+
+# --- lines of a file
+
+NOT_TEXT = re.compile("[\udc80-\udcff]")
+CONVERT = "is not UTF-8; convert the file, as with `iconv -f CP1252 -t UTF-8`, and import it again"
+
+
+def numbered_lines(path: Path, reading: ReadingProgress | None = None) -> Iterator[tuple[int, str]]:
+    """
+    The lines of *path* with their numbers, decompressed; counts the bytes in *reading*. Raises BadInput for broken zstd.
+
+    Bytes that are not text become lone surrogates, which `NOT_TEXT` finds.
+    """
+    before = reading.done if reading else 0
+    with path.open("rb") as raw:
+        start = raw.read(len(ZSTD))
+        raw.seek(0)
+        plain: Any = raw
+        if start == ZSTD:
+            import zstandard
+
+            plain = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+        try:
+            with io.TextIOWrapper(plain, encoding_of(start), "surrogateescape") as text:
+                for number, line in enumerate(text, 1):
+                    if reading:
+                        reading.done = before + raw.tell()
+                    yield number, line
+        except UnicodeDecodeError as e:  # UTF-16 that ends in the middle of a character
+            raise BadInput(f"{path}: is damaged: {e}") from e
+        except Exception as e:
+            if type(e).__name__ != "ZstdError":  # zstandard is imported only where it is needed
+                raise
+            raise BadInput(f"{path}: broken zstd: {e}") from e
+    if reading:
+        reading.done = before + path.stat().st_size
+
+
+def encoding_of(start: bytes) -> str:
+    """The encoding of a file that begins with *start*. Windows writes UTF-16, with or without a byte order mark."""
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if b"\0" in start:
+        return "utf-16-le" if start[1:2] == b"\0" else "utf-16-be"
+    return "utf-8-sig"
+
+
+def parsed_object(line: str | bytes) -> JsonObject | None:
+    """The JSON object on a line, or None."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def json_objects(path: Path, reading: ReadingProgress) -> Iterator[tuple[int, JsonObject]]:
+    """The objects of a JSONL file with their line numbers; other lines are reported."""
+    try:
+        for number, line in numbered_lines(path, reading):
+            if NOT_TEXT.search(line):
+                reading.skipped.append(f"{path}:{number}: {CONVERT}")
+            elif value := parsed_object(line):
+                yield number, value
+            elif line.strip():
+                reading.skipped.append(f"{path}:{number}: no JSON object")
+    except BadInput as e:
+        reading.skipped.append(str(e))
+
+
+# --- OpenClaw's session JSONL
+
+
+def read_openclaw(path: Path, since: int, reading: ReadingProgress) -> Sessions:
+    """One session: a `session` line, then messages among other events."""
+    session = session_of(path)
+    if session is None:
+        reading.done += path.stat().st_size
+        reading.skipped.append(f"{path}: no person speaks in it")
+        return
+
+    def entries() -> Iterator[JsonObject]:
+        for number, event in json_objects(path, reading):
+            if entry := entry_of(event, number):
+                yield entry
+            elif not isinstance(event.get("type"), str) or event["type"] == "message":
+                reading.skipped.append(f"{path}:{number}: not an event of a transcript")
+
+    yield session, entries()
+
+
+def entry_of(event: JsonObject, seq: int) -> JsonObject | None:
+    """An event as the entry that the gateway's own reader makes of it; None if it is no message."""
+    message = event.get("message")
+    if event.get("type") != "message" or not isinstance(message, dict):
+        return None
+    return {
+        "entryId": event.get("id"),
+        "seq": seq,
+        "createdAt": event.get("timestamp"),
+        "idempotencyKey": message.get("idempotencyKey"),
+        "message": message,
+    }
+
+
+def session_of(path: Path) -> Session | None:
+    """
+    The session of a transcript; None if no person speaks in it.
+
+    Some transcripts name their session key, or the `sessions.json` beside them does. Otherwise the session belongs to
+    the owner if nobody else speaks in it, and else to nobody.
+    """
+    id, key, workspace = path.name.split(".")[0], "", ""
+    agent = path.parent.parent.name if path.parent.parent.parent.name == "agents" else "main"
+    senders: list[JsonObject] = []
+    try:
+        for _, line in numbered_lines(path):
+            event = parsed_object(line) or {}
+            if event.get("type") == "session":
+                id, workspace = str(event.get("id") or id), str(event.get("cwd") or "")
+                key = str(event.get("sessionKey") or "")
+            elif (entry := entry_of(event, 0)) and (sender := sender_of(entry["message"])) is not None:
+                senders.append(sender)
+    except BadInput:
+        return None
+    key = key or stored_key(path.parent / "sessions.json", id)
+    if not key:
+        owned = all(says_owner(sender) or not sender.get("senderId") for sender in senders)
+        key = key_of(id, agent) if owned else f"agent:{agent}:session:{id}"
+    return Session(key, id, agent, workspace) if senders and identity_of_session(key) else None
+
+
+def sender_of(message: JsonObject) -> JsonObject | None:
+    """What a person's message says about its sender; None if it is no person's message."""
+    try:
+        said = SaidMessage.model_validate(message)
+    except ValueError:
+        return None
+    return None if said.role != "user" or is_own_prompt(said) else said.meta
+
+
+def stored_key(store: Path, id: str) -> str:
+    """The session key of session *id* in an old `sessions.json`, or ""."""
+    try:
+        sessions = json.loads(store.read_text(encoding="utf-8"))
+        return next((k for k, v in sessions.items() if isinstance(v, dict) and v.get("sessionId") == id), "")
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
+# --- the live database of an OpenClaw agent
+
+DATABASE_VERSION = 23  # PRAGMA user_version of an agent database of OpenClaw 2026.9
+ROWS = 500  # read at a time: while a reader holds on, the gateway cannot fold its log into the database
+DAY_LENGTH_MS = 86_400_000
+
+
+@contextmanager
+def open_database(path: Path) -> Iterator[sqlite3.Connection]:
+    """*path*, read-only. If its log cannot be shared, as on a read-only disk, opens a copy of both."""
+    with tempfile.TemporaryDirectory(prefix="omg-import-") as folder:
+        try:
+            db = connect_read_only(f"{path.absolute().as_uri()}?mode=ro")
+        except sqlite3.OperationalError:
+            for file in (path, path.with_name(path.name + "-wal")):
+                if file.exists():
+                    shutil.copy(file, folder)
+            db = connect_read_only((Path(folder) / path.name).as_uri())
+        with closing(db):
+            yield db
+
+
+def connect_read_only(uri: str) -> sqlite3.Connection:
+    """A connection that works: SQLite opens a file only at the first statement, so one is run here."""
+    db = sqlite3.connect(uri, uri=True, timeout=10)
+    try:
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def check_database(path: Path) -> None:
+    """Raises BadInput unless *path* is an agent database of the version that OMG reads."""
+    try:
+        with open_database(path) as db:
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.DatabaseError as e:
+        raise BadInput(f"{path}: cannot be read as an OpenClaw database: {e}") from e
+    if not {"transcript_events", "session_windows"} <= tables:
+        raise BadInput(f"{path}: not an agent database of OpenClaw (it has no transcript_events)")
+    if version != DATABASE_VERSION:
+        raise BadInput(
+            f"{path}: a database of version {version}; this OMG reads {DATABASE_VERSION}, of OpenClaw 2026.9. "
+            "Update the older of the two. New conversations are remembered meanwhile"
+        )
+
+
+def read_database(path: Path, since: int, reading: ReadingProgress) -> Sessions:
+    """Every session that belongs to somebody, oldest first."""
+    before, size, agent = reading.done, path.stat().st_size, path.parent.parent.name
+    with open_database(path) as db:
+        windows = db.execute(
+            "SELECT session_id, session_key FROM session_windows"
+            " WHERE hook_external_content_source IS NULL ORDER BY created_at, session_id"
+        ).fetchall()
+        for n, (id, key) in enumerate(windows):
+            reading.done = before + size * n // len(windows)
+            if identity_of_session(key):
+                yield Session(key, id, agent), stored_messages(db, id, path, since, reading)
+    reading.done = before + size
+
+
+def stored_messages(
+    db: sqlite3.Connection, id: str, path: Path, since: int, reading: ReadingProgress
+) -> Iterator[JsonObject]:
+    """The messages of session *id*. A row is written after its message was said, so older rows are not read."""
+    import zstandard
+
+    packed = zstandard.ZstdDecompressor()
+    after = -1
+    while rows := db.execute(
+        "SELECT seq, event_json, event_zstd, event_utf8_bytes FROM transcript_events"
+        " WHERE session_id = ? AND seq > ? AND created_at >= ? ORDER BY seq LIMIT ?",
+        (id, after, since - DAY_LENGTH_MS, ROWS),
+    ).fetchall():
+        for seq, text, blob, size in rows:
+            try:
+                event = json.loads(text or packed.decompress(blob, max_output_size=size).decode())
+                entry = entry_of(event, seq)
+            except (ValueError, TypeError, AttributeError, zstandard.ZstdError) as e:
+                reading.skipped.append(f"{path}: session {id}, row {seq}: {e}")
+                continue
+            if entry:
+                yield entry
+        after = rows[-1][0]
+
+
+# --- JSONL of role, content and timestamp; a program's messages
+
+ROLES = {
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "ai", "bot", "model", "agent"), "assistant"),
+    **dict.fromkeys(("tool", "toolResult", "function"), "toolResult"),
+}
+UNSAID = ("system", "developer")
+
+
+def read_plain(path: Path, since: int, reading: ReadingProgress) -> Sessions:
+    """
+    Lines of role, content and timestamp; also of speaker or name, session, id, tool_calls and tool_call_id.
+
+    Lines without a session share one that belongs to their file; two files may have the same name.
+    """
+    for session, said in itertools.groupby(plain_messages(path, reading), key=lambda pair: pair[0]):
+        yield session, (entry for _, entry in said)
+
+
+def plain_messages(path: Path, reading: ReadingProgress) -> Iterator[tuple[Session, JsonObject]]:
+    """Each message as an entry with its session; other lines are reported."""
+    alike: Counter[str] = Counter()
+    place = digest(str(path.resolve()), 2)
+    for number, line in json_objects(path, reading):
+        if line.get("role") in UNSAID:
+            reading.unsaid += 1
+            continue
+        role, at = ROLES.get(str(line.get("role"))), said_epoch_ms(line.get("timestamp"))
+        if role is None or at is None or not isinstance(line.get("content"), str | list | None):
+            reading.skipped.append(f"{path}:{number}: needs a role, a content and a timestamp (ISO, s, ms)")
+            continue
+        label = str(line.get("session") or path.stem)
+        own = label if line.get("session") else f"{label}-{place}"
+        key = label if label.startswith("agent:") else key_of(own)
+        if identity_of_session(key) is None:
+            reading.skipped.append(f"{path}:{number}: its session belongs to nobody's memory")
+            continue
+        yield Session(key, label, key.split(":")[1]), plain_entry(line, role, at, alike)
+
+
+def plain_entry(line: Mapping[str, Any], role: str, at: int, alike: Counter[str]) -> JsonObject:
+    """
+    A plain line as an entry, whose id is the same at every import. *alike* counts equal lines, so that each has an id
+    of its own.
+    """
+    speaker, content, id = line.get("speaker") or line.get("name"), line.get("content"), line.get("id")
+    what = [line.get("session"), role, at, content]
+    if id is None:
+        text = json.dumps(what, ensure_ascii=False, sort_keys=True)
+        alike[text] += 1
+        id = f"import-{digest(f'{text}{alike[text]}', 12)}"
+    else:
+        # Many exports number their messages from 1, so the id alone does not tell two messages apart.
+        id = f"{id}-{digest(json.dumps([*what, id], ensure_ascii=False, sort_keys=True), 6)}"
+    message: JsonObject = {"role": role, "content": content or "", "timestamp": at}
+    if role == "toolResult":
+        message |= {"toolCallId": line.get("tool_call_id"), "toolName": line.get("name")}
+    elif speaker:
+        message["__openclaw"] = {"senderName": speaker}
+    if isinstance(line.get("tool_calls"), list):
+        parts = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
+        calls = [tool_call(call) for call in line["tool_calls"] if isinstance(call, dict)]
+        message["content"] = [*parts, *calls]
+    return {"entryId": id, "createdAt": at, "message": message}
+
+
+def message_entries(messages: Iterable[Mapping[str, Any]], session: str, now_ms: int) -> list[JsonObject]:
+    """
+    A program's messages as entries, in their order, without instructions to a model.
+
+    A message with an `id` is known by it within its session; one with only a timestamp, by its text and time. One with
+    neither was said now. Raises BadInput, naming the first that is no message, before any is taken.
+    """
+    alike: Counter[str] = Counter()
+    entries, last = list[JsonObject](), 0
+    for number, given in enumerate(messages):
+        role, content, when = str(given.get("role")), given.get("content"), given.get("timestamp")
+        if role in UNSAID:
+            continue
+        if isinstance(when, datetime):
+            when = (when if when.tzinfo else when.replace(tzinfo=UTC)).isoformat()
+        at = max(now_ms, last + 1) if when is None else said_epoch_ms(when)
+        if role not in ROLES or not isinstance(content, str | list | None) or at is None:
+            raise BadInput(
+                f"message {number}: needs a `role` ({', '.join(ROLES)}), a `content` (text, or a list of parts) and, "
+                "if it has one, a `timestamp` (ISO, seconds or milliseconds); none of the messages was taken"
+            )
+        last = max(last, at)  # two equal messages that are said now stay two
+        entry = plain_entry({**given, "session": session}, ROLES[role], at, alike)
+        if given.get("id") is not None:
+            entry["entryId"] = f"{given['id']}-{digest(session, 6)}"
+        entries.append(entry)
+    return entries
+
+
+def digest(text: str, size: int) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=size).hexdigest()
+
+
+def tool_call(call: JsonObject) -> JsonObject:
+    """A tool call in OpenAI's form, in OpenClaw's."""
+    made = call["function"] if isinstance(call.get("function"), dict) else call
+    return {
+        "type": "toolCall",
+        "id": call.get("id"),
+        "name": made.get("name"),
+        "arguments": made.get("arguments"),
+    }
+
+
+def said_epoch_ms(value: object) -> int | None:
+    """Milliseconds since the epoch, of ISO text or of a number of seconds or milliseconds; None otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return to_epoch_ms(value)
+    if not 0 < number < 1e14:
+        return None
+    return round(number * 1000 if number < 1e11 else number)  # 1e11 ms is 1973, 1e11 s the year 5138
