@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -688,6 +689,34 @@ def test_words_that_were_corrected_since_are_marked_and_so_is_an_answer_that_rep
         "Noted: Ida starts on 1 December.",
     ], lines
     assert "- user: My apprentice Ida starts on 7 December." in lines
+
+
+def test_words_that_a_person_took_out_of_a_note_are_marked_where_they_were_said_once_more(
+    home: Memory,
+) -> None:
+    graph, shed, kitchen = (
+        graph_of(home),
+        "The boat key hangs in the shed.",
+        "The boat key hangs in the kitchen.",
+    )
+    archive(
+        graph,
+        message(shed, "a", ago=timedelta(days=9)),
+        message("The key of the old boat is long.", "c", ago=timedelta(days=7)),
+        message("The boat key is in the shed again.", "d", ago=timedelta(days=1)),
+    )
+    repeated = message("You keep the boat key in the shed.", "b", role="assistant", ago=timedelta(days=8))
+    archive(graph, repeated, session=f"{MAIN}:thread:8")
+    path = put_note(graph, "boat-key", shed, "a")
+    edit(graph, path, {shed: kitchen})
+    saved = (NOW - timedelta(days=2)).timestamp()
+    os.utime(graph.vault.file(path), (saved, saved))
+    lines = quoted(told(home, "Where is the boat key?"))
+    assert {line for line in lines if line.startswith("- ")} == {
+        "- assistant (has changed since): You keep the boat key in the shed.",
+        "- user: The key of the old boat is long.",
+        "- user: The boat key is in the shed again.",
+    }
 
 
 def test_the_messages_of_a_note_that_is_opened_are_quoted_by_the_same_rules(home: Memory) -> None:

@@ -1,7 +1,7 @@
 """
-What a note said before it was changed or corrected: words that were said then are marked, for they do not hold any more.
+What a note said before it was changed or corrected. Words that said so then are marked: they do not hold any more.
 
-Not here: which words are quoted (passages.py). One rule: a message that is newer than the change is never marked by it.
+A message that is newer than the change is never marked by it. Not here: which words are quoted (passages.py).
 """
 
 from __future__ import annotations
@@ -37,6 +37,29 @@ def is_former(graph: Graph, path: str, text: str, at_ms: int) -> bool:
     with suppress(OmgError, OSError):
         changed_ms, former = former_states(graph.vault.text(path), path)
         return at_ms < changed_ms and any(state.is_told_by(text) for state in former)
+    return False
+
+
+def is_denied(graph: Graph, path: str, was: str, text: str, at_ms: int) -> bool:
+    """
+    Whether *text*, said at *at_ms*, repeats of *was* what a person has taken out of the note at *path*, which was made
+    from *was*. It has to tell half of what the note says still, too: of another key that hangs there it is no repetition.
+    """
+    with suppress(OmgError, OSError, UnicodeDecodeError):
+        data = graph.vault.bytes(path)
+        if data is None:
+            return False
+        node = parse_node(data.decode(), path)
+        now = Words(told_words(f"{node.description} {split_history(node.body)[0]}"))
+        kept = now.of(told_words(was))
+        told = Words(told_words(text))
+        if 2 * len(told.of(kept)) < len(kept) or not Former(told_words(was) - kept, frozenset()).is_told_by(
+            text
+        ):
+            return False
+        if graph.vault.reworded(data):
+            return at_ms < graph.vault.file(path).stat().st_mtime * 1000
+        return at_ms < max((s.timestamp for s in node.sources), default=0)  # we have written the file since
     return False
 
 

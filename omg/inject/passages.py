@@ -2,8 +2,8 @@
 What was said, as it was said: the messages that answer a prompt, each cut to the passage that does.
 
 From the archive, found by words and through the notes that bear on the prompt; and from what other sessions of the
-identity said that nobody has observed yet. Not here: how they are written down (prompt.py). One rule: words whose
-note was deleted, superseded or changed by a person are not quoted, for the note speaks then; nor is a tool's text.
+identity said that nobody has observed yet. Words whose note was deleted, superseded or changed by a person are not
+quoted, for the note speaks then; nor is a tool's text. Not here: how passages are written down (prompt.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..secrets import redact
 from ..text.characters import visible
 from ..text.sentences import text_pieces
 from ..text.words import has_prefix, prefix_of, told_words
-from .former import is_former
+from .former import is_denied, is_former
 
 FOUND = 60  # messages of the archive that are looked at
 NOTES = 6  # best hits whose messages are looked at, too
@@ -152,10 +152,17 @@ def quoted_passages(
     words = [term.shown.lower() for term in query.terms]
     asked = told_words(" ".join(words))
     in_turn = spread_over_days(told) if course else told
+    denied: list[tuple[str, str]] = []  # notes that a person changed, and what they were made from
     for at in range(0, len(in_turn), LOOKED_UP_AT_ONCE):  # most are never reached: the room is spent before
         some = in_turn[at : at + LOOKED_UP_AT_ONCE]
         made = graph.index.notes_by_source([said.message.id for said in some])
         gone = gone_of(graph, made, [said.message for said in some])
+        denied += [
+            (note.path, said.message.text)
+            for said in some
+            for note in made.get(said.message.id, ())
+            if graph.vault.restated(note.path, note.hash)
+        ]
         for said in some:
             notes = made.get(said.message.id, [])
             if said.message.id in gone or any(speaks_itself(graph, note) for note in notes):
@@ -164,7 +171,9 @@ def quoted_passages(
             made_before = notes_made_before(graph, said)
             if not repeats_withheld(graph, made_before, passage, asked):
                 paths = {note.path for note in [*notes, *(n for told in made_before for n in told[1])]}
-                former = any(is_former(graph, path, passage.text, passage.at_ms) for path in sorted(paths))
+                text, at_ms = passage.text, passage.at_ms
+                former = any(is_former(graph, path, text, at_ms) for path in sorted(paths))
+                former = former or any(is_denied(graph, path, was, text, at_ms) for path, was in denied)
                 yield replace(passage, changed=True) if former else passage
 
 
