@@ -36,12 +36,11 @@ REPO = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPO))
 
 from omg.client import ask_daemon
-from omg.config.file import load_config
+from omg.config import load_config
 from omg.embed import load_embedder as embedder
 from omg.graph.graph import Graph
 from omg.memory import Memory
-from omg.message.stored import message_to_json
-from omg.message.turn import Message
+from omg.message.turn import Message, message_to_json
 from omg.node.fields import Source
 from omg.node.note import Node, render_node
 

@@ -35,16 +35,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from omg.config.sections import Config
+from omg.config import Config
 from omg.embed import Embedder, load_embedder, static
 from omg.graph.graph import Graph
 from omg.identity import Identity
 from omg.index.index import Index
-from omg.index.terms import terms_of
+from omg.index.store import terms_of
 from omg.llm.ledger import ModelReply
-from omg.llm.question import ModelQuestion
-from omg.message.stored import message_to_json
-from omg.message.turn import Message, Turn
+from omg.llm.replies import ModelQuestion
+from omg.message.turn import Message, Turn, message_to_json
 from omg.node.fields import Source
 from omg.node.note import Node, render_node
 from omg.observe.question import Observer

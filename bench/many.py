@@ -45,7 +45,7 @@ from openai_server import Hang, OpenAIServer, Request, borne_out
 
 from bench.load import Talk, burden, up, wait_for
 from omg.client import ask_daemon
-from omg.config.sections import Config, Embedding, Observation
+from omg.config import Config, Embedding, Observation
 from omg.memory import Memory
 
 PROMPTS_PER_S = 10

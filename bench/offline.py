@@ -35,7 +35,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).
 
 from locomo import Conversation, Score, measure, read
 
-from omg.config.sections import Config
+from omg.config import Config
 from omg.demo import DEMO_SESSION, SAMPLE_FOLDER, demo_config
 from omg.graph.graph import Graph
 from omg.identity import Identity

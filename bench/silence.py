@@ -11,7 +11,7 @@ Whether a prompt that nothing fits is given nothing, and one that something fits
 The notes are those of the offline Observer, of LoCoMo also the data set's own observations (bench/locomo.py, graph level), with
 the archive beside them. Found is what a prompt is given where no threshold stands in its way. Thresholds are chosen for each
 conversation on all others: the highest that keep the share --kept of what is found there. Reported are those, and the ones
-that omg/inject/sure.py has.
+that omg/inject/decide.py has.
 """
 
 from __future__ import annotations
@@ -33,16 +33,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import locomo
 from questions.data import Conversation, read_all
 
-from omg.config.sections import Config
+from omg.config import Config
 from omg.embed import Embedder, load_embedder, static
 from omg.graph.graph import Graph
 from omg.graph.state import SessionState
 from omg.identity import Identity
 from omg.index.index import Index
-from omg.index.scores import parse_query
-from omg.inject.decide import FLOOR, relevant_hits
+from omg.index.search import parse_query
+from omg.inject.decide import FLOOR, SURE, SURE_OF_OWN, asks_of_memory, is_of_own, relevant_hits, sureness
 from omg.inject.passages import find_said
-from omg.inject.sure import SURE, SURE_OF_OWN, asks_of_memory, is_of_own, sureness
 from omg.message.turn import Message, Turn
 from omg.observe.question import Observer
 from omg.observe.run import observe_batch

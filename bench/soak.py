@@ -29,9 +29,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from omg.config.sections import Config, Observation, Time
+from omg.config import Config, Observation, Time
 from omg.embed import load_embedder
-from omg.graph.files import write_private
+from omg.graph.state import write_private
 from omg.inject.decide import slice_for
 from omg.memory import Memory
 

@@ -25,9 +25,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import omg
-from omg.config.sections import Config, Observation, Time
+from omg.config import Config, Observation, Time
 from omg.embed import load_embedder
-from omg.graph.files import write_private
+from omg.graph.state import write_private
 from omg.importers.drops import read_drops
 from omg.inject.decide import hook_result
 from omg.memory import Memory

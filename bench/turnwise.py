@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from locomo import Conversation, read
 
-from omg.config.sections import Config, Llm, Observation
+from omg.config import Config, Llm, Observation
 from omg.embed import Embedder, load_embedder
 from omg.errors import ModelError
 from omg.graph.graph import Graph
@@ -34,7 +34,7 @@ from omg.identity import Identity
 from omg.index.index import Index
 from omg.llm.asker import make_asker
 from omg.llm.ledger import Ledger
-from omg.llm.question import Ask
+from omg.llm.replies import Ask
 from omg.message.turn import Turn
 from omg.observe.question import Observer
 from omg.observe.run import observe_batch

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-// Installed, daemon.js lies beside it (omg/openclaw/engine.py).
+// Installed, daemon.js lies beside it (omg/openclaw/install.py).
 registerHooks({
   resolve(specifier, context, next) {
     const beside = specifier === "./daemon.js" && context.parentURL?.includes("/context/");

@@ -16,7 +16,7 @@ tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules
 
     Base, known to all
       errors      what can go wrong, as a tree
-      config/     omg.toml, and what OpenClaw's configuration says of its agents
+      config      omg.toml, and what OpenClaw's configuration says of its agents
       identity    whose memory a session writes and reads
       plural      "1 note", "2 notes"
       text/       how a text is read: characters, words, sentences, negation, links as labels, what it costs in tokens
@@ -36,8 +36,8 @@ tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules
       journal     what is to be written, first as a receipt: crash-safe, and undone by it
       inbox       notes that a person or an agent left to be taken in
       plan/       proposed edits, as drafts; the text of maps, index and Now
-      offline/    an Observer of rules, for where there is no model
-      provenance/ who said what a note says: the user, the assistant or a tool; the check
+      rules/      an Observer of rules, for where there is no model
+      provenance  who said what a note says: the user, the assistant or a tool; the check
     What is done with it
       inject/     what a prompt is given: decided, then rendered
       window/     what leaves a long context, and the notes that take its place (with `omg-context`, on request)
@@ -48,7 +48,7 @@ tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules
     Every identity of a home
       worker/     registry (whose graphs, what a person moved or deleted), intake (what comes in), schedule (when),
                   worker (who observes), nights, delegate (a command's work, handed to the daemon), status, events
-      curate/     a person's own hand: write, link, merge, rename, undo, export, join accounts
+      curate      a person's own hand: write, link, merge, rename, undo, export, join accounts
       importers/  old conversations, as drops
       tools/      what the agent's tools and /omg answer
       memory      all of this in one place, for a program
@@ -64,25 +64,25 @@ tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules
 Data: prompts/ (what the models are told), sample/ (the demo's conversation). If you want to …, open …
 
     add a property to a note             node/fields.py, then node/note.py; if a model sets it, observe/reply.py
-    know why a note was not found        index/search.py, with scores.py and walk.py beside it; inject/decide.py
-    know what happens on kill -9         journal.py; who holds the lock: graph/graph.py; damage: graph/files.py
-    change the words of a prompt         inject/system.py (stable), inject/prompt.py (fresh)
+    know why a note was not found        index/search.py; inject/decide.py
+    know what happens on kill -9         journal.py; who holds the lock: graph/graph.py; damage: graph/state.py
+    change the words of a prompt         inject/prompt.py
     change when turns are observed       worker/schedule.py
     change what leaves a long context    window/cut.py
     keep a kind of secret out            secrets/redaction.py, and the rules that it names
-    change what the Observer is asked    observe/question.py and prompts/; what is believed: provenance/
+    change what the Observer is asked    observe/question.py and prompts/; what is believed: provenance.py
     understand one more form of date     dates/rules.py
     change what merges at night          reflect/permitted.py (by a model), reflect/similar.py (by rule)
-    change what is asked at night        reflect/groups.py, then reflect/verdicts.py and prompts/
-    change what goes dormant             reflect/upkeep.py
+    change what is asked at night        reflect/verdicts.py and prompts/
+    change what goes dormant             reflect/similar.py
     change the text of a map or of Now   plan/pages.py
-    change what omg_remember believes    tools/remembering.py
-    tell a person's inbox file           inbox.py, message/writes.py
+    change what omg_remember believes    tools/changing.py
+    tell a person's inbox file           inbox.py, message/drop.py
     follow a person's deletion           worker/registry.py, graph/tombstones.py
     follow a forgetting                  forget/erase.py, then forget/places.py
     read another form of old chats       importers/readers.py
     connect another assistant            hosts/declared.py, then hosts/transcripts.py
-    let the doctor see more              openclaw/doctor/graph.py, home.py, gateway.py
+    let the doctor see more              openclaw/doctor/graph.py, gateway.py
 
 Outside the package: hooks/ (the plugin, in JavaScript), skills/, vault_template/.
 """

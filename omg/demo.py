@@ -16,8 +16,7 @@ from pathlib import Path
 
 import frontmatter
 
-from .config.file import load_config, set_value, set_vault
-from .config.sections import Config
+from .config import Config, load_config, set_value, set_vault
 from .importers.drops import import_drops, read_drops
 from .memory import Memory
 

@@ -8,7 +8,7 @@ Loose notes as messages: what people leave in inbox/, and what the agent writes 
     <workspace>/MEMORY.md, memory/*.md    the same of older ones, where `omg import --openclaw` asks for them
     <home>/runs/<hash of the session>     runs under way: a line for each prompt that was built, in ms since the epoch;
                                           what the transcript has gained since takes it away
-    <home>/writes.jsonl                   what transcripts showed (message/writes.py), for KEPT_MS
+    <home>/writes.jsonl                   what transcripts showed (message/drop.py), for KEPT_MS
 
 A message's id is `inbox:<path>:<hash of the text>`, so that what is added to a note is new and the rest is not, and
 its key is of the text alone: a note that is renamed says nothing new. Nothing is moved or rewritten here; notes and
@@ -32,12 +32,10 @@ from typing import Any
 
 from .dates.days import day_of_ms
 from .errors import OmgError
-from .graph.files import append_lines, write_private
 from .graph.graph import GRAPH_MARK, Graph
-from .graph.state import State
-from .message.drop import clean_entries
+from .graph.state import State, append_lines, write_private
+from .message.drop import SLACK_MS, Writes, clean_entries, folded_path
 from .message.turn import Message, Turn
-from .message.writes import SLACK_MS, Writes, folded_path
 from .node.markdown import HISTORY_HEADING
 from .node.note import Node, parse_node
 from .text.sentences import without_list_mark

@@ -32,9 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from .errors import BadInput, BadNode, NotFound, Stale
-from .graph.files import set_aside_damaged, write_private
 from .graph.graph import Graph
-from .graph.state import SessionState, State
+from .graph.state import SessionState, State, set_aside_damaged, write_private
 from .node.fields import GENERATED
 from .node.markdown import with_generated_block
 from .node.note import amend_text, parse_node
@@ -184,7 +183,7 @@ def remade(change: Change) -> bool:
 def expire(folder: Path) -> None:
     """
     Remove closed receipts that nobody reaches back to. By the file's age: an old talk that is imported is dated
-    by when it was had. An undo stays, for the Reflector does not do again what a person took back (reflect/seen.py).
+    by when it was had. An undo stays, for the Reflector does not do again what a person took back (reflect/verdicts.py).
     """
     with os.scandir(folder) as entries:
         closed = [e for e in entries if is_closed(e.name) and not is_undo(e.name)]

@@ -19,26 +19,25 @@ from types import TracebackType
 from typing import Any, Literal, cast
 
 from .client import ask_daemon
-from .config.file import load_config
-from .config.sections import Config
-from .curate.notes import OpenNote, forget_selection, open_note, select_to_forget
+from .config import Config, load_config
+from .curate import OpenNote, forget_selection, open_note, select_to_forget
 from .embed import Embedder, load_embedder
 from .errors import BadInput, Locked
-from .forget.redacting import Redaction, select_words
+from .forget.erase import Redaction, select_words
 from .forget.selection import Selection
 from .graph.graph import Graph
 from .identity import Identity
 from .importers.drops import capture_entries
 from .importers.readers import message_entries
-from .index.entries import Hit
+from .index.store import Hit
 from .inject.decide import Slice, preview, slice_for
 from .llm.child import Child
-from .llm.question import Ask
+from .llm.replies import Ask
 from .message.drop import to_epoch_ms
 from .node.fields import Source
 from .plural import how_many
-from .reflect.cycle import Progress
-from .tools.remembering import remember_note
+from .reflect.drafting import Progress
+from .tools.changing import remember_note
 from .worker.delegate import DAY_S, WorkDone, handed_to_daemon, observe_pending
 from .worker.intake import Intake
 from .worker.nights import NightDone, reflect_each

@@ -19,21 +19,20 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
-from .config.sections import Config
+from .config import Config
 from .errors import BadInput, BadNode, NotFound
 from .forget.places import archived_messages
-from .graph.files import flock, write_private
 from .graph.graph import Graph
+from .graph.state import flock, write_private
 from .index.index import Index
 from .journal import commit_receipt, new_receipt, receipts_of, replay_open
-from .message.pieces import split_messages
-from .message.turn import Turn
+from .message.turn import Turn, split_messages
 from .node.fields import TYPES
 from .node.note import parse_node
 from .observe.question import Observer
 from .observe.run import observe_batch, pending_batches
 from .plan.drafts import PERSONS
-from .plan.mappages import MapPages
+from .plan.pages import MapPages
 from .vault.files import digest, flush_folder
 from .vault.vault import Vault
 

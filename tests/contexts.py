@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from omg.config.sections import Config
+from omg.config import Config
 from omg.graph.graph import Graph
 from omg.text.tokens import count_tokens
 from omg.window.context import Cut, cut_context
-from omg.window.cut import LAST_TURNS, whole_turns
-from omg.window.messages import shown_message
+from omg.window.cut import LAST_TURNS, shown_message, whole_turns
 
 SOAK = "It is kept where all of that is kept, and so on. " * 4
 STATEMENT = re.compile(r"(?:Statement|Said) (\d+)\b")  # word for word, and as a note has it

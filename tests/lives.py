@@ -30,13 +30,13 @@ from contexts import OWN, Contexts, polled, spoken, stripped
 from killed import die_at
 from openai_server import believed
 
-from omg.config.sections import Config, Context, Inject, Llm, Observation
+from omg.config import Config, Context, Inject, Llm, Observation
 from omg.errors import BadNode, ModelUnavailable, OmgError
-from omg.graph.files import TEMPORARY, process_alive
+from omg.graph.state import TEMPORARY, process_alive
 from omg.inject.decide import slice_for
 from omg.journal import Receipt
 from omg.llm.ledger import ModelReply
-from omg.llm.question import ModelQuestion
+from omg.llm.replies import ModelQuestion
 from omg.memory import Memory
 from omg.node.note import parse_node
 from omg.worker.nights import reflect_each

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from omg.node.properties import load_properties, split_head
+from omg.node.markdown import load_properties, split_head
 
 OTHER = re.compile(
     r"~|null|true|false|[-+]?(?:\d+|0x[0-9a-f]+|0o[0-7]+|(?:\.\d+|\d+(?:\.\d*)?)(?:e[-+]?\d+)?)", re.I

@@ -9,7 +9,7 @@ A model that says what it is told to: an OpenAI-compatible server on loopback, f
 
 A reply is text, a value (sent as its JSON), one of the classes below, or a function from Request to any of
 these; like any server's, it ends at the `max_tokens` of the request. The check of what a reply would have the user say
-(omg/provenance/check.py) is not in the queue: every claim is supported, unless `server.check` says otherwise, and the
+(omg/provenance.py) is not in the queue: every claim is supported, unless `server.check` says otherwise, and the
 requests are in `server.checks`. With nothing left to say it answers 404,
 which nobody retries, so that a call a test did not expect is seen. It is a real server on a real socket; what
 it is not is a judge of what a client should send.
@@ -27,7 +27,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from omg.llm.ledger import ModelReply
-from omg.llm.question import ModelQuestion
+from omg.llm.replies import ModelQuestion
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omg.config.sections import Config
+from omg.config import Config
 from omg.graph.graph import Graph
 from omg.llm.ledger import ModelReply
-from omg.llm.question import ModelQuestion
+from omg.llm.replies import ModelQuestion
 from omg.memory import Memory
 from omg.node.fields import Source
 from omg.node.note import Node, render_node

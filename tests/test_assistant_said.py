@@ -11,7 +11,7 @@ import pytest
 from corpora.grounded import rows
 from openai_server import OpenAIServer, Request
 
-from omg.config.sections import Config, Llm, Observation
+from omg.config import Config, Llm, Observation
 from omg.memory import Memory
 
 ROWS = {row["id"]: row for row in rows("assistant")}

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from omg.config.sections import Config, Context, Embedding, Observation
+from omg.config import Config, Context, Embedding, Observation
 from omg.daemon import daemon as module
 from omg.daemon.daemon import Daemon
-from omg.graph.files import flock
+from omg.graph.state import flock
 from omg.worker.status import home_status
 
 SESSION = "agent:main:main"

@@ -7,7 +7,7 @@ import pytest
 from corpora.grounded import rows
 from openai_server import OpenAIServer
 
-from omg.config.sections import Config, Llm, Observation
+from omg.config import Config, Llm, Observation
 from omg.identity import identity_of_session
 from omg.journal import commit_receipt, new_receipt
 from omg.memory import Memory

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from omg.config.file import load_config, set_value
-from omg.config.sections import Config
+from omg.config import Config, load_config, set_value
 from omg.errors import ConfigError
 from omg.memory import Memory
 from omg.node.fields import TYPES
 from omg.observe.question import observer_prompt
-from omg.openclaw.doctor.home import check_model
+from omg.openclaw.doctor.graph import check_model
 from omg.worker.status import home_status, status_text
 
 

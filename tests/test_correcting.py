@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from test_tools import ALICE, BOB, Agent, Answer
 
-from omg.curate.undo import take_back, undoable
-from omg.message.machinery import MEMORY_UNCHANGED, MEMORY_WRITTEN, result_without_memory
+from omg.curate import take_back, undoable
+from omg.message.envelope import MEMORY_UNCHANGED, MEMORY_WRITTEN, result_without_memory
 from omg.node.note import Node
 from omg.plan.corrections import sentence_with
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from killed import in_child
 
-from omg.config.sections import Config, Observation
+from omg.config import Config, Observation
 from omg.memory import Memory
 from omg.vault.vault import Vault
 

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from omg.config.sections import Config, Observation
-from omg.curate.export import export_graph
-from omg.curate.notes import (
+from omg.config import Config, Observation
+from omg.curate import (
+    closed_cycles,
+    export_graph,
     find_note,
     forget_selection,
     is_untouched,
@@ -20,11 +21,12 @@ from omg.curate.notes import (
     rename_note,
     select_to_forget,
     supersede_by,
+    take_back,
+    undoable,
     write_edits,
 )
-from omg.curate.undo import closed_cycles, take_back, undoable
 from omg.errors import BadInput, Locked, NotFound, OmgError
-from omg.graph.files import flock
+from omg.graph.state import flock
 from omg.memory import Memory
 from omg.node.fields import Source
 from omg.observe import run

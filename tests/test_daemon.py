@@ -27,8 +27,8 @@ from omg.client import UnixConnection, ask_daemon
 from omg.daemon.lending import GatewayModel, failure_kind
 from omg.daemon.server import CONNECTIONS_AT_ONCE, Server
 from omg.errors import ModelUnavailable, OmgError
-from omg.graph.files import flock
-from omg.llm.question import ModelQuestion
+from omg.graph.state import flock
+from omg.llm.replies import ModelQuestion
 
 OWNER = "agent:main:main"
 SECRET = "zanzibar marmalade"

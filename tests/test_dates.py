@@ -19,7 +19,7 @@ from omg.dates.days import (
     relative_day,
     time_zone,
 )
-from omg.dates.spoken import resolve_dates
+from omg.dates.rules import resolve_dates
 
 SAID = date(2023, 5, 17)  # a Wednesday
 DAYS = st.dates(date(1900, 1, 1), date(2100, 1, 1))

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from omg.config.file import load_config
-from omg.config.sections import Config, Embedding, Observation
+from omg.config import Config, Embedding, Observation, load_config
 from omg.demo import DEMO_SESSION, SAMPLE_FOLDER, run_demo
 from omg.memory import Memory
 

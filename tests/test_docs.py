@@ -17,7 +17,7 @@ import typer
 from pydantic import BaseModel
 
 from omg.cli.app import app
-from omg.config.sections import Config
+from omg.config import Config
 from omg.node.fields import LOOPS, ORIGINS, PRIORITIES, STATUSES, TYPES, Source
 from omg.node.note import Node, parse_node, render_node
 
@@ -122,7 +122,7 @@ def test_the_configuration_page_lists_every_option() -> None:
         CONFIGURATION.write_text(now, encoding="utf-8")
         text = now
     assert text == now, (
-        "docs/configuration.md is behind omg/config/sections.py: run UPDATE_DOCS=1 pytest tests/test_docs.py"
+        "docs/configuration.md is behind omg/config.py: run UPDATE_DOCS=1 pytest tests/test_docs.py"
     )
 
 

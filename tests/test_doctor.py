@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from omg.config.sections import Config, Embedding, Observation
+from omg.config import Config, Embedding, Observation
 from omg.errors import BadNode
 from omg.journal import Receipt
 from omg.memory import Memory

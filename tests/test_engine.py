@@ -11,16 +11,14 @@ from typing import Any
 import openclaw_command
 import pytest
 
-from omg.config.file import load_config
-from omg.config.sections import Config, Context, Observation
+from omg.config import Config, Context, Observation, load_config
 from omg.dates.days import time_text
 from omg.errors import GatewayError
 from omg.memory import Memory
-from omg.openclaw.doctor.engine import MISSED_TURNS, check_engine, check_loaded, check_turns
+from omg.openclaw.doctor.gateway import MISSED_TURNS, check_engine, check_loaded, check_turns
 from omg.openclaw.doctor.run import examine_home
-from omg.openclaw.engine import ENGINE, engine_folder, install_engine, remove_engine
 from omg.openclaw.gateway import OpenClaw
-from omg.openclaw.install import install_plugin
+from omg.openclaw.install import ENGINE, engine_folder, install_engine, install_plugin, remove_engine
 from omg.text.tokens import count_tokens
 from omg.window.context import cut_context
 from omg.worker.schedule import note_asked

@@ -15,13 +15,10 @@ from killed import die_at
 from shell import omg_here
 from test_forget_everywhere import ALICE, MAIN, NOW, SECRET, opened, say, traces
 
-from omg.curate.notes import forget_selection, new_note, select_to_forget
-from omg.curate.people import move_identity
-from omg.curate.undo import closed_cycles, take_back
-from omg.forget.erase import forget_now
-from omg.forget.redacting import select_words
+from omg.curate import closed_cycles, forget_selection, move_identity, new_note, select_to_forget, take_back
+from omg.forget.erase import forget_now, select_words
+from omg.forget.places import BLANK
 from omg.forget.selection import select_alone
-from omg.forget.words import BLANK
 from omg.graph.graph import Graph
 from omg.memory import Memory
 from omg.openclaw.doctor.graph import check_graph

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from omg.config.sections import Config, Observation
-from omg.curate.notes import forget_selection, new_note, select_to_forget
-from omg.curate.people import move_identity
-from omg.forget.words import blanked, holds_words
+from omg.config import Config, Observation
+from omg.curate import forget_selection, move_identity, new_note, select_to_forget
+from omg.forget.places import blanked, holds_words
 from omg.graph.graph import Graph
 from omg.memory import Memory
 

@@ -12,21 +12,20 @@ from pathlib import Path
 import pytest
 from planted import MONDAY, NOW, OWNER, graph_of, home_at, note, put
 
-from omg.curate.notes import forget_selection, select_to_forget
-from omg.forget.redacting import select_words
+from omg.curate import forget_selection, select_to_forget
+from omg.forget.erase import select_words
 from omg.graph.graph import Graph
 from omg.journal import receipts_of
 from omg.llm.ledger import ModelReply
-from omg.llm.question import Ask, ModelQuestion
+from omg.llm.replies import Ask, ModelQuestion
 from omg.memory import Memory
-from omg.message.stored import message_to_json
-from omg.message.turn import Message
+from omg.message.turn import Message, message_to_json
 from omg.node.note import parse_node
 from omg.observe.question import Observer
 from omg.plan.pages import new_page
-from omg.reflect.cycle import Cycle
+from omg.reflect.drafting import Cycle
 from omg.reflect.run import reflect_graph
-from omg.reflect.seen import load_seen, stage_seen
+from omg.reflect.verdicts import load_seen, stage_seen
 
 DAY = dt.timedelta(days=1)
 SECRET = "zanzibarquartz"

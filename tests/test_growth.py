@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from omg.config.sections import Config, Observation
+from omg.config import Config, Observation
 from omg.graph.graph import Graph
-from omg.graph.state import SESSIONS_KEPT, SessionState, State
-from omg.graph.uses import USE_DAY_MS, USES_SLACK, Uses
+from omg.graph.state import SESSIONS_KEPT, USE_DAY_MS, USES_SLACK, SessionState, State, Uses
 from omg.inject.decide import slice_for
 from omg.memory import Memory
 from omg.worker.nights import reflect_each

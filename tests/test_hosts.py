@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from omg.config.sections import Config
+from omg.config import Config
 from omg.hosts.capture import Capture, whole_turns
 from omg.hosts.declared import HOSTS
 from omg.hosts.hook import DEADLINE_S, MARKS

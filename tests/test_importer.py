@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from openai_server import believed
 
 from omg.cli.conversations import import_summary
-from omg.config.sections import Config
+from omg.config import Config
 from omg.errors import BadInput, NotFound
 from omg.identity import identity_of_session
 from omg.importers.drops import (

@@ -8,8 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from omg.cli.app import app
-from omg.config.file import load_config
-from omg.config.sections import Config, Observation
+from omg.config import Config, Observation, load_config
 from omg.inbox import note_messages, paragraphs, take_loose
 from omg.memory import Memory
 from omg.node.note import parse_node

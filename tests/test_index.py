@@ -21,8 +21,7 @@ from omg.errors import NotFound
 from omg.index.index import Index
 from omg.index.links import name_key
 from omg.index.store import POOLED, Store
-from omg.message.stored import message_to_json
-from omg.message.turn import Message
+from omg.message.turn import Message, message_to_json
 from omg.node.fields import Source
 from omg.node.note import Node, parse_node, render_node
 from omg.vault.vault import Vault

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg.config.sections import Config, Inject, Observation
+from omg.config import Config, Inject, Observation
 from omg.graph.graph import Graph
 from omg.graph.state import SessionState, State
 from omg.identity import identity_of_session
@@ -23,7 +23,7 @@ from omg.index.index import Index
 from omg.inject.decide import Slice, activation, decide_slice, hook_result, preview, slice_for
 from omg.message.envelope import strip_memory
 from omg.message.turn import Message, Turn
-from omg.node.maptable import STANDARD, map_of_type
+from omg.node.fields import STANDARD, map_of_type
 from omg.node.note import Node, render_node
 from omg.plan.pages import NOTHING_YET, new_page
 from omg.text.tokens import count_tokens

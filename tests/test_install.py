@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shell import omg_here
 
-from omg.config.agents import others_can_reach, workspace_of
-from omg.config.file import load_config
+from omg.config import load_config, others_can_reach, workspace_of
 from omg.errors import GatewayError, OmgError
 from omg.memory import Memory
 from omg.openclaw.doctor.finding import Finding

@@ -19,7 +19,7 @@ ROWS = [
     [{"vault", "llm", "embed"}],  # files | the outside world
     [{"index"}],  # derived data
     [{"graph"}],  # one identity's folder
-    [{"journal", "inbox"}, {"plan"}, {"offline"}, {"provenance"}],
+    [{"journal", "inbox"}, {"plan"}, {"rules"}, {"provenance"}],
     [{"inject", "forget"}, {"observe", "window"}, {"reflect", "rebuild"}],  # the verbs
     [{"worker"}, {"curate", "importers"}, {"tools"}, {"memory"}],
     [{"hosts"}, {"openclaw", "page", "demo"}, {"daemon"}, {"fleet"}, {"cli"}],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg.config.sections import Config
+from omg.config import Config
 from omg.errors import OverBudget
 from omg.llm.ledger import Ledger, ModelReply, Spent
 

@@ -8,8 +8,8 @@ from itertools import islice
 import pytest
 from openai_server import Fail, believed
 
-from omg.config.sections import Config, Llm, Observation
-from omg.curate.notes import forget_selection, select_to_forget
+from omg.config import Config, Llm, Observation
+from omg.curate import forget_selection, select_to_forget
 from omg.errors import ModelUnavailable
 from omg.graph.state import State
 from omg.inject.decide import slice_for

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 from shell import omg_here
 
-from omg.config.sections import Config, Llm, Observation
-from omg.curate.notes import pin_note
+from omg.config import Config, Llm, Observation
+from omg.curate import pin_note
 from omg.errors import BadInput
 from omg.journal import Receipt, commit_receipt, receipts_of
 from omg.memory import Memory

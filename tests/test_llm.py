@@ -17,16 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai_server import Drop, Fail, Hang, OpenAIServer, Raw, Say, Slow
 
-from omg.config.sections import Config, Llm
+from omg.config import Config, Llm
 from omg.daemon.lending import llm_request
 from omg.errors import BadReply, ConfigError, CutShort, ModelUnavailable, OverBudget
 from omg.llm import child as module
 from omg.llm.asker import make_asker, pause_before_retry
 from omg.llm.child import Child, is_strict, quotes_message
 from omg.llm.ledger import Ledger, ModelReply
-from omg.llm.question import Failure, ModelQuestion
-from omg.llm.replies import is_degenerate
-from omg.llm.windows import model_window
+from omg.llm.replies import Failure, ModelQuestion, is_degenerate, model_window
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 SCHEMA = {"type": "object", "properties": {"edits": {"type": "array"}}}

@@ -17,11 +17,11 @@ import pytest
 from openai_server import Hang, OpenAIServer, Request, Say
 from test_daemon import Running, Start, drop, eventually, start
 
-from omg.config.sections import Config
-from omg.curate.notes import forget_selection
+from omg.config import Config
+from omg.curate import forget_selection
 from omg.errors import Locked
 from omg.forget.selection import select
-from omg.graph.files import flock
+from omg.graph.state import flock
 from omg.llm.child import Child
 from omg.memory import Memory
 from omg.worker.events import read_events

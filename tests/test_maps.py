@@ -15,17 +15,16 @@ from planted import graph_of, note, put
 
 from omg import Memory
 from omg.graph.state import SessionState
-from omg.index.entries import Entry
-from omg.node.fields import TYPES
-from omg.node.maptable import OPEN_LOOPS, STANDARD, map_listing, map_of, map_of_type
+from omg.index.store import Entry
+from omg.node.fields import OPEN_LOOPS, STANDARD, TYPES, map_listing, map_of, map_of_type
 from omg.node.markdown import generated_block, link_targets, with_generated_block
 from omg.node.note import parse_node, render_node
-from omg.plan.mappages import MapPages
 from omg.plan.pages import (
     NOTHING_YET,
     NOW_LOOPS,
     RETRIEVAL_RULE,
     YOURS,
+    MapPages,
     hints_that_hold,
     index_block,
     map_block,

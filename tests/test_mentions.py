@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from omg.config.sections import Config, Observation
+from omg.config import Config, Observation
 from omg.identity import identity_of_session
 from omg.journal import commit_receipt, new_receipt
 from omg.memory import Memory

@@ -12,8 +12,8 @@ from planted import MONDAY, Scripted, graph_of, home_at, note, plant, put
 from typer.testing import CliRunner
 
 from omg.cli.app import app
-from omg.graph.files import flock
 from omg.graph.graph import Graph
+from omg.graph.state import flock
 from omg.memory import Memory
 from omg.worker.nights import background_reflection, reflect_answer
 

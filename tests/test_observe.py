@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from openai_server import Drop, Fail, Hang, Say, borne_out, claims_of
 
-from omg.config.sections import Config, Llm, Observation
-from omg.curate.notes import forget_selection, select_to_forget
-from omg.forget.redacting import select_words
+from omg.config import Config, Llm, Observation
+from omg.curate import forget_selection, select_to_forget
+from omg.forget.erase import select_words
 from omg.llm.child import Child
 from omg.memory import Memory
 from omg.message.envelope import wrap_memory

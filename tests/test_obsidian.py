@@ -12,7 +12,7 @@ import pytest
 from obsidian import relinked, saved
 from planted import NOW, graph_of, home_at, note, put
 
-from omg.curate.notes import rename_note
+from omg.curate import rename_note
 from omg.demo import run_demo
 from omg.graph.graph import Graph
 from omg.journal import Receipt, commit_receipt

@@ -14,14 +14,10 @@ from omg.message.turn import Call, Message
 from omg.node.fields import PRIORITIES, TYPES
 from omg.node.note import Node
 from omg.observe.reply import ShownToObserver, parse_value
-from omg.offline.assertions import read_sentence
-from omg.offline.conversation import now_hints, speaker
-from omg.offline.cues import language
-from omg.offline.observer import derive_edit, observe_offline
-from omg.offline.sentences import written_sentences
-from omg.offline.titles import title_of_topic
-from omg.offline.wording import in_third_person, with_absolute_dates
 from omg.plan.edits import as_entry
+from omg.rules.assertions import language, read_sentence, written_sentences
+from omg.rules.observer import derive_edit, now_hints, observe_offline, speaker
+from omg.rules.wording import in_third_person, title_of_topic, with_absolute_dates
 from omg.text.tokens import count_tokens
 
 UTC = dt.UTC

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from test_forget_everywhere import forget, say
 
-from omg.config.sections import Config, Inject, Observation
+from omg.config import Config, Inject, Observation
 from omg.embed import static
 from omg.graph.graph import Graph
 from omg.graph.state import SessionState, State
@@ -21,8 +21,7 @@ from omg.inject.passages import answering_span
 from omg.inject.prompt import SAID_LEAD, WAITING_LEAD
 from omg.memory import Memory
 from omg.message.turn import Message, Turn
-from omg.node.fields import Source
-from omg.node.maptable import map_of_type
+from omg.node.fields import Source, map_of_type
 from omg.node.note import Node, render_node
 from omg.secrets import redact
 from omg.text.tokens import count_tokens
@@ -370,7 +369,7 @@ def test_what_was_said_elsewhere_moves_to_what_was_said_once_it_is_observed(home
 
 
 def test_what_an_undone_observation_had_noted_is_not_quoted(home: Memory) -> None:
-    from omg.curate.undo import closed_cycles, take_back
+    from omg.curate import closed_cycles, take_back
 
     say(home, "Remember this: my cat is called Mimi.", session=PHONE)
     graph = home.find()

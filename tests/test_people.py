@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from omg.config.file import load_config
-from omg.curate.notes import forget_selection, select_to_forget
-from omg.curate.people import join_accounts, move_identity
+from omg.config import load_config
+from omg.curate import forget_selection, join_accounts, move_identity, select_to_forget
 from omg.errors import BadInput, NotFound
 from omg.memory import Memory
 
@@ -132,7 +131,7 @@ def test_a_move_to_a_key_without_a_graph_carries_the_folder(opened: Open) -> Non
 
 
 def test_a_vault_outside_the_home_goes_with_its_key(opened: Open, tmp_path: Path) -> None:
-    from omg.config.file import set_vault
+    from omg.config import set_vault
 
     home = opened()
     set_vault(home.folder, ALICE, tmp_path / "notes")

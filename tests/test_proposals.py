@@ -17,7 +17,7 @@ from test_tools import ALICE, Agent
 
 from omg.journal import commit_receipt, new_receipt
 from omg.llm.ledger import ModelReply
-from omg.llm.question import ModelQuestion
+from omg.llm.replies import ModelQuestion
 from omg.node.fields import Source
 from omg.node.note import Node
 from omg.plan.drafts import PERSONS, Plan

@@ -15,18 +15,18 @@ from typing import Any
 import pytest
 from corpora import grounded
 
-from omg.index.entries import Entry
+from omg.index.store import Entry
 from omg.llm.ledger import ModelReply
-from omg.llm.question import ModelQuestion
+from omg.llm.replies import ModelQuestion
 from omg.message.drop import clean_entries
 from omg.message.turn import Message
 from omg.node.note import Node
 from omg.observe.question import render_material, render_question
 from omg.observe.reply import ParsedReply, ShownToObserver, parse_value, quoted_reply
 from omg.observe.run import checked, unchecked
-from omg.offline.observer import observe_offline
 from omg.plan.edits import Edit, as_entry
-from omg.provenance.authors import foreign_in_sight
+from omg.provenance import foreign_in_sight
+from omg.rules.observer import observe_offline
 from omg.text.characters import UNSEEN_RUN
 
 PERSONS = ("user", "human")

@@ -14,9 +14,8 @@ from killed import die_at
 from planted import MONDAY, Scripted, edit, graph_of, home_at, note, put
 
 from omg import rebuild
-from omg.config.sections import Config, Observation
-from omg.curate.notes import link_notes, new_note, pin_note, rename_note
-from omg.curate.undo import take_back, undoable
+from omg.config import Config, Observation
+from omg.curate import link_notes, new_note, pin_note, rename_note, take_back, undoable
 from omg.errors import NotFound
 from omg.memory import Memory
 from omg.observe.question import Observer

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omg.index import scores
+from omg.index import search as scores
 from omg.index.index import Index
-from omg.index.terms import terms_of
-from omg.message.stored import message_to_json
-from omg.message.turn import Message
+from omg.index.store import terms_of
+from omg.message.turn import Message, message_to_json
 from omg.node.fields import Source
 from omg.node.note import Node, render_node
 from omg.text.characters import fold_text

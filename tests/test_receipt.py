@@ -9,10 +9,10 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from omg.config.sections import Config, Observation
-from omg.curate.undo import take_back
+from omg.config import Config, Observation
+from omg.curate import take_back
 from omg.errors import NotFound
-from omg.graph import pending
+from omg.graph import graph as pending
 from omg.graph.tombstones import Tombstones
 from omg.journal import (
     KEPT_DAYS,
@@ -27,8 +27,7 @@ from omg.journal import (
     replay_open,
 )
 from omg.memory import Memory
-from omg.message.stored import turn_from_json
-from omg.message.turn import Message, Turn
+from omg.message.turn import Message, Turn, turn_from_json
 from omg.node.fields import Source
 from omg.node.note import parse_node
 from omg.observe.question import Observer

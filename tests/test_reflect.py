@@ -16,23 +16,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planted import KEYS, MONDAY, NOW, Planted, Scripted, edit, graph_of, home_at, note, plant, put, snapshot
 
-from omg.curate.undo import take_back
+from omg.curate import take_back
 from omg.errors import BadReply, Locked, ModelUnavailable, OverBudget
-from omg.graph.files import flock
 from omg.graph.graph import Graph
-from omg.graph.state import State
+from omg.graph.state import State, flock
 from omg.llm.ledger import ModelReply
-from omg.llm.question import Ask, ModelQuestion
+from omg.llm.replies import Ask, ModelQuestion
 from omg.memory import Memory
 from omg.node.markdown import generated_block
 from omg.node.note import Node, render_node
 from omg.observe.question import Observer
-from omg.reflect.cycle import Cycle
-from omg.reflect.groups import NOTES_PER_CALL, Group, Matter, calls_of, groups_of
-from omg.reflect.lookback import reflection_on
-from omg.reflect.periods import Period, target_tokens
+from omg.reflect.drafting import Cycle
+from omg.reflect.periods import Period, reflection_on, target_tokens
 from omg.reflect.run import is_due, reflect_graph
-from omg.reflect.verdicts import halves
+from omg.reflect.verdicts import NOTES_PER_CALL, Group, Matter, calls_of, groups_of, halves
 
 DAY = dt.timedelta(days=1)
 HISTORY = re.compile(r"## History\n(?:- .*\n?)+")

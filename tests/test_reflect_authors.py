@@ -16,18 +16,17 @@ from planted import MONDAY, NOW, OWNER, edit, graph_of, home_at, ms, note, put
 from test_reflect import AIR, DAY, SEA, active, groups_in, history, night, saying, sea_and_air
 from test_reflect_groups import BOAT, SISTER, WIFE, Listening, disagreeing
 
-from omg.curate.notes import forget_selection, select_to_forget
+from omg.curate import forget_selection, select_to_forget
 from omg.graph.graph import Graph
-from omg.index.entries import Entry
+from omg.index.store import Entry
 from omg.inject.decide import preview
 from omg.llm.ledger import ModelReply
-from omg.llm.question import Ask, ModelQuestion
+from omg.llm.replies import Ask, ModelQuestion
 from omg.node.fields import Source
 from omg.node.note import Node
 from omg.openclaw.doctor.graph import check_graph
-from omg.plan.bodies import as_read
 from omg.plan.drafts import Plan
-from omg.plan.edits import Edit
+from omg.plan.edits import Edit, as_read
 from omg.text.sentences import split_sentences
 from omg.worker.nights import reflect_each
 from omg.worker.status import home_status, status_text

@@ -11,11 +11,11 @@ import pytest
 from killed import in_child
 from planted import NOW, Scripted, graph_of, home_at, plant, snapshot
 
-from omg.curate.undo import take_back
+from omg.curate import take_back
 from omg.journal import receipts_of
 from omg.observe.question import Observer
 from omg.reflect.run import reflect_graph
-from omg.reflect.seen import load_seen
+from omg.reflect.verdicts import load_seen
 
 
 @pytest.fixture(scope="module", autouse=True)

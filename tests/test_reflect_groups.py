@@ -13,11 +13,11 @@ import pytest
 from planted import KEYS, MONDAY, NOW, edit, graph_of, home_at, note, put
 from test_reflect import DAY, active, groups_in, history, map_of, night, saying
 
-from omg.curate.undo import take_back
+from omg.curate import take_back
 from omg.graph.graph import Graph
 from omg.llm.ledger import ModelReply
-from omg.llm.question import ModelQuestion
-from omg.reflect.seen import load_seen
+from omg.llm.replies import ModelQuestion
+from omg.reflect.verdicts import load_seen
 
 BOAT, DENTIST, TAXES = "nodes/project/boat", "nodes/decision/dentist", "nodes/decision/taxes"
 

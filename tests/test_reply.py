@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omg.errors import BadReply
-from omg.llm.jsontext import cut_out
+from omg.llm.replies import cut_out
 from omg.message.turn import Message
 from omg.node.note import Node
 from omg.observe.reply import ParsedReply, ShownToObserver, claims_in, parse_value, settled_reply
 from omg.plan.edits import as_entry
-from omg.provenance.check import Verdict
+from omg.provenance import Verdict
 
 AT = 1_771_500_000_000  # 2026-02-19
 USER = Message("u1", "user", "I prefer short checklists for deploys", AT)

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from omg.config.sections import Config, Observation
-from omg.curate.notes import pin_note
+from omg.config import Config, Observation
+from omg.curate import pin_note
 from omg.daemon.daemon import Daemon
 from omg.errors import BadInput
 from omg.inbox import LONGEST_MS
 from omg.inject.decide import preview
 from omg.memory import Memory
-from omg.message.writes import writes_of
+from omg.message.drop import writes_of
 
 MAIN = "agent:main:main"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ import omg
 from omg.identity import identity_of_session
 from omg.importers.drops import read_drops
 from omg.message.drop import read_drop
-from omg.offline.sentences import written_sentences
+from omg.rules.assertions import written_sentences
 
 SAMPLE = Path(omg.__file__).parent / "sample"
 FILES = sorted(SAMPLE.glob("*.jsonl"))

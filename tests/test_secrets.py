@@ -9,11 +9,10 @@ import pytest
 from corpora import messages
 from corpora.messages import clean_lines, locomo, survivors, tellings
 
-from omg.config.sections import Config
+from omg.config import Config
 from omg.memory import Memory
 from omg.message.drop import clean_entries
-from omg.message.stored import turn_from_json
-from omg.message.turn import Call, Message, Turn
+from omg.message.turn import Call, Message, Turn, turn_from_json
 from omg.openclaw.doctor.run import examine_home, mend_findings
 from omg.secrets import redact, redact_arguments
 

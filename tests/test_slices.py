@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from test_maps import AT, TODAY, entry, session
 
 from omg.graph.state import SessionState
-from omg.index.entries import Entry, Hit
-from omg.inject.prompt import render_prompt
-from omg.inject.system import render_system_slice
+from omg.index.store import Entry, Hit
+from omg.inject.prompt import render_prompt, render_system_slice
 from omg.message.envelope import strip_memory
-from omg.node.maptable import map_of_type
+from omg.node.fields import map_of_type
 from omg.text.tokens import count_tokens
 
 OWN = "agent:main:main"

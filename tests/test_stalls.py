@@ -22,16 +22,15 @@ from corpora.stalls import shapes
 from worst import units
 
 import omg
-from omg.dates.spoken import resolve_dates
+from omg.dates.rules import resolve_dates
 from omg.index.rows import plain_body, text_columns
-from omg.index.terms import terms_of
+from omg.index.store import terms_of
 from omg.message.drop import read_drop
 from omg.message.material import material_in
 from omg.node.markdown import with_history_line
 from omg.node.note import parse_node
-from omg.offline.conversation import last_request
-from omg.offline.cues import language
-from omg.offline.sentences import LONGEST_SENTENCE
+from omg.rules.assertions import LONGEST_SENTENCE, language
+from omg.rules.observer import last_request
 
 HERE = Path(omg.__file__).parent
 FLOOR_S = 0.02  # below it nothing is measured; a square would show far above at these lengths

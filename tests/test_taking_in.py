@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import omg
-from omg.config.sections import AgentObservation, Config, Identities, Observation
+from omg.config import AgentObservation, Config, Identities, Observation
 from omg.importers.drops import import_drops, read_drops
 from omg.memory import Memory
 from omg.message.drop import read_drop

@@ -15,8 +15,7 @@ import yaml
 from obsidiantools.api import Vault as Reader
 from planted import NOW, graph_of, home_at, note, put
 
-from omg.node.fields import TYPES, Source
-from omg.node.maptable import STANDARD
+from omg.node.fields import STANDARD, TYPES, Source
 from omg.node.markdown import generated_block, link_targets, with_generated_block
 from omg.node.note import Node, head_of, parse_node, render_node
 from omg.page.build import COLOURS

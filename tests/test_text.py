@@ -6,11 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg.text.characters import UNSPACED_RUN, fold_text, visible, without_unseen
-from omg.text.links import link_label, with_labels, without_citations
-from omg.text.negation import denies
+from omg.text.characters import (
+    UNSPACED_RUN,
+    fold_text,
+    link_label,
+    visible,
+    with_labels,
+    without_citations,
+    without_unseen,
+)
 from omg.text.sentences import sentence_parts, sentence_spans, split_sentences, text_pieces, without_list_mark
-from omg.text.words import stems_of, told_words, words_in
+from omg.text.words import denies, stems_of, told_words, words_in
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,13 @@ from typing import Any
 
 import pytest
 
-from omg.config.file import shipped_folder
-from omg.config.sections import Config, Embedding, Observation
-from omg.llm.question import Ask
+from omg.config import Config, Embedding, Observation, shipped_folder
+from omg.llm.replies import Ask
 from omg.memory import Memory
 from omg.node.fields import TYPES
 from omg.node.note import Node
-from omg.tools.codes import CODE_LIVES_S, Codes
-from omg.tools.corpus import corpus_answer
-from omg.tools.tools import call_tool, slash_command
+from omg.tools.changing import CODE_LIVES_S, Codes
+from omg.tools.tools import call_tool, corpus_answer, slash_command
 
 ALICE, BOB = "agent:main:telegram:direct:111", "agent:main:telegram:direct:222"
 SECRET = "hydrangea"

@@ -15,8 +15,7 @@ from omg.reflect.topics import (
     split_topics,
     statement_likeness,
 )
-from omg.text.english import singular_form
-from omg.text.words import stems_of
+from omg.text.words import singular_form, stems_of
 
 SUBJECTS = {
     "garden": ("tomatoes", "hedge", "soil", "watering"),

@@ -14,18 +14,18 @@ from pathlib import Path
 import pytest
 from openai_server import believed
 
-from omg.config.sections import Config, Llm, Observation
+from omg.config import Config, Llm, Observation
 from omg.errors import Locked
 from omg.graph.graph import Graph
 from omg.index.index import Index
-from omg.index.scores import Rarity
-from omg.index.terms import terms_of
+from omg.index.search import Rarity
+from omg.index.store import terms_of
 from omg.inject.decide import preview, slice_for
 from omg.llm.ledger import ModelReply
-from omg.llm.question import ModelQuestion
+from omg.llm.replies import ModelQuestion
 from omg.memory import Memory
 from omg.openclaw.doctor.graph import check_graph
-from omg.tools.codes import Codes
+from omg.tools.changing import Codes
 from omg.tools.tools import call_tool
 from omg.worker.registry import GRAPHS_KEPT
 from omg.worker.status import home_status, status_text

@@ -23,7 +23,7 @@ from corpora import messages
 from test_daemon import OFFLINE, Running, drop, eventually
 
 from bench import hostile, load
-from omg.config.sections import Config, Observation
+from omg.config import Config, Observation
 from omg.identity import identity_of_session
 from omg.inject.decide import hook_result
 from omg.memory import Memory

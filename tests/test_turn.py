@@ -9,14 +9,22 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from omg.config.file import shipped_folder
+from omg.config import shipped_folder
 from omg.errors import BadInput
 from omg.message.drop import clean_entries, read_drop
 from omg.message.envelope import strip_memory, wrap_memory
-from omg.message.pieces import split_halves, split_messages
-from omg.message.stored import message_from_json, message_to_json, turn_from_json, turn_to_json
-from omg.message.turn import Call, Message, Turn
-from omg.provenance.authors import author
+from omg.message.turn import (
+    Call,
+    Message,
+    Turn,
+    message_from_json,
+    message_to_json,
+    split_halves,
+    split_messages,
+    turn_from_json,
+    turn_to_json,
+)
+from omg.provenance import author
 from omg.text.tokens import count_tokens
 
 count_tokens("the table is loaded before hypothesis looks at the clock")

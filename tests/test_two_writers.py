@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from omg.config.sections import Config, Observation
+from omg.config import Config, Observation
 from omg.memory import Memory
 from omg.node.markdown import generated_block, with_generated_block
 from omg.openclaw.doctor.graph import check_graph

@@ -6,15 +6,15 @@ from datetime import UTC, date, datetime
 import pytest
 from test_reply import parsed
 
-from omg.config.sections import Config
-from omg.curate.notes import find_note
+from omg.config import Config
+from omg.curate import find_note
 from omg.identity import identity_of_session
 from omg.journal import commit_receipt, new_receipt
 from omg.memory import Memory
 from omg.message.turn import Message
 from omg.observe.reply import ShownToObserver
-from omg.plan.bodies import with_sentences, without_part
 from omg.plan.drafts import Plan
+from omg.plan.edits import with_sentences, without_part
 
 MAIN = "agent:main:main"
 DAY_MS = 86_400_000

@@ -18,14 +18,13 @@ from test_daemon import Running
 from typer.testing import CliRunner, Result
 
 from omg.cli.app import app
-from omg.config.file import load_config
-from omg.config.sections import Config, Observation
-from omg.curate.undo import closed_cycles
+from omg.config import Config, Observation, load_config
+from omg.curate import closed_cycles
 from omg.forget.places import archived_messages
 from omg.inject.decide import slice_for
 from omg.memory import Memory
 from omg.node.note import parse_node
-from omg.openclaw.doctor.home import check_home
+from omg.openclaw.doctor.graph import check_home
 from omg.openclaw.install import daemon_step
 
 FORMER = sorted((Path(__file__).parent / "former").glob("*.tar.xz"))

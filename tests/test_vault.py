@@ -574,7 +574,7 @@ def test_a_thread_that_looks_while_another_reads_what_we_wrote_sees_all_of_it(va
             lookers[0].join(0.2)
         return real(text)
 
-    monkeypatch.setattr("omg.vault.written.json.loads", slowly)
+    monkeypatch.setattr("omg.vault.files.json.loads", slowly)
     assert vault.ours(OLD)
     lookers[0].join()
     assert seen == [True]

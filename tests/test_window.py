@@ -14,19 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omg.config.sections import Config, Context, Identities, Inject, Observation
-from omg.curate.notes import forget_selection
-from omg.forget.erase import observe_again
-from omg.forget.redacting import select_words
+from omg.config import Config, Context, Identities, Inject, Observation
+from omg.curate import forget_selection
+from omg.forget.erase import observe_again, select_words
 from omg.inject.decide import hook_result
 from omg.journal import replay_open
 from omg.memory import Memory
 from omg.text.tokens import count_tokens
-from omg.tools.codes import Codes
+from omg.tools.changing import Codes
 from omg.tools.tools import call_tool
 from omg.window.context import Cut, cut_context
-from omg.window.cut import Shown, answered_calls, raw_tokens, turns_to_cut, whole_turns
-from omg.window.messages import shown_message
+from omg.window.cut import Shown, answered_calls, raw_tokens, shown_message, turns_to_cut, whole_turns
 from omg.worker.schedule import note_edited, note_failure
 
 SESSION = "agent:main:main"

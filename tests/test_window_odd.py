@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from test_window import SESSION, Talk, long_talk
 
-from omg.config.sections import Context
+from omg.config import Context
 from omg.text.tokens import count_tokens
-from omg.window import messages
+from omg.window import cut as messages
 from omg.window.context import Cut, cut_context
-from omg.window.messages import shown_message
+from omg.window.cut import shown_message
 from omg.worker.schedule import note_capped
 
 GROUP = "agent:main:telegram:group:-100"

@@ -9,7 +9,7 @@ import pytest
 from test_window import ASKED, PLUMBER, SESSION, Talk, long_talk
 from test_window import talk as talk
 
-from omg.config.sections import Identities
+from omg.config import Identities
 from omg.graph.state import State
 
 # --- after a reset

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from omg import Memory
-from omg.index.terms import terms_of
+from omg.index.store import terms_of
 from omg.memory import MAIN
 from omg.text.tokens import clip_text, count_tokens
 
@@ -191,7 +191,7 @@ TOOLS = [
 
 def call_tool(memory: Memory, conversation: Conversation, name: str, params: dict[str, Any]) -> str:
     """What the tool says to the model, as the gateway would hand it on."""
-    from omg.tools.codes import Codes
+    from omg.tools.changing import Codes
     from omg.tools.tools import call_tool
 
     if name == "omg_search" and params.pop("raw", False):

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from omg import Memory
-from omg.config.file import load_config
-from omg.config.sections import Config
+from omg.config import Config, load_config
 from omg.embed import Embedder, load_embedder
 from omg.memory import MAIN
 

@@ -11,17 +11,14 @@ import os
 import sqlite3
 import sys
 
-from ..config.file import default_home
+from ..config import default_home
 from ..errors import OmgError
 from . import conversations as _conversations  # noqa: F401  # these register their commands
 from . import curate as _curate  # noqa: F401
 from . import fleet as _fleet  # noqa: F401
-from . import forget as _forget  # noqa: F401
 from . import gateway as _gateway  # noqa: F401
 from . import hosts as _hosts  # noqa: F401
 from . import reading as _reading  # noqa: F401
-from . import reflect as _reflect  # noqa: F401
-from . import skill as _skill  # noqa: F401
 from .base import app
 
 

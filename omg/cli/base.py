@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..config.file import default_home
+from ..config import default_home
 from ..errors import BadInput, NotFound
 
 if TYPE_CHECKING:

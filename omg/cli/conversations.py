@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..config.file import default_home, load_config, set_vault
+from ..config import default_home, load_config, set_vault
 from ..errors import BadInput, OmgError
 from ..plural import how_many
 from .base import (
@@ -34,7 +34,7 @@ from .daemon import without_daemon
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    from ..config.sections import Config
+    from ..config import Config
     from ..graph.graph import Graph
     from ..identity import Identity
     from ..memory import Memory
@@ -64,7 +64,7 @@ def init_command(
 def lay(vault: Path | None, identity: str) -> Path:
     """Lay the template into the vault of *identity*, which from now on is *vault*; returns where it is."""
     from ..identity import identity_of_session
-    from ..worker.template import lay_template
+    from ..worker.registry import lay_template
 
     config = load_config()
     who = identity_of_session(identity, links=config.identity.links)
@@ -305,7 +305,7 @@ def message_line(message: Message, zone: tzinfo, found: bool, query: str) -> str
 
 def passage(text: str, query: str, chars: int = PASSAGE_CHARS) -> str:
     """Of *text*, the stretch of about *chars* in which most of the words of *query* stand."""
-    from ..index.terms import terms_of
+    from ..index.store import terms_of
 
     if len(text) <= chars:
         return text

@@ -1,23 +1,27 @@
-"""The commands of a person's own hand: write, correct, take back. Each calls one function of omg/curate/."""
+"""The commands of a person's own hand: write, correct, take back. Each calls one function of omg/curate.py."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import BadInput
+from ..errors import BadInput, NotFound
 from ..plural import how_many
-from .base import IdentityOption, JsonFlag, app, opened_memory, print_value, progress_bar
+from .base import IdentityOption, JsonFlag, app, opened_memory, print_value, progress_bar, time_argument
 
 if TYPE_CHECKING:
-    from ..curate.notes import CurationResult
+    from ..curate import CurationResult
+    from ..forget.erase import Redaction
+    from ..forget.selection import Selection
     from ..graph.graph import Graph
     from ..memory import Memory
-
+    from ..worker.nights import NightDone
 
 NoteArgument = Annotated[str, typer.Argument(help="A note: its path, id, alias or file name.")]
 
@@ -48,7 +52,7 @@ def new_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Write a note of your own."""
-    from ..curate.notes import new_note
+    from ..curate import new_note
 
     with opened_memory(vectors=False) as memory:
         said = sys.stdin.read() if text == "-" else text
@@ -64,7 +68,7 @@ def pin_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Put a note into every prompt, or with --off no longer."""
-    from ..curate.notes import find_note, pin_note
+    from ..curate import find_note, pin_note
 
     with opened_memory(vectors=False) as memory:
         graph = memory.find(identity)
@@ -83,7 +87,7 @@ def link_command(
     id: NoteArgument, to: NoteArgument, identity: IdentityOption = None, as_json: JsonFlag = False
 ) -> None:
     """Relate one note to another."""
-    from ..curate.notes import find_note, link_notes
+    from ..curate import find_note, link_notes
 
     with opened_memory(vectors=False) as memory:
         graph = memory.find(identity)
@@ -97,7 +101,7 @@ def merge_command(
     keep: NoteArgument, gone: NoteArgument, identity: IdentityOption = None, as_json: JsonFlag = False
 ) -> None:
     """Let the first note take over the second, which stays on disk as superseded."""
-    from ..curate.notes import find_note, merge_into
+    from ..curate import find_note, merge_into
 
     with opened_memory(vectors=False) as memory:
         graph = memory.find(identity)
@@ -114,7 +118,7 @@ def rename_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Move a note; every link to it follows, and its id stays."""
-    from ..curate.notes import find_note, rename_note
+    from ..curate import find_note, rename_note
 
     with opened_memory(vectors=False) as memory:
         graph = memory.find(identity)
@@ -128,7 +132,7 @@ def supersede_command(
     old: NoteArgument, successor: NoteArgument, identity: IdentityOption = None, as_json: JsonFlag = False
 ) -> None:
     """Say that the second note replaces the first."""
-    from ..curate.notes import find_note, supersede_by
+    from ..curate import find_note, supersede_by
 
     with opened_memory(vectors=False) as memory:
         graph = memory.find(identity)
@@ -147,7 +151,7 @@ def undo_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Take back what one cycle changed; notes edited since are left as they are."""
-    from ..curate.undo import take_back, undoable
+    from ..curate import take_back, undoable
 
     with opened_memory(vectors=False) as memory:
         graph = memory.find(identity)
@@ -175,8 +179,7 @@ def history_command(
     as_json: JsonFlag = False,
 ) -> None:
     """What was written in the last 30 days, and the last 50 cycles: when, and in which cycle."""
-    from ..curate.notes import find_note
-    from ..curate.undo import closed_cycles
+    from ..curate import closed_cycles, find_note
 
     with opened_memory(vectors=False) as memory:
         graph = memory.find(identity)
@@ -200,7 +203,7 @@ def export_command(
     identity: IdentityOption = None,
 ) -> None:
     """Everything that is remembered, as one page."""
-    from ..curate.export import export_graph
+    from ..curate import export_graph
 
     if form not in ("md", "json"):
         raise BadInput(f"--form {form!r} is neither md nor json")
@@ -251,7 +254,7 @@ def rebuild_command(
 
 def rebuilt(memory: Memory, identity: str | None, *, swap: bool) -> dict[str, Any]:
     """By the daemon where one is up; else here, and none is started meanwhile."""
-    from ..daemon.process import daemon_lock
+    from ..daemon.daemon import daemon_lock
     from ..worker.delegate import handed_to_daemon, rebuild_each
 
     body = {"identity": identity, "swap": swap}
@@ -260,3 +263,224 @@ def rebuilt(memory: Memory, identity: str | None, *, swap: bool) -> dict[str, An
             return answer
         with daemon_lock(memory.folder):
             return rebuild_each(memory.worker, body, advance)
+
+
+# --- `omg forget`: lists what each choice would take; with `--yes`, forgets it. Names what OMG cannot reach.
+
+
+SHOWN = ("paths", "messages", "again", "linking", "left", "trash", "beyond")
+
+
+@app.command("forget")
+def forget_command(
+    ids: Annotated[list[str] | None, typer.Argument(help="Notes.")] = None,
+    session: Annotated[str | None, typer.Option(help="Everything said in this session.")] = None,
+    before: Annotated[
+        str | None, typer.Option(help="Everything said before this day; notes of your own stay.")
+    ] = None,
+    matching: Annotated[
+        str | None, typer.Option(help="Every note and message that holds this text, however it is written.")
+    ] = None,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="With --matching: take out only the text itself; all else stays.")
+    ] = False,
+    only: Annotated[
+        bool, typer.Option("--only", help="With notes: only these; the messages they came from stay.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it; without it the command only says what each choice takes.")
+    ] = False,
+    identity: IdentityOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Forget notes and the messages they came from, for good, or only a text, or only a note. Says first what would go."""
+    from ..curate import forget_selection
+
+    if not ids and session is None and before is None and not matching:
+        raise BadInput("forget what? name notes, or give --session, --before or --matching")
+    if redact and (not matching or ids or session is not None or before is not None):
+        raise BadInput("--redact takes out a text: give it with --matching, and nothing else beside")
+    if only and (not ids or redact or matching or session is not None or before is not None):
+        raise BadInput("--only is for notes: name them, and nothing else beside")
+    with opened_memory(vectors=False) as memory:
+        memory.take_in()
+        graph = graph_to_forget(memory, identity, session)
+        start = time_argument(before, "--before", memory.registry.zone)
+        said = {
+            "session": session,
+            "before_ms": start and int(start.timestamp() * 1000),
+            "matching": matching,
+        }
+        choices = forget_choices(graph, ids or [], redact=redact, **said)
+        chosen = "redact" if redact else "only" if only else "forget"
+        what = choices[chosen]
+        if not any(choices.values()) or (yes and not what):
+            for place in unreached(what):
+                print(f"omg: {place}", file=sys.stderr)
+            raise NotFound("nothing of that is remembered; nothing was changed")
+        shown = {chosen: what} if yes or redact or only else choices
+        text = "\n".join(choice_lines(graph, shown, done=yes))
+        if yes:
+            forget_selection(memory.intake, graph, what)
+        taken = {name: {f: getattr(w, f) for f in SHOWN if hasattr(w, f)} for name, w in choices.items()}
+        print_value({"done": yes, "choice": chosen, **taken[chosen], "choices": taken}, as_json, text)
+
+
+def graph_to_forget(memory: Memory, identity: str | None, session: str | None) -> Graph:
+    """The graph of *identity*; without one that in which something was said in *session*, else the owner's."""
+    from ..forget.places import every_message
+
+    if identity is None and session is not None:
+        said_in = [g for g in memory.registry.graphs() if any(s == session for s, _ in every_message(g))]
+        if len(said_in) > 1:
+            keys = ", ".join(graph.identity.key for graph in said_in)
+            raise BadInput(f"several graphs have something of {session!r}; give --identity, one of: {keys}")
+        if said_in:
+            return said_in[0]
+    return memory.find(identity)
+
+
+def forget_choices(
+    graph: Graph, ids: list[str], *, redact: bool, **said: Any
+) -> dict[str, Selection | Redaction]:
+    """By its name, what each choice takes that there is."""
+    from ..curate import find_note, select_to_forget
+    from ..forget.erase import select_words
+    from ..forget.selection import select_alone
+
+    choices: dict[str, Selection | Redaction] = {"forget": select_to_forget(graph, ids=ids, **said)}
+    matching, others = said["matching"], said["session"] or said["before_ms"]
+    if matching and not ids and not others:
+        # "forgotten" itself cannot be taken out of a text
+        with nullcontext() if redact else suppress(BadInput):
+            choices["redact"] = select_words(graph, matching)
+    if ids and not matching and not others:
+        choices["only"] = select_alone(graph, [find_note(graph, id) for id in ids])
+    return choices
+
+
+def choice_lines(graph: Graph, shown: dict[str, Selection | Redaction], *, done: bool) -> list[str]:
+    """What goes, or has gone, for a person to read."""
+    lines: list[str] = []
+    for name, what in shown.items():
+        lines += {"forget": forget_lines, "only": only_lines, "redact": redact_lines}[name](graph, what, done)
+    if not done:
+        how = {
+            "forget": "add --yes to forget it all",
+            "redact": "--redact --yes for the text alone",
+            "only": "--only --yes for the notes alone",
+        }
+        lines.append(f"Nothing was changed. It cannot be undone; {', '.join(how[name] for name in shown)}.")
+    for what in shown.values():
+        lines += [place for place in unreached(what) if place not in lines]
+    lines.append("OpenClaw's own transcripts and memory files are not touched.")
+    return lines
+
+
+def listed_notes(graph: Graph, paths: tuple[str, ...]) -> list[str]:
+    from ..curate import is_untouched
+
+    return [f"  {p}{'' if is_untouched(graph, p) else '  (with what you wrote in it)'}" for p in paths]
+
+
+def forget_lines(graph: Graph, what: Any, done: bool) -> list[str]:
+    lines = ["forgotten:" if done else "would be forgotten:", *listed_notes(graph, what.paths)]
+    lines += [f"  {path}" for path in what.trash]
+    lines += message_lines(what)
+    if what.again:
+        lines.append(f"{how_many(len(what.again), 'other message')} of these notes stay, to be observed anew")
+    if what.linking:
+        lines.append("without their links to it: " + ", ".join(what.linking))
+    return lines
+
+
+def only_lines(graph: Graph, what: Any, done: bool) -> list[str]:
+    head = "forgotten, and the messages stay:" if done else "or only, and the messages stay:"
+    return [head, *listed_notes(graph, what.paths)]
+
+
+def redact_lines(graph: Graph, what: Any, done: bool) -> list[str]:
+    from ..forget.places import BLANK
+
+    head = f"replaced by {BLANK} in:" if done else f"or only the text, replaced by {BLANK} in:"
+    return [
+        head,
+        *(f"  {path}" for path in (*what.paths, *what.trash)),
+        *message_lines(what),
+    ]
+
+
+def message_lines(what: Selection | Redaction) -> list[str]:
+    return [f"  {how_many(len(what.messages), 'message')}"] if what.messages else []
+
+
+def unreached(what: Selection | Redaction) -> list[str]:
+    """What is left to others, with its path."""
+    left = [
+        f"{path} has it too, in what you wrote there: mend it yourself" for path in getattr(what, "left", ())
+    ]
+    return [*left, *(f"not reached: {place}" for place in what.beyond)]
+
+
+# --- The command of the night, which cron calls.
+
+
+@app.command("reflect")
+def reflect_command(
+    all_vaults: Annotated[
+        bool,
+        typer.Option("--all-vaults", help="Every graph; so it is without --identity."),
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Go over what was noted on or after this day again, seen before or not."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done; asks the model, writes nothing.")
+    ] = False,
+    identity: Annotated[
+        str | None, typer.Option("--identity", "-i", help="Only this graph, as `omg identity list` shows it.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Tidy the graphs: maps, repetitions, contradictions, weekly and monthly reflections. Made for the night."""
+    if all_vaults and identity is not None:
+        raise BadInput("--all-vaults is every graph, --identity one of them: give one of the two")
+    with opened_memory() as memory:
+        start = time_argument(since, "--since", memory.registry.zone)
+        with progress_bars() as progress:
+            done = memory.reflect(identity, since=start and start.date(), dry_run=dry_run, progress=progress)
+        print_nights(done, as_json, dry_run)
+
+
+def print_nights(graphs: list[NightDone], as_json: bool, dry_run: bool) -> None:
+    """One line a graph on stdout, what could not be done on stderr; exit code 1 if a graph failed."""
+    lines = []
+    for g in graphs:
+        lines.append(
+            f"{g['identity']}: {g.get('error') or g['headline']}"
+            + (f" (cycle {g['cycle']})" if g.get("cycle") else "")
+        )
+        if dry_run:
+            told = (*g.get("summary", ()), *g.get("proposed", ()))
+            lines += [f"  {line}" for line in (*told, *(f"not {line}" for line in g.get("refused", ())))]
+        for line in () if as_json else g.get("skipped", ()):
+            print(f"omg: {g['identity']}: skipped {line}", file=sys.stderr)
+    print_value(graphs, as_json, "\n".join(lines) or "no graphs yet")
+    if any("error" in g for g in graphs):
+        raise typer.Exit(1)
+
+
+@contextmanager
+def progress_bars() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
+    """A progress bar a graph on stderr, gone when done; silent where stderr is no terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+
+        def of(identity: str) -> Callable[[int, int], None]:
+            task = progress.add_task(f"reflecting on {identity}", total=None)
+            return lambda done, all: progress.update(task, completed=done, total=all)
+
+        yield of

@@ -58,7 +58,7 @@ def stop_daemon(home: Path) -> bool:
 def without_daemon(home: Path) -> Iterator[None]:
     """No daemon meanwhile. The gateway starts its own again by itself; one that it does not care for is started here."""
     from ..client import ask_daemon
-    from ..daemon.process import daemon_lock
+    from ..daemon.daemon import daemon_lock
 
     found = ask_daemon(home, "/health", {}, timeout_s=5)
     until = time.monotonic() + LOOK_FOR_S

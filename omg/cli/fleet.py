@@ -45,7 +45,7 @@ def quiet_logs() -> None:
     """Log where an exception came from without its message, which may quote what was said."""
     import logging
 
-    from ..daemon.process import LogFormatter
+    from ..daemon.daemon import LogFormatter
 
     for handler in logging.getLogger().handlers:
         handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
@@ -205,8 +205,8 @@ def join_command(
     import json
 
     from ..client import FLEET, fleet_of
-    from ..config.file import default_home
-    from ..graph.files import write_private
+    from ..config import default_home
+    from ..graph.state import write_private
 
     home = default_home()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)

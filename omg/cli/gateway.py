@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..config.file import load_config
-from ..errors import Locked
+from ..config import load_config
+from ..errors import BadInput, Locked
 from ..plural import how_many
 from .base import JsonFlag, app, existing_home, opened_memory, print_value
 from .daemon import start_daemon, stop_daemon, without_daemon
@@ -28,7 +29,7 @@ def serve_command(
     ] = False,
 ) -> None:
     """Run the daemon in the foreground."""
-    from ..daemon.process import log_to, serve_home
+    from ..daemon.daemon import log_to, serve_home
 
     config = load_config()
     config.home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -86,9 +87,8 @@ def install_command(
         from .hosts import install_into
 
         return install_into(host, identity=identity, only=only, yes=yes, dry_run=dry_run)
-    from ..openclaw.engine import engine_folder, install_engine, remove_engine
     from ..openclaw.gateway import find_openclaw
-    from ..openclaw.install import install_plugin
+    from ..openclaw.install import engine_folder, install_engine, install_plugin, remove_engine
 
     claw, home = find_openclaw(), load_config().home
     steps = [install_plugin(claw, home, dry_run=dry_run, nightly=nightly)]
@@ -115,9 +115,8 @@ def uninstall_command(
         from .hosts import take_out_of
 
         return take_out_of(host, dry_run=dry_run)
-    from ..openclaw.engine import remove_engine
     from ..openclaw.gateway import find_openclaw
-    from ..openclaw.install import uninstall_plugin
+    from ..openclaw.install import remove_engine, uninstall_plugin
 
     claw, home = find_openclaw(), load_config().home
     for out in (remove_engine, uninstall_plugin):
@@ -182,7 +181,7 @@ def join_command(
     accounts: Annotated[list[str], typer.Argument(help="Who they are, as channel:sender.")],
 ) -> None:
     """Make several accounts one person, and their memories one."""
-    from ..curate.people import join_accounts
+    from ..curate import join_accounts
 
     with without_daemon(load_config().home), opened_memory(vectors=False) as memory:
         moves = join_accounts(memory.registry, name, accounts)
@@ -197,7 +196,46 @@ def move_command(
     new: Annotated[str, typer.Argument(help="The session key it belongs to from now on.")],
 ) -> None:
     """Carry a memory over to another session key, as after a change of session.dmScope."""
-    from ..curate.people import move_identity
+    from ..curate import move_identity
 
     with without_daemon(load_config().home), opened_memory(vectors=False) as memory:
         print(f"{old} -> {new}\n    {move_identity(memory.registry, old, new)}")
+
+
+# --- The skill without the plugin: for an agent that keeps its notes by hand.
+
+
+skill_app = typer.Typer(help="The skill, for an agent without the plugin.", no_args_is_help=True)
+
+app.add_typer(skill_app, name="skill")
+
+
+@skill_app.callback()
+def skill_callback() -> None:
+    """The skill, for an agent without the plugin."""
+
+
+@skill_app.command(name="install")
+def install_skill_command(
+    workspace: Annotated[
+        Path | None,
+        typer.Argument(help="The agent's folder. Default: the workspace of OpenClaw's first agent."),
+    ] = None,
+) -> None:
+    """Put the skill and a vault where an agent that has no hooks finds them; what is there already stays."""
+    from ..identity import identity_of_session
+    from ..openclaw.install import default_workspace, put_skill
+    from .conversations import lay
+
+    config = load_config()
+    root = workspace.expanduser().absolute() if workspace else default_workspace(config.home)
+    who = identity_of_session("agent:main:main", links=config.identity.links)
+    assert who is not None
+    vault = root / "memory" / "omg"
+    now = config.vaults.get(who.key, config.home / "graphs" / who.folder / "vault")
+    if now != vault and now.is_dir():
+        raise BadInput(
+            f"your notes lie in {now}, and the skill looks for them in {vault}; `omg init {vault}` moves them there"
+        )
+    print(f"skill   {put_skill(root)}")
+    print(f"vault   {lay(vault, 'agent:main:main')}")

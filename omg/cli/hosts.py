@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ..config.file import load_config
+from ..config import load_config
 from ..errors import BadInput, OmgError
 from .base import IdentityOption, app, opened_memory
 from .daemon import start_daemon
@@ -106,7 +106,7 @@ def confirm_command(
 ) -> None:
     """Make what an assistant proposed your own word."""
     from ..hosts.proposals import confirm_note
-    from ..plan.proposals import proposed_notes
+    from ..plan.corrections import proposed_notes
 
     with opened_memory(vectors=False) as memory:
         graph = memory.find(identity)

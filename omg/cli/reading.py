@@ -18,8 +18,8 @@ from ..errors import BadInput, NotFound
 from .base import IdentityOption, JsonFlag, app, opened_memory, print_value
 
 if TYPE_CHECKING:
-    from ..curate.notes import OpenNote
-    from ..index.entries import Entry
+    from ..curate import OpenNote
+    from ..index.store import Entry
 
 OBSIDIAN_VAULTS = (  # where Obsidian keeps the list of its vaults: Linux, Flatpak, macOS
     ".config/obsidian/obsidian.json",
@@ -63,7 +63,7 @@ def show_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Show a note, what links to it, and the messages it came from."""
-    from ..curate.notes import open_note
+    from ..curate import open_note
     from ..dates.days import day_of_ms
 
     with opened_memory(vectors=False) as memory:
@@ -84,7 +84,7 @@ def show_command(
 
 def note_page(note: OpenNote, said: str, file: Path) -> str:
     """Title, what it *said* in a line, what is known of the note, its file, and its text; no properties but in words."""
-    from ..provenance.authors import origin_mark
+    from ..provenance import origin_mark
     from ..tools.reading import day_marks
 
     node = note.node
@@ -111,7 +111,7 @@ def open_command(
     identity: IdentityOption = None,
 ) -> None:
     """Open a note or the vault: in Obsidian if it knows the vault, else in $VISUAL or $EDITOR."""
-    from ..curate.notes import find_note
+    from ..curate import find_note
 
     with opened_memory(vectors=False) as memory:
         vault = memory.find(identity).vault

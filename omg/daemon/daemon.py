@@ -9,7 +9,7 @@ The process that remembers while the gateway answers.
     POST /llm/next /llm/done                  the plugin lends us the agent's own model (lending.py)
     POST /status /search /work /rebuild /reflect /stop /health
 
-Threads: one per request, three of ours, those that observe and reflect (worker/crew.py), watchdog's. Who asks for
+Threads: one per request, three of ours, those that observe and reflect (worker/worker.py), watchdog's. Who asks for
 memory waits for nobody: a prompt takes no lock that is held while a model is asked, or while another process is at a
 vault. No model library is ever imported here; that is the child's (llm/child.py).
 """
@@ -18,48 +18,83 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import logging
 import os
+import signal
+import sys
 import threading
 import time
+import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
+from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.observers import Observer as Watch
 from watchdog.observers.api import ObservedWatch
 
 from ..client import SOCKET
-from ..config.file import code_digest
-from ..config.sections import Config
+from ..config import Config, code_digest
 from ..errors import Locked, NotFound, OmgError, error_text
-from ..graph.graph import Graph
-from ..graph.pending import session_mark
+from ..graph.graph import Graph, session_mark
 from ..hosts.answers import McpAnswers
 from ..hosts.serve import Serving
 from ..identity import Identity, is_remembered
 from ..inject.decide import hook_result
 from ..journal import has_open_receipt
 from ..llm.ledger import ModelReply
-from ..llm.question import ModelQuestion
-from ..llm.replies import with_token_counts
+from ..llm.replies import ModelQuestion, with_token_counts
 from ..memory import Memory
 from ..secrets import redact
 from ..text.tokens import count_tokens
-from ..tools.codes import Codes
-from ..tools.corpus import corpus_answer
-from ..tools.tools import call_tool, graph_of, search_answer, slash_command
+from ..tools.changing import Codes
+from ..tools.tools import call_tool, corpus_answer, graph_of, search_answer, slash_command
 from ..window.context import cut_context
 from ..worker.delegate import observe_pending, rebuild_each
+from ..worker.intake import DropReader
 from ..worker.nights import background_reflection, reflect_answer
-from ..worker.reading import DropReader
 from ..worker.registry import GRAPHS_KEPT, PATIENCE_S, room_for_graphs
 from ..worker.schedule import note_asked, note_urgent
 from ..worker.status import home_status
 from .lending import GatewayModel
 from .server import Answer, Lost, Server
-from .watch import VaultWatcher, watch_folder
+
+# --- Events of the files below a folder, as far as the system tells of them.
+
+
+log = logging.getLogger(__name__)
+
+
+class VaultWatcher(FileSystemEventHandler):  # type: ignore[misc]  # watchdog has no types
+    """Any event means "dirty": an atomic replace arrives only as *moved*."""
+
+    def __init__(self, touched: Callable[[Path], None]) -> None:
+        self.touched = touched
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        if event.event_type in ("opened", "closed_no_write"):
+            return
+        if event.is_directory and event.event_type == "modified":
+            return
+        for path in (event.src_path, event.dest_path):
+            if path:
+                self.touched(Path(os.fsdecode(path)))
+
+
+def watch_folder() -> Any:
+    """Watchdog's observer; None if inotify has no instance left: then all is looked through, every so often."""
+    try:
+        watch = Watch()
+        watch.start()
+    except OSError as e:
+        log.warning("edits are seen within a minute only: no folder can be watched: %s", error_text(e))
+        return None
+    return watch
+
 
 log = logging.getLogger(__name__)
 
@@ -421,3 +456,72 @@ def return_freed_memory() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(M_ARENA_MAX, 2)
         libc.malloc_trim(0)
+
+
+# --- The one daemon of a home: its lock, its signals, its log, and its end with the gateway.
+
+
+@contextlib.contextmanager
+def daemon_lock(home: Path) -> Iterator[None]:
+    """Hold this home's one daemon lock; the kernel lets go of it when the process ends, however that happens."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (home / "lock").open("a+") as f:
+        try:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            f.seek(0)
+            pid = f.read().strip() or "unknown"
+            raise Locked(f"a daemon is up for {home} already (pid {pid}); `omg down` stops it") from None
+        f.truncate(0)
+        f.write(str(os.getpid()))
+        f.flush()
+        yield
+
+
+def serve_home(config: Config, *, with_parent: bool) -> None:
+    """
+    Run in the foreground until SIGTERM, SIGINT, /stop, or with *with_parent* until stdin ends.
+
+    Raises Locked if another daemon is up for this home.
+    """
+    with daemon_lock(config.home):
+        return_freed_memory()
+        # A prompt needs the interpreter some twenty times, after each look at a file or a row; 5 ms each would be 100.
+        sys.setswitchinterval(0.0005)
+        daemon = Daemon(config, with_parent=with_parent)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: daemon.stopping.set())
+        if with_parent:
+            threading.Thread(target=follow_parent, args=(daemon,), daemon=True).start()
+        daemon.run()
+
+
+def follow_parent(daemon: Daemon) -> None:
+    """Stdin is a pipe that the gateway holds: when it ends, the gateway is gone, whatever became of it."""
+    with contextlib.suppress(OSError):
+        while os.read(sys.stdin.fileno(), 4096):
+            pass
+    daemon.stopping.set()
+
+
+class LogFormatter(logging.Formatter):
+    """Where an exception came from, without its message: that may quote what was said."""
+
+    def formatException(self, ei: Any) -> str:
+        lines: list[str] = []
+        error = ei[1]
+        while error is not None and len(lines) < 5:
+            frames = traceback.extract_tb(error.__traceback__)[-4:]
+            places = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in reversed(frames))
+            lines.append(f"    {type(error).__name__} in {places}")
+            error = error.__cause__ or error.__context__
+        return "\n".join(lines)
+
+
+def log_to(file: Path) -> None:
+    """Everything that is logged goes to *file*, with one older file kept, and nothing to anywhere else."""
+    handler = RotatingFileHandler(file, maxBytes=2_000_000, backupCount=1)
+    file.chmod(0o600)
+    handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(message)s"))
+    root = logging.getLogger()
+    root.handlers, root.level = [handler], logging.INFO

@@ -17,9 +17,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import ModelUnavailable
-from ..llm.ledger import ModelReply
-from ..llm.places import Places
-from ..llm.question import ModelQuestion
+from ..llm.ledger import ModelReply, Places
+from ..llm.replies import ModelQuestion
 
 LONG_POLL_S = 8.0  # a daemon that hangs is missed when a poll is not answered (hooks/daemon.js)
 LATE_REMEMBERED = 64  # questions that were given up; the plugin itself gives up after three minutes

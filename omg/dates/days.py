@@ -1,7 +1,7 @@
 """
 A day in words, seen from today: "3 weeks ago", "[2 weeks later]", "was due 2 days ago"; and time zones.
 
-Not here: reading a text (spoken.py). One rule: a day is not past until it is over.
+Not here: reading a text (rules.py). One rule: a day is not past until it is over.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from ..plural import how_many
-from .spans import MONTHS, WEEKDAYS
-from .spoken import full_dates, looks_ahead
+from .rules import MONTHS, WEEKDAYS, full_dates, looks_ahead
 
 MS_PER_DAY = 86_400_000
 ISO_DAY = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)")

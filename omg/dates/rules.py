@@ -8,28 +8,182 @@ One rule: a range is as wide as what was said; "two weeks ago" is a week, "in 20
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from datetime import date
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, timedelta
 from typing import NamedTuple
 
-from .spans import (
-    COUNTING,
-    MONTHS,
-    ONE_DAY,
-    SEASONS,
-    WEEKDAYS,
-    Days,
-    choose_days,
-    day_number,
-    direction,
-    month_span,
-    number_range,
-    pick_days,
-    place_in_list,
-    shift_day,
-    span_around,
+# --- Days in spans: the week around a day, the day two months on, which of several years is meant; words for them.
+#
+# One rule: a span is its first and its last day, both included.
+
+
+ONE_DAY = timedelta(days=1)
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
 )
-from .tense import BEHIND, FUTURE, sentence_around
+SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}  # first month; northern
+NEAR_DAYS = 60  # a day so near needs no verb
+Days = tuple[date, date]  # the first and the last
+
+
+def span_around(day: date, unit: str) -> Days:
+    """The *unit* that *day* lies in: "week", "weekend", "month", "quarter", "year"; else the day."""
+    monday = day - day.weekday() * ONE_DAY
+    if unit in ("week", "fortnight"):
+        return monday, monday + 6 * ONE_DAY
+    if unit == "weekend":
+        return monday + 5 * ONE_DAY, monday + 6 * ONE_DAY
+    if unit == "month":
+        return month_span(day.year, day.month, 1)
+    if unit == "quarter":
+        return month_span(day.year, (day.month - 1) // 3 * 3 + 1, 3)
+    if unit == "year":
+        return date(day.year, 1, 1), date(day.year, 12, 31)
+    return day, day
+
+
+def month_span(year: int, month: int, n: int) -> Days:
+    """*n* months from *month* of *year* on."""
+    after = year * 12 + month - 1 + n
+    return date(year, month, 1), date(after // 12, after % 12 + 1, 1) - ONE_DAY
+
+
+def shift_day(day: date, unit: str, n: int) -> date:
+    """*day* moved by *n* units; for months and longer, to the first of the month."""
+    if size := {"month": 1, "quarter": 3, "year": 12}.get(unit):
+        at = day.year * 12 + day.month - 1 + n * size
+        return date(at // 12, at % 12 + 1, 1)
+    return day + n * {"week": 7, "weekend": 7, "fortnight": 14}.get(unit, 1) * ONE_DAY
+
+
+def pick_days(candidates: Sequence[Days], said: date, tense: str, doubt: bool = False) -> Days | None:
+    """
+    Of the same days in several years, those meant: the last begun, the next to end, or the nearest.
+
+    *doubt*: a day within two months is meant all the same, rather than one of another year that the tense tells.
+    """
+    if len(candidates) == 1:  # the year was said
+        return candidates[0]
+
+    def off(days: Days) -> int:
+        return max((days[0] - said).days, (said - days[1]).days, 0)
+
+    told = candidates
+    if tense == "behind":
+        told = [s for s in candidates if s[0] <= said][-1:]
+    elif tense == "ahead":
+        told = [s for s in candidates if s[1] >= said][:1]
+    nearest = min(candidates, key=off, default=None)
+    return nearest if doubt and nearest and off(nearest) <= NEAR_DAYS else min(told, key=off, default=None)
+
+
+def choose_days(which: str, candidates: Sequence[Days], said: date, tense: str) -> Days | None:
+    """As pick_days, but "last", "this" or "next" decides where it stands."""
+    if not which:
+        return pick_days(candidates, said, tense)
+    if direction(which) < 0:
+        return max(s for s in candidates if s[1] < said)
+    if direction(which) > 0:
+        return min(s for s in candidates if s[0] > said)
+    return max(s for s in candidates if s[0].year == said.year)
+
+
+def direction(which: str) -> int:
+    """-1 for "last" and "this past", 1 for "next" and "this coming", 0 for "this"."""
+    last = which.lower().rpartition(" ")[2]
+    return {"last": -1, "past": -1, "previous": -1, "next": 1, "coming": 1, "upcoming": 1}.get(last, 0)
+
+
+COUNTING = "one two three four five six seven eight nine ten eleven twelve"
+_NUMBERS = {word: n for n, word in enumerate(COUNTING.split(), 1)}
+_NUMBERS |= {"a": 1, "an": 1, "another": 1, "couple": 2, "dozen": 12}
+_VAGUE = {"few": (2, 5), "several": (3, 7)}
+
+
+def number_range(text: str) -> tuple[int, int]:
+    """The least and the most that *text* may mean: "a few" is 2 to 5."""
+    word = " ".join(text.lower().split()).removeprefix("a ").removesuffix(" of")
+    n = int(word) if word.isdigit() else _NUMBERS.get(word, 0)
+    return _VAGUE.get(word, (n, n))
+
+
+def place_in_list(names: Iterable[str], text: str) -> int:
+    """Which of *names* begins as *text* does, in three letters."""
+    return next(i for i, name in enumerate(names) if name[:3].lower() == text[:3].lower())
+
+
+def day_number(text: str) -> int:
+    """The day of "7th"."""
+    return int(re.sub(r"\D", "", text))
+
+
+# --- Whether the words around a date look back or ahead. English only.
+
+
+# The person Will does not look forward to anything.
+INTENT = re.compile(
+    r"\b(?:(?-i:will)|(?-i:^Will(?= [a-z]))(?! \w+s\b)|(?:am|is|are|be) to|shall|plan(?:s|ned|ning)?"
+    r"|going to|gonna|looking forward|intend(?:s|ed|ing)?|wants?|needs?|about to|hop(?:es?|ing)|due|deadline|scheduled"
+    r"|expect(?:s|ed|ing)?|promised|decided to)\b|['’]ll\b",
+    re.I,
+)
+AHEAD = re.compile(
+    INTENT.pattern + r"|\b(?:must|should|ha(?:ve|s) to|gotta|let['’]s|remind|upcoming|see you"
+    r"|leaves|departs|arrives|starts|begins|expires|takes (?:place|off)"  # as timetables say it
+    r"|excited|wait|(?:can|could) (?:we|you|i)|(?:i['’]m|we['’]re|is|are|am) \w+ing)\b",
+    re.I,
+)
+# What was arranged lies ahead, where its day comes after it: "bought tickets for the concert on 12 January".
+ARRANGED = re.compile(
+    r"\b(?:booked|reserved|arranged|registered|enrolled|signed up|invited|tickets?)\b[^,;:]{0,80}?\b(?:for|to)\b",
+    re.I,
+)
+BEHIND = re.compile(
+    r"\b(?:was|were|did|didn['’]t|had|went|got|came|saw|made|took|met|bought|said|told|gave|found|left|felt|ate|won"
+    r"|lost|began|broke|spoke|wrote|ran|sent|spent|thought|knew|kept|held|heard|built|taught|drove|flew|sold|paid"
+    r"|(?!hundred)[a-z]{2,}[^\We]ed)\b",
+    re.I,
+)
+FINITE = re.compile(r"was|were|did|didn['’]t|went|came|saw|took|gave|ate|wrote|knew|drove|flew", re.I)
+CLAUSE = re.compile(
+    r"[,;:—–(]|\b(?:and|but|so|because|which|after|when|as)\b|\b(?:i|we|he|she|they|who|has|have)\s+(?:\w+ly\s+)?\Z",
+    re.I,
+)
+# What looks ahead and can mean no day that is past: a deadline can, and so can what somebody waits for.
+FUTURE = re.compile(r"\b(?:(?-i:will)|shall|going to|gonna|remind|plan(?:s|ning)? to)\b|['’]ll\b", re.I)
+_NEAR = 200  # chars
+_STOPS = (". ", "! ", "? ", "\n")
+
+
+def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
+    """What the sentence around says before *start* and after *end*, as far as it bears on the days."""
+    low, high = max(0, start - _NEAR), min(len(text), end + _NEAR)
+    first = max((at + len(stop) for stop in _STOPS if (at := text.rfind(stop, low, start)) >= 0), default=low)
+    last = min((at for stop in _STOPS if (at := text.find(stop, end, high)) >= 0), default=high)
+    return text[first:start], text[end:last]
+
+
+def tense_of(text: str, start: int, end: int) -> str:
+    """Whether the sentence looks "ahead", "behind", or neither: "". Where it does both, the nearest verb decides."""
+    before, after = sentence_around(text, start, end)
+    sentence, at = f"{before} {after}", len(before)
+    ahead = [m.span() for m in (*AHEAD.finditer(sentence), *ARRANGED.finditer(before))]
+    # "Booked the van: 19 December" names the day of what was booked, not the day of the booking.
+    since = max(before.rfind(": "), 0)
+    behind = [m.span() for m in BEHIND.finditer(sentence, since) if is_past_tense(sentence, m, ahead)]
+    if not ahead or not behind:
+        return "ahead" if ahead else "behind" if behind else ""
+    far = [min(max(at - b, a - at, 0) for a, b in spans) for spans in (ahead, behind)]
+    return "ahead" if far[0] <= far[1] else "behind"
+
+
+def is_past_tense(sentence: str, m: re.Match[str], ahead: list[tuple[int, int]]) -> bool:
+    """Not the participle in "will be submitted", "want it finished": what looks ahead reaches to the next clause."""
+    since = max((b for _, b in ahead if b <= m.start()), default=-1)
+    return since < 0 or bool(FINITE.fullmatch(m[0]) or CLAUSE.search(sentence, since, m.start()))
+
 
 # Match, day it was said, tense → the days meant; None: another rule may say; (): no day at all, for any rule.
 Meaning = Callable[[re.Match[str], date, str], Days | tuple[()] | None]
@@ -414,3 +568,67 @@ RULES = [
     _rule(r"\bthe\s+(?P<day>\d\d?(?:st|nd|rd|th))(?=\s*(?:$|[.,;:!?)]|(?:and|at|for|with|we|i|to)\b))", _nth),
     _rule(r"\b(?P<year>(?:19|20)\d\d)(?P<decade>s)?(?![\w/-]|[.:,]\d)", _year),
 ]
+
+
+# --- The days that a text speaks of: "next Friday", "in May", "3 weeks ago", said on a day → the days meant.
+
+
+class When(NamedTuple):
+    """The first and the last day meant, and the words that say so, exactly as they stand in the text."""
+
+    start: date
+    end: date
+    phrase: str
+
+
+def resolve_dates(text: str, said: date, ahead: bool = False) -> list[When]:
+    """
+    The days that *text*, said on *said*, speaks of; in reading order, never overlapping.
+
+    Weeks begin on Monday, but on a Sunday "last week" is the seven days before it. "next Friday" is in next week, "last
+    Friday" is the latest before *said*. A bare weekday and a date without a year lie ahead in a plan and behind in a
+    report, as the verbs and "for", "by" and "until" tell. Where nothing tells, the weekday lies ahead, and the date in
+    the nearest year. A date within two months is taken for the one meant if its verb allows that ("the deadline is May
+    28", said in June). A weekday named with a date has to fit. *ahead*: every day lies ahead, whatever the verbs.
+    Recurring days ("every Friday", "on Mondays") are left out.
+    """
+    return [
+        When(*days, text[start:end].rstrip("."))
+        for start, end, days in _found(text, said, RULES, ahead=ahead)
+    ]
+
+
+def full_dates(text: str) -> list[tuple[int, int, Days]]:
+    """`(start, end, days)` for each date in *text* that names day, month and year."""
+    return _found(text, date(2000, 1, 1), DATED_RULES, with_year=True)
+
+
+def looks_ahead(text: str, start: int, end: int) -> bool:
+    """Whether the sentence up to *start* speaks of a plan: "is going to", "plans to"."""
+    return bool(INTENT.search(sentence_around(text, start, end)[0]))
+
+
+LOOKED_AT = 8_000  # chars in which days are sought, at 25 µs a char: no question and no note is longer
+
+
+def _found(
+    text: str, said: date, rules: Iterable[Rule], with_year: bool = False, ahead: bool = False
+) -> list[tuple[int, int, Days]]:
+    """Every match that means something; what an earlier rule matched, no later one touches."""
+    found: list[tuple[int, int, Days]] = []
+    text = text[:LOOKED_AT]
+    taken = bytearray(len(text))
+    for pattern, meaning in rules:
+        for m in pattern.finditer(text):
+            start, end = m.span()
+            if any(taken[start:end]) or (with_year and not m.groupdict("")["year"]):
+                continue
+            try:
+                days = meaning(m, said, "ahead" if ahead else tense_of(text, start, end))
+            except (ValueError, OverflowError):  # 31 February, the year 10000
+                continue
+            if days:
+                found.append((start, end, (min(days), max(days))))
+            if days is not None:
+                taken[start:end] = b"x" * (end - start)
+    return sorted(found)

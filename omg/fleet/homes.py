@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..config.file import load_config
+from ..config import load_config
 from ..embed import Embedder, load_embedder
 from ..errors import NotFound, Stale
 from ..forget.places import FORGOTTEN_MARK

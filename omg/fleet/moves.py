@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ..client import ask_daemon
-from ..config.file import load_config
+from ..config import load_config
 from ..errors import BadInput, NotFound, Stale
-from ..graph.files import write_private
 from ..graph.graph import GRAPH_MARK, marked_identity
+from ..graph.state import write_private
 from .homes import Homes
 from .store import GraphRow, Store
 from .tree import Tree, below, hash_of, pieces_of

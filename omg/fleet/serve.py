@@ -34,12 +34,11 @@ from ..inject.decide import hook_result
 from ..memory import Memory
 from ..secrets import redact
 from ..text.tokens import count_tokens
-from ..tools.asked import mapping_in
-from ..tools.codes import Codes
-from ..tools.corpus import corpus_answer
-from ..tools.tools import CHANGING, call_tool, graph_of, search_answer, slash_command
+from ..tools.changing import Codes
+from ..tools.reading import mapping_in
+from ..tools.tools import CHANGING, call_tool, corpus_answer, graph_of, search_answer, slash_command
 from ..window.context import cut_context
-from ..worker.reading import DropReader
+from ..worker.intake import DropReader
 from ..worker.schedule import note_asked, note_urgent
 from ..worker.status import home_status
 from . import metrics

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadInput, Stale
-from ..graph.files import TEMPORARY
+from ..graph.state import TEMPORARY
 from ..vault.files import LEFTOVER
 
 if TYPE_CHECKING:

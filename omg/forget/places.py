@@ -7,31 +7,409 @@ Every place where a graph and its home keep text, and one way to change what sta
                              that graph, and the vault if it lies elsewhere
     <home>                   drops that cannot be read, logs, cursors, owners.json, temporary files
 
-An Edit says what becomes of each text: the erasing of a Selection (erase.py) or the redacting of words (redacting.py).
+An Edit says what becomes of each text: the erasing of a Selection (erase.py) or the redacting of words (erase.py).
 Every step may be repeated. Notes of the living vault are changed through the vault, not here.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import time
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Protocol
 
-from ..errors import BadInput
-from ..graph.files import TEMPORARY, process_alive, write_private
+from ..config import configured, configured_agents, workspace_of
+from ..errors import BadInput, BadNode, NotFound
 from ..graph.graph import Graph
-from ..graph.state import State
-from ..journal import Receipt, read_receipt
-from ..message.stored import message_from_json, message_to_json, turn_from_json, turn_to_json
-from ..message.turn import Message
-from .traces import Trace
-from .words import blanked
+from ..graph.state import TEMPORARY, State, process_alive, write_private
+from ..journal import Receipt, read_receipt, readable
+from ..message.turn import Message, message_from_json, message_to_json, turn_from_json, turn_to_json
+from ..node.fields import LOG_FOLDER
+from ..node.markdown import link_targets, slugify
+from ..node.note import parse_node
+from ..text.characters import without_unseen
+from ..vault.files import LEFTOVER
+
+# --- Finds words in a text, and replaces them.
+#
+# They are found however they are written: upper or lower case, full-width, composed or not, with invisible characters in between,
+# over the end of a line or of a quoted one, with hyphens as in a file's name, or escaped as JSON has them. Accents count.
+#
+# `blanked` takes out all that `holds_words` finds.
+
+
+BLANK = "(forgotten)"  # no brackets and no colon: it may stand in a link, in a head, and in JSON
+SLUG_CHARS = 3
+READINGS = 3  # a call's arguments are JSON, in a drop that is JSON, in a log that is JSON
+
+# Hyphens join the words of a file's name. A quotation, wrapped, begins each line with ">".
+WORD_GAP = re.compile(r"[\s\u2800]+(?:>[\s\u2800>]*)?|(?<=\w)[-_\u2010-\u2015\u2212]{1,3}(?=\w)")
+ESCAPED = re.compile(
+    r'\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[nrtbf"\\/])'
+)
+ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+
+
+class Folding(dict[int, str]):
+    """For `str.translate`: what each character counts as, made when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())
+        self[code] = without_unseen(plain)
+        return self[code]
+
+
+FOLDING = Folding()
+
+
+def folded(text: str) -> str:
+    return WORD_GAP.sub(" ", text.translate(FOLDING))
+
+
+@lru_cache(maxsize=64)
+def folded_words(words: str) -> str:
+    """*words* as they are sought; "" if nothing of them can be seen."""
+    return folded(words).strip()
+
+
+def holds_words(text: str, words: str) -> bool:
+    sought = folded_words(words)
+    return bool(sought) and any(sought in folded(reading) for reading in readings(text))
+
+
+def readings(text: str) -> Iterator[str]:
+    """*text*, and what it says where it is taken for JSON, or for JSON in JSON."""
+    yield text
+    for _ in range(1, READINGS):
+        if "\\" not in text:
+            return
+        text = ESCAPED.sub(unescape, text)
+        yield text
+
+
+def unescape(found: re.Match[str]) -> str:
+    escaped = found[0]
+    if escaped[1] != "u":
+        return ESCAPES.get(escaped[1], escaped[1])
+    units = b"".join(int(escaped[at : at + 4], 16).to_bytes(2, "big") for at in range(2, len(escaped), 6))
+    return units.decode("utf-16-be", errors="replace")
+
+
+def blanked(text: str, words: str) -> str:
+    """*text* with BLANK wherever it holds *words*. Doing it twice is doing it once."""
+    if not holds_words(text, words):
+        return text
+    parts, end = [], 0
+    for start, stop in word_spans(text, words):
+        parts += [text[end:start], BLANK]
+        end = stop
+    return "".join(parts) + text[end:]
+
+
+def slug_in_path(path: str, words: str) -> re.Match[str] | None:
+    """Where a path names *words* as a file's name has them: without accents and marks, hyphens between."""
+    if sum(c.isalnum() for c in words) < SLUG_CHARS:
+        return None  # "A." is a part of most names
+    return re.search(rf"(?<![^/-]){re.escape(slugify(words))}(?![^/-])", path)
+
+
+def word_spans(text: str, words: str) -> list[tuple[int, int]]:
+    """Where *text* holds *words*, in order; what overlaps is one."""
+    found: list[tuple[int, int]] = []
+    chars, places = text, [(at, at + 1) for at in range(len(text))]
+    for _ in range(READINGS):
+        found += sought_spans(chars, places, folded_words(words))
+        if "\\" not in chars:
+            break
+        chars, places = unescaped_places(chars, places)
+    merged: list[tuple[int, int]] = []
+    for start, stop in sorted(found):
+        while stop < len(text) and (unicodedata.combining(text[stop]) or not without_unseen(text[stop])):
+            stop += 1  # an accent belongs to the letter before it
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(stop, merged[-1][1])
+        else:
+            merged.append((start, stop))
+    return merged
+
+
+Places = list[tuple[int, int]]
+
+
+def unescaped_places(chars: str, places: Places) -> tuple[str, Places]:
+    """*chars* as JSON says them, and where in the text each of them stands."""
+    said, where, end = [], [], 0
+    for found in ESCAPED.finditer(chars):
+        said += [chars[end : found.start()], unescape(found)]
+        where += places[end : found.start()]
+        where += [(places[found.start()][0], places[found.end() - 1][1])] * len(said[-1])
+        end = found.end()
+    return "".join(said) + chars[end:], where + places[end:]
+
+
+def sought_spans(chars: str, places: Places, sought: str) -> Iterator[tuple[int, int]]:
+    plain, where = [], []
+    for char, place in zip(chars, places, strict=True):
+        said = FOLDING[ord(char)]
+        plain.append(said)
+        where += [place] * len(said)
+    text, kept, end = "".join(plain), [], 0
+    for found in WORD_GAP.finditer(text):
+        kept += where[end : found.start()]
+        kept.append((where[found.start()][0], where[found.end() - 1][1]))
+        end = found.end()
+    kept += where[end:]
+    text = WORD_GAP.sub(" ", text)
+    at = text.find(sought)
+    while at >= 0:
+        yield kept[at][0], kept[at + len(sought) - 1][1]
+        at = text.find(sought, at + len(sought))
+
+
+# --- What is to go, as a text may speak of it; and which other notes do.
+
+
+ID_IN_TEXT = re.compile(r"""\bid: *["']?([^"'\n,}]+)""")  # a note's own, and those of its sources
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What is to go. `names`: paths, present and former, and ids of notes."""
+
+    names: frozenset[str] = frozenset()
+    messages: frozenset[str] = frozenset()
+    sessions: frozenset[str] = frozenset()  # that had one of the messages
+    text: str = ""  # words, however they are written
+    keys: frozenset[str] = frozenset()  # of sessions that go whole: no file names them any more
+
+    def in_note(self, text: str) -> bool:
+        """Whether a note says it: cites the messages, links to the notes, or has the words."""
+        named = ids_in(text) | set(link_targets(text))
+        return bool(named & (self.names | self.messages)) or self.in_words(text)
+
+    def in_words(self, text: str) -> bool:
+        return holds_words(text, self.text)
+
+    def names_path(self, path: str) -> bool:
+        return path in self.names or self.in_words(path)
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The names that no other text has by chance: a title such as "API" may stand in any line."""
+        return frozenset(name for name in self.names if "/" in name)
+
+    def in_line(self, line: str) -> bool:
+        """Whether a line of a log, or a drop as it is, names it."""
+        ids = self.paths | self.messages | self.sessions | self.keys
+        return any(i in line for i in ids) or self.in_words(line)
+
+
+def ids_in(text: str) -> set[str]:
+    return {found.strip() for found in ID_IN_TEXT.findall(text)}
+
+
+def message_holds(m: Message, words: str) -> bool:
+    """Whether a message holds *words*: what it says, whose it is, and the tools that were called."""
+    return any(holds_words(text, words) for text in (m.sender, m.sender_id, *all_texts(m)))
+
+
+def all_texts(m: Message) -> list[str]:
+    """What a message says, and the tools that were called, and with what."""
+    texts = [m.text, m.tool, *(part for c in m.calls for part in (c.name, c.arguments))]
+    return [text for text in texts if text]
+
+
+def read_text(data: bytes | None) -> str:
+    """The text of a note; of one that is not there, "". What is no UTF-8 is replaced."""
+    return (data or b"").decode("utf-8", errors="replace")
+
+
+# --- notes
+
+
+def reflecting(graph: Graph, gone: Collection[str]) -> set[str]:
+    """
+    Reflections that were made of *gone*, and those made of them: by their links, and by `reflected_in`, for a
+    model may have used what it did not name. Also those that a person has deleted since.
+    """
+    named = {
+        p: led_to(graph, link_targets(read_text(graph.vault.bytes(p))))
+        for p in graph.vault.paths()
+        if p.startswith("reflections/") and not p.startswith(LOG_FOLDER)
+    }
+    found: set[str] = set()
+    front = set(gone)
+    while front:
+        texts = {p: read_text(graph.vault.bytes(p)) for p in front}
+        into = {where for p, text in texts.items() for where in led_to(graph, went_into(text, p))}
+        front = (into | {p for p, there in named.items() if there & front}) - found - set(gone)
+        found |= front
+    return found
+
+
+def led_to(graph: Graph, links: Iterable[str]) -> set[str]:
+    return {graph.index.resolve(target) or target for target in links}
+
+
+def went_into(text: str, path: str) -> tuple[str, ...]:
+    """The reflections that the note *text* went into."""
+    try:
+        return parse_node(text, path).reflected_in
+    except BadNode:
+        return ()
+
+
+def former_paths(graph: Graph, messages: Collection[str]) -> set[str]:
+    """Paths of notes that were made of *messages*, as receipts tell, and that are there no more."""
+    receipts = [readable(graph, file) for file in (graph.folder / "receipts").glob("*.json")]
+    changes = [change for receipt in receipts if receipt for change in receipt.changes]
+    found = {c.path for c in changes if not ids_in(f"{c.before or ''}{c.after or ''}").isdisjoint(messages)}
+    return {p for p in found if p.startswith("nodes/") and graph.vault.bytes(p) is None}
+
+
+def notes_linking(graph: Graph, gone: Collection[str], former: Collection[str] = ()) -> list[str]:
+    """Notes that stay and link to one of *gone*, or to where one of *former* was."""
+    found = {p for g in gone for p in graph.index.backlinks(g)}
+    found |= {p for p, target in graph.index.dangling() if former and target in former}
+    return sorted(p for p in found - set(gone) if not p.startswith(LOG_FOLDER))
+
+
+def all_names(graph: Graph, paths: Collection[str]) -> set[str]:
+    """Every name that the notes at *paths* have or had."""
+    found = set(paths)
+    for path in paths:
+        with suppress(BadNode, NotFound):
+            node = graph.vault.read(path)
+            found |= {node.id, *node.aliases}
+    return found
+
+
+# --- What stands around the notes and is not ours to change: named, with its path, each time.
+#
+#     in the vault   canvases, text files, .trash, what other programs keep in hidden folders: files of a person's own
+#     around it      git histories, copies that a sync service makes
+#     beside it      the gateway's transcripts and its memory files; OMG's own configuration
+#
+# Our own notes in .trash are taken away (`our_trash`). Nothing here writes.
+
+
+LOOKED_THROUGH = 5_000_000  # bytes; a larger file is no text that somebody wrote
+TRASH = ".trash"  # where Obsidian puts what a person deletes
+
+# What sync services keep in a folder that they copy; and folders that are copied whole.
+SYNC_MARKS = ".stfolder .stignore .stversions .dropbox .sync .nextcloudsync.log .owncloudsync.log".split()
+SYNC_FOLDERS = (
+    "Dropbox",
+    "Nextcloud",
+    "ownCloud",
+    "OneDrive",
+    "Google Drive",
+    "Mobile Documents",
+    "iCloud Drive",
+)
+
+
+def our_trash(graph: Graph, trace: Trace) -> Iterator[str]:
+    """Notes in .trash that OMG wrote and that tell of it: from the vault down, with their extension."""
+    for file in sorted((graph.vault.root / TRASH).rglob("*.md")):
+        data = contents(file)
+        if data is None or not (tells(trace, data) or cites(trace, data)):
+            continue
+        if graph.vault.ours(data) or cites(trace, data):
+            yield file.relative_to(graph.vault.root).as_posix()
+
+
+def cites(trace: Trace, data: bytes) -> bool:
+    """Whether it is a note that was made of the messages."""
+    try:
+        sources = parse_node(data.decode("utf-8", errors="replace"), TRASH).sources
+    except BadNode:
+        return False
+    return any(s.id in trace.messages for s in sources if s.id)
+
+
+def beyond_reach(graph: Graph, trace: Trace, skip: Collection[str]) -> tuple[str, ...]:
+    """`path: why`, for each place that may go on holding it."""
+    root, home = graph.vault.root.absolute(), graph.folder.parents[1].absolute()
+    found = [
+        f"{file}: a file of your own, or of another program; take it out there yourself"
+        for file in files_around(graph, skip)
+        if in_file(trace, file)
+    ]
+    for folder in sorted({git for place in (root, home) if (git := history_of(place))}):
+        found.append(f"{folder}: the history of git keeps what was committed")
+    for place in sorted({sync for place in (root, home) if (sync := synced_by(place))}):
+        found.append(f"{place}: copies on other devices, and older versions there, are the sync service's")
+    found += gateway_files(graph, home, trace)
+    if in_file(trace, home / "omg.toml"):
+        found.append(f"{home / 'omg.toml'}: your configuration names it")
+    return tuple(found)
+
+
+def files_around(graph: Graph, skip: Collection[str]) -> Iterator[Path]:
+    """Files of the vault that are no notes, in hidden folders as well."""
+    notes = {f"{p}.md" for p in (*graph.vault.paths(), *graph.vault.conflicts())}
+    for folder, names, files in os.walk(graph.vault.root):
+        names[:] = sorted(name for name in names if name != ".git")
+        for file in (Path(folder, name) for name in sorted(files)):
+            below = file.relative_to(graph.vault.root).as_posix()
+            if below not in notes and below not in skip and not LEFTOVER.fullmatch(file.name):
+                yield file
+
+
+def in_file(trace: Trace, file: Path) -> bool:
+    data = contents(file)
+    return data is not None and (tells(trace, data) or trace.in_words(file.name))
+
+
+def tells(trace: Trace, data: bytes) -> bool:
+    text = data.decode("utf-8", errors="replace")
+    named = (*(n for n in trace.names if "/" in n), *trace.keys)
+    return trace.in_words(text) or any(name in text for name in named)
+
+
+def contents(file: Path) -> bytes | None:
+    try:
+        if file.is_symlink() or not file.is_file() or file.stat().st_size > LOOKED_THROUGH:
+            return None
+        return file.read_bytes()
+    except OSError:
+        return None
+
+
+def history_of(place: Path) -> Path | None:
+    return next((p / ".git" for p in (place, *place.parents) if (p / ".git").exists()), None)
+
+
+def synced_by(place: Path) -> Path | None:
+    for folder in (place, *place.parents):
+        if any((folder / mark).exists() for mark in SYNC_MARKS) or folder.name.startswith(SYNC_FOLDERS):
+            return folder
+    return None
+
+
+def gateway_files(graph: Graph, home: Path, trace: Trace) -> Iterator[str]:
+    """Of the OpenClaw that the home belongs to."""
+    config, state = configured(home) or ({}, home.parent)
+    agent = graph.identity.agent or "main"
+    if (folder := state / "agents" / agent).is_dir():
+        yield f"{folder}: the gateway's own transcripts; it deletes a session with its own commands"
+    if agent not in configured_agents(config):
+        return
+    workspace, vault = workspace_of(config, agent, state), graph.vault.root
+    for file in sorted((*workspace.glob("*.md"), *(workspace / "memory").rglob("*.md"))):
+        if not file.is_relative_to(vault) and in_file(trace, file):
+            yield f"{file}: a memory file of the agent's workspace"
+
 
 JOINED = "joined.json"
 FORGOTTEN_MARK = "forgotten.json"  # the plugin serves nothing that it was given before

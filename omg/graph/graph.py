@@ -3,14 +3,14 @@ All that belongs to one identity: its vault, its index, and what cannot be deriv
 
     <home>/graphs/<slug>-<hash8>/
         identity.json      whose graph this is
-        pending/           turns taken in, not yet observed (pending.py)
+        pending/           turns taken in, not yet observed
         archive/YYYY-MM.jsonl   messages observed, kept
         receipts/          the journal (journal.py)
         tombstones.jsonl   what was forgotten, as salted hashes (tombstones.py)
-        written.jsonl      hashes of what we wrote, whole and in parts (vault/written.py)
+        written.jsonl      hashes of what we wrote, whole and in parts (vault/files.py)
         state.json         what is live in each session (state.py)
-        uses.jsonl         how often notes were of use (uses.py)
-        damaged/           what of these could not be read (files.py)
+        uses.jsonl         how often notes were of use (state.py)
+        damaged/           what of these could not be read (state.py)
         index.db           derived; may be deleted at any moment
 
 Whoever changes the vault holds `lock()`. Nobody holds it while a model is asked. Not here: deciding anything.
@@ -20,11 +20,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,24 +34,82 @@ from ..dates.days import LAST_MS
 from ..errors import BadInput, Locked
 from ..identity import Identity
 from ..index.index import Index
-from ..message.stored import message_to_json, turn_to_json
-from ..message.turn import Message, Turn
+from ..message.turn import Message, Turn, message_to_json, turn_from_json, turn_to_json
 from ..plural import how_many
 from ..vault.vault import Vault
-from .files import (
+from .state import (
     TEMPORARY,
+    State,
+    Uses,
     append_lines,
+    copied_state,
+    drop_oldest_sessions,
+    file_look,
     flock,
+    former_uses,
     keep_damaged,
+    load_state,
     process_alive,
     remove_refused,
     set_aside_damaged,
+    state_fields,
     write_private,
 )
-from .pending import PENDING, PENDING_NAME, Pending, session_mark
-from .state import State, copied_state, drop_oldest_sessions, file_look, former_uses, load_state, state_fields
 from .tombstones import Tombstones
-from .uses import Uses
+
+# --- One file of `pending/`: a turn that was taken in and is not yet observed.
+#
+# Its name holds a hash of the session and the number of tokens, so that how much is waiting is known without reading any
+# file.
+
+
+# Of a pending file, and of the drop it comes from.
+PENDING = re.compile(r"\d{1,15}-[\w-]{1,120}\.[0-9a-f]{8}\.\d{1,12}\.json", re.ASCII)
+PENDING_NAME = re.compile(r"(\d{1,15})-[\w-]{1,120}", re.ASCII)
+
+
+def session_mark(session: str) -> str:
+    """A short hash: files of one session share it."""
+    return hashlib.sha256(session.encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """One file of `pending/`: `<ms>-<uuid>.<hash of the session>.<tokens>.json`."""
+
+    file: Path
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    @property
+    def tokens(self) -> int:
+        return int(self.file.name.split(".")[2])
+
+    @property
+    def session(self) -> str:
+        """Its `session_mark`."""
+        return self.file.name.split(".")[1]
+
+    @property
+    def at_ms(self) -> int:
+        return int(self.file.name.split("-", 1)[0])
+
+    def turn(self) -> Turn:
+        """As the file is now. Raises FileNotFoundError; BadInput, naming the file, for one that is damaged."""
+        found = self.file.stat()
+        return parsed_turn(self.file, (found.st_ino, found.st_mtime_ns, found.st_size))
+
+
+@lru_cache(maxsize=32)  # from intake to archive a turn is asked for five times
+def parsed_turn(file: Path, look: tuple[int, int, int]) -> Turn:
+    """The turn in *file*, which is always replaced whole; *look* tells one version from another."""
+    try:
+        return turn_from_json(file.read_text(encoding="utf-8"))
+    except (BadInput, UnicodeDecodeError) as e:
+        raise BadInput(f"{file}: is damaged ({e}); move it away, and the other turns go on") from e
+
 
 GRAPH_MARK = "identity.json"  # a folder without it is no graph
 REMOVED_GRAPH = ".gone-"  # begins the name of a graph's folder that is being removed

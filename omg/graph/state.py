@@ -6,13 +6,157 @@ A value in the file that makes no sense leads to an activation, not to an error.
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Callable
+import logging
+import os
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from ..dates.days import LAST_MS
+from ..errors import Locked
+from ..vault.files import read_if_changed
+
+# --- Private files: replaced atomically, appended durably, locked by the kernel, set aside where they cannot be read.
+#
+# After a crash a file is the old one or the new one, readable by its owner alone. Not here: what is in them; and notes
+# (vault/files.py).
+
+
+TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}")  # of write_private: whose it is, and a token
+
+
+_refused: set[Path] = set()  # temporary files that the disk would not let go; they may hold what was said
+
+
+def remove_refused() -> None:
+    """Try again to remove the temporary files that could not be removed when their writing failed."""
+    for tmp in list(_refused):
+        with suppress(OSError):
+            tmp.unlink(missing_ok=True)
+            _refused.discard(tmp)
+
+
+def write_private(file: Path, text: str) -> os.stat_result:
+    """Replace *file* atomically and durably, readable by its owner alone; returns how it looks now."""
+    remove_refused()
+    tmp = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    fd = os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as f:
+            f.write(text)
+            f.flush()
+            os.fsync(f.fileno())
+            found = os.fstat(f.fileno())
+        tmp.replace(file)
+    except BaseException:
+        _refused.add(tmp)
+        remove_refused()
+        raise
+    return found
+
+
+def process_alive(pid: int) -> bool:
+    """Whether that process is there; one of a restarted machine may have its number, which only means later."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
+
+
+@contextmanager
+def flock(file: Path, what: str, timeout_s: float = 30.0) -> Iterator[None]:
+    """Hold an exclusive lock on *file*. Raises Locked if another holder keeps it longer than *timeout_s*."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with file.open("a+") as f:
+        until = time.monotonic() + timeout_s
+        while True:
+            try:
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise Locked(
+                        f"{what} is locked by another process ({file}); try again when it is done"
+                    ) from None
+                time.sleep(0.02)
+        yield  # closing the file lets go of the lock
+
+
+def append_lines(file: Path, lines: list[str]) -> None:
+    """Add *lines* durably. A line that a crash left torn is ended first, so that ours stay whole."""
+    with file.open("ab+") as f:
+        os.fchmod(f.fileno(), 0o600)
+        if f.tell():
+            f.seek(-1, os.SEEK_END)
+            if f.read(1) != b"\n":
+                f.write(b"\n")
+        f.write("".join(line + "\n" for line in lines).encode())
+        f.flush()
+        os.fsync(f.fileno())
+
+
+# --- what cannot be read: set aside as damaged/<name>, with a line that says what to do in damaged/<name>.txt
+
+log = logging.getLogger(__name__)
+
+DAMAGED_FOLDER = "damaged"
+
+
+def set_aside_damaged(graph: Path, file: Path, why: str, mend: str) -> None:
+    """Move *file* out of the way, below the folder *graph*; nothing is done if it is gone already."""
+    target = free_name(graph, file.name)
+    note_damage(target, f"{file}: {why}; set aside as {target}; {mend}")
+    try:
+        file.rename(target)
+    except FileNotFoundError:
+        target.with_name(f"{target.name}.txt").unlink()
+
+
+def keep_damaged(graph: Path, file: Path, data: bytes, why: str, mend: str) -> None:
+    """Put down *data*, a part of *file*, that its owner goes on without."""
+    target = free_name(graph, file.name)
+    note_damage(target, f"{file}: {why}; set aside as {target}; {mend}")
+    write_damaged(target, data)
+
+
+def damaged_files(graph: Path) -> Iterator[tuple[Path, str]]:
+    """What was set aside, and the line on each."""
+    for file in sorted((graph / DAMAGED_FOLDER).glob("*.txt")):
+        yield file.with_suffix(""), file.read_text(encoding="utf-8")
+
+
+def free_name(graph: Path, name: str) -> Path:
+    folder = graph / DAMAGED_FOLDER
+    folder.mkdir(exist_ok=True, mode=0o700)
+    target, n = folder / name, 1
+    while target.exists() or target.with_name(f"{target.name}.txt").exists():
+        n += 1
+        target = folder / f"{n}-{name}"
+    return target
+
+
+def note_damage(target: Path, line: str) -> None:
+    write_damaged(target.with_name(f"{target.name}.txt"), line.encode("utf-8", "replace"))
+    log.warning("%s", line)
+
+
+def write_damaged(file: Path, data: bytes) -> None:
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
+        f.write(data)
+        f.flush()
+        os.fsync(f.fileno())
+
 
 SESSIONS_KEPT = 100  # of one identity; one that comes back later is activated anew, and has lost nothing else
 
@@ -180,3 +324,112 @@ def sound_fields(
 
 def whole_field(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < LAST_MS
+
+
+# --- How often each note was of use to a prompt, and when last: a line for each use, in `uses.jsonl` of a graph.
+#
+# A prompt adds one line, however many notes there are. A crash may lose a count. Not here: what a use is
+# (inject/decide.py), and what it counts for (index/search.py, reflect/similar.py).
+
+
+USE_DAY_MS = 86_400_000  # a talk about one thing is one use of it
+USES_SLACK = 1_000  # lines beyond one a note before the file is made short again: some 80 kB
+
+
+class Uses:
+    """Node id → times and when last. Threads and processes may share one."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._times: dict[str, int] = {}
+        self._last: dict[str, int] = {}
+        self._seen: tuple[int, int] | None = None  # inode and size of the file as we know it
+        self._lines = 0
+        self._reading = threading.RLock()
+
+    def times(self) -> Mapping[str, int]:
+        """To be looked at; it goes on counting."""
+        with self._reading:
+            self._refresh()
+            return self._times
+
+    def last_ms(self, id: str) -> int:
+        """0: never."""
+        with self._reading:
+            self._refresh()
+            return self._last.get(id, 0)
+
+    def add(self, ids: Iterable[str], at_ms: int) -> None:
+        """Each of *ids* was of use at *at_ms*, if it was not within a day before."""
+        with self._reading:
+            self._refresh()
+            fresh = [id for id in ids if at_ms - self._last.get(id, 0) >= USE_DAY_MS]
+            self._write({id: (self._times.get(id, 0) + 1, at_ms) for id in fresh})
+
+    def adopt(self, known: Mapping[str, tuple[int, int]]) -> None:
+        """Take what is *known* of notes that have no count here."""
+        with self._reading:
+            self._refresh()
+            self._write({id: use for id, use in known.items() if id not in self._times})
+
+    def all(self) -> dict[str, tuple[int, int]]:
+        with self._reading:
+            self._refresh()
+            return {id: (times, self._last[id]) for id, times in self._times.items()}
+
+    def drop(self, gone: Callable[[str], bool]) -> None:
+        """Leave no trace of the ids that are *gone*."""
+        with self._reading:
+            self._refresh()
+            if any(map(gone, self._times)):
+                self._rewrite({id: use for id, use in self.all().items() if not gone(id)})
+
+    def keep(self, ids: Collection[str]) -> None:
+        """Forget the counts of notes that are not among *ids*."""
+        self.drop(lambda id: id not in ids)
+
+    # --- inside
+
+    def _refresh(self) -> None:
+        """Read the file again if another process has written to it."""
+        read = read_if_changed(self.file, self._seen)
+        if read is None:
+            return
+        data, self._seen = read
+        times: dict[str, int] = {}
+        last: dict[str, int] = {}
+        lines = data.splitlines()
+        for text in lines:
+            try:
+                id, n, at_ms = json.loads(text)
+                times[str(id)], last[str(id)] = int(n), int(at_ms)
+            except (ValueError, TypeError, OverflowError):
+                continue  # torn by a crash
+        self._times, self._last, self._lines = times, last, len(lines)
+
+    def _write(self, uses: Mapping[str, tuple[int, int]]) -> None:
+        if not uses:
+            return
+        if self._lines > len(self._times) + USES_SLACK:
+            return self._rewrite({**self.all(), **uses})
+        # A line that a crash left torn is ended by the empty one. No fsync: no prompt waits for a disk.
+        with os.fdopen(os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as f:
+            f.write(f"\n{use_lines(uses)}".encode())
+            f.flush()
+            found = os.fstat(f.fileno())
+        self._take(uses, found)
+        self._lines += len(uses) + 1
+
+    def _rewrite(self, uses: Mapping[str, tuple[int, int]]) -> None:
+        found = write_private(self.file, use_lines(uses))
+        self._times, self._last, self._lines = {}, {}, len(uses)
+        self._take(uses, found)
+
+    def _take(self, uses: Mapping[str, tuple[int, int]], found: os.stat_result) -> None:
+        for id, (times, at_ms) in uses.items():
+            self._times[id], self._last[id] = times, at_ms
+        self._seen = found.st_ino, found.st_size
+
+
+def use_lines(uses: Mapping[str, tuple[int, int]]) -> str:
+    return "".join(json.dumps([id, *use], ensure_ascii=False) + "\n" for id, use in uses.items())

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .files import append_lines, write_private
+from .state import append_lines, write_private
 
 
 class Tombstones:

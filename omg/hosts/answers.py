@@ -11,14 +11,13 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from ..curate.notes import open_note, select_to_forget
+from ..curate import open_note, select_to_forget
 from ..errors import BadInput, NotFound, OmgError
 from ..graph.graph import Graph
 from ..memory import Memory
 from ..plan.pages import filed_day
-from ..tools.asked import mapping_in
-from ..tools.forgetting import choice_text, notes_about
-from ..tools.reading import hit_limit, hit_line, named_section, open_tool
+from ..tools.changing import choice_text, notes_about
+from ..tools.reading import hit_limit, hit_line, mapping_in, named_section, open_tool
 from ..tools.tools import status_line
 from .proposals import propose_correction, propose_note
 from .sessions import heartbeats

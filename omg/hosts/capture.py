@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import error_text
-from ..graph.files import write_private
+from ..graph.state import write_private
 from ..message.drop import to_epoch_ms
 from .declared import HOSTS
 from .hook import MARKS

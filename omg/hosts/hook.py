@@ -59,7 +59,7 @@ def run_hook(args: list[str]) -> str:
 def home_of(args: list[str]) -> Path:
     if len(args) > 2:
         return Path(args[2])
-    from ..config.file import default_home
+    from ..config import default_home
 
     return default_home()
 

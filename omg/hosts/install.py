@@ -23,7 +23,7 @@ from typing import Any
 
 from ..client import socket_of
 from ..errors import BadInput, OmgError
-from ..graph.files import write_private
+from ..graph.state import write_private
 from ..identity import identity_of_session
 from .declared import HOSTS, Host
 from .plugin import Files, as_text, hook_command, plugin_folder

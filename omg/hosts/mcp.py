@@ -18,7 +18,7 @@ from typing_extensions import TypedDict  # pydantic takes no other before Python
 
 from ..client import ask_daemon
 from ..errors import OmgError
-from ..graph.files import write_private
+from ..graph.state import write_private
 from .plugin import NAME, VERSION
 from .projects import installed_hosts, project_of
 

@@ -12,7 +12,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from ..config.file import shipped_folder
+from ..config import shipped_folder
 from .declared import PLUGIN, Host
 
 NAME = PLUGIN

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput
-from ..graph.files import write_private
+from ..graph.state import write_private
 
 INSTALLED = "hosts.json"  # in the home: which clients OMG serves, whose memory, since when
 JOINED = "projects.json"  # in the home: common directory of a checkout → the project that it joined

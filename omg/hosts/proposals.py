@@ -1,14 +1,14 @@
 """
 What an assistant asks to have remembered or corrected without a message of the person's behind it, and `omg confirm`.
 
-Both are proposals of the assistant's (plan/proposals.py): found, shown with their mark, never in `system`.
+Both are proposals of the assistant's (plan/corrections.py): found, shown with their mark, never in `system`.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from ..curate.notes import (
+from ..curate import (
     CurationResult,
     done_with,
     find_note,
@@ -20,12 +20,11 @@ from ..curate.notes import (
 )
 from ..errors import BadInput
 from ..graph.graph import Graph
-from ..plan.corrections import Correction
+from ..plan.corrections import Correction, correction_proposed, take_up
 from ..plan.drafts import PERSONS
 from ..plan.edits import Edit, one_line
-from ..plan.proposals import correction_proposed, take_up
 from ..secrets import redact
-from ..tools.remembering import days_asked
+from ..tools.changing import days_asked
 
 
 def propose_note(graph: Graph, text: str, title: str, when: str, now: datetime) -> str:

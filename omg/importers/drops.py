@@ -16,10 +16,9 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config.agents import configured, configured_agents, own_memory
-from ..config.file import default_home
+from ..config import configured, configured_agents, default_home, own_memory
 from ..errors import BadInput, NotFound
-from ..graph.files import write_private
+from ..graph.state import write_private
 from ..identity import Identity
 from ..inbox import agents_notes, line_messages, put_loose
 from ..message.drop import ARGUMENT_CHARS, TOOL_CHARS, content_of, read_drop, to_epoch_ms
@@ -37,7 +36,7 @@ from .readers import (
 )
 
 if TYPE_CHECKING:
-    from ..config.sections import Config
+    from ..config import Config
     from ..worker.intake import Intake
 
 

@@ -1,16 +1,11 @@
 """
-Disposable sqlite over one vault and its archive: rows, links, search, vectors.
+A SQLite index of one vault and its archive. It is derived: delete it, and it is made again.
 
-    store       the file: tables, connections, damage
-    terms       text as the full-text index holds it, a question as terms
+    store       the file: tables, connections, damage; terms of a text and of a question; Entry, a note as listed
     links       which note a link leads to
-    entries     Entry: a note as the index lists it
     vectors     the notes' vectors, as one matrix
     archived    messages: taken in, found, and what was said around them
-    rows        a Node as rows, and what in them depends on other notes
-    changes     files and tables brought to one state
-    scores      how well a note answers a question
-    walk        from the best notes to what they link to
-    search      a question → hits
+    rows        a Node as rows, and files and tables brought to one state
+    search      a question → hits: scores, then links
     index       Index: all of the above behind one class
 """

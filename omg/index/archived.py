@@ -19,11 +19,10 @@ from typing import NamedTuple
 
 from ..dates.days import day_of_ms, day_words
 from ..errors import BadInput
-from ..message.stored import message_from_json
-from ..message.turn import Message
+from ..message.turn import Message, message_from_json
 from ..node.fields import Source
 from ..text.characters import fold_text
-from .scores import ParsedQuery, Rarity
+from .search import ParsedQuery, Rarity
 from .store import MESSAGE_COLUMNS, rows_of
 
 SAID_CHARS = 1_000  # of a message that a note was made from

@@ -26,13 +26,10 @@ from ..message.turn import Message
 from ..node.fields import Source
 from ..vault.vault import Vault
 from . import archived, vectors
-from .changes import Synced, sync_tables
-from .entries import Entry, Hit, entries_where
 from .links import ALIAS, begun_rows, fitting_notes, resolve_row
-from .rows import RowWriter
-from .scores import POOL, ParsedQuery, Rarity, parse_query
-from .search import find_notes
-from .store import Store, is_unusable, reason_unusable, rows_of
+from .rows import RowWriter, Synced, sync_tables
+from .search import POOL, ParsedQuery, Rarity, find_notes, parse_query
+from .store import Entry, Hit, Store, entries_where, is_unusable, reason_unusable, rows_of
 from .vectors import Matrix, Near, missing_vectors, put_vectors
 
 if TYPE_CHECKING:

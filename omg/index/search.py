@@ -1,5 +1,5 @@
 """
-A question → hits, best first, each with why it was found: scores.py, then walk.py.
+A question → hits, best first, each with why it was found: scores, then links.
 
 Not here: making the tables (index.py), and vectors (vectors.py). One rule: milliseconds; no model, no network, and no
 look at all notes but for one product of matrix and vector.
@@ -9,29 +9,318 @@ from __future__ import annotations
 
 import datetime as dt
 import heapq
+import math
 import re
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ..dates.rules import When, resolve_dates
 from ..text.characters import unfolded
-from .entries import Hit, entries_where
-from .scores import (
-    Candidate,
-    ParsedQuery,
-    Pool,
-    Rarity,
-    fused_scores,
-    notes_by_days,
-    notes_by_words,
-    weigh_pool,
-)
-from .store import NOTE_COLUMNS
-from .walk import ranked_ids, walked_order
+from .links import LINK, PROSE
+from .store import NOTE_COLUMNS, Hit, Term, entries_where, rows_of, terms_of
 
 if TYPE_CHECKING:
     from .vectors import Near
+
+# --- How well a note answers a question: the candidates, and what each is worth.
+#
+#     words      bm25 over the columns of store.NOTE_COLUMNS, the question's terms joined by OR
+#     meaning    cosine with the notes' vectors, where there are any; fused convexly, since ranks alone lose the gap
+#     days       "last week", "in May 2023": notes about those days, or said on them, are raised
+#     weights    status, priority, freshness and use decide near ties
+#
+# Not here: what was tried (bench/LOG.md). One rule: a constant has its measurement or its reason
+# beside it.
+
+
+# candidates from words, and from meaning: half of it costs LoCoMo .006 of r@10 with the static table
+POOL = 200
+POSTINGS = 10_000  # rows that the words of a question may fit; the rarest words first. 1 µs each
+ASKED_CHARS = 2_000  # of a question
+DATED_CHARS = 500  # a longer text is a message, whose dates are not what is looked for
+WORDS_SHARE = 0.7  # share of the words' score beside that of meaning
+RAISED_BY_DAY = 0.75  # by how much a note of the days asked for is raised
+UNSURE_BELOW = 0.05  # how sure an answer is at the least: it was found, if only by a word that every note has
+DATED_LEAST = 0.2  # what such a note has at least, where its words say nothing
+SUPERSEDED, DORMANT = 0.5, 0.9
+PRIORITY = {"high": 1.04, "medium": 1.0, "low": 0.96}
+FRESH, FRESH_DAYS = 0.03, 60  # e-folding time
+USED = 0.02
+
+
+@dataclass(slots=True)
+class Candidate:
+    score: float = 0.0  # of 1, the best
+    status: str = "active"
+    path: str = ""  # the last resort between equals
+    why: list[str] = field(default_factory=list)
+    cosine: float | None = None  # with the question; None where it is not among the nearest
+
+
+Pool = dict[int, Candidate]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    text: str
+    terms: tuple[Term, ...]
+    days: tuple[When, ...]
+
+    @property
+    def match(self) -> str:
+        return " OR ".join(term.match for term in self.terms)
+
+
+def parse_query(text: str, today: dt.date) -> ParsedQuery:
+    """The terms of a question, and the days it asks for; *today* in the graph's time zone."""
+    text = text[:ASKED_CHARS]
+    days = tuple(resolve_dates(text, today)) if len(text) <= DATED_CHARS else ()
+    return ParsedQuery(text, terms_of(text, tuple(when.phrase for when in days)), days)
+
+
+COUNTS = {
+    "note_fts": "select value from meta where key = 'hits'",
+    "message_fts": "select max(id) from message",
+}
+
+
+class Rarity:
+    """How many rows of *table* a term fits, remembered: names and topics come again in question after question."""
+
+    def __init__(self, table: str = "note_fts", postings: int = POSTINGS) -> None:
+        self._table, self._postings = table, postings
+        self._rows = -1
+        self._fits: dict[str, int] = {}
+
+    def has(self, word: str) -> bool:
+        """Whether any row has *word*, so far as was asked."""
+        return bool(self._fits.get(f'"{word}"'))
+
+    def choose(self, db: sqlite3.Connection, found: Sequence[Term]) -> tuple[tuple[Term, ...], float]:
+        """
+        The terms to ask for, rarest first, within so many postings; and what a row that has all of them once scores.
+        """
+        all_rows = int(db.execute(COUNTS[self._table]).fetchone()[0] or 0)
+        if abs(all_rows - self._rows) > 0.05 * all_rows or len(self._fits) > 20_000:
+            self._rows, self._fits = all_rows, {}
+        # Another prompt's thread may begin anew meanwhile, and this question keeps what it counted.
+        known = self._fits
+        for term in found:
+            if not known.get(term.match):  # what none had a moment ago, one may have by now
+                count = db.execute(
+                    f"select count(*) from {self._table} where {self._table} match ?", (term.match,)
+                )
+                known[term.match] = int(count.fetchone()[0])
+        kept: list[Term] = []
+        rows, whole = 0, 0.0
+        for term in sorted(found, key=lambda t: known[t.match]):
+            # One counted a while ago may be of more rows than there are since something was forgotten.
+            fits = min(known[term.match], all_rows)
+            rows += fits
+            if kept and (rows > self._postings or fits > max(1_000, all_rows / 2)):
+                break  # fts5 weighs a word that more than half of the rows have as good as nothing
+            if fits:
+                kept.append(term)
+            # As fts5 weighs it. What no row has counts too: the question asks for it.
+            whole += max(1e-6, math.log((all_rows - fits + 0.5) / (fits + 0.5)))
+        return tuple(kept), whole
+
+
+def notes_by_words(db: sqlite3.Connection, match: str) -> dict[int, float]:
+    """The best notes and their bm25."""
+    weights = ", ".join(map(str, NOTE_COLUMNS.values()))
+    score = f"-bm25(note_fts, {weights}) as score"
+    select = f"select rowid, {score} from note_fts where note_fts match ? order by score desc limit {POOL}"
+    return dict(db.execute(select, (match,)))
+
+
+def notes_by_days(db: sqlite3.Connection, days: Iterable[When]) -> list[int]:
+    """Notes about one of *days*, or said then; the latest first."""
+    found = []
+    for when in days:
+        start, end = when.start.toordinal(), when.end.toordinal()
+        for since, until in (("event_from", "event_to"), ("said_from", "said_to")):
+            # A note that began over a year before is found by its words; without a bound this looks at every note.
+            rows = db.execute(
+                f"select id from note where hit and {since} between ? and ? and {until} >= ? order by {since} desc limit 50",
+                (start - 366, end, start),
+            )
+            found += [id for (id,) in rows]
+    return list(dict.fromkeys(found))
+
+
+def fused_scores(words: Mapping[int, float], near: Near | None, whole: float) -> tuple[Pool, float]:
+    """
+    Both scores as shares of the best, weighed and added; and how sure the best is, of 1.
+
+    Sure is a note that has the words asked for once each, or means just that.
+    """
+    top = max(words.values(), default=0.0)
+    share = WORDS_SHARE if near else 1.0
+    pool = {id: Candidate(share * score / top) for id, score in words.items()} if top else {}
+    sure = min(1.0, max(UNSURE_BELOW, top / whole)) if top else 0.0
+    if near:
+        best = max(near.cosines.values())
+        sure = max(sure, best)
+        for id, cosine in near.cosines.items():
+            if id in pool:
+                pool[id].cosine = cosine
+            if cosine > near.median:
+                closeness = (cosine - near.median) / (best - near.median)
+                pool.setdefault(id, Candidate(cosine=cosine)).score += (1 - share if top else 1.0) * closeness
+                if closeness > 0.5 and cosine > 0.3:
+                    pool[id].why.append("close in meaning")
+    return pool, sure or UNSURE_BELOW
+
+
+def weigh_pool(
+    db: sqlite3.Connection, pool: Pool, question: ParsedQuery, now: dt.datetime, uses: Mapping[str, int]
+) -> None:
+    """
+    Raise notes of the days asked for, and what replaced a note that was found; let priority, freshness and use
+    decide between equals. What is no longer there leaves the pool.
+    """
+    today = now.date().toordinal()
+    columns = "id, path, node, status, priority, said_from, said_to, event_from, event_to"
+    rows = {row[0]: row[1:] for row in rows_of(db, f"select {columns} from note where hit and id in", pool)}
+    for id in pool.keys() - rows.keys():
+        del pool[id]
+    for id in [id for id, row in rows.items() if row[2] == "superseded"]:
+        if (new := final_successor(db, id)) is not None:
+            old, successor = pool[id], pool.setdefault(new, Candidate())
+            if successor.score <= old.score:
+                successor.score = old.score
+                successor.why.append("replaces what was found")
+    fresh = rows_of(db, f"select {columns} from note where hit and id in", pool.keys() - rows.keys())
+    for id, path, node, status, priority, *days in [*((id, *row) for id, row in rows.items()), *fresh]:
+        candidate = pool[id]
+        candidate.path, candidate.status = path, status
+        if phrase := phrase_within(days, question.days):
+            candidate.score = max(candidate.score * (1 + RAISED_BY_DAY), DATED_LEAST)
+            candidate.why.append(f"of {phrase}")
+        age = max(0, today - (days[1] or today))
+        candidate.score *= PRIORITY.get(priority, 1.0) * (1 + FRESH * math.exp(-age / FRESH_DAYS))
+        candidate.score *= 1 + USED * min(3.0, math.log1p(uses.get(node, 0)))
+        candidate.score *= {"superseded": SUPERSEDED, "dormant": DORMANT}.get(status, 1.0)
+
+
+def phrase_within(days: Sequence[int | None], asked: Iterable[When]) -> str | None:
+    """The phrase whose days a note's *days* (said from, to; event from, to) meet."""
+    for when in asked:
+        first, last = when.start.toordinal(), when.end.toordinal()
+        if any(since and until and since <= last and until >= first for since, until in (days[:2], days[2:])):
+            return when.phrase.strip()
+    return None
+
+
+def final_successor(db: sqlite3.Connection, id: int) -> int | None:
+    """The note that in the end replaced *id*."""
+    chain = [id]
+    while len(chain) < 20:
+        row = db.execute(
+            "select n.id from note o join note n on n.path = o.superseded_by where o.id = ? and n.hit",
+            (chain[-1],),
+        ).fetchone()
+        if row is None or row[0] in chain:
+            break
+        chain.append(row[0])
+    return chain[-1] if len(chain) > 1 else None
+
+
+# --- From the best notes to what they link to, or stands beside them on a small map, as far as the question is about it.
+#
+# One rule: a fixed share of the hits stays the question's own,
+# whatever is linked.
+
+
+ENTRY_POINTS = 5  # from which links are followed; from more, what is linked to is anything
+OWN_SHARE = 0.5  # share of the hits that are the question's own, whatever is linked
+STEP = 0.4  # what a link from the best note adds to the linked note, as a share of what that has of itself
+UNASKED = 0.05  # of the best: what a linked note has of itself at the least
+MAP_STEP = 0.25  # of a link's worth has what stands on the same small map
+MAP_SIZE = 40  # above it a map says nothing: everything is on it
+FANNED = 60  # links of one note that are followed
+
+
+def walked_order(db: sqlite3.Connection, pool: Pool, k: int) -> list[int]:
+    """
+    The order of the notes once links have been followed from the best of them.
+
+    The first OWN_SHARE of *k* stay as they are. After them a linked note may pass one that only has the words: by as
+    much as the entry point is sure, the link says, and the note itself has of the question. A note all of whose
+    messages a better one has too is one step from it, and leaves its place to others.
+    """
+    order = ranked_ids(pool)
+    if not order:
+        return []
+    own, top = order[: math.ceil(OWN_SHARE * k)], pool[order[0]].score
+    first = order[:ENTRY_POINTS]
+    titles = dict(rows_of(db, "select id, title from note where id in", first))
+    steps: dict[int, list[tuple[float, str]]] = {}
+    for entry in first:
+        sure = (pool[entry].score / top) ** 2
+        for other, (worth, how) in linked_notes(db, entry).items():
+            steps.setdefault(other, []).append((sure * worth, f"{how} “{titles[entry]}”"))
+    led_to = rows_of(db, "select id, path, status from note where id in", steps.keys() - pool.keys())
+    pool |= {id: Candidate(path=path, status=status) for id, path, status in led_to}
+    for id in steps.keys() - set(own):
+        candidate = pool[id]
+        if candidate.status != "superseded":
+            candidate.score += STEP * sum(worth for worth, _ in steps[id]) * (candidate.score + UNASKED * top)
+            candidate.why.append(max(steps[id])[1])
+    chosen = set(own)
+    return telling_first(db, own + [id for id in ranked_ids(pool) if id not in chosen], k)
+
+
+def ranked_ids(pool: Pool) -> list[int]:
+    return sorted(pool, key=lambda id: (-pool[id].score, pool[id].path, id))
+
+
+def telling_first(db: sqlite3.Connection, order: list[int], k: int) -> list[int]:
+    """*order*, with those that tell of no message that the ones before them do not tell of put after the others."""
+    looked, rest = order[: 4 * k], order[4 * k :]
+    cited: dict[int, set[tuple[str, str]]] = {}
+    for note, *source in rows_of(db, "select note, session, id from source where note in", looked):
+        cited.setdefault(note, set()).add(tuple(source))
+    told: set[tuple[str, str]] = set()
+    new: list[int] = []
+    old: list[int] = []
+    for id in looked:
+        said = cited.get(id, set())
+        (old if said and said <= told else new).append(id)
+        told |= said
+    return new + old + rest
+
+
+def linked_notes(db: sqlite3.Connection, entry: int) -> dict[int, tuple[float, str]]:
+    """The notes one step from *entry*: what each step is worth, and what it is."""
+    both = f"kind in ({PROSE}, {LINK})"
+    rows = db.execute(
+        f"""
+        select * from (select dst as other from link where src = ?1 and dst is not null and {both} limit {FANNED})
+        union select * from (select src from link where dst = ?1 and {both} limit {FANNED})
+        """,
+        (entry,),
+    )
+    found: dict[int, tuple[float, str]] = {}
+    for other, type, hit in rows_of(db, "select id, type, hit from note where id in", [id for (id,) in rows]):
+        if hit:
+            found[other] = (1.0, "linked with")
+        elif type == "moc":
+            for member in notes_on_map(db, other):
+                found.setdefault(member, (MAP_STEP, "on a map with"))
+    found.pop(entry, None)
+    return found
+
+
+def notes_on_map(db: sqlite3.Connection, moc: int) -> list[int]:
+    rows = db.execute(
+        "select distinct dst from link join note on note.id = dst where src = ? and hit limit ?",
+        (moc, MAP_SIZE + 1),
+    ).fetchall()
+    return [id for (id,) in rows] if len(rows) <= MAP_SIZE else []
 
 
 WEIGHED = 5  # candidates for each hit; what is weighed decides near ties, and moves none from further below

@@ -10,19 +10,127 @@ Not here: what the tables mean. One rule: nothing is in this file that cannot be
 
 from __future__ import annotations
 
+import datetime as dt
 import errno
 import fcntl
+import json
 import os
 import queue
+import re
 import sqlite3
 import threading
+import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from .links import CONTRADICTION
-from .terms import TOKENIZER
+import regex
+
+from ..text.characters import UNSPACED_RUN, fold_text
+from ..text.words import STOP, WORD_OR_RUN, words_in
+from .links import CONTRADICTION, LINK, PROSE, short_names
+
+# --- A question as the terms it is asked with: all that may tell one note from another, joined by OR, rarest first (search.py).
+#
+# Not here: how much a term weighs, which depends on how rare it is. A question in any script that has words in it has
+# terms, and no character in it is syntax.
+
+
+# The FTS5 tokenizer that `fold_text` (text/characters.py) is made for. Marks (Mn, Mc) belong to their letters, or Hindi falls apart.
+TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
+
+# Of a date phrase that is resolved to days, what says nothing once it is.
+CALENDAR = frozenset(
+    """
+    ago coming couple day days few fortnight last month months next night past previous quarter several this today
+    tomorrow tonight week weekend weekends weeks year years yesterday
+    """.split()
+)
+
+# What is asked for, of what the next words name: hardly anybody who said it said so.
+ASKED_FOR = re.compile(r"\bthe (?:names?|numbers?|dates?|amounts?|kinds?|types?) of\b", re.I)
+
+# Letters of scripts whose words end in cases that Porter, which is for English, does not know.
+INFLECTED = regex.compile(r"(?!\p{Latin})\p{L}")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    match: str  # an FTS5 expression: a quoted string, or a prefix
+    shown: str  # as it was written
+
+
+def terms_of(question: str, dates: tuple[str, ...] = ()) -> tuple[Term, ...]:
+    """
+    What to look for, in the order asked; *dates* are phrases in it whose days are known.
+
+    A stop word is kept where it is written as a name ("Will") or stands in a compound ("to-do"); where there
+    are none but stop words, all are kept, unless the question is about days.
+    """
+    text = unicodedata.normalize("NFKC", question).replace("’", "'")
+    found: dict[str, Term] = {}
+    for n, chunk in enumerate(ASKED_FOR.sub("the", text).split()):
+        for term in terms_of_chunk(chunk, first=n == 0):
+            found.setdefault(term.match.lower(), term)
+    said = {word.lower() for phrase in dates for word in words_in(phrase)} & CALENDAR
+    kept = [t for t in found.values() if t.shown.lower() not in said]
+    if not kept and not dates:
+        kept = [Term(quoted_terms(w), w) for w in dict.fromkeys(words_in(text))]
+    return tuple(kept)
+
+
+def terms_of_chunk(chunk: str, first: bool) -> list[Term]:
+    """The terms of what stands between two spaces."""
+    if re.search(r"n't\b", chunk, re.I):
+        return []
+    chunk = re.sub(r"'\w{1,2}\b", "", chunk)  # Caroline's, I'll
+    parts = WORD_OR_RUN.findall(chunk)
+    found = []
+    for part in parts:
+        if UNSPACED_RUN.match(part):
+            found += unspaced_terms(part)
+        elif not is_dropped(part, chunk, first):
+            found.append(Term(match_form(fold_text(part)), part))
+    if (
+        len(parts) > 1 and "/" not in chunk and not UNSPACED_RUN.search(chunk)
+    ):  # socket.io, 3.5, to-do: also as one
+        found.append(Term(quoted_terms(fold_text(" ".join(parts))), chunk.strip(".,;:!?()\"'")))
+    return found
+
+
+def is_dropped(word: str, chunk: str, first: bool) -> bool:
+    low = word.lower()
+    if low in STOP:
+        name = word[0].isupper() and not first and low not in ("i", "a") and not word.isupper()
+        return not name
+    # A letter alone is left over from something, unless it is a thing's name: C++, plan B.
+    return (
+        len(word) == 1
+        and word.isascii()
+        and not word.isdigit()
+        and not (word.isupper() or "+" in chunk or "#" in chunk)
+    )
+
+
+def match_form(word: str) -> str:
+    if INFLECTED.search(word) and len(word) >= 5:
+        return f"{quoted_terms(word[: max(4, len(word) - 2)])}*"
+    return quoted_terms(word)
+
+
+def unspaced_terms(run: str) -> list[Term]:
+    """Pairs of neighbouring characters; one that stands alone is a word."""
+    if len(run) == 1:
+        return [Term(quoted_terms(run), run)]
+    return [Term(quoted_terms(f"{a} {b}"), a + b) for a, b in pairwise(run)]
+
+
+def quoted_terms(words: str) -> str:
+    return f'"{words}"'
+
 
 VERSION = 8  # of the tables below and of what is in their columns: with another, the file is made anew
 KEPT_NEVER = -1  # the generation of a connection for one use
@@ -386,3 +494,136 @@ def is_disk_barred(e: Exception) -> bool:
     if isinstance(e, sqlite3.DatabaseError):
         return not is_unusable(e) and getattr(e, "sqlite_errorcode", 0) & 0xFF in BARRED
     return isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+
+
+# --- Entry, a note as the index lists it, and Hit, a note that was found.
+#
+# Over the tables `note`, `link` and `source` of the store. Not here: finding by words (search.py), and a note's
+# body, which only the vault has. One rule: a list is sorted by path, so that what is generated from it does
+# not depend on when the index was made.
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    path: str
+    id: str
+    type: str
+    title: str
+    description: str
+    priority: str
+    status: str
+    pinned: bool
+    loop: str | None
+    event: str | None
+    created: dt.date | None
+    updated: dt.date | None
+    origin: str | None
+    generation: int
+    superseded_by: str | None
+    links: tuple[str, ...]  # paths of the notes it links to, those in its head first
+    tags: tuple[str, ...]
+    mtime: int  # ns
+    standing: bool = False  # an instruction for every conversation
+    contradicts: tuple[str, ...] = ()  # active notes of which one names the other so
+    short: str = ""  # the shortest beginning of its name that no other note has; "": none, or not looked up
+
+    @property
+    def handle(self) -> str:
+        """The shortest text by which omg_open finds it."""
+        return self.short or self.path
+
+
+# Of a hit's score. On LoCoMo nine in ten of the right notes score above .25, with words alone; of questions about
+# other people's talks the best hit stays below .22 in every second case.
+WEAK_BELOW = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    entry: Entry
+    score: float  # of 1: how much of what was asked the note answers to; for the order of hits of one or several searches
+    why: str
+    cosine: float | None = None  # of its vector with the question's; None: there is none, or many are nearer
+
+    @property
+    def weak(self) -> bool:
+        """Whether it hardly answers what was asked: it is there because nothing else is."""
+        return self.score < WEAK_BELOW
+
+
+COLUMNS = """id, path, node, type, title, description, priority, status, pinned, loop, event, created, updated,
+    origin, generation, superseded_by, tags, mtime, standing"""
+
+MANY = 500  # notes; above it one pass over all links is quicker than looking up each note's
+
+
+def entries_where(db: sqlite3.Connection, where: str, values: Iterable[object]) -> dict[int, Entry]:
+    """The notes for which *where* holds, by row, in the order of their paths."""
+    rows = db.execute(f"select {COLUMNS} from note {where} order by path", tuple(values)).fetchall()
+    select = (
+        f"select link.rowid, src, path from link join note on note.id = dst where kind in ({PROSE}, {LINK})"
+    )
+    found = (
+        db.execute(select)
+        if len(rows) > MANY
+        else rows_of(db, f"{select} and src in", [row[0] for row in rows])
+    )
+    links: dict[int, dict[str, None]] = {}
+    for _, src, path in sorted(found):
+        links.setdefault(src, {})[path] = None
+    against = contradictions(db) if rows else {}
+    short = short_names(db, [(row[0], row[1]) for row in rows]) if len(rows) <= MANY else {}
+    return {
+        id: entry_of_row((id, *row), tuple(links.get(id, ())), against.get(id, ()), short.get(id, ""))
+        for id, *row in rows
+    }
+
+
+def contradictions(db: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
+    """
+    Note → the paths of the active notes that contradict it, whichever of the two says so. What the assistant or a tool
+    said puts no person's note in doubt.
+    """
+    found: dict[int, set[str]] = {}
+    select = f"""
+        select one.id, one.origin, other.path, other.origin, other.status from
+        (select src as a, dst as b from link indexed by idx_link_contradiction where kind = {CONTRADICTION}
+        union select dst, src from link indexed by idx_link_contradiction where kind = {CONTRADICTION})
+        join note one on one.id = a join note other on other.id = b
+        """
+    for id, origin, path, by, status in db.execute(select):
+        if status == "active" and (by not in ("tool", "assistant") or origin in ("tool", "assistant")):
+            found.setdefault(id, set()).add(path)
+    return {id: tuple(sorted(paths)) for id, paths in found.items()}
+
+
+def entry_of_row(
+    row: tuple[Any, ...], links: tuple[str, ...], contradicts: tuple[str, ...], short: str
+) -> Entry:
+    _, path, id, type, title, description, priority, status, pinned, loop, event, created, updated, *rest = (
+        row
+    )
+    origin, generation, superseded_by, tags, mtime, standing = rest
+    return Entry(
+        path=path,
+        id=id,
+        type=type,
+        title=title,
+        description=description,
+        priority=priority,
+        status=status,
+        pinned=bool(pinned),
+        loop=loop,
+        event=event,
+        created=created and dt.date.fromisoformat(created),
+        updated=updated and dt.date.fromisoformat(updated),
+        origin=origin,
+        generation=generation,
+        superseded_by=superseded_by,
+        links=links,
+        tags=tuple(json.loads(tags)),
+        mtime=mtime,
+        standing=bool(standing),
+        contradicts=contradicts,
+        short=short,
+    )

@@ -8,6 +8,7 @@ index.md, now.md and two maps, at an activation.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,29 +17,254 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any
 
-from ..config.sections import Config
+from ..config import Config
 from ..dates.days import MS_PER_DAY, event_span, pause_text
-from ..dates.spoken import When
+from ..dates.rules import When
 from ..errors import OmgError
 from ..graph.graph import Graph
 from ..graph.state import SessionState, State, note_window
-from ..index.entries import WEAK_BELOW, Entry, Hit
-from ..index.scores import ParsedQuery, parse_query
+from ..index.search import ParsedQuery, parse_query
+from ..index.store import WEAK_BELOW, Entry, Hit, Term, terms_of
 from ..message.envelope import legible_text, strip_memory, without_envelope
-from ..node.maptable import OPEN_LOOPS, map_of, map_of_type
+from ..node.fields import MOCS, OPEN_LOOPS, PRIORITIES, TYPES, map_of, map_of_type
 from ..node.note import text_below_head
 from ..plan.edits import split_history
-from ..plan.pages import persons_words
-from ..text.links import with_labels
+from ..plan.pages import filed_day, persons_words, standing_loops
+from ..text.characters import fold_text, with_labels
 from ..text.sentences import split_sentences
 from ..text.tokens import clip_text, count_tokens
-from ..text.words import written_words
-from .course import asks_for_course, asks_for_several, topic_of
-from .named import maps_named, named_lines, projects_named
+from ..text.words import STOP, singular_form, written_words
 from .passages import Said, assistants_share, find_said, quoted_passages
-from .prompt import render_prompt
-from .sure import asks_of_memory, is_sure
-from .system import cut_text, render_system_slice
+from .prompt import cut_text, render_prompt, render_system_slice
+
+# --- Whether a message asks for the course of something: an order, a count, a summary, how something came about. Or for
+# several things.
+#
+# Of a course a timeline is wanted, complete before it is detailed: many lines and short passages, and what notes say of
+# before. Of several things more notes are, a line each.
+# One rule: a wrong guess only costs some detail.
+
+
+COURSE = re.compile(
+    r"""
+    \b(?:(?:in\ what|which|what|right|chronological)\ order|order\ (?:in\ which|of)|in\ order\b|sequence|timeline|chronolog\w*
+    |since\ when|how\ many|how\ often|how\ much\ in\ (?:all|total)|in\ total|altogether|all\ (?:the|my|of)|each\ of|every\ time
+    |summar\w+|overview|recap|history\ of|over\ time|so\ far|throughout|step\ by\ step|walk\ me\ through|list\ (?:of|the|all|my)
+    |how\ (?:did|do|does|has|have|is|was|were)\b[^.?!\n]{0,80}\b(?:progress|develop|evolv|chang|go|come|grow|improv|unfold)\w*
+    |first\b[^.?!\n]{0,60}\b(?:then|later|last|or)|which\b[^.?!\n]{0,60}\bfirst|before\ or\ after
+    |reihenfolge|wie\ viele|wie\ oft|seit\ wann|zusammenfass\w*|fasse?\b|überblick|verlauf|bisher|insgesamt|nacheinander
+    |combien|depuis\ quand|résum\w+|dans\ quel\ ordre|jusqu'ici|au\ total
+    |cuánt[ao]s|desde\ cuándo|resum\w+|en\ qué\ orden|hasta\ ahora|en\ total)
+    """,
+    re.I | re.X,
+)
+# The words of such a question that say nothing of its topic.
+ASKING_WORDS = re.compile(
+    r"""
+    \b(?:(?:mention|name|list|give|use)\b[^.?!\n]{0,20}\b(?:only|exactly|at\ most)\b[^.?!\n]*
+    |(?:can|could|would|will)\ you|please|(?:give|tell|show|walk|take)\ me(?:\ through)?|list|order|sequence|timeline|chronolog\w*
+    |summar\w+|overview|recap|history\ of|step\ by\ step|over\ time|so\ far|throughout
+    |(?:our|these|this|the|all|recent|past)\ (?:conversation|chat|talk|discussion)s?|conversations?|chats?|discussions?
+    |(?:brought|bring)\ (?:it\ |them\ )?up|mention\w*|talked\ about|discussed
+    |aspects?|things|items?|topics?|points?|different|various|develop\w*|progress\w*|evolv\w*|unfold\w*
+    |reihenfolge|zusammenfass\w*|fasse?|überblick|verlauf|gespräche?n?|besprochen|erwähnt|verschiedene\w*)\b
+    """,
+    re.I | re.X,
+)
+# "Which instruments does she play?", "What are my sister's hobbies?": a plural, and what is asked of it.
+SEVERAL_ASKED = re.compile(
+    r"""
+    \b(?:what|which)\ (?:
+      (?:[\w'’-]+\ ){0,2}?(?:\w+[^\Wsui'’]s|people|children)\ (?:ha[sd]|have|do|does|did|are|were|was|is)
+      |(?:are|were)\ (?:the|my|our|his|her|their|[\w-]+['’]s?)\ (?:[\w-]+\ ){0,2}?(?:\w+[^\Wsui'’]s|people|children)
+    )\b
+    |\bwelche\b[^.?!\n]{0,60}\b(?:hat|habe|hast|haben|sind|waren|mag|mögen|macht|machen)\b
+    """,
+    re.I | re.X,
+)
+COURSE_ASKED_CHARS = 2_000
+
+
+def asks_for_course(text: str) -> bool:
+    return bool(COURSE.search(text[:COURSE_ASKED_CHARS]))
+
+
+def asks_for_several(text: str) -> bool:
+    return bool(SEVERAL_ASKED.search(text[:COURSE_ASKED_CHARS]))
+
+
+def topic_of(text: str) -> str:
+    """*text*, which asks for a course, less the words that ask."""
+    return " ".join(ASKING_WORDS.sub(" ", text).split())
+
+
+# --- How sure a find must be for a prompt to be given anything: most prompts ask nothing of memory.
+#
+#     asks_of_memory   whether there is a word in it that could be about something
+#     is_sure          whether what was found answers it well enough
+#
+# Pure. One rule: a figure has its measurement, which leaves one conversation out (bench/silence.py, bench/LOG.md).
+
+
+# How sure a find is at the least, where the prompt asks of others or of anything, and where it asks in the first person.
+SURE, SURE_OF_OWN = 0.36, 0.19
+# Of a message's score: it shares words with what it has nothing to do with more often than a note.
+SAID_SHARE = 0.7
+WRITTEN_ALONE = 0.5  # of the share of the prompt's words that a message has: where an archive is small, all words are common
+NAMES_SHARE = 0.5  # where no name in it is known here
+NAME_KNOWN = 0.1  # more, where one is
+# By how much a find is surer that is nearer in meaning than TYPICAL: half of what fits is above a cosine of .68, nine
+# tenths above .46; of what does not fit, one tenth is above .44. With MiniLM the same but for .03.
+MEANING, TYPICAL = 0.4, 0.45
+
+OF_ONES_OWN = re.compile(
+    r"\b(?:i|me|my|mine|myself|we|us|our|ours|ich|mir|mich|mein\w*|wir|uns\w*|je|j'|moi|mon|ma|mes|nous|notre|nos"
+    r"|did you|you (?:wrote|suggested|recommended|proposed|advised|gave|made|listed|named|worked out|booked)"
+    r"|yo|mi|mis|nosotros|nuestr\w+|remember|remind|told|said|mentioned|again|last time)\b",
+    re.I,
+)
+NAME_WITHIN = re.compile(r"(?<=[^.?!:\s] )[^\W\d_][\w’'-]*")
+GERMAN = re.compile(r"\b(?:der|die|das|und|ist|mein\w*|dein\w*|eine?|nicht|wie|wer|wann|hat|habe|haben)\b")
+
+# Words of a message that asks nothing of memory. A message with no others, and no date, is given none.
+SMALL_TALK = frozenset(
+    """
+    ack alright amazing awesome bye cheers continue cool correct done exactly excellent fine good great haha hello hey
+    hi hm hmm lol love maybe morning evening night nice nope okay ok oh perfect proceed repeat right sorry sounds start stop
+    super test thank thanks thx understood welcome well wow yeah yep yup
+    """.split()
+)
+PHRASE = re.compile(
+    r"\W*+(?:(?:thanks?|thank\ you|ok(?:ay)?|great|perfect|cool|yes|no|hm+)\b\W*+){0,3}"
+    r"(?:sounds\ (?:good|great|fine|like\ a\ plan)|never\ ?mind|(?:one|just\ a)\ (?:moment|sec|second|minute)(?:\ please)?"
+    r"|(?:that|this|it)(?:['’]s|\ is|\ was|\ looks|\ sounds)(?:\ (?:very|really|so|super))?"
+    r"\ (?:helpful|great|good|perfect|fine|all|right|correct|funny|nice|interesting)|let\ me\ (?:think|see)"
+    r"|no\ (?:worries|problem)|got\ it|makes\ sense|good\ luck|see\ you(?:\ later)?|take\ care|go\ (?:on|ahead)"
+    r"|how\ are\ you(?:\ today)?)\W*+(?:(?:thanks?|thank\ you|please|then|now)\W*+)?",
+    re.I,
+)
+
+
+def asks_of_memory(query: ParsedQuery) -> bool:
+    """Whether it asks for days, or has a word that could be about something: "ok thanks" and "how are you today?" have none."""
+    if PHRASE.fullmatch(query.text[:200]):
+        return False
+    words = {t.shown.lower() for t in query.terms} - STOP - SMALL_TALK
+    return bool(query.days) or any(any(map(str.isalnum, word)) for word in words)
+
+
+def is_sure(
+    query: ParsedQuery,
+    hits: Sequence[Hit],
+    said: Sequence[Said],
+    known: Callable[[str], bool],
+    by_meaning: bool,
+) -> bool:
+    """
+    Whether *hits* and *said* (best first) answer *query*. *known* says of a word whether anything here has it;
+    *by_meaning*, whether notes were looked for by their meaning, too.
+    """
+    return sureness(query, hits, said, known, by_meaning) >= (SURE_OF_OWN if is_of_own(query) else SURE)
+
+
+def sureness(
+    query: ParsedQuery,
+    hits: Sequence[Hit],
+    said: Sequence[Said],
+    known: Callable[[str], bool],
+    by_meaning: bool,
+) -> float:
+    """How sure the best of them is, of about 1. Of somebody's own days all is sure, and where only days are asked for."""
+    if query.days and (not query.terms or is_of_own(query)):
+        return 1.0
+    shares = [max(SAID_SHARE * min(1.0, s.share), WRITTEN_ALONE * s.words) for s in said]
+    noted = max([*(hit.score for hit in hits), *shares], default=0.0)
+    # To what nobody has noted no note can be near.
+    alone = max((share for s, share in zip(said, shares, strict=True) if not s.noted), default=0.0)
+    names = list(names_in(query.text))
+    if names and not any(map(known, names)):
+        noted, alone = noted * NAMES_SHARE, alone * NAMES_SHARE
+    elif names:
+        noted, alone = noted + NAME_KNOWN, alone + NAME_KNOWN
+    if by_meaning:
+        noted += MEANING * (max((hit.cosine or 0.0 for hit in hits), default=0.0) - TYPICAL)
+    return max(noted, alone)
+
+
+def is_of_own(query: ParsedQuery) -> bool:
+    """Whether it is asked in the first person, or of what was said."""
+    return bool(OF_ONES_OWN.search(query.text))
+
+
+def names_in(text: str) -> Iterator[str]:
+    """Capitalised words within a sentence; none where the language writes every noun so."""
+    if not GERMAN.search(text):
+        for m in NAME_WITHIN.finditer(text):
+            word = re.sub(r"['’]s?$", "", m[0])
+            if word[:1].isupper() and word.lower() not in STOP:
+                yield word
+
+
+# --- The maps, topics and projects that a prompt names by their words, and their best lines.
+#
+# They are looked up: by the titles of the vault's maps, which a person may change, by the titles of its project notes, and
+# by the types of notes. How sure a line is, is the share of the prompt's words that are the name ("List my projects": a
+# half); it is given where a note of that score would be.
+
+
+def named_in(query: ParsedQuery, names: Iterable[tuple[str, str]]) -> dict[str, float]:
+    """
+    Path → the share of the words of *query* that are its name, for those of *names* (path, name) whose words are all in
+    *query*. Words that say whose it is ("meine") are not counted.
+    """
+    asked = word_forms(term for term in query.terms if not OF_ONES_OWN.fullmatch(term.shown))
+    found: dict[str, float] = {}
+    for path, name in names:
+        words = word_forms(terms_of(name))
+        if words and words <= asked:
+            found[path] = max(len(words) / len(asked), found.get(path, 0.0))
+    return found
+
+
+def word_forms(terms: Iterable[Term]) -> frozenset[str]:
+    return frozenset(singular_form(fold_text(term.shown).lower()) for term in terms)
+
+
+def maps_named(graph: Graph, query: ParsedQuery) -> dict[str, float]:
+    """The maps that *query* names: by title, or by the type of what they list."""
+    types = ((path, type) for type, (path, _, _) in MOCS.items())
+    return named_in(query, (*graph.index.maps().items(), *types))
+
+
+def projects_named(query: ParsedQuery, hits: Iterable[Hit]) -> dict[str, float]:
+    """The projects among *hits* that *query* names."""
+    return named_in(query, ((h.entry.path, h.entry.title) for h in hits if h.entry.type == "project"))
+
+
+def named_lines(
+    graph: Graph, query: ParsedQuery, named: Mapping[str, float], limit: int, today: date
+) -> list[Hit]:
+    """
+    The best *limit* lines of each map and project of *named* whose share of *query* is large enough; of a project, the
+    notes that link to it. None where *query* asks for days: a search finds what there is of those.
+    """
+    found: dict[str, Hit] = {}
+    for path, share in sorted(named.items(), key=lambda of: -of[1]) if not query.days else ():
+        for entry in lines_of(graph, path, limit, today) if share >= SURE else ():
+            found.setdefault(entry.path, Hit(entry, share, f"on [[{path}]]"))
+    return [*found.values()]
+
+
+def lines_of(graph: Graph, path: str, limit: int, today: date) -> list[Entry]:
+    """The notes of the map or project at *path*, by priority, then the newest first; open loops by their day."""
+    if path == OPEN_LOOPS:
+        return standing_loops(graph.index.entries(loop="open"), today)[:limit]
+    moc = path if path.startswith("mocs/") else None
+    found = graph.index.entries(moc=moc, links_to=None if moc else path, first=limit)
+    entries = [e for e in found if e.type in (*TYPES, "note", "reflection")]
+    entries.sort(key=lambda e: filed_day(e) or date.min, reverse=True)
+    return sorted(entries, key=lambda e: PRIORITIES.index(e.priority) if e.priority in PRIORITIES else 1)
+
 
 SYSTEM_SHARE = 0.4  # of the budget; the rest is for what bears on the message itself
 MORE_OF = 10  # of the best notes

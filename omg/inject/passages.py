@@ -20,8 +20,8 @@ from ..dates.days import MS_PER_DAY
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..index.archived import MadeNote, last_messages, latest_by_note, neighbours_by_id
-from ..index.entries import Hit
-from ..index.scores import ParsedQuery
+from ..index.search import ParsedQuery
+from ..index.store import Hit
 from ..message.turn import Message
 from ..secrets import redact
 from ..text.characters import visible

@@ -17,15 +17,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ..config.sections import Config, Llm
+from ..config import Config, Llm
 from ..errors import BadReply, ConfigError, CutShort, ModelError, ModelUnavailable
 from ..text.tokens import count_tokens
 from .child import Child, schema_in_words
-from .ledger import Ledger, ModelReply, Spent
-from .places import Places
-from .question import Ask, Failure, ModelQuestion
-from .replies import why_useless, with_token_counts, without_thinking
-from .windows import SHORT_REPLY, limits_in_table, reply_room
+from .ledger import Ledger, ModelReply, Places, Spent
+from .replies import (
+    SHORT_REPLY,
+    Ask,
+    Failure,
+    ModelQuestion,
+    limits_in_table,
+    reply_room,
+    why_useless,
+    with_token_counts,
+    without_thinking,
+)
 
 log = logging.getLogger(__name__)
 

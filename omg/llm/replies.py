@@ -1,14 +1,186 @@
-"""What can be said of a reply without reading it: empty, repeating itself, how many tokens it has."""
+"""A question to a model and its reply: its size, what is wrong with it, and the JSON in it."""
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import itertools
+import json
 import re
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from ..config import Config
+from ..errors import BadReply
 from ..text.tokens import count_tokens
 from .ledger import ModelReply
-from .question import ModelQuestion
+
+# --- A question to a model, why there is no reply, and the type of whoever can be asked.
+
+
+@dataclass(frozen=True, slots=True)
+class ModelQuestion:
+    system: str
+    user: str
+    schema: dict[str, Any] | None  # JSON schema of the reply; None: any text
+    purpose: str  # "observe", "reflect", …: what the ledger says it was for
+    agent: str = ""
+    temperature: float | None = None  # that the configuration has for the model that is asked
+
+    @property
+    def usual_temperature(self) -> float:
+        """As Mastra's observational memory has it: some freedom for what is noted, none for what is merged."""
+        return 0.0 if self.purpose == "reflect" else 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no reply, as the child tells it."""
+
+    why: str
+    status: int = 0  # HTTP; 0: no answer at all
+    again: bool = True  # whether the same question may fare better a little later
+    wait_s: float | None = None  # how long the server asks us to stay away
+
+
+Ask = Callable[[ModelQuestion], ModelReply]
+
+
+def instructions(name: str, also: str) -> str:
+    """The system part of a question: prompts/<name>.md, and what the owner of the config adds to it."""
+    return prompt_text(name) + (f"\n\n# Also\n\n{also}\n" if also else "")
+
+
+@cache
+def prompt_text(name: str) -> str:
+    return (Path(__file__).parents[1] / "prompts" / f"{name}.md").read_text(encoding="utf-8")
+
+
+# --- How many tokens a model takes in and gives, and what they cost, from the configuration or LiteLLM's own table.
+
+
+SHORT_REPLY = 4_000  # tokens that every model allows
+
+
+def model_window(model: str, config: Config) -> int:
+    """
+    Tokens *model* can take in.
+
+    From the configuration, else from the table that LiteLLM carries (read as a file: no import). Unknown:
+    8,192 for a server of one's own, a common default there, and 32,000 for any other, less than most have.
+    """
+    known = config.llm.context_window or limits_in_table(model).takes
+    return known or (8_192 if config.llm.api_base else 32_000)
+
+
+def reply_room(model: str, asked: int, config: Config) -> int:
+    """Tokens that a reply of *model* may have: as many as it gives, and as its window leaves beside those *asked*."""
+    wanted = config.llm.max_output_tokens
+    left = model_window(model, config) - asked
+    # A window that is not known is guessed low: below what every model allows, only the table and the user go.
+    return min(wanted, limits_in_table(model).gives or wanted, max(left, SHORT_REPLY))
+
+
+class Limits(NamedTuple):
+    """Tokens that a model takes in, and that it gives, and the price of each in usd; None where the table does not know."""
+
+    takes: int | None = None
+    gives: int | None = None
+    usd_in: float | None = None
+    usd_out: float | None = None
+
+
+@functools.lru_cache(maxsize=64)
+def limits_in_table(model: str) -> Limits:
+    spec = importlib.util.find_spec("litellm")
+    if spec is None or not spec.submodule_search_locations:
+        return Limits()
+    file = Path(spec.submodule_search_locations[0]) / "model_prices_and_context_window_backup.json"
+    try:
+        table = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return Limits()
+    name = model
+    while name:  # `openrouter/anthropic/x` is there as itself, or as `anthropic/x`, or as `x`
+        if entry := table.get(name):
+            takes = entry.get("max_input_tokens") or entry.get("max_tokens")
+            gives = entry.get("max_output_tokens")
+            prices = (entry.get(f"{way}_cost_per_token") for way in ("input", "output"))
+            return Limits(int(takes) if takes else None, int(gives) if gives else None, *prices)
+        name = name.partition("/")[2]
+    return Limits()
+
+
+# --- JSON out of a model's reply, whatever surrounds it; of a truncated one, the items that are whole.
+#
+# Not here: what the items mean (observe/reply.py, reflect/verdicts.py).
+
+
+TEXT, TEXTS = {"type": "string"}, {"type": "array", "items": {"type": "string"}}  # in a JSON schema
+
+
+def object_schema(required: str, **properties: Any) -> dict[str, Any]:
+    """The JSON schema of an object; *required* are names of properties, with spaces between."""
+    return {"type": "object", "properties": properties, "required": required.split()}
+
+
+def cut_out(text: str, key: str = "edits", mark: str = "op") -> dict[str, Any]:
+    """
+    The JSON object with *key* in *text*, whatever stands around it; of a truncated one, the items that are whole.
+
+    *mark* is a key that every item of the list under *key* has.
+    """
+    try:
+        return found_in(text, key, mark)
+    except RecursionError as e:
+        raise BadReply("the reply nests brackets without end; it was not used") from e
+
+
+def one_of(value: Any, *words: str) -> str:
+    """*value* as one of *words*, whatever its case. Raises ValueError."""
+    if (word := str(value).strip().lower()) not in words:
+        raise ValueError(f"op is none of {', '.join(words)}")
+    return word
+
+
+def found_in(text: str, key: str, mark: str) -> dict[str, Any]:
+    decoder = json.JSONDecoder(strict=False)
+    for start in (m.start() for m in re.finditer(r"\{", text)):
+        try:
+            value, _ = decoder.raw_decode(text, start)
+        except ValueError:
+            continue
+        if isinstance(value, dict) and key in value:
+            return value
+        if isinstance(value, dict) and mark in value:
+            break  # the outer object is broken: what follows are its items
+    if bare := re.search(r"^\s*(?:```\w*\s*)?\[", text):  # some models answer with the bare list
+        try:
+            value, _ = decoder.raw_decode(text, bare.end() - 1)
+            return {key: value}
+        except ValueError:
+            pass
+    if f'"{key}"' not in text:
+        raise BadReply(f"the reply holds no JSON object with `{key}`; it was not used")
+    return {key: whole_items(text, decoder, key, mark)}
+
+
+def whole_items(text: str, decoder: json.JSONDecoder, key: str, mark: str) -> list[Any]:
+    items = []
+    at = text.index(f'"{key}"')
+    while (at := text.find("{", at)) >= 0:
+        try:
+            value, at = decoder.raw_decode(text, at)
+            items.append(value)
+        except ValueError:
+            at += 1
+    items = [v for v in items if isinstance(v, dict) and mark in v]
+    if not items:
+        raise BadReply("the reply broke off before its first item was whole; it was not used")
+    return items
 
 
 def why_useless(reply: ModelReply) -> str | None:

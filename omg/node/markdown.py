@@ -1,20 +1,335 @@
 """
 The body of a note, as text: links, the generated block, the history, and names made of titles.
 
-Not here: the head (properties.py), and what a note is (note.py). One rule: whoever adds to a text changes no other
+Not here: what a note is (note.py). One rule: whoever adds to a text changes no other
 byte of it, line ends included.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import json
+import math
 import re
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
+import yaml
+from frontmatter.default_handlers import YAMLHandler  # only the handler: see Head
+
 from ..errors import BadNode
-from ..text.links import WIKILINK
-from .properties import line_end, split_head, with_unix_ends
+from ..text.characters import WIKILINK
+
+# --- The properties at the head of a note: read as Obsidian reads them, written so that every reader agrees.
+#
+#     split_head         where the head lies in a text
+#     load_properties    its YAML as Python values
+#     property_entry     one property as text
+#     with_properties    a text with some of its properties changed, and no other byte
+#
+# YAML 1.2, less what only surprises: `on`, `0123`, `0x1F`, `12:30` and dates are strings. Not here: what the
+# properties mean (fields.py). One rule: what is written reads the same under YAML 1.1 and 1.2.
+
+
+HEAD_CHARS = 1_000_000  # about 7,000 sources; nothing that a person or we would write
+DEPTH = 50  # of nested values: libyaml recurses in C, and 100,000 brackets end the process, not the parse
+VALUES = 100_000  # in one head, aliases counted each time: against nine lines that stand for a billion
+HEAD_START = re.compile(r"\ufeff?---[ \t]*\r?\n")
+HEAD_END = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.M)
+
+
+def split_head(text: str) -> tuple[slice, int]:
+    """
+    Where the head lies, without its `---` lines, and where the body starts.
+
+    Without a head, an empty slice at the body's start. Raises BadNode for a head that does not end.
+    """
+    opening = HEAD_START.match(text)
+    if opening is None:
+        start = 1 if text.startswith("\ufeff") else 0
+        return slice(start, start), start
+    closing = HEAD_END.search(text, opening.end())
+    if closing is None:
+        raise BadNode("the frontmatter does not end; put a line --- below it")
+    return slice(opening.end(), closing.start()), closing.end()
+
+
+def line_end(text: str) -> str:
+    """The line end that *text* uses, going by its first."""
+    end = text.find("\n")
+    return "\r\n" if end > 0 and text[end - 1] == "\r" else "\n"
+
+
+def with_unix_ends(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+# --- reading
+
+SCALAR = re.compile(
+    r"(?P<null>|~|null|Null|NULL)|(?P<bool>true|True|TRUE|false|False|FALSE)"
+    r"|(?P<int>[-+]?(?:0|[1-9][0-9]{0,17}))|(?P<float>[-+]?[0-9]{1,17}\.[0-9]{0,25}(?:[eE][-+]?[0-9]{1,3})?)"
+)
+
+
+class Loader(yaml.CSafeLoader):
+    """PyYAML's C parser; plain scalars get one of the names in SCALAR for a tag, all others "str"."""
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
+        if kind is yaml.ScalarNode and implicit[0] and (found := SCALAR.fullmatch(value)):
+            return found.lastgroup or "str"
+        return "str"
+
+
+class Head(YAMLHandler):  # type: ignore[misc]  # mypy is told not to look into python-frontmatter
+    """
+    python-frontmatter's handler, with our Loader and our way of writing.
+
+    Only its handler is used: `frontmatter.parse` strips bodies, trips over a BOM, and answers `{}` to a
+    head that it cannot read.
+    """
+
+    def load(self, fm: str, **_: object) -> dict[str, Any]:
+        root = compose_head(fm)
+        return {} if root is None else values_of(root)
+
+    def export(self, metadata: dict[str, Any], **_: object) -> str:
+        return "".join(property_entry(key, value) for key, value in metadata.items())
+
+
+HEAD = Head()
+
+
+def load_properties(fm: str) -> dict[str, Any]:
+    """The properties in *fm*. Raises BadNode, saying what to mend, for what cannot be read."""
+    return HEAD.load(fm)
+
+
+def compose_head(fm: str) -> yaml.MappingNode | None:
+    """The top-level mapping with the places of its parts; None if *fm* is empty. Raises BadNode."""
+    if len(fm) > HEAD_CHARS or too_deep(fm):
+        raise BadNode("the frontmatter is too large or too deeply nested; keep it to plain properties")
+    try:
+        root = Loader(fm).get_single_node()
+    except yaml.YAMLError as e:
+        raise BadNode(f"the frontmatter is not YAML: {place_in_yaml(e)}; mend it there") from e
+    if root is None or root.tag == "null":
+        return None
+    if not isinstance(root, yaml.MappingNode):
+        raise BadNode(
+            "the frontmatter is not made of `key: value` lines; mend it, or put a blank line above it"
+        )
+    return root
+
+
+def place_in_yaml(e: yaml.YAMLError) -> str:
+    mark = getattr(e, "problem_mark", None)
+    # Marks count lines from 0, and the head starts in the file's second.
+    return f"{getattr(e, 'problem', None) or e}" + (f" in line {mark.line + 2}" if mark else "")
+
+
+def too_deep(fm: str) -> bool:
+    """Whether brackets or dashes nest past DEPTH. Nesting by indentation is bounded by the head's size."""
+    if re.search(rf"^[ \t]*(?:[-?][ \t]+){{{DEPTH}}}", fm, re.M):
+        return True
+    if fm.count("[") + fm.count("{") > DEPTH:
+        depth = 0
+        for char in re.findall(r"[\[\]{}]", fm):
+            depth = max(0, depth + (1 if char in "[{" else -1))
+            if depth > DEPTH:
+                return True
+    return False
+
+
+def values_of(root: yaml.MappingNode) -> dict[str, Any]:
+    """
+    *root* as what JSON can hold; keys are strings, as written. Raises BadNode past DEPTH or VALUES.
+
+    Made by hand from the composed nodes: a third of the time that PyYAML's constructor takes.
+    """
+    count = 0
+
+    def value(node: yaml.Node, depth: int) -> Any:
+        nonlocal count
+        count += 1
+        if depth > DEPTH or count > VALUES:
+            raise BadNode("the frontmatter is too deeply nested, or its aliases stand for too much")
+        if isinstance(node, yaml.ScalarNode):
+            return scalar_value(node)
+        if isinstance(node, yaml.SequenceNode):
+            return [value(item, depth + 1) for item in node.value]
+        return {key_name(k): value(v, depth + 1) for k, v in node.value}
+
+    found: dict[str, Any] = value(root, 0)
+    return found
+
+
+def key_name(node: yaml.Node) -> str:
+    if not isinstance(node, yaml.ScalarNode):
+        line = node.start_mark.line + 2
+        raise BadNode(f"the frontmatter has a list or mapping for a key in line {line}; quote it")
+    return str(node.value)
+
+
+def scalar_value(node: yaml.ScalarNode) -> Any:
+    match node.tag:
+        case "null":
+            return None
+        case "bool":
+            return node.value.lower() == "true"
+        case "int":
+            return int(node.value)
+        case "float" if math.isfinite(float(node.value)):
+            return float(node.value)
+    return node.value
+
+
+# --- writing
+
+# What may stand without quotes: it starts with a letter, so it is no number, date or indicator; and has no
+# ": " or " #". Inside [ ] and { } also no comma. The words below are what YAML 1.1 takes for something else.
+PLAIN = re.compile(r"[^\W\d_](?:[\w .,;!?()'\"/&+=%@$–—…“”‘’-]*[\w.,;!?()'\"/&+=%@$–—…“”‘’-])?")
+PLAIN_IN_FLOW = re.compile(r"[^\W\d_](?:[\w ./+=@$-]*[\w./+=@$-])?")
+YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
+DATES = ("created", "updated", "event")  # they stand plain: whoever reads a date there is not misled
+DATE_VALUE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:\.\.[0-9]{4}-[0-9]{2}-[0-9]{2})?")
+UNPRINTABLE = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+def property_entry(key: str, value: Any) -> str:
+    """*key* and *value* as they stand in a head, with the line end; a list takes a line for each item."""
+    if isinstance(value, list) and value:
+        return f"{string_value(key)}:\n" + "".join(f"  - {flow_value(item)}\n" for item in value)
+    return f"{string_value(key)}: {inline_property(key, value)}\n"
+
+
+def inline_property(key: str, value: Any) -> str:
+    """*value* on one line."""
+    if isinstance(value, str):
+        return value if key in DATES and DATE_VALUE.fullmatch(value) else string_value(value)
+    return flow_value(value)
+
+
+def flow_value(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case float():
+            digits = repr(value)  # YAML 1.1 wants a point in a number with an exponent
+            return digits if "." in digits else digits.replace("e", ".0e")
+        case str():
+            return string_value(value, PLAIN_IN_FLOW)
+        case list():
+            return "[" + ", ".join(map(flow_value, value)) + "]"
+        case dict():
+            return (
+                "{ "
+                + ", ".join(f"{string_value(k, PLAIN_IN_FLOW)}: {flow_value(v)}" for k, v in value.items())
+                + " }"
+            )
+    return str(value)
+
+
+def string_value(text: str, plain: re.Pattern[str] = PLAIN) -> str:
+    if plain.fullmatch(text) and text.lower() not in YAML_WORDS:
+        return text
+    text = re.sub(r"[\ud800-\udfff]", "\ufffd", text)  # half a character, which no file can hold
+    # JSON's strings are YAML's, but for what YAML holds unprintable.
+    return UNPRINTABLE.sub(lambda char: f"\\u{ord(char[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+# --- changing
+
+
+def with_properties(text: str, values: Mapping[str, Any]) -> str:
+    """
+    *text* with the properties *values*; None takes one out. All other bytes stay.
+
+    What has its value already keeps its bytes too. A head is added where there is none. Raises BadNode for a
+    head that cannot be read, and where a property cannot be changed without touching another (YAML aliases).
+    """
+    values = {name: jsonable(value) for name, value in values.items()}
+    span, start = split_head(text)
+    fm = text[span]
+    root = compose_head(fm)
+    now = {} if root is None else values_of(root)
+    values = {
+        name: value
+        for name, value in values.items()
+        if (name in now if value is None else not same_value(now.get(name), value))
+    }
+    if not values:
+        return text
+    if root is not None:
+        fm = with_changes(fm, root, values)
+    indent = " " * root.start_mark.column if root else ""
+    added = HEAD.export({name: value for name, value in values.items() if name not in now})
+    eol = line_end(text)
+    fm += "".join(f"{indent}{line}{eol}" for line in added.splitlines())
+    wanted = {name: value for name, value in {**now, **values}.items() if values.get(name, "") is not None}
+    if not reads_as(fm, wanted):
+        raise BadNode(f"cannot change {', '.join(values)} where it stands; write it on a line of its own")
+    if start == span.stop:  # no head yet
+        gap = eol if text[start:] else ""
+        fm = f"---{eol}{fm}---{eol}{gap}"
+    return text[: span.start] + fm + text[span.stop :]
+
+
+def with_changes(fm: str, root: yaml.MappingNode, values: Mapping[str, Any]) -> str:
+    """*fm* with those of *values* that it has: changed in place, or cut out together with their lines."""
+    last = {key_name(k): v for k, v in root.value}  # of a name that stands twice, the last counts
+    for k, v in reversed(root.value):
+        name = key_name(k)
+        if name not in values:
+            continue
+        colon = fm.find(":", k.end_mark.index) + 1  # what goes wrong here, `reads_as` will find
+        end = max(colon, end_of(v, fm))  # an alias has the place of what it stands for, far above
+        if values[name] is None:
+            fm = fm[: fm.rfind("\n", 0, k.start_mark.index) + 1] + fm[fm.index("\n", end) + 1 :]
+        elif v is last[name]:
+            gap = fm[colon : v.start_mark.index]
+            # A value that starts on a later line moves up; comments on the way there stay.
+            before, after = (" ", gap.rstrip()) if "\n" in gap or not gap else (gap, "")
+            fm = fm[:colon] + before + inline_property(name, values[name]) + after + fm[end:]
+    return fm
+
+
+def end_of(node: yaml.Node, fm: str) -> int:
+    """Where *node* ends. libyaml has a block end where the next thing starts, with the comments between."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        return end_of(last[1] if isinstance(last, tuple) else last, fm)
+    start, stop = node.start_mark.index, node.end_mark.index
+    return start + len(fm[start:stop].rstrip())
+
+
+def reads_as(fm: str, wanted: Mapping[str, Any]) -> bool:
+    try:
+        return same_value(load_properties(fm), wanted)
+    except BadNode:
+        return False
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """Equal, and of equal types: in Python `1 == True`."""
+    return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
+
+
+def jsonable(value: Any) -> Any:
+    """*value* with dates as text and tuples as lists, as a head has them."""
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, (list, tuple)):
+        return [jsonable(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(name): jsonable(item) for name, item in value.items()}
+    return value
+
 
 HISTORY_HEADING = "## History"
 BEGIN, END = "<!-- omg:begin -->", "<!-- omg:end -->"

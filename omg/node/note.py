@@ -19,8 +19,20 @@ from typing import Any
 
 from ..errors import BadNode
 from .fields import READERS, SOURCE, TYPES, Source
-from .markdown import H1, brackets, first_text_line, link_targets, slugify, with_history_line, without_code
-from .properties import load_properties, property_entry, split_head, with_properties, with_unix_ends
+from .markdown import (
+    H1,
+    brackets,
+    first_text_line,
+    link_targets,
+    load_properties,
+    property_entry,
+    slugify,
+    split_head,
+    with_history_line,
+    with_properties,
+    with_unix_ends,
+    without_code,
+)
 
 HEADING = re.compile(r"# (\S(?:[^\r\n]*\S)?)\n\n(?=[^\r\n])")
 

@@ -11,25 +11,25 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Literal
 
-from ..config.sections import Config
+from ..config import Config
 from ..dates.days import event_span
-from ..errors import BadNode, NotFound
+from ..errors import BadNode, BadReply, NotFound
 from ..graph.graph import Graph
+from ..inbox import PREFIX
 from ..index.archived import APART_MS, last_messages
-from ..index.entries import Entry
 from ..index.rows import plain_body
-from ..llm.question import Ask, instructions
-from ..message.envelope import cut_middle
-from ..message.machinery import MEMORY_NOTES
+from ..index.store import Entry
+from ..llm.replies import Ask, ModelQuestion, cut_out, instructions, object_schema
+from ..message.envelope import MEMORY_NOTES, cut_middle
 from ..message.turn import Message
-from ..node.fields import GENERATED
-from ..plan.bodies import without_part
+from ..node.fields import GENERATED, TYPES
 from ..plan.drafts import Plan
-from ..plan.edits import split_history
-from ..provenance.authors import foreign_in_sight
+from ..plan.edits import split_history, without_part
+from ..provenance import foreign_in_sight
+from ..rules.observer import derive_edit, speaker
 from ..text.tokens import clip_text, count_tokens
 from ..text.words import told_words
-from .reply import HINTS, ShownToObserver
+from .reply import HINTS, ParsedReply, ShownToObserver, parse_value, quoted_reply
 
 # Of notes that are known: tokens beside a batch of any size, share of a window, hits of each message, those that come
 # before loops which are due, notes of which the body is shown, its characters, and the share of the room that all have.
@@ -322,3 +322,59 @@ def observer_prompt(name: str, config: Config, agent: str) -> str:
     return instructions(
         name, own.instruction if own and own.instruction is not None else config.observation.instruction
     )
+
+
+# --- The Observer for small models: one message a call, and only `type` and `text` of each fact; the rest is derived.
+#
+# What it would have a person say quotes a sentence of theirs.
+
+
+# Of a reply about one message: without an end in the grammar small models find none.
+FACTS, FACT_CHARS = 6, 240
+SMALL_WINDOW = 16_000  # tokens; below it `style = "auto"` asks message by message
+
+FACT_SCHEMA = object_schema(
+    "type text",
+    type={"type": "string", "enum": list(TYPES)},
+    text={"type": "string", "maxLength": FACT_CHARS},
+)
+FACTS_SCHEMA = object_schema("facts", facts={"type": "array", "maxItems": FACTS, "items": FACT_SCHEMA})
+
+
+def is_small_model(config: Config, observer: Observer) -> bool:
+    style = config.observation.style
+    return style == "turnwise" or (style == "auto" and observer.window < SMALL_WINDOW)
+
+
+def message_by_message(shown: ShownToObserver, ask: Ask, config: Config, agent: str) -> Iterator[ParsedReply]:
+    """
+    The small-model form: one message a call, only `type` and `text` asked for; all else is derived here.
+
+    A message whose reply cannot be read is skipped; if none could be, BadReply is raised.
+    """
+    system = observer_prompt("observe-turnwise", config, agent)
+    read, failed = 0, None
+    for handle, (_, message) in shown.messages.items():
+        by_person = message.role == "user" or message.id.startswith(PREFIX)
+        words = message.spoken
+        if not by_person or not words:
+            continue
+        line = f"{speaker(message)}: {words}"
+        reply = ask(ModelQuestion(system, line, schema=FACTS_SCHEMA, purpose="observe", agent=agent))
+        try:
+            facts = cut_out(reply.text, "facts", "text")["facts"]
+        except BadReply as e:
+            failed = e
+            continue
+        read += 1
+        edits = [
+            edit
+            for f in (facts if isinstance(facts, list) else ())
+            if isinstance(f, dict)
+            and (edit := derive_edit(f, handle, message, notes=shown.notes, zone=shown.zone))
+        ]
+        parsed = quoted_reply(parse_value({"edits": edits}, shown), shown)
+        parsed.cut = int(reply.cut)
+        yield parsed
+    if failed and not read:
+        raise BadReply("the model's replies hold no `facts`; nothing was marked observed") from failed

@@ -2,7 +2,7 @@
 What a model replied → edits.
 
 A reply is untrusted: an item that cannot be parsed is dropped, not the rest; notes and messages can only be named by the
-handles they were shown under. Who said a thing is computed from the messages cited (provenance/). Pure.
+handles they were shown under. Who said a thing is computed from the messages cited (provenance.py). Pure.
 """
 
 from __future__ import annotations
@@ -16,21 +16,19 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from ..dates.days import day_of_ms, span_text
-from ..dates.spans import month_span
+from ..dates.rules import month_span
 from ..errors import BadReply
 from ..inbox import PREFIX, is_by_hand
-from ..index.entries import Entry
-from ..llm.jsontext import TEXTS, cut_out, object_schema, one_of
+from ..index.store import Entry
 from ..llm.ledger import ModelReply
+from ..llm.replies import TEXTS, cut_out, object_schema, one_of
 from ..message.turn import Message
 from ..node.fields import PRIORITIES, TYPES, Source
 from ..node.markdown import slugify
 from ..node.note import Node
+from ..plan.corrections import corrected_by
 from ..plan.edits import Edit, short_title
-from ..plan.proposals import corrected_by
-from ..provenance.authors import Target, origin_of
-from ..provenance.check import Claim, Verdict
-from ..provenance.settle import claims_of, in_their_words, settle_edits
+from ..provenance import Claim, Target, Verdict, claims_of, in_their_words, origin_of, settle_edits
 from ..text.characters import visible
 
 CLEAR = "clear"  # what a model writes for nothing, in an update, where null stands for "as it is"
@@ -77,7 +75,7 @@ class ShownToObserver:
     foreign: bool = False
     proposals: Sequence[
         Node
-    ] = ()  # notes of the assistant's that wait for these messages (plan/proposals.py)
+    ] = ()  # notes of the assistant's that wait for these messages (plan/corrections.py)
 
 
 @dataclass(slots=True)

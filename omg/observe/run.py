@@ -2,8 +2,8 @@
 From a batch of pending turns to notes.
 
 With a model: one question about what person and assistant said in each piece of a conversation; one about what tools
-returned and people passed on, where there is any; and the check (provenance/check.py), where an edit would be the user's.
-A small model is asked message by message. Without a model the rules of omg/offline/ answer in the same form.
+returned and people passed on, where there is any; and the check (provenance.py), where an edit would be the user's.
+A small model is asked message by message. Without a model the rules of omg/rules/ answer in the same form.
 
 Nothing is marked observed unless every answer could be understood; what was answered until then is kept, so that it is not
 paid for again. The vault's lock is held only once there is an answer.
@@ -22,33 +22,44 @@ from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any
 
-from ..config.sections import Config
+from ..config import Config
 from ..dates.days import day_of_ms
 from ..errors import BadNode, BadReply, NotFound, Stale
 from ..forget.erase import finish_forgetting
-from ..graph.files import write_private
-from ..graph.graph import Graph
-from ..graph.pending import Pending
-from ..graph.state import SessionState, copied_state
+from ..graph.graph import Graph, Pending
+from ..graph.state import SessionState, copied_state, write_private
 from ..inbox import INBOX_SESSION, PREFIX, inbox_path
 from ..index.archived import last_messages
 from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, receipt_id, replay_open
 from ..llm.asker import reply_to_failure
 from ..llm.ledger import ModelReply
-from ..llm.question import Ask, ModelQuestion
-from ..message.pieces import split_halves, split_messages
-from ..message.turn import Message, Turn
+from ..llm.replies import Ask, ModelQuestion
+from ..message.turn import Message, Turn, split_halves, split_messages
 from ..node.markdown import wikilink
 from ..node.note import Node
-from ..offline.conversation import with_strangers
-from ..offline.observer import derive_edit, observe_offline
+from ..plan.corrections import take_up
 from ..plan.drafts import PERSONS, Plan
 from ..plan.mentions import link_names
-from ..plan.proposals import take_up
-from ..provenance.authors import foreign_in_sight
-from ..provenance.check import Claim, Verdict, said_by_people, verdicts_on
-from ..provenance.settle import head_of_edit, second_try
-from .question import WINDOW_SHARE, Observer, observer_prompt, render_material, render_question, shown_notes
+from ..provenance import (
+    Claim,
+    Verdict,
+    foreign_in_sight,
+    head_of_edit,
+    said_by_people,
+    second_try,
+    verdicts_on,
+)
+from ..rules.observer import derive_edit, observe_offline, with_strangers
+from .question import (
+    WINDOW_SHARE,
+    Observer,
+    is_small_model,
+    message_by_message,
+    observer_prompt,
+    render_material,
+    render_question,
+    shown_notes,
+)
 from .reply import (
     HINTS,
     OBSERVER_SCHEMA,
@@ -60,7 +71,6 @@ from .reply import (
     quoted_reply,
     settled_reply,
 )
-from .small_model import is_small_model, message_by_message
 
 # Messages before a piece: a proposal that its first one takes up, and what the assistant had it from.
 LOOKED_BACK = 6

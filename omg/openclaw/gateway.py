@@ -19,7 +19,7 @@ from typing import Any
 
 import json5
 
-from ..config.agents import value_at
+from ..config import value_at
 from ..errors import GatewayError
 
 PORT = 18789  # the gateway's, where the configuration names none

@@ -25,7 +25,7 @@ from ..errors import OmgError
 
 if TYPE_CHECKING:
     from ..graph.graph import Graph
-    from ..index.entries import Entry
+    from ..index.store import Entry
 
 PAGE_FOLDER = Path(__file__).parent / "assets"
 LIBRARY = Path(__file__).parent / "vendor" / "force-graph.min.js"

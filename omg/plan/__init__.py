@@ -1,10 +1,9 @@
 """
-What is to be written: drafts of notes, and the generated pages that list them.
+Proposed edits, as drafts; the text of maps, index and Now.
 
-    edits       Edit: what is proposed; and how a note's words, sources and priority are joined
-    bodies      the prose of a note as an update changes it
-    mentions    titles that stand in a text → links
-    pages       what stands on a map, the index note and Now: entries → text
-    mappages    MapPages: which notes each map will list, and the changes to these pages
-    drafts      Plan: edits → drafts → the changes of one receipt
+    edits          what may be proposed of a note
+    drafts         Plan: edits → drafts of notes
+    mentions       links where a note's text names another note
+    corrections    what a person's own words change, and what waits for them
+    pages          the text of maps, index and Now
 """

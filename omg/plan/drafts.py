@@ -19,19 +19,18 @@ from weakref import WeakMethod
 
 from ..errors import BadNode, NotFound
 from ..graph.graph import Graph
-from ..index.entries import Entry
+from ..index.store import Entry
 from ..journal import Change, Rebase
-from ..node.fields import GENERATED
-from ..node.maptable import map_of_type
+from ..node.fields import GENERATED, map_of_type
 from ..node.markdown import wikilink
 from ..node.note import Node, amend_text, head_of, parse_node, render_node, with_heading
 from ..text.tokens import count_tokens
 from ..text.words import told_words
 from ..vault.vault import BODY_PART
-from .bodies import as_compared, place_of, with_sentences, without_part
 from .edits import (
     Edit,
     NoteDraft,
+    as_compared,
     as_entry,
     dated,
     former_state,
@@ -40,14 +39,17 @@ from .edits import (
     news_line,
     numbered_paths,
     one_line,
+    place_of,
     split_history,
     title_alias,
     weaker_origin,
     with_history_lines,
     with_node_properties,
+    with_sentences,
+    without_part,
 )
-from .mappages import MapPages
 from .mentions import with_link_at
+from .pages import MapPages
 
 FROM_ABOVE = re.compile(
     r"(?<=\[\[)(?:[^\[\]|#\n\\]+/(?:nodes|mocs|reflections|inbox)/|omg/(?=moc-))[^\[\]|#\n\\]+"

@@ -7,7 +7,7 @@ small, with no article before it; then it leads to the note whose title has it, 
 "the user's sister Jule"); a name that stands everywhere, its owner's, leads nowhere. And where it is a project: "the
 site" is the one titled Site. So a link's words name its target.
 
-Pure. Not here: which texts are ours to change (drafts.py as a note is written, reflect/upkeep.py by night). One rule: a
+Pure. Not here: which texts are ours to change (drafts.py as a note is written, reflect/similar.py by night). One rule: a
 text is linked where a name stands whole, outside code, links and addresses, and once for each note.
 """
 
@@ -20,13 +20,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from ..dates.spans import MONTHS, WEEKDAYS
-from ..index.entries import Entry
+from ..dates.rules import MONTHS, WEEKDAYS
+from ..index.store import Entry
 from ..journal import Rebase
 from ..node.fields import TYPES
 from ..node.markdown import wikilink, without_code
-from ..text.english import singular_form
-from ..text.words import STOP, WORD
+from ..text.words import STOP, WORD, singular_form
 from .edits import split_history, with_history_lines
 
 if TYPE_CHECKING:

@@ -1,14 +1,11 @@
 """
-The Reflector: tidies the notes, by night or once enough has changed, and looks back on weeks and months.
+The Reflector, by night: repetitions, contradictions, which map a note is on, weeks and months.
 
-    run                  one cycle over one graph: locks, the receipt, the log page
-    drafting → cycle     what a cycle drafts, and what it asks a model; what it came to
-    snapshot, seen       the notes a cycle works on; what former cycles have seen and asked
-    similar → groups     notes that are alike; what there is to ask about them, loops and titles, and what together
-    verdicts → permitted the question on groups of notes and a model's reply to it; what of that is done
-    revise               merge, supersede, describe, close, retitle and link notes; mend links
-    periods              weeks and months that are over, and the pages written on them
-    lookback, threads    what a model says of them; what rules do where there is none
-    upkeep               links to former paths; which notes go dormant
-    map_split, topics    maps that grew too long are split into topics
+    run          one cycle over one graph, from its lock to its receipt
+    drafting     what a cycle drafts, and what a model is asked
+    verdicts     which notes a model compares, its verdicts, and what was compared before
+    permitted    what of a model's verdicts is done
+    similar      what is done without a model: repetitions, former links, dormant notes
+    periods      what is due of weeks, months and projects, and their pages
+    topics       which notes belong together; maps that grew too long are split
 """

@@ -9,54 +9,113 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
-from ..config.sections import Config
+from ..config import Config
 from ..errors import BadReply, ModelError, OmgError
 from ..graph.graph import Graph
-from ..index.entries import Entry
+from ..index.store import Entry
+from ..journal import Outcome, Receipt
 from ..llm.asker import reply_to_failure
 from ..llm.ledger import ModelReply
-from ..llm.question import Ask, ModelQuestion, instructions
-from ..node.fields import TYPES
-from ..node.maptable import OPEN_LOOPS
+from ..llm.replies import Ask, ModelQuestion, instructions
+from ..node.fields import OPEN_LOOPS, TYPES
 from ..node.note import Node
 from ..observe.question import Observer
 from ..plan.drafts import Plan
 from ..plural import how_many
-from .cycle import Cycle, CycleReplies, Progress
-from .groups import (
-    Group,
-    Matter,
-    by_trust,
-    calls_of,
-    digest_of,
-    groups_of,
-    loops_past_their_day,
-    overdue,
-    pairs_alike,
-    weak_titles,
-)
-from .lookback import SHOWN_SHARE, as_shown, reflection_on
-from .map_split import assign_maps, filed_lines
 from .periods import (
     BY_RULE,
+    SHOWN_SHARE,
     Period,
     ReflectionDraft,
+    as_shown,
     due_months,
     due_weeks,
     is_enough,
     not_of_tools,
+    notes_by_thread,
+    reflection_on,
     write_reflection,
 )
 from .permitted import MergeRules, follow_verdicts
-from .seen import Seen, load_seen, undone_notes
-from .similar import NotesAlike, merge_repeated, proposed_pairs, similar_notes
-from .snapshot import Snapshot, link_of
-from .threads import notes_by_thread
-from .upkeep import link_mentions_by_night, linked_lines, mark_dormant, mend_links
-from .verdicts import VERDICTS_SCHEMA, groups_question, halves, note_shown, shown_groups
+from .similar import (
+    NotesAlike,
+    link_mentions_by_night,
+    linked_lines,
+    mark_dormant,
+    mend_links,
+    merge_repeated,
+    proposed_pairs,
+    similar_notes,
+)
+from .topics import Snapshot, assign_maps, filed_lines, link_of
+from .verdicts import (
+    VERDICTS_SCHEMA,
+    Group,
+    Matter,
+    Refusal,
+    Seen,
+    ShownGroup,
+    by_trust,
+    calls_of,
+    digest_of,
+    groups_of,
+    groups_question,
+    halves,
+    load_seen,
+    loops_past_their_day,
+    note_shown,
+    overdue,
+    pairs_alike,
+    shown_groups,
+    undone_notes,
+    weak_titles,
+)
+
+# --- What one cycle of the Reflector came to, and what a model said in it.
+#
+# Values only. Locks, and what is written, are in run.py.
+
+
+Progress = Callable[[int, int], None]  # (questions asked, questions there will be)
+
+
+@dataclass(slots=True)
+class Cycle:
+    """What one cycle came to. `receipt` None: nothing changed, or nothing was to be written (a dry run)."""
+
+    id: str = ""  # of its receipt, and in its events
+    receipt: Receipt | None = None
+    outcome: Outcome | None = None
+    summary: list[str] = field(default_factory=list)  # what was done, a line each, with links
+    proposed: list[str] = field(default_factory=list)  # what a person may want to do
+    skipped: list[str] = field(default_factory=list)  # what could not be done, and why
+    refused: list[Refusal] = field(default_factory=list)  # what the model wanted and may not
+    verdicts: int = 0  # of the model on notes, followed or not
+    counts: dict[str, int] = field(default_factory=dict)
+    calls: int = 0
+    tokens: int = 0  # in and out
+
+    @property
+    def headline(self) -> str:
+        """One line for a person."""
+        said = [f"{n} {what.removesuffix('s') if n == 1 else what}" for what, n in self.counts.items() if n]
+        said += [f"{len(self.proposed)} for you to judge"] * bool(self.proposed)
+        return ", ".join(said) or "nothing to do"
+
+
+@dataclass(slots=True)
+class CycleReplies:
+    """What a model said in this cycle."""
+
+    calls: list[tuple[list[ShownGroup], str]] = field(default_factory=list)  # with the reply to each
+    shown: dict[str, str] = field(default_factory=dict)  # path → text of the note as it was shown
+    answered: set[Matter] = field(default_factory=set)
+    passed_over: set[Matter] = field(default_factory=set)  # asked about, and the reply says nothing of them
+    # reflection → what it was made of, as shown, and what came of it; None: there is no use in asking
+    periods: dict[str, tuple[tuple[str, ...], ReflectionDraft | None]] = field(default_factory=dict)
 
 
 def counted(ask: Ask, cycle: Cycle) -> Ask:

@@ -19,16 +19,8 @@ from ..node.markdown import slugify
 from ..node.note import Node
 from ..plan.drafts import Plan
 from ..plan.edits import trust_of
-from .revise import (
-    close_loop,
-    describe_note,
-    lead_to,
-    merge_notes,
-    retitle_note,
-    said_day,
-    supersede_note,
-)
-from .snapshot import link_of
+from .similar import close_loop, describe_note, lead_to, merge_notes, retitle_note, said_day, supersede_note
+from .topics import link_of
 from .verdicts import OF_TWO, Refusal, ShownGroup, Verdict, read_verdicts
 
 VERDICT_LINE_CHARS, VERDICT_TITLE_CHARS, WHY_CHARS = 300, 80, 160

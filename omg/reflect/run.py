@@ -15,23 +15,20 @@ from dataclasses import replace
 from datetime import UTC
 from typing import Literal
 
-from ..config.sections import Config
+from ..config import Config
 from ..errors import BadNode, NotFound
-from ..graph.files import flock
 from ..graph.graph import Graph
-from ..graph.state import State
+from ..graph.state import State, flock
 from ..journal import Change, Receipt, commit_receipt, receipt_id, replay_open
-from ..node.fields import TYPES
-from ..node.maptable import LOG_FOLDER
+from ..node.fields import LOG_FOLDER, TYPES
 from ..node.markdown import BEGIN, END, generated_block, with_generated_block
 from ..node.note import Node, render_node
 from ..observe.question import Observer
 from ..plan.pages import YOURS
 from ..plural import how_many
 from ..vault.files import digest
-from .cycle import Cycle, Progress
-from .drafting import CycleWork
-from .seen import commit_seen, stage_seen
+from .drafting import Cycle, CycleWork, Progress
+from .verdicts import commit_seen, stage_seen
 
 TellReflection = Callable[..., None]  # (event, **fields): to events.jsonl
 

@@ -8,21 +8,197 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain, zip_longest
 
 from ..dates.days import event_span
-from ..index.entries import Entry, Hit
+from ..graph.graph import Graph
+from ..graph.state import Uses
+from ..index.store import Entry, Hit
+from ..journal import Rebase
 from ..node.fields import PRIORITIES, TYPES
 from ..node.markdown import wikilink
-from ..plan.edits import ORIGIN_ORDER, split_history, trust_of
-from ..text.english import common_stems
-from ..text.words import stems_of, words_in
-from .revise import merge_notes
-from .snapshot import Snapshot, link_of
-from .topics import normalized, statement_likeness
+from ..node.note import Node, parse_node
+from ..plan.drafts import Plan
+from ..plan.edits import (
+    ORIGIN_ORDER,
+    Edit,
+    fresh_sentences,
+    higher_priority,
+    merged_sources,
+    one_line,
+    split_history,
+    trust_of,
+    weaker_origin,
+    with_history_lines,
+)
+from ..plan.mentions import MentionedNames, link_names
+from ..plural import how_many
+from ..text.characters import with_labels
+from ..text.words import common_stems, stems_of, words_in
+from .topics import Snapshot, link_of, normalized, statement_likeness
+
+# --- What is done to notes that exist: merged, superseded, described anew, their links mended.
+#
+# Each function drafts on a Plan; whether it may be done was decided before. One rule: a statement that leaves the maps
+# stays on disk, and is named, with its date, in the History of the note that took its place.
+
+
+def merge_notes(plan: Plan, keep: str, gone: str, description: str = "") -> None:
+    """
+    *gone* is superseded by *keep*, whose History gets every sentence of it that *keep* does not have.
+
+    *keep* takes over its sources, tags, links and History as well, unless *gone* is less trusted: that makes no note of
+    a person's newer or weightier, and ends no plan of theirs. *description* says both in one line.
+    """
+    draft, other = plan.draft(keep), plan.draft(gone).node
+    node = draft.node
+    main, lines = split_history(node.body)
+    more = fresh_sentences(f"{node.description}\n{main}\n{other.description}", split_history(other.body)[0])
+    line = taken_line(plan, other, node, one_line(f"{other.description} {with_labels(more)}"))
+    said = one_line(description)
+    if said and said != node.description:
+        lines = (*lines, former_line(plan, node))
+        main = said if one_line(main) == node.description else f"{said}\n\n{main}"
+        node = replace(node, description=said, origin=weaker_origin(node.origin, other.origin))
+    if trust_of(other.origin) >= trust_of(node.origin):
+        lines = (*lines, *split_history(other.body)[1])
+        node = replace(
+            node,
+            priority=higher_priority(node.priority, other.priority),
+            loop=loop_of(node, other),
+            standing=node.standing or other.standing,
+            event=node.event or other.event,
+            sources=merged_sources(node.sources, other.sources),
+            links=tuple(dict.fromkeys((*node.links, *(t for t in other.links if is_related_link(t, keep))))),
+            tags=tuple(dict.fromkeys((*node.tags, *other.tags))),
+        )
+    body = with_history_lines(main, tuple(sorted({*lines, line})))
+    plan.rewrite(draft, replace(taking_over(node, other), body=body), Rebase(history=line))
+    plan.mark_superseded(gone, keep)
+
+
+def taking_over(node: Node, other: Node) -> Node:
+    """*node* as the note that stands for *other* too."""
+    return replace(
+        node,
+        generation=max(node.generation, other.generation) + 1,
+        supersedes=tuple(dict.fromkeys((*node.supersedes, other.path))),
+    )
+
+
+def supersede_note(plan: Plan, old: str, successor: str) -> None:
+    """*old* was true before *successor* was: it leaves the maps, and each names the other in its History."""
+    draft, other = plan.draft(successor), plan.draft(old).node
+    node, line = draft.node, taken_line(plan, other, draft.node, other.description)
+    main, lines = split_history(node.body)
+    if trust_of(other.origin) >= trust_of(node.origin):
+        node = replace(node, priority=higher_priority(node.priority, other.priority))
+    body = with_history_lines(main, tuple(sorted({*lines, line})))
+    plan.rewrite(draft, replace(taking_over(node, other), body=body), Rebase(history=line))
+    plan.lift_contradictions(other)
+    then = f"- {said_day(plan, node)}: replaced by {wikilink(successor, node.title)}"
+    draft = plan.draft(old)
+    main, lines = split_history(draft.node.body)
+    retired = replace(
+        draft.node,
+        status="superseded",
+        superseded_by=successor,
+        updated=plan.day,
+        body=with_history_lines(main, (*lines, then)),
+    )
+    head = {"status": "superseded", "superseded_by": wikilink(successor)}
+    plan.rewrite(draft, retired, Rebase(set=head, history=then))
+
+
+def describe_note(plan: Plan, path: str, description: str) -> None:
+    """Give a note that is ours the line its body deserves; the former one goes to its History."""
+    draft = plan.draft(path)
+    main, lines = split_history(draft.node.body)
+    body = with_history_lines(main, (*lines, former_line(plan, draft.node)))
+    plan.rewrite(draft, replace(draft.node, description=one_line(description), body=body), Rebase())
+
+
+def lead_to(plan: Plan, path: str, other: str) -> None:
+    """Let *path* lead to *other*."""
+    plan.amend(path, links=tuple(dict.fromkeys((*plan.draft(path).node.links, plan.place_now(other)))))
+
+
+def close_loop(plan: Plan, path: str, told: Node | None) -> None:
+    """*path* is no open loop any more; *told*: the note that says what became of it."""
+    draft = plan.draft(path)
+    main, lines = split_history(draft.node.body)
+    because = f", going by {wikilink(told.path, told.title)}" if told else ""
+    line = f"- {plan.day}: closed, as its day {draft.node.event} is past{because}"
+    body = with_history_lines(main, (*lines, line))
+    plan.rewrite(draft, replace(draft.node, loop="done", body=body), Rebase())
+
+
+def retitle_note(plan: Plan, path: str, title: str) -> Node:
+    """Give a note that is ours another *title* and its file that name; links in files of ours lead there at once."""
+    draft = plan.draft(path)
+    edit = Edit("update", title, "", type=draft.node.type, sets=frozenset({"title"}))
+    there = plan.rewrite(draft, plan.renamed(draft.node, edit, draft.node, stays=False), Rebase())
+    for back in plan.graph.index.backlinks(path) if there != path else ():
+        if back.startswith(("nodes/", "reflections/")):  # maps and Now are made anew
+            relink_note(plan, back, {path: there})
+    return plan.draft(there).node
+
+
+def relink_note(plan: Plan, path: str, moved: Mapping[str, str]) -> bool:
+    """Let every link of *path* to a key of *moved* lead to its value; False if the file is not ours, or has none."""
+    draft = plan.draft(path)
+    text = draft.text
+    for old, new in moved.items():
+        text = with_link(text, old, new)
+    if not draft.ours or text == draft.text:
+        return False
+    plan.drafts[path] = replace(draft, node=parse_node(text, path), text=text)
+    plan.maps.add(plan.drafts[path].node)
+    return True
+
+
+def with_link(text: str, old: str, new: str) -> str:
+    """*text* with every wikilink to *old* leading to *new*; labels and headings stay."""
+    return re.sub(rf"\[\[{re.escape(old)}(?:\.md)?(?=\\?\||\]|#)", lambda _: f"[[{new}", text)
+
+
+def former_line(plan: Plan, node: Node) -> str:
+    """The line of a note's own History that says what *node* said, and when."""
+    return f"- {said_day(plan, node)}: {node.description}"
+
+
+def taken_line(plan: Plan, node: Node, into: Node, said: str) -> str:
+    """
+    The line of the History of *into* that says what *node*, whose place it takes, *said*, and when.
+
+    Where a person's note takes the place, what the assistant said is marked; of a tool's, the line says where it stands.
+    """
+    day, where = said_day(plan, node), wikilink(node.path, node.title)
+    if trust_of(node.origin) >= trust_of(into.origin):
+        return f"- {day}: {said} ({where})"
+    return f"- {day}: {where}" if node.origin == "tool" else f"- {day}: the assistant, in {where}: {said}"
+
+
+def said_day(plan: Plan, node: Node) -> str:
+    return (node.updated or node.created or plan.day).isoformat()
+
+
+def is_related_link(target: str, keep: str) -> bool:
+    """Whether a link that a note had in its head is one that the note merging it should take over."""
+    return not target.startswith("mocs/") and target != keep
+
+
+def loop_of(a: Node, b: Node) -> str | None:
+    """Of two notes on one plan, the one said last knows whether it is done."""
+    if a.loop is None or b.loop is None:
+        return a.loop or b.loop
+    return max(a, b, key=lambda n: max((s.timestamp for s in n.sources), default=0)).loop
+
 
 # Notes compared with each changed one, of so many hits. Among the three nearest, eight of ten contradictions put among
 # the 184 notes of a LoCoMo conversation found each other with the static table, all ten with MiniLM.
@@ -186,3 +362,102 @@ def looks_repeated(a: Entry, b: Entry, score: float) -> bool:
     """Whether they may say the same, of whatever type the Observer took them to be."""
     shared = statement_likeness(a.description, b.description)
     return a.event == b.event and (shared >= REPEATS or (shared >= HALF and score >= NEAR))
+
+
+# --- Links that lead to a note by a former path are mended, mentions of notes linked; low notes that nobody used for long go
+# dormant, and come back.
+
+
+READ_WHOLE = 1_000  # notes of a vault whose bodies are all read for mentions
+
+# --- links
+
+
+def mend_links(snapshot: Snapshot) -> list[str]:
+    """Links in our files that lead to a note by a former path lead to its present one again."""
+    astray: dict[str, dict[str, str]] = defaultdict(dict)
+    for path, target, there in detoured_links(snapshot.plan.graph):
+        if path not in snapshot.frozen:
+            astray[path][target] = there
+    done: dict[str, int] = defaultdict(int)
+    for path, moved in sorted(astray.items()):
+        if relink_note(snapshot.plan, path, moved):
+            for there in set(moved.values()):
+                done[there] += 1
+    return [
+        f"Mended the links to {link_of(snapshot.node(there))} in {how_many(n, 'note')}."
+        for there, n in sorted(done.items())
+    ]
+
+
+def link_mentions_by_night(snapshot: Snapshot) -> list[str]:
+    """Notes of ours get links to what they mention: what was noted after them, too. Returns their paths."""
+    active = [e for e in snapshot.now() if e.type in TYPES]
+    wanted = [e for e in active if e.path not in snapshot.frozen and e.path in snapshot.entries]
+    if len(active) > READ_WHOLE:  # of a large vault only those files are opened that have something to link
+        names = MentionedNames(active)
+        wanted = [
+            e for e in wanted if {p for _, p in names.found_in(e.description, e.path)} - {e.path, *e.links}
+        ]
+    return link_names(snapshot.plan, [e.path for e in wanted], active)
+
+
+def linked_lines(paths: list[str]) -> list[str]:
+    return [f"Linked {how_many(len(paths), 'note')} to what they mention."] * bool(paths)
+
+
+def detoured_links(graph: Graph) -> list[tuple[str, str, str]]:
+    """`(path, target, there)` of links whose target looks like a path, but leads only by an alias or an id."""
+    found = graph.index.detours()
+    for path, target in graph.index.dangling():
+        # Where nobody saw the move happen: the id was made of the path the note had at its birth.
+        name = target.removeprefix("nodes/")
+        if name != target and (there := graph.index.resolve(f"omg/{name}")) is not None:
+            found.append((path, target, there))
+    return sorted(found)
+
+
+# --- dormant notes
+
+
+def mark_dormant(snapshot: Snapshot, now: dt.datetime, days: int) -> tuple[list[str], list[str]]:
+    """Lines for notes that went dormant, and for those that came back."""
+    since = (now - dt.timedelta(days=days)).timestamp() * 1000
+    today, uses = snapshot.plan.day, snapshot.plan.graph.uses
+    dormant: list[str] = []
+    woken: list[str] = []
+    for entry in sorted(snapshot.entries.values(), key=lambda e: e.path):
+        if entry.type not in TYPES or entry.priority != "low" or entry.path in snapshot.frozen:
+            continue
+        idle = (
+            not entry.pinned
+            and not entry.standing
+            and entry.loop != "open"
+            and not is_recent(entry, uses, since_ms=since, today=today, days=days)
+        )
+        idle = idle and not is_linked(snapshot, entry.path)
+        if idle == (entry.status == "dormant") or not snapshot.ours(entry.path, "status"):
+            continue
+        node = snapshot.node(entry.path)
+        if node.status != entry.status:  # merged or replaced in this very cycle
+            continue
+        snapshot.plan.amend(entry.path, status="dormant" if idle else "active")
+        (dormant if idle else woken).append(link_of(node))
+    return dormant, woken
+
+
+def is_recent(entry: Entry, uses: Uses, *, since_ms: float, today: dt.date, days: int) -> bool:
+    """Whether the note was said, recalled or due within *days*; a day to come counts."""
+    if uses.last_ms(entry.id) >= since_ms:
+        return True
+    ends = event_span(entry.event)
+    latest = max((d for d in (entry.created, entry.updated, ends and ends[1]) if d), default=dt.date.min)
+    return (today - latest).days < days
+
+
+def is_linked(snapshot: Snapshot, path: str) -> bool:
+    """Whether an active note, not one that we generate, links to it."""
+    back = snapshot.plan.graph.index.backlinks(path)
+    return any(
+        (e := snapshot.entries.get(b)) and e.status == "active" and e.type in (*TYPES, "note") for b in back
+    )

@@ -1,12 +1,136 @@
-"""Finds random-looking tokens that have no label."""
+"""Secrets that are seen by themselves: keys of known services, random-looking tokens, numbers with check digits."""
 
 from __future__ import annotations
 
+import codecs
+import math
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import import_module
+from itertools import pairwise
+from string import ascii_lowercase, ascii_uppercase, digits
+from threading import Lock
+from typing import Any
 
-from .formats import Span
-from .looks import is_mangled, is_random
+# --- What a value looks like: random, typed as a password, or standing in for a secret.
+#
+# These functions judge a value by its characters. They do not look at the text around it.
+
+
+UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.I)
+TWO_DIGITS = re.compile(r"\d\D*\d")
+JUDGED_CHARS = 80  # of a longer value, the first
+DIGIT, LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
+
+# What stands where a secret would: a variable, a mask, a type, or a word about the secret.
+STAND_IN = re.compile(
+    r"[$<{%\[?]|&\w|.?\*{3,}|[•…]|[-_.x*]{4,}$|!\w+$|(?-i:[A-Z][A-Z_]*$)"
+    r"|(?:\w+[-_. ])?(?:your|my|some|the)[-_ ]|.*(?:[-_](?:here|goes)\b|placeholder|example|change[-_]?me|x{6,}|\.{3}$|…$)"
+    r"|(?:null|none|nil|true|false|undefined|required|optional|default|empty|missing|invalid|wrong|incorrect|expired"
+    r"|reset|changed|updated|hidden|stored|saved|protected|masked|redacted|needed|unknown|same"
+    r"|str(?:ing)?|text|int(?:eger)?|bool(?:ean)?|bytes|number|object|any|void|(?:var)?char"
+    r"|user(?:name)?|root|admin|test|pass(?:word|wd|phrase|code)?s?|pwd?|pin|secrets?|tokens?|keys?)\d{0,3}$",
+    re.IGNORECASE,
+)
+# Source code, a path, an address, bytes, a date, a time, a version or a file name.
+CODE = re.compile(
+    r"[A-Za-z_]+\d?(?:(?:\.|::|->)[A-Za-z_]+\d?)+$|(?:[A-Za-z_]\w*\.){2,}[A-Za-z_]\w*$|[\w.:]*\w[(\[]|_?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$"
+    r"|[A-Z_]{3,40}=\S*[a-z]|[A-Za-z]*_[A-Za-z_]+$|.*\)[.\[]|\w+=(?:=|$|-?\d+$|None|True|False|[\"'(])|\w{1,8}://|[./~\\]|\w:[\\/]|(?:[A-Z]?[a-z0-9_-]+/)+[A-Z]?[a-z0-9_.-]+$|(?:[0-9A-Fa-f]{2}:){3}|\d{4}-\d\d|v?\d+(?:[.:,]\d+)+\w*$"
+    r"|[\w-]+\.[a-z]{2,5}\d?$|.*@[\w-]+\.\w|\\[swdbn]|.*(?:\$?\{\w*\}|\(\w*\))$"
+)
+# A thing with a number: "iPhone15", "sha256", "RTX-4090", "12px", "A1", a short checksum.
+NUMBERED = re.compile(
+    r"[A-Za-z]{1,6}[-_ ]?\d{1,4}[A-Za-z]{0,2}$|\d{1,4}[-–]?[A-Za-z]{1,10}$|[A-Z0-9]{1,6}-[A-Z0-9]{1,6}$|[A-Z0-9]{1,8}$|#?[0-9a-f]{6,}$"
+)
+HEX = re.compile(r"(?:0x)?[0-9a-fA-F]{16,}$")
+
+
+def is_stand_in(value: str) -> bool:
+    """Whether *value* is a placeholder, source code or a file name rather than a secret."""
+    value = value[:JUDGED_CHARS]
+    return STAND_IN.match(value) is not None or CODE.match(value) is not None
+
+
+def entropy(text: str) -> float:
+    """Shannon entropy in bits per character: English words have 2 to 3, hexadecimal under 4, base64 over 4."""
+    return -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())
+
+
+def is_key(value: str, *, shortest: int) -> bool:
+    """Whether *value* looks like a generated key of at least *shortest* characters; checksums do as well."""
+    value = value[: max(shortest, JUDGED_CHARS)]
+    if len(value) < shortest or (is_stand_in(value) and not is_random(value)):
+        return False
+    return bool(DIGIT.search(value) and LETTER.search(value)) and entropy(value) >= 2.9
+
+
+def is_typed(value: str) -> bool:
+    """Whether *value* looks like a password that somebody chose: letters with digits, and no product, file or date."""
+    if not 6 <= len(value) <= 64 or not (DIGIT.search(value) and LETTER.search(value)):
+        return False
+    return not (is_stand_in(value) or NUMBERED.match(value) or UUID.fullmatch(value) or HEX.match(value))
+
+
+# Classes of characters; a sign is 3.
+CLASS = {c: n for n, chars in enumerate((ascii_lowercase, ascii_uppercase, digits)) for c in chars}
+HEX_INSIDE = re.compile(r"[0-9a-f]{16}")
+WORDS = re.compile(r"[A-Z][a-z]{3,}")  # the words of "Wav2Vec2BaseModelOutput"
+
+
+def is_random(token: str) -> bool:
+    """
+    Whether the characters of *token* look drawn one by one from small letters, capitals and digits.
+
+    Of characters drawn from 62, three in five are of another class than the one before; in identifiers, one in four.
+    """
+    token = token[:JUDGED_CHARS].rstrip("=")
+    classes = [CLASS.get(c, 3) for c in token]
+    if min(classes.count(0), classes.count(1)) < 3 or classes.count(2) < (1 if len(token) >= 30 else 2):
+        return False
+    if HEX_INSIDE.search(token) or (3 in classes and len(token) < 32):
+        return False
+    if sum(a != b for a, b in pairwise(classes)) < 0.42 * len(classes) or 9 * classes.count(3) > len(classes):
+        return False
+    return 5 * sum(map(len, WORDS.findall(token))) < 2 * len(token)
+
+
+# Words and a number, joined by signs, as password managers make them: "Turnip-Cellar-2040".
+JOINED = re.compile(r"(?=.*[A-Z])[A-Z]?[a-z]{2,}(?:[-._+*@!#][A-Z]?[a-z]{2,})+[-._+*@!#]?\d{1,4}[a-z]?!?")
+# A part of a token: shorter ones are names of products and formulas.
+SEGMENT = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]{7,19}(?![A-Za-z0-9])")
+WORD_INSIDE = re.compile(
+    r"[a-z]{3}|\A(?!.*[A-Za-z]{3})|0x|\A(?:[A-Z][a-z]+)+\d+$|(?:[A-Z][a-z]{2}.*){2}|(?:[A-Z][a-z]+\d){2}"
+)
+SIGN_INSIDE = re.compile(r"[A-Za-z0-9]{2}(?:[!~*^]+[A-Za-z0-9]|[#&][A-Za-z])[A-Za-z0-9]")
+
+
+def is_mangled(value: str) -> bool:
+    """
+    Whether *value* is written as nothing but a password is: "Rover-s2aGQ46", "Tulpe!Nq68".
+
+    It has capitals, small letters and digits, and a part in which they alternate without a word, or a sign inside.
+    Of 3.9 MB of chats none is; of 12 MB of Python sources, about ten names.
+    """
+    if not (DIGIT.search(value) and any(map(str.isupper, value)) and any(map(str.islower, value))):
+        return False
+    if SIGN_INSIDE.search(value):
+        return len(value) >= 8
+    if JOINED.fullmatch(value):
+        return len(value) >= 10
+    return any(map(_is_drawn, SEGMENT.findall(value)))
+
+
+def _is_drawn(segment: str) -> bool:
+    classes = [CLASS[c] for c in segment]
+    return (
+        2 <= classes.count(2) <= len(classes) / 2 + 1
+        and {0, 1} <= set(classes)
+        and sum(a != b for a, b in pairwise(classes)) >= 3
+        and not WORD_INSIDE.search(segment)
+    )
+
 
 LONG = re.compile(r"[A-Za-z0-9_+/-]{20,}={0,2}")
 SHORT = re.compile(r"[A-Za-z0-9!#$%^&*?+~@._-]{7,}")
@@ -70,3 +194,127 @@ def is_public(before: str) -> bool:
 def in_url(before: str) -> bool:
     """Whether *before* ends within a URL."""
     return "://" in before.rpartition("\n")[2].rpartition(" ")[2]
+
+
+# --- Numbers that their check digits tell: payment cards, IBANs, and personal numbers of states (python-stdnum).
+
+
+# 4-4-4-4 and up to 19 digits, 4-6-5, 4-6-4, or without groups
+CARD = re.compile(
+    r"[2-6](?<![\w.+-].)\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,4}(?:[ -]?\d{1,3})?(?![\w-]|\.\d)|3(?<![\w.+-].)\d{3}[ -]\d{6}[ -]\d{4,5}(?![\w-])",
+    re.ASCII,
+)
+ISSUERS = re.compile(  # first digits and lengths, after ISO/IEC 7812
+    r"4\d{15}(?:\d{3})?|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3[068]\d{12}|35\d{14}|(?:6\d|5[0678])\d{14,17}"
+)
+IBAN = re.compile(
+    r"\d(?<=(?<![A-Za-z0-9])[A-Z][A-Z].)\d(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
+    r"|\d(?<=(?<![A-Za-z0-9-])[a-z][a-z].)\d(?: ?[a-z0-9]{4}){2,7}(?: ?[a-z0-9]{1,3})?(?![A-Za-z0-9-])"
+)
+# Personal numbers that are known by how they are written and by their check digits together.
+PERSONAL = {
+    name: re.compile(rf"{pattern}(?![\w-]|\.\d)", re.ASCII)
+    for name, pattern in (
+        ("us.ssn", r"\d{3}-\d\d-\d{4}"),
+        ("br.cpf", r"\d{3}\.\d{3}\.\d{3}-\d\d"),
+        ("ch.ssn", r"756\.\d{4}\.\d{4}\.\d\d"),
+        ("cl.rut", r"\d{1,2}\.\d{3}\.\d{3}-[\dK]"),
+        ("ar.cuit", r"\d\d-\d{8}-\d"),
+        ("kr.rrn", r"\d{6}-\d{7}"),
+        ("se.personnummer", r"\d{6}-\d{4}"),
+        ("fi.hetu", r"\d{6}[-+A]\d{3}[0-9A-Z]"),
+        ("cn.ric", r"\d{17}[\dX]"),
+        ("fr.nir", r"[12] \d\d \d\d \d\d \d{3} \d{3} \d\d"),
+        ("de.idnr", r"\d\d \d{3} \d{3} \d{3}"),
+        ("es.dni", r"\d{8}-?[A-Z]"),
+        ("es.nie", r"[XYZ]-?\d{7}-?[A-Z]"),
+        ("it.codicefiscale", r"[A-Z]{6}\d\d[A-Z]\d\d[A-Z]\d{3}[A-Z]"),
+        ("mx.curp", r"[A-Z]{4}\d{6}[HM][A-Z]{5}[0-9A-Z]\d"),
+    )
+}
+# Where one may begin. (An expression that begins with a class of characters is the fastest.)
+BEGINS = re.compile(r"[0-9A-Z](?<![\w.+-].)(?=[A-Z]{0,5}[0-9 .-])(?=[0-9A-Z. -]{8})", re.ASCII)
+
+
+@cache
+def valid(name: str) -> Callable[[str], bool]:
+    """stdnum's test of a number of the kind *name*."""
+    return import_module(f"stdnum.{name}").is_valid  # type: ignore[no-any-return]
+
+
+def account_numbers(text: str) -> Iterator[Span]:
+    """Yield card numbers, IBANs and personal numbers."""
+    for m in CARD.finditer(text):
+        digits = re.sub(r"\D", "", m[0])
+        if ISSUERS.fullmatch(digits) and len(set(digits)) > 1 and valid("luhn")(digits):
+            yield *m.span(), "card number"
+    for m in IBAN.finditer(text):
+        start = m.start() - 2
+        if length := iban_length(text[start : m.end()]):
+            yield start, start + length, "IBAN"
+    for begin in BEGINS.finditer(text):
+        for name, pattern in PERSONAL.items():
+            if (found := pattern.match(text, begin.start())) and valid(name)(found[0]):
+                yield *found.span(), "personal number"
+
+
+def iban_length(text: str) -> int:
+    """How many characters of *text* are an IBAN; 0 if it begins with none. A word may stand behind it."""
+    ends = (m.start() for m in re.finditer(r"(?=[ -]|$)", text))
+    valid_ends = (
+        end for end in sorted(ends, reverse=True) if end > 14 and valid("iban")(text[:end].replace("-", ""))
+    )
+    return next(valid_ends, 0)
+
+
+# --- Secrets with a known format: the keys of about 400 services by Kingfisher's rules, private key blocks, password hashes.
+
+
+Span = tuple[int, int, str]  # start, end, kind
+
+# What ends a key in prose. Most rules ask for a blank, a quote or the end of the text behind a key.
+ENDS = re.compile(r"[,()\[\]<>!]|[.:?](?=\s|$)")
+codecs.register_error("omg.blank", lambda e: (" " * (e.end - e.start), e.end))  # type: ignore[attr-defined]
+
+PEM_LINE = (
+    r"[>\s|+\d\"']{0,24}(?:[\w-]{1,20}: [^\n]{1,80}|=?[A-Za-z0-9+/=]{4,100})(?:\\{0,4}[nr]|[\\\"', ]){0,4}"
+)
+PEM = re.compile(
+    r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:\\{0,4}[nr]|\s){0,4}"
+    rf"(?:[A-Za-z0-9+/=]{{4,20000}}+(?:\\{{0,4}}[nr])?+|{PEM_LINE}\n?){{0,400}}+\s{{0,40}}(?:-----END [A-Z ]{{0,30}}PRIVATE KEY(?: BLOCK)?-----)?"
+)
+HASH = re.compile(
+    r"\$(?:apr1|[156y7]|2[abxy]?|P|H|argon2\w{1,2}|scrypt|pbkdf2[\w-]{0,10})\$[./\w$=,+-]{20,300}|\{(?:SSHA|SHA|PBKDF2|CRYPT)\d{0,3}\}[A-Za-z0-9+/$.]{24,200}={0,2}"
+)
+
+# Telegram's: Kingfisher's rule wants the word "telegram" near it.
+BOT = re.compile(r"(?<![A-Za-z0-9_])\d{8,12}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])")
+
+
+LOADING = Lock()  # `cache` lets each thread that comes meanwhile load them for itself
+
+
+@cache
+def scanner() -> Any:
+    """Kingfisher with its own rules. The first call on a machine compiles them (4 s of CPU); later ones read a cache (0.4 s)."""
+    from kingfisher_sdk import Rules, Scanner
+
+    return Scanner(Rules(confidence="low"), base64=False)
+
+
+def formatted_secrets(text: str) -> Iterator[Span]:
+    """Yield what has the format of a known kind of secret."""
+    plain = ENDS.sub(" ", text).encode("ascii", "omg.blank")  # one byte for each character: places agree
+    with LOADING:
+        kingfisher = scanner()
+    for found in kingfisher.scan(plain):
+        place = found.location
+        start, end = place["start_offset"], place["end_offset"]
+        if found.visible and not STAND_IN.match(text, start, end):
+            yield start, end, found.rule_id.rpartition(".")[2].rpartition("/")[2].replace("-", " ")
+    if "PRIVATE KEY" in text:
+        yield from ((*m.span(), "private key") for m in PEM.finditer(text))
+    if ":AA" in text:
+        yield from ((*m.span(), "telegram bot token") for m in BOT.finditer(text))
+    if "$" in text or "}" in text:
+        yield from ((*m.span(), "password hash") for m in HASH.finditer(text))

@@ -2,7 +2,7 @@
 The sentences of a text, and the marks of its lists.
 
 A line end ends a sentence; so does a mark that Unicode calls a sentence terminal before a space, or without one in
-scripts that have none. Clauses are parted by those who need them (offline/assertions.py).
+scripts that have none. Clauses are parted by those who need them (rules/assertions.py).
 """
 
 from __future__ import annotations

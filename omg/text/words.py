@@ -8,19 +8,39 @@ The words of a text: all of them, those that tell something, and whether a word 
     Words          words to look others up in, also inflected or mistyped
     prefix_of      the beginning that the forms of a word share, to be looked for in a text that was not taken apart
 
-Two stems: `stem_of` (english.py) knows verbs, and is for comparing words; `prefix_of` is for searching, and must stand in the text.
+Two stems: `stem_of` knows verbs, and is for comparing words; `prefix_of` is for searching, and must stand in the text.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache, lru_cache
+from pathlib import Path
 
 import regex
 
 from .characters import UNSPACED, UNSPACED_RUN, fold_text, plain_form
-from .english import bases, english_words, stem_of
+
+# --- Whether a text says that something is not so, or ends. Words of some twenty languages, without grammar.
+
+
+NOT = re.compile(
+    r"\b(?:no|not|never|none|neither|nor|nobody|nothing|nowhere|cannot|without|hardly|isnt|arent|wasnt|dont|doesnt|didnt|wont|cant|havent|hasnt"
+    r"|instead of|rather than|no longer|any ?more|stop(?:s|ped)?|avoid(?:s|ed)?|refuse[sd]?|drop(?:s|ped)?|quit|off|against|reject(?:s|ed)?|deny|denie[sd]"
+    r"|nicht|kein\w{0,2}|nie|niemals|nichts|ohne|pas|jamais|aucune?|rien|sans|plus|nunca|jamás|nada|sin|non|niente|senza|não|sem|niet|geen|nooit"
+    r"|inte|aldrig|ikke|aldri|nie|nigdy|bez|не|нет|ни|никогда|без|немає|ні|değil|hiç|yok|δεν|όχι|ποτέ|μην|لا|ليس|لم|لن|ما|غير|بدون|לא|אין|בלי|אף"
+    r"|نه|نیست|بدون|नहीं|न|मत|không|chưa|đừng|tidak|bukan|jangan|ei|eivät|ilman)\b|n't\b|\bn'|[不没沒無无非别未]|ない|ません|なく|ず(?:に|、)"
+    r"|苦手|안 |못|않|아니|없|ไม่",
+    re.I,
+)
+
+
+def denies(text: str) -> bool:
+    """Whether *text* says that something is not so, or ends: "no", "never", "without", "stopped"."""
+    return bool(NOT.search(text))
+
 
 # A letter is what the index's tokenizer takes for one: Indic words are full of marks.
 LETTER = r"[\p{L}\p{M}\p{N}]"
@@ -232,3 +252,90 @@ def has_prefix(text: str, prefix: str) -> bool:
     while at > 0 and prefix.isascii() and text[at - 1].isalnum():
         at = text.find(prefix, at + 1)
     return at >= 0
+
+
+# --- English verbs and stems, as far as a small list goes (english.toml). Words of other languages pass unchanged, or nearly.
+
+
+ENDINGS = (("ies", "y"), ("ied", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
+
+
+@cache
+def _lists() -> dict[str, str]:
+    with Path(__file__).with_suffix(".toml").open("rb") as file:
+        lists: dict[str, str] = tomllib.load(file)
+    return lists
+
+
+@cache
+def english_words(name: str) -> frozenset[str]:
+    """The words of a list: "stop", "regular", "not_past"."""
+    return frozenset(_lists()[name].split())
+
+
+@cache
+def irregular() -> dict[str, str]:
+    """Past forms and participles, each with its base."""
+    groups = _lists()["irregular"].strip().replace("\n", "|").split("|")
+    return {form: group.split()[0] for group in groups for form in group.split()[1:]}
+
+
+@cache
+def bases() -> frozenset[str]:
+    """Common verbs."""
+    return frozenset((*irregular().values(), *english_words("regular")))
+
+
+def is_past(word: str) -> bool:
+    word = word.lower()
+    return word in irregular() or (
+        word.endswith("ed") and len(word) > 3 and word not in english_words("not_past")
+    )
+
+
+def base_of(word: str) -> str:
+    """The base of a past form or participle: "went" → "go", "stopped" → "stop"; any other word unchanged."""
+    word = word.lower()
+    if word in irregular() or not is_past(word):
+        return irregular().get(word, word)
+    for base in (word[:-2], word[:-1], word[:-3], word[:-3] + "y"):
+        if base in bases():
+            return base
+    if word.endswith("ied"):
+        return word[:-3] + "y"
+    stem = word[:-2]
+    if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]|.*[cgsuvz]", stem) and not stem.endswith(("ss", "ng")):
+        return stem + "e"  # named, used, danced
+    return stem[:-1] if stem[-1:] == stem[-2:-1] and stem[-1] not in "ls" else stem
+
+
+def singular_form(word: str) -> str:
+    """As much as makes singular and plural, "garden's" and "garden" one. For words that are shown or linked."""
+    word = re.sub(r"['’]\w+$", "", word)
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+@lru_cache(maxsize=8192)
+def stem_of(word: str) -> str:
+    """What the forms of a word have in common: "ran", "running", "runs" → "run". For words that are compared."""
+    word = word.lower().removesuffix("'s").strip("'")
+    word = irregular().get(word, word)
+    for end, put in ENDINGS:
+        if word.endswith(end) and len(word) - len(end) >= 3 and not word.endswith("ss"):
+            word = word[: -len(end)] + put
+            break
+    if len(word) == 4 and word[-1] == word[-2]:
+        return word[:-1]
+    if len(word) <= 4:
+        return word
+    return word[:-1] if word[-1] == word[-2] else word.removesuffix("e")
+
+
+@cache
+def common_stems() -> frozenset[str]:
+    """The stems of common verbs."""
+    return frozenset(map(stem_of, bases()))

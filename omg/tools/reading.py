@@ -13,25 +13,47 @@ from datetime import date
 from itertools import islice
 from typing import Any
 
-from ..curate.notes import OpenNote, open_note
+from ..curate import OpenNote, open_note
 from ..dates.days import day_of_ms, event_span, span_text
-from ..dates.spoken import When
+from ..dates.rules import When
 from ..errors import BadInput
 from ..graph.graph import Graph
 from ..graph.state import SessionState
-from ..index.entries import Entry, Hit
-from ..index.scores import parse_query
+from ..index.search import parse_query
+from ..index.store import Entry, Hit
 from ..inject.passages import Said, find_said, passage_of, quoted_passages
-from ..inject.prompt import passage_line
-from ..inject.system import cut_text
+from ..inject.prompt import cut_text, passage_line
 from ..node.fields import GENERATED
 from ..node.markdown import Section, sections_of
 from ..plan.edits import split_history
 from ..plan.pages import filed_day
-from ..provenance.authors import origin_mark
+from ..provenance import origin_mark
 from ..text.tokens import count_tokens
 from ..worker.registry import Registry
-from .asked import link_target
+
+# --- What a gateway sends with a question, read as far as it makes sense.
+#
+# Not here: what is answered (tools.py). One rule: whatever is in there, reading it raises nothing.
+
+
+def mapping_in(body: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = body.get(key)
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def link_target(value: object) -> str:
+    """The note that a model or a person means: they write the name alone, or the whole [[link|label]]."""
+    return str(value or "").strip().removeprefix("[[").removesuffix("]]").split("|")[0].strip()
+
+
+def said_by_user(message: Mapping[str, Any]) -> bool:
+    """Whether a person wrote this message of the transcript, and not the gateway in their place."""
+    return bool(message.get("id")) and mapping_in(message, "provenance").get("kind") in (
+        None,
+        "",
+        "external_user",
+    )
+
 
 HITS, RAW_TOKENS = 8, 2_000  # unless asked for otherwise; tokens of what was said, at the most
 SEARCHED_FOR_DAYS = 100  # hits that are looked through for the days asked for: a search only raises those

@@ -1,7 +1,7 @@
 """
 The agent's tools and the /omg command: whose graph is asked, and who answers.
 
-Not here: the answers (reading.py, remembering.py, correcting.py, forgetting.py).
+Not here: the answers (reading.py, changing.py, changing.py, changing.py).
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from typing import Any
 from ..errors import BadInput, OmgError
 from ..graph.graph import Graph
 from ..identity import says_owner
+from ..index.store import Entry, Hit
+from ..provenance import origin_mark
 from ..worker.intake import Intake
 from ..worker.registry import Registry
-from .asked import mapping_in
-from .codes import Codes
-from .correcting import correct_tool
-from .forgetting import ASK_USER, forget_tool
-from .reading import hit_value, open_tool, search_tool
-from .remembering import remember_tool
+from .changing import ASK_USER, Codes, correct_tool, forget_tool, remember_tool
+from .reading import hit_limit, hit_value, mapping_in, open_tool, search_tool
 
 CHANGING = ("omg_correct", "omg_forget")  # of what is there; they wait for whoever is at the vault
 
@@ -109,3 +107,43 @@ def status_line(graph: Graph) -> str:
     notes = "1 note is" if len(entries) == 1 else f"{len(entries)} notes are"
     turns = "1 turn waits" if len(waiting) == 1 else f"{len(waiting)} turns wait"
     return f"{notes} remembered; {turns} to be observed.{trouble}"
+
+
+# --- The graph as an extra corpus of OpenClaw's memory_search and memory_get, by session.
+
+
+def corpus_answer(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]:
+    """What `memory_search` and `memory_get` of this session may see of the graph, in their form."""
+    params, graph = mapping_in(body, "params"), graph_of(registry, mapping_in(body, "context"))
+    if body.get("op") == "get":
+        name = str(params.get("lookup") or params.get("path") or "")
+        return {"result": corpus_note(graph, name.removeprefix("omg/")) if graph else None}
+    query, limit = str(params.get("query") or ""), hit_limit(params.get("maxResults"), 6)
+    hits = graph.index.search(query, limit, now=registry.clock()) if graph else []
+    return {"results": [*map(corpus_hit, hits)]}
+
+
+def corpus_note(graph: Graph, name: str) -> dict[str, Any] | None:
+    path = graph.index.find(name)
+    entry = graph.index.entry(path) if path else None
+    if entry is None:
+        return None
+    text = graph.vault.text(entry.path)
+    return {**corpus_entry(entry), "content": text, "fromLine": 1, "lineCount": text.count("\n") + 1}
+
+
+def corpus_hit(hit: Hit) -> dict[str, Any]:
+    entry, mark = hit.entry, origin_mark(hit.entry.origin)
+    return {
+        **corpus_entry(entry),
+        "score": round(min(hit.score, 1.0), 3),
+        "snippet": f"{entry.description} ({mark})" if mark else entry.description,
+        "id": entry.id,
+        "startLine": 1,
+        "endLine": 1,
+        "citation": f"omg/{entry.path}",
+    }
+
+
+def corpus_entry(entry: Entry) -> dict[str, Any]:
+    return {"corpus": "omg", "path": f"omg/{entry.path}", "title": entry.title, "kind": entry.type}

@@ -29,18 +29,20 @@ from ..node.markdown import slugify
 from ..node.note import Node, head_of, parse_node, render_node
 from .files import (
     LEFTOVER,
+    Record,
+    Written,
     case_twin,
     digest,
     file_contents,
     flush_folder,
     held_name,
     is_ordinary_name,
+    joined,
     place_new,
     put_file,
     short_hash,
     swap_file,
 )
-from .written import Record, Written, joined
 
 # --- a note as its parts, each with a mark by which it is known again
 

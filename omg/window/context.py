@@ -10,29 +10,191 @@ Which turns were cut, and that text, are in the graph's state before the gateway
 from __future__ import annotations
 
 import math
+import re
+from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import partial
+from itertools import accumulate, takewhile
 from typing import Any
 
-from ..config.sections import Config
+from ..config import Config
 from ..dates.days import day_of_ms
 from ..graph.graph import Graph
 from ..graph.state import SessionState, State
+from ..index.archived import said_under, standing_paths
+from ..inject.prompt import NO_LONGER, SAID_LEAD, WAITING_LEAD
 from ..journal import has_open_receipt
-from ..message.drop import is_no_persons, to_epoch_ms
-from ..message.turn import said_at
+from ..message.drop import clean_entries, content_of, is_no_persons, to_epoch_ms
+from ..message.turn import Message, said_at
 from ..plan.pages import hints_that_hold
+from ..text.characters import WIKILINK
 from ..text.tokens import count_tokens
-from .cut import LAST_TURNS, Shown, raw_tokens, turns_to_cut, whole_turns
-from .forks import Row, rows_copied, run_key
-from .lines import note_lines_of, said_lines_of
-from .messages import SPEAKERS, tokens_of, uncounted
-from .observed import observed_turns, waiting_places
-from .served import fitting, runs_kept, served_again
-from .timeline import render_timeline
+from .cut import (
+    LAST_TURNS,
+    SPEAKERS,
+    Shown,
+    note_lines_of,
+    raw_tokens,
+    render_timeline,
+    said_lines_of,
+    tokens_of,
+    turns_to_cut,
+    uncounted,
+    whole_turns,
+)
+
+# --- What of a conversation was said in another one, from which it was forked: a thread, or a copy begun at some message.
+#
+# The gateway copies the messages, and memory keeps each once, under the conversation it was said in. A message is the same only where the run that it began is the same.
+
+
+Row = tuple[str, int, str]  # role, time and id of an archived message
+
+
+def rows_copied(graph: Graph, session: str, given: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """The archived messages of other conversations that *given*, those of *session*, may be copies of."""
+    begun = [(run_key(m), to_epoch_ms(m.get("timestamp")) or 0) for m in given]
+    begun = [(key, at) for key, at in begun if key]
+    found = graph.index.ask(said_under, [key for key, _ in begun]) if begun else []
+    lasts = {other: at for other, at in found if other != session}  # the last that was said there
+    rows: list[Row] = []
+    for other, last in lasts.items():
+        until = next((at for _, at in begun if at > last), None)  # from here on it was said here
+        since = min(at for where, at in found if where == other)
+        rows += [row for row in graph.index.said_since(other, since) if until is None or row[1] < until]
+    return rows
+
+
+def run_key(message: Mapping[str, Any]) -> str:
+    """The key of the message that began a run, "" of any other."""
+    run = message.get("idempotencyKey")
+    if message.get("role") != "user" or not isinstance(run, str) or not run:
+        return ""
+    return Message("", "user", "", 0, idempotency=run).key
+
+
+# --- What a message was served in an earlier request, put before it again, byte for byte.
+#
+# A prompt's fresh notes stand before it in its own request only: the gateway keeps none of them. In the next one they
+# would be missing, and from there on no provider's cache would hold. So they come back while their message is raw,
+# until the next cut, which makes the prefix anew anyway. One rule: a text that names what was edited, forgotten or
+# superseded since does not come back (an edit empties `served`: inject/decide.py, forget/), nor one without room for it.
+
+
+NOTE_LINE = re.compile(r"- (\S.*?) (?:— |\()")
+BY_RUN = ":user"  # ends the idempotency key of the message that began a run, behind the run's id
+
+
+def served_again(
+    graph: Graph, given: Sequence[Mapping[str, Any]], gone: Collection[int], own: SessionState
+) -> dict[int, str]:
+    """Index of a message → what it was served, for those that are not *gone* and where all that it names holds."""
+    if not own.served:
+        return {}
+    found: dict[int, str] = {}
+    for i, message in enumerate(given):
+        key = str(message.get("idempotencyKey") or "")
+        if key.endswith(BY_RUN) and i not in gone and (text := own.served.get(key.removesuffix(BY_RUN))):
+            found[i] = text
+    named = {i: notes_named(text) for i, text in found.items()}
+    paths = {name: graph.index.find(name) for name in set().union(*named.values())}
+    standing = graph.index.ask(standing_paths, {path for path in paths.values() if path})
+    return {i: text for i, text in found.items() if all(paths[name] in standing for name in named[i])}
+
+
+def notes_named(text: str) -> set[str]:
+    """The names of the notes that *text* tells as standing."""
+    lines = [line for line in text.splitlines() if NO_LONGER not in line]
+    notes = takewhile(lambda line: line not in (SAID_LEAD, WAITING_LEAD), lines)
+    links = (link.partition("|")[0] for line in lines for link in WIKILINK.findall(line))
+    return {m[1] for line in notes if (m := NOTE_LINE.match(line))} | set(links)
+
+
+def fitting(again: Mapping[int, str], room: int) -> dict[int, str]:
+    """The first of *again*, as many as *room* tokens hold: what comes in later never moves what stands."""
+    costs = accumulate(count_tokens(text) for text in again.values())
+    kept = sum(1 for _ in takewhile(lambda cost: cost <= room, costs))
+    return dict(list(again.items())[:kept])
+
+
+def runs_kept(
+    own: SessionState, given: Sequence[Mapping[str, Any]], again: Mapping[int, str]
+) -> dict[str, str]:
+    """Of what was served: *again*, and that to a run whose message is none of those *given* yet."""
+    runs = {i: str(m.get("idempotencyKey") or "").removesuffix(BY_RUN) for i, m in enumerate(given)}
+    here = {run for i, run in runs.items() if i not in again}
+    newest = next(reversed(own.served), "")
+    stay = {runs[i] for i in again} | ({newest} - here)
+    return {run: text for run, text in own.served.items() if run in stay}
+
+
+# --- Which turns of a context may leave it, as far as memory goes: those of which all that it keeps is observed.
+#
+# Not here: when they leave, and which stay all the same (cut.py). One rule: what only seems to be observed is not.
+
+
+def observed_turns(graph: Graph, context: RequestContext, soon: Iterable[tuple[str, int]] = ()) -> set[int]:
+    """
+    The turns of which all that memory keeps is in the archive, or was forgotten; of the rest nothing is known.
+
+    One that the gateway began by itself goes with the turns of a person around it, which may speak of it. *soon*: places
+    of what waits, and is to count as observed.
+    """
+    again = graph.pending_keys()  # what a forgetting left without a note waits once more
+    rows = [*graph.index.said_since(context.session, context.since_ms()), *context.copied(graph)]
+    archived = Counter((role, at) for role, at, mid in rows if mid not in again)
+    archived.update(soon)
+    found, own, waiting = set(), set(), set()
+    for n, turn in enumerate(context.turns):
+        if n in context.alike or not context.is_spoken(turn):
+            continue
+        # Several may be said in one millisecond, and only some of them be observed.
+        missing = [i for i in turn if archived[context.place(i)] < context.here[context.place(i)]]
+        if missing and not is_accounted_for(graph, context, turn, missing):
+            waiting.add(n)
+        elif missing and context.is_no_persons(turn):
+            own.add(n)
+        else:
+            found.add(n)
+    persons = sorted(found | waiting)
+    around = {n: persons[max(0, (at := bisect(persons, n)) - 1) : at + 1] for n in own}
+    return found | {n for n in own if waiting.isdisjoint(around[n])}
+
+
+def waiting_places(graph: Graph, session: str) -> Iterator[tuple[str, int]]:
+    """The places of what was taken in of *session* and is not observed."""
+    for pending in graph.pending():
+        turn = graph.readable(pending)
+        if turn is not None and turn.session == session:
+            yield from ((m.role, m.timestamp) for m in turn.messages)
+
+
+def is_accounted_for(graph: Graph, context: RequestContext, turn: range, missing: Sequence[int]) -> bool:
+    """Whether what is *missing* of *turn* was forgotten, or says nothing, such as an empty answer, or to no person."""
+    own = context.is_no_persons(turn)
+    entries = ({"entryId": str(i), "message": context.given[i]} for i in turn)
+    keys = {m.id: m.key for m in clean_entries(entries, context.asked)}
+    names = {i: {keys.get(str(i), ""), context.own_place(i)} for i in missing}
+    gone = graph.tombstones.messages(set().union(*names.values()))
+    left = [i for i in missing if gone.isdisjoint(names[i])]
+    # What memory does not keep is not nothing: the answer to a report that comes in while a person's turn goes on.
+    if any(str(i) in keys or (not own and says_something(context.given[i])) for i in left):
+        return False
+    return bool(gone or len(missing) < len(turn) or own)
+
+
+def says_something(message: Mapping[str, Any]) -> bool:
+    content = message.get("content")
+    # An outline, or nothing that can be read.
+    if "chars" in message or not isinstance(content, str | list | None):
+        return True
+    if message.get("role") == "user":
+        return not is_no_persons(message) and bool(content_of(content)[0].strip())
+    return bool(clean_entries([{"entryId": "alone", "message": message}]))
+
 
 # Of what the model's window has room for, at the most: raw messages, and notes; the turn that goes on needs the rest.
 ROOM_SHARE, NOTES_SHARE = 0.5, 0.25

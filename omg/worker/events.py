@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from ..dates.days import time_text
-from ..graph.files import append_lines, flock
+from ..graph.state import append_lines, flock
 
 BYTES = 5_000_000  # the file is begun anew beyond this; one old file is kept
 POLL_S = 0.3

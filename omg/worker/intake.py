@@ -11,23 +11,164 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
+import stat
+import sys
 import threading
 import time
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from ..config.agents import own_memory
-from ..errors import error_text
-from ..graph.files import flock, write_private
+from ..config import own_memory
+from ..errors import BadInput, OmgError, error_text
 from ..graph.graph import Graph
-from ..inbox import INBOX_SESSION, Runs, take_loose
-from ..message.turn import Turn
-from ..message.writes import Writes
-from .reading import BadDrop, DropReader
+from ..graph.state import flock, write_private
+from ..inbox import INBOX_SESSION, Runs, parsed_writes, take_loose, writes_line
+from ..llm.child import Child, serve_parent
+from ..message.drop import Writes, read_drop, writes_of
+from ..message.turn import Turn, turn_from_json, turn_to_json
+from ..secrets import redact
 from .registry import PATIENCE_S, Registry
 from .schedule import note_heard, note_urgent
+
+# --- A drop of the spool → a Turn and what it shows of files written; one that is long, in a process of its own.
+#
+#     DropReader.read ─ a short drop ─▶ read_file
+#                     └ a long one ── a JSON line ──▶ serve_reader → read_file ── a JSON line ──▶ a Turn
+#
+# A megabyte takes seconds of regular expressions, each of which holds the interpreter; a daemon answers prompts
+# meanwhile. One rule: a drop is only read here, so that killing the process at
+# any moment loses nothing; one that ends it twice is bad, and ends it no more.
+
+
+log = logging.getLogger(__name__)
+
+LONG_BYTES = 32_000  # read in 10 to 20 ms: what a prompt may well wait
+DEATHS = 2  # of a process by one drop: the first may be the machine's doing
+LONGEST_S, S_PER_MB = 60.0, 20.0  # a megabyte took 1.5 s of CPU at the worst; the machine may be busy
+# -P: nothing in the working folder is imported; this very package is, wherever it lies.
+READING_CHILD = (
+    sys.executable,
+    "-P",
+    "-c",
+    "import sys; sys.path.insert(0, sys.argv[1]); from omg.worker.intake import serve_reader; serve_reader()",
+    str(Path(__file__).parents[2]),
+)
+
+Read = tuple[Turn, list[Writes]]
+
+
+class BadDrop(BadInput):
+    """Why a drop is of no use, and its *text* without secrets; None where it is to be left as it is."""
+
+    def __init__(self, why: str, text: str | None = None) -> None:
+        super().__init__(why)
+        self.text = text
+
+
+class DropReader:
+    """*apart*: read long drops in another process, as a daemon must."""
+
+    def __init__(self, *, apart: bool = False) -> None:
+        self._child = Child(command=READING_CHILD) if apart else None
+        self._deaths: Counter[str] = Counter()
+
+    def read(self, file: Path, asked: Collection[str]) -> Read:
+        """Raises BadDrop; OmgError where it can be read later; OSError, such as FileNotFoundError."""
+        look = file.stat()
+        if self._child is None or not stat.S_ISREG(look.st_mode) or look.st_size < LONG_BYTES:
+            return read_file(file, asked)
+        question = {"file": str(file), "asked": [*asked]}
+        answer = self._child.call(question, LONGEST_S + S_PER_MB * look.st_size / 1e6)
+        for line in answer.get("logged", ()):
+            log.warning("%s", line)
+        if "turn" in answer:
+            del self._deaths[file.name]
+            return turn_from_json(answer["turn"]), [*parsed_writes(answer["writes"])]
+        if "bad" in answer:
+            raise BadDrop(answer["bad"], answer["text"])
+        if "failed" in answer:
+            raise OmgError(answer["failed"])
+        if not answer.get("started", True):  # as after an upgrade that left this one running
+            log.warning("%s: read here: %s", file.name, answer["why"])
+            return read_file(file, asked)
+        if not answer["again"]:
+            raise OmgError(answer["why"])
+        file.stat()  # another process was quicker?
+        self._deaths[file.name] += 1
+        if self._deaths[file.name] < DEATHS:
+            raise OmgError(f"{answer['why']}; it is read again")
+        del self._deaths[file.name]
+        raise BadDrop(f"reading it ended a process {DEATHS} times: {answer['why']}; it is kept as it came")
+
+    def close(self) -> None:
+        if self._child is not None:
+            self._child.close()
+
+
+def read_file(file: Path, asked: Collection[str]) -> Read:
+    """What is in the drop *file*; a message without a time was said when it was dropped. Raises BadDrop, OSError."""
+    if not stat.S_ISREG(file.stat().st_mode):
+        raise BadDrop("not a regular file")
+    data = file.read_bytes()
+    try:
+        turn = read_drop(data, asked)
+    except BadInput as e:
+        raise BadDrop(str(e), redact(data.decode("utf-8", "replace"))[0]) from e
+    came_ms = dropped_ms(file)
+    messages = tuple(m if m.timestamp else replace(m, timestamp=came_ms) for m in turn.messages)
+    return replace(turn, messages=messages), writes_of(json.loads(data)["entries"])
+
+
+def dropped_ms(file: Path) -> int:
+    """When a drop was made, for what does not say when it was said: by its name `<ms>-…`, else by its file."""
+    head = file.name.partition("-")[0]
+    return int(head) if re.fullmatch(r"[0-9]{13,15}", head) else int(file.stat().st_mtime * 1000)
+
+
+# ---- the child's end
+
+
+class KeptLines(logging.Handler):
+    """What is logged while a drop is read, for the parent's log."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+    def taken(self) -> list[str]:
+        lines, self.lines = self.lines, []
+        return lines
+
+
+def serve_reader() -> None:
+    os.nice(5)  # a prompt comes first
+    kept = KeptLines()
+    logging.getLogger().addHandler(kept)
+
+    def answer(question: dict[str, Any]) -> dict[str, Any]:
+        try:
+            turn, shown = read_file(Path(question["file"]), question["asked"])
+        except BadDrop as e:
+            return {"bad": str(e), "text": e.text}
+        except Exception as e:
+            return {"failed": error_text(e), "logged": kept.taken()}
+        return {
+            "turn": turn_to_json(turn),
+            "writes": "\n".join(map(writes_line, shown)),
+            "logged": kept.taken(),
+        }
+
+    serve_parent(float(sys.argv[-1]), answer)
+
 
 log = logging.getLogger(__name__)
 

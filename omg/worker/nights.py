@@ -3,7 +3,7 @@ The Reflector over all graphs of a home: by night from cron, or in the backgroun
 
 Up to `[observation] parallel` graphs at a time; the calls of nights and of observations count together. What goes wrong
 in one graph is told and stops none of the others; the next run does what this one did not finish. Not here: what a
-cycle is (reflect/cycle.py).
+cycle is (reflect/drafting.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..errors import Locked, OmgError, error_text
 from ..graph.graph import Graph
 from ..identity import Identity
 from ..observe.question import Observer
-from ..reflect.cycle import Cycle, Progress
+from ..reflect.drafting import Cycle, Progress
 from ..reflect.run import is_due, reflect_graph
 from .worker import Worker
 

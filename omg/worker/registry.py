@@ -10,9 +10,12 @@ comes in (intake.py) and when it is observed (worker.py).
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import resource
+import secrets
+import shutil
 import sqlite3
 import threading
 from collections import OrderedDict
@@ -20,31 +23,108 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
-from ..config.agents import configured
-from ..config.sections import Config
+from ..config import Config, configured, shipped_folder
 from ..dates.days import time_zone
 from ..embed import Embedder
 from ..errors import BadNode, Locked, NotFound, OmgError, error_text
-from ..forget.bare import remove_remains
 from ..forget.erase import begun_paths, finish_forgetting
-from ..graph.files import write_private
+from ..forget.selection import remove_remains
 from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, marked_identity, write_mark
+from ..graph.state import write_private
 from ..identity import INSIDE, Identity, identity_of_session, speaker_decides
-from ..index.changes import Synced
 from ..index.index import Index
+from ..index.rows import Synced
 from ..index.store import is_disk_barred
 from ..journal import Change, Receipt, commit_receipt, new_receipt, replay_open
 from ..message.turn import Turn
 from ..plan.drafts import Plan
-from ..plan.mappages import LISTED, MapPages, maps_of
+from ..plan.pages import LISTED, MapPages, maps_of
 from ..rebuild import finish_swap
-from ..vault.vault import Vault
+from ..vault.vault import FORMS, Vault
 from .events import event_of, write_event
 from .schedule import note_edited
-from .template import lay_template
+
+# --- The template laid into a vault: pages, forms and settings of Obsidian that a person starts from.
+#
+# Not here: what is generated into the pages (plan/pages.py). One rule: what is there already is never touched, but
+# for what an earlier release laid down and nobody has changed since.
+
+
+STYLE = ".obsidian/snippets/omg.css"  # laid first: it tells our settings of Obsidian from the person's own
+
+# Size and sha256 of what an earlier release laid down (56b488b), and a later one mended.
+FORMER = {
+    ".obsidian/snippets/omg.css": (315, "4d926b47db04993d"),
+    ".obsidian/workspace.json": (4005, "abf85938d01a0402"),
+    "views/by-project.base": (1477, "964e331226ab7425"),
+    "views/by-type.base": (1277, "3686abf468c6e633"),
+    "views/open-loops.base": (1331, "813643c0e5b0b99f"),
+    "views/recently-changed.base": (1008, "919bd23fed7d60bd"),
+    "views/superseded.base": (854, "081d0298c3690869"),
+}
+PANE = "views/about-the-note-in-front.base"  # which the window layout of today shows
+
+
+def lay_template(graph: Graph, *, again: bool = False) -> None:
+    """
+    Lay the template into a vault that OMG has not written to; with *again* into any. It is for what is missing:
+    what is there already is never touched, and an `.obsidian/` of the person's own is not added to.
+
+    The index note comes last: where a crash stopped this, the next opening goes on.
+    """
+    root, template = graph.vault.root, shipped_folder("vault_template")
+    known = (graph.folder / "written.jsonl").exists()
+    if known and graph.vault.wrote("index") and next(graph.vault.paths(), None) is None:
+        # A drive that is not mounted, a sync that has not begun: not a person who deleted all there is.
+        raise NotFound(
+            f"{root}: the vault is empty, and it had notes; bring them back, or to begin anew "
+            f"delete {graph.folder / 'written.jsonl'}"
+        )
+    renew_former(root, template)
+    if known and (root / "index.md").exists() and not again:
+        return
+    theirs = (root / ".obsidian").exists() and not (root / STYLE).exists()
+    for source in sorted(
+        template.rglob("*"), key=lambda p: (p == template / "index.md", p != template / STYLE, p)
+    ):
+        below = source.relative_to(template)
+        target = root / below
+        if theirs and below.parts[0] == ".obsidian":
+            continue
+        if source.is_dir():
+            target.mkdir(parents=True, exist_ok=True)
+        elif not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path = below.with_suffix("").as_posix()
+            if source.suffix == ".md" and not path.startswith((".", FORMS)):
+                graph.vault.write(path, source.read_bytes(), None)
+                graph.vault.remember(path, source.read_bytes())
+            else:
+                lay_file(root, source, target)
+
+
+def lay_file(root: Path, source: Path, target: Path) -> None:
+    whole = root / f".omg-{secrets.token_hex(4)}.tmp"  # where `settle` finds what a crash leaves
+    shutil.copyfile(source, whole)
+    whole.replace(target)
+
+
+def renew_former(root: Path, template: Path) -> None:
+    """Put today's table, style or layout in the place of an earlier release's that is as it was laid down."""
+    for name, known in FORMER.items():
+        target = root / name
+        if target.is_symlink() or not target.is_file() or target.stat().st_size != known[0]:
+            continue
+        data = target.read_bytes()
+        if (len(data), hashlib.sha256(data).hexdigest()[:16]) == known:
+            if name.endswith("workspace.json") and not (root / PANE).exists() and (root / "views").is_dir():
+                lay_file(root, template / PANE, root / PANE)
+            lay_file(root, template / name, target)
+
 
 log = logging.getLogger(__name__)
 

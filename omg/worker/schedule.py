@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from ..config.sections import Observation
-from ..graph.pending import Pending
+from ..config import Observation
+from ..graph.graph import Pending
 from ..graph.state import SessionState, State
 from ..message.turn import Turn
 

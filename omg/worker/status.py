@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from ..config.agents import engine_since_ms
+from ..config import engine_since_ms
 from ..dates.days import time_text
 from ..errors import OmgError, error_text
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..identity import Identity
-from ..plan.proposals import proposed_notes
+from ..plan.corrections import proposed_notes
 from ..plural import how_many
 from ..text.tokens import count_tokens
 from .events import edits_lately, last_cuts

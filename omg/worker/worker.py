@@ -6,12 +6,13 @@ What is observed, when, and by which model: up to `[observation] parallel` graph
     worker.due(graph)        why now, or None · worker.waits(graph)  why not yet, for a person
 
 A graph is observed one batch after another; after each batch it goes to the end of the line. A failure costs its graph a
-pause, and loses no turn; the other graphs go on. Not here: the numbers by which something is due (schedule.py), the threads (crew.py), what an
+pause, and loses no turn; the other graphs go on. Not here: the numbers by which something is due (schedule.py), what an
 observation does (observe/run.py), and the Reflector (nights.py).
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import sqlite3
@@ -23,27 +24,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from functools import partial
+from heapq import heappop, heappush
 from itertools import accumulate, islice
 from typing import Any
 
 from ..errors import BadReply, Locked, NotFound, OmgError, OverBudget, Stale, error_text
-from ..graph.files import flock
-from ..graph.graph import Graph
-from ..graph.pending import Pending
-from ..graph.state import State
+from ..graph.graph import Graph, Pending
+from ..graph.state import State, flock
 from ..identity import Identity
 from ..journal import has_open_receipt, replay_open
 from ..llm.asker import Asker, make_asker
 from ..llm.child import Child
-from ..llm.ledger import Ledger, ModelReply
-from ..llm.places import Places
-from ..llm.question import Ask
-from ..llm.windows import model_window
+from ..llm.ledger import Ledger, ModelReply, Places
+from ..llm.replies import Ask, model_window
 from ..observe.question import Observer
 from ..observe.run import Observed, observe_batch, pending_batches
 from ..plural import how_many
-from ..provenance.cases import is_able
-from .crew import Crew
+from ..provenance import is_able
 from .intake import Intake
 from .registry import PATIENCE_S
 from .schedule import (
@@ -58,6 +55,45 @@ from .schedule import (
     what_is_due,
     why_waiting,
 )
+
+# --- Threads that work on graphs: a fixed number at a time, the most urgent work first.
+#
+# Not here: the nights that they do (nights.py), and how many calls of a model are under way (llm/ledger.py).
+
+
+class Crew:
+    """At most *size* threads, each with one piece of work at a time; they exist only while there is work."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._waiting: list[tuple[int, int, Future[Any], Callable[[], Any]]] = []  # a heap
+        self._numbers, self._threads = itertools.count(), 0
+        self._guard = threading.Lock()
+
+    def start(self, work: Callable[[], Any], rank: int = 0) -> Future[Any]:
+        """Do *work* as soon as a thread is free: the lowest rank first, and within a rank in the order of `start`."""
+        done: Future[Any] = Future()
+        with self._guard:
+            heappush(self._waiting, (rank, next(self._numbers), done, work))
+            if self._threads < self.size:
+                self._threads += 1
+                threading.Thread(target=self._serve, daemon=True).start()  # no exit waits for a call
+        return done
+
+    def _serve(self) -> None:
+        while True:
+            with self._guard:
+                if not self._waiting:
+                    self._threads -= 1
+                    return
+                *_, done, work = heappop(self._waiting)
+            if not done.set_running_or_notify_cancel():
+                continue
+            try:
+                done.set_result(work())
+            except BaseException as e:
+                done.set_exception(e)
+
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import pytest
 from client import CLIENTS, REPOSITORY, Client
 from scripted_model import ScriptedModel
 
-from omg.config.sections import Config
+from omg.config import Config
 from omg.memory import MAIN, Memory
 
 CACHE = os.environ.get("OMG_CLIENTS", "")  # now: before a fixture empties the environment

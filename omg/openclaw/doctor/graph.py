@@ -4,26 +4,38 @@ The doctor at one graph: its notes, its links, its maps, and what waits for them
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
 
-from ...errors import BadNode, NotFound, OutsideVault
-from ...graph.files import damaged_files
+from ...client import SOCKET, ask_daemon
+from ...config import code_digest
+from ...embed import load_embedder, why_static
+from ...errors import BadInput, BadNode, ConfigError, ModelError, NotFound, OutsideVault, Stale
 from ...graph.graph import GRAPH_MARK, Graph
+from ...graph.state import State, damaged_files, forget_served, write_private
 from ...identity import identity_of_session
 from ...journal import commit_receipt, has_open_receipt, new_receipt, readable, replay_open
 from ...memory import Memory
+from ...message.drop import redacted_arguments
+from ...message.turn import Message, message_from_json, message_to_json, turn_from_json, turn_to_json
 from ...node.fields import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES
-from ...node.markdown import UNLINKABLE, generated_block, slugify
+from ...node.markdown import UNLINKABLE, generated_block, slugify, split_head
 from ...node.note import Node, parse_node
-from ...plan.mappages import MapPages
-from ...plan.proposals import proposed_notes
+from ...plan.corrections import proposed_notes
+from ...plan.pages import MapPages
 from ...plural import how_many
+from ...provenance import ENOUGH, examine, examined, note_result
+from ...secrets import redact
+from ...worker.events import edits_lately
+from ...worker.status import observer_text
 from .finding import Finding
-from .secrets import check_secrets
 
 PENDING_AGE_S = 86_400
 NIGHT_S = 2 * 86_400
@@ -242,3 +254,273 @@ def check_maps(memory: Memory, graph: Graph) -> Iterator[Finding]:
     else:
         notes = sum(e.type not in GENERATED for e in graph.index.entries())
         yield Finding("ok", f"{how_many(notes, 'note')}, maps up to date", graph.identity.key)
+
+
+# --- The doctor at a home: the daemon's files, what is left in the spool, and the model.
+
+
+SPOOL_AGE_S = 300  # a drop lives for moments
+DRIVE_BYTES = 2_000_000_000
+
+
+def check_home(memory: Memory) -> Iterator[Finding]:
+    up = ask_daemon(memory.folder, "/health", {}, timeout_s=5)
+    if up and up.get("code") != code_digest():
+        what = f"the daemon (pid {up['pid']}) was started by another version than this command's"
+        mend = "run `omg install`, which starts it anew; without OpenClaw `omg down`, then `omg up`"
+        yield Finding("warn", what, str(memory.folder), mend)
+    elif up:
+        yield Finding("ok", f"the daemon is up (pid {up['pid']})")
+    else:
+        yield Finding("note", "no daemon is running", mend="it starts with the gateway; or `omg up`")
+        if (sock := memory.folder / SOCKET).exists():
+            what, mend = "a socket was left by a crash", "the next start removes it"
+            yield Finding("warn", what, str(sock), mend, lambda: sock.unlink(missing_ok=True))
+    for off in memory.config.all_switched_off():
+        yield Finding(
+            "note", f"OMG is switched off: {off}", str(memory.folder / "omg.toml"), "take the line out"
+        )
+    yield from check_spool(memory)
+    if memory.folder.stat().st_mode & 0o077:
+        yield Finding(
+            "fail",
+            "others on this machine can read the home",
+            str(memory.folder),
+            f"chmod 700 {memory.folder}",
+            lambda: memory.folder.chmod(0o700),
+        )
+    yield from check_model(memory, up)
+    yield from check_refused(memory)
+    yield check_embedder(memory.config.embedding.model)
+    size = sum(f.stat().st_size for f in memory.folder.rglob("*") if f.is_file())
+    level: Literal["ok", "warn"] = "warn" if size > DRIVE_BYTES else "ok"
+    spent = memory.worker.ledger.today(memory.clock())
+    yield Finding(
+        level,
+        f"the home takes {size / 1e6:,.1f} MB; today {how_many(spent.calls, 'model call')}, {spent.tokens:,} tokens, ${spent.usd:.2f}",
+        str(memory.folder),
+    )
+
+
+def check_spool(memory: Memory) -> Iterator[Finding]:
+    """What lies in the spool for too long, or cannot be read."""
+    spool, since = memory.intake.spool, memory.clock().timestamp() - SPOOL_AGE_S
+    if old := [d for d in memory.intake.drops() if d.stat().st_mtime < since]:
+        yield Finding(
+            "warn",
+            f"{how_many(len(old), 'drop')} in the spool for too long; nobody has taken them in",
+            str(spool),
+            "omg observe",
+            memory.take_in,
+        )
+    if torn := [f for f in spool.glob(".*") if f.stat().st_mtime < since]:
+        yield Finding(
+            "note",
+            f"{how_many(len(torn), 'drop')} whose writer died; the transcript has what was said",
+            str(spool),
+            "omg doctor --fix removes them; `omg import --openclaw` reads what is missing",
+            lambda: removed(torn),
+        )
+    if bad := list((spool / "bad").glob("*.json")):
+        yield Finding(
+            "warn",
+            f"{how_many(len(bad), 'drop')} could not be read; the reason lies beside each",
+            str(spool / "bad"),
+            "report them, then delete the folder",
+        )
+
+
+def removed(files: list[Path]) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)
+
+
+def check_able(memory: Memory) -> Iterator[Finding]:
+    """Whether the check of what the user said can be put to the model: asked once, in four short questions."""
+    observer = memory.worker.observer("")
+    if observer.ask is None or memory.worker.away(""):
+        return
+    right = examined(memory.folder, observer.model)
+    if right is None:
+        try:
+            right = examine(observer.ask)
+        except ModelError as e:
+            yield Finding(
+                "note", f"it could not be asked whether it tells the user's words from others': {e}"
+            )
+            return
+        note_result(memory.folder, observer.model, right)
+    if right >= ENOUGH:
+        yield Finding("ok", f"{observer.model} tells the user's words from others': {right} of 20")
+    else:
+        what = f"{observer.model} tells the user's words from others' in {right} of 20 fixed cases only"
+        yield Finding(
+            "warn",
+            what,
+            mend="what would be the user's wish, decision or trait quotes a whole sentence of theirs; a stronger [observation] model notes more",
+        )
+
+
+def check_refused(memory: Memory) -> Iterator[Finding]:
+    """Whether the guard takes much from what the Observer writes."""
+    edits, refused = edits_lately(memory.folder)
+    if refused > 0.05 * edits and edits >= 20:
+        yield Finding(
+            "warn",
+            f"of the last {edits} edits {refused} were refused, or noted as the assistant's",
+            mend="`omg events` says why (edit_refused); a stronger [observation] model helps",
+        )
+
+
+def check_embedder(name: str) -> Finding:
+    """What finds notes by their meaning. It is not loaded: that may take seconds."""
+    try:
+        embedder = load_embedder(name)
+    except ConfigError as e:
+        return Finding("fail", "notes are not found by meaning", mend=str(e))
+    if embedder is None:
+        return Finding("note", "notes are found by their words alone, as [embedding] model says")
+    what = f"notes are found by words and by meaning ({embedder.id})"
+    if embedder.id.startswith("static/") and name == "auto":
+        return Finding("note", what, mend=why_static())
+    return Finding("ok", what)
+
+
+def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
+    """Which model observes, as the daemon has it where one is up, and whether it can be asked."""
+    ours = memory.worker.models()
+    models = list((up or {}).get("observer") or ours)
+    if models != ours:
+        yield Finding(
+            "warn",
+            f"the daemon observes with {', else '.join(models)}; omg.toml and this environment say {', else '.join(ours)}",
+            str(memory.folder / "omg.toml"),
+            "`omg down`: the gateway starts the daemon again with the new model; without a gateway `omg up` does",
+        )
+    if models[0] == "offline":
+        yield Finding(
+            "note",
+            "the Observer is the offline rules: near-verbatim notes, no model",
+            mend="set [observation] model in omg.toml for a better one",
+        )
+        if (reflecting := memory.worker.reflecting()) != models:
+            what = f"{', else '.join(reflecting)} reflects only; what is said is noted by rules"
+            yield Finding("note", what, mend="set [observation] model as well, if it is to observe, too")
+    else:
+        said = observer_text({"observer": ", else ".join(models), "offline": False, "daemon": up})
+        what, _, trouble = said.partition("\n")
+        level: Literal["ok", "note", "fail"] = "ok"
+        if trouble:
+            level = "fail" if (up or {}).get("trouble") else "note"
+        yield Finding(level, f"the Observer is {what}", mend=trouble.strip().removeprefix("not now: "))
+        yield from check_able(memory)
+    from ...errors import OverBudget
+
+    try:
+        memory.worker.ledger.check(memory.clock())
+    except OverBudget as e:
+        yield Finding("warn", str(e))
+
+
+# --- The doctor at what an older version kept: secrets that today's rules take out on arrival.
+#
+# In the archive, in what is pending and in the notes; a person's notes, too, of which each word stays but the
+# secret. Nothing is shown of what was found. Its one rule: where a file was changed by another meanwhile, it waits.
+
+
+def check_secrets(graph: Graph) -> Iterator[Finding]:
+    found = sum(_mend(graph, write=False))
+    if found:
+        yield Finding(
+            "warn",
+            f"{how_many(found, 'secret')} that an older version kept; today's rules take them out",
+            graph.identity.key,
+            "omg doctor --fix replaces them, in the archive, in what is pending and in the notes",
+            lambda: take_out(graph),
+        )
+
+
+def take_out(graph: Graph) -> None:
+    """Replace what today's rules find, and make anew whatever was made of it."""
+    with graph.lock():
+        if sum(_mend(graph, write=True)):
+            graph.vault.settle(0)
+            graph.update(forget_slices)
+            graph.index.rebuild(graph.vault, graph.folder / "archive")
+
+
+def forget_slices(state: State) -> None:
+    """A slice that was served may quote what is gone."""
+    for session in state.sessions.values():
+        forget_served(session)
+        session.task, session.state, session.next = (
+            redact(t)[0] for t in (session.task, session.state, session.next)
+        )
+    state.epoch += 1
+
+
+def _mend(graph: Graph, *, write: bool) -> Iterator[int]:
+    """How many secrets each file has; with *write* they are gone behind it."""
+    for file in sorted((graph.folder / "archive").glob("*.jsonl")):
+        yield _archive(file, write)
+    for p in graph.pending():
+        with suppress(BadInput, FileNotFoundError):
+            turn = turn_from_json(p.file.read_text(encoding="utf-8"))
+            messages = tuple(map(redacted_arguments, turn.messages))
+            if write and messages != turn.messages:
+                write_private(p.file, turn_to_json(replace(turn, messages=messages)))
+            yield _more(turn.messages, messages)
+    for path in graph.vault.paths():
+        with suppress(OSError, Stale, BadNode):
+            yield _note(graph, path, write)
+
+
+def _more(before: tuple[Message, ...], after: tuple[Message, ...]) -> int:
+    return sum(b.redacted - a.redacted for a, b in zip(before, after, strict=True))
+
+
+def _archive(file: Path, write: bool) -> int:
+    found, lines = 0, []
+    for line in file.read_text(encoding="utf-8").splitlines(keepends=True):
+        with suppress(BadInput, ValueError):  # a damaged line stays as it is
+            message, session = message_from_json(line)
+            clean = redacted_arguments(message)
+            if clean != message:
+                found += _more((message,), (clean,))
+                line = message_to_json(clean, session) + "\n"
+        lines.append(line)
+    if found and write:
+        write_private(file, "".join(lines))
+    return found
+
+
+DESCRIPTION = re.compile(r"^description: .*$", re.M)  # what of a note's head is words
+
+
+def _words(text: str, body: int) -> tuple[str, int]:
+    """*text* with the secrets out of its description and its body; ids and sources stay as they are."""
+    said, found = redact(text[body:])
+    head = text[:body]
+    if m := DESCRIPTION.search(head):
+        line, more = redact(m[0])
+        line = line.replace(": [redacted", ": (redacted", 1) if line.startswith("description: [") else line
+        head, found = head[: m.start()] + line + head[m.end() :], found + more
+    return head + said, found
+
+
+def _note(graph: Graph, path: str, write: bool) -> int:
+    data = graph.vault.bytes(path)
+    if data is None:
+        return 0
+    try:
+        text = data.decode("utf-8")
+        clean, found = _words(text, split_head(text)[1])
+        parse_node(clean, path)
+    except (UnicodeDecodeError, BadNode):
+        return 0
+    if found and write:
+        ours = graph.vault.ours(data)
+        graph.vault.write(path, clean.encode("utf-8"), data)
+        if not ours:
+            graph.vault.mark_not_ours(path)
+    return found

@@ -10,16 +10,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-from ...config.agents import engine_since_ms
+from ...config import engine_since_ms
 from ...errors import OmgError, error_text
 from ...memory import Memory
 from ..gateway import OpenClaw
-from .engine import check_turns, has_slot
 from .finding import Finding
-from .gateway import check_gateway
-from .graph import check_graph
-from .home import check_home
-from .hosts import check_hosts
+from .gateway import check_gateway, check_hosts, check_turns, has_slot
+from .graph import check_graph, check_home
 
 
 def examine_home(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:

@@ -1,0 +1,678 @@
+"""
+Read and edit `omg.toml`, with `OMG_*` variables above it.
+
+An unknown key is refused with the nearest known name. The gateway's own configuration holds two things only, `home`
+and `command`; all the rest is here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import hashlib
+import json
+import math
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
+
+import json5
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from .errors import ConfigError
+
+# --- The sections and keys of `omg.toml`: every key has a default, a check, and a description that the documents show.
+
+
+UNITS = {"ms": 0.001, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "hr": 3600, "d": 86_400}
+
+
+class Section(BaseModel):
+    """Frozen, and closed: a key that is not a field is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def is_number(value: Any) -> bool:
+    """Whether *value* is a finite number; true and false are none, though Python counts them in."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def positive_number(value: Any) -> int:
+    if not is_number(value) or value < 1 or value != int(value):
+        raise ValueError("write a whole number above 0")
+    return int(value)
+
+
+def seconds_of(value: Any) -> float:
+    """Of a number of them, or of a text like "300s", "5m", "1hr"."""
+    found = (
+        re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", value.strip().lower()) if isinstance(value, str) else None
+    )
+    if found and found[2] in UNITS:
+        return float(found[1]) * UNITS[found[2]]
+    if not is_number(value) or value < 0:
+        raise ValueError("write seconds, a text like `5m` or `300s`, or false")
+    return float(value)
+
+
+def model_names(value: Any) -> Any:
+    """A model, or a list of them. `offline` asks nobody, so there is nothing to fall back from or to."""
+    models = value if isinstance(value, list) else [value]
+    if not models or not all(isinstance(m, str) for m in models):
+        raise ValueError("name a model, or a list of them, the preferred one first")
+    if isinstance(value, list) and not all(m.strip() for m in models):
+        raise ValueError("one of the models is empty; take it out")
+    if len(set(models)) < len(models):
+        raise ValueError("a model stands there twice; `[llm] attempts` says how often each is asked")
+    if any(m.strip().lower() == "none" for m in models):
+        raise ValueError(
+            "`none` is no model; write `offline` (rules, no model), `gateway` (the agent's own model) or a LiteLLM model"
+            " such as openai/gpt-5-mini; observation.enabled = false switches OMG off"
+        )
+    if len(models) > 1 and "offline" in models:
+        raise ValueError("`offline` stands alone; while models are down, turns wait and nothing is lost")
+    return value
+
+
+class Time(Section):
+    zone: str = Field(
+        "", description="IANA time zone of the user, such as Europe/Berlin; empty: the system's"
+    )
+
+    @field_validator("zone")
+    @classmethod
+    def known(cls, zone: str) -> str:
+        if zone:
+            try:
+                ZoneInfo(zone)
+            except (KeyError, ValueError, OSError) as e:
+                raise ValueError(f"{zone!r} is no IANA time zone; write one like Europe/Berlin") from e
+        return zone
+
+
+class AgentObservation(Section):
+    enabled: bool | None = Field(None, description="whether OMG is on for this agent, whatever it is for all")
+    model: str | list[str] | None = Field(None, description="the Observer's model for this agent alone")
+    instruction: str | None = Field(None, description="the Observer's extra instruction for this agent alone")
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def models(cls, value: Any) -> Any:
+        return value if value is None else model_names(value)
+
+
+class Observation(Section):
+    enabled: bool = Field(
+        True,
+        description="false: OMG is off. It takes nothing in, observes nothing and gives prompts and tools nothing. Your notes stay. `omg import --openclaw` takes in later what was said meanwhile",
+    )
+    model: str | list[str] = Field(
+        "",
+        description="a LiteLLM model, a list of them (the first, then its fallbacks), `gateway` (the agent's own model) or `offline` (rules, no model); empty: `gateway` in a home that OpenClaw's plugin uses, else `offline`. `omg install` enters `gateway` where nothing is set",
+    )
+    instruction: str = Field("", description="appended to the Observer's prompt")
+    style: Literal["auto", "full", "turnwise"] = Field(
+        "auto",
+        description="`full` shows the Observer whole pieces of a conversation, `turnwise` one message at a time, which suits small models; `auto`: `turnwise` for windows below 16k tokens",
+    )
+    message_tokens: int = Field(
+        30_000,
+        description="tokens said in a session since its last activation at which its `system` slice takes in what is known",
+    )
+    buffer_tokens: float | Literal["turn", False] = Field(
+        0.2,
+        description="pending tokens that are observed in the background: below 1 a share of message_tokens, else a number of tokens, less than message_tokens; `turn`: after each turn; false: nothing in the background, neither a rest nor an early reflection: only at message_tokens and where a context is cut. Near the threshold half of it; where `omg-context` puts contexts together, of `[context] message_tokens` too, where that is less",
+    )
+    activate_after_idle: float | Literal[False] = Field(
+        300,
+        description="seconds of silence, or a text like `5m`, after which the prompt cache counts as cold and the `system` slice is refreshed; false: silence refreshes nothing",
+    )
+    quiet_after: float | Literal[False] = Field(
+        240,
+        description="seconds of rest, or a text like `4m`, after which all that is pending is observed; false, or buffer_tokens = false: rest starts nothing",
+    )
+    max_tokens_per_batch: int = Field(
+        10_000,
+        description="tokens of one conversation that make one batch: one receipt, and one call of the Observer where they fit its window",
+    )
+    parallel: int = Field(
+        8,
+        ge=1,
+        le=64,
+        description="graphs observed at a time, and calls of one model at a time; nights and rebuilds count too. `gateway` gets at most two, since it answers you as well. After a model refuses a call because there are too many, it gets half as many for a minute",
+    )
+    previous_observer_tokens: int | Literal[False, "auto"] = Field(
+        "auto",
+        description="tokens of notes that exist already and are shown to the Observer; `auto`: 2,000 and half as many as are new, up to a tenth of the model's window; 0: none, false: no limit",
+    )
+    daily_budget_usd: float | None = Field(
+        None,
+        ge=0,
+        description="cap on a day's model cost, Observer and Reflector together; turns wait above it",
+    )
+    daily_budget_tokens: int | None = Field(
+        None, ge=0, description="cap on a day's model tokens; unset: 500,000 for `gateway`, no cap otherwise"
+    )
+    agents: dict[str, AgentObservation] = Field(
+        default_factory=dict,
+        description="what one agent has of its own, as `[observation.agents.NAME]` with enabled, model, instruction",
+    )
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def models(cls, value: Any) -> Any:
+        return model_names(value)
+
+    @field_validator("message_tokens", "max_tokens_per_batch", mode="before")
+    @classmethod
+    def counts(cls, value: Any) -> int:
+        return positive_number(value)
+
+    @field_validator("buffer_tokens", mode="before")
+    @classmethod
+    def steps(cls, value: Any) -> Any:
+        if value is False or value == "turn":
+            return value
+        if not is_number(value) or value <= 0:
+            raise ValueError("write a share such as 0.2, a number of tokens such as 6000, `turn`, or false")
+        return value
+
+    @field_validator("activate_after_idle", "quiet_after", mode="before")
+    @classmethod
+    def pauses(cls, value: Any) -> Any:
+        return value if value is False else seconds_of(value)
+
+    @field_validator("previous_observer_tokens", mode="before")
+    @classmethod
+    def shown(cls, value: Any) -> Any:
+        if value is False or value == "auto" or (is_number(value) and value >= 0 and value == int(value)):
+            return value
+        raise ValueError("write `auto`, a number of tokens, 0 to show none, or false for no limit")
+
+    @model_validator(mode="after")
+    def step_below_threshold(self) -> Observation:
+        if self.step is not None and self.step >= self.message_tokens:
+            raise ValueError(
+                f"`observation.buffer_tokens` = {self.buffer_tokens:g}: a step must be smaller than message_tokens "
+                f"({self.message_tokens}); write a share such as 0.2, or false to observe at the threshold only"
+            )
+        return self
+
+    @property
+    def step(self) -> float | None:
+        """Tokens of a background step; None: there are none."""
+        if isinstance(self.buffer_tokens, str) or self.buffer_tokens is False:
+            return None
+        return self.step_of(self.message_tokens)
+
+    def step_of(self, threshold: int) -> float:
+        """Tokens of a background step on the way to *threshold*."""
+        if self.buffer_tokens is False or self.buffer_tokens == "turn":
+            return threshold if self.buffer_tokens is False else 1
+        share = self.buffer_tokens < 1  # 1 is a token, not all of them
+        return round(self.buffer_tokens * threshold) or 1 if share else self.buffer_tokens
+
+
+class Reflection(Section):
+    model: str | list[str] = Field(
+        "",
+        description="as observation.model, for reflection alone: the Observer keeps its own; empty: the Observer's",
+    )
+    instruction: str = Field("", description="appended to the Reflector's prompt")
+    observation_tokens: int = Field(
+        40_000, description="tokens of notes written since the last cycle at which the Reflector runs"
+    )
+    buffer_activation: float = Field(
+        0.5,
+        description="share of it at which reflection starts in the background, above 0 and at most 1; not with buffer_tokens = false",
+    )
+    dormant_after_days: int = Field(
+        90, description="days without link, opening or recall after which a low-priority note leaves the maps"
+    )
+    moc_entries: int = Field(40, description="entries above which a map of content is split by topic")
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def models(cls, value: Any) -> Any:
+        return model_names(value)
+
+    @field_validator("observation_tokens", "dormant_after_days", "moc_entries", mode="before")
+    @classmethod
+    def counts(cls, value: Any) -> int:
+        return positive_number(value)
+
+    @field_validator("buffer_activation", mode="before")
+    @classmethod
+    def shares(cls, value: Any) -> Any:
+        if not is_number(value) or not 0 < value <= 1:
+            raise ValueError("write a share above 0 and at most 1, such as 0.5")
+        return value
+
+
+class Llm(Section):
+    api_base: str = Field("", description="base URL of an OpenAI-compatible server, for models that need one")
+    api_key: str = Field(
+        "", description="key for api_base; usually better left to the provider's own environment variable"
+    )
+    timeout_s: float = Field(120, gt=0, description="seconds after which a model call is given up")
+    attempts: int = Field(4, ge=1, le=20, description="tries per model, with growing pauses")
+    backoff_s: float = Field(
+        1.0, ge=0, description="seconds of the first pause; each further one doubles, up to 60 s"
+    )
+    temperature: dict[str, float | Literal[False]] = Field(
+        default_factory=dict,
+        description="a model, as it is named above, and the temperature it is asked with, 0 to 2, or false to send none; unset: 0.3 to observe and 0 to reflect, and of `gateway` the agent's own",
+    )
+    json_schema: Literal["auto", True, False] = Field(
+        "auto", description="send a JSON schema; `auto` asks LiteLLM whether the model takes one"
+    )
+    context_window: int | None = Field(
+        None, gt=0, description="the model's window in tokens, where LiteLLM does not know it"
+    )
+    max_output_tokens: int = Field(
+        8_000,
+        gt=0,
+        description="tokens a reply may have, as far as the model gives as many; one that reaches them is asked again, in halves",
+    )
+
+    @field_validator("temperature", mode="before")
+    @classmethod
+    def temperatures(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or not all(
+            t is False or (is_number(t) and 0 <= t <= 2) for t in value.values()
+        ):
+            raise ValueError('write a number from 0 to 2, or false, for each model: "openai/gpt-5-mini" = 1')
+        return value
+
+
+class Embedding(Section):
+    model: str = Field(
+        "auto",
+        min_length=1,
+        description="`auto` (the best that is installed), `minilm-int8`, `static`, `none`, or a sentence-transformers model name or path",
+    )
+
+
+class Inject(Section):
+    budget_tokens: int = Field(
+        3_000, ge=0, description="tokens that one prompt gets at the most, `system` and `prompt` together"
+    )
+    entry_points: int = Field(
+        10,
+        ge=0,
+        description="notes named for one prompt at the most; four times as many where it asks for the course of something, or for several things",
+    )
+
+
+class Context(Section):
+    message_tokens: int = Field(
+        30_000,
+        description="tokens of raw messages at which the oldest that are observed leave the context; half of what the model's window has room for, where that is less",
+    )
+    buffer_activation: float = Field(
+        0.8,
+        description="what leaves then: above 0 and at most 1, a share of message_tokens (0.8 keeps a fifth raw); from 1000 on, the tokens that stay raw",
+    )
+
+    observation_tokens: float = Field(
+        0.5,
+        description="tokens of notes that stand for what left, at the most: up to 1 a share of message_tokens, else a number; a quarter of what the model's window has room for, where that is less",
+    )
+    share_token_budget: bool = Field(
+        False,
+        description="true: raw messages may use what the notes leave of observation_tokens, and leave that much later",
+    )
+    block_after: float | Literal[False] = Field(
+        1.2,
+        description="raw messages above this, while some that could leave wait to be observed, let a turn wait for that, 20 s at the most: from 1 on below 100 a multiple of message_tokens, else tokens. Not while the model fails or a cap is reached; false: no turn ever waits",
+    )
+
+    @field_validator("message_tokens", mode="before")
+    @classmethod
+    def counts(cls, value: Any) -> int:
+        return positive_number(value)
+
+    @field_validator("observation_tokens", mode="before")
+    @classmethod
+    def notes(cls, value: Any) -> Any:
+        if not is_number(value) or value <= 0:
+            raise ValueError("write a share above 0 and at most 1, such as 0.5, or a number of tokens")
+        return value
+
+    @field_validator("block_after", mode="before")
+    @classmethod
+    def blocks(cls, value: Any) -> Any:
+        if value is not False and (not is_number(value) or value < 1):
+            raise ValueError(
+                "write how many times message_tokens, from 1 on, such as 1.2, or tokens, or false"
+            )
+        return value
+
+    @field_validator("buffer_activation", mode="before")
+    @classmethod
+    def shares(cls, value: Any) -> Any:
+        if not is_number(value) or not (0 < value <= 1 or value >= 1000):
+            raise ValueError(
+                "write a share above 0 and at most 1, such as 0.8, or 1000 or more tokens that stay"
+            )
+        return value
+
+    def kept_raw(self, threshold: int) -> int:
+        """Tokens that stay raw when the context is cut at *threshold*."""
+        if self.buffer_activation >= 1000:
+            return min(int(self.buffer_activation), threshold)
+        return round(threshold * (1 - self.buffer_activation))
+
+    def notes_tokens(self, threshold: int) -> int:
+        """Tokens of notes beside *threshold* of raw messages, at the most."""
+        value = self.observation_tokens
+        return round(threshold * value if value <= 1 else value)
+
+    def blocked_from(self, threshold: int) -> float:
+        """Raw tokens from which a turn waits for what could be cut to be observed."""
+        if self.block_after is False:
+            return math.inf
+        return self.block_after * threshold if self.block_after < 100 else max(self.block_after, threshold)
+
+
+class Identities(Section):
+    links: dict[str, list[str]] = Field(
+        default_factory=dict,
+        description="a name and who else it is, as channel:sender; the name `owner` is the main session's",
+    )
+    members: list[str] = Field(
+        default_factory=list, description="triggers besides `user` that are remembered, such as cron"
+    )
+
+
+class Config(Section):
+    home: Path = Field(description="the state folder; set by OMG_HOME, never in omg.toml")
+    vaults: dict[str, Path] = Field(
+        default_factory=dict, description="identityKey → folder of its vault, where it is not under the home"
+    )
+
+    def switched_off(self, agent: str) -> str:
+        """What in omg.toml switches OMG off for *agent*; "" where it is on."""
+        own = self.observation.agents.get(agent)
+        if own is not None and own.enabled is not None:
+            return "" if own.enabled else f"[observation.agents.{agent}] enabled = false"
+        return "" if self.observation.enabled else "[observation] enabled = false"
+
+    def all_switched_off(self) -> list[str]:
+        """Everything in omg.toml that switches OMG off, for all agents or for one."""
+        return sorted({off for agent in ("", *self.observation.agents) if (off := self.switched_off(agent))})
+
+    @field_validator("vaults")
+    @classmethod
+    def whole_paths(cls, vaults: dict[str, Path]) -> dict[str, Path]:
+        found = {key: path.expanduser() for key, path in vaults.items()}
+        for key, path in found.items():
+            if not path.is_absolute():
+                raise ValueError(f"the vault of {key} is {path}; write the whole path, from / or ~ on")
+        return found
+
+    time: Time = Time()
+    observation: Observation = Observation()
+    reflection: Reflection = Reflection()
+    llm: Llm = Llm()
+    embedding: Embedding = Embedding()
+    inject: Inject = Inject()
+    context: Context = Context()
+    identity: Identities = Identities()
+
+
+# --- What OpenClaw's own configuration says of its agents: where they work, and who besides their owner reaches them.
+#
+# Not here: OpenClaw's command line (openclaw/gateway.py). One rule: it is read, and never written.
+
+
+# In the home while OMG has OpenClaw's slot for a context engine: what `plugins` had of slots and lists before us.
+ENGINE_BEFORE = "openclaw-slots-before-omg.json"
+
+
+def engine_since_ms(home: Path) -> int:
+    """When OMG was asked to put long contexts together (openclaw/install.py); 0 where it is not to."""
+    try:
+        return round((home / ENGINE_BEFORE).stat().st_mtime * 1000)
+    except OSError:
+        return 0
+
+
+def configured(home: Path) -> tuple[dict[str, Any], Path] | None:
+    """The configuration of the OpenClaw that *home* belongs to, and its state folder; None if there is none to read."""
+    state = Path(os.environ.get("OPENCLAW_STATE_DIR") or home.parent).expanduser().absolute()
+    file = Path(os.environ.get("OPENCLAW_CONFIG_PATH") or state / "openclaw.json").expanduser()
+    try:
+        found = file.stat()
+        return read_json5(file, found.st_mtime_ns, found.st_size), state
+    except (OSError, ValueError):
+        return None
+
+
+@functools.lru_cache(maxsize=8)
+def read_json5(file: Path, mtime_ns: int, size: int) -> dict[str, Any]:
+    """A configuration as it was then; json5 is slow, and this is asked at each tick."""
+    value = json5.loads(file.read_text(encoding="utf-8"))
+    return value if isinstance(value, dict) else {}
+
+
+def own_memory(home: Path, agent: str) -> Path | None:
+    """
+    The `memory/` of *agent*'s workspace; None where others than its owner reach the agent.
+
+    OpenClaw's flush writes there, whose session it may be: what others said would become the owner's.
+    """
+    if (found := configured(home)) is None:
+        return None
+    config, state = found
+    if others_can_reach(config) or agent not in configured_agents(config):
+        return None
+    return workspace_of(config, agent, state) / "memory"
+
+
+def value_at(config: Mapping[str, Any], path: str, default: Any = None) -> Any:
+    """The value at a dotted *path*."""
+    value: Any = config
+    for part in path.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return default
+        value = value[part]
+    return value
+
+
+def configured_agents(config: Mapping[str, Any]) -> list[str]:
+    """Ids of the configured agents; `main` where none is named."""
+    entries = value_at(config, "agents.entries", {})
+    return (list(entries) if isinstance(entries, Mapping) else []) or ["main"]
+
+
+def workspace_of(config: Mapping[str, Any], agent: str, state: Path) -> Path:
+    """The agent's workspace, where its `memory/` lies. Other agents than the first have one below the default."""
+    entries = value_at(config, "agents.entries", {})
+    if own := value_at(entries, f"{agent}.workspace"):
+        return Path(str(own)).expanduser().absolute()
+    marked = [name for name in entries if value_at(entries, f"{name}.default") is True]
+    first = (marked or (["main"] if "main" in entries else list(entries)) or ["main"])[0]
+    if shared := value_at(config, "agents.defaults.workspace"):
+        folder = Path(str(shared)).expanduser().absolute()
+        return folder if agent == first else folder / agent
+    return state / ("workspace" if agent == first else f"workspace-{agent}")
+
+
+def others_can_reach(config: Mapping[str, Any]) -> list[str]:
+    """Channels over which someone besides the owner may reach an agent; empty: only the owner can."""
+    found = []
+    for name, channel in sorted(value_at(config, "channels", {}).items()):
+        if not isinstance(channel, Mapping) or channel.get("enabled") is False or name == "defaults":
+            continue
+        accounts = [a for a in value_at(channel, "accounts", {}).values() if isinstance(a, Mapping)]
+        if not all(is_private({**channel, **account}) for account in accounts or [{}]):
+            found.append(name)
+    return found
+
+
+def is_private(channel: Mapping[str, Any]) -> bool:
+    """Whether one person alone gets through. Left unset, direct messages pair whom the owner lets in, and groups are a list."""
+    people = {
+        str(p)
+        for key in ("allowFrom", "groupAllowFrom")
+        if isinstance(channel.get(key), list)
+        for p in channel[key]
+    }
+    direct = channel.get("dmPolicy") in ("allowlist", "disabled")
+    grouped = channel.get("groupPolicy", "allowlist")
+    groups = grouped == "disabled" or (grouped == "allowlist" and not channel.get("groups"))
+    return direct and groups and len(people) <= 1 and "*" not in people
+
+
+# pydantic is imported where it is needed: a third of what `omg --help` would cost.
+
+
+def default_home(env: Mapping[str, str] = os.environ) -> Path:
+    """The state folder: $OMG_HOME, else `omg` below OpenClaw's state dir."""
+    if home := env.get("OMG_HOME"):
+        return Path(home).expanduser().absolute()
+    state = env.get("OPENCLAW_STATE_DIR") or str(
+        Path(env.get("OPENCLAW_HOME") or "~").expanduser() / ".openclaw"
+    )
+    return Path(state).expanduser().absolute() / "omg"
+
+
+def load_config(home: Path | None = None, env: Mapping[str, str] = os.environ) -> Config:
+    """
+    Read `<home>/omg.toml`; a missing file means all defaults.
+
+    `OMG_SECTION_KEY` (as OMG_OBSERVATION_MODEL) overrides a key; its value is read as TOML where it can
+    be, else as a string. Raises ConfigError, naming the key, the value and the remedy.
+    """
+    from pydantic import ValidationError
+
+    home = home or default_home(env)
+    file = home / "omg.toml"
+    try:
+        raw = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise ConfigError(
+            f"{file}: not TOML: {e}; mend that line, or move the file away to start from defaults"
+        ) from e
+    if "home" in raw:
+        raise ConfigError(f"{file}: `home` cannot be set here; set OMG_HOME")
+    for section, key, value in environment_values(env):
+        raw.setdefault(section, {})[key] = value
+    try:
+        return Config(home=home, **raw)
+    except ValidationError as e:
+        raise ConfigError(
+            f"{file}: " + "; ".join(explain_invalid(dict(error)) for error in e.errors())
+        ) from e
+
+
+def environment_values(env: Mapping[str, str]) -> list[tuple[str, str, Any]]:
+    """`(section, key, value)` of every OMG_<SECTION>_<KEY> that names a section."""
+
+    found = []
+    sections = [*Config.model_fields]
+    for name, text in env.items():
+        section, _, key = name.removeprefix("OMG_").lower().partition("_")
+        if name.startswith("OMG_") and key and section in Config.model_fields and section != "home":
+            try:
+                value = tomllib.loads(f"v = {text}")["v"]
+            except tomllib.TOMLDecodeError:
+                value = text
+            found.append((section, key, value))
+        elif (
+            name.startswith("OMG_") and key and (near := difflib.get_close_matches(section, sections, 1, 0.8))
+        ):
+            raise ConfigError(
+                f"{name}: there is no section `{section}`; did you mean OMG_{near[0].upper()}_{key.upper()}?"
+            )
+    return found
+
+
+def explain_invalid(error: dict[str, Any]) -> str:
+    """One of pydantic's errors as a line for a person: key, what is wrong, remedy."""
+    from pydantic import BaseModel
+
+    path = [str(part) for part in error["loc"]]
+    key = ".".join(path)
+    if error["type"] == "extra_forbidden":
+        fields: list[str] = list(Config.model_fields)
+        model: Any = Config
+        for part in path[:-1]:
+            annotation = (
+                model.model_fields[part].annotation if part in getattr(model, "model_fields", {}) else None
+            )
+            if not isinstance(annotation, type) or not issubclass(annotation, BaseModel):
+                break
+            model, fields = annotation, list(annotation.model_fields)
+        near = difflib.get_close_matches(path[-1], {*fields} - {path[-1]}, n=1, cutoff=0.3)
+        return f"unknown key `{key}`" + (
+            f"; did you mean `{'.'.join([*path[:-1], near[0]])}`?" if near else ""
+        )
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "model_type":
+        return f"`{key}` = {error.get('input')!r}: is a section; write [{key}], and its keys below it"
+    if isinstance(error.get("input"), dict) and message.startswith("`"):
+        return message  # of several keys together, which it names
+    return f"`{key}` = {error.get('input')!r}: {message}"
+
+
+def shipped_folder(name: Literal["hooks", "skills", "vault_template"]) -> Path:
+    """The folder *name* as shipped: inside the package when installed from a wheel, else at the top of the source tree."""
+    package = Path(__file__).parents[1]
+    inside = package / "_share" / name
+    return inside if inside.is_dir() else package.parent / name
+
+
+def code_digest() -> str:
+    """What tells the code in this package's files from another version's: a daemon goes on with what it was started with."""
+    found = hashlib.blake2b(digest_size=8)
+    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
+        found.update(file.read_bytes())
+    return found.hexdigest()
+
+
+def set_value(home: Path, table: str, key: str, value: str | list[str] | None) -> None:
+    """
+    Enter `<key> = <value>` under `[<table>]` of omg.toml, or with None take it out; all else stays as it is.
+
+    Raises ConfigError, naming what to enter by hand, for a file that is no TOML or has something else in that place.
+    """
+    import tomlkit  # not at the top: most commands write no configuration
+    from tomlkit.exceptions import TOMLKitError
+
+    file = home / "omg.toml"
+    before = file.read_bytes() if file.exists() else b""
+    try:
+        document = tomlkit.parse(before.decode())
+        place: Any = document
+        for name in table.split("."):
+            place = place.setdefault(name, tomlkit.table())
+        if value is not None:
+            place[key] = value
+        elif place.pop(key, None) is None:
+            return
+        text = tomlkit.dumps(document)
+        Config(home=home, **tomllib.loads(text))
+    except (TOMLKitError, ValueError, AttributeError, TypeError):
+        line = "" if value is None else f" = {json.dumps(value, ensure_ascii=False)}"
+        raise ConfigError(
+            f"{file}: mend it, or by hand {'enter' if line else 'take out'}, under [{table}]: {json.dumps(key)}{line}"
+        ) from None
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    whole = file.with_name(f".omg.toml.{os.getpid()}")
+    mode = file.stat().st_mode & 0o777 if before else 0o600
+    with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as f:
+        os.fchmod(f.fileno(), mode)
+        f.write(text.encode())
+    whole.replace(file)
+
+
+def set_vault(home: Path, key: str, vault: Path) -> None:
+    """Say in omg.toml where the vault of the identity *key* lies."""
+    set_value(home, "vaults", key, str(vault))

@@ -1,0 +1,542 @@
+"""All active notes of a graph as one markdown page, or as JSON."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from .config import set_value, set_vault
+from .errors import BadInput, BadNode, NotFound
+from .forget.erase import Redaction, forget_now
+from .forget.places import JOINED, json_object
+from .forget.selection import Selection, select
+from .graph.graph import GRAPH_MARK, Graph, marked_identity
+from .graph.state import State, append_lines, write_private
+from .identity import Identity, identity_of_session
+from .index.store import Entry
+from .journal import (
+    Change,
+    Outcome,
+    Receipt,
+    commit_receipt,
+    find_receipt,
+    new_receipt,
+    receipts_of,
+    replay_open,
+    undo_receipt,
+)
+from .message.turn import Message
+from .node.fields import TYPES
+from .node.markdown import slugify, without_code
+from .node.note import Node, amend_text
+from .plan.drafts import Plan
+from .plan.edits import Edit, as_read, one_line, title_alias
+from .plan.pages import MapPages, persons_words
+from .reflect.similar import merge_notes
+from .reflect.verdicts import UNDONE
+from .text.characters import WIKILINK, with_labels
+from .text.sentences import split_sentences
+from .text.words import words_in
+from .worker.intake import Intake
+from .worker.registry import Registry
+
+# --- What a person does to notes: find, write, link, merge, rename, supersede, pin, forget.
+#
+# All but forgetting are one receipt each, so each can be undone. Not here: how it is asked for (cli/curate.py,
+# tools/tools.py). One rule: what a person says is so is done as said, or refused with the reason; nothing is guessed.
+
+
+SEARCH = "`omg search WORDS` finds notes by what they say"
+PAGES = ("index", "now", "moc", "log")  # types that we generate, and that are no memory themselves
+
+
+def find_note(graph: Graph, name: str) -> str:
+    """
+    The path that *name* (path, id, alias, file name, also a former one) means. Raises NotFound with the nearest,
+    BadInput if ambiguous.
+    """
+    path = graph.index.resolve(name) if name else None
+    if path is not None:
+        return path
+    if several := graph.index.ambiguous(name):
+        raise BadInput(f"{name!r} may be any of {', '.join(several)}; give the path")
+    asked, names = name.removesuffix(".md").casefold(), dict[str, str]()
+    for entry in graph.index.entries(status=None):
+        for known in (entry.path, entry.id, last_part(entry.path), last_part(entry.id)):
+            names.setdefault(known.casefold(), entry.path)
+    near = [names[known] for known in difflib.get_close_matches(asked, names, n=1)]
+    near += [path for known, path in names.items() if asked and asked in words_in(known)]
+    raise NotFound(f"no note {name!r}; " + (f"did you mean {near[0]}?" if near else SEARCH))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNote:
+    """A note, `text` as it is in its file, paths of the notes that link to it, and the messages it came from."""
+
+    node: Node
+    text: str
+    backlinks: list[str]
+    messages: list[Message]
+
+
+def open_note(graph: Graph, name: str) -> OpenNote:
+    """The note that *name* means, also by the name that a prompt has for it. Raises NotFound, BadInput, BadNode."""
+    path = (graph.index.find(name) if name else None) or find_note(graph, name)
+    node = graph.vault.read(path)
+    messages = graph.index.messages([s.id for s in node.sources])
+    return OpenNote(node, graph.vault.text(path), graph.index.backlinks(path), messages)
+
+
+def last_part(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class CurationResult:
+    """The note that was worked on, and the cycle to undo. None: all was so already, and nothing was written."""
+
+    path: str
+    cycle: str | None
+
+
+def receipt_of(plan: Plan, now: datetime, summary: str, changes: Sequence[Change] | None = None) -> Receipt:
+    changes = plan.changes() if changes is None else changes
+    return new_receipt("edit", now, changes, summary=(summary,), person=True)
+
+
+@contextmanager
+def planning_under_lock(graph: Graph, now: datetime) -> Iterator[Plan]:
+    """A plan under the vault's lock, what was left open before it done."""
+    with graph.lock():
+        replay_open(graph)
+        yield Plan(graph, now.astimezone(graph.zone).date())
+
+
+def done_with(graph: Graph, path: str, receipt: Receipt) -> CurationResult:
+    if not receipt.changes:
+        return CurationResult(path, None)
+    for locked in (c.path for c in receipt.changes if graph.vault.read_only(c.path)):
+        raise BadInput(
+            f"{locked}.md is read-only; to change it, chmod u+w {graph.vault.file(locked)}; nothing was written"
+        )
+    commit_receipt(graph, receipt)
+    return CurationResult(path, receipt.id)
+
+
+def write_edits(graph: Graph, edits: Sequence[Edit], now: datetime, summary: str) -> str:
+    """
+    Write *edits* as one cycle; returns the path of the last note, which *summary* may name as "{path}".
+
+    Raises BadInput if it may not be written.
+    """
+    return written_as_cycle(graph, edits, now, summary).path
+
+
+def written_as_cycle(graph: Graph, edits: Sequence[Edit], now: datetime, summary: str) -> CurationResult:
+    with planning_under_lock(graph, now) as plan:
+        return applied(plan, edits, now, summary)
+
+
+def applied(plan: Plan, edits: Sequence[Edit], now: datetime, summary: str) -> CurationResult:
+    path = None
+    for edit in edits:
+        path = plan.apply(edit)
+    if path is None:
+        raise BadInput(f"{plan.dropped[-1] if plan.dropped else 'nothing to write'}; nothing was written")
+    return done_with(plan.graph, path, receipt_of(plan, now, summary.replace("{path}", path)))
+
+
+def new_note(graph: Graph, type: str, title: str, text: str, now: datetime) -> CurationResult:
+    if type not in TYPES:
+        near = difflib.get_close_matches(type, TYPES, n=1)
+        raise BadInput(
+            f"{type!r} is no type of note{f'; did you mean {near[0]}?' if near else ''}; there are: {', '.join(TYPES)}"
+        )
+    if not title.strip():
+        raise BadInput("a note needs a title: `omg new TYPE TITLE --text …`")
+    text = text.strip() or title.strip()
+    first = one_line(split_sentences(text)[0])
+    edit = Edit("create", title=title, description=with_labels(first), type=type, body=text, origin="human")
+    with planning_under_lock(graph, now) as plan:
+        path, same = plan.free_path(edit)
+        there = as_read(plan.draft(path).node.body) if same else ""
+        if same and as_read(text) not in there:  # `apply` would add the rest to it
+            raise BadInput(f"{path} begins with the same sentence; add the rest to it, or begin otherwise")
+        return applied(plan, [edit], now, "wrote {path}")
+
+
+def amend_note(graph: Graph, path: str, now: datetime, summary: str, **changes: Any) -> CurationResult:
+    with planning_under_lock(graph, now) as plan:
+        node = plan.draft(path).node
+        if all(getattr(node, name) == value for name, value in changes.items()):
+            return CurationResult(path, None)
+        plan.amend(path, **changes)
+        return done_with(graph, path, receipt_of(plan, now, summary))
+
+
+def pin_note(graph: Graph, path: str, now: datetime, *, pinned: bool = True) -> CurationResult:
+    refuse_pages(graph, path)
+    if path.startswith("inbox/"):
+        raise BadInput(
+            f"{path} lies in the inbox, where nothing counts as pinned; move it below nodes/ first"
+        )
+    return amend_note(graph, path, now, f"{'pinned' if pinned else 'unpinned'} {path}", pinned=pinned)
+
+
+def link_notes(graph: Graph, path: str, to: str, now: datetime) -> CurationResult:
+    """Relate *path* to *to* in its frontmatter."""
+    if path == to:
+        raise BadInput(f"{path} cannot be linked to itself")
+    refuse_pages(graph, path)
+    links = graph.vault.read(path).links
+    return amend_note(
+        graph, path, now, f"linked {path} to {to}", links=links if to in links else (*links, to)
+    )
+
+
+def refuse_pages(graph: Graph, *paths: str) -> None:
+    """Raise BadInput for a page that we generate."""
+    for path in paths:
+        entry = graph.index.entry(path)
+        if entry is not None and entry.type in PAGES:
+            raise BadInput(f"{path} is a page that OMG writes; only notes can be changed so")
+
+
+def supersede_by(graph: Graph, old: str, successor: str, now: datetime) -> CurationResult:
+    """Both notes exist; *old* leaves the maps, *successor* says what it replaced."""
+    if old == successor:
+        raise BadInput(f"{old} cannot supersede itself")
+    refuse_pages(graph, old, successor)
+    with planning_under_lock(graph, now) as plan:
+        former = plan.draft(successor).node
+        refuse_retired(former)
+        if plan.draft(old).node.superseded_by == successor:
+            return CurationResult(old, None)
+        plan.amend(successor, supersedes=tuple(dict.fromkeys((*former.supersedes, old))))
+        plan.mark_superseded(old, successor)
+        return done_with(graph, old, receipt_of(plan, now, f"{successor} supersedes {old}"))
+
+
+def refuse_retired(node: Node) -> None:
+    if node.status == "superseded":
+        by = f" by {node.superseded_by}" if node.superseded_by else ""
+        raise BadInput(
+            f"{node.path} is itself superseded{by}; undo that first: `omg history {node.path}` has the cycle"
+        )
+
+
+def merge_into(graph: Graph, keep: str, gone: str, now: datetime) -> CurationResult:
+    """*keep* takes over what *gone* said, its sources and links; *gone* is superseded by it."""
+    if keep == gone:
+        raise BadInput(f"{keep} cannot be merged with itself")
+    refuse_pages(graph, keep, gone)
+    with planning_under_lock(graph, now) as plan:
+        refuse_retired(plan.draft(keep).node)
+        if plan.draft(gone).node.superseded_by == keep:
+            return CurationResult(keep, None)
+        merge_notes(plan, keep, gone)
+        return done_with(graph, keep, receipt_of(plan, now, f"merged {gone} into {keep}"))
+
+
+def rename_note(graph: Graph, path: str, new_name: str, now: datetime) -> CurationResult:
+    """Move a note, keep its id, note its former path as an alias, and rewrite every link to it."""
+    refuse_pages(graph, path)
+    target = renamed_path(path, new_name)
+    if target == path:
+        return CurationResult(path, None)
+    with planning_under_lock(graph, now) as plan:
+        if graph.vault.bytes(target) is not None:
+            raise BadInput(f"{target} exists already; merge the two, or take another name")
+        before = graph.vault.text(path)
+        node = graph.vault.read(path)
+        name = last_part(target)
+        title = title_alias(name, target) if name != slugify(name) else ()  # "iPhone", and not "IPhone"
+        names = dict.fromkeys((*title, *node.aliases, path))
+        aliases = tuple(alias for alias in names if alias != target)
+        plan.retitle(path, replace(node, path=target, aliases=aliases), path)
+        draft = plan.drafts[path]
+        # For the maps: the note stands at its new place, and no longer at the old.
+        there = replace(draft.node, path=target)
+        plan.drafts = {
+            path: replace(draft, node=replace(node, status="superseded")),
+            target: replace(draft, before=None, node=there),
+        }
+        changes = {c.path: c for c in plan.maps.changes()}
+        for other in graph.index.backlinks(path):
+            was = graph.vault.text(other)
+            change = changes.get(other) or Change(other, was, was, theirs=not is_untouched(graph, other))
+            changes[other] = replace(change, after=with_links_to(graph, change.after or "", path, target))
+        # Kept on both sides: it is theirs, and as private, again if this is undone.
+        if draft.theirs:
+            graph.vault.keep_persons_parts(path, before.encode())
+        kept: dict[str, Any] = {"theirs": not draft.ours, "mode": graph.vault.mode(path)}
+        moved = [
+            Change(target, None, with_links_to(graph, draft.text, path, target), **kept),
+            Change(path, before, None, **kept),
+        ]
+        moved += [c for c in changes.values() if c.after != c.before and c.path != path]
+        return done_with(graph, target, receipt_of(plan, now, f"renamed {path} to {target}", moved))
+
+
+def renamed_path(path: str, name: str) -> str:
+    """The path that *name* asks for: a file name beside *path*, or a path below the vault. Raises BadInput."""
+    name = name.strip().removesuffix(".md")
+    if not name or re.search(r'[\[\]|#^:*?"<>\\]', name):
+        raise BadInput(f'{name!r} cannot be linked to or kept everywhere; leave out [ ] | # ^ : * ? " < > \\')
+    target = name if "/" in name else f"{path.rpartition('/')[0]}/{name}".lstrip("/")
+    return target
+
+
+def with_links_to(graph: Graph, text: str, old: str, new: str) -> str:
+    """
+    *text* with every wikilink to *old* leading to *new*, in whatever form it was written; headings stay, and so
+    does what a reader sees, and a folder above the vault. A link by the note's id goes on leading there as it is.
+    """
+    parts, end = [], 0
+    known = graph.index.entry(old)
+    for found in WIKILINK.finditer(without_code(text)):
+        target, rest = re.fullmatch(r"([^|#]*)(.*)", found[1], re.S).groups()  # type: ignore[union-attr]
+        name = target.strip().removesuffix(".md")
+        if not name or (known and name == known.id) or graph.index.resolve(name) != old:
+            continue
+        above = name[: -len(old)] if name.casefold().endswith(f"/{old}".casefold()) else ""
+        shown = rest if rest or name.casefold() == f"{above}{old}".casefold() else f"|{name}"
+        parts += [text[end : found.start()], f"[[{above}{new}{shown}]]"]
+        end = found.end()
+    return "".join(parts) + text[end:]
+
+
+def select_to_forget(graph: Graph, *, ids: Sequence[str] = (), **what: Any) -> Selection:
+    """What goes; see forget/selection.py. Raises NotFound, BadInput."""
+    matching = what.get("matching")
+    if matching is not None and len(matching.strip()) < 2:
+        raise BadInput(f"{matching!r} would match nearly everything; give a word or more")
+    return select(graph, paths=[find_note(graph, i) for i in ids], **what)
+
+
+def is_untouched(graph: Graph, path: str) -> bool:
+    """Whether nobody but us has written what is at *path*."""
+    data = graph.vault.bytes(path)
+    return data is None or graph.vault.ours(data)
+
+
+def forget_selection(intake: Intake, graph: Graph, what: Selection | Redaction) -> None:
+    """Forget for good; see forget/erase.py. Drops that are not yet taken in are taken in first, so that none slips by."""
+    intake.take_in()
+    with graph.lock():
+        replay_open(graph)
+        forget_now(graph, what)
+
+
+# --- Take a cycle back, and tell which cycles there were. What was edited since is refused, by name.
+
+
+def take_back(graph: Graph, cycle: str, now: datetime) -> tuple[Outcome, list[str]]:
+    """Undo *cycle*; the paths refused because they were edited since come second. Maps are made anew."""
+    with graph.lock():
+        replay_open(graph)
+        outcome, refused = undo_receipt(graph, cycle, now)
+        maps = MapPages(graph)
+        maps.add_all()
+        today = now.astimezone(graph.zone).date()
+        pages = [*maps.changes(), maps.now_change(graph.state().sessions, today)]
+        if changes := [page for page in pages if page is not None]:
+            commit_receipt(graph, new_receipt("edit", now, changes, name="maps"))
+    return outcome, refused
+
+
+def undoable(graph: Graph, cycle: str | None) -> Receipt:
+    """*cycle*, or the last that a person asked for at the command line and has not undone. Raises NotFound, BadInput."""
+    if cycle is not None:
+        return find_receipt(graph, cycle)
+    closed = receipts_of(graph)
+    undone = {line.removeprefix(UNDONE) for r in closed for line in r.summary if line.startswith(UNDONE)}
+    for r in closed:
+        if r.kind == "edit" and r.person and r.summary and r.id not in undone:  # none: it was forgotten
+            return r
+    raise NotFound(
+        "you have changed nothing yet; `omg history` lists all cycles, `omg undo CYCLE` takes one back"
+    )
+
+
+def closed_cycles(graph: Graph, path: str | None = None) -> list[Receipt]:
+    """Closed cycles, newest first; with *path* those that changed that note, whatever it was called then."""
+    if path is None:
+        return receipts_of(graph)
+    with suppress(BadNode):
+        names = {path, *graph.vault.read(path).aliases}
+        return [r for r in receipts_of(graph) if any(c.path in names for c in r.changes)]
+    return [r for r in receipts_of(graph) if any(c.path == path for c in r.changes)]
+
+
+# --- One person's memory under another key: what follows a changed dmScope, or two accounts of one person.
+#
+#     join   a name and the accounts that are its: entered in [identity.links], and their graphs made one
+#     move   a graph to another key; where there is one already, the two are merged
+#
+# Not here: whose a session is (identity.py). Its one rule: nothing is lost. A merged graph is kept whole in
+# `joined/`, notes that differ stand side by side, and the merge is a cycle that can be undone. The caller holds
+# the home's daemon lock.
+
+
+def join_accounts(registry: Registry, name: str, accounts: Sequence[str]) -> list[tuple[str, str]]:
+    """Make *accounts* ("channel:sender") one person, *name*; `owner` is the main session's. Returns the moves."""
+    if not name.strip() or any(":" not in account.strip(":") for account in accounts):
+        raise BadInput("give a name and accounts as channel:sender, such as `ada telegram:111 discord:222`")
+    known = registry.config.identity.links.get(name, [])
+    links = {**registry.config.identity.links, name: list(dict.fromkeys((*known, *accounts)))}
+    set_value(registry.folder, "identity.links", name, links[name])
+    moves = []
+    for who in registry.identities():
+        now = identity_of_session(who.key, links=links)
+        if now is not None and now.key != who.key:
+            move_identity(registry, who.key, now.key)
+            moves.append((who.key, now.key))
+    return moves
+
+
+def move_identity(registry: Registry, old: str, new: str) -> str:
+    """Carry the graph of *old* over to *new*, with all that belongs to it. Returns where its folder is now."""
+    marks = {who.key: (mark, who) for mark, who in identity_marks(registry)}
+    if old not in marks:
+        raise NotFound(f"no graph of {old!r}; `omg identity list` names them")
+    to = identity_of_session(
+        new, links=registry.config.identity.links, asked=registry.config.identity.members
+    )
+    if to is None or to.key == old:
+        raise BadInput(f"{new!r} is nobody else's; give a session key such as agent:main:telegram:direct:111")
+    mark, who = marks[old]
+    if to.key in marks:
+        source = registry.graph(who)
+        with source.lock(), registry.graph(to).lock():
+            merge_graphs(registry, source, registry.graph(to))
+        target = registry.folder / "joined" / source.folder.name
+        while target.exists():
+            target = target.with_name(f"{target.name}-again")
+    else:
+        target = registry.folder / "graphs" / to.folder
+        if vault := registry.config.vaults.get(old):
+            set_vault(registry.folder, to.key, vault)
+    registry.forget_open(old)
+    if target.parent.name == "joined":
+        kept_apart = {"vault": str(vault)} if (vault := registry.config.vaults.get(old)) else {}
+        write_private(mark.parent / JOINED, json.dumps({"into": to.key, **kept_apart}))
+    for earlier in (registry.folder / "joined").glob(f"*/{JOINED}"):
+        if (told := json_object(earlier)).get("into") == old:
+            write_private(earlier, json.dumps({**told, "into": to.key}))
+    target.parent.mkdir(exist_ok=True, mode=0o700)
+    mark.parent.rename(target)
+    if target.parent.name == "graphs":
+        write_private(target / GRAPH_MARK, json.dumps(asdict(to)))
+    set_value(registry.folder, "vaults", old, None)  # were the folder used again, two graphs would share it
+    return str(target)
+
+
+def identity_marks(registry: Registry) -> Iterator[tuple[Path, Identity]]:
+    """Each graph's mark and whose it is: by the marks, since a crash may have left a folder misnamed."""
+    for mark in sorted((registry.folder / "graphs").glob(f"[!.]*/{GRAPH_MARK}")):
+        yield mark, marked_identity(mark)
+
+
+def merge_graphs(registry: Registry, source: Graph, into: Graph) -> None:
+    """Everything of *source* into *into*; *source* is only read. Repeating it after a crash adds nothing."""
+    now, changes = registry.clock(), tuple(move_notes(source, into))
+    if changes:
+        what = f"merged the memory of {source.identity.key}"
+        commit_receipt(into, new_receipt("edit", now, changes, name="merged", summary=(what,), person=True))
+    maps = MapPages(into)
+    for change in changes:
+        if change.path.startswith("nodes/"):
+            maps.add(into.vault.read(change.path))
+    if pages := maps.changes():
+        commit_receipt(into, new_receipt("edit", now, pages, name="maps"))
+    into.index.archive(into.folder / "archive")
+    for file in sorted((source.folder / "archive").glob("*.jsonl")):
+        lines = {
+            json.loads(line)["id"]: line for line in file.read_text(encoding="utf-8").split("\n") if line
+        }
+        if fresh := [lines[id] for id in lines if id not in into.index.seen(lines)]:
+            append_lines(into.folder / "archive" / file.name, fresh)
+    into.index.archive(into.folder / "archive")
+    for pending in source.intact():
+        into.put(pending.name.split(".")[0], pending.turn())
+    tombstones = source.folder / "tombstones.jsonl"
+    if tombstones.exists():
+        append_lines(into.folder / "tombstones.jsonl", tombstones.read_text(encoding="utf-8").splitlines())
+    for file in (source.folder / "receipts").glob("*.json"):
+        kept = into.folder / "receipts" / file.name
+        if not kept.exists() and not file.name.endswith(".open.json"):
+            write_private(kept, file.read_text(encoding="utf-8"))
+    theirs = source.state()
+
+    def both(state: State) -> None:
+        state.sessions = {**theirs.sessions, **state.sessions}
+        state.epoch += 1
+
+    into.update(both)
+    into.uses.adopt(source.uses.all())
+
+
+def move_notes(source: Graph, into: Graph) -> Iterator[Change]:
+    """
+    The notes of *source* as new files of *into*: under a name of their own where another has it already.
+
+    Maps are made anew, so of a page only what a person wrote on it is carried over, into the inbox.
+    """
+    found: dict[str, tuple[str, bool]] = {}
+    renamed: dict[str, str] = {}
+    for path in source.vault.paths():
+        data = source.vault.bytes(path) or b""
+        text = data.decode("utf-8", "replace")
+        if path in ("index", "now") or path.startswith("mocs/"):
+            if words := persons_words(text, path).strip():
+                into.vault.put_inbox(f"{source.identity.key} {path}", words)
+            continue
+        there = into.vault.bytes(path)
+        if there == data:
+            continue
+        target, n = path, 2
+        while into.vault.bytes(target) not in (None, data) or target in found:
+            target, n = f"{path}-{n}", n + 1
+        if target != path:
+            renamed[path] = target
+            text = amend_text(text, set={"id": f"omg/{target.removeprefix('nodes/')}"})
+        found[target] = (text, bool(source.vault.theirs(data)))
+    for target, (text, by_hand) in found.items():
+        for old, new in renamed.items():
+            text = with_links_to(source, text, old, new)
+        if into.vault.bytes(target) is None:
+            yield replace(Change(target, None, text), theirs=by_hand)
+
+
+def export_graph(graph: Graph, form: str) -> str:
+    """All active notes as one markdown page, or as JSON with everything there is about each."""
+    nodes: list[Node] = []
+    for entry in ordered(graph.index.entries(status=None)):
+        with suppress(BadNode, NotFound):  # broken or removed this moment; the doctor names it
+            nodes.append(graph.vault.read(entry.path))
+    if form == "json":
+        return json.dumps([asdict(n) for n in nodes], ensure_ascii=False, indent=1, default=str)
+    parts = [f"# {graph.identity.key}\n"]
+    for node in nodes:
+        if node.status == "active":
+            told = f"*{node.type}, {node.updated or node.created or 'undated'}*"
+            said = node.body.strip()
+            if not said.startswith(node.description):  # most begin with it
+                told += f" — {node.description}"
+            parts.append(f"## {node.title}\n\n{told}\n\n{said}\n")
+    return "\n".join(parts)
+
+
+def ordered(entries: Sequence[Entry]) -> list[Entry]:
+    return sorted(
+        (e for e in entries if e.type in TYPES or e.type in ("note", "reflection")),
+        key=lambda e: (e.type, e.path),
+    )

@@ -1,0 +1,383 @@
+"""
+The notes of one offline reply, and what a new statement does to them: repeat, change, finish a plan, or stand beside.
+
+Known notes and notes of this very reply are treated alike; a draft without sources is a known note that nothing has
+changed. Not here: reading (assertions.py) and wording (wording.py). One rule: of two ways to take a statement, the
+one that loses nothing; when unsure, it is a note of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from ..node.markdown import slugify
+from ..text.words import WORD_OR_NUMBER, common_stems, denies, told_words, words_in
+from .assertions import begins, holds, read_words
+
+if TYPE_CHECKING:
+    from ..index.store import Entry
+
+SAME = 0.8  # of the lighter statement's words in the other: it says the same again
+TWIN = 0.66  # enough for a change, beside a weak word for one, such as "now"
+ALIKE_SHARE = 0.5  # both are about one thing
+PLAIN_VERB = 0.4  # what a common verb counts in a likeness; a name or a noun counts 1
+RELATED = 0.34  # enough for a change, beside a word such as "instead"
+CHOSEN = ("preference", "decision", "identity")  # types of what something else can take the place of
+ASIDES = 3  # lines a note takes in, beside its own
+
+DISLIKED = re.compile(r"\b(?:hates?|dislikes?)\b", re.I)
+FINISHED = re.compile(
+    r"\b(?:done|finished|completed?|over|sent|submitted|paid|delivered|launched|shipped|handed in|took place"
+    r"|went (?:really |very )?(?:well|fine|great|badly))\b",
+    re.I,
+)
+CALLED_OFF = re.compile(
+    r"\b(?:cancell?ed|called off|fell through|(?:not|no longer) (?:going|happening))\b", re.I
+)
+PREFERRED = re.compile(r"\bprefer(?:s|red)? .{1,200}? (?:to|over|than) (?P<old>[^,.;]+)", re.I)
+REPLACED = re.compile(
+    r"\b(?:from|instead of|rather than|no longer|replac(?:ed|ing)|used to|stopped|quit|gave up|over|not) (?P<old>.{1,120}?)"
+    r"(?: to | with | any ?more|,|;|\.|$)",
+    re.I,
+)
+
+
+LEANS = re.compile(
+    r"(?:because|until|so|then|now|also)\b", re.I
+)  # a text begins so that goes on from a sentence
+VALUE = re.compile(r"(?<!^)\b[A-Z]|\d")  # a name or a number, beside who it is about
+COUNT = re.compile(r"\b\d+ (?:out )?of (?:the |their )?(?P<all>\d+ \w+)")  # how far something is
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineDraft:
+    """A note as this reply would have it; with `node`, the known note it is or was."""
+
+    type: str
+    title: str
+    description: str
+    who: str = ""
+    day: date | None = None  # when it was said
+    slot: str = ""  # as Assertion has it
+    topic: str = ""
+    cue: str = ""
+    asides: tuple[str, ...] = ()
+    priority: str = "medium"
+    event: str | None = None
+    loop: str | None = None
+    links: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()  # handles of messages
+    op: str = "create"
+    node: str | None = None
+    name: str = ""  # of a known note: the file name it was made under, which a person may have changed since
+    shared: bool = False  # from a message so long that it may be somebody else's text
+
+    @property
+    def edit(self) -> dict[str, Any]:
+        """As prompts/observe.md has it."""
+        return {
+            "op": self.op,
+            "node": self.node,
+            "type": self.type,
+            "title": self.title,
+            "description": self.description,
+            "body": self.text,
+            "priority": self.priority,
+            "event": self.event,
+            "loop": self.loop,
+            "tags": [*themes(self.description), *(["shared"] if self.shared else [])],
+            "links": [n for n in dict.fromkeys(self.links) if n != self.node],
+            "sources": list(dict.fromkeys(self.sources)),
+            "reason": self.cue,
+        }
+
+    @property
+    def text(self) -> str:
+        """
+        What it says beside its description. The description comes first where the text would not make sense alone: "It
+        was inspiring."
+        """
+        if not self.asides:
+            return ""
+        leans = begins("pointing", self.asides[0]) or LEANS.match(self.asides[0])
+        return " ".join((self.description, *self.asides) if leans else self.asides)
+
+    @property
+    def words(self) -> frozenset[str]:
+        return told_words(f"{self.title} {self.description}") - told_words(self.who)
+
+
+TELLING = 2.0  # weight of what a note says to which another of its message leads: "a trip there" says less
+
+
+class OfflineDrafts:
+    """What is known and what this reply adds; *people* are those who take part, by the names notes give them."""
+
+    def __init__(self, known: Mapping[str, Entry], people: Iterable[str]) -> None:
+        self.known = {
+            handle: OfflineDraft(
+                e.type,
+                e.title,
+                e.description,
+                day=e.updated,
+                event=e.event,
+                loop=e.loop,
+                op="update",
+                node=handle,
+                name=e.id.rpartition("/")[2],
+            )
+            for handle, e in known.items()
+            if e.status == "active"
+        }
+        self.all = list(self.known.values())
+        self.people = tuple(people)
+
+    def edits(self) -> list[dict[str, Any]]:
+        """What is to be written, each linked to what the same message said just before it, or else just after."""
+        said = [d for d in self.all if d.sources]
+        edits = []
+        for n, d in enumerate(said):
+            near = (o for o in (*reversed(said[:n]), *said[n + 1 :]) if set(o.sources) & set(d.sources))
+            other = next((o for o in near if stem_weight(o.words) >= TELLING), None)
+            edits.append((replace(d, links=(*d.links, other.node or other.title)) if other else d).edit)
+        return edits
+
+    def drafts_of(self, who: str) -> Iterator[tuple[int, OfflineDraft]]:
+        """Where the drafts of this reply that *who* spoke for are, the latest first."""
+        return ((i, d) for i, d in reversed(list(enumerate(self.all))) if d.sources and d.who == who)
+
+    def open_plan_of(self, who: str) -> int | None:
+        """Where *who*'s latest plan of this reply is."""
+        return next((i for i, d in self.drafts_of(who) if d.loop == "open"), None)
+
+    # --- taking in
+
+    def add_statement(self, draft: OfflineDraft, said: str) -> int | None:
+        """Add *draft*, worded from *said*, or let it change another. Where it now is; None if it was known."""
+        change = 2 if holds("change", said) else 1 if holds("drift", said) else 0
+        gone = (REPLACED.search(said) if change else None) or PREFERRED.search(said)
+        dropped = (
+            told_words(gone["old"]) - {"other"} if gone else frozenset()
+        )  # "over all others" is no thing
+        i, likeness = self.nearest(draft, dropped, change)
+        if i is None:
+            return self.add(draft)
+        old = self.all[i]
+        if repeats_note(draft, old, likeness):
+            if not old.sources:
+                return None
+            return self.replace_at(i, replace(old, sources=(*old.sources, *draft.sources)))
+        if replaces(dropped, old) and old.type in CHOSEN:
+            draft, change = replace(draft, type=old.type), 2
+        new = changed_draft(old, draft, said, change=change, likeness=likeness)
+        if new is None:
+            # Not to who someone is: "the host name" only looks like "the name".
+            alike = likeness >= ALIKE_SHARE and old.type != "identity"
+            near = (old.node,) if old.node and alike else ()
+            return self.add(replace(draft, links=near))
+        if new.op == "supersede":
+            self.all.pop(i)
+            return self.add(new)
+        return self.replace_at(i, new)
+
+    def add(self, draft: OfflineDraft) -> int:
+        self.all.append(draft)
+        return len(self.all) - 1
+
+    def replace_at(self, i: int, draft: OfflineDraft) -> int:
+        self.all[i] = draft
+        return i
+
+    def add_aside(self, i: int, text: str, source: str) -> None:
+        """Let the draft at *i* say *text* as well."""
+        draft = self.all[i]
+        if draft.node or len(draft.asides) >= ASIDES or told_words(text) <= told_words(draft.description):
+            return
+        self.all[i] = replace(draft, asides=(*draft.asides, text), sources=(*draft.sources, source))
+
+    def take_back(self, who: str) -> None:
+        """Take back what *who* said last."""
+        last = next((d.sources[-1] for _, d in self.drafts_of(who)), None)
+        kept = []
+        for d in self.all:
+            if last not in d.sources or d.who != who:
+                kept.append(d)
+            elif d.node:
+                kept.append(self.known[d.node])
+            elif set(d.sources) != {last}:
+                kept.append(replace(d, sources=tuple(s for s in d.sources if s != last)))
+        self.all = kept
+
+    # --- finding
+
+    def nearest(self, draft: OfflineDraft, dropped: frozenset[str], change: int) -> tuple[int | None, float]:
+        """
+        Where the draft most like *draft* is, and how like it is, 0 to 1; later ones win. *dropped*: the words of what
+        it takes the place of.
+        """
+        best, most = None, RELATED
+        for i, old in enumerate(self.all):
+            if self.is_about_another(old, draft.who):
+                continue
+            likeness = stem_overlap(draft.words, old.words - told_words(draft.who))
+            if same_slot(draft, old) or about_project(draft, old) or replaces(dropped, old):
+                likeness = max(likeness, ALIKE_SHARE)
+            elif (
+                change
+                and draft.type == old.type == "preference"
+                and draft.cue not in ("standing", "style")  # "from now on …" is one more wish
+                and set(themes(old.description)) & set(themes(draft.description))
+            ):
+                likeness = max(likeness, RELATED)
+            # of two that are as like, the one with more in common
+            likeness += 0.01 * len(draft.words & old.words)
+            if likeness >= most:
+                best, most = i, likeness
+        return best, most
+
+    def is_about_another(self, old: OfflineDraft, who: str) -> bool:
+        """Whether *old* is about another of those who take part."""
+        return any(re.match(rf"{re.escape(p)}(?:'s)?\b", old.description) for p in self.people if p != who)
+
+
+def mentioned(title: str, text: str) -> bool:
+    """By its name, so with a capital; *title* may have lost its own, and its punctuation, as a file's name."""
+    words = r"\W+".join(map(re.escape, WORD_OR_NUMBER.findall(title)))
+    found = re.finditer(rf"(?<!\w){words}(?!\w)", text, re.I) if words else ()
+    return any(m[0][0].isupper() for m in found)
+
+
+def same_slot(draft: OfflineDraft, old: OfflineDraft) -> bool:
+    return (
+        bool(draft.slot) and draft.type == old.type and slugify(draft.title) in (slugify(old.title), old.name)
+    )
+
+
+def about_project(draft: OfflineDraft, old: OfflineDraft) -> bool:
+    return old.type == "project" and len(old.title) > 3 and mentioned(old.title, draft.description)
+
+
+def replaces(dropped: frozenset[str], old: OfflineDraft) -> bool:
+    return bool(dropped) and 2 * len(dropped & old.words) >= len(dropped)
+
+
+def negated(draft: OfflineDraft) -> bool:
+    return denies(draft.description) or bool(DISLIKED.search(draft.description))
+
+
+def repeats_note(draft: OfflineDraft, old: OfflineDraft, likeness: float) -> bool:
+    """Whether *draft* says nothing that *old* does not."""
+    if (
+        old.loop == "open" != draft.loop
+        or likeness < SAME
+        or (draft.event and draft.event != old.event)
+        or negated(draft) != negated(old)
+    ):
+        return False
+    return draft.words <= old.words | told_words(" ".join(old.asides))
+
+
+def changed_draft(
+    old: OfflineDraft, draft: OfflineDraft, said: str, *, change: int, likeness: float
+) -> OfflineDraft | None:
+    """
+    *old* as *draft* leaves it; None if *draft* is another matter.
+
+    *change*: 2 if what was said tells of a change, 1 if it may, else 0.
+    """
+    again = bool(set(draft.sources) & set(old.sources))  # in one message people go on rather than change
+    over = draft.cue in ("past", "outcome") or CALLED_OFF.search(said) or FINISHED.search(said)
+    if old.loop == "open" != draft.loop and over and likeness >= ALIKE_SHARE:
+        return with_new_words(old, replace(draft, loop="done", event=draft.event or old.event))
+    if (
+        old.loop == draft.loop == "open"
+        and likeness >= ALIKE_SHARE
+        and draft.event
+        and (change or not old.event)
+    ):
+        return with_new_words(old, draft)
+    if about_project(draft, old) and draft.type in ("fact", "episode", "project") and draft.loop != "open":
+        return with_progress(old, draft)
+    if again:
+        return None
+    count, before = COUNT.search(draft.description), COUNT.search(old.description)
+    if count and before and count["all"] == before["all"]:
+        return with_new_words(old, draft)
+    if same_slot(draft, old) and (
+        change or draft.cue in ("name", "contact", "favorite") or VALUE.search(draft.description)
+    ):
+        return with_new_words(old, draft)
+    if not may_be_new_state(old.type, draft.type):
+        return None
+    flipped = (
+        likeness >= ALIKE_SHARE
+        and negated(draft) != negated(old)
+        and bool(change or old.type == draft.type == "preference")
+    )
+    if flipped or likeness >= (2.0, TWIN, RELATED)[change]:
+        if old.type == draft.type == "decision" and old.node:
+            return replace(draft, op="supersede", node=old.node)
+        return with_new_words(old, draft)
+    return None
+
+
+def may_be_new_state(a: str, b: str) -> bool:
+    """Whether a statement of one type may be the new state of the other; what happened stays as it was."""
+    if a == b:
+        return a != "episode"
+    return {a, b} in ({"preference", "fact"}, {"identity", "fact"}, {"preference", "decision"})
+
+
+def with_new_words(old: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
+    """*old* with the words of *draft*; of a note of this reply, the former words stay in the body."""
+    done = draft.loop == "done"
+    asides = draft.asides
+    if not old.node:
+        asides = (*old.asides, *asides, old.description if done else f"Until {draft.day}: {old.description}")[
+            -ASIDES:
+        ]
+    return replace(
+        draft, type=old.type, op=old.op, node=old.node, asides=asides, links=old.links, sources=(*old.sources, *draft.sources),
+        title=old.title if old.node or done or same_slot(draft, old) else draft.title, event=draft.event or old.event,
+    )  # fmt: skip
+
+
+def with_progress(project: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
+    """*project* with what is new about it: its description keeps saying what it is."""
+    sources = (*project.sources, *draft.sources)
+    if not project.node:
+        return replace(project, asides=(*project.asides, draft.description)[-ASIDES:], sources=sources)
+    base = project.description.split("; latest: ")[0].rstrip(".")
+    return replace(
+        project,
+        description=f"{base}; latest: {draft.description}",
+        who=draft.who,
+        day=draft.day,
+        cue=draft.cue,
+        sources=sources,
+    )
+
+
+def stem_overlap(a: frozenset[str], b: frozenset[str]) -> float:
+    """How much of the lighter of two sets of stems is in the other, 0 to 1; a single word in common is chance."""
+    shared = a & b
+    if not shared or len(shared) < min(2, len(a), len(b)):
+        return 0.0
+    return stem_weight(shared) / min(stem_weight(a), stem_weight(b))
+
+
+def stem_weight(stems: frozenset[str]) -> float:
+    return sum(PLAIN_VERB if word in common_stems() else 1.0 for word in stems)
+
+
+def themes(text: str) -> list[str]:
+    """General words for what *text* is about, such as "health": the two that most of its words stand for."""
+    words = {word.lower() for word in words_in(text)}
+    hits = {
+        theme: len(words.intersection(list_.split())) for theme, list_ in read_words("en")["themes"].items()
+    }
+    return [theme for theme in sorted(hits, key=lambda t: -hits[t]) if hits[theme]][:2]

@@ -1,0 +1,487 @@
+"""
+A conversation, message by message, made into a reply such as a model would give.
+
+Handles are those of the prompt: `m1` is the first of the messages, `n1` the first of the known notes. One rule: it
+reads neither clock nor file, and what it cannot word well it leaves out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, tzinfo
+from typing import TYPE_CHECKING, Any
+
+from ..dates.days import day_of_ms, event_span
+from ..message.envelope import strip_memory
+from ..message.turn import Message
+from ..text.sentences import split_sentences
+from ..text.words import base_of, bases, told_words
+from .assertions import (
+    Assertion,
+    addressed,
+    begins,
+    holds,
+    listed,
+    read_sentence,
+    says_enough,
+    without_lead_in,
+    written_sentences,
+)
+from .drafts import CALLED_OFF, OfflineDraft, OfflineDrafts
+from .wording import (
+    IT_OR_THEM,
+    cut_at_clause,
+    in_third_person,
+    is_detail,
+    nearest_weekday,
+    order_as_wish,
+    priority_of,
+    sentence,
+    stands_alone,
+    title_for,
+    title_of_topic,
+    type_and_loop,
+    with_absolute_dates,
+)
+
+if TYPE_CHECKING:
+    from ..index.store import Entry
+
+# --- Who speaks in a conversation, and how it stands at its end.
+#
+# What a tool returned has no say here: Now goes into the prompt as it is, so only what the user asked for and what
+# the assistant asks back may stand in it.
+
+
+NAME = re.compile(r"[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2}")
+STRANGER = "somebody"
+# no names: what a prompt calls those who speak
+NO_NAMES = re.compile(r"(?:the )?(?:user|assistant|system|tool|omg|owner|agent|human)\b.*", re.I)
+CLOSING_WORDS = re.compile(
+    r"(?:thanks?|thank you|thx|cheers|great|perfect|ok(?:ay)?|bye|good ?night|see you|nice|cool|awesome|danke|merci|gracias"
+    r"|got it|that's all)\b",
+    re.I,
+)
+CLIPPED = 160  # characters of what someone asked
+
+
+def speaker(message: Message) -> str:
+    """Who says it: their display name, or the name in it; "the user" or "the assistant" where there is none."""
+    found = NAME.search(" ".join(message.sender.split()))
+    name = found[0] if found else ""
+    if not name or NO_NAMES.fullmatch(name):
+        return "the assistant" if message.role == "assistant" else "the user"
+    first, _, rest = name.partition(" ")
+    return first if rest and " " not in rest and not first.endswith(".") else name
+
+
+def with_strangers(messages: Sequence[Message]) -> list[Message]:
+    """*messages* of a group: in a room of several, who has no name that can be used and is not its owner is somebody."""
+    return [
+        replace(m, sender=STRANGER)
+        if m.role == "user" and m.owner is not True and m.sender_id and speaker(m) == "the user"
+        else m
+        for m in messages
+    ]
+
+
+def now_hints(messages: Sequence[Message]) -> dict[str, str]:
+    """The user's last request that is still open (`task`), how far it is (`state`), and what is waited for (`next`)."""
+    task = state = ahead = ""
+    for m in messages:
+        text = " ".join(strip_memory(m.text).split())
+        if m.role == "user" and text:
+            if asked := last_request(m.text):
+                who = speaker(m)
+                task, state, ahead = (
+                    f"{who[:1].upper()}{who[1:]} asked: “{clipped_hint(asked)}”",
+                    "not answered yet",
+                    "",
+                )
+            elif CLOSING_WORDS.match(text) or state == "answered":
+                task = state = ahead = ""
+            elif ahead:
+                state, ahead = "the assistant's question was answered", ""
+        elif m.role == "assistant" and task:
+            if m.calls:
+                state = f"working on it with {', '.join(dict.fromkeys(c.name for c in m.calls))}"
+            elif text.endswith("?"):
+                question = text if len(text) <= CLIPPED else split_sentences(text)[-1]
+                state, ahead = (
+                    "the assistant asked back",
+                    f"wait for the answer to: “{clipped_hint(question)}”",
+                )
+            elif text:
+                state, ahead = "answered", ""
+    return {"task": task, "state": state, "next": ahead}
+
+
+def last_request(text: str) -> str:
+    """The last thing that *text* asks for; "" if it asks for nothing."""
+    return next((said for said in reversed(list(written_sentences(text))) if asks_something(said)), "")
+
+
+def asks_something(said: str) -> bool:
+    if begins("told", said):
+        return False
+    return said.endswith(("?", "？")) or any(
+        begins(kind, without_lead_in(said)) for kind in ("question", "command", "asked")
+    )
+
+
+def clipped_hint(text: str) -> str:
+    return text if len(text) <= CLIPPED else f"{text[: CLIPPED - 1].rsplit(' ', 1)[0]}…"
+
+
+OfflineReply = dict[str, Any]
+
+BECAUSE = re.compile(
+    r",?\s{1,9}\b(?:because|so that|due to|given that|in order to)\b\s{1,9}(?P<why>.{1,600})$", re.I
+)
+CALLED = re.compile(r"(?i:it's|it is|it'll be|we) (?:called|named|call it) (?P<name>[A-Z\"][\w\" '-]*)")
+
+# no answer in itself
+SHORT = re.compile(r"(?:I|it|we|you|my|no|yes|not|none|that|oh|hm+|well|sure|ok)\b|.*\?$", re.I)
+FIRST_PERSON = re.compile(r"\b(?:I|I'm|I've|[Mm]y|me)\b")
+
+TAKEN_UP = re.compile(
+    r"(?:use|go with|go for|switch|stick|drop|choose|pick|move|call it \w|name it \w|postpone)\b"
+)
+VAGUE = re.compile(r"\w+(?:ing|ed|able|ful|ous)|able", re.I)  # no title, where feelings are told
+# in a correction, beside the day
+SAYING_SO = frozenset(("sorry", "mean", "meant", "say", "said", "pm", "am", "clock"))
+
+# Characters of a message that a person surely typed: more may be somebody else's text, and gives no traits. Notes that one
+# message gives at the most.
+TYPED_CHARS, MOST_OF_A_MESSAGE = 1_500, 20
+GROUNDED = 0.6  # of a small model's words that must stand in the message
+
+
+def observe_offline(messages: Sequence[Message], known: Sequence[Entry], zone: tzinfo) -> OfflineReply:
+    """What a model would reply, shown *messages* and the *known* notes."""
+    observer = OfflineObserver(messages, {f"n{n}": e for n, e in enumerate(known, 1)}, zone)
+    for n, message in enumerate(messages, 1):
+        observer.read_message(message, f"m{n}")
+    stands = {} if observer.people else now_hints(messages)  # people among themselves have no task
+    return {"edits": observer.drafts.edits(), "now": stands}
+
+
+def derive_edit(
+    fact: Mapping[str, Any], handle: str, message: Message, *, notes: Mapping[str, Entry], zone: tzinfo
+) -> OfflineReply:
+    """
+    The edit for a fact (`type`, `text`) that a small model found in *message*; {} if there is nothing to do:
+    it is known, or the message does not say it.
+    """
+    text, who = " ".join(str(fact.get("text") or "").split()), speaker(message)
+    words = told_words(text) - told_words(who)
+    if not words or len(words & told_words(" ".join(written_sentences(message.spoken)))) < GROUNDED * len(
+        words
+    ):
+        return {}
+    observer = OfflineObserver([message], notes, zone)
+    found = read_sentence(first_person(text, who), people=True)
+    kind = str(fact.get("type") or "fact")
+    found = replace(found, type=kind) if found and found.type else Assertion(kind, "stated", text)
+    observer.draft_note(found, text, observer.scene(message, handle), as_is=True)
+    return next(iter(observer.drafts.edits()), {})
+
+
+def first_person(text: str, who: str) -> str:
+    """ "Maya prefers tea" → "I prefer tea": as the cues know it."""
+    m = re.match(rf"(?:{re.escape(who)}|the user)(?P<own>'s)?\s+(?P<verb>\w+)", text, re.I)
+    if not m:
+        return text
+    if m["own"]:
+        return f"My {m['verb']}{text[m.end() :]}"
+    verb = m["verb"].lower()
+    plain = {"is": "am", "has": "have"}.get(verb) or next(
+        (b for b in (verb[:-1], verb[:-2]) if b in bases()), verb
+    )
+    return f"I {plain}{text[m.end() :]}"
+
+
+def day_alone(text: str, said: date) -> str | None:
+    """The day that *text* names, if it says nothing else."""
+    written, event = with_absolute_dates(text, said, ahead=True)
+    return None if any(word.isalpha() for word in told_words(written) - SAYING_SO) else event
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Around a sentence: who says it to whom, when, and in which message; *long*: one that may be pasted or dictated."""
+
+    handle: str
+    who: str
+    whom: str  # "" if that cannot be told
+    day: date
+    long: bool = False
+
+
+class OfflineObserver:
+    """A conversation, read message by message, and the drafts it comes to."""
+
+    def __init__(self, messages: Sequence[Message], known: Mapping[str, Entry], zone: tzinfo) -> None:
+        self.zone = zone
+        self.speakers = list(dict.fromkeys(speaker(m) for m in messages if m.sender))
+        self.people = len(self.speakers) > 1 or any(m.sender and m.role == "assistant" for m in messages)
+        self.drafts = OfflineDrafts(known, self.speakers)
+        self.asked = ""  # the question that the message before ended with,
+        self.by_assistant = (
+            False  # and whether the assistant asked it: what it proposes nobody is held to accept
+        )
+        self.acted = False  # a tool was used since a person spoke
+
+    def scene(self, m: Message, handle: str) -> Scene:
+        who = speaker(m)
+        others = [s for s in self.speakers if s != who]
+        whom = (others[0] if len(others) == 1 else "") if self.people else "the assistant"
+        return Scene(handle, who, whom, day_of_ms(m.timestamp, self.zone), len(m.spoken) > TYPED_CHARS)
+
+    def read_message(self, m: Message, handle: str) -> None:
+        self.acted = self.acted or m.role == "tool" or bool(m.calls)
+        text = strip_memory(m.spoken)
+        if m.role == "tool" or not text:
+            return
+        if m.role == "assistant" and not m.sender:
+            if self.acted:
+                self.read_outcome(text, self.scene(m, handle))
+        else:
+            self.read_statements(text, self.scene(m, handle))
+            self.acted = False
+        self.asked = text[-400:].rstrip() if text.rstrip().endswith("?") else ""
+        self.by_assistant = m.role == "assistant" and not m.sender
+
+    # --- what people say
+
+    def read_statements(self, text: str, scene: Scene) -> None:
+        """The statements of one message become drafts; asides join the one before them."""
+        here: int | None = None  # where the draft is that an aside belongs to
+        thing = ""  # what "it" is
+        loose: list[str] = []
+        names = [s for s in self.speakers if s != scene.who]
+        before = len(self.drafts.all)
+        for n, said in enumerate(written_sentences(text)):
+            if len(self.drafts.all) - before >= MOST_OF_A_MESSAGE:
+                break
+            said = addressed(said, names)
+            if n == 0:
+                said = self.completed_answer(said) or said
+            if begins("undo", without_lead_in(said)):
+                self.drafts.take_back(scene.who)
+                here = None
+                continue
+            if (
+                self.corrects_day(said, scene)
+                or self.ends_plan(said, scene)
+                or self.names_project(here, said, scene)
+            ):
+                continue
+            said = self.with_it_named(said, thing, scene)
+            found = read_sentence(said, self.people)
+            if found and stands_alone(found, said) and not (here is not None and is_detail(found, said)):
+                where = self.draft_note(found, said, scene)
+                thing = found.slot if found.cue == "own" else thing
+                if where is not None or not self.people:
+                    here = here if where is None else where
+                    continue
+            # no note of its own, but it may help another
+            reason = here is not None and self.drafts.all[here].type == "decision" and BECAUSE.search(said)
+            if here is not None and (found or reason):
+                self.add_aside(here, said, scene)
+            elif found:
+                loose.append(said)
+        if loose:
+            self.place_asides(here, loose, scene)
+
+    def add_aside(self, here: int, said: str, scene: Scene) -> None:
+        self.drafts.add_aside(here, self.worded(Assertion("", "aside"), said, scene)[0], scene.handle)
+
+    def place_asides(self, here: int | None, asides: Sequence[str], scene: Scene) -> None:
+        """Asides that found no note before them: they go to one after them; to a plan; or make a small note."""
+        if not self.people:
+            if here is not None:
+                return
+            here = self.drafts.open_plan_of(scene.who)
+            asides = [a for a in asides if FIRST_PERSON.search(a) and re.search(r"\d", a)]
+        elif here is None:
+            best = max(asides, key=lambda a: (bool(FIRST_PERSON.search(a)), len(told_words(a))))
+            if FIRST_PERSON.search(best) and says_enough(" ".join(asides), 6):
+                here = self.draft_note(Assertion("fact", "aside", without_lead_in(best)), best, scene)
+        if here is not None:
+            for aside in asides:
+                self.add_aside(here, aside, scene)
+
+    def completed_answer(self, said: str) -> str:
+        """The statement that a short answer makes of the question before it; "" if it makes none."""
+        if not self.asked:
+            return ""
+        if begins("agreed", said) and self.by_assistant:
+            return ""
+        if begins("agreed", said) and (m := holds("proposed", self.asked)):
+            rest = self.asked[m.end() :].rstrip("? ")
+            named = TAKEN_UP.match(rest) and not re.search(r"\b(?:that|this|it)$", rest)
+            return f"I agreed to {rest}" if named else ""
+        last = split_sentences(self.asked)[-1]
+        if len(said.split()) > 8 or begins("reaction", said) or begins("undo", said) or SHORT.match(said):
+            return ""
+        if begins("working", last):
+            return f"I'm working on {re.sub('^(?:mostly|mainly|currently|on) ', '', said, flags=re.I)}"
+        if m := re.search(r"(?:what|which|who|when)(?:'s| is) your ((?:\w+ ){0,3}\w+)\?$", last, re.I):
+            return f"My {m[1]} is {said}"
+        if re.search(r"where (?:do you live|are you based)\?$", last, re.I):
+            return f"I live in {re.sub('^in ', '', said, flags=re.I)}"
+        if re.search(r"what should I call you\?$", last, re.I):
+            return f"My name is {said}"
+        return ""
+
+    def with_it_named(self, said: str, thing: str, scene: Scene) -> str:
+        """*said* with "it" or "them" put in words, where a statement before tells what that is."""
+        m = IT_OR_THEM.search(said)
+        if not m:
+            return said
+        verb = base_of(m["verb"])
+        if verb in listed("light"):  # "get it", "make it" say anything
+            return said
+        for _, d in self.drafts.drafts_of(scene.who):
+            if d.topic.lower().startswith(f"{verb} "):
+                thing = cut_at_clause(d.topic[len(verb) + 1 :]).rstrip(".!")
+                break
+        known = says_enough(thing, 1) and not re.match(r"(?:about|to|for|with|on|this|that|it)\b", thing)
+        return f"{said[: m.start('it')]}{thing}{said[m.end('it') :]}" if known else said
+
+    def draft_note(self, found: Assertion, said: str, scene: Scene, *, as_is: bool = False) -> int | None:
+        """Draft what *said* states; *as_is*: in its words. Where the draft is; None if it is known, or cannot be worded."""
+        if as_is:
+            description, event = with_absolute_dates(sentence(said), scene.day, ahead=found.loop == "open")
+        else:
+            description, event = self.worded(found, said, scene)
+        why = BECAUSE.search(description) if found.type == "decision" else None
+        if why:
+            description = sentence(description[: why.start()])
+        kind, loop = type_and_loop(found, event, scene.day, self.people)
+        if scene.long and kind not in ("fact", "episode"):
+            kind = "fact"
+        name = title_for(found, scene.who if self.people else "")
+        if (
+            not name
+            or not says_enough(description, 2)
+            or (self.people and not event and VAGUE.fullmatch(name))
+        ):
+            return None
+        draft = OfflineDraft(
+            kind,
+            name,
+            description,
+            who=scene.who,
+            day=scene.day,
+            slot=found.slot,
+            topic=found.topic,
+            cue=found.cue,
+            asides=(sentence(f"Because {why['why']}"),) if why else (),
+            priority=priority_of(kind, found.cue, bool(loop and (event or found.cue == "remind")), said),
+            event=event,
+            loop=loop,
+            sources=(scene.handle,),
+            shared=scene.long,
+        )
+        return self.drafts.add_statement(draft, said)
+
+    def worded(self, found: Assertion, said: str, scene: Scene) -> tuple[str, str | None]:
+        """*said* as a note says it, and its day."""
+        if found.language != "en":
+            return f"{scene.who[0].upper()}{scene.who[1:]}: “{said.strip()}”", None
+        text, lead = without_lead_in(said), begins("adverbial", without_lead_in(said))
+        if lead and holds("addressed", lead[0]) and not begins("order", text):
+            text = text[lead.end() :]  # "since you're going to write for me: …"
+        text, event = with_absolute_dates(text, scene.day, ahead=found.loop == "open")
+        text = order_as_wish(found.cue, text)
+        if found.type in ("decision", "identity") and not self.people:
+            # with an assistant, "we" decide what the user decides
+            text = re.sub(r"^we\b", "I", text, flags=re.I)
+        return sentence(in_third_person(text, scene.who, scene.whom)), event
+
+    # --- what the assistant did
+
+    def read_outcome(self, text: str, scene: Scene) -> None:
+        """ "Booked, a table for two on Friday": what it did in the world for the person who asked."""
+        for said in written_sentences(text):
+            m = begins("outcome", said)
+            if not m or said.endswith("?") or holds("workshop", said) or not says_enough(m["what"], 2):
+                continue
+            did, event = with_absolute_dates(f"{m['verb'].lower()} {m['what']}", scene.day, ahead=True)
+            days, name = event_span(event), title_of_topic(m["what"])
+            loop = "open" if days and days[0] > scene.day else None
+            if name:
+                description = sentence(f"The assistant {did}")
+                draft = OfflineDraft(
+                    "episode", name, description, who="the user", day=scene.day, cue="outcome"
+                )
+                draft = replace(draft, event=event, loop=loop, sources=(scene.handle,))
+                self.drafts.add_statement(draft, said)
+
+    # --- what changes what was said before
+
+    def corrects_day(self, said: str, scene: Scene) -> bool:
+        """ "No, I meant Thursday": set the day of what the same person said last right. True if that is what it was."""
+        m = begins("correction", said)
+        said = (m and (m["what"] or m["what2"])) or ""
+        # A day, and nothing but a day; after a comma there may be more: "no, Monday, Friday is a holiday".
+        commas = [*(c.start() for c in re.finditer(",", said)), len(said)]
+        heads = (said[:end] for end in reversed(commas))
+        rest, event = next(((head, day) for head in heads if (day := day_alone(head, scene.day))), ("", None))
+        if event is None:
+            return False
+        old = next((i for i, d in self.drafts.drafts_of(scene.who) if d.event and d.day == scene.day), None)
+        if old is None:
+            recent = [
+                i
+                for i, d in enumerate(self.drafts.all)
+                if d.loop == "open"
+                and d.event
+                and d.day == scene.day
+                and not self.drafts.is_about_another(d, scene.who)
+            ]
+            old = recent[0] if len(recent) == 1 else None
+        if old is None:
+            return False
+        draft = self.drafts.all[old]
+        assert draft.event
+        # a bare weekday: that of the week it was about
+        if re.fullmatch(r"(?:on )?\w{1,20}day\W*(?:sorry\W*)?", rest, re.I):
+            event = str(nearest_weekday(date.fromisoformat(event[:10]), date.fromisoformat(draft.event[:10])))
+        text = draft.description.replace(draft.event[:10], event[:10], 1)
+        sources = (*draft.sources, scene.handle)
+        corrected = replace(draft, who=scene.who, event=event, description=text, sources=sources)
+        self.drafts.replace_at(old, corrected)
+        return True
+
+    def ends_plan(self, said: str, scene: Scene) -> bool:
+        """ "Hamburg was great!": a plan that came true. True if there is one of which that can be said."""
+        m = begins("went", without_lead_in(said))
+        words = told_words(m["what"]) if m else frozenset()
+        for i, d in reversed(list(enumerate(self.drafts.all))):
+            if d.loop != "open" or not words or not words <= d.words:
+                continue
+            to_come = d.event and d.event[:10] > str(scene.day) and not CALLED_OFF.search(said)
+            if to_come or self.drafts.is_about_another(d, scene.who):
+                continue
+            text = f"{d.description.rstrip('.')}; on {scene.day}: “{sentence(without_lead_in(said))}”"
+            ended = replace(d, who=scene.who, day=scene.day, loop="done", description=text, cue="went")
+            self.drafts.replace_at(i, replace(ended, sources=(*d.sources, scene.handle)))
+            return True
+        return False
+
+    def names_project(self, here: int | None, said: str, scene: Scene) -> bool:
+        """ "It's called Tidepool, it's about a crab": the name of the project that was spoken of."""
+        m = CALLED.match(without_lead_in(said))
+        if not m or here is None or self.drafts.all[here].type != "project":
+            return False
+        name = m["name"].strip('" ')
+        draft = self.drafts.all[here]
+        called = sentence(f"{draft.description.rstrip('.')} called {name}")
+        self.drafts.replace_at(here, replace(draft, title=name, description=called))
+        self.add_aside(here, said, scene)
+        return True

@@ -1,0 +1,468 @@
+"""omg_remember, omg_correct and omg_forget: what an agent may change, and by whose word."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from itertools import islice
+from typing import Any
+
+from ..curate import (
+    done_with,
+    forget_selection,
+    planning_under_lock,
+    receipt_of,
+    refuse_pages,
+    refuse_retired,
+    select_to_forget,
+    write_edits,
+)
+from ..dates.days import day_of_ms, says_day, span_text
+from ..dates.rules import resolve_dates
+from ..errors import BadInput, NotFound
+from ..forget.erase import Redaction, select_words
+from ..forget.places import BLANK, holds_words
+from ..forget.selection import Selection, select_alone
+from ..graph.graph import Graph
+from ..graph.state import SessionState
+from ..identity import is_remembered, says_owner
+from ..index.search import parse_query
+from ..index.store import Entry
+from ..inject.decide import TYPICAL
+from ..inject.passages import find_said, quoted_passages, waiting
+from ..inject.prompt import passage_line
+from ..message.drop import to_epoch_ms
+from ..message.envelope import BLANKED, CORRECTED, FORGOTTEN, REMEMBERED
+from ..message.turn import Message
+from ..node.fields import GENERATED, TYPES, Source
+from ..node.note import Node
+from ..observe.reply import whole_days
+from ..plan.corrections import (
+    Corrected,
+    Correction,
+    correction_proposed,
+    draft_correction,
+    holds_plainly,
+    sentence_with,
+)
+from ..plan.drafts import Plan
+from ..plan.edits import Edit, as_read, one_line, short_title, split_history
+from ..plural import how_many
+from ..provenance import as_others
+from ..secrets import redact
+from ..text.characters import visible
+from ..text.sentences import sentence_spans
+from ..text.words import Words, told_words
+from ..worker.intake import Intake
+from ..worker.registry import Registry
+from .reading import link_target, mapping_in, said_by_user
+
+# --- One-use codes: a model asks to forget, and the user confirms it by writing the code.
+
+
+CODE_LIVES_S = 900  # a forget code; long enough to read what would go, short enough to be forgotten
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """What a forget code stands for. *key*: of the identity whose graph it is."""
+
+    key: str
+    at: float  # monotonic seconds
+    choice: str  # forget, alone or redact
+    paths: tuple[str, ...]
+    words: str = ""  # of a redaction
+
+
+@dataclass(slots=True)
+class Codes:
+    """One-use codes that make a forget real, each for one identity."""
+
+    issued: dict[str, Issued] = field(default_factory=dict)
+
+    def issue(self, key: str, choice: str, paths: Sequence[str], words: str) -> str:
+        now = time.monotonic()
+        self.issued = {c: i for c, i in self.issued.items() if now - i.at < CODE_LIVES_S}
+        code = secrets.token_hex(3)
+        self.issued[code] = Issued(key, now, choice, tuple(paths), words)
+        return code
+
+    def redeem(self, code: str, key: str, said: str) -> Issued:
+        """
+        What *code* stands for. *said*: the user's own words in the turn that it is used in, "" where no user speaks.
+
+        Raises BadInput; a code that the user has not written stays good.
+        """
+        code = code.strip().lower()
+        known = self.issued.get(code)
+        if known is None or known.key != key or time.monotonic() - known.at >= CODE_LIVES_S:
+            raise BadInput("that code is unknown or has expired; ask again without a code for a new one")
+        if not re.search(rf"(?<![a-z0-9]){code}(?![a-z0-9])", said.lower()):
+            raise BadInput(
+                "the user has to write the code themselves: show them what would go, with its codes, and call again"
+                " when their message has one"
+            )
+        del self.issued[code]
+        return known
+
+
+# --- omg_remember: what the agent is asked to remember becomes a note at once.
+#
+# It is the user's where their own message says just that; else it is a proposal of the assistant's, until the observation of
+# the turn finds that the user's words bear it out, or the user runs `omg confirm`.
+
+
+PROPOSED = (
+    ", as your proposal: the user did not say it in just these words. It becomes theirs once what they said bears it out,"
+    " or they run `omg confirm`."
+)
+
+
+def remember_tool(
+    registry: Registry, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Only what the user asked for in this very turn: their message is the source, as the transcript has it."""
+    message = mapping_in(context, "userMessage")
+    text, title, kind = (str(params.get(key) or "") for key in ("text", "title", "type"))
+    if not said_by_user(message):
+        raise BadInput("omg_remember needs a message of the user in this turn as its source; there is none")
+    at = to_epoch_ms(message.get("timestamp")) or registry.now_ms()
+    said = str(message.get("text") or "")
+    source = Source(str(context["sessionKey"]), str(message["id"]), at)
+    when = str(params.get("when") or "")
+    path = remember_note(registry, graph, text, title, kind, said=said, source=source, when=when)
+    waits = PROPOSED if graph.vault.read(path).proposes else "."
+    return {"text": f"{REMEMBERED} [[{path}]]{waits}", "details": {"path": path}}
+
+
+def remember_note(
+    registry: Registry,
+    graph: Graph,
+    text: str,
+    title: str,
+    kind: str,
+    *,
+    said: str,
+    source: Source | None,
+    when: str,
+) -> str:
+    """
+    Write *text* as a note of type *kind*, on the word of a user who *said* so in *source*; returns its path. *when*:
+    the day or days of what happens.
+
+    A page may have talked a model into this. So the note is the user's only where *text* is a sentence of theirs; else
+    it is the assistant's fact, which proposes to be of type *kind*. What has no source is a tool's. Raises BadInput,
+    Locked.
+    """
+    text, title = (visible(redact(" ".join(given.split()))[0]) for given in (text, title))
+    if not text:
+        raise BadInput("to remember something needs a `text`, one line")
+    at = source.timestamp if source else registry.now_ms()
+    kind = kind if kind in TYPES else "fact"
+    edit = Edit(
+        op="create",
+        title=title or short_title(text),
+        description=text,
+        type=kind,
+        event=days_asked(when),
+        sources=(source,) if source else (),
+        origin="user",
+        day=day_of_ms(at, registry.zone),
+    )
+    if source is None:
+        edit = as_others(edit, "tool")
+    elif not holds_plainly(text, Message(source.id, "user", said, at).spoken):
+        edit = replace(as_others(edit, "assistant"), proposes=kind)
+    return write_edits(graph, [edit], registry.clock(), f"remembered {edit.title}")
+
+
+def days_asked(when: object) -> str | None:
+    """*when* of a call as whole days; None for none. Raises BadInput for what names no day."""
+    text = str(when or "").strip()
+    event = whole_days(text) if text else None
+    if text and event is None:
+        raise BadInput(
+            f"`when` is a day, a month or a year, such as 2026-03-05, or two with `..` between; not {text!r}"
+        )
+    return event
+
+
+# --- omg_correct: a person says that something remembered is wrong or has changed.
+#
+# The note says so at once where the user's own message says just that; else the correction is a proposal of the assistant's
+# (plan/corrections.py), until the observation of the turn finds that the user's words bear it out. Exactly one note is meant, or
+# none is changed; what could be meant is named.
+
+
+# Notes that are looked into for the words, and that are named where none or several fit.
+LOOKED_AT, NAMED = 20, 5
+CHANGE_PROPOSED = "in a moment: [[{}]] changes once this message of the user's has been read, if it says so."
+SHORTEST_NEW = 3  # words: what is shorter is a part of a sentence, and would stand there alone
+FRAGMENT = (
+    "write `new` as the whole sentence that is to stand there, not only what changes in it; now it says: {}"
+)
+
+
+def correct_tool(
+    registry: Registry, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
+) -> dict[str, Any]:
+    """*params*: old (a path, a title, or the words that do not hold), new (the sentence that does), when (its days)."""
+    message = mapping_in(context, "userMessage")
+    old = str(params.get("old") or "").strip()
+    new = visible(redact(one_line(str(params.get("new") or "")))[0])
+    if not old or not new:
+        raise BadInput("omg_correct needs `old`, what is wrong, and `new`, the sentence that holds now")
+    if not said_by_user(message) or not is_remembered(context):
+        raise BadInput("omg_correct needs a message of the user in this turn as its source; there is none")
+    at = to_epoch_ms(message.get("timestamp")) or registry.now_ms()
+    asked = Message(str(message["id"]), "user", str(message.get("text") or ""), at)
+    session, now = str(context["sessionKey"]), registry.clock()
+    with planning_under_lock(graph, now) as plan:
+        node, was = sentence_meant(plan, old, new, now)
+        day = day_of_ms(at, graph.zone)
+        event = days_asked(params.get("when")) or moved_event(node, new, day)
+        made = Correction(was, new, event if event != node.event else None, node.event)
+        if as_read(was) == as_read(new) and made.event is None:
+            raise BadInput(f"[[{node.path}]] says so already")
+        plan.day, source = day, (Source(session, asked.id, at),)
+        # A sentence of the user's own may still be about something else.
+        if not holds_plainly(new, asked.spoken) or not shared_words(new, was):
+            path = plan.apply(correction_proposed(node, made, source))
+            if path is None:
+                raise BadInput(f"{plan.dropped[-1]}; nothing was written")
+            done_with(graph, path, receipt_of(plan, now, f"proposed to correct {node.path}"))
+            return {"text": f"{CORRECTED} {CHANGE_PROPOSED.format(node.path)}", "details": {"path": path}}
+        done = draft_correction(plan, node.path, made, source)
+        done_with(graph, done.path, receipt_of(plan, now, f"corrected {done.path}"))
+    return {"text": told_of(done, made), "details": {"path": done.path}}
+
+
+def told_of(done: Corrected, made: Correction) -> str:
+    lines = [f"{CORRECTED} [[{done.path}]]: {made.says}", f"Before, as its history has it: {made.was}"]
+    if done.left:
+        lines.append("It also says, which may not hold either; correct that too, or leave it:")
+        lines += [f"- {sentence}" for sentence in done.left[:NAMED]]
+    return "\n".join(lines)
+
+
+def moved_event(node: Node, new: str, day: date) -> str | None:
+    """The days that *new* names in the place of those the note has; None where it names none, or several."""
+    if node.event is None:
+        return None
+    named = {(w.start, w.end) for w in resolve_dates(new, day)}
+    spans = {span_text(*ends) for ends in named} - {node.event}
+    return spans.pop() if len(spans) == 1 else None
+
+
+def sentence_meant(plan: Plan, old: str, new: str, now: datetime) -> tuple[Node, str]:
+    """The note that *old* means, and what of it *new* takes the place of. Raises BadInput, NotFound, naming notes."""
+    graph, name = plan.graph, link_target(old)
+    if path := graph.index.resolve(name):
+        return whole_note(plan, path)
+    if several := graph.index.ambiguous(name):
+        raise BadInput(several_text(graph, several))
+    hits = [h.entry for h in graph.index.search(old, LOOKED_AT, now=now, walk=False)]
+    hits = [e for e in hits if e.status != "superseded" and e.type not in GENERATED]
+    notes = [plan.draft(e.path).node for e in hits]
+    found = best_fits(notes, old)
+    if not found and (path := graph.index.find(name)):
+        return whole_note(plan, path)
+    if not found:
+        raise NotFound(
+            none_text(graph, [e for e in hits if shared_words(f"{e.title} {e.description}", old)], old)
+        )
+    if len(found) > 1:
+        raise BadInput(several_text(graph, [node.path for node, _ in found]))
+    ((node, was),) = found
+    if new.isascii() and len(new.split()) < min(SHORTEST_NEW, len(was.split())):
+        raise BadInput(FRAGMENT.format(was))
+    return node, was
+
+
+def whole_note(plan: Plan, path: str) -> tuple[Node, str]:
+    """The note at *path*, and its description. Raises BadInput where it is a page of ours, or retired."""
+    refuse_pages(plan.graph, path)
+    node = plan.draft(path).node
+    refuse_retired(node)
+    return node, node.description
+
+
+def best_fits(notes: Sequence[Node], old: str) -> list[tuple[Node, str]]:
+    """
+    The notes that *old* fits, each with what of it is meant: by their title; else those that say just that; else those that
+    have its words as they are; else those with a sentence that has all that it tells.
+    """
+    titled = [(n, n.description) for n in notes if as_read(n.title) == as_read(old)]
+    held = [(n, was) for n in notes if (was := sentence_of(n, old))]
+    same = [(n, was) for n, was in held if as_read(was).rstrip(".") == as_read(old).rstrip(".")]
+    telling = [(n, was) for n in notes if (was := next(telling_sentences(n, old), ""))]
+    return titled or same or held or telling
+
+
+def sentence_of(node: Node, words: str) -> str:
+    return sentence_with(words, node.description) or sentence_with(words, split_history(node.body)[0])
+
+
+def telling_sentences(node: Node, old: str) -> Iterator[str]:
+    """The sentences of *node* that tell all that *old* tells, and name its days, however they are written."""
+    days = resolve_dates(old, node.updated) if node.updated else []
+    for when in days:
+        old = old.replace(when.phrase, " ")
+    told = told_words(old)
+    for text in (node.description, split_history(node.body)[0]) if told else ():
+        for part in sentence_spans(text):
+            said = f"{node.event or ''} {text[part]}"
+            if Words(told_words(f"{node.title} {said}")).of(told) == told and all(
+                says_day(said, when.start) for when in days
+            ):
+                yield text[part].strip()
+
+
+def shared_words(text: str, old: str) -> frozenset[str]:
+    """Those that tell something in *old*, and stand in *text* as well."""
+    return Words(told_words(text)).of(told_words(old))
+
+
+def none_text(graph: Graph, near: Sequence[Entry], old: str) -> str:
+    said = f"no note says {old!r}"
+    if near:
+        lines = [f"- [[{e.path}]] — {e.description}" for e in near[:NAMED]]
+        return "\n".join([f"{said}; name one of these by its path, if one is meant:", *lines])
+    if any(2 * len(shared_words(told.message.text, old)) > len(told_words(old)) for told in waiting(graph)):
+        return (
+            f"{said} yet: it was said a while ago, and is noted by itself together with what the user says in this message."
+            " Nothing need be done"
+        )
+    return said
+
+
+def several_text(graph: Graph, paths: Sequence[str]) -> str:
+    entries: list[Entry] = [e for p in paths[:NAMED] if (e := graph.index.entry(p))]
+    lines = [f"- [[{e.path}]] — {e.description}" for e in entries]
+    more = [f"and {len(paths) - NAMED} more"] if len(paths) > NAMED else []
+    return "\n".join(["several notes say that; call again with the path of the one as `old`:", *lines, *more])
+
+
+ASK_USER = "Let the user choose: they answer with the code of their choice. Then call omg_forget with that code alone. "
+SAID_NAMED, SAID_TOKENS = 3, 400  # messages quoted where there is no note, and what they may cost
+WORDS_SHARE = 0.5  # of the words of the query: a quoted message has at least as many
+
+
+def forget_tool(
+    intake: Intake, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any], codes: Codes
+) -> dict[str, Any]:
+    message = mapping_in(context, "userMessage")
+    if code := str(params.get("code") or "").strip():
+        # A heartbeat, a sub-agent's report: such a turn comes later, too, and nobody has agreed in it.
+        theirs = is_remembered(context) and said_by_user(message)
+        said = Message("", "user", str(message.get("text") or ""), 0).spoken if theirs else ""
+        chosen = codes.redeem(code, graph.identity.key, said)
+        return forget_chosen(intake, graph, chosen, context)
+    what = link_target(params.get("query") or params.get("id"))
+    if not what:
+        raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
+    find = graph.index.resolve if params.get("query") else graph.index.find
+    path = find(what)
+    words = None if path else words_anywhere(graph, what)
+    hits = [path] if path else notes_about(intake, graph, what, said=bool(words))
+    if not hits and not words:
+        beside = said_of(intake, graph, what, asked_in=str(message.get("id") or ""))
+        raise NotFound(f"nothing is remembered about {what!r}{beside}")
+    found: list[tuple[str, Selection | Redaction]] = []
+    if words:
+        found.append(("redact", words))
+    if hits:
+        found += [("alone", select_alone(graph, hits)), ("forget", select_to_forget(graph, ids=hits))]
+    elif words:
+        found.append(("forget", select_to_forget(graph, matching=what)))
+    given = {
+        choice: codes.issue(graph.identity.key, choice, hits, "" if hits and choice != "redact" else what)
+        for choice, _ in found
+    }
+    lines = [choice_text(graph, choice, taken) for choice, taken in reversed(found)]
+    lines += beyond_text([taken for _, taken in found], context)
+    asked = " · ".join(f"{NAMES[choice]}: {code}" for choice, code in given.items())
+    return {
+        "text": "\n".join([*lines, ASK_USER + asked]),
+        "details": {"code": given.get("forget"), "codes": given, "paths": list(found[-1][1].paths)},
+    }
+
+
+NAMES = {"forget": "forget", "alone": "only the notes", "redact": "only the words"}
+
+
+def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list[str]:
+    """
+    The notes that hold the words as they are, if there are any; else those that have most of the words. Where nobody
+    *said* the words just so, half of them is enough, or a near meaning. A message said beside a note does not count.
+    """
+    found = graph.index.search(query, 5, now=intake.registry.clock(), walk=False)
+    # a link beside is no word of it
+    notes = [graph.vault.read(h.entry.path) for h in found]
+    texts = {n.path: f"{n.title} {n.description} {n.full_body}" for n in notes}
+    if held := [path for path, text in texts.items() if holds_words(text, query)]:
+        return held
+    told = told_words(query)
+    least = len(told) // 2 + 1 if said else max(1, (len(told) + 1) // 2)
+    near = {h.entry.path for h in found if not said and (h.cosine or 0.0) > TYPICAL}
+    return [p for p, text in texts.items() if p in near or len(Words(told_words(text)).of(told)) >= least]
+
+
+def said_of(intake: Intake, graph: Graph, query: str, asked_in: str) -> str:
+    """Messages about *query* that no note came of, for an error's text; not the message *asked_in* itself."""
+    now = intake.registry.clock()
+    parsed = parse_query(query, now.astimezone(graph.zone).date())
+    found = find_said(graph, parsed, [], session="", own=SessionState(), now=now)
+    about = [said for said in found if said.words >= WORDS_SHARE and said.message.id != asked_in]
+    told = [*map(passage_line, islice(quoted_passages(graph, parsed, about, room=SAID_TOKENS), SAID_NAMED))]
+    if not told:
+        return ""
+    return "\n".join(["; but this was said, and can be forgotten with its very words as `query`:", *told])
+
+
+def words_anywhere(graph: Graph, words: str) -> Redaction | None:
+    with suppress(BadInput):
+        return select_words(graph, words) or None if len(words.strip()) > 1 else None
+    return None
+
+
+def choice_text(graph: Graph, choice: str, what: Selection | Redaction) -> str:
+    """What a choice would take, for the user to read."""
+    notes = "\n".join(f"- [[{p}]] — {e.description}" for p in what.paths if (e := graph.index.entry(p)))
+    files, messages = how_many(len(what.paths), "file"), how_many(len(what.messages), "message")
+    if isinstance(what, Redaction):
+        return f"Or only the words, replaced by {BLANK} in {files} and {messages}; all else stays."
+    if choice == "alone":
+        return f"Or only these notes; the messages they came from stay:\n{notes}"
+    if not what.paths:
+        return f"This would be forgotten: {messages} that say it; no note does."
+    return f"This would be forgotten, with {messages} that it came from:\n{notes}"
+
+
+def beyond_text(taken: Sequence[Selection | Redaction], context: Mapping[str, Any]) -> list[str]:
+    """What cannot be reached; with its path for the owner, for it tells of their machine."""
+    if says_owner(context):
+        return [f"Not reached: {place}" for place in dict.fromkeys(p for what in taken for p in what.beyond)]
+    return ["Not reached: the gateway's own transcript, and files that the owner sees with `omg forget`."]
+
+
+def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping[str, Any]) -> dict[str, Any]:
+    """Do what the user chose; what is there by now counts."""
+    what: Selection | Redaction
+    if issued.choice == "redact":
+        what = select_words(graph, issued.words)
+        told = f"{BLANKED} {BLANK} in {how_many(len(what.paths), 'file')} and {how_many(len(what.messages), 'message')}."
+    elif issued.choice == "alone":
+        what = select_alone(graph, issued.paths)
+        told = f"{FORGOTTEN} {how_many(len(what.paths), 'note')}. The messages they came from stay."
+    else:
+        about: dict[str, Any] = {"ids": issued.paths} if issued.paths else {"matching": issued.words}
+        what = select_to_forget(graph, **about)
+        told = f"{FORGOTTEN} {how_many(len(what.paths), 'note')} and the messages they came from."
+    forget_selection(intake, graph, what)
+    return {"text": "\n".join([told, *beyond_text([what], context)]), "details": {"paths": list(what.paths)}}
