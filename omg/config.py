@@ -624,7 +624,7 @@ def explain_invalid(error: dict[str, Any]) -> str:
 
 def shipped_folder(name: Literal["hooks", "skills", "vault_template"]) -> Path:
     """The folder *name* as shipped: inside the package when installed from a wheel, else at the top of the source tree."""
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parent
     inside = package / "_share" / name
     return inside if inside.is_dir() else package.parent / name
 
@@ -632,7 +632,7 @@ def shipped_folder(name: Literal["hooks", "skills", "vault_template"]) -> Path:
 def code_digest() -> str:
     """What tells the code in this package's files from another version's: a daemon goes on with what it was started with."""
     found = hashlib.blake2b(digest_size=8)
-    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
         found.update(file.read_bytes())
     return found.hexdigest()
 

@@ -117,7 +117,7 @@ def examine(ask: Ask) -> int:
 
 @cache
 def fixed_cases() -> list[dict[str, Any]]:
-    file = Path(__file__).parents[1] / "prompts" / "check-cases.json"
+    file = Path(__file__).parent / "prompts" / "check-cases.json"
     return list(json.loads(file.read_text(encoding="utf-8")))
 
 

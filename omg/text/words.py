@@ -262,7 +262,7 @@ ENDINGS = (("ies", "y"), ("ied", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s"
 
 @cache
 def _lists() -> dict[str, str]:
-    with Path(__file__).with_suffix(".toml").open("rb") as file:
+    with Path(__file__).with_name("english.toml").open("rb") as file:
         lists: dict[str, str] = tomllib.load(file)
     return lists
 
