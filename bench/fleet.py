@@ -2,7 +2,10 @@
 """
 A fleet on a Postgres of its own: what a job, a prompt and a registered tenant cost. Needs Debian's postgresql.
 
-    python bench/fleet.py [throughput] [overhead] [registered] [inject] [chaos]      (all but chaos where none is named)
+    python bench/fleet.py [throughput] [overhead] [registered] [inject] [chaos] [--scale 1] [--json]
+
+With no name all but chaos are run. --scale: a share of the people, turns, prompts, kills … below. --json: one object, in
+the last line.
 
     throughput   turns a second of 1 and of 4 workers, one job at a time each, with a model that takes 2 s
     overhead     ms of CPU of a worker for a job beyond what a home needs for the same turn; of Postgres; bytes of rows
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import sys
@@ -31,13 +35,20 @@ import psycopg
 from chaos import BASE_MS, SETTINGS, Worker, chaos, drop_of
 from postgres import PROGRAMS, Postgres
 
-from omg.fleet.jobs import defer, tick
 from omg.fleet.store import GraphRow, Store, init_database, opened_pool
+from omg.fleet.work import tick
 from omg.identity import identity_of_session
 
 MAIN = "agent:main:main"
 TURN = "Statement {n}: the lantern number {n} stands on shelf {shelf} of the blue cabinet, says Nora."
 TICKS = os.sysconf("SC_CLK_TCK")
+
+
+SCALE = 1.0
+
+
+def scaled(count: int) -> int:
+    return max(1, math.ceil(count * SCALE))
 
 
 def cpu_s(pid: int) -> float:
@@ -91,7 +102,7 @@ def people(store: Store, count: int, first: int = 0) -> list[GraphRow]:
 def say(store: Store, row: GraphRow, n: int) -> None:
     text = TURN.format(n=n, shelf=n * 7 % 900)
     store.put_drop(row.id, f"{BASE_MS + n:015d}-{n:08x}.json", drop_of(n, text, MAIN))
-    defer(store, "observe", row.id)
+    store.defer("observe", row.id)
 
 
 def until_done(store: Store) -> float:
@@ -105,9 +116,9 @@ def until_done(store: Store) -> float:
 
 def throughput(server: Postgres, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for count, turns in ((1, 16), (4, 48)):
+    for count, turns in ((1, scaled(16)), (4, scaled(48))):
         database, store = new_fleet(server)
-        rows = people(store, turns)
+        rows = people(store, max(turns, 2 * count))
         workers = [
             Worker(database, folder / f"t{count}-{i}", 30, parallel=1, SCRIPTED_S="2") for i in range(count)
         ]
@@ -115,7 +126,7 @@ def throughput(server: Postgres, folder: Path) -> dict[str, Any]:
             for n, row in enumerate(rows[: 2 * count]):  # until each has its model's process
                 say(store, row, n)
             until_done(store)
-            for n, row in enumerate(rows):
+            for n, row in enumerate(rows[:turns]):
                 say(store, row, 10_000 + n)
             took = until_done(store)
         finally:
@@ -184,9 +195,9 @@ def measured_jobs(
 
 def overhead(server: Postgres, folder: Path) -> dict[str, Any]:
     database, store = new_fleet(server)
-    rows = people(store, 25)
+    rows = people(store, scaled(25))
     found = measured_jobs(server, database, store, rows, folder / "o")
-    home_ms = a_home(folder, 20)
+    home_ms = a_home(folder, scaled(20))
     with store.pool.connection() as conn:
         conn.execute("VACUUM ANALYZE omg_files")
         size = conn.execute("SELECT pg_total_relation_size('omg_files')").fetchone()[0]
@@ -202,17 +213,17 @@ def overhead(server: Postgres, folder: Path) -> dict[str, Any]:
 
 def registered(server: Postgres, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for count in (200, 20_000):
+    for count in (scaled(200), scaled(20_000)):
         database, store = new_fleet(server)
-        rows = people(store, 60)
+        rows = people(store, scaled(60))
         with store.pool.connection() as conn, conn.transaction():
             conn.execute(
                 "WITH t AS (INSERT INTO omg_tenants (name, token_hash) SELECT 'r' || i, sha256(i::text::bytea)"
                 " FROM generate_series(1, %s) i RETURNING id), s AS (INSERT INTO omg_graphs (tenant, folder)"
                 " SELECT id, '' FROM t), g AS (INSERT INTO omg_graphs (tenant, folder) SELECT id, %s FROM t RETURNING id)"
-                " INSERT INTO omg_files SELECT g.id, p, 0, 0, 400, 0, repeat('x', 400)::bytea FROM g,"
+                " INSERT INTO omg_files SELECT g.id, p, 0, 0, 0, repeat('x', 400)::bytea FROM g,"
                 " unnest(ARRAY['identity.json', 'state.json', 'vault/index.md', 'vault/now.md']) p",
-                (count - 60, rows[0].folder),
+                (count - len(rows), rows[0].folder),
             )
         with store.pool.connection() as conn:
             conn.execute("ANALYZE")
@@ -234,13 +245,16 @@ def inject(server: Postgres, folder: Path) -> dict[str, Any]:
     token = store.rotate("p0")
     worker = Worker(database, folder / "i", 30, parallel=1, SCRIPTED_S="0")
     try:
-        for n in range(60):
+        for n in range(scaled(60)):
             say(store, row, n)
             if n % 20 == 19:
                 until_done(store)
+        until_done(store)
     finally:
         worker.end()
-    asked = [prompt(f"On which shelf does the lantern number {n} stand, does Nora say?") for n in range(60)]
+    asked = [
+        prompt(f"On which shelf does the lantern number {n} stand, does Nora say?") for n in range(scaled(60))
+    ]
     port = free_port()
     url = f"http://127.0.0.1:{port}"
 
@@ -280,7 +294,8 @@ def inject(server: Postgres, folder: Path) -> dict[str, Any]:
 
 def chaotic(server: Postgres, folder: Path) -> dict[str, Any]:
     database, store = new_fleet(server)
-    return chaos(server, store, database, folder)
+    sizes = {"graphs": 200, "turns": 2_000, "kills": 60, "stops": 20, "restarts": 2}
+    return chaos(server, store, database, folder, **{of: scaled(count) for of, count in sizes.items()})
 
 
 BENCHES = {
@@ -297,19 +312,25 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", metavar="BENCH", help=", ".join(BENCHES))
-    names = parser.parse_args().names or [name for name in BENCHES if name != "chaos"]
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    names = given.names or [name for name in BENCHES if name != "chaos"]
+    global SCALE
+    SCALE = given.scale
     if not PROGRAMS:
         sys.exit("no Postgres on this machine: apt-get install postgresql")
     folder = Path(tempfile.mkdtemp(prefix="omg-pg-"))
     server = Postgres(folder, PROGRAMS[-1])
     os.environ["OMG_HOME"] = str(folder / "none")
     try:
+        found = {}
         for name in names:
-            print(
-                name,
-                json.dumps(BENCHES[name](server, Path(tempfile.mkdtemp(prefix=f"omg-{name}-"))), indent=1),
-                flush=True,
-            )
+            found[name] = BENCHES[name](server, Path(tempfile.mkdtemp(prefix=f"omg-{name}-")))
+            if not given.json:
+                print(name, json.dumps(found[name], indent=1), flush=True)
+        if given.json:
+            print(json.dumps(found))
     finally:
         server.stop("immediate")
 

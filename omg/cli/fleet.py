@@ -32,13 +32,20 @@ def open_store() -> Store:
     """The fleet that $OMG_FLEET_DATABASE names."""
     try:
         import procrastinate  # noqa: F401
-        import prometheus_client  # noqa: F401
-        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+
+        from ..fleet.store import Store, database_url, opened_pool
     except ImportError as e:
         raise ConfigError(f"a fleet needs {e.name}; pip install 'omg-memory[fleet]'") from e
-    from ..fleet.store import Store, database_url, opened_pool
-
     return Store(opened_pool(database_url()))
+
+
+def checked_url() -> str:
+    """The address of the database, which answers."""
+    pool = open_store().pool
+    pool.wait()
+    pool.close()
+    return str(pool.conninfo)
 
 
 def quiet_logs() -> None:
@@ -54,10 +61,10 @@ def quiet_logs() -> None:
 @fleet_app.command("init")
 def init_command() -> None:
     """Make the tables in the database that OMG_FLEET_DATABASE names; again changes nothing."""
-    from ..fleet.store import database_url, init_database
+    url = checked_url()
+    from ..fleet.store import init_database
 
-    open_store().pool.close()
-    init_database(database_url())
+    init_database(url)
     print("the tables are there; `omg fleet tenant add NAME` makes a tenant")
 
 
@@ -101,12 +108,11 @@ def serve_command(
     cache: CacheOption = CACHE,
 ) -> None:
     """Answer the plugins of gateways over HTTP."""
+    url = checked_url()
     from ..fleet.serve import run_server
-    from ..fleet.store import database_url
 
-    open_store().pool.close()
     quiet_logs()
-    run_server(database_url(), host=host, port=port, cache=cache)
+    run_server(url, host=host, port=port, cache=cache)
 
 
 @fleet_app.command("work")
@@ -119,9 +125,7 @@ def work_command(
     metrics_port: Annotated[int, typer.Option(help="Port of the Prometheus metrics; 0: none.")] = 0,
 ) -> None:
     """Observe and reflect, on any number of machines."""
-    from ..fleet.store import database_url
-
-    open_store().pool.close()
+    url = checked_url()
     from ..fleet.work import run_worker
 
     if metrics_port:
@@ -129,16 +133,13 @@ def work_command(
 
         start_http_server(metrics_port, addr="127.0.0.1")
     quiet_logs()
-    run_worker(database_url(), parallel=parallel, cache=cache, lease_s=lease)
+    run_worker(url, parallel=parallel, cache=cache, lease_s=lease)
 
 
 @fleet_app.command("status")
 def status_command(as_json: JsonFlag = False) -> None:
     """How much there is, what waits since when, and who works."""
-    store = open_store()
-    from ..fleet.metrics import fleet_status
-
-    found = fleet_status(store)
+    found = open_store().status()
     lines = [f"{name:14} {value if value is not None else '-'}" for name, value in found.items()]
     print_value(found, as_json, "\n".join(lines))
 
@@ -146,10 +147,7 @@ def status_command(as_json: JsonFlag = False) -> None:
 @fleet_app.command("doctor")
 def doctor_command() -> None:
     """Say what is wrong, a line each with its remedy; exit code 1 if anything is."""
-    store = open_store()
-    from ..fleet.metrics import findings
-
-    found = findings(store)
+    found = open_store().findings()
     print("\n".join(found) or "nothing is wrong")
     raise typer.Exit(1 if found else 0)
 
@@ -162,6 +160,8 @@ def import_command(tenant: Name, folder: Folder) -> None:
 
     done = import_home(store, tenant, folder)
     print(f"{done['graphs']} graphs, {done['files']} files")
+    for path in done["links"]:
+        print(f"not imported, since it is a link: {path}")
 
 
 @fleet_app.command("export-home")

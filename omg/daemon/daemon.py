@@ -53,7 +53,7 @@ from ..secrets import redact
 from ..text.tokens import count_tokens
 from ..tools.changing import Codes
 from ..tools.tools import call_tool, corpus_answer, graph_of, search_answer, slash_command
-from ..window.context import cut_context
+from ..window.context import Cut, cut_context
 from ..worker.delegate import observe_pending, rebuild_each
 from ..worker.intake import DropReader
 from ..worker.nights import background_reflection, reflect_answer
@@ -184,14 +184,11 @@ class Daemon:
     def answers(self) -> dict[str, Answer]:
         return {
             "/health": self.health,
+            **{path: partial(answer, self.memory) for path, answer in shared_answers(self.codes).items()},
             "/inject": self.inject,
             "/host": self.hosts.answer,
             "/mcp": McpAnswers(self.memory).answer,
             "/context/assemble": self.assemble,
-            "/tool": lambda body: call_tool(self.memory.intake, body, self.codes),
-            "/command": lambda body: slash_command(self.memory.intake, body, self.codes),
-            "/corpus": lambda body: corpus_answer(self.memory.registry, body),
-            "/search": lambda body: search_answer(self.memory.registry, body),
             "/llm/next": self.lend,
             "/llm/done": self.model.done,
             "/status": lambda _: {**home_status(self.memory.worker), "daemon": self.health({})},
@@ -226,11 +223,7 @@ class Daemon:
         if (session := str(body.get("sessionKey") or "")) and body.get("trigger") != "heartbeat":
             with contextlib.suppress(OSError):
                 self.memory.intake.runs.began(session, self.memory.registry.now_ms())
-        graph = graph_served(self.memory, body)
-        if graph is None:
-            return {}
-        tell = partial(self.memory.registry.tell, graph=graph.identity.key)
-        return hook_result(graph, body, self.memory.clock(), self.config, tell)
+        return inject_answer(self.memory, body)
 
     def assemble(self, body: dict[str, Any]) -> Mapping[str, Any]:
         """
@@ -248,18 +241,11 @@ class Daemon:
         if body.get("waits") is True:
             self._wait_for_observation(graph, session, tell)
         with self._assembling.setdefault(graph.identity.key, threading.Lock()):  # two at once would cut twice
-            made = cut_context(graph, body, now=self.memory.clock(), config=self.config, tell=tell)
-            if made.waits and not graph.state().urgent_ms:
-                at_ms = self.memory.registry.now_ms()
-                graph.update(partial(note_urgent, session="", reason="context", at_ms=at_ms, waiting=True))
-                self.awake.set()
+            made, answer = cut_answer(self.memory, graph, body, tell)
+        if made.waits:
+            self.awake.set()
         wait = made.blocks and time.monotonic() > self._in_vain_until.get(graph.identity.key, 0.0)
-        asked = {"wait_ms": round(BLOCKED_S * 1000)} if wait else {}
-        if not made.text:
-            return asked
-        tokens = made.raw + sum(map(count_tokens, (made.text, *made.served.values())))
-        answer = {of: getattr(made, of) for of in ("text", "cut", "served", "told")}
-        return {**answer, "tokens": tokens, **asked}
+        return {**answer, **({"wait_ms": round(BLOCKED_S * 1000)} if wait else {})}
 
     def _wait_for_observation(self, graph: Graph, session: str, tell: Callable[..., None]) -> None:
         """Until nothing of *session* waits any more; BLOCKED_S at the most, and then no turn waits for a while."""
@@ -443,11 +429,45 @@ class Daemon:
         return edited
 
 
+def shared_answers(codes: Codes) -> dict[str, Callable[[Memory, dict[str, Any]], Mapping[str, Any]]]:
+    """What is answered from a memory alone, here and by a fleet's server."""
+    return {
+        "/inject": inject_answer,
+        "/tool": lambda memory, body: call_tool(memory.intake, body, codes),
+        "/command": lambda memory, body: slash_command(memory.intake, body, codes),
+        "/corpus": lambda memory, body: corpus_answer(memory.registry, body),
+        "/search": lambda memory, body: search_answer(memory.registry, body),
+        "/status": lambda memory, body: home_status(memory.worker),
+    }
+
+
+def inject_answer(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
+    graph = graph_served(memory, body)
+    if graph is None:
+        return {}
+    tell = partial(memory.registry.tell, graph=graph.identity.key)
+    return hook_result(graph, body, memory.clock(), memory.config, tell)
+
+
 def graph_served(memory: Memory, body: Mapping[str, Any]) -> Graph | None:
     """The graph this prompt may see; None: nobody's, or nothing is remembered yet."""
     if not is_remembered(body, ("user", *memory.config.identity.members)):
         return None
     return graph_of(memory.registry, body)
+
+
+def cut_answer(
+    memory: Memory, graph: Graph, body: dict[str, Any], tell: Callable[..., None] = lambda *_, **__: None
+) -> tuple[Cut, dict[str, Any]]:
+    """What leaves the context, and the answer that says so; what would leave and is not observed becomes urgent."""
+    made = cut_context(graph, body, now=memory.clock(), config=memory.config, tell=tell)
+    if made.waits and not graph.state().urgent_ms:
+        at_ms = memory.registry.now_ms()
+        graph.update(partial(note_urgent, session="", reason="context", at_ms=at_ms, waiting=True))
+    if not made.text:
+        return made, {}
+    tokens = made.raw + sum(map(count_tokens, (made.text, *made.served.values())))
+    return made, {**{of: getattr(made, of) for of in ("text", "cut", "served", "told")}, "tokens": tokens}
 
 
 def return_freed_memory() -> None:

@@ -1,12 +1,12 @@
 """
 Graphs checked out on this machine, each as a small home with one graph in it, on which the code of a home runs unchanged.
 
-    <cache>/<process>/<graph>/        omg.toml, owners.json, … of the tenant
-        graphs/<folder>/              the graph
-        spool/                        its drops, while somebody works on it
+    <cache>/omg-fleet-<user>/<n>/<graph>/     omg.toml, owners.json, … of the tenant
+        graphs/<folder>/                      the graph
+        spool/                                its drops, while somebody works on it
 
-A process has a folder of its own, which is removed at its end, or by another process of this machine where it was
-killed. What somebody took away elsewhere leaves this cache within SWEEP_S, and before anything more is served of it.
+A process locks the first folder <n> that is free. The folder of a process that was killed is emptied by whoever looks
+at it next. What was forgotten elsewhere leaves this cache within SWEEP_S, and before anything more is served of it.
 """
 
 from __future__ import annotations
@@ -16,135 +16,161 @@ import logging
 import os
 import shutil
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..config import load_config
 from ..embed import Embedder, load_embedder
-from ..errors import NotFound, Stale
+from ..errors import ConfigError, NotFound, Stale
 from ..forget.places import FORGOTTEN_MARK
 from ..graph.graph import GRAPH_MARK, marked_identity
 from ..llm.child import Child
 from ..memory import Memory
-from .store import GraphRow, Store, graph_row
+from ..reflect.run import is_due
+from ..worker.schedule import when_due
+from .store import WORK_S, GraphRow, Store, graph_row
 from .tree import SERVED, Tree
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 SWEEP_S = 15.0
+TRIES = 5  # of one change, if another machine is quicker each time
+HINDERED_S = 60.0  # until a graph is looked at again whose model is away, or whose day's cap is reached
 HOMES_KEPT = 64  # checked out; each is a folder, and some five descriptors while it is open
 DEFAULT_CACHE = Path("/var/tmp")  # a disk, not the memory that /tmp may be
 
 
 class Home:
-    """One graph's home on this machine. Whoever uses it holds `guard`."""
+    """One graph's home on this machine."""
 
     def __init__(self, row: GraphRow, root: Path) -> None:
-        self.row, self.root, self.guard = row, root, threading.RLock()
-        self.memory: Memory | None = None
-        self.drops: dict[str, int] = {}  # file in the spool → its row
+        self.row, self.root = row, root
+        self._memory: Memory | None = None
         self.begin()
+
+    @property
+    def memory(self) -> Memory:
+        assert self._memory is not None
+        return self._memory
+
+    def remove(self) -> None:
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
+        shutil.rmtree(self.root, ignore_errors=True)
 
     def begin(self) -> None:
         """Nothing is checked out."""
-        self.close()
-        shutil.rmtree(self.root, ignore_errors=True)
-        self.root.mkdir(parents=True, mode=0o700)
-        self.drops = {}
+        self.remove()
+        (self.root / "spool").mkdir(parents=True, mode=0o700)
+        self.drops: dict[str, int] = {}  # file in the spool → its row
         self.shared = Tree(self.row.shared, self.root, shared=True)
         folder = self.row.folder  # '': the tenant's home without a graph
         self.own = Tree(self.row.id, self.root / "graphs" / folder) if folder else self.shared
 
+    def bring_up(
+        self, store: Store, embedder: Callable[[str], Embedder | None], child: Child, drops: bool
+    ) -> None:
+        """Check out what is newer in the rows; with *drops* also what waits."""
+        with store.pool.connection() as conn, conn.transaction():
+            conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            if (row := graph_row(conn, "g.id = %s", self.row.id)) is None:
+                raise NotFound("that graph does not exist any more")
+            if self.own.revision < row.erased:
+                self.begin()
+            self.row = row
+            again = self.shared.check_out(conn, row.shared_revision, 0)
+            changed = self.own.check_out(conn, row.revision, row.generation)
+            if drops:
+                waiting = "SELECT name, id, bytes FROM omg_drops WHERE graph = %s ORDER BY name"
+                for name, id, data in conn.execute(waiting, (row.id,)):
+                    (self.root / "spool" / name).write_bytes(data)
+                    self.drops[name] = id
+        if self._memory is not None and again and "omg.toml" in self.shared.known:
+            self._memory.close()
+            self._memory = None
+        if self._memory is None:
+            config = load_config(self.root)
+            config = config.model_copy(update={"vaults": {}})  # a tenant's files lie below its own folder
+            self._memory = Memory(config, embed=embedder(config.embedding.model), child=child)
+            if self.row.folder:
+                self._memory.registry.only = marked_identity(self.own.root / GRAPH_MARK)
+        registry = self._memory.registry
+        if changed and registry.only is not None:  # these are nobody's edits, and nobody's deletions
+            graph = registry.opened(registry.only)
+            with graph.lock():
+                graph.index.sync(graph.vault)
+                graph.index.archive(graph.folder / "archive")
+
     def is_at(self, row: GraphRow) -> bool:
         """Whether what is checked out is what *row* says."""
-        return (self.own.generation, self.own.served, self.shared.generation) == (
-            row.generation,
-            row.served,
-            row.shared_generation,
-        )
+        at = (self.own.revision, self.shared.revision)
+        return self._memory is not None and at == (row.revision, row.shared_revision)
 
-    def close(self) -> None:
-        if self.memory is not None:
-            self.memory.close()
-            self.memory = None
-
-    # --- the end of a work
-
-    def commit(self, store: Store, *, due_at: float | None = None, night: bool = False) -> bool:
+    def commit(self, store: Store, *, night: bool = False) -> None:
         """
-        Write what changed here, in one transaction; whether anything did. *due_at*: when to look at what waits, in
-        seconds since the epoch; *night*: there was one.
+        Write what changed here and when to look at the graph again, in one transaction. *night*: there was one.
 
-        Raises Stale where another machine was quicker: nothing is written then.
+        Raises Stale if another machine was quicker; nothing is written then.
         """
-        assert self.memory is not None
         for graph in self.memory.registry.kept():
             graph.flush()
-        found, removed = self.own.changes()
-        if not found and GRAPH_MARK in removed:
-            return self._remove(store)
-        shared, gone = self.shared.changes()
+        own, shared = self.own.changes(), self.shared.changes()
         taken = [id for name, id in self.drops.items() if not (self.root / "spool" / name).exists()]
-        erases = FORGOTTEN_MARK in shared
-        whole = bool(removed or taken or night or set(found) - set(SERVED))
-        if not (whole or found or shared or gone):
-            return False
-        own = beside = None
+        erases, gone = FORGOTTEN_MARK in shared, own.get(GRAPH_MARK, b"") is None
+        advance = bool(taken or erases or own.keys() - set(SERVED))
+        due_at, night_at = (None, None) if gone else self._next_looks()
         with store.pool.connection() as conn, conn.transaction():
-            if whole or erases:
-                own = self.own.commit(conn, found, removed, erases=erases)
-            elif found:
-                own = self.own.keep_served(conn, found)
-            if shared or gone:
-                beside = self.shared.add_shared(conn, shared, gone)
-            if taken:
-                conn.execute("DELETE FROM omg_drops WHERE id = ANY(%s)", (taken,))
-            if whole:
-                conn.execute(
-                    "UPDATE omg_graphs SET due_at = to_timestamp(%s), night_at = CASE WHEN %s THEN NULL"
-                    " ELSE coalesce(night_at, to_timestamp(%s)) END WHERE id = %s",
-                    (due_at, night, self._next_night(), self.row.id),
-                )
-        if own is not None:
-            self.own.settle(found, removed, own)
-        if beside is not None:
-            self.shared.settle(shared, gone, beside)
-        return True
+            if own or advance:
+                self.own.commit(conn, own, advance=advance, erases=erases)
+            if shared:
+                self.shared.commit(conn, shared)
+            conn.execute("DELETE FROM omg_drops WHERE id = ANY(%s)", (taken,))
+            if gone:  # forgotten whole; what keeps its session from coming back is a file of the home
+                conn.execute("DELETE FROM omg_graphs WHERE id = %s", (self.row.id,))
+            conn.execute(
+                "UPDATE omg_graphs SET due_at = to_timestamp(%s), night_at = CASE WHEN %s THEN NULL WHEN %s"
+                " THEN least(night_at, to_timestamp(%s)) ELSE night_at END WHERE id = %s AND generation = %s",
+                (due_at, night, advance, night_at, self.row.id, self.own.generation),
+            )
+        if gone:
+            self.begin()
 
     def keep_served(self, store: Store) -> None:
         """Write what sessions were given, after an answer that changes nothing else. Raises Stale as `commit` does."""
-        if found := self.own.written(SERVED):
+        if found := self.own.changes(SERVED):
             with store.pool.connection() as conn, conn.transaction():
-                at = self.own.keep_served(conn, found)
-            self.own.settle(found, (), at)
+                self.own.commit(conn, found)
 
-    def _remove(self, store: Store) -> bool:
-        """The graph was forgotten whole; what keeps its session from coming back is a file of the home."""
-        shared, gone = self.shared.changes()
-        with store.pool.connection() as conn, conn.transaction():
-            if self.own.locked(conn)[0] != self.own.generation:
-                raise Stale(f"graph {self.row.id} has changed since it was checked out")
-            self.shared.add_shared(conn, shared, gone)
-            conn.execute("DELETE FROM omg_graphs WHERE id = %s", (self.row.id,))
-        self.begin()
-        return True
-
-    def _next_night(self) -> float:
-        """The next night where the user is, from one to six o'clock, each graph at a time of its own."""
-        from datetime import timedelta
-
-        assert self.memory is not None
-        now = self.memory.clock().astimezone(self.memory.registry.zone)
-        night = now.replace(hour=1, minute=0, second=0, microsecond=0) + timedelta(
-            seconds=self.row.id * 7919 % 18_000
-        )
-        return (night if night > now else night + timedelta(days=1)).timestamp()
+    def _next_looks(self) -> tuple[float | None, float]:
+        """
+        When to observe what waits, and when to reflect what changed, in seconds since the epoch: at once if that is
+        much, else between one and six o'clock where the user is, each graph at a time of its own.
+        """
+        memory, only = self.memory, self.memory.registry.only
+        assert only is not None
+        graph, now = memory.registry.opened(only), memory.clock()
+        due_at = when_due(graph.state(), graph.pending(), memory.config.observation, now)
+        if due_at is not None and memory.worker.hindered(graph):
+            due_at = now.timestamp() + HINDERED_S
+        if is_due(graph, memory.config) == "now":
+            return due_at, now.timestamp()
+        at = now.astimezone(memory.registry.zone)
+        night = at.replace(hour=1, minute=0, second=0) + timedelta(seconds=self.row.id * 7919 % 18_000)
+        return due_at, (night if night > at else night + timedelta(days=1)).timestamp()
 
 
 class Homes:
+    """*child* asks the models of all homes."""
+
     def __init__(
         self,
         store: Store,
@@ -153,40 +179,38 @@ class Homes:
         kept: int = HOMES_KEPT,
         child: Child | None = None,
     ) -> None:
-        self.store, self.kept = store, kept
+        self.store, self.kept, self.child = store, kept, child or Child()
         self.cache = cache / f"omg-fleet-{os.getuid()}"
         self.cache.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.folder = self.cache / f"{os.getpid()}-{os.urandom(4).hex()}"
-        # Locked under another name first: another process removes what nobody holds.
-        made = self.cache / f"{self.folder.name}.new"
-        self._lock = made.open("w")
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        made.rename(made.with_suffix(".lock"))
-        self.folder.mkdir(mode=0o700)
-        self.child = child or Child()  # which all homes share
+        found = self.cache.stat()
+        if found.st_uid != os.getuid() or found.st_mode & 0o077:
+            raise ConfigError(
+                f"{self.cache}: has to be yours alone (chmod 700), or give another folder with --cache"
+            )
+        folders = ((folder, emptied(folder)) for folder in (self.cache / str(n) for n in count()))
+        self.folder, self._lock = next((folder, fd) for folder, fd in folders if fd is not None)
         self._embedders: dict[str, Embedder | None] = {}
-        self._homes: OrderedDict[int, Home] = OrderedDict()
-        self._guard = threading.Lock()
+        self._idle: OrderedDict[int, Home] = OrderedDict()  # by graph, the one used last at the end
+        self._busy: set[int] = set()
+        self._free = threading.Condition()
         self.stopping = threading.Event()
-        self.remove_dead()
+        self.empty_dead()
         threading.Thread(target=self._keep_clean, daemon=True).start()
 
     @contextmanager
     def hold(self, row: GraphRow, *, drops: bool = False) -> Iterator[Home]:
         """
         The home of *row*, up to its rows, while nobody else of this process uses it; with *drops* what waits is in its
-        spool. Whatever is raised, the home is begun anew with the next use.
-
-        Raises NotFound for a graph that is there no more.
+        spool. Whatever is raised, the next use begins it anew. Raises NotFound if the graph does not exist any more.
         """
-        home = self._held(row)
+        with self._free:
+            self._free.wait_for(lambda: row.id not in self._busy)
+            home = self._idle.pop(row.id, None) or Home(row, self.folder / str(row.id))
+            self._busy.add(row.id)
         try:
-            with (
-                self.store.pool.connection() as conn
-            ):  # now that nobody else is at it: what was forgotten is not served
-                now = graph_row(conn, "g.id = %s", (row.id,))
-            if drops or now is None or home.memory is None or not home.is_at(now):
-                self._check_out(home, drops)
+            # Only now, as nobody else is at it: what was forgotten meanwhile is not served.
+            if drops or (now := self.store.row(row.id)) is None or not home.is_at(now):
+                home.bring_up(self.store, self._embedder, self.child, drops)
             yield home
             for name in home.drops:
                 (home.root / "spool" / name).unlink(missing_ok=True)
@@ -195,108 +219,54 @@ class Homes:
             home.begin()
             raise
         finally:
-            home.guard.release()
-            self._trim()
+            with self._free:
+                self._busy.remove(row.id)
+                self._idle[row.id] = home
+                while len(self._idle) > self.kept:
+                    self._idle.popitem(last=False)[1].remove()
+                self._free.notify_all()
 
-    def _held(self, row: GraphRow) -> Home:
-        """The home of *row*, its guard held."""
-        while True:
-            home = self._home(row)
-            home.guard.acquire()
-            if self._homes.get(row.id) is home:
-                return home
-            home.guard.release()  # it was dropped while we waited
+    def change(self, row: GraphRow, what: str, do: Callable[[Home], T], *, night: bool = False) -> T:
+        """What *do* returns, committed; done again where another machine was quicker. Raises Stale if all were."""
+        for tries in count(1):
+            began = time.monotonic()
+            try:
+                with self.hold(row, drops=True) as home:
+                    said = do(home)
+                    home.commit(self.store, night=night)
+                WORK_S.labels(what, "done").observe(time.monotonic() - began)
+                return said
+            except Stale:
+                WORK_S.labels(what, "fenced").observe(time.monotonic() - began)
+                if tries == TRIES:
+                    raise
+        raise AssertionError
 
-    def _home(self, row: GraphRow) -> Home:
-        with self._guard:
-            home = self._homes.get(row.id)
-            if home is None:
-                home = self._homes[row.id] = Home(row, self.folder / str(row.id))
-            self._homes.move_to_end(row.id)
-        return home
-
-    def _check_out(self, home: Home, drops: bool) -> None:
-        with self.store.pool.connection() as conn, conn.transaction():
-            conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            row = graph_row(conn, "g.id = %s", (home.row.id,))
-            if row is None:
-                raise NotFound("that graph is there no more")
-            if home.own.generation < row.erased:
-                home.begin()
-            home.row = row
-            again = home.shared.check_out(conn, row.shared_generation, 0)
-            changed = home.own.check_out(conn, row.generation, row.served)
-            waiting = (
-                conn.execute(
-                    "SELECT name, id, bytes FROM omg_drops WHERE graph = %s ORDER BY name", (row.id,)
-                )
-                if drops
-                else ()
-            )
-            spool = home.root / "spool"
-            spool.mkdir(exist_ok=True, mode=0o700)
-            for name, id, data in waiting:
-                (spool / name).write_bytes(data)
-                home.drops[name] = id
-        if home.memory is None or (again and "omg.toml" in home.shared.looks):
-            home.close()
-            home.memory = self._opened(home)
-        if changed:
-            take_in_files(home)
-
-    def _opened(self, home: Home) -> Memory:
-        config = load_config(home.root)
-        config = config.model_copy(update={"vaults": {}})  # a tenant's files lie below its own folder
-        name = config.embedding.model
+    def _embedder(self, name: str) -> Embedder | None:
         if name not in self._embedders:
             self._embedders[name] = load_embedder(name)
-        memory = Memory(config, embed=self._embedders[name], child=self.child)
-        if home.row.folder:
-            memory.registry.only = marked_identity(home.own.root / GRAPH_MARK)
-        return memory
-
-    def _trim(self) -> None:
-        """Drop those used last of all, of which nobody is at work."""
-        with self._guard:
-            for id in [*self._homes][: max(0, len(self._homes) - self.kept)]:
-                self._drop(id)
-
-    def _drop(self, id: int) -> bool:
-        home = self._homes[id]
-        if not home.guard.acquire(blocking=False):
-            return False
-        try:
-            home.close()
-            shutil.rmtree(home.root, ignore_errors=True)
-            del self._homes[id]
-        finally:
-            home.guard.release()
-        return True
+        return self._embedders[name]
 
     def sweep(self) -> None:
-        """Drop the homes from which something was taken away elsewhere; one in use is begun anew by its next use."""
-        with self._guard:
-            held = {id: home.own.generation for id, home in self._homes.items()}
-        with self.store.pool.connection() as conn:
-            rows = conn.execute("SELECT id, erased FROM omg_graphs WHERE id = ANY(%s)", ([*held],)).fetchall()
-        erased: dict[int, int] = dict(rows)
-        for id, generation in held.items():
-            if id not in erased or 0 <= generation < erased[id]:
-                with self._guard, suppress(KeyError):
-                    self._drop(id)
+        """Remove the homes from which something was forgotten elsewhere; one in use is begun anew by its next use."""
+        with self._free:
+            held = [*self._idle]
+        erased = dict(self.store.ask("SELECT id, erased FROM omg_graphs WHERE id = ANY(%s)", held))
+        with self._free:
+            for id in held:
+                if id in self._idle and (id not in erased or self._idle[id].own.revision < erased[id]):
+                    self._idle.pop(id).remove()
 
-    def remove_dead(self) -> None:
-        """Remove what processes of this machine left that were killed."""
-        for lock in self.cache.glob("*.lock"):
-            with suppress(OSError), lock.open("r+") as f:
-                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
-                lock.unlink()
+    def empty_dead(self) -> None:
+        """Empty the folders of processes of this machine that were killed."""
+        for folder in self.cache.iterdir():
+            if (fd := emptied(folder)) is not None:
+                os.close(fd)
 
     def _keep_clean(self) -> None:
         while not self.stopping.wait(SWEEP_S):
             try:
-                self.remove_dead()
+                self.empty_dead()
                 self.sweep()
             except Exception as e:
                 log.warning("the cache is looked through again in %d s: %s", SWEEP_S, type(e).__name__)
@@ -306,27 +276,26 @@ class Homes:
         self.stopping.set()
         self.child.close()
 
-    def close(self) -> None:
-        self.stop()
-        for home in list(self._homes.values()):
-            home.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self._lock.close()
-        (self.cache / f"{self.folder.name}.lock").unlink(missing_ok=True)
-
     def __enter__(self) -> Homes:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self.close()
+        self.stop()
+        for home in self._idle.values():
+            home.remove()
+        os.close(self._lock)
+        self.empty_dead()
 
 
-def take_in_files(home: Home) -> None:
-    """Bring the index up to files that a checkout wrote: they are nobody's edits, and what is gone nobody deleted by hand."""
-    assert home.memory is not None
-    if home.memory.registry.only is None:
-        return
-    graph = home.memory.registry.opened(home.memory.registry.only)
-    with graph.lock():
-        graph.index.sync(graph.vault)
-        graph.index.archive(graph.folder / "archive")
+def emptied(folder: Path) -> int | None:
+    """Lock *folder* and empty it; returns what holds the lock, None if another process has it."""
+    folder.mkdir(exist_ok=True, mode=0o700)
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    for left in folder.iterdir():
+        shutil.rmtree(left, ignore_errors=True)
+    return fd

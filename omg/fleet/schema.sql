@@ -12,9 +12,9 @@ CREATE TABLE IF NOT EXISTS omg_graphs (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant bigint NOT NULL REFERENCES omg_tenants ON DELETE CASCADE,
     folder text NOT NULL,
-    generation bigint NOT NULL DEFAULT 0,  -- grows with each commit; who works on an older one changes nothing
-    erased bigint NOT NULL DEFAULT 0,      -- the generation that last took something away: older copies are dropped whole
-    served bigint NOT NULL DEFAULT 0,      -- grows when a server keeps what a session was given; fences nobody
+    generation bigint NOT NULL DEFAULT 0,  -- grows with each commit of work; work on an older one is not committed
+    revision bigint NOT NULL DEFAULT 0,    -- grows with every write: copies of an older one are behind
+    erased bigint NOT NULL DEFAULT 0,      -- the revision that last forgot something: older copies are deleted whole
     due_at timestamptz,                    -- when to look again at what waits to be observed
     night_at timestamptz,                  -- when it is reflected next; NULL: nothing new since the last time
     UNIQUE (tenant, folder)
@@ -22,13 +22,12 @@ CREATE TABLE IF NOT EXISTS omg_graphs (
 CREATE INDEX IF NOT EXISTS omg_graphs_due ON omg_graphs (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX IF NOT EXISTS omg_graphs_night ON omg_graphs (night_at) WHERE night_at IS NOT NULL;
 
--- A file, in parts of 64 KiB: what is appended rewrites the last part alone.
+-- A file, in parts of 64 KiB: an appended line rewrites the last part alone.
 CREATE TABLE IF NOT EXISTS omg_files (
     graph bigint NOT NULL REFERENCES omg_graphs ON DELETE CASCADE,
     path text NOT NULL,
     part int NOT NULL,
-    generation bigint NOT NULL,  -- that wrote this part
-    size bigint NOT NULL,        -- of the whole file
+    revision bigint NOT NULL,  -- that wrote this part
     mtime_ns bigint NOT NULL,
     bytes bytea NOT NULL,
     PRIMARY KEY (graph, path, part)

@@ -2,12 +2,12 @@
 `omg fleet serve`: the daemon's routes over HTTP, with a bearer token for each tenant.
 
     POST /drop/NAME                      a turn; a row before it is answered
-    POST /inject /tool /command /corpus /search /context/assemble /forget    answered from the graph, checked out here
+    POST /inject /tool /command /corpus /search /context/assemble /forget /status    answered from the graph
     POST /work /reflect /rebuild         a job is made
-    POST /status /health   GET /metrics
+    POST /health   GET /metrics
 
-Whose graph a request is of follows from its token and its session, before any file is looked at. Before each answer the
-graph's generation is read, so nothing is answered from a copy that is behind.
+The token and the session decide whose graph a request is of, before any file is looked at. Before each answer the
+graph's revision is read, so nothing is answered from a copy that is behind.
 """
 
 from __future__ import annotations
@@ -19,32 +19,27 @@ import re
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..daemon.daemon import graph_served
+from ..daemon.daemon import cut_answer, shared_answers
 from ..daemon.server import BODY_BYTES
 from ..errors import BadInput, NotFound, OmgError, Stale
 from ..identity import Identity, is_remembered, says_owner
-from ..inject.decide import hook_result
-from ..memory import Memory
+from ..memory import MAIN, Memory
 from ..secrets import redact
 from ..text.tokens import count_tokens
 from ..tools.changing import Codes
 from ..tools.reading import mapping_in
-from ..tools.tools import CHANGING, call_tool, corpus_answer, graph_of, search_answer, slash_command
-from ..window.context import cut_context
+from ..tools.tools import CHANGING, graph_of
 from ..worker.intake import DropReader
-from ..worker.schedule import note_asked, note_urgent
-from ..worker.status import home_status
-from . import metrics
-from .homes import DEFAULT_CACHE, Home, Homes
-from .jobs import defer
-from .store import Store, opened_pool
+from ..worker.schedule import note_asked
+from .homes import DEFAULT_CACHE, Homes
+from .store import REQUEST_S, GraphRow, Store, opened_pool
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -55,9 +50,9 @@ log = logging.getLogger(__name__)
 
 DROP_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z.-]{0,150}\.json")
 DEADLINE_S = 0.12  # of a prompt: the plugin waits 150 ms
-TRIES = 5  # of a change that a worker was quicker than
+STANDING_SHARE = 0.3  # of the deadline, for what a session was last given
 THREADS = 16
-# The jobs that a request makes; its answer says that nothing is done yet, in the daemon's form.
+# The jobs that a request makes; its answer says in the daemon's form that nothing is done yet.
 JOBS: dict[str, tuple[str, dict[str, Any]]] = {
     "/work": ("observe", {"batches": 0, "messages": 0, "files": 0, "waiting": []}),
     "/reflect": ("reflect", {"graphs": []}),
@@ -73,42 +68,28 @@ class Serving:
         self.reader = DropReader(apart=True)
         self.threads = ThreadPoolExecutor(THREADS)
         self.answers: dict[str, Answer] = {
-            "/inject": inject_answer,
-            "/tool": lambda memory, body: call_tool(memory.intake, body, self.codes),
-            "/command": lambda memory, body: slash_command(memory.intake, body, self.codes),
-            "/corpus": lambda memory, body: corpus_answer(memory.registry, body),
-            "/search": lambda memory, body: search_answer(memory.registry, {**body, "identity": None}),
+            **shared_answers(self.codes),
             "/context/assemble": assemble,
             "/forget": forget_answer,
-            "/status": lambda memory, body: home_status(memory.worker),
         }
 
-    # --- whose
-
-    def identity(self, tenant: int, about: Mapping[str, Any]) -> Identity | None:
-        """Whose the session of a question is, by the tenant's own files."""
-        with self._lobby(tenant) as home:
-            assert home.memory is not None
-            registry = home.memory.registry
-            if session := str(about.get("sessionKey") or about.get("session") or about.get("identity") or ""):
-                return registry.identity_of(
-                    session,
-                    channel=str(about.get("channel") or ""),
-                    sender=str(about.get("senderId") or ""),
-                    owner=says_owner(about),
-                )
-            return registry.identity_of("agent:main:main")
-
-    @contextmanager
-    def _lobby(self, tenant: int) -> Iterator[Home]:
-        """The tenant's home without a graph."""
-        row = self.store.graph(tenant, "")
-        if row is None:
+    def lobby(self, tenant: int) -> GraphRow:
+        """The tenant's home without a graph, which says whose a session is."""
+        if (row := self.store.graph(tenant, "")) is None:
             raise NotFound("no such tenant")
-        with self.homes.hold(row) as home:
-            yield home
+        return row
 
-    # --- what comes in
+    def identity(self, tenant: int, body: Mapping[str, Any]) -> Identity | None:
+        """Whose the session of a question is, by the tenant's own files; without a session the owner's."""
+        about = mapping_in(body, "context") or body
+        session = about.get("sessionKey") or about.get("session") or about.get("identity") or MAIN
+        with self.homes.hold(self.lobby(tenant)) as home:
+            return home.memory.registry.identity_of(
+                str(session),
+                channel=str(about.get("channel") or ""),
+                sender=str(about.get("senderId") or ""),
+                owner=says_owner(about),
+            )
 
     def drop(self, tenant: int, name: str, data: bytes) -> dict[str, Any]:
         """Keep what was said, and have it observed. Raises BadInput for what is no drop."""
@@ -118,78 +99,57 @@ class Serving:
             file = Path(folder, name)
             file.write_bytes(data)
             turn, _ = self.reader.read(file, ())  # which messages are remembered, the worker decides
-        with self._lobby(tenant) as home:
-            assert home.memory is not None
+        with self.homes.hold(self.lobby(tenant)) as home:
             registry = home.memory.registry
             if (who := registry.whose(turn)) is None:
                 return {"taken": False}
             registry.note_speakers(turn)
-            found, gone = home.own.changes()
-            if found or gone:
+            if found := home.own.changes():
                 with self.store.pool.connection() as conn, conn.transaction():
-                    at = home.own.add_shared(conn, found, gone)
-                home.own.settle(found, gone, at)
+                    home.own.commit(conn, found)
         row = self.store.make_graph(tenant, who)
         self.store.put_drop(row.id, name, data)
-        defer(self.store, "observe", row.id)  # after the row is there: a job that waits already will see it
+        self.store.defer("observe", row.id)  # after the row is there: a job that waits already will see it
         return {"taken": True}
 
-    # --- what is answered
-
     def answer(self, tenant: int, path: str, body: dict[str, Any]) -> Mapping[str, Any]:
-        about = mapping_in(body, "context") or body
-        who = self.identity(tenant, about)
-        if who is None:
-            return {}
-        makes = path == "/tool" and body.get("name") == "omg_remember"
+        nothing: dict[str, Any] = {"hits": []} if path == "/search" else {}
+        if (who := self.identity(tenant, body)) is None:
+            return nothing
+        tool = body.get("name") if path == "/tool" else ""
+        makes = tool == "omg_remember"
         row = self.store.make_graph(tenant, who) if makes else self.store.graph(tenant, who.folder)
         if row is None:
-            return {"hits": []} if path == "/search" else {}
+            return nothing
+        body = {**body, "identity": None}  # the home that answers has one graph
         if path in JOBS:
             kind, nothing_yet = JOBS[path]
-            return {**nothing_yet, "queued": kind, "new": defer(self.store, kind, row.id)}
-        changes = path in ("/command", "/forget") or (
-            path == "/tool" and body.get("name") in (*CHANGING, "omg_remember")
-        )
-        for _ in range(TRIES):
-            try:
-                with self.homes.hold(row, drops=changes) as home:
-                    assert home.memory is not None
-                    said = self.answers[path](home.memory, body)
-                    if changes:
-                        home.commit(self.store, due_at=time.time())
-                    else:
-                        with suppress(
-                            Stale
-                        ):  # what a session was given is of no weight where the graph has moved on
-                            home.keep_served(self.store)
+            return {**nothing_yet, "queued": kind, "new": self.store.defer(kind, row.id)}
+        try:
+            if makes or tool in CHANGING or path in ("/command", "/forget"):
+                return self.homes.change(row, path, lambda home: self.answers[path](home.memory, body))
+            with self.homes.hold(row) as home:
+                said = self.answers[path](home.memory, body)
+                with suppress(Stale):  # what was given counts for nothing in a graph that has moved on
+                    home.keep_served(self.store)
                 return said
-            except Stale:
-                metrics.FENCED.labels(path).inc()
-            except NotFound:
-                if self.store.graph(tenant, who.folder) is None:
-                    return {}  # forgotten whole meanwhile
-                raise
-        raise OmgError("the memory is being changed elsewhere; nothing was changed here, ask again")
+        except NotFound:
+            if self.store.row(row.id) is None:
+                return nothing  # forgotten whole meanwhile
+            raise
 
     def standing(self, tenant: int, body: dict[str, Any]) -> dict[str, Any]:
-        """What the session was last given, of the generation of now; nothing where there is none."""
+        """What the session was last given, if nothing was activated since."""
         who = self.identity(tenant, body)
         if who is None or not is_remembered(body):
             return {}
-        with self.store.pool.connection() as conn:
-            row = conn.execute(
-                "SELECT string_agg(bytes, ''::bytea ORDER BY part) FROM omg_files f JOIN omg_graphs g ON g.id = f.graph"
-                " WHERE g.tenant = %s AND g.folder = %s AND path = 'state.json'",
-                (tenant, who.folder),
-            ).fetchone()
-        state = json.loads(row[0]) if row and row[0] else {}
-        own = state.get("sessions", {}).get(str(body.get("sessionKey") or ""), {})
-        return (
-            {"appendSystemContext": own["system"]}
-            if own.get("system") and own["epoch"] == state["epoch"]
-            else {}
-        )
+        found = self.store.ask(
+            "SELECT s #>> ARRAY['sessions', %s, 'system'] FROM (SELECT convert_from(string_agg(bytes, ''::bytea"
+            " ORDER BY part), 'UTF8')::json s FROM omg_files f JOIN omg_graphs g ON g.id = f.graph WHERE g.tenant = %s"
+            " AND g.folder = %s AND path = 'state.json') f WHERE s #>> ARRAY['sessions', %s, 'epoch'] = s ->> 'epoch'",
+            session := str(body.get("sessionKey") or ""), tenant, who.folder, session,
+        )  # fmt: skip
+        return {"appendSystemContext": found[0][0]} if found and found[0][0] else {}
 
     async def inject(self, tenant: int, body: dict[str, Any]) -> Mapping[str, Any]:
         """The prompt's slice within the deadline; else the standing one. The checkout goes on meanwhile."""
@@ -197,117 +157,99 @@ class Serving:
         deadline_s = (
             min(asked_s / 1000, 30.0) if isinstance(asked_s, int | float) and asked_s > 0 else DEADLINE_S
         )
-        loop = asyncio.get_running_loop()
-        work = loop.run_in_executor(self.threads, self.answer, tenant, "/inject", body)
+        work = asyncio.get_running_loop().run_in_executor(self.threads, self.answer, tenant, "/inject", body)
         work.add_done_callback(lambda done: done.cancelled() or done.exception())
-        try:
-            return await asyncio.wait_for(asyncio.shield(work), deadline_s * 0.7)
-        except TimeoutError:
-            with suppress(TimeoutError):
-                return await asyncio.wait_for(
-                    asyncio.to_thread(self.standing, tenant, body), deadline_s * 0.3
-                )
-            return {}
+        with suppress(TimeoutError):
+            return await asyncio.wait_for(asyncio.shield(work), deadline_s * (1 - STANDING_SHARE))
+        with suppress(TimeoutError):
+            standing = asyncio.to_thread(self.standing, tenant, body)
+            return await asyncio.wait_for(standing, deadline_s * STANDING_SHARE)
+        return {}
 
     def close(self) -> None:
         self.threads.shutdown(wait=False, cancel_futures=True)
         self.reader.close()
 
 
-def inject_answer(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
-    graph = graph_served(memory, body)
-    return hook_result(graph, body, memory.clock(), memory.config) if graph is not None else {}
-
-
 def assemble(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
-    """As the daemon's, but nobody waits here for another machine's observing."""
-    graph = graph_of(memory.registry, body)
-    if graph is None:
+    """As the daemon's, but no turn waits here for another machine's observing."""
+    if (graph := graph_of(memory.registry, body)) is None:
         return {}
-    session, at_ms = str(body.get("sessionKey") or ""), memory.registry.now_ms()
-    graph.note(partial(note_asked, session=session, at_ms=at_ms))
-    made = cut_context(graph, body, now=memory.clock(), config=memory.config, tell=lambda *_, **__: None)
-    if made.waits and not graph.state().urgent_ms:
-        graph.update(partial(note_urgent, session="", reason="context", at_ms=at_ms, waiting=True))
-    if not made.text:
-        return {}
-    tokens = made.raw + sum(map(count_tokens, (made.text, *made.served.values())))
-    return {**{of: getattr(made, of) for of in ("text", "cut", "served", "told")}, "tokens": tokens}
+    session = str(body.get("sessionKey") or "")
+    graph.note(partial(note_asked, session=session, at_ms=memory.registry.now_ms()))
+    return cut_answer(memory, graph, body)[1]
 
 
 def forget_answer(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
     """`{session, names, matching, redact, dry_run}` → what went."""
-    session, dry_run = str(body.get("session") or "agent:main:main"), bool(body.get("dry_run"))
+    session, dry_run = str(body.get("session") or MAIN), bool(body.get("dry_run"))
     if body.get("redact"):
-        what: Any = memory.redact(str(body["redact"]), session=session, dry_run=dry_run)
-        return {"redacted": bool(what)}
-    names = [str(name) for name in body.get("names") or ()]
+        return {"redacted": bool(memory.redact(str(body["redact"]), session=session, dry_run=dry_run))}
     matching = str(body["matching"]) if body.get("matching") else None
+    names = map(str, body.get("names") or ())
     what = memory.forget(*names, matching=matching, session=session, dry_run=dry_run)
     return {"notes": [*what.paths], "messages": len(what.messages)}
 
 
 def make_application(serving: Serving) -> Starlette:
+    from prometheus_client import generate_latest
     from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
     from starlette.responses import JSONResponse, PlainTextResponse
     from starlette.routing import Route
 
-    def refusal(status: int, why: str) -> Response:
-        return JSONResponse({"error": why}, status)
-
-    async def handle(request: Request) -> Response:
-        began, path = time.monotonic(), request.url.path
-        route = "/drop" if path.startswith("/drop/") else path
-        response = await answer(request, path, route)
-        metrics.REQUEST_S.labels(route if response.status_code != 404 else "", response.status_code).observe(
-            time.monotonic() - began
-        )
-        return response
-
-    async def answer(request: Request, path: str, route: str) -> Response:
-        if route not in {"/drop", "/health", "/status", *serving.answers, *JOBS}:
-            return refusal(404, f"no such path: {path[:100]}")
+    async def answer(request: Request, route: str, name: str) -> Mapping[str, Any]:
+        if route not in {"/drop", "/health", *serving.answers, *JOBS}:
+            raise HTTPException(
+                404, f"a fleet has no path {request.url.path[:100]} (docs/fleet.md says which)"
+            )
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        tenant = None
-        if scheme.lower() == "bearer" and token:
-            tenant = await asyncio.to_thread(serving.store.tenant_of, token.strip())
-        if tenant is None:
-            return refusal(401, "no tenant has this token; `omg fleet tenant rotate NAME` gives a new one")
+        tenant = await asyncio.to_thread(serving.store.tenant_of, token.strip())
+        if tenant is None or scheme.lower() != "bearer":
+            raise HTTPException(
+                401, "no tenant has this token; `omg fleet tenant rotate NAME` gives a new one"
+            )
         data = bytearray()
         async for chunk in request.stream():
             data += chunk
             if len(data) > BODY_BYTES:
-                return refusal(413, f"a body has {BODY_BYTES} bytes at the most")
+                raise HTTPException(413, f"a body has {BODY_BYTES} bytes at the most")
+        if route == "/drop":
+            return await asyncio.to_thread(serving.drop, tenant, name, bytes(data))
+        body: Any = None
+        with suppress(ValueError, RecursionError):
+            body = json.loads(data or b"{}")
+        if not isinstance(body, dict):
+            raise HTTPException(400, "the body is no JSON object")
+        if route == "/health":
+            return {"ok": True, "fleet": True, "observer": None}
+        if route == "/inject":
+            return await serving.inject(tenant, body)
+        return await asyncio.to_thread(serving.answer, tenant, route, body)
+
+    async def handle(request: Request) -> Response:
+        began, status = time.monotonic(), 200
+        path, name = request.url.path, ""
+        if path.startswith("/drop/"):
+            path, name = "/drop", path.removeprefix("/drop/")
         try:
-            if route == "/drop":
-                name = path.removeprefix("/drop/")
-                return JSONResponse(await asyncio.to_thread(serving.drop, tenant, name, bytes(data)))
-            try:
-                body = json.loads(data or b"{}")
-            except (ValueError, RecursionError):
-                body = None
-            if not isinstance(body, dict):
-                return refusal(400, "the body is no JSON object")
-            if route == "/health":
-                return JSONResponse({"ok": True, "fleet": True, "observer": None})
-            if route == "/inject":
-                return JSONResponse(await serving.inject(tenant, body))
-            return JSONResponse(await asyncio.to_thread(serving.answer, tenant, path, body))
+            said = await answer(request, path, name)
+        except HTTPException as e:
+            status, said = e.status_code, {"error": e.detail}
         except OmgError as e:
-            later = route == "/drop" and not isinstance(e, BadInput)
-            return refusal(503 if later else 422, str(e))
+            # A drop that is refused is set aside by its sender, and is sent again if it was not the drop's fault.
+            status = 503 if path == "/drop" and not isinstance(e, BadInput) else 422
+            said = {"error": str(e)}
         except Exception as e:
-            log.exception("%s failed", route)
-            return refusal(503, f"{type(e).__name__}; ask again")
+            log.exception("%s failed", path)
+            status, said = 503, {"error": f"{type(e).__name__}; ask again"}
+        REQUEST_S.labels("" if status == 404 else path, status).observe(time.monotonic() - began)
+        return JSONResponse(said, status)
 
     async def told(request: Request) -> Response:
-        from prometheus_client import generate_latest
-
         return PlainTextResponse(generate_latest())
 
-    return Starlette(
-        routes=[Route("/metrics", told), Route("/{path:path}", handle, methods=["POST"])],
-    )
+    return Starlette(routes=[Route("/metrics", told), Route("/{path:path}", handle, methods=["POST"])])
 
 
 def run_server(url: str, *, host: str = "127.0.0.1", port: int = 8790, cache: Path = DEFAULT_CACHE) -> None:
@@ -324,9 +266,6 @@ def run_server(url: str, *, host: str = "127.0.0.1", port: int = 8790, cache: Pa
         store = Store(pool)
         with Homes(store, cache, kept=256) as homes:
             serving = Serving(store, homes)
-            try:
-                uvicorn.run(
-                    make_application(serving), host=host, port=port, log_level="warning", access_log=False
-                )
-            finally:
-                serving.close()
+            app = make_application(serving)
+            uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False)
+            serving.close()

@@ -1,7 +1,7 @@
 """
-The connection to Postgres; tenants and their tokens; drops, which are rows before they are answered.
+The database of a fleet: the connection, tenants and their tokens, drops, jobs to be done, and what it says of itself.
 
-Each query is of one tenant: a path, a session or a folder of one never reaches the rows of another.
+Each query names its tenant or its graph, so no path, session or folder of one tenant reaches the rows of another.
 """
 
 from __future__ import annotations
@@ -21,11 +21,23 @@ from ..graph.graph import GRAPH_MARK
 from ..identity import Identity
 
 if TYPE_CHECKING:
+    from prometheus_client import Histogram
     from psycopg import Connection
     from psycopg_pool import ConnectionPool
 
 TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
-WAIT_S = 30.0  # for a connection: Postgres may be starting anew
+WAIT_S = 30.0  # for a connection: Postgres may be restarting
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+
+
+def histogram(name: str, what: str, *labels: str) -> Histogram:
+    from prometheus_client import Histogram
+
+    return Histogram(name, what, labels, buckets=BUCKETS)
+
+
+WORK_S = histogram("omg_work_seconds", "From a job's or a change's start to its end", "kind", "outcome")
+REQUEST_S = histogram("omg_request_seconds", "From a request to its answer", "path", "status")
 
 
 def database_url() -> str:
@@ -36,31 +48,28 @@ def database_url() -> str:
 
 
 def opened_pool(url: str, size: int = 4) -> ConnectionPool[Any]:
-    try:
-        from psycopg_pool import ConnectionPool
-    except ImportError as e:
-        raise ConfigError(f"a fleet needs more packages ({e.name}); pip install 'omg-memory[fleet]'") from e
+    from psycopg_pool import ConnectionPool
+
     return ConnectionPool(
         url,
         min_size=1,
         max_size=size,
         timeout=WAIT_S,
         kwargs={"autocommit": True, "options": "-c lock_timeout=20s"},
-        check=ConnectionPool.check_connection,  # those of before a restart of Postgres are dead
+        check=ConnectionPool.check_connection,  # connections from before a restart of Postgres are dead
         open=True,
     )
 
 
 def init_database(url: str) -> None:
     """Make the tables that are not there yet, ours and Procrastinate's."""
-    from .jobs import make_app
+    from procrastinate.schema import SchemaManager
 
     with opened_pool(url) as pool, pool.connection() as conn, conn.transaction():
         conn.execute("SELECT pg_advisory_xact_lock(718281828)")  # two `init` at once
         conn.execute(Path(__file__).with_name("schema.sql").read_bytes())
         if conn.execute("SELECT to_regclass('procrastinate_jobs')").fetchone() == (None,):
-            schema = make_app(url).schema_manager.get_schema()
-            conn.execute(schema.encode())
+            conn.execute(SchemaManager.get_schema().encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,124 +78,154 @@ class GraphRow:
     tenant: int
     folder: str
     generation: int
+    revision: int
     erased: int
-    served: int
     shared: int  # the row of the home's own files,
-    shared_generation: int
+    shared_revision: int
 
 
 class Store:
     def __init__(self, pool: ConnectionPool[Any]) -> None:
         self.pool = pool
 
+    def ask(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """One statement by itself; [] if it returns no rows."""
+        with self.pool.connection() as conn:
+            found = conn.execute(query, values)
+            return found.fetchall() if found.description else []
+
     # --- tenants
 
     def add_tenant(self, name: str) -> str:
-        """Make the tenant; returns its token, which is kept nowhere."""
-        from psycopg.errors import UniqueViolation
-
+        """Make the tenant; returns its token, which is stored nowhere."""
         if not TENANT.fullmatch(name):
             raise BadInput(
                 f"{name!r}: a tenant's name has lower-case letters, digits, `.`, `_` and `-`, 63 at the most"
             )
         token = secrets.token_urlsafe(32)
-        try:
-            with self.pool.connection() as conn, conn.transaction():
-                row = conn.execute(
-                    "INSERT INTO omg_tenants (name, token_hash) VALUES (%s, %s) RETURNING id",
-                    (name, hashed(token)),
-                ).fetchone()
-                conn.execute("INSERT INTO omg_graphs (tenant, folder) VALUES (%s, '')", row)
-        except UniqueViolation as e:
-            raise BadInput(
-                f"{name}: there is a tenant of this name; `omg fleet tenant rotate` gives a new token"
-            ) from e
+        if not self.ask(
+            "WITH made AS (INSERT INTO omg_tenants (name, token_hash) VALUES (%s, %s) ON CONFLICT (name) DO NOTHING"
+            " RETURNING id) INSERT INTO omg_graphs (tenant, folder) SELECT id, '' FROM made RETURNING id",
+            name, hashed(token),
+        ):  # fmt: skip
+            raise BadInput(f"{name}: this tenant exists; `omg fleet tenant rotate {name}` gives a new token")
         return token
 
     def rotate(self, name: str) -> str:
         """A new token; the old one is refused from now on."""
-        token = secrets.token_urlsafe(32)
-        with self.pool.connection() as conn:
-            found = conn.execute(
-                "UPDATE omg_tenants SET token_hash = %s WHERE name = %s", (hashed(token), name)
-            )
-        if not found.rowcount:
-            raise NotFound(f"{name}: no such tenant")
+        token, id = secrets.token_urlsafe(32), self.tenant_id(name)
+        self.ask("UPDATE omg_tenants SET token_hash = %s WHERE id = %s", hashed(token), id)
         return token
 
     def remove_tenant(self, name: str) -> None:
         """Delete the tenant with all its rows."""
-        with self.pool.connection() as conn:
-            if not conn.execute("DELETE FROM omg_tenants WHERE name = %s", (name,)).rowcount:
-                raise NotFound(f"{name}: no such tenant")
+        self.ask("DELETE FROM omg_tenants WHERE id = %s", self.tenant_id(name))
 
     def tenants(self) -> list[dict[str, Any]]:
-        with self.pool.connection() as conn:
-            rows = conn.execute(
-                "SELECT t.name, t.made_at, count(g.id) FILTER (WHERE g.folder <> '') FROM omg_tenants t"
-                " LEFT JOIN omg_graphs g ON g.tenant = t.id GROUP BY t.id ORDER BY t.name"
-            ).fetchall()
+        rows = self.ask(
+            "SELECT t.name, t.made_at, count(g.id) FILTER (WHERE g.folder <> '') FROM omg_tenants t"
+            " LEFT JOIN omg_graphs g ON g.tenant = t.id GROUP BY t.id ORDER BY t.name"
+        )
         return [{"tenant": name, "made": made.isoformat(), "graphs": graphs} for name, made, graphs in rows]
 
     def tenant_id(self, name: str) -> int:
-        with self.pool.connection() as conn:
-            row = conn.execute("SELECT id FROM omg_tenants WHERE name = %s", (name,)).fetchone()
-        if row is None:
-            raise NotFound(f"{name}: no such tenant; `omg fleet tenant add {name}` makes it")
-        return int(row[0])
+        for (id,) in self.ask("SELECT id FROM omg_tenants WHERE name = %s", name):
+            return int(id)
+        raise NotFound(f"{name}: no such tenant; `omg fleet tenant add {name}` makes it")
 
     def tenant_of(self, token: str) -> int | None:
         """Whose token this is; None: nobody's."""
-        with self.pool.connection() as conn:
-            row = conn.execute(
-                "SELECT id FROM omg_tenants WHERE token_hash = %s", (hashed(token),)
-            ).fetchone()
-        return row and int(row[0])
+        found = self.ask("SELECT id FROM omg_tenants WHERE token_hash = %s", hashed(token))
+        return int(found[0][0]) if found else None
 
     # --- graphs
 
     def graph(self, tenant: int, folder: str) -> GraphRow | None:
         """The row of a graph, by one indexed read; with '' that of the home's own files."""
         with self.pool.connection() as conn:
-            return graph_row(conn, "g.tenant = %s AND g.folder = %s", (tenant, folder))
+            return graph_row(conn, "g.tenant = %s AND g.folder = %s", tenant, folder)
+
+    def row(self, graph: int) -> GraphRow | None:
+        with self.pool.connection() as conn:
+            return graph_row(conn, "g.id = %s", graph)
 
     def make_graph(self, tenant: int, who: Identity) -> GraphRow:
-        """The row of the graph of *who*, made where there is none."""
+        """The row of the graph of *who*, made if there is none."""
         if (found := self.graph(tenant, who.folder)) is not None:
             return found
-        mark = json.dumps(asdict(who)).encode()
-        with self.pool.connection() as conn, conn.transaction():
-            conn.execute(
-                "WITH made AS (INSERT INTO omg_graphs (tenant, folder) VALUES (%s, %s) ON CONFLICT DO NOTHING"
-                " RETURNING id) INSERT INTO omg_files SELECT id, %s, 0, 0, %s, %s, %s FROM made",
-                (tenant, who.folder, GRAPH_MARK, len(mark), time.time_ns(), mark),
-            )
+        self.ask(
+            "WITH made AS (INSERT INTO omg_graphs (tenant, folder) VALUES (%s, %s) ON CONFLICT DO NOTHING"
+            " RETURNING id) INSERT INTO omg_files SELECT id, %s, 0, 0, %s, %s FROM made",
+            tenant, who.folder, GRAPH_MARK, time.time_ns(), json.dumps(asdict(who)).encode(),
+        )  # fmt: skip
         found = self.graph(tenant, who.folder)
         assert found is not None
         return found
 
     def graphs(self, tenant: int) -> list[GraphRow]:
-        with self.pool.connection() as conn:
-            ids = conn.execute(
-                "SELECT id FROM omg_graphs WHERE tenant = %s AND folder <> '' ORDER BY folder", (tenant,)
-            ).fetchall()
-            found = [graph_row(conn, "g.id = %s", row) for row in ids]
-        return [row for row in found if row is not None]
+        ids = self.ask("SELECT id FROM omg_graphs WHERE tenant = %s AND folder <> '' ORDER BY folder", tenant)
+        return [row for (id,) in ids if (row := self.row(id)) is not None]
 
-    # --- drops
+    # --- what is to be done
 
     def put_drop(self, graph: int, name: str, data: bytes) -> None:
         """Keep a drop until a commit takes it in; the same name again changes nothing."""
-        with self.pool.connection() as conn:
-            conn.execute(
-                "INSERT INTO omg_drops (graph, name, bytes) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
-                (graph, name, data),
+        self.ask(
+            "INSERT INTO omg_drops (graph, name, bytes) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
+            graph, name, data,
+        )  # fmt: skip
+
+    def defer(self, kind: str, graph: int) -> bool:
+        """Make the job *kind* of *graph*; False if one waits already."""
+        from psycopg.errors import UniqueViolation
+
+        job = "ROW('default', %s, 0, %s, %s, %s::jsonb, NULL)::procrastinate_job_to_defer_v1"
+        args = json.dumps({"graph": graph})
+        try:
+            self.ask(
+                f"SELECT procrastinate_defer_jobs_v1(ARRAY[{job}])",
+                kind, f"graph:{graph}", f"{kind}:{graph}", args,
+            )  # fmt: skip
+        except UniqueViolation:
+            return False
+        return True
+
+    # --- what it says of itself
+
+    def status(self) -> dict[str, Any]:
+        """How much there is, what waits since when, and who works."""
+        from psycopg.rows import dict_row
+
+        with self.pool.connection() as conn, conn.cursor(row_factory=dict_row) as cursor:
+            found = cursor.execute(
+                "SELECT (SELECT count(*) FROM omg_tenants) tenants,"
+                " (SELECT count(*) FROM omg_graphs WHERE folder <> '') graphs, (SELECT count(*) FROM omg_drops) drops,"
+                " (SELECT extract(epoch FROM now() - min(came_at))::int FROM omg_drops) oldest_drop_s,"
+                " (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo' AND task_name <> 'tick') waiting,"
+                " (SELECT count(*) FROM procrastinate_jobs WHERE status = 'doing' AND task_name <> 'tick') running,"
+                " (SELECT count(*) FROM procrastinate_workers WHERE last_heartbeat > now() - interval '1 minute') workers,"
+                " (SELECT count(*) FROM omg_graphs WHERE due_at < now() - interval '5 minutes') overdue,"
+                " pg_total_relation_size('omg_files') bytes"
+            ).fetchone()
+        return found or {}
+
+    def findings(self) -> list[str]:
+        """What is wrong, a line each with its remedy."""
+        now, found = self.status(), []
+        if not now["workers"]:
+            found.append("no worker shows life: start `omg fleet work` on any machine")
+        if (now["oldest_drop_s"] or 0) > 300:
+            found.append(f"a turn has waited for {now['oldest_drop_s']:,} s: start more workers")
+        if now["overdue"]:
+            found.append(
+                f"{now['overdue']} graphs are overdue by five minutes: start more workers, or see their log"
             )
+        return found
 
 
-def graph_row(conn: Connection[Any], where: str, values: tuple[Any, ...]) -> GraphRow | None:
+def graph_row(conn: Connection[Any], where: str, *values: Any) -> GraphRow | None:
     row = conn.execute(
-        "SELECT g.id, g.tenant, g.folder, g.generation, g.erased, g.served, s.id, s.generation FROM omg_graphs g"
+        "SELECT g.id, g.tenant, g.folder, g.generation, g.revision, g.erased, s.id, s.revision FROM omg_graphs g"
         " JOIN omg_graphs s ON s.tenant = g.tenant AND s.folder = '' WHERE " + where,
         values,
     ).fetchone()

@@ -1,8 +1,10 @@
 """
-`omg fleet work`: takes jobs, any number at once, on any machine.
+`omg fleet work`: Procrastinate's jobs, on any machine, any number at once.
 
-A job checks its graph out, runs what a home runs, and commits. Where another machine was quicker, or this one was
-away for longer than its lease, the commit changes nothing and the work is done again on what is there now.
+A job carries the id of a graph and nothing else. Its lock is the graph, so no two workers are at one, and what waits
+for a graph is one job of each kind. A job checks its graph out, runs what a home runs, and commits. If another machine
+was quicker, or this one was away for longer than its lease, nothing is written and the job is done again on what there
+is now.
 """
 
 from __future__ import annotations
@@ -10,32 +12,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..errors import NotFound, OmgError, Stale, error_text
+from ..errors import NotFound, OmgError, error_text
 from ..llm.child import Child
 from ..memory import Memory
-from ..reflect.run import is_due
 from ..worker.delegate import rebuild_each
 from ..worker.nights import reflect_each
-from ..worker.schedule import last_ms, rests_count, retry_at
-from . import metrics
 from .homes import DEFAULT_CACHE, Home, Homes
-from .jobs import LEASE_S, TICK, defer, make_app, tick
-from .store import Store, graph_row, opened_pool
+from .store import WORK_S, Store, opened_pool
+
+if TYPE_CHECKING:
+    from procrastinate import App
 
 log = logging.getLogger(__name__)
 
-TRIES = 3  # of one job, where another machine is quicker each time; then it waits with the others
-AGAIN_S = 60.0  # after what no state could keep
-
-
-def observe_due(memory: Memory) -> None:
-    memory.take_in()
-    memory.work()
+LEASE_S = 30.0  # without a sign of life from its worker a job is another's
+PATIENCE = 120  # seconds for Postgres to come back, before a worker begins anew
+TICK = "* * * * * */5"  # every five seconds, once in the whole fleet
+AT_ONCE = 500  # graphs that one tick makes jobs for
+AGAIN_S = 60.0  # until a job is tried again that failed
 
 
 def reflect_night(memory: Memory) -> None:
@@ -44,84 +44,85 @@ def reflect_night(memory: Memory) -> None:
             log.warning("not reflected: %s", night.error)
 
 
-def rebuild_notes(memory: Memory) -> None:
-    rebuild_each(memory.worker, {"swap": True})
-
-
-WORK: dict[str, Callable[[Memory], None]] = {
-    "observe": observe_due,
+WORK: dict[str, Callable[[Memory], object]] = {
+    "observe": lambda memory: memory.work(),
     "reflect": reflect_night,
-    "rebuild": rebuild_notes,
+    "rebuild": lambda memory: rebuild_each(memory.worker, {"swap": True}),
 }
 
 
 def do_job(store: Store, homes: Homes, kind: str, graph: int) -> None:
     """Do the work and commit it. What goes wrong makes the graph wait, and never fails the job."""
-    began = time.monotonic()
-    for _ in range(TRIES):
-        try:
-            with store.pool.connection() as conn:
-                row = graph_row(conn, "g.id = %s", (graph,))
-            if row is None:
-                return
-            with homes.hold(row, drops=True) as home:
-                assert home.memory is not None
-                WORK[kind](home.memory)
-                if homes.stopping.is_set():  # the model was not waited for: another does this again
-                    return home.begin()
-                due_at, more = next_look(home)
-                if not home.commit(store, due_at=due_at, night=kind == "reflect"):
-                    note_look(store, home, due_at)
-            if more and kind == "observe":
-                defer(store, "reflect", graph)
-            metrics.job_done(kind, time.monotonic() - began)
-            return
-        except Stale as e:
-            metrics.FENCED.labels(kind).inc()
-            log.info("%s is done again: %s", kind, e)
-        except NotFound:
-            return  # removed meanwhile
-        except (OmgError, OSError) as e:
-            log.warning("graph %d: %s waits: %s", graph, kind, error_text(e))
-            break
-        except Exception:
-            log.exception("graph %d: %s waits", graph, kind)
-            break
-    metrics.FAILED.labels(kind).inc()
+
+    def work(home: Home) -> None:
+        WORK[kind](home.memory)
+        if homes.stopping.is_set():  # the model was not waited for
+            raise OmgError("the worker stops")
+
+    if (row := store.row(graph)) is None:
+        return
+    try:
+        return homes.change(row, kind, work, night=kind == "reflect")
+    except NotFound:
+        return  # removed meanwhile
+    except (OmgError, OSError) as e:
+        log.warning("graph %d: %s waits: %s", graph, kind, error_text(e))
+    except Exception:
+        log.exception("graph %d: %s waits", graph, kind)
+    WORK_S.labels(kind, "failed").observe(0)
     column = "night_at" if kind == "reflect" else "due_at"
-    with store.pool.connection() as conn:
-        conn.execute(
-            f"UPDATE omg_graphs SET {column} = now() + make_interval(secs => %s) WHERE id = %s",
-            (AGAIN_S, graph),
-        )
+    store.ask(
+        f"UPDATE omg_graphs SET {column} = now() + make_interval(secs => %s) WHERE id = %s", AGAIN_S, graph
+    )
 
 
-def note_look(store: Store, home: Home, due_at: float | None) -> None:
-    """Nothing was to do: when to look again."""
-    with store.pool.connection() as conn:
-        conn.execute(
-            "UPDATE omg_graphs SET due_at = to_timestamp(%s) WHERE id = %s AND generation = %s AND due_at IS NOT NULL",
-            (due_at, home.row.id, home.own.generation),
-        )
+def tick(store: Store, lease_s: float = LEASE_S) -> dict[str, int]:
+    """Make the jobs that are due, and a new one for each that stalled; returns how many of each."""
+    # Retrying a stalled job would meet the unique index of those that wait: it is deleted, and made anew.
+    stalled = store.ask(
+        "DELETE FROM procrastinate_jobs j WHERE status = 'doing' AND NOT EXISTS (SELECT 1 FROM"
+        " procrastinate_workers w WHERE w.id = j.worker_id AND w.last_heartbeat > now() - make_interval(secs => %s))"
+        " RETURNING task_name, (args ->> 'graph')::bigint",
+        lease_s,
+    )
+    due = store.ask(
+        # due, or with drops that no job was made for: a server was killed between the two
+        "SELECT 'observe', id FROM omg_graphs WHERE due_at <= now() UNION SELECT 'observe', graph FROM omg_drops d"
+        " WHERE came_at < now() - interval '20 seconds' AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs j"
+        " WHERE j.lock = 'graph:' || d.graph AND j.status IN ('todo', 'doing')) LIMIT %s",
+        AT_ONCE,
+    )
+    nights = store.ask(
+        "SELECT 'reflect', id FROM omg_graphs WHERE night_at <= now() ORDER BY night_at LIMIT %s", AT_ONCE
+    )
+    for kind, graph in due + nights + stalled:
+        if kind in WORK:
+            store.defer(kind, graph)
+    if stalled:
+        log.warning("%d jobs of workers that show no life are made anew", len(stalled))
+    return {"stalled": len(stalled), "due": len(due), "nights": len(nights)}
 
 
-def next_look(home: Home) -> tuple[float | None, bool]:
-    """When to look at what waits, in seconds since the epoch; and whether enough changed to reflect now."""
-    memory = home.memory
-    assert memory is not None and memory.registry.only is not None
-    graph = memory.registry.opened(memory.registry.only)
-    state, pending, options = graph.state(), graph.pending(), memory.config.observation
-    more = is_due(graph, memory.config) == "now"
-    if not pending:
-        return None, more
-    now = memory.clock().timestamp()
-    if memory.worker.hindered(graph):
-        return now + AGAIN_S, more
-    if state.failures:
-        return max(retry_at(state), now), more
-    if memory.worker.due(graph):
-        return now, more
-    return (last_ms(pending) / 1000 + options.quiet_after if rests_count(options) else None), more
+def make_app(url: str) -> App:
+    """Procrastinate's app, without tasks."""
+    from procrastinate import App, PsycopgConnector
+    from procrastinate.exceptions import ConnectorException
+    from psycopg import OperationalError
+
+    class PatientConnector(PsycopgConnector):
+        """Says again that a job is finished if Postgres was away: else it would be nobody's and never end."""
+
+        async def execute_query_async(self, *args: Any, **kwargs: Any) -> None:
+            for second in range(PATIENCE):
+                try:
+                    await super().execute_query_async(*args, **kwargs)
+                    return
+                except ConnectorException as e:
+                    if not isinstance(e.__cause__, OperationalError) or second == PATIENCE - 1:
+                        raise
+                    await asyncio.sleep(1)
+
+    return App(connector=PatientConnector(conninfo=url, min_size=1, max_size=4))
 
 
 def run_worker(
@@ -137,57 +138,43 @@ def run_worker(
         store = Store(pool)
         with Homes(store, cache, kept=max(64, 4 * parallel), child=child) as homes:
             app = make_app(url)
-
-            def doing(kind: str) -> Callable[[int], None]:
-                def run(graph: int) -> None:
-                    do_job(store, homes, kind, graph)
-
-                return run
-
             for kind in WORK:
-                app.task(name=kind)(doing(kind))
+                app.task(name=kind)(partial(do_job, store, homes, kind))
 
             @app.periodic(cron=TICK)
-            @app.task(name="tick", queue="tick", queueing_lock="tick")
+            @app.task(name="tick", queueing_lock="tick", priority=1)  # before any graph's job
             def tick_task(timestamp: int) -> None:
                 tick(store, lease_s)
 
             asyncio.run(keep_working(app, homes, parallel, lease_s))
 
 
-async def keep_working(app: Any, homes: Homes, parallel: int, lease_s: float) -> None:
-    """Take jobs; begin anew when the worker gave up, as where Postgres was away."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    while not stop.is_set():
-        try:
-            async with app.open_async():
-                # The tick has a worker of its own: it does not wait for the jobs.
-                workers = [
-                    asyncio.create_task(
-                        app.run_worker_async(
-                            queues=[queue],
-                            concurrency=at_once,
-                            delete_jobs="always",
-                            install_signal_handlers=False,
-                            fetch_job_polling_interval=2.0,
-                            update_heartbeat_interval=lease_s / 3,
-                            stalled_worker_timeout=lease_s,
-                            shutdown_graceful_timeout=lease_s,
-                        )
+async def keep_working(app: App, homes: Homes, parallel: int, lease_s: float) -> None:
+    """Take jobs; begin anew when Procrastinate's worker gave up because Postgres was away."""
+
+    async def work() -> None:
+        while True:
+            try:
+                async with app.open_async():
+                    await app.run_worker_async(
+                        concurrency=parallel,
+                        delete_jobs="always",
+                        install_signal_handlers=False,
+                        fetch_job_polling_interval=2.0,
+                        update_heartbeat_interval=lease_s / 3,
+                        stalled_worker_timeout=lease_s,
+                        shutdown_graceful_timeout=lease_s,
                     )
-                    for queue, at_once in (("default", parallel), ("tick", 1))
-                ]
-                stopping = asyncio.create_task(stop.wait())
-                await asyncio.wait((*workers, stopping), return_when=asyncio.FIRST_COMPLETED)
-                if stop.is_set():
-                    homes.stop()
-                for task in (*workers, stopping):
-                    task.cancel()
-                await asyncio.gather(*workers, stopping, return_exceptions=True)
-        except Exception as e:
-            log.warning("the worker begins anew: %s", type(e).__name__)
-        if not stop.is_set():
+            except Exception as e:
+                log.warning("the worker begins anew: %s", type(e).__name__)
             await asyncio.sleep(1)
+
+    def stop() -> None:
+        homes.stop()
+        working.cancel()
+
+    working = asyncio.create_task(work())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+    with suppress(asyncio.CancelledError):
+        await working

@@ -3,6 +3,7 @@ When what is pending is observed, and what is remembered of having tried.
 
     observation_due   asked for every graph at every tick: why now, or None
     what_is_due       the same, and which turns: today's conversations before older ones
+    when_due          at what time, if nothing more is said
     why_waiting       the same for a person: why not yet
     note_…            changes to a graph's state: heard, urgent, edited, failure, capped, completed
 
@@ -81,6 +82,16 @@ def what_is_due(
         if reason:
             return reason, PRESSING if reason == "urgent" else rank, files
     return "", OLD, ()
+
+
+def when_due(state: State, pending: Sequence[Pending], options: Observation, now: datetime) -> float | None:
+    """When *pending* is observed if nothing more is said, in seconds since the epoch; None: not until more is said."""
+    if not pending:
+        return None
+    if what_is_due(state, pending, options, now)[0]:
+        return now.timestamp()
+    rest = last_ms(pending) / 1000 + options.quiet_after if rests_count(options) else None
+    return max(retry_at(state), rest or 0) if state.failures else rest
 
 
 def rests_count(options: Observation) -> bool:

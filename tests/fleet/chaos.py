@@ -15,7 +15,6 @@ from psycopg.errors import OperationalError
 
 from omg.errors import OmgError
 from omg.fleet.homes import Homes
-from omg.fleet.jobs import defer
 from omg.fleet.store import Store
 from omg.identity import identity_of_session
 
@@ -133,7 +132,7 @@ def chaos(postgres, store: Store, database: str, folder: Path, *, graphs=200, tu
 
             def tell(n=n, text=text, session=session, row=row):
                 store.put_drop(row.id, f"{BASE_MS + n:015d}-{n:08x}.json", drop_of(n, text, session))
-                defer(store, "observe", row.id)
+                store.defer("observe", row.id)
 
             patiently(tell)
             time.sleep(0.01)
@@ -192,15 +191,12 @@ def forget_word(store, folder, database, marked, said) -> None:
     """Forget the word in a graph, as a server does; what was said of it counts no more."""
     graph = next(iter(marked))
 
+    def forget(home):
+        return home.memory.forget(matching=WORD, session=home.memory.registry.only.key)
+
     def now():
         with Homes(store, folder / "server") as homes:
-            from omg.fleet.store import graph_row
-
-            with store.pool.connection() as conn:
-                row = graph_row(conn, "g.id = %s", (graph,))
-            with homes.hold(row, drops=True) as home:
-                home.memory.forget(matching=WORD, session=home.memory.registry.only.key)
-                home.commit(store, due_at=time.time())
+            homes.change(store.row(graph), "forget", forget)
 
     with_rules = {**SETTINGS, "OMG_OBSERVATION_MODEL": "offline"}
     before = {key: os.environ.get(key) for key in with_rules}

@@ -17,7 +17,7 @@ from test_store import drop, everything, notes, rows, say
 
 from omg.client import ask_daemon
 from omg.errors import OmgError
-from omg.fleet.homes import Homes
+from omg.fleet.homes import Home, Homes
 from omg.fleet.serve import Serving
 from omg.fleet.work import do_job
 
@@ -148,11 +148,11 @@ def test_a_cold_graph_gives_the_standing_slice_within_the_deadline(store, homes,
     asked = prompt("What do I like in the morning?")
     warm = Serving(store, homes).answer(row.tenant, "/inject", asked)
     with Homes(store, tmp_path / "cold") as cold:
-        check_out = cold._check_out
+        bring_up = Home.bring_up
         monkeypatch.setattr(
-            cold,
-            "_check_out",
-            lambda home, drops: (time.sleep(3 if home.row.folder else 0), check_out(home, drops)),
+            Home,
+            "bring_up",
+            lambda home, *how: (time.sleep(3 if home.row.folder else 0), bring_up(home, *how)),
         )
         serving = Serving(store, cold)
         serving.identity(row.tenant, asked)  # the tenant is known here, the graph is not
@@ -303,7 +303,7 @@ def test_the_commands_make_a_tenant_say_how_much_there_is_and_what_is_wrong(data
 
     token = omg("tenant", "add", "acme").stdout.strip()
     assert store.tenant_of(token) == store.tenant_id("acme")
-    assert "there is a tenant of this name" in omg("tenant", "add", "acme").stderr
+    assert "this tenant exists" in omg("tenant", "add", "acme").stderr
     told = json.loads(omg("status", "--json").stdout)
     assert (told["tenants"], told["graphs"], told["workers"]) == (1, 0, 0)
     doctor = omg("doctor")
