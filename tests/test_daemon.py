@@ -24,6 +24,8 @@ from openai_server import OpenAIServer, Reply, Request
 from planted import Scripted, graph_of, home_at, plant
 
 from omg.client import UnixConnection, ask_daemon
+from omg.config import load_config
+from omg.daemon.daemon import RENDERED_AT_ONCE, STUCK_S, Daemon
 from omg.daemon.lending import GatewayModel, failure_kind
 from omg.daemon.server import CONNECTIONS_AT_ONCE, Server
 from omg.errors import ModelUnavailable, OmgError
@@ -144,6 +146,33 @@ def test_a_prompt_is_answered_though_nothing_can_be_written_of_its_run(start: St
     (home / "runs").write_text("no folder: as little can be written below it as on a full disk")
     assert "green ink" in json.dumps(daemon.inject("Which ink do I prefer?"))
     (home / "runs").unlink()
+
+
+def test_of_too_many_prompts_at_once_one_is_given_what_its_session_had_unless_somebody_forgot_since(
+    home: Path,
+) -> None:
+    (home / "omg.toml").write_text(OFFLINE)
+    daemon = Daemon(load_config(home))
+    memory = daemon.memory
+    try:
+        note = "---\nid: omg/preference/tea\ntype: preference\npriority: high\n---\nPrefers green tea in the morning.\n"
+        (graph_of(memory).vault.root / "nodes" / "tea.md").write_text(note)
+        memory.refresh(graph_of(memory))
+        ask = {"sessionKey": OWNER, "prompt": "What tea do I prefer?", "trigger": "user"}
+        given = daemon.inject(ask)
+        assert "green tea" in given["appendSystemContext"]
+        with contextlib.ExitStack() as others:
+            for _ in range(RENDERED_AT_ONCE):
+                assert others.enter_context(daemon.turn_to_render())
+            assert daemon.inject(ask) == {"appendSystemContext": given["appendSystemContext"]}
+            assert "inject_busy" in (memory.folder / "events.jsonl").read_text()
+            graph_of(memory).update(lambda state: setattr(state, "epoch", state.epoch + 1))
+            assert daemon.inject(ask) == {}
+            time.sleep(STUCK_S)
+            assert daemon.inject(ask)  # those that hang hold nobody up
+        assert daemon.inject(ask)
+    finally:
+        memory.close()
 
 
 def test_the_socket_is_for_its_owner_alone(start: Start, home: Path) -> None:

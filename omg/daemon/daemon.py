@@ -44,7 +44,7 @@ from ..graph.graph import Graph, session_mark
 from ..hosts.answers import McpAnswers
 from ..hosts.serve import Serving
 from ..identity import Identity, is_remembered
-from ..inject.decide import hook_result
+from ..inject.decide import hook_result, standing_result
 from ..journal import has_open_receipt
 from ..llm.ledger import ModelReply
 from ..llm.replies import ModelQuestion, with_token_counts
@@ -105,6 +105,9 @@ RESCAN_S = 60.0
 BLOCKED_S = 20.0  # the longest that a turn waits for observation ([context] block_after); it takes 5 to 15
 BLOCKED_STEP_S = 0.05
 IN_VAIN_S = 300.0  # after a wait in vain no turn of the graph waits for so long
+RENDERED_AT_ONCE = 4  # prompts; one core renders, so more would each take longer
+TURN_S = 0.1  # how long a prompt waits for its turn to be rendered: the plugin waits 150 ms for all of it
+STUCK_S = 1.0  # what renders for longer waits for a file, and no other prompt waits for it
 JOIN_S = 10.0  # the gateway gives its service five seconds, and then its plugin kills
 M_ARENA_MAX = -8  # malloc.h
 VAULTS_PER_TICK = 50  # graphs a tick, of those not followed: with more, a round takes several ticks
@@ -131,6 +134,7 @@ class Daemon:
         self._warned: dict[str, str] = {}  # why a vault could not be read: once each
         self._watch: Any = None  # watchdog's observer, where the system lets us have one
         self._guard = threading.Lock()
+        self._rendering, self._turn = dict[object, float](), threading.Condition()  # since when, monotonic
         self._assembling: dict[str, threading.Lock] = {}  # of each graph: one that is stuck holds up no other
         self._in_vain_until: dict[str, float] = {}  # graph -> on the monotonic clock
 
@@ -218,12 +222,45 @@ class Daemon:
         }
 
     def inject(self, body: dict[str, Any]) -> Mapping[str, Any]:
-        """The hook's result for this prompt; empty for whoever is not served, or has no memory yet."""
+        """
+        The hook's result for this prompt; empty for whoever is not served, or has no memory yet.
+
+        Where too many ask at once, it is what the session was given before, without what bears on this prompt.
+        """
         # A heartbeat with nothing to do leaves no transcript, so none would ever tell that its run is over.
         if (session := str(body.get("sessionKey") or "")) and body.get("trigger") != "heartbeat":
             with contextlib.suppress(OSError):
                 self.memory.intake.runs.began(session, self.memory.registry.now_ms())
-        return inject_answer(self.memory, body)
+        with self.turn_to_render() as has_turn:
+            if has_turn:
+                return inject_answer(self.memory, body)
+        graph = graph_served(self.memory, body)
+        if graph is None:
+            return {}
+        waited_ms = round(TURN_S * 1000)
+        self.memory.registry.tell(
+            "inject_busy", graph=graph.identity.key, session=session, waited_ms=waited_ms
+        )
+        return standing_result(graph, session, self.config)
+
+    @contextlib.contextmanager
+    def turn_to_render(self) -> Iterator[bool]:
+        """Whether one of RENDERED_AT_ONCE turns came within TURN_S; it is over with the block."""
+
+        def is_free() -> bool:
+            now = time.monotonic()
+            return sum(now - since < STUCK_S for since in self._rendering.values()) < RENDERED_AT_ONCE
+
+        mine = object()
+        with self._turn:
+            if has_turn := self._turn.wait_for(is_free, TURN_S):
+                self._rendering[mine] = time.monotonic()
+        try:
+            yield has_turn
+        finally:
+            with self._turn:
+                self._rendering.pop(mine, None)
+                self._turn.notify()
 
     def assemble(self, body: dict[str, Any]) -> Mapping[str, Any]:
         """

@@ -403,6 +403,15 @@ def hook_result(
     return {key: text for key, text in result.items() if text}
 
 
+def standing_result(graph: Graph, session: str, config: Config) -> dict[str, str]:
+    """The result of before_prompt_build without a look at the prompt: `system` as it stands, where it still holds."""
+    state = graph.state()
+    own = state.sessions.get(session)
+    if own is None or not own.system or own.epoch != state.epoch or not config.inject.budget_tokens:
+        return {}
+    return {"appendSystemContext": own.system}
+
+
 def preview(graph: Graph, prompt: str, session: str, now: datetime, config: Config) -> Slice:
     """What `slice_for` would give; nothing is kept."""
     return decide_slice(graph, graph.state(), prompt, session, now=now, config=config).given

@@ -9,6 +9,7 @@ What happened, a JSON line each, in events.jsonl: for scripts, and for whoever w
     edit_refused        reason: an edit that was dropped, changed or noted as the assistant's
     observation_failed  error, tokens, duration
     activation          session, reason, tokens of the slice
+    inject_busy         session, and how long its prompt waited; it was given what its session had before
     context_cut         session, reason, turns and tokens that left its context, tokens that stay raw and of the notes
     context_waited      session, whether what it waited for was observed, duration
     verdict_refused     what a model proposed at night and was not done: its kind, and why
