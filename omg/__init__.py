@@ -1,88 +1,93 @@
 """
-OMG: a memory for agents, as notes that a person can open, read and correct. `from omg import Memory` uses it.
+OMG: a memory for agents, as notes that a person can open, read and correct. Programs use `from omg import Memory`.
 
-A turn that was said becomes notes, and notes become what a prompt is given:
+A turn becomes notes, and notes become part of a later prompt:
 
     spool/  ─ worker/intake ─  pending/  ─ observe ─  vault/*.md  ─ index ─  inject  →  the next prompt
 
-A **home** (`$OMG_HOME`) holds the **graph** of each **identity** (a person or a group), and a graph its **vault** of
-notes. A **drop** is a file that the gateway leaves in `spool/`; a **turn**, what was said in it. A **receipt** is the
-journal's record of one **cycle** of changes. A **map** (`mocs/`) lists notes; **Now** says what is going on. A
-**slice** is what one prompt is given: `system`, which stands still until the next **activation**, and `prompt`; a
-**tombstone** keeps a deleted note from coming back.
+A **home** (`$OMG_HOME`) holds one **graph** for each **identity** (a person or a group). The notes of a graph are its
+**vault**. A **drop** is a file that the gateway leaves in `spool/`; a **turn** is what was said in it. A **receipt**
+is the journal's record of one **cycle** of changes. A **map** (`mocs/`) lists notes; **Now** says what is going on. A
+**slice** is what one prompt is given: `system`, which stays the same until the next **activation**, and `prompt`, new
+each time. A **tombstone** keeps a deleted note from coming back.
 
-The rooms, in reading order: a folder, or a module. A room knows those above it and none below;
-tests/test_layers.py holds that. The `__init__.py` of a folder lists its modules.
+The rooms are folders or modules, in reading order. A room imports only from rooms above it (tests/test_layers.py).
+Each line is the first sentence of the room's docstring; `UPDATE_DOCS=1 pytest tests/test_docs.py` rewrites the list.
 
     Base, known to all
-      errors      what can go wrong, as a tree
-      config      omg.toml, and what OpenClaw's configuration says of its agents
-      identity    whose memory a session writes and reads
-      plural      "1 note", "2 notes"
-      text/       how a text is read: characters, words, sentences, negation, links as labels, what it costs in tokens
-      dates/      days in what people write: "next Friday", "on the 5th"
-      client      one question to a running daemon
+      errors      The exceptions of OMG, as a tree.
+      plural      Writes a count with its noun: "1 note", "2 notes".
+      text/       How a text is read: its characters, words, sentences and negations, and its cost in tokens.
+      config      Reads and edits omg.toml; `OMG_*` variables take precedence over it.
+      identity    Whose memory a session writes to and reads from.
+      dates/      Days in text: finds them ("next Friday") and writes them ("3 weeks ago").
+      client      Talks to the daemon over its socket, or to a fleet over HTTP.
     Values, without I/O
-      node/       a note: its properties (fields) and text, parsed and rendered; the table of maps
-      secrets/    passwords, keys and card numbers taken out of a text
-      message/    a turn: read from a drop, cleaned of secrets and of our own words; what of it is material
-    Files, and the outside
-      vault/      the only writer of .md; a person's words are never overwritten
-      llm/        one question to a model, in a child process, with a ledger of what it cost
-      embed       vectors for texts
-    One identity (what is in its vault, its folder, what is written and how)
-      index/      what is in a vault, found by words, meaning, date and link; derived, may be deleted
-      graph/      its folder: what is pending, the archive, state, locks, tombstones
-      journal     what is to be written, first as a receipt: crash-safe, and undone by it
-      inbox       notes that a person or an agent left to be taken in
-      plan/       proposed edits, as drafts; the text of maps, index and Now
-      rules/      an Observer of rules, for where there is no model
-      provenance  who said what a note says: the user, the assistant or a tool; the check
+      node/       A note as a value: its properties and its text, parsed and rendered.
+      secrets/    Finds secrets in a text (passwords, keys, card numbers) and redacts them.
+      message/    Messages and turns: what was said, cleaned of secrets and of OMG's own text.
+    Files, and the outside world
+      vault/      A folder of markdown notes: the only code that writes .md files.
+      llm/        Asks a language model, in a child process, and records what it cost.
+      embed       Turns texts into vectors, with the first of four embedders that is installed.
+    What is in a vault
+      index/      A SQLite index of one vault and its archive: search by words, meaning, date and link.
+    One identity's folder
+      graph/      The folder of one identity: pending turns, archive, state, locks, tombstones.
+    What is written, and how
+      journal     The journal of one batch: every file with its text before and after, written before the first note
+                  changes.
+      inbox       Loose notes as messages: files that people leave in inbox/, and the agent's own memory files.
+      plan/       Proposed edits as drafts of notes; the text of maps, index and Now.
+      rules/      The Observer without a model: rules that note what people assert, decide, prefer and plan.
+      provenance  Decides whose words a note holds (the user's, the assistant's or a tool's), and checks doubtful
+                  ones.
     What is done with it
-      inject/     what a prompt is given: decided, then rendered
-      window/     what leaves a long context, and the notes that take its place (with `omg-context`, on request)
-      forget/     no byte of it stays
-      observe/    pending turns become notes: the question to the model, its reply
-      reflect/    by night: repetitions, contradictions, which map a note is on, weeks and months
-      rebuild     the notes made again from the archive
+      inject/     The slice of memory that a prompt is given: `system`, stable between activations, and `prompt`, new
+                  each time.
+      forget/     Forgets notes, messages or words: removes them from every file that OMG keeps.
+      observe/    The Observer: pending turns become notes.
+      window/     Long conversations: observed turns leave the context, and their notes take their place.
+      reflect/    The Reflector, at night: repetitions, contradictions, maps, weeks and months.
+      rebuild     Makes the notes of a graph again from its archive, for example with a better model.
     Every identity of a home
-      worker/     registry (whose graphs, what a person moved or deleted), intake (what comes in), schedule (when),
-                  worker (who observes), nights, delegate (a command's work, handed to the daemon), status, events
-      curate      a person's own hand: write, link, merge, rename, undo, export, join accounts
-      importers/  old conversations, as drops
-      tools/      what the agent's tools and /omg answer
-      memory      all of this in one place, for a program
-    For people, for other assistants, and for the gateway
-      hosts/      Claude Code, Codex, OpenCode, Gemini CLI: hooks, transcripts, projects
-      openclaw/   install, the gateway's command line, doctor/ (of gateway, home and graphs)
-      page/       the graph as one page for a browser
-      demo        the sample conversation, offline
-      daemon/     the process beside the gateway: socket, worker, watches
-      fleet/      many machines on Postgres: graphs as rows, jobs, the daemon's routes over HTTP (an extra)
-      cli/        the command `omg`
+      worker/     All graphs of one home: takes turns in, observes them on time, reflects at night, reports.
+      curate      A person's own edits: write, link, merge, rename, undo, export, join accounts.
+      importers/  Imports old conversations: reads their files and writes them as drops into the spool.
+      tools/      Answers the agent's tools, the /omg command and memory_search.
+      memory      `Memory`: an open home, for programs, the command line, the daemon and the doctor.
+    For people, other assistants and the gateway
+      hosts/      OMG in other assistants: Claude Code, Codex, OpenCode, Gemini CLI.
+      openclaw/   OpenClaw: its command line and configuration, installing, the doctor.
+      page/       The graph as one HTML page for a browser. assets/ has its scripts, vendor/ the library that draws
+                  it.
+      demo        `omg demo`: takes the sample conversation through the whole path, offline, in a folder of its own.
+      daemon/     The process beside the gateway: answers on a socket, and observes in the background.
+      fleet/      Many machines on Postgres (the extra `fleet`, docs/fleet.md).
+      cli/        The command `omg`: parse, call one function, print.
 
-Data: prompts/ (what the models are told), sample/ (the demo's conversation). If you want to …, open …
+Data: prompts/ (what the models are told), sample/ (the demo's conversation). Where to change what:
 
-    add a property to a note             node/fields.py, then node/note.py; if a model sets it, observe/reply.py
-    know why a note was not found        index/search.py; inject/decide.py
-    know what happens on kill -9         journal.py; who holds the lock: graph/graph.py; damage: graph/state.py
-    change the words of a prompt         inject/prompt.py
-    change when turns are observed       worker/schedule.py
-    change what leaves a long context    window/cut.py
-    keep a kind of secret out            secrets/redaction.py, and the rules that it names
-    change what the Observer is asked    observe/question.py and prompts/; what is believed: provenance.py
-    understand one more form of date     dates/rules.py
-    change what merges at night          reflect/permitted.py (by a model), reflect/similar.py (by rule)
-    change what is asked at night        reflect/verdicts.py and prompts/
-    change what goes dormant             reflect/similar.py
-    change the text of a map or of Now   plan/pages.py
-    change what omg_remember believes    tools/changing.py
-    tell a person's inbox file           inbox.py, message/drop.py
-    follow a person's deletion           worker/registry.py, graph/tombstones.py
-    follow a forgetting                  forget/erase.py, then forget/places.py
-    read another form of old chats       importers/readers.py
-    connect another assistant            hosts/declared.py, then hosts/transcripts.py
-    let the doctor see more              openclaw/doctor/graph.py, gateway.py
+    the properties of a note             node/fields.py, then node/note.py; if a model sets it, observe/reply.py
+    why search finds a note, or not      index/search.py, inject/decide.py
+    what happens on kill -9              journal.py; the lock: graph/graph.py; damaged files: graph/state.py
+    the words of a prompt                inject/prompt.py
+    when turns are observed              worker/schedule.py
+    what leaves a long context           window/cut.py
+    which secrets are redacted           secrets/labels.py, secrets/tokens.py
+    what the Observer is asked           observe/question.py and prompts/; what is believed: provenance.py
+    the dates that are understood        dates/rules.py
+    what merges at night                 reflect/permitted.py (by a model), reflect/similar.py (by rule)
+    what a model is asked at night       reflect/verdicts.py and prompts/
+    what becomes dormant                 reflect/similar.py
+    the text of a map or of Now          plan/pages.py
+    what omg_remember accepts            tools/changing.py
+    how files in inbox/ are read         inbox.py, message/drop.py
+    how a person's deletion is noticed   worker/registry.py, graph/tombstones.py
+    how notes and words are forgotten    forget/erase.py, then forget/places.py
+    which old chats can be imported      importers/readers.py
+    how an assistant is connected        hosts/declared.py, then hosts/transcripts.py
+    what the doctor checks               openclaw/doctor/graph.py, openclaw/doctor/gateway.py
 
 Outside the package: hooks/ (the plugin, in JavaScript), skills/, vault_template/.
 """

@@ -1,6 +1,6 @@
 """
-Talk to the daemon over its socket, or to a fleet over HTTP. Standard library only: a command must be quick, and a hook
-quicker.
+Talks to the daemon over its socket, or to a fleet over HTTP. Standard library only: a command must be quick, and a
+hook quicker.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-Read and edit `omg.toml`, with `OMG_*` variables above it.
+Reads and edits omg.toml; `OMG_*` variables take precedence over it.
 
 An unknown key is refused with the nearest known name. The gateway's own configuration holds two things only, `home`
 and `command`; all the rest is here.

@@ -1,4 +1,4 @@
-"""All active notes of a graph as one markdown page, or as JSON."""
+"""A person's own edits: write, link, merge, rename, undo, export, join accounts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-`omg demo`: the sample conversation through the real path, offline, in a folder of its own.
+`omg demo`: takes the sample conversation through the whole path, offline, in a folder of its own.
 
 Nothing of the user's is read or touched. It prints what a newcomer wants to see: the vault as a tree, the
 Now note, and what three prompts would be given.

@@ -1,5 +1,5 @@
 """
-Texts to vectors: the first of four embedders that is there.
+Turns texts into vectors, with the first of four embedders that is installed.
 
     minilm-int8              the extra `minilm`: MiniLM in a wheel of 23 MB, run by onnxruntime; 3 to 6 ms a question
     sentence-transformers    the extra `embeddings`: a configured model, else MiniLM where it is on this machine

@@ -1,5 +1,5 @@
 """
-What can go wrong, as a tree. A message names the thing, says what is wrong with it, and what to do.
+The exceptions of OMG, as a tree. A message names the thing, says what is wrong with it, and what to do.
 
     OmgError                    printed as one line by the command line, exit code 1
     ├── ConfigError             omg.toml, an OMG_* variable, or a value in them

@@ -1,5 +1,5 @@
 """
-Loose notes as messages: what people leave in inbox/, and what the agent writes to its own memory files.
+Loose notes as messages: files that people leave in inbox/, and the agent's own memory files.
 
     <vault>/inbox/*.md                    a message for each paragraph: a person's, or the agent's where a run of it
                                           may have written the file (Runs)

@@ -1,5 +1,5 @@
 """
-The journal of one batch: every file with its text before and after, written down before anything else is.
+The journal of one batch: every file with its text before and after, written before the first note changes.
 
     receipts/<id>.open.json   promised, perhaps half done
     receipts/<id>.json        done

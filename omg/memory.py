@@ -1,5 +1,5 @@
 """
-A home, opened: what `from omg import Memory` gives, and what the command line, the daemon and the doctor open.
+`Memory`: an open home, for programs, the command line, the daemon and the doctor.
 
 It is three parts put together: `registry` (whose graphs there are), `intake` (what comes in) and `worker` (what is
 observed, and by which model). Not here: any of what they do. One rule: what a program does with a memory, it does as

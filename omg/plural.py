@@ -1,4 +1,4 @@
-"""How many of something there are, in words."""
+"""Writes a count with its noun: "1 note", "2 notes"."""
 
 
 def how_many(n: int, name: str) -> str:

@@ -1,5 +1,5 @@
 """
-What becomes of the edits of one reply once the check has answered.
+Decides whose words a note holds (the user's, the assistant's or a tool's), and checks doubtful ones.
 
 What the person's words bear out goes on as theirs. The rest is not lost: it becomes a note of the assistant's beside it, or
 the whole edit does. Only what the person denies is dropped. Whatever is changed is told in `refused`, without its words.

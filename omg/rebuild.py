@@ -1,5 +1,5 @@
 """
-A graph made again from its archive, as with a better model: beside the old one, and in its place on confirmation.
+Makes the notes of a graph again from its archive, for example with a better model.
 
 `build_anew` makes graphs/<graph>/rebuild/: all that a person made or changed, every tombstone, and the archive
 observed once more. It may be interrupted, and goes on where it stopped; what was said, edited or deleted meanwhile is

@@ -52,6 +52,7 @@ TINY: dict[str, tuple[str, str]] = {
     "reflect": ("--notes 30 --json", "notes"),
     "replay": ("--recorded {recorded} --data {talk} --json", '"this"'),
     "silence": ("--data {data} --prompts 4 --embedder none --json", '"sure.py"'),
+    "size": ("--json", '"total"'),
     "situations": ("--only s15 s31 --out {tmp}/situations --stage observe --json", '"situations"'),
     "soak": ("--turns 20 --identities 2 --in-turn 3 --json", '"descriptors"'),
     "stability": ("--turns 4 --embedder none --json", '"hook_ms_p50"'),

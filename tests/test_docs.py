@@ -5,16 +5,19 @@ the generated parts, between their markers; words about a field are kept from wh
 
 from __future__ import annotations
 
+import ast
 import datetime as dt
 import json
 import os
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import typer
 from pydantic import BaseModel
+from test_layers import PACKAGE, ROWS
 
 from omg.cli.app import app
 from omg.config import Config
@@ -171,6 +174,81 @@ def test_a_number_quoted_for_an_option_is_its_default() -> None:
 
 
 README = Path(__file__).parents[1] / "README.md"
+LISTED = re.compile(r"(?:^    .*\n)+", re.M)  # in a docstring: a block of indented lines
+
+
+def docstring(module: Path) -> str:
+    return ast.get_docstring(ast.parse(module.read_text("utf-8"))) or ""
+
+
+def listed(name: str, where: Path, indent: int, width: int) -> str:
+    """*name* and the first sentence of its docstring, as lines of at most 118 characters."""
+    folder = where / name
+    paragraph = docstring(folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py"))
+    sentence = re.split(r"(?<=\.) (?=[A-Z`])", " ".join(paragraph.partition("\n\n")[0].split()))[0]
+    assert 10 < len(sentence) <= 140, f"{folder.relative_to(PACKAGE)}: its first sentence, for the map"
+    begin = " " * indent + (name + "/" if folder.is_dir() else name).ljust(width)
+    return textwrap.fill(
+        sentence, 118, initial_indent=begin, subsequent_indent=" " * len(begin), break_on_hyphens=False
+    )
+
+
+def with_list(text: str, lines: list[str], first: str) -> str:
+    """*text* of a module, with *lines* as the indented block that begins with *first* in its docstring."""
+    for block in LISTED.finditer(text):
+        if block[0].startswith(f"    {first}"):
+            return text[: block.start()] + "\n".join(lines) + "\n" + text[block.end() :]
+    raise AssertionError(f"no list begins with {first!r}")
+
+
+def with_contents(package: Path) -> str:
+    """The text of a package's `__init__.py`, its modules listed in the order in which they stand there."""
+    text = (package / "__init__.py").read_text("utf-8")
+    names = {
+        part.stem
+        for part in package.iterdir()
+        if not part.name.startswith("_") and (part.suffix == ".py" or (part / "__init__.py").exists())
+    }
+    block = LISTED.search(docstring(package / "__init__.py") + "\n")
+    standing = [] if block is None else re.findall(r"^    (\w+)", block[0], re.M)
+    order = [*(name for name in standing if name in names), *sorted(names - set(standing))]
+    width = max(len(name) for name in names) + 4
+    lines = [listed(name, package, 4, width) for name in order]
+    if not standing:
+        return text.replace('.\n"""', ".\n\n" + "\n".join(lines) + '\n"""', 1)
+    return with_list(text, lines, standing[0])
+
+
+def with_rooms(text: str) -> str:
+    """The text of omg/__init__.py, its rooms listed by row."""
+    lines = []
+    for heading, steps in ROWS.items():
+        lines += [f"    {heading}", *(listed(r, PACKAGE, 6, 12) for step in steps for r in step.split())]
+    return with_list(text, lines, "Base")
+
+
+def with_table(text: str) -> str:
+    """The text of README.md, its rooms as a table by row."""
+    rows = [
+        f"| {heading} | {' → '.join(', '.join(f'`{r}`' for r in step.split()) for step in steps)} |"
+        for heading, steps in ROWS.items()
+    ]
+    begin, end = "<!-- rooms:begin -->\n", "<!-- rooms:end -->"
+    start, stop = text.index(begin) + len(begin), text.index(end)
+    return text[:start] + "\n".join(["| | |", "|---|---|", *rows]) + "\n" + text[stop:]
+
+
+def test_the_lists_of_rooms_and_modules_are_the_first_sentences_of_their_docstrings() -> None:
+    for package in sorted(file.parent for file in PACKAGE.rglob("__init__.py") if file.parent != PACKAGE):
+        written_or_checked(package / "__init__.py", with_contents(package))
+    written_or_checked(PACKAGE / "__init__.py", with_rooms((PACKAGE / "__init__.py").read_text("utf-8")))
+    written_or_checked(README, with_table(README.read_text("utf-8")))
+
+
+def written_or_checked(file: Path, now: str) -> None:
+    if os.environ.get("UPDATE_DOCS"):
+        file.write_text(now, encoding="utf-8")
+    assert file.read_text("utf-8") == now, f"{file} is stale: run UPDATE_DOCS=1 pytest tests/test_docs.py"
 
 
 def test_every_command_that_a_document_tells_to_type_exists() -> None:

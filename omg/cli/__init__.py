@@ -1,15 +1,15 @@
 """
 The command `omg`: parse, call one function, print. `main` is its entry point.
 
-    app             main: errors become one line and exit code 1
-    base            what commands share: options, bars, printing
-    conversations   init, import, observe, search, inject, status, events, demo
-    reading         list, show and open: what stands in the notes
-    curate          a person's own hand: new, pin, link, merge, rename, undo, export, rebuild
-    forget          forgetting: the choices, and the one that was made
-    daemon          started, stopped, done without
-    gateway         commands of the daemon, installing, doctor, identities
-    reflect, skill  the nightly job; the skill for agents without hooks
+    app              `main`: all commands, and errors as one line with exit code 1.
+    base             What all commands share: the app, opening the home, printing.
+    conversations    Commands: init, import, observe, search, inject, status, events, demo.
+    reading          Commands that read notes: list, show and open.
+    curate           Commands for a person's own edits: new, pin, link, merge, rename, undo, export, rebuild.
+    daemon           Starts and stops the daemon for a command, or does the work without it.
+    gateway          Commands around OpenClaw: the daemon, installing, the doctor, identities.
+    fleet            Commands of a fleet: many machines on Postgres (docs/fleet.md).
+    hosts            Commands for other assistants: install, projects, and what the assistant proposed.
 """
 
 import sys

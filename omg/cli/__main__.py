@@ -1,3 +1,5 @@
+"""`python -m omg.cli` is the command `omg`."""
+
 from . import main
 
 main()

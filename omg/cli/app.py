@@ -1,5 +1,5 @@
 """
-The command `omg`: all commands, and what an error looks like.
+`main`: all commands, and errors as one line with exit code 1.
 
 Nothing here decides anything, and nothing heavy is imported before a command needs it: `omg --help` costs a moment.
 """

@@ -1,5 +1,5 @@
 """
-What every command shares: the app, the home it opens, how it prints.
+What all commands share: the app, opening the home, printing.
 
 People read stdout, scripts say `--json`; an error is one line on stderr and exit code 1.
 """

@@ -1,4 +1,4 @@
-"""The commands of conversations and what is made of them: init, import, observe, search, inject, status, events."""
+"""Commands: init, import, observe, search, inject, status, events, demo."""
 
 from __future__ import annotations
 

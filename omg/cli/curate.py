@@ -1,4 +1,7 @@
-"""The commands of a person's own hand: write, correct, take back. Each calls one function of omg/curate.py."""
+"""
+Commands for a person's own edits: new, pin, link, merge, rename, undo, export, rebuild. Each calls one function of
+omg/curate.py.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-The daemon from a command's side: started, stopped, and done without for a moment.
+Starts and stops the daemon for a command, or does the work without it.
 
 Not here: what it is (daemon/). One rule: a daemon that was up before is up afterwards, and knows what was changed.
 """

@@ -1,4 +1,4 @@
-"""The commands of a fleet: many machines on Postgres (docs/fleet.md)."""
+"""Commands of a fleet: many machines on Postgres (docs/fleet.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands around the gateway: the daemon, installing, the doctor, identities."""
+"""Commands around OpenClaw: the daemon, installing, the doctor, identities."""
 
 from __future__ import annotations
 

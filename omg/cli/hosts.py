@@ -1,4 +1,4 @@
-"""The commands of other assistants: installing into one, projects, and what the assistant proposed."""
+"""Commands for other assistants: install, projects, and what the assistant proposed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that read notes: list, show and open."""
+"""Commands that read notes: list, show and open."""
 
 from __future__ import annotations
 

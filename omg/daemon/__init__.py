@@ -1,7 +1,7 @@
 """
-The process that the gateway keeps: it answers on a socket, and observes in the background.
+The process beside the gateway: answers on a socket, and observes in the background.
 
-    daemon     what is asked and answered, its threads, its lock, signals and log
-    server     HTTP with JSON on a unix socket
-    lending    the gateway's model, lent by the plugin
+    daemon     The daemon: its routes, threads, lock, signals and log.
+    server     HTTP with JSON on a unix socket.
+    lending    The agent's own model, lent by the gateway: questions wait here until the plugin fetches them.
 """

@@ -1,5 +1,5 @@
 """
-The process that remembers while the gateway answers.
+The daemon: its routes, threads, lock, signals and log.
 
     POST /inject    a prompt's who and what   -> the result of before_prompt_build, as is
     POST /tool /command /corpus               -> what the agent's tools and commands answer (tools/tools.py)

@@ -1,5 +1,5 @@
 """
-The agent's own model, lent by the gateway: questions wait here until the plugin comes for them.
+The agent's own model, lent by the gateway: questions wait here until the plugin fetches them.
 
 The plugin asks `next` without pause, has the gateway answer what it gets, and hands the reply to `done`. What a gateway
 says of a failure may quote the conversation, so only the kind of failure goes further.

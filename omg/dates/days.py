@@ -1,5 +1,5 @@
 """
-A day in words, seen from today: "3 weeks ago", "[2 weeks later]", "was due 2 days ago"; and time zones.
+A day in words, seen from today ("3 weeks ago", "was due 2 days ago"); time zones.
 
 Not here: reading a text (rules.py). One rule: a day is not past until it is over.
 """

@@ -1,5 +1,5 @@
 """
-The forms of dates in English, in the order they are tried: a pattern, and what a match of it means.
+The forms of dates in English: a pattern for each, and the days that a match means.
 
 A phrase that could be two different days, such as 5/7/2023, is left alone: no date is better than a wrong one.
 One rule: a range is as wide as what was said; "two weeks ago" is a week, "in 2022" a year.

@@ -1,10 +1,10 @@
 """
-Many machines on Postgres: `pip install "omg-memory[fleet]"` (docs/fleet.md).
+Many machines on Postgres (the extra `fleet`, docs/fleet.md).
 
-    store       the connection; tenants and their tokens; drops; status and metrics
-    tree        the files of a graph as rows: checked out into a folder, committed in one transaction
-    homes       graphs checked out on this machine, each as a small home; changed, committed and dropped
-    work        `omg fleet work`: Procrastinate's jobs, what is due, stalled jobs
-    serve       `omg fleet serve`: the daemon's routes over HTTP
-    moves       homes in and out, and a person's edits
+    store    The database of a fleet: the connection, tenants and their tokens, drops, jobs, status and metrics.
+    tree     The files of one graph as rows of Postgres: checked out into a folder, committed in one transaction.
+    homes    Graphs checked out on this machine, each as a small home that the other rooms use unchanged.
+    work     `omg fleet work`: runs Procrastinate's jobs, any number at once, on any machine.
+    serve    `omg fleet serve`: the daemon's routes over HTTP, with a bearer token for each tenant.
+    moves    Moves homes into and out of a fleet, and takes a person's edits of checked-out vaults.
 """

@@ -1,5 +1,5 @@
 """
-Graphs checked out on this machine, each as a small home with one graph in it, on which the code of a home runs unchanged.
+Graphs checked out on this machine, each as a small home that the other rooms use unchanged.
 
     <cache>/omg-fleet-<user>/<n>/<graph>/     omg.toml, owners.json, … of the tenant
         graphs/<folder>/                      the graph

@@ -1,5 +1,5 @@
 """
-Homes moved in and out byte for byte, and a person's edits: vaults checked out into a folder, and committed from it.
+Moves homes into and out of a fleet, and takes a person's edits of checked-out vaults.
 
 A file that the person and the fleet both changed keeps the person's text; the fleet's is beside it, as a conflict copy.
 """

@@ -1,5 +1,5 @@
 """
-The database of a fleet: the connection, tenants and their tokens, drops, jobs to be done, and what it says of itself.
+The database of a fleet: the connection, tenants and their tokens, drops, jobs, status and metrics.
 
 Each query names its tenant or its graph, so no path, session or folder of one tenant reaches the rows of another.
 """

@@ -1,5 +1,5 @@
 """
-The files of one graph as rows of Postgres: checked out into a folder, and committed in one transaction.
+The files of one graph as rows of Postgres: checked out into a folder, committed in one transaction.
 
 A commit locks the graph's row and compares its generation with the one that was checked out. If they differ, somebody
 else has committed since: it raises Stale and writes nothing.

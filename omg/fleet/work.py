@@ -1,5 +1,5 @@
 """
-`omg fleet work`: Procrastinate's jobs, on any machine, any number at once.
+`omg fleet work`: runs Procrastinate's jobs, any number at once, on any machine.
 
 A job carries the id of a graph and nothing else. Its lock is the graph, so no two workers are at one, and what waits
 for a graph is one job of each kind. A job checks its graph out, runs what a home runs, and commits. If another machine

@@ -1,5 +1,5 @@
 """
-The erasing of a Selection, or of the words of a Redaction, step by step.
+Erases a Selection or the words of a Redaction, step by step.
 
 What is to go is first written down (forgetting.json), so that a crash halfway is finished at the next start; every
 step may be repeated. Afterwards a tombstone of salted hashes is all that is left, which import and rebuild heed. A

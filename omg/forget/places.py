@@ -1,5 +1,5 @@
 """
-Every place where a graph and its home keep text, and one way to change what stands there.
+Every place where a graph and its home keep text, and one way to change it.
 
     <graph>                  pending/, archive/, receipts/, damaged/     change_folder
     <graph>/replaced/<stamp> the graph before `omg rebuild`              copies_of

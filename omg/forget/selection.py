@@ -1,4 +1,4 @@
-"""Finds what goes when a note, a conversation or a text is forgotten, and what stays without its links."""
+"""Finds what a forgetting removes: notes, messages, words, and links to them."""
 
 from __future__ import annotations
 

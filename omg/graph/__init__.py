@@ -1,7 +1,8 @@
 """
-The folder of one identity: what cannot be derived again.
+The folder of one identity: pending turns, archive, state, locks, tombstones.
 
-    state         what is live in each session, and how often a note was of use; private files
-    tombstones    what was forgotten, as salted hashes
-    graph         Graph: these, the turns that wait, the vault and the index
+    state         state.json: what is live in each session, and when a graph was last observed and reflected.
+    tombstones    tombstones.jsonl: salted hashes of what was forgotten, so that no import or late reply brings it
+                  back.
+    graph         Graph: everything that belongs to one identity.
 """

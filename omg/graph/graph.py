@@ -1,5 +1,5 @@
 """
-All that belongs to one identity: its vault, its index, and what cannot be derived again.
+Graph: everything that belongs to one identity.
 
     <home>/graphs/<slug>-<hash8>/
         identity.json      whose graph this is

@@ -1,5 +1,5 @@
 """
-What is live in each session, and when a graph was last observed and reflected: state.json.
+state.json: what is live in each session, and when a graph was last observed and reflected.
 
 A value in the file that makes no sense leads to an activation, not to an error. Not here: the file's lock (graph.py).
 """

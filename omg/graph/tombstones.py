@@ -1,5 +1,5 @@
 """
-What was forgotten, as salted hashes in tombstones.jsonl: it does not come back by an import or a late reply.
+tombstones.jsonl: salted hashes of what was forgotten, so that no import or late reply brings it back.
 
 The file holds no content and no readable id. Not here: forgetting (forget/erase.py), noticing a deletion
 (worker/registry.py, journal.py).

@@ -1,5 +1,5 @@
 """
-What the tools of `omg mcp` answer, in the daemon.
+Answers the tools of `omg mcp`, in the daemon.
 
 *person* and *project* of a question are the identities that the server was started with: a client cannot name any. An
 id is `person:` or `project:` and the path of a note; what the other graphs hold is as unknown as what never was.

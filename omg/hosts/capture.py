@@ -1,5 +1,5 @@
 """
-Marks that hooks left in the spool → drops of the spool, as the gateway's plugin writes them.
+Turns the marks that hooks left in the spool into drops.
 
 A mark says which transcript has gained something and how long it was then. The transcript is read READ_AFTER_S later,
 because a client may write the last line after its hook. Only whole turns are taken: what the person typed after the

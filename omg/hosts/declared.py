@@ -1,5 +1,5 @@
 """
-The clients: their events, their fields, their limits. Standard library alone, since the hook reads it.
+One declaration for each client: its events, fields and limits. Standard library alone, since the hook reads it.
 
 `events` maps a client's event to ours:
 

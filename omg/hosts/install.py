@@ -1,5 +1,5 @@
 """
-`omg install HOST` and `omg uninstall HOST`: into a client by its own command line, and out again.
+`omg install HOST` and `omg uninstall HOST`: by the client's own command line.
 
 The client's command adds and removes our plugin, so its other settings are never parsed or rewritten by us. What its
 command leaves behind in a settings file that had nothing of it before is taken back from the copy that was kept.

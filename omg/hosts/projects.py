@@ -1,5 +1,5 @@
 """
-Whose memory a session of a client has: the person's, and where its folder is in a git repository, the project's.
+Whose memory a session of a client has: the person's, and in a git repository the project's.
 
 A project is known by its git common directory, found by looking at files: git itself is not run, because a
 repository's configuration can name programs to start. Nor is a remote's name looked at, which any download can claim.

@@ -1,5 +1,5 @@
 """
-What an assistant asks to have remembered or corrected without a message of the person's behind it, and `omg confirm`.
+What an assistant asks to remember without the person's words behind it, and `omg confirm`.
 
 Both are proposals of the assistant's (plan/corrections.py): found, shown with their mark, never in `system`.
 """

@@ -1,5 +1,5 @@
 """
-What a session of a client is given: the standing text once for each context, and what bears on each prompt.
+What a session of a client is given: the standing text once for each context, and what fits each prompt.
 
 A client adds what a hook says to the conversation and keeps it there, so nothing that was given can be taken back. The
 standing text of a graph is given again only after an edit or a forgetting, or when much was said since. The person's

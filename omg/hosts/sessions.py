@@ -1,5 +1,5 @@
 """
-What is kept of each session of a client, one small file each: `hosts/<host>/<session>.json` in the home.
+What is kept of each session of a client: how far it was read, and when it was last served, as `hosts/<host>/<session>.json` in the home.
 
 Whose memory it has is decided when the session is first seen, and does not follow a change of folder.
 """

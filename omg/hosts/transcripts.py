@@ -1,6 +1,5 @@
 """
-A client's transcript, from an offset on, as entries of a drop: what the person typed, and what the assistant said and
-called.
+Reads a client's transcript from an offset on, as entries of a drop.
 
 What tools returned is left out: it is long, and nobody's words. So is everything that the client wrote in the person's
 place: summaries, commands, reminders, sub-agents, what hooks added. A row of a kind that is not known is no message.

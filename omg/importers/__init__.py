@@ -1,8 +1,8 @@
 """
-Old conversations become drops in the spool, in the form that the gateway's plugin writes.
+Imports old conversations: reads their files and writes them as drops into the spool.
 
-    readers    reads a file: OpenClaw's transcripts and its live database, JSONL of role, content and timestamp
-    drops      cuts sessions into drops and takes them in
+    readers    Reads a file of old conversations as sessions and their entries.
+    drops      Cuts old conversations into drops and takes them in through the spool.
 
 Importing again adds nothing, and what is left out is counted or named.
 """

@@ -1,5 +1,5 @@
 """
-Cuts old conversations into drops and takes them in through the spool, like drops of the gateway's plugin.
+Cuts old conversations into drops and takes them in through the spool.
 
 Importing again adds nothing. Messages keep their ids, so a message that a hook captured, and that an export and the
 live database hold too, is taken in once.

@@ -1,11 +1,12 @@
 """
-A SQLite index of one vault and its archive. It is derived: delete it, and it is made again.
+A SQLite index of one vault and its archive: search by words, meaning, date and link. It is derived: delete it, and it
+is made again.
 
-    store       the file: tables, connections, damage; terms of a text and of a question; Entry, a note as listed
-    links       which note a link leads to
-    vectors     the notes' vectors, as one matrix
-    archived    messages: taken in, found, and what was said around them
-    rows        a Node as rows, and files and tables brought to one state
-    search      a question → hits: scores, then links
-    index       Index: all of the above behind one class
+    store       The SQLite file: tables, connections, damage; the terms of a text.
+    links       Finds the note that a link leads to: by path, id, alias, or the end of a path.
+    vectors     The notes' vectors: made in the background, stored as float16, searched as one matrix.
+    archived    The archive's messages in the index: who said what, and what was said around it.
+    rows        A note as rows of the index, and what in them depends on other notes.
+    search      Search: a question gives hits, best first, each with why it was found.
+    index       Index: everything that is asked of a graph without opening its files.
 """

@@ -1,5 +1,5 @@
 """
-The index of one vault: all that is asked of a graph without opening its files.
+Index: everything that is asked of a graph without opening its files.
 
     sync, archive, embed    keep up with the notes, with what was said, and with the vectors
     search, search_raw      notes (search.py); messages, where no note has it (archived.py)

@@ -1,5 +1,5 @@
 """
-What a link leads to: a path, an id, an alias, or the end of a path, in any case.
+Finds the note that a link leads to: by path, id, alias, or the end of a path.
 
 Over the tables `name` and `link` of the store. Not here: what a link looks like in a text (node/markdown.py).
 One rule: the first of these that fits decides, and where two notes fit equally well, neither is meant.

@@ -1,5 +1,5 @@
 """
-A note's rows: how a Node lies in the tables, and what in them depends on other notes.
+A note as rows of the index, and what in them depends on other notes.
 
     enter      notes become rows: names, links, sources, and the columns of their full text
     settle     links find their notes; what depends on that (linked titles, map, successor) follows

@@ -1,5 +1,5 @@
 """
-A question → hits, best first, each with why it was found: scores, then links.
+Search: a question gives hits, best first, each with why it was found.
 
 Not here: making the tables (index.py), and vectors (vectors.py). One rule: milliseconds; no model, no network, and no
 look at all notes but for one product of matrix and vector.

@@ -1,5 +1,5 @@
 """
-One sqlite file, derived from files that are kept elsewhere: many readers, one writer at a time.
+The SQLite file: tables, connections, damage; the terms of a text.
 
 Readers never wait for the writer (WAL) and each has a connection of its own, from a pool. A file that is
 damaged, of another version, or held by somebody for too long is not repaired: `replace` starts an empty one,

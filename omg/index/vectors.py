@@ -1,5 +1,5 @@
 """
-The notes' vectors: made in the background, kept as float16 in the store, searched as one matrix in memory.
+The notes' vectors: made in the background, stored as float16, searched as one matrix.
 
     missing_vectors, put_vectors    what `Index.embed` works off: notes without a vector of this embedder
     Matrix                          all vectors of one embedder; follows the store by its revision number

@@ -1,8 +1,8 @@
 """
-The slice of memory that a prompt is given: `system`, stable between activations, and `prompt`, fresh each time.
+The slice of memory that a prompt is given: `system`, stable between activations, and `prompt`, new each time.
 
-    decide      when `system` is rendered anew, which notes bear on the prompt, what is kept of it
-    prompt      both texts, within their budgets
-    former      whether a note says something else by now
-    passages    what was said, cut to what answers
+    decide      Decides which notes a prompt is given, and when `system` is rendered anew.
+    prompt      The text of `system` and `prompt`, within their budgets.
+    former      What a note said before it was changed or corrected.
+    passages    Quotations: the messages that answer a prompt, each cut to the passage that does.
 """

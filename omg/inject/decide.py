@@ -1,5 +1,5 @@
 """
-Which slice of memory a prompt is given, and when `system` is rendered anew.
+Decides which notes a prompt is given, and when `system` is rendered anew.
 
 `system` is rendered at an activation and then served byte for byte until the next: prompt caches depend on it. What
 is learnt in between reaches the model through `prompt`. One rule: no model, no clock of our own, and no file but

@@ -1,5 +1,5 @@
 """
-What was said, as it was said: the messages that answer a prompt, each cut to the passage that does.
+Quotations: the messages that answer a prompt, each cut to the passage that does.
 
 From the archive, found by words and through the notes that bear on the prompt; and from what other sessions of the
 identity said that nobody has observed yet. Words whose note was deleted, superseded or changed by a person are not

@@ -1,6 +1,6 @@
 """
-`prompt`, the fresh part of a slice, in three steps: the notes that bear on this message, a line each; more of the best
-of them; and what was said, as it was said.
+The text of `system` and `prompt`, within their budgets. `prompt` has three steps: the notes that fit this message, a line
+each; more of the best of them; and quotations.
 
 Pure. It comes wrapped, and costs at most the tokens it is allowed, wrapping included. Each step has a share of
 them, and what one leaves is the next's. What stands in `system` is not said again, nor what a line has said.

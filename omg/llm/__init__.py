@@ -1,8 +1,9 @@
 """
-Models: text in, text out. What a reply means is for the Observer and the Reflector to say.
+Asks a language model, in a child process, and records what it cost. What a reply means is for the Observer and the
+Reflector to say.
 
-    asker      retries, fallbacks and the day's cap
-    child      the process that imports LiteLLM
-    ledger     what was asked and what it cost; how many calls are under way
-    replies    a question, its reply, and what is wrong with one; JSON out of a reply
+    asker      Asks a model through LiteLLM, with retries, fallbacks and the day's cap.
+    child      The child process that imports LiteLLM, seen from both ends of its pipe.
+    ledger     What models were asked and what it cost: one JSON line for each reply, and the day's cap.
+    replies    A question to a model and its reply: its size, what is wrong with it, and the JSON in it.
 """

@@ -1,5 +1,5 @@
 """
-Ask a model, over LiteLLM, in a child process that is started when there is a question.
+Asks a model through LiteLLM, with retries, fallbacks and the day's cap.
 
     Asker ── retries, fallbacks, places, ledger ── Child ── a pipe ── child.py, a process ── litellm
 

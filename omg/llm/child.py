@@ -1,5 +1,5 @@
 """
-The process that imports LiteLLM, seen from both ends of its pipe. It answers many questions at once.
+The child process that imports LiteLLM, seen from both ends of its pipe. It answers many questions at once.
 
     Child.call(question) ── a JSON line ──▶ listen → complete → litellm ── a JSON line ──▶ an answer
 

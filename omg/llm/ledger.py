@@ -1,5 +1,5 @@
 """
-What models were asked and what it cost: one JSON line per reply, and a day's cap.
+What models were asked and what it cost: one JSON line for each reply, and the day's cap.
 
 It holds numbers, never text. A reply is entered whether or not it could be used, since it was paid for. Several
 processes may append to the same file; each reads on from where it had got to. A call first reserves what it may cost

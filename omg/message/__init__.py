@@ -1,8 +1,8 @@
 """
-Messages and turns: what was said, cleaned and without secrets. No I/O.
+Messages and turns: what was said, cleaned of secrets and of OMG's own text. No I/O.
 
-    turn        Message and Turn: parts of a conversation, their JSON
-    drop        a spool file, or the gateway's entries → messages; which files an agent may have written
-    envelope    what is put around words, and how it is taken off
-    material    which parts of a message a person passes on rather than says
+    turn        Message and Turn: what was said in one exchange with the agent.
+    drop        Parses a spool file of the gateway's plugin into a Turn.
+    envelope    Takes off what hosts and OMG put around a person's words.
+    material    Which parts of a person's message are *material*: text that they pass on rather than say.
 """

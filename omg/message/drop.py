@@ -1,5 +1,5 @@
 """
-A spool file → a Turn: the one place that parses what the gateway says.
+Parses a spool file of the gateway's plugin into a Turn.
 
     read_drop        a file of hooks/index.js or the importers → a Turn
     clean_entries    the gateway's entries → Messages: no injection, no wrappers, no turns of its own, no secrets

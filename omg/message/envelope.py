@@ -1,5 +1,5 @@
 """
-What is put around words, and how it comes off again.
+Takes off what hosts and OMG put around a person's words.
 
     wrap_memory, strip_memory    the sentinel around what OMG injects, so that memory never observes itself
     without_envelope             a person's text without the gateway's stamps, context blocks and notes

@@ -1,7 +1,7 @@
 """
-A note as a value. No I/O.
+A note as a value: its properties and its text, parsed and rendered. No I/O.
 
-    fields      the kinds of notes, the reader of each property, and which map lists a note
-    markdown    the file: YAML read as Obsidian reads it; links, the generated block, the history
-    note        Node: text → value → text
+    fields      The properties of a note: their names, the values they may have, and a reader for each.
+    markdown    The text of a note: links, the generated block, the history, and names made from titles.
+    note        Node: parses a markdown file into a value, and renders it.
 """

@@ -1,5 +1,5 @@
 """
-The body of a note, as text: links, the generated block, the history, and names made of titles.
+The text of a note: links, the generated block, the history, and names made from titles.
 
 Not here: what a note is (note.py). One rule: whoever adds to a text changes no other
 byte of it, line ends included.

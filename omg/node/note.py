@@ -1,5 +1,5 @@
 """
-One markdown file as a value.
+Node: parses a markdown file into a value, and renders it.
 
     parse_node     text → Node      lenient: whatever a person's editor left behind
     render_node    Node → text      strict: parse_node(render_node(n)) == n; what we rendered comes out byte for byte

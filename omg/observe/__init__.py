@@ -1,7 +1,7 @@
 """
-The Observer: turns that are pending become notes.
+The Observer: pending turns become notes.
 
-    run         a batch → known notes and one question → the reply's edits on a Plan → a receipt → the vault
-    question    what the model is shown; a small model is asked message by message
-    reply       the schema of its answer, and an untrusted text → edits. A new field of an edit is added here (schema, ReplyItem, to_edit) and in plan/edits.py
+    run         Observes one batch: from pending turns to notes.
+    question    The Observer's question to the model: instructions, known notes, and the messages.
+    reply       The schema of the Observer's reply, and its edits.
 """

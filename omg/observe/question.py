@@ -1,5 +1,5 @@
 """
-What the Observer is asked: its instructions, the known notes, how the conversation stood, and the messages.
+The Observer's question to the model: instructions, known notes, and the messages.
 
 Pure but for the index, which finds the notes that the messages may be about.
 """

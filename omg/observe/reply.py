@@ -1,5 +1,5 @@
 """
-What a model replied → edits.
+The schema of the Observer's reply, and its edits.
 
 A reply is untrusted: an item that cannot be parsed is dropped, not the rest; notes and messages can only be named by the
 handles they were shown under. Who said a thing is computed from the messages cited (provenance.py). Pure.

@@ -1,5 +1,5 @@
 """
-From a batch of pending turns to notes.
+Observes one batch: from pending turns to notes.
 
 With a model: one question about what person and assistant said in each piece of a conversation; one about what tools
 returned and people passed on, where there is any; and the check (provenance.py), where an edit would be the user's.

@@ -1,7 +1,7 @@
 """
-OpenClaw's side: its command line and configuration, installing, the doctor.
+OpenClaw: its command line and configuration, installing, the doctor.
 
-    gateway    its state folder, configuration and command line
-    install    `omg install` and `omg uninstall`, the slot for a context engine, `omg skill install`
-    doctor/    `omg doctor`
+    gateway    OpenClaw from outside: its state folder, its configuration and its command line.
+    install    `omg install` and `omg uninstall` for OpenClaw: every step is named and can be repeated.
+    doctor/    `omg doctor`: finds what is wrong, and says where and how to mend it.
 """

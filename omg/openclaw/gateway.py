@@ -1,5 +1,5 @@
 """
-OpenClaw as seen from outside: where its state lies, what its configuration says, and its own command line.
+OpenClaw from outside: its state folder, its configuration and its command line.
 
 We read its configuration and never write it: changes go through `openclaw config patch`, which checks them.
 """

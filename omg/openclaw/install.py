@@ -1,5 +1,5 @@
 """
-`omg install` and `omg uninstall`: into OpenClaw and out again, each step said, each repeatable.
+`omg install` and `omg uninstall` for OpenClaw: every step is named and can be repeated.
 
 Installing: plugin (a copy, with the skill), the permissions it needs, where vaults lie, from when on sessions are
 remembered, which model observes, a nightly job, a turn to prove it. Uninstalling takes back exactly what installing

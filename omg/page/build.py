@@ -1,5 +1,5 @@
 """
-The graph of one vault as a single HTML file: search it, filter it, walk from note to note.
+Builds the HTML page: search, filters, and links from note to note.
 
 It is a picture at one moment, not a view that follows the vault, and it holds the notes' full text: whoever
 has the file has the memory. Its one rule: nothing runs in it, and nothing is loaded by it, but the two

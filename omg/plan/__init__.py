@@ -1,9 +1,9 @@
 """
-Proposed edits, as drafts; the text of maps, index and Now.
+Proposed edits as drafts of notes; the text of maps, index and Now.
 
-    edits          what may be proposed of a note
-    drafts         Plan: edits → drafts of notes
-    mentions       links where a note's text names another note
-    corrections    what a person's own words change, and what waits for them
-    pages          the text of maps, index and Now
+    edits          Edit, a proposal for one note, and NoteDraft, the note as it will be.
+    drafts         Plan: turns edits into drafts of notes, and drafts into the changes of one receipt.
+    mentions       Links names and titles of other notes that occur in a text.
+    corrections    A sentence of a note, reworded because a person asked for it.
+    pages          The generated text of maps, the index note and Now.
 """

@@ -1,5 +1,5 @@
 """
-A sentence of a note said anew, because a person asked for it.
+A sentence of a note, reworded because a person asked for it.
 
 What it said goes to `## History` with its day. In a file that a person wrote in, the sentence and its properties change, and
 every other byte stays. Which note is meant, and whether a person asked, is decided elsewhere (tools/changing.py,

@@ -1,5 +1,5 @@
 """
-Plan: edits become drafts over a vault, and the drafts the changes of one receipt.
+Plan: turns edits into drafts of notes, and drafts into the changes of one receipt.
 
 Nothing is written here; later edits see earlier drafts, and the maps that list a changed note come out regenerated.
 Files that are ours are rewritten whole; what a person touched is amended, which leaves every word of theirs where it

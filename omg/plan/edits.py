@@ -1,5 +1,5 @@
 """
-Edit, what Observer, Reflector or a person proposes for a note, and NoteDraft, the note as it will be.
+Edit, a proposal for one note, and NoteDraft, the note as it will be.
 
 Pure. Not here: where an edit comes from, and what it does to other notes (drafts.py). One rule: where two notes become
 one, the less trusted origin holds.

@@ -1,5 +1,5 @@
 """
-Names and titles of other notes that stand in a text → links.
+Links names and titles of other notes that occur in a text.
 
 A title of two words or more is looked for as it is, and so are telling words that stand side by side in one ("pottery
 workshop" of "Kids to pottery workshop"). A single word only where it is a name: written large within sentences, never

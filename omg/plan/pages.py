@@ -1,5 +1,5 @@
 """
-What stands between the markers of the maps, the index note and Now: index entries → markdown.
+The generated text of maps, the index note and Now.
 
     map_block     one map of content: the notes it lists    now_block    open loops, and what each conversation is about
     index_block   the maps there are                        new_page     a whole new file around such a block

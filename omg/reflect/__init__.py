@@ -1,11 +1,11 @@
 """
-The Reflector, by night: repetitions, contradictions, which map a note is on, weeks and months.
+The Reflector, at night: repetitions, contradictions, maps, weeks and months.
 
-    run          one cycle over one graph, from its lock to its receipt
-    drafting     what a cycle drafts, and what a model is asked
-    verdicts     which notes a model compares, its verdicts, and what was compared before
-    permitted    what of a model's verdicts is done
-    similar      what is done without a model: repetitions, former links, dormant notes
-    periods      what is due of weeks, months and projects, and their pages
-    topics       which notes belong together; maps that grew too long are split
+    run          One night over one graph, from its lock to its receipt.
+    drafting     The drafts of one night: what changed, what is done about it, and what a model is asked.
+    verdicts     Asks a model about groups of notes, and reads its verdict on each group.
+    permitted    Which of a model's verdicts on notes are carried out.
+    similar      Notes that are alike: merges repetitions, and finds what a model has to compare.
+    periods      Reflections on weeks, months and projects: which are due, and their pages.
+    topics       Which notes belong together; splits maps that have grown too long.
 """

@@ -1,5 +1,5 @@
 """
-What one cycle of the Reflector drafts: what changed, what is done about it, what a model is asked.
+The drafts of one night: what changed, what is done about it, and what a model is asked.
 
 Not here: locks, and what is written (run.py). One rule: nobody is asked twice, and what a model said of a note counts
 only while the note is what it was shown.

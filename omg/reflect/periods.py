@@ -1,5 +1,5 @@
 """
-Reflections on weeks and months: what is due, and what is written of it.
+Reflections on weeks, months and projects: which are due, and their pages.
 
 Only what is over is looked back on: whole ISO weeks of notes of all types, whole months of weeks. Not here: what is
 said of them, by a model or by rule. One rule: no note is deleted or changed but for

@@ -1,5 +1,5 @@
 """
-What of a model's verdicts on notes is done.
+Which of a model's verdicts on notes are carried out.
 
 A model proposes. Code decides by who said the notes, what the call showed, who was heard later, and days. No words are
 compared: a call shows no page's note beside a person's, and a person's note takes a new text, or goes, only by a call

@@ -1,5 +1,5 @@
 """
-One cycle of the Reflector over one graph, from its lock to its receipt.
+One night over one graph, from its lock to its receipt.
 
 Drafting and asking hold no lock. Under the lock the drafts are compared with the vault; where anybody wrote
 meanwhile, all is drafted once more from the replies there are. Nothing changed: no receipt, no line in the log. One

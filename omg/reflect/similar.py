@@ -1,5 +1,5 @@
 """
-Notes that are alike: repetitions are merged, what resembles a changed note is found for a model to compare.
+Notes that are alike: merges repetitions, and finds what a model has to compare.
 
 One rule: a note that a person has touched keeps its words; at the most it is superseded by one that says the same.
 """

@@ -1,5 +1,5 @@
 """
-Which notes belong together: the topics of a map that grew too long, and notes that say the same thing.
+Which notes belong together; splits maps that have grown too long.
 
 Pure and deterministic: the same notes give the same groups on any machine. One rule: a note that fits nowhere stays
 where it is; on a wrong map it is lost.

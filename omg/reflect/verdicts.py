@@ -1,5 +1,5 @@
 """
-What a model is asked of groups of notes, and what it answers: a verdict for each group, of what is to be done.
+Asks a model about groups of notes, and reads its verdict on each group.
 
 Untrusted: an item that cannot be parsed is dropped, not the rest, and what is not said of one group leaves the others
 standing. Not here: what of the verdicts may be done (permitted.py).

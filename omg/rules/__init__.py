@@ -1,8 +1,8 @@
 """
-The Observer without a model: rules that keep, near-verbatim, what people assert, decide, prefer and plan.
+The Observer without a model: rules that note what people assert, decide, prefer and plan.
 
-    observer      messages and known notes → a reply in the form a model gives (prompts/observe.md)
-    assertions    the sentences of a message, and what each asserts; words/*.toml has the words of each language
-    wording       a note's type and priority, its title, its words
-    drafts        whether a statement repeats, changes or ends a note, told by the words they share
+    observer      Reads a conversation and replies as a model would.
+    assertions    The sentences of a message, and what each asserts.
+    wording       How a note is worded: in the third person, with absolute dates.
+    drafts        Whether a statement repeats, changes or ends a note, or becomes a new one.
 """

@@ -1,5 +1,5 @@
 """
-The notes of one offline reply, and what a new statement does to them: repeat, change, finish a plan, or stand beside.
+Whether a statement repeats, changes or ends a note, or becomes a new one.
 
 Known notes and notes of this very reply are treated alike; a draft without sources is a known note that nothing has
 changed. Not here: reading (assertions.py) and wording (wording.py). One rule: of two ways to take a statement, the

@@ -1,5 +1,5 @@
 """
-A conversation, message by message, made into a reply such as a model would give.
+Reads a conversation and replies as a model would.
 
 Handles are those of the prompt: `m1` is the first of the messages, `n1` the first of the known notes. One rule: it
 reads neither clock nor file, and what it cannot word well it leaves out.

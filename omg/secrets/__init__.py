@@ -1,9 +1,9 @@
 """
-Secrets out of what is kept: found by their format, their label, their place, by looking random, or by a check digit.
+Finds secrets in a text (passwords, keys, card numbers) and redacts them.
 
-    redaction    out of a text, a call's arguments and result: each becomes "[redacted: <kind>]"
-    labels       `password: …`, `API_KEY=…`, columns of tables; in URLs, in commands
-    tokens       by themselves: keys of known services (Kingfisher), random-looking tokens, cards and other numbers
+    redaction    Redacts the secrets in a text, and in the arguments and results of tool calls.
+    labels       Secrets with a label: `password: …`, `API_KEY=…`, table columns, URLs, commands.
+    tokens       Secrets without a label: keys of known services, random-looking tokens, numbers with check digits.
 """
 
 from .redaction import answers_with, redact, redact_arguments, redact_result

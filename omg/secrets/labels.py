@@ -1,5 +1,5 @@
 """
-Secrets with a label: `password: …`, `API_KEY=…`, `--token …`, "the wifi password is …", a table's column "password".
+Secrets with a label: `password: …`, `API_KEY=…`, table columns, URLs, commands.
 
 A label is one of a few technical words, alone or as part of a name. What is said with it counts as a secret only if it
 looks like one (tokens.py): people speak of passwords more often than they tell them.

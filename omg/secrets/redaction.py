@@ -1,5 +1,5 @@
 """
-Takes the secrets out of a text.
+Redacts the secrets in a text, and in the arguments and results of tool calls.
 
 A secret is looked for in the text as a reader sees it, and taken out of the text as it is written. What was redacted
 is never changed again: `redact(redact(x)[0]) == (redact(x)[0], 0)`.

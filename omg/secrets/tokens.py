@@ -1,4 +1,4 @@
-"""Secrets that are seen by themselves: keys of known services, random-looking tokens, numbers with check digits."""
+"""Secrets without a label: keys of known services, random-looking tokens, numbers with check digits."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """
-How a text is read, the same way everywhere. No I/O but the word list and the table of tokens.
+How a text is read: its characters, words, sentences and negations, and its cost in tokens. No I/O but the word list
+and the table of tokens.
 
-    characters    invisible ones, scripts without spaces, one form for what is written in several; links as labels
-    words         the words of a text, those that tell something, stems of English (english.toml), negation
-    sentences     where sentences begin, and the marks of lists
-    tokens        how much a text costs
+    characters    Characters: invisible ones, scripts without spaces between words, and Unicode normal forms.
+    words         The words of a text: all of them, those that carry meaning, their stems, and negation.
+    sentences     The sentences of a text, and the marks of its lists.
+    tokens        Counts the tokens of a text, without network and without a model.
 """

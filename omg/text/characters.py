@@ -1,5 +1,5 @@
 """
-Characters: which nobody sees, which scripts put no spaces between words, and one form for what is written in several.
+Characters: invisible ones, scripts without spaces between words, and Unicode normal forms.
 
     visible      for a text that is kept
     fold_text    for the full-text index, whose tokenizer takes accents off and parts words at spaces

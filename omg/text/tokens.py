@@ -1,5 +1,5 @@
 """
-What a text costs, in tokens, with no network and no model.
+Counts the tokens of a text, without network and without a model.
 
 Counted in o200k, not with the tokenizer of the model in use: with the table that lies in the litellm wheel, else by an
 estimate that errs on the high side. A long text is counted in windows, which never makes it cheaper. One rule: it

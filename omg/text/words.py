@@ -1,5 +1,5 @@
 """
-The words of a text: all of them, those that tell something, and whether a word stands among others.
+The words of a text: all of them, those that carry meaning, their stems, and negation.
 
     words_in       all words, as they are written
     written_words  those but stop words, in lower case: whether a reader was told it already

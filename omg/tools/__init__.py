@@ -1,10 +1,10 @@
 """
-What the agent's tools, the /omg command and memory_search are answered.
+Answers the agent's tools, the /omg command and memory_search.
 
 Every answer is of the one graph that the asking session may see. A name from another graph is as unknown as one that
 never was.
 
-    tools       who answers which tool; the command /omg; memory_search's extra corpus
-    reading     omg_search, omg_open
-    changing    omg_remember, omg_correct, omg_forget, and the codes that make a choice real
+    tools       Finds the graph that a session may see, and who answers its tool call or /omg command.
+    reading     omg_search and omg_open: notes, messages word for word, and one note in full.
+    changing    omg_remember, omg_correct and omg_forget: what an agent may change, and on whose word.
 """

@@ -1,4 +1,4 @@
-"""omg_remember, omg_correct and omg_forget: what an agent may change, and by whose word."""
+"""omg_remember, omg_correct and omg_forget: what an agent may change, and on whose word."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-What `omg_search` and `omg_open` answer: notes, what was said word for word, and one note whole.
+omg_search and omg_open: notes, messages word for word, and one note in full.
 
 Not here: how both are found (index/search.py, inject/passages.py). One rule: what is read here has passed the gates that
 a prompt's own memory passes.

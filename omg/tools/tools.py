@@ -1,5 +1,5 @@
 """
-The agent's tools and the /omg command: whose graph is asked, and who answers.
+Finds the graph that a session may see, and who answers its tool call or /omg command.
 
 Not here: the answers (reading.py, changing.py, changing.py, changing.py).
 """

@@ -1,6 +1,6 @@
 """
-A folder of markdown notes: the only writer of .md files.
+A folder of markdown notes: the only code that writes .md files.
 
-    files    one file put in the place of another, atomically; what we wrote, path by path
-    vault    Vault: read, write, remove, and whose words a file has
+    files    Writes one file atomically, and keeps the former one while an editor may still save into it.
+    vault    Vault: reads, writes and removes notes, and keeps what a person wrote.
 """

@@ -1,5 +1,5 @@
 """
-Replaces one file by another, and keeps the replaced one until no editor can still be saving into it.
+Writes one file atomically, and keeps the former one while an editor may still save into it.
 
 A reader, or a crash, finds the old bytes or the new. Nothing is overwritten that the caller has not seen. Not here:
 notes, paths below a vault, and what becomes of a late save (vault.py).

@@ -1,5 +1,5 @@
 """
-A folder of notes. The only module that writes a .md file.
+Vault: reads, writes and removes notes, and keeps what a person wrote. The only module that writes a .md file.
 
     write, remove   the bytes are compared with those the caller read, then replaced in one step
     settle          somebody saved into a file that we had just replaced: their bytes win

@@ -1,6 +1,6 @@
 """
-The bounded window: a long conversation's observed beginning leaves the context, and its notes take its place.
+Long conversations: observed turns leave the context, and their notes take their place.
 
-    cut        which turns may go, and when, and the notes that stand for them; without I/O
-    context    one session: what its graph has observed, its forks, what its messages were served before
+    cut        Decides which turns leave the context.
+    context    One session of the context engine: which messages leave the context, and what stands for them.
 """

@@ -1,5 +1,5 @@
 """
-What the gateway's context engine is told of one session: which messages leave the context, and what stands for them.
+One session of the context engine: which messages leave the context, and what stands for them.
 
 Nothing is cut but what is observed: its receipt is closed, and it is in the archive. What was cut stays so, with the
 same text in its place byte for byte, until the next cut or until a person edits or forgets: prompt caches depend on it.

@@ -1,5 +1,5 @@
 """
-Which turns leave the context: the law of the window, without I/O.
+Decides which turns leave the context. No I/O.
 
     whole_turns    where a conversation may be cut at all: between turns, never between a call and its result
     turns_to_cut   which of them go once the raw messages have reached the threshold: the oldest that are observed

@@ -1,12 +1,12 @@
 """
-All graphs of one home: taken in, observed on time, reflected at night, reported.
+All graphs of one home: takes turns in, observes them on time, reflects at night, reports.
 
-    registry    whose graphs there are, opened and brought up to their files; what a new vault starts with
-    intake      what comes in: drops and loose notes, as turns that wait; a long drop is read in a process of its own
-    worker      what is observed, when, and by which model; the threads that do it
-    schedule    when: the rules, without I/O
-    nights      the Reflector, graph after graph
-    delegate    what a command hands to the daemon
-    status      what is up, what waits and why
-    events      what happened, a line each
+    registry    Every graph of one home: whose a session is, which are open, and people's changes to their files.
+    intake      Takes drops and inbox notes in, as turns that wait in their graph.
+    worker      Observes pending turns in the background, up to `[observation] parallel` graphs at a time.
+    schedule    Decides when pending turns are observed.
+    nights      Runs the Reflector over all graphs of a home: at night from cron, or when enough has changed.
+    delegate    Hands a command's work to the daemon, if one is running.
+    status      What `omg status` shows: what runs, what waits and why, and what it cost today.
+    events      events.jsonl: one JSON line for each thing that happened.
 """

@@ -1,5 +1,5 @@
 """
-What a command hands to the daemon, where one is up: whoever has the model, and the files, does the work.
+Hands a command's work to the daemon, if one is running.
 
     handed_to_daemon   asks the daemon, if there is one
     observe_pending    all that is pending becomes notes, in this process

@@ -1,5 +1,5 @@
 """
-What happened, a JSON line each, in events.jsonl: for scripts, and for whoever wants to watch.
+events.jsonl: one JSON line for each thing that happened.
 
     taken_in            messages, tokens, and how far the windows are
     not_taken_in        session, messages, and what switches OMG off for it

@@ -1,5 +1,5 @@
 """
-What comes in: a drop of the spool, and a note left in an inbox, as turns that wait in their graph.
+Takes drops and inbox notes in, as turns that wait in their graph.
 
     spool/<ms>-<uuid>.json  ─ take_in ─  graphs/<graph>/pending  ─ Worker.work ─  vault
 

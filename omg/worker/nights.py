@@ -1,5 +1,5 @@
 """
-The Reflector over all graphs of a home: by night from cron, or in the background when enough has changed.
+Runs the Reflector over all graphs of a home: at night from cron, or when enough has changed.
 
 Up to `[observation] parallel` graphs at a time; the calls of nights and of observations count together. What goes wrong
 in one graph is told and stops none of the others; the next run does what this one did not finish. Not here: what a

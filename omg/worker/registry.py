@@ -1,5 +1,5 @@
 """
-Every graph of one home: whose a session is, which graphs are open, and each brought up to its files.
+Every graph of one home: whose a session is, which are open, and people's changes to their files.
 
     registry.find("agent:main:main")       the graph of a person; opened, mended after a crash, read
     registry.refresh(graph)                what people did to the vault since

@@ -1,5 +1,5 @@
 """
-When what is pending is observed, and what is remembered of having tried.
+Decides when pending turns are observed.
 
     observation_due   asked for every graph at every tick: why now, or None
     what_is_due       the same, and which turns: today's conversations before older ones

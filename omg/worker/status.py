@@ -1,5 +1,5 @@
 """
-What `omg status` shows: what is up, what is under way, what waits and why, and what it cost today.
+What `omg status` shows: what runs, what waits and why, and what it cost today.
 
 One graph out of reach hides no other. Not here: what is wrong and how to mend it (openclaw/doctor/run.py).
 """

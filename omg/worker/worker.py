@@ -1,5 +1,5 @@
 """
-What is observed, when, and by which model: up to `[observation] parallel` graphs at a time.
+Observes pending turns in the background, up to `[observation] parallel` graphs at a time.
 
     worker.start()           take in the spool, and begin to observe each graph in which something is due
     worker.work()            the same, and wait until it is done

@@ -1,8 +1,8 @@
 """
-`omg doctor`: what is wrong, where, and how to mend it.
+`omg doctor`: finds what is wrong, and says where and how to mend it.
 
-    run        all checks in turn, and `--fix`
-    finding    what is said of one thing
-    gateway    the plugin, its permissions, who shares a memory, the context engine, other hosts
-    graph      the home's files, notes, links, maps, what waits; what older versions kept and today's secrets/ takes out
+    run        Runs all checks in turn, and `--fix`.
+    finding    Finding: what the doctor says about one thing.
+    gateway    Checks of the gateway: the plugin, its permissions, who shares a memory, where vaults lie.
+    graph      Checks of one graph: its notes, links and maps, and what waits.
 """

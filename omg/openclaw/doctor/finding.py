@@ -1,4 +1,4 @@
-"""What the doctor says of one thing."""
+"""Finding: what the doctor says about one thing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-The doctor at the gateway: the plugin, what it may do, who shares a memory, and where vaults lie.
+Checks of the gateway: the plugin, its permissions, who shares a memory, where vaults lie.
 
 Its one rule: what OpenClaw itself says goes before what its files say.
 """

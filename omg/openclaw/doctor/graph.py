@@ -1,6 +1,4 @@
-"""
-The doctor at one graph: its notes, its links, its maps, and what waits for them.
-"""
+"""Checks of one graph: its notes, links and maps, and what waits."""
 
 from __future__ import annotations
 

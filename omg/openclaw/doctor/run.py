@@ -1,5 +1,5 @@
 """
-`omg doctor`: what is wrong, where, and how to mend it.
+Runs all checks in turn, and `--fix`.
 
 Each check is a function that yields findings; a finding that is safe to mend carries the function that does
 it. Nothing is changed without `--fix`, and `--fix` never touches a word a person wrote.

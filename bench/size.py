@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""
+How large OMG is: modules, lines of code and all lines, for each room of omg/ and each folder of tests/.
+
+    python bench/size.py [--root CHECKOUT] [--json]
+
+A line of code is one that holds a token other than a comment or a docstring: blank lines do not count, each line of
+a statement that spans several does. `--json` prints one JSON object on the last line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import json
+import tokenize
+from collections import defaultdict
+from pathlib import Path
+
+EMPTY = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+
+def code_lines(source: str) -> int:
+    """Lines of *source* without docstrings, comments and blank lines."""
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in EMPTY:
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        ) and ast.get_docstring(node, clean=False):
+            lines -= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    return len(lines)
+
+
+def measured(folder: Path) -> dict[str, dict[str, int]]:
+    """Modules, code lines and lines of each room below *folder*. A module or folder directly below it is a room; a
+    test file counts for its folder."""
+    rooms: dict[str, dict[str, int]] = defaultdict(lambda: {"modules": 0, "code": 0, "lines": 0})
+    for file in sorted(folder.rglob("*.py")):
+        parts = file.relative_to(folder).parts
+        name = (
+            f"{parts[0]}/"
+            if len(parts) > 1
+            else "./"
+            if folder.name == "tests"
+            else parts[0].removesuffix(".py")
+        )
+        source = file.read_text(encoding="utf-8")
+        rooms[name]["modules"] += 1
+        rooms[name]["code"] += code_lines(source)
+        rooms[name]["lines"] += len(source.splitlines())
+    return dict(rooms)
+
+
+def total(rooms: dict[str, dict[str, int]]) -> dict[str, int]:
+    return {count: sum(room[count] for room in rooms.values()) for count in ("modules", "code", "lines")}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
+    parser.add_argument(
+        "--root", type=Path, default=Path(__file__).parents[1], help="the checkout to measure"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
+    args = parser.parse_args()
+    found = {
+        name: {"total": total(rooms), "rooms": rooms}
+        for name in ("omg", "tests")
+        for rooms in [measured(args.root / name)]
+    }
+    for name, part in found.items():
+        print(f"{name + '/':16}{'modules':>8}{'code':>8}{'lines':>8}")
+        for room, counts in [*part["rooms"].items(), ("together", part["total"])]:
+            print(f"  {room:14}{counts['modules']:8}{counts['code']:8}{counts['lines']:8}")
+    if args.json:
+        print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
