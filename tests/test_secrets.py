@@ -225,20 +225,34 @@ def test_the_doctor_takes_out_what_an_older_version_kept(tmp_path):
     graph.put("001770000000000-a", old)
     graph.archive([graph.pending()[0].name])
     graph.put("001770000002000-b", Turn("agent:main:main", "s", "main", "turn", "", "", "", (said,)))
-    note = graph.vault.root / "nodes" / "fact" / "tea.md"
-    note.parent.mkdir(parents=True, exist_ok=True)
-    note.write_text(f"---\ntype: fact\n---\n# Tea\n\nMy own words:  two blanks, and {KEY}.\n", "utf-8")
+    note = "nodes/fact/tea"
+    graph.vault.write(
+        note,
+        f"---\nid: omg/fact/tea\ntype: fact\n---\n# Tea\n\nWords:  two blanks, and {KEY}.\n".encode(),
+        None,
+    )
     home.refresh(graph)
 
     found = [f for f in examine_home(home, None) if "older version" in f.what]
     assert [f.what[:9] for f in found] == ["4 secrets"] and KEY not in repr(found)
     assert mend_findings(found)[0].startswith("mended")
 
-    assert note.read_text("utf-8") == (
-        "---\ntype: fact\n---\n# Tea\n\nMy own words:  two blanks, and [redacted: token].\n"
-    )
-    assert not graph.vault.ours(note.read_bytes())
+    assert graph.vault.text(note).endswith("# Tea\n\nWords:  two blanks, and [redacted: token].\n")
     for file in (f for f in graph.folder.rglob("*") if f.is_file()):
         assert KEY.encode() not in file.read_bytes(), file
     assert turn_from_json(graph.pending()[0].file.read_text("utf-8")).messages[0].text.endswith("I like tea")
     assert not [f for f in examine_home(home, None) if "older version" in f.what]
+
+
+def test_the_doctor_names_a_secret_in_a_persons_own_note_and_leaves_their_words(tmp_path):
+    home = Memory(Config(home=tmp_path / "home"), clock=lambda: datetime(2026, 3, 4, tzinfo=UTC), embed=None)
+    graph = home.graph(home.registry.identity_of("agent:main:main"))
+    note = graph.vault.root / "nodes" / "cabin.md"
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text(f"My cabin's wifi password is {KEY}.\n", "utf-8")
+    home.refresh(graph)
+    found = list(examine_home(home, None))
+    mend_findings(found)
+    assert note.read_text("utf-8") == f"My cabin's wifi password is {KEY}.\n"
+    assert [f for f in found if "your own words: nodes/cabin" in f.what and f.fix is None]
+    assert not [f for f in found if "older version" in f.what]

@@ -433,8 +433,15 @@ def check_secrets(graph: Graph) -> Iterator[Finding]:
             "warn",
             f"{how_many(found, 'secret')} that an older version kept; today's rules take them out",
             graph.identity.key,
-            "omg doctor --fix replaces them, in the archive, in what is pending and in the notes",
+            "omg doctor --fix replaces them, in the archive, in what is pending and in the notes that OMG wrote",
             lambda: take_out(graph),
+        )
+    if theirs := [path for path in graph.vault.paths() if _clean_note(graph, path, ours=False)]:
+        yield Finding(
+            "note",
+            f"what looks like a secret is in {how_many(len(theirs), 'note')} in your own words: {', '.join(theirs[:5])}",
+            graph.identity.key,
+            "if it is one, take it out; OMG leaves your words as they are, and gives them to the model when they match",
         )
 
 
@@ -469,8 +476,12 @@ def _mend(graph: Graph, *, write: bool) -> Iterator[int]:
                 write_private(p.file, turn_to_json(replace(turn, messages=messages)))
             yield _more(turn.messages, messages)
     for path in graph.vault.paths():
-        with suppress(OSError, Stale, BadNode):
-            yield _note(graph, path, write)
+        if made := _clean_note(graph, path, ours=True):
+            data, clean, found = made
+            with suppress(Stale):
+                if write:
+                    graph.vault.write(path, clean, data)
+                yield found
 
 
 def _more(before: tuple[Message, ...], after: tuple[Message, ...]) -> int:
@@ -506,19 +517,17 @@ def _words(text: str, body: int) -> tuple[str, int]:
     return head + said, found
 
 
-def _note(graph: Graph, path: str, write: bool) -> int:
-    data = graph.vault.bytes(path)
-    if data is None:
-        return 0
-    try:
+def _clean_note(graph: Graph, path: str, *, ours: bool) -> tuple[bytes, bytes, int] | None:
+    """
+    The note at *path* as it is, without its secrets, and how many it has; None for none, and unless OMG (*ours*) or a
+    person wrote its words last.
+    """
+    with suppress(OSError, BadNode, UnicodeDecodeError):
+        data = graph.vault.bytes(path)
+        if data is None or graph.vault.ours(data) is not ours:
+            return None
         text = data.decode("utf-8")
         clean, found = _words(text, split_head(text)[1])
         parse_node(clean, path)
-    except (UnicodeDecodeError, BadNode):
-        return 0
-    if found and write:
-        ours = graph.vault.ours(data)
-        graph.vault.write(path, clean.encode("utf-8"), data)
-        if not ours:
-            graph.vault.mark_not_ours(path)
-    return found
+        return (data, clean.encode("utf-8"), found) if found else None
+    return None
