@@ -335,8 +335,10 @@ def test_a_note_is_shown_in_words_and_without_its_yaml(home: Path, tmp_path: Pat
     assert str(tmp_path / "notes/nodes/identity/sister.md") in shown
     assert shown.count("The user's sister Maya lives in Lisbon.") == 1
     assert "---" not in shown and "sources:" not in shown
-    run("new", "fact", "Studio", "--text", "The studio is above the bakery. It has two windows.")
-    assert "It has two windows." in run("show", "studio").stdout
+    run("new", "fact", "Back studio", "--text", "The studio is above the bakery. It has two windows.")
+    assert "It has two windows." in run("show", "Back studio").stdout
+    (tmp_path / "notes/nodes/fact/mine.md").write_text("Written by hand, without properties.\n")
+    assert f"{date.today()}  nodes/fact/mine" in run("list", "-n", "2").stdout
 
 
 def test_a_note_opens_in_obsidian_where_it_knows_the_vault_and_else_in_the_editor(
@@ -380,7 +382,7 @@ def test_a_mistyped_home_is_named_and_not_made(
 ) -> None:
     monkeypatch.setenv("OMG_HOME", str(tmp_path / "mistyped"))
     done = run(*args, code=1)
-    assert f"omg: OMG_HOME is {tmp_path / 'mistyped'}, which does not exist" in done.stderr
+    assert f"omg: OMG_HOME is {tmp_path / 'mistyped'}, which is no folder" in done.stderr
     assert "omg init" in done.stderr
     assert not (tmp_path / "mistyped").exists()
 

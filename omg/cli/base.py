@@ -67,7 +67,7 @@ def existing_home() -> Path:
     home = default_home()
     if os.environ.get("OMG_HOME") and not home.is_dir():
         raise NotFound(
-            f"OMG_HOME is {home}, which does not exist; correct it, or make a home there with `omg init`"
+            f"OMG_HOME is {home}, which is no folder; correct it, or make a home there with `omg init`"
         )
     return home
 

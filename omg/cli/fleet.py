@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..fleet.store import Store
 
 fleet_app = typer.Typer(
-    help="Many machines on Postgres; needs `pip install 'omg-memory[fleet]'`.", no_args_is_help=True
+    help=r"Many machines on Postgres; needs `pip install 'omg-memory\[fleet]'`.", no_args_is_help=True
 )
 tenant_app = typer.Typer(help="The tenants of a fleet, and their tokens.", no_args_is_help=True)
 app.add_typer(fleet_app, name="fleet")

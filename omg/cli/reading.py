@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
@@ -38,7 +39,7 @@ def list_command(
     identity: IdentityOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List the notes, those changed last first."""
+    """List the notes, those of the last day first."""
     from ..node.fields import TYPES
 
     if type is not None and type not in TYPES:
@@ -46,14 +47,19 @@ def list_command(
     with opened_memory(vectors=False) as memory:
         entries = memory.find(identity).index.entries(status=None if retired else "active")
         notes = [e for e in entries if e.path.startswith("nodes/") and type in (None, e.type)]
-        notes.sort(key=lambda e: (-(e.updated.toordinal() if e.updated else 0), e.path))
+        notes.sort(key=lambda e: (-changed_day(e).toordinal(), e.path))
         notes = notes[:n]
         print_value(notes, as_json, "\n".join(map(list_line, notes)) or "no notes yet")
 
 
+def changed_day(entry: Entry) -> date:
+    """The day in its properties, else that of its file."""
+    return entry.updated or date.fromtimestamp(entry.mtime / 1e9)
+
+
 def list_line(entry: Entry) -> str:
     status = "" if entry.status == "active" else f" ({entry.status})"
-    return f"{entry.updated or ''!s:10}  {entry.path}{status}  {entry.description}"
+    return f"{changed_day(entry)}  {entry.path}{status}  {entry.description}"
 
 
 @app.command("show")

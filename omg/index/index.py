@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from ..errors import ModelUnavailable
 from ..message.turn import Message
 from ..node.fields import Source
+from ..node.markdown import slugify
 from ..vault.vault import Vault
 from . import archived, vectors
 from .links import ALIAS, begun_rows, fitting_notes, resolve_row
@@ -261,9 +262,9 @@ class Index:
 
     @retry_on_new_file
     def find(self, name: str) -> str | None:
-        """The path that *name* leads to: what `resolve` takes, a map without "moc-", or the beginning of one note's name."""
+        """The path that *name* leads to: what `resolve` takes, a title, a map without "moc-", or the beginning of one note's name."""
         with self._store.read() as db:
-            ids = (resolve_row(db, name), resolve_row(db, f"moc-{name}"))
+            ids = [resolve_row(db, text) for text in (name, slugify(name), f"moc-{name}")]
             begun = begun_rows(db, name) if name else set()
             id = next((id for id in ids if id is not None), begun.pop() if len(begun) == 1 else None)
             path = db.execute("select path from note where id = ?", (id,)).fetchone()
