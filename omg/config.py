@@ -61,7 +61,7 @@ def seconds_of(value: Any) -> float:
 
 
 def model_names(value: Any) -> Any:
-    """A model, or a list of them. `offline` asks nobody, so there is nothing to fall back from or to."""
+    """A model or a list of models. `offline` stands alone, because it cannot fail and needs no fallback."""
     models = value if isinstance(value, list) else [value]
     if not models or not all(isinstance(m, str) for m in models):
         raise ValueError("name a model, or a list of them, the preferred one first")
@@ -428,15 +428,15 @@ class Config(Section):
 
 # --- What OpenClaw's own configuration says of its agents: where they work, and who besides their owner reaches them.
 #
-# Not here: OpenClaw's command line (openclaw/gateway.py). One rule: it is read, and never written.
+# It is only read here; openclaw/gateway.py has OpenClaw's command line.
 
 
-# In the home while OMG has OpenClaw's slot for a context engine: what `plugins` had of slots and lists before us.
+# A file in the home while OMG holds OpenClaw's slot for a context engine: the former values in `plugins`.
 ENGINE_BEFORE = "openclaw-slots-before-omg.json"
 
 
 def engine_since_ms(home: Path) -> int:
-    """When OMG was asked to put long contexts together (openclaw/install.py); 0 where it is not to."""
+    """Since when OMG is the context engine (openclaw/install.py); 0 if it is not."""
     try:
         return round((home / ENGINE_BEFORE).stat().st_mtime * 1000)
     except OSError:
@@ -456,16 +456,15 @@ def configured(home: Path) -> tuple[dict[str, Any], Path] | None:
 
 @functools.lru_cache(maxsize=8)
 def read_json5(file: Path, mtime_ns: int, size: int) -> dict[str, Any]:
-    """A configuration as it was then; json5 is slow, and this is asked at each tick."""
+    """The parsed configuration, cached by its state on disk: json5 is slow, and this is read at each tick."""
     value = json5.loads(file.read_text(encoding="utf-8"))
     return value if isinstance(value, dict) else {}
 
 
 def own_memory(home: Path, agent: str) -> Path | None:
     """
-    The `memory/` of *agent*'s workspace; None where others than its owner reach the agent.
-
-    OpenClaw's flush writes there, whose session it may be: what others said would become the owner's.
+    The `memory/` of *agent*'s workspace; None if anyone but its owner can reach the agent. OpenClaw's flush writes
+    there from every session, so another person's words would become the owner's.
     """
     if (found := configured(home)) is None:
         return None
@@ -517,7 +516,8 @@ def others_can_reach(config: Mapping[str, Any]) -> list[str]:
 
 
 def is_private(channel: Mapping[str, Any]) -> bool:
-    """Whether one person alone gets through. Left unset, direct messages pair whom the owner lets in, and groups are a list."""
+    """Whether only one person can reach the agent there. By default the owner approves direct messages, and groups
+    are a list."""
     people = {
         str(p)
         for key in ("allowFrom", "groupAllowFrom")
@@ -630,7 +630,7 @@ def shipped_folder(name: Literal["hooks", "skills", "vault_template"]) -> Path:
 
 
 def code_digest() -> str:
-    """What tells the code in this package's files from another version's: a daemon goes on with what it was started with."""
+    """A hash of this package's code, by which a daemon that still runs an older version is noticed."""
     found = hashlib.blake2b(digest_size=8)
     for file in sorted(Path(__file__).parent.rglob("*.py")):
         found.update(file.read_bytes())
@@ -674,5 +674,5 @@ def set_value(home: Path, table: str, key: str, value: str | list[str] | None) -
 
 
 def set_vault(home: Path, key: str, vault: Path) -> None:
-    """Say in omg.toml where the vault of the identity *key* lies."""
+    """Enter the vault of the identity *key* in omg.toml."""
     set_value(home, "vaults", key, str(vault))

@@ -50,7 +50,7 @@ from .worker.registry import Registry
 # --- What a person does to notes: find, write, link, merge, rename, supersede, pin, forget.
 #
 # All but forgetting are one receipt each, so each can be undone. Not here: how it is asked for (cli/curate.py,
-# tools/tools.py). One rule: what a person says is so is done as said, or refused with the reason; nothing is guessed.
+# tools/tools.py). What a person says is so is done as said, or refused with the reason; nothing is guessed.
 
 
 SEARCH = "`omg search WORDS` finds notes by what they say"

@@ -7,7 +7,7 @@ Turns texts into vectors, with the first of four embedders that is installed.
     none                     no vectors; search does without
 
 Vectors of two models never compare, so each embedder has an `id` that changes with its weights; who keeps vectors
-keeps the id with them. One rule: a model is loaded at the first text, never before.
+keeps the id with them. A model is loaded at the first text, never before.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ is what `undo_receipt` takes back. For each file the text on disk decides:
 Once it is done, maps, index and Now are left out of it: they are made anew whenever notes change, by an undo as
 well. What is done is kept for KEPT_DAYS.
 
-Not here: what to write (plan/drafts.py). One rule: a receipt is the only way into a vault.
+Not here: what to write (plan/drafts.py). A receipt is the only way into a vault.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 `Memory`: an open home, for programs, the command line, the daemon and the doctor.
 
 It is three parts put together: `registry` (whose graphs there are), `intake` (what comes in) and `worker` (what is
-observed, and by which model). Not here: any of what they do. One rule: what a program does with a memory, it does as
+observed, and by which model). Not here: any of what they do. What a program does with a memory, it does as
 the command line and the daemon would, beside them, and with the same gates.
 """
 

@@ -1,7 +1,7 @@
 """
 Starts and stops the daemon for a command, or does the work without it.
 
-Not here: what it is (daemon/). One rule: a daemon that was up before is up afterwards, and knows what was changed.
+Not here: what it is (daemon/). A daemon that was up before is up afterwards, and knows what was changed.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ The daemon: its routes, threads, lock, signals and log.
     POST /llm/next /llm/done                  the plugin lends us the agent's own model (lending.py)
     POST /status /search /work /rebuild /reflect /stop /health
 
-Threads: one per request, three of ours, those that observe and reflect (worker/worker.py), watchdog's. Who asks for
-memory waits for nobody: a prompt takes no lock that is held while a model is asked, or while another process is at a
-vault. No model library is ever imported here; that is the child's (llm/child.py).
+Threads: one for each request, three of the daemon's, those that observe and reflect (worker/worker.py), and
+watchdog's. A prompt never takes a lock that is held during a model call or while another process writes to a vault.
+No model library is ever imported here; that is the child's (llm/child.py).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class VaultWatcher(FileSystemEventHandler):  # type: ignore[misc]  # watchdog ha
 
 
 def watch_folder() -> Any:
-    """Watchdog's observer; None if inotify has no instance left: then all is looked through, every so often."""
+    """Watchdog's observer; None if inotify has no instance left, and then every vault is scanned from time to time."""
     try:
         watch = Watch()
         watch.start()
@@ -98,13 +98,13 @@ def watch_folder() -> Any:
 
 log = logging.getLogger(__name__)
 
-TICK_S = 5.0  # how often the threads look for what has become due by itself
+TICK_S = 5.0  # how often the threads look for work that has become due
 
-# how often every vault is looked through, for what no event told of: sync services, network drives
+# how often every vault is scanned for changes without an event (sync services, network drives)
 RESCAN_S = 60.0
 BLOCKED_S = 20.0  # the longest that a turn waits for observation ([context] block_after); it takes 5 to 15
 BLOCKED_STEP_S = 0.05
-IN_VAIN_S = 300.0  # after a wait in vain no turn of the graph waits for so long
+IN_VAIN_S = 300.0  # after a wait without result, turns of the graph do not wait for this long
 RENDERED_AT_ONCE = 4  # prompts; one core renders, so more would each take longer
 TURN_S = 0.1  # how long a prompt waits for its turn to be rendered: the plugin waits 150 ms for all of it
 STUCK_S = 1.0  # what renders for longer waits for a file, and no other prompt waits for it
@@ -158,7 +158,7 @@ class Daemon:
             self.stopping.wait()
             server.shutdown()
             (self.config.home / SOCKET).unlink(missing_ok=True)
-            # A model that is being asked is not waited for; its turns stay pending.
+            # Do not wait for a model call; its turns stay pending.
             self.model.close()
             self.memory.worker.stop()
             self.memory.intake.reader.close()
@@ -176,13 +176,13 @@ class Daemon:
             log.info("down")
 
     def _warm(self) -> None:
-        """Load what the first prompt would wait for: the gateway gives it 150 ms."""
+        """Load in advance what the first prompt needs: the gateway waits only 150 ms."""
         count_tokens("warm")
         redact("warm")  # 0.4 s; 4 s where the scanner's rules are not cached yet
         return_freed_memory()
 
     def unheard(self) -> dict[str, Lost]:
-        """Who is told of an answer whose client had gone."""
+        """Called with an answer whose client had gone."""
         return {"/llm/next": self.model.again, "/host": self.hosts.lost}
 
     def answers(self) -> dict[str, Answer]:
@@ -204,7 +204,8 @@ class Daemon:
 
     def health(self, _: Mapping[str, Any]) -> dict[str, Any]:
         """
-        That we are up, and which model observes: its name, and of the agent's own what it was and why it failed.
+        Says that the daemon is up and which model observes; for the agent's own model, also its name and last
+        error.
 
         `polled_s`: how long ago the gateway's plugin last asked for questions, null for never.
         """
@@ -223,9 +224,8 @@ class Daemon:
 
     def inject(self, body: dict[str, Any]) -> Mapping[str, Any]:
         """
-        The hook's result for this prompt; empty for whoever is not served, or has no memory yet.
-
-        Where too many ask at once, it is what the session was given before, without what bears on this prompt.
+        The hook's result for this prompt; empty if the session is not served or has no memory yet. When too many
+        ask at once, the session gets its last `system` text, without notes for this prompt.
         """
         # A heartbeat with nothing to do leaves no transcript, so none would ever tell that its run is over.
         if (session := str(body.get("sessionKey") or "")) and body.get("trigger") != "heartbeat":
@@ -312,7 +312,7 @@ class Daemon:
         return answer
 
     def came_late(self, question: ModelQuestion, reply: ModelReply) -> None:
-        """The gateway's model answered when nobody waited any more: it is of no use, and was paid for."""
+        """The gateway's model answered too late. The answer is useless but was paid for."""
         self.memory.worker.ledger.spend(
             with_token_counts(reply, question), question.purpose, self.memory.clock()
         )
@@ -333,13 +333,13 @@ class Daemon:
             awake.wait(TICK_S)
 
     def _observe(self) -> None:
-        """Have observed what is due: in threads of the worker's, which no tick waits for."""
+        """Observe what is due, in the worker's threads, without waiting for them."""
         self.memory.worker.start()
         self._idle = not self.memory.worker.under_way()
         self.rested.set()
 
     def _reflect(self) -> None:
-        """Reflect where enough has changed. A night may be long: no graph's turns wait for it."""
+        """Reflect where enough has changed. Observing does not wait for it."""
         background_reflection(self.memory.worker, idle=self._idle)
 
     def _keep(self) -> None:

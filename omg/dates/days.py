@@ -1,7 +1,7 @@
 """
 A day in words, seen from today ("3 weeks ago", "was due 2 days ago"); time zones.
 
-Not here: reading a text (rules.py). One rule: a day is not past until it is over.
+Not here: reading a text (rules.py). A day is not past until it is over.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 The forms of dates in English: a pattern for each, and the days that a match means.
 
 A phrase that could be two different days, such as 5/7/2023, is left alone: no date is better than a wrong one.
-One rule: a range is as wide as what was said; "two weeks ago" is a week, "in 2022" a year.
+A range is as wide as what was said; "two weeks ago" is a week, "in 2022" a year.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 # --- Days in spans: the week around a day, the day two months on, which of several years is meant; words for them.
 #
-# One rule: a span is its first and its last day, both included.
+# A span is its first and its last day, both included.
 
 
 ONE_DAY = timedelta(days=1)

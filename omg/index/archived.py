@@ -5,8 +5,8 @@ The archive's messages in the index: who said what, and what was said around it.
     source_window    the messages a note was made from, and those around them: a note is found by these, too
     find_messages    messages by their words, with the columns and weights that notes have
 
-Over the table `message` of the store. Not here: who writes the archive (graph/graph.py). One rule: its files are
-the truth; one that has changed, other than by lines added, is read again from its start.
+Over the table `message` of the store. Not here: who writes the archive (graph/graph.py). The
+archive's files are the truth: one that changed other than by lines added is read again from its start.
 """
 
 from __future__ import annotations

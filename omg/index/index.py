@@ -6,7 +6,7 @@ Index: everything that is asked of a graph without opening its files.
     entry, resolve, names…  what a note is, where a link leads, who links here
 
 Any number of threads may ask while one writes. Not here: files (vault/vault.py), and what is in the tables
-(store.py, rows.py). One rule: it may be lost at any moment. A file that is damaged, locked, deleted or of
+(store.py, rows.py). The index may be lost at any moment. A file that is damaged, locked, deleted or of
 another version is made anew by whoever meets it, with one line in the log.
 """
 

@@ -2,7 +2,7 @@
 Finds the note that a link leads to: by path, id, alias, or the end of a path.
 
 Over the tables `name` and `link` of the store. Not here: what a link looks like in a text (node/markdown.py).
-One rule: the first of these that fits decides, and where two notes fit equally well, neither is meant.
+The first of these that fits decides. If two notes fit equally well, the link leads to neither.
 
     0 path    1 id    2 alias    3 the end of a path, from a "/" on: a file's name, mostly
     4 the end of an id or a former path: the name that a file had before it was renamed

@@ -5,8 +5,8 @@ A note as rows of the index, and what in them depends on other notes.
     settle     links find their notes; what depends on that (linked titles, map, successor) follows
     rewindow   what was said around a note's messages has changed: so do the columns made of it
 
-Not here: reading the tables. One rule: what it costs follows what changed, not how much
-there is.
+Not here: reading the tables. The cost grows with what changed, not with the size
+of the vault.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def plain_body(body: str, title: str) -> str:
 # A file is read again if its (mtime, size) is not what it was, and entered again if its hash is not. A note is
 # moved if its id, or else its bytes, turn up at another path while the file at its own is gone.
 #
-# One rule: a file that cannot be read as a note costs that note alone.
+# A file that cannot be read as a note costs that note alone.
 
 
 # saved twice within a tick of the system's clock, a file keeps its time: look again next time

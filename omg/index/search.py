@@ -1,8 +1,8 @@
 """
 Search: a question gives hits, best first, each with why it was found.
 
-Not here: making the tables (index.py), and vectors (vectors.py). One rule: milliseconds; no model, no network, and no
-look at all notes but for one product of matrix and vector.
+Not here: making the tables (index.py), and vectors (vectors.py). A search takes
+milliseconds: no model, no network, and no scan of all notes except one matrix product.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 #     days       "last week", "in May 2023": notes about those days, or said on them, are raised
 #     weights    status, priority, freshness and use decide near ties
 #
-# Not here: what was tried (bench/LOG.md). One rule: a constant has its measurement or its reason
+# Not here: what was tried (bench/LOG.md). A constant has its measurement or its reason
 # beside it.
 
 
@@ -231,7 +231,7 @@ def final_successor(db: sqlite3.Connection, id: int) -> int | None:
 
 # --- From the best notes to what they link to, or stands beside them on a small map, as far as the question is about it.
 #
-# One rule: a fixed share of the hits stays the question's own,
+# A fixed share of the hits stays the question's own,
 # whatever is linked.
 
 

@@ -5,7 +5,7 @@ Readers never wait for the writer (WAL) and each has a connection of its own, fr
 damaged, of another version, or held by somebody for too long is not repaired: `replace` starts an empty one,
 and whoever owns the store fills it again (index.py). On a full disk the file stays, and is read as it is.
 
-Not here: what the tables mean. One rule: nothing is in this file that cannot be read again from elsewhere.
+Not here: what the tables mean. Nothing is in this file that cannot be read again from elsewhere.
 """
 
 from __future__ import annotations
@@ -499,7 +499,7 @@ def is_disk_barred(e: Exception) -> bool:
 # --- Entry, a note as the index lists it, and Hit, a note that was found.
 #
 # Over the tables `note`, `link` and `source` of the store. Not here: finding by words (search.py), and a note's
-# body, which only the vault has. One rule: a list is sorted by path, so that what is generated from it does
+# body, which only the vault has. A list is sorted by path, so that what is generated from it does
 # not depend on when the index was made.
 
 

@@ -4,7 +4,7 @@ The notes' vectors: made in the background, stored as float16, searched as one m
     missing_vectors, put_vectors    what `Index.embed` works off: notes without a vector of this embedder
     Matrix                          all vectors of one embedder; follows the store by its revision number
 
-Not here: models (embed.py). One rule: a vector counts only for the embedder that made it and the text it was
+Not here: models (embed.py). A vector counts only for the embedder that made it and the text it was
 made of; a note that changes loses it at once, and until it has a new one words alone find it.
 """
 

@@ -2,7 +2,7 @@
 Decides which notes a prompt is given, and when `system` is rendered anew.
 
 `system` is rendered at an activation and then served byte for byte until the next: prompt caches depend on it. What
-is learnt in between reaches the model through `prompt`. One rule: no model, no clock of our own, and no file but
+is learnt in between reaches the model through `prompt`. No model, no clock of our own, and no file but
 index.md, now.md and two maps, at an activation.
 """
 
@@ -42,7 +42,7 @@ from .prompt import cut_text, render_prompt, render_system_slice
 #
 # Of a course a timeline is wanted, complete before it is detailed: many lines and short passages, and what notes say of
 # before. Of several things more notes are, a line each.
-# One rule: a wrong guess only costs some detail.
+# A wrong guess only costs some detail.
 
 
 COURSE = re.compile(
@@ -103,7 +103,7 @@ def topic_of(text: str) -> str:
 #     asks_of_memory   whether there is a word in it that could be about something
 #     is_sure          whether what was found answers it well enough
 #
-# Pure. One rule: a figure has its measurement, which leaves one conversation out (bench/silence.py, bench/LOG.md).
+# Pure. A figure has its measurement, which leaves one conversation out (bench/silence.py, bench/LOG.md).
 
 
 # How sure a find is at the least, where the prompt asks of others or of anything, and where it asks in the first person.

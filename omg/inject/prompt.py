@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #
 # Pure. It comes wrapped, and costs at most the tokens it is allowed, wrapping included; what does not fit is left
 # out by rank, then priority, then age, and what is left stands in chronological order. It has absolute dates only, so
-# that nothing but an activation (decide.py) changes a byte of it. One rule: a note
+# that nothing but an activation (decide.py) changes a byte of it. A note
 # that came from a tool or a page, or was made from one that did, never enters `system`.
 
 

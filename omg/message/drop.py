@@ -4,7 +4,7 @@ Parses a spool file of the gateway's plugin into a Turn.
     read_drop        a file of hooks/index.js or the importers → a Turn
     clean_entries    the gateway's entries → Messages: no injection, no wrappers, no turns of its own, no secrets
 
-Not here: what is worth remembering. One rule: a secret is out of a text before anything else is made of it.
+Secrets are redacted here, before anything else is done with a text.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from .turn import Call, Message, Turn
 
 log = logging.getLogger(__name__)
 
-# After a crash the gateway takes an interrupted turn up again by itself: what comes of it is said to the user.
+# After a crash the gateway resumes an interrupted turn by itself; its answer goes to the user.
 RECOVERY = "main_session_restart_recovery"
 
-# Where a web chat keeps /omg and what the plugin answered: that quotes notes, and is no conversation.
+# Entries in which a web chat keeps /omg and its answer. They quote notes and are not conversation.
 COMMAND = re.compile(r"\s*/omg(?:\s|$)", re.IGNORECASE)
 INJECTED = "gateway-injected"  # the "model" of what the gateway itself says; of an aborted answer, too
 TOOL_CHARS = 4_000  # of a tool's result; the archive is no place for the rest, and the transcript has it
@@ -63,7 +63,7 @@ def _mapping(value: object) -> dict[str, Any]:
 
 
 def to_epoch_ms(value: object) -> int | None:
-    """Milliseconds since the epoch, of a number of them or of ISO text; None if it is neither."""
+    """Milliseconds since the epoch, from a number or from ISO text; None for anything else."""
     number: object = value
     if isinstance(value, str):
         try:
@@ -151,7 +151,7 @@ def read_drop(data: bytes, asked: Collection[str] = ()) -> Turn:
 
 
 def _prompted(entries: Iterable[Any]) -> tuple[int, int]:
-    """Tokens of the prompts that the answers among *entries* were given to, and of these those from a cache."""
+    """Tokens of the prompts that *entries* answer, and how many of these came from a cache."""
     counted = {"input": 0, "cacheRead": 0, "cacheWrite": 0}
     for raw in entries:
         usage = _mapping(_mapping(_mapping(raw).get("message")).get("usage"))
@@ -187,7 +187,7 @@ def first_complaint(error: ValidationError) -> str:
 
 def clean_entries(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[Message, ...]:
     """
-    What people, the agent and its tools said, each message once and without what is not theirs.
+    The messages of people, the agent and its tools, each once and without text that others added.
 
     A turn that the gateway began by itself (heartbeat, cron, another session) goes whole, unless its source
     is *asked* for: then its answer stays. So does `/omg` with our answer to it. Of a person's turn that the
@@ -241,7 +241,7 @@ def is_no_persons(message: Mapping[str, Any]) -> bool:
 
 
 def _message(entry: DropEntry, calls: dict[str, Call]) -> Message | None:
-    """The cleaned message; None if nothing of it is to be kept. Its calls are noted in *calls*."""
+    """The cleaned message, or None if nothing of it is kept. Records its calls in *calls*."""
     said = entry.message
     match said.role:
         case "user":
@@ -279,13 +279,13 @@ def _user_message(said: SaidMessage) -> Message:
 
 
 def _without_answer(message: Message, question: str) -> Message:
-    """*message* without the password or code that it is, where the message before it asks for one."""
+    """Redact *message* if it is just a password or code that the message before it asks for."""
     kind = answers_with(question, message.text)
     return replace(message, text=f"[redacted: {kind}]", redacted=message.redacted + 1) if kind else message
 
 
 def _sender_name(said: SaidMessage) -> str:
-    """On one line: whoever chooses a name writes no lines of a prompt with it."""
+    """The sender's name on one line, so that a name cannot add lines to a prompt."""
     return " ".join(redact(_text_of(said.meta.get("senderName")))[0].split())[:SENDER_CHARS]
 
 
@@ -302,7 +302,7 @@ def _answer(said: SaidMessage) -> Message:
 
 
 def redacted_arguments(message: Message) -> Message:
-    """*message* with what today's rules find taken out, for what an older version kept."""
+    """*message* redacted by today's rules, for messages that an older version kept."""
     text, found = redact(message.text)
     sender, more = redact(message.sender)
     calls = []
@@ -334,7 +334,7 @@ def _result(said: SaidMessage, calls: Mapping[str, Call]) -> Message:
 
 
 def content_of(content: str | list[Any] | None) -> tuple[str, list[Call]]:
-    """Text, with placeholders for what is none, and the tool calls. Thoughts are nobody's words: left out."""
+    """The text, with placeholders for images and files, and the tool calls. A model's thoughts are left out."""
     texts: list[str] = []
     made: list[Call] = []
     for part in content if isinstance(content, list) else [content]:
@@ -372,11 +372,10 @@ def _placeholder(kind: str, part: Mapping[str, Any]) -> str:
     return f"[{kind}: {name}]" if name else f"[{kind}]"
 
 
-# --- Where an agent may have written files: read from the calls of a transcript, before anything of it is left out.
+# --- Which files an agent may have written, according to the calls in a transcript.
 #
-# A tool that is known to write names its file; one that is known to write none counts for nothing; any other, such
-# as a shell, may hide a write to any file, until its run is over. Times and names of inbox files only, no
-# conversation text.
+# A tool that is known to write names its file. A tool that is known not to write is ignored. Any other tool, such
+# as a shell, may write any file until its run is over. Only times and names of inbox files are kept.
 
 
 WRITERS = frozenset(("write", "edit", "apply_patch", "write_file", "edit_file", "multi_edit"))
@@ -397,7 +396,7 @@ SLACK_MS = 5_000  # a file's time and a message's come from one clock, and are n
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """From when to when a run may have written: the files of inboxes that it *named*, or any where that is None."""
+    """When a run may have written, and which inbox files: those it *named*, or any file if that is None."""
 
     begin_ms: int
     end_ms: int
@@ -405,12 +404,12 @@ class Writes:
 
 
 def writes_of(entries: Iterable[Any]) -> list[Writes]:
-    """What each run in *entries* may have written, by its calls; a run that called nothing of the kind has none."""
+    """What each run in *entries* may have written. Runs without a call that can write are left out."""
     return [found for run in runs_of(entries) for found in writes_in_run(run)]
 
 
 def runs_of(entries: Iterable[Any]) -> Iterator[list[DropEntry]]:
-    """Readable entries, cut where somebody, or the gateway in their place, begins to speak."""
+    """The readable entries, cut before each message of a person or of the gateway in a person's place."""
     run: list[DropEntry] = []
     for raw in entries:
         try:
@@ -442,7 +441,7 @@ def writes_in_run(run: list[DropEntry]) -> Iterator[Writes]:
 
 
 def inbox_files(call: Call) -> Iterator[str]:
-    """Names of the inbox files that a writing tool's arguments say, as `folded_path` has them."""
+    """The inbox files named in a writing tool's arguments, as `folded_path` writes them."""
     for path in file_arguments(call.arguments):
         folder, name = posixpath.split(posixpath.normpath(path.replace("\\", "/")))
         if folded_path(posixpath.basename(folder)) == "inbox" and folded_path(name).endswith(".md"):
@@ -459,5 +458,5 @@ def file_arguments(arguments: str) -> list[str]:
 
 
 def folded_path(name: str) -> str:
-    """As two names are one file on the most lenient file system."""
+    """*path* in a form that is equal for names that any file system takes for one file."""
     return unicodedata.normalize("NFC", name).casefold()

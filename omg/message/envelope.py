@@ -6,8 +6,7 @@ Takes off what hosts and OMG put around a person's words.
     is_from_gateway              whether the gateway wrote a prompt in a person's place
     legible_text                 a text as a file can hold it
 
-Text in, text out. Not here: messages and turns (turn.py). One rule: of words that merely mention a marker, nothing is
-lost.
+Text in, text out. Text that only mentions a marker stays whole.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ from typing import Any
 
 # --- Calls of OMG's own skill and tools in a transcript, left out: memory does not observe itself.
 #
-# Of such a call its place is kept and one line that says what came of it: memory was read, written, something was
-# forgotten, or nothing was changed. What was asked to be forgotten is in neither call nor result. One rule: of other
-# calls nothing is lost.
+# One line replaces each such call: memory was read, memory was written, something was forgotten, or nothing was
+# changed. What the user asked to forget is in neither the call nor the result. Other calls stay whole.
 
 
 MEMORY_READ = "[memory was read here]"
@@ -29,7 +27,7 @@ MEMORY_WRITTEN = "[memory was written here]"
 MEMORY_FORGOTTEN = "[something was forgotten here]"
 MEMORY_UNCHANGED = "[memory was not changed here]"
 MANUAL = "[how memory works was looked up here]"
-# What stands in the place of a result of ours: nobody's words
+# Lines that replace the results of calls to OMG
 MEMORY_NOTES = frozenset((MEMORY_READ, MEMORY_WRITTEN, MEMORY_FORGOTTEN, MEMORY_UNCHANGED, MANUAL))
 SKILL_NAME = "observational-memory-graph"
 
@@ -58,7 +56,7 @@ LONGEST_COMMAND = 200  # characters of each text in a call that writes notes: th
 
 
 def memory_mark(name: str, arguments: str) -> str | None:
-    """What a call to *name* had to do with memory, in a line; None for a call of another kind."""
+    """One line on what a call to *name* did with memory; None for any other call."""
     if name == "omg_forget":
         return MEMORY_FORGOTTEN
     if name in ("omg_remember", "omg_correct"):
@@ -77,7 +75,7 @@ def memory_mark(name: str, arguments: str) -> str | None:
 
 
 def arguments_without_memory(name: str, arguments: str) -> str:
-    """What is kept of a call's arguments: of a call to our own tools, and of what was to be forgotten, nothing."""
+    """The arguments of a call that are kept: none for a call to OMG's tools, none that say what to forget."""
     what = memory_mark(name, arguments)
     if MEMORY_TOOLS.fullmatch(name):
         return "{}"
@@ -101,15 +99,15 @@ def shortened_call(arguments: str) -> str:
 
 
 def result_without_memory(name: str, arguments: str, text: str) -> str:
-    """What is kept of the result of a call: of memory, and of how it works, a line that says so."""
+    """The result of a call as it is kept: one line for a call to OMG's tools or skill."""
     if what := memory_mark(name, arguments):
         return MEMORY_UNCHANGED if name in CHANGING_TOOLS and not text.startswith(DONE) else what
     ours = SKILL_PAGE.search(text) or (name in FINDERS and MEMORY_TOOLS.search(text))
     return MANUAL if ours else text
 
 
-# The tag carries a checksum of what it encloses, so that only what we wrapped is stripped: a page, a user or
-# a note that contains the tag loses not a word. Blank space does not count: gateways trim and re-wrap it.
+# The tag has a checksum of its content, so only text that OMG wrapped is stripped; a page, user or note that
+# contains the tag loses nothing. White space does not count, because gateways trim and re-wrap it.
 OPEN = re.compile(r'<omg-memory v="([0-9a-f]{8})">\n?')
 CLOSE = "</omg-memory>"
 TAG = re.compile(r"<(\\*)(/?omg-memory)", re.IGNORECASE)
@@ -122,7 +120,7 @@ def wrap_memory(text: str) -> str:
 
 
 def strip_memory(text: str) -> str:
-    """*text* without what `wrap_memory` made, wherever it stands, and without the one newline behind each."""
+    """*text* without the blocks that `wrap_memory` made and the newline after each."""
     if "<omg-memory" not in text:
         return text
     kept, at = [], 0
@@ -136,7 +134,7 @@ def strip_memory(text: str) -> str:
 
 
 def strip_wrapper(text: str) -> str:
-    """What *text*, made by `wrap_memory`, has between the sentinels."""
+    """The text between the sentinels of *text*, which `wrap_memory` made."""
     return OPEN.sub("", text).removesuffix("\n").removesuffix(CLOSE).strip()
 
 
@@ -175,9 +173,8 @@ GATEWAY_NOTE = re.compile(
 
 def without(text: str, begun: re.Pattern[str], ended: re.Pattern[str]) -> str:
     """
-    *text* without what stands from each *begun* to the first *ended* behind it; one that never ends stays.
-
-    In one expression a text full of beginnings would be read to its end for each of them.
+    *text* without each part from *begun* to the next *ended*; a part that never ends stays. One regular expression
+    would read to the end of the text for every *begun*.
     """
     kept, at = [], 0
     while (start := begun.search(text, at)) and (end := ended.search(text, start.end())):
@@ -204,7 +201,7 @@ FORWARDER = re.compile(r'"?(?:from|sender|name)"?\s{0,3}[:=]?\s{0,3}"?([^"\n{}<>
 
 
 def without_envelope(text: str) -> str:
-    """A person's *text* without what the gateway put around it; what they forwarded stands as quoted lines."""
+    """A person's *text* without what the gateway put around it. Forwarded text becomes quoted lines."""
     if (found := FORWARDED.search(text)) is None:
         return freed_text(text)
     head = FORWARDED_HEAD.match(text, found.end())
@@ -235,7 +232,7 @@ PROMPT = re.compile(
 
 
 def is_from_gateway(text: str) -> bool:
-    """Was this prompt written by the gateway, in a person's place?"""
+    """Whether the gateway wrote this prompt, in a person's place."""
     return bool(PROMPT.match(STAMP.sub("", text).lstrip()))
 
 
@@ -247,7 +244,7 @@ SILENT = re.compile(
 
 
 def spoken_answer(text: str) -> str:
-    """What an agent's *text* said to a person: "" where it is a silent token; no leading <think> block."""
+    """The part of an agent's *text* that a person reads: "" for a silent token; without a leading <think> block."""
     text = THOUGHT.sub("", without_internal(text))
     return "" if SILENT.fullmatch(text.strip()) else text
 
@@ -265,7 +262,7 @@ def legible_text(text: str) -> str:
 
 
 def cut_middle(text: str, chars: int) -> str:
-    """*text*, or four fifths of *chars* from its head and a fifth from its end, and a note between them."""
+    """*text*, or if it is longer than *chars*, four fifths of that from its beginning and one fifth from its end."""
     if len(text) <= chars:
         return text
     tail = chars // 5  # what failed is said at the end

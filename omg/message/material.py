@@ -1,9 +1,9 @@
 """
 Which parts of a person's message are *material*: text that they pass on rather than say.
 
-Material is what the form of a text shows: code fences and blocks, block quotes, forwarded mails, pasted chats with times,
-calendar files, comments, whole documents with a head of their own. All else is *spoken*. Words in quotation marks are
-spoken: half of all messages have some. Only the form counts, in any language; what a text says is never looked at.
+Material is known by its form: code fences and blocks, block quotes, forwarded mails, pasted chats with times,
+calendar files, comments, whole documents with a head of their own. Everything else is *spoken*, also words in
+quotation marks, which half of all messages have. Only the form counts, in any language, never the meaning.
 
 Linear: one pass over the lines, and patterns without nested repetition (tests/test_stalls.py).
 """
@@ -79,7 +79,7 @@ def material_in(text: str) -> tuple[Span, ...]:
 
 
 def comments(text: str) -> Iterator[Span]:
-    """HTML comments. Not by a pattern: a text full of beginnings would be read to its end for each of them."""
+    """HTML comments. A pattern would read to the end of the text for each "<!--"."""
     end = 0
     while (start := text.find("<!--", end)) >= 0 and (end := text.find("-->", start)) >= 0:
         yield Span(start, end + 3, "quote")

@@ -49,7 +49,8 @@ class Message:
 
     @property
     def material(self) -> tuple[Span, ...]:
-        """What of `text` is not in the speaker's own words: all that a tool returned, what a person passes on."""
+        """The parts of `text` that are not the speaker's own words: all of a tool's result, what a person passes
+        on."""
         if self.role == "tool":
             return (Span(0, len(self.text), "quote"),) if self.text.strip() else ()
         if self.role == "assistant":
@@ -58,7 +59,7 @@ class Message:
 
     @property
     def spoken(self) -> str:
-        """`text` without its material; an ellipsis stands where a line went on."""
+        """`text` without its material, with an ellipsis where material was cut out of a line."""
         text = self.with_material(lambda kind, text: "" if "\n" in text else "…")
         return text if PART.sub("", text).strip("… \n") else ""
 
@@ -72,7 +73,7 @@ class Message:
 
     @property
     def key(self) -> str:
-        """Equal for one message that reaches us under two ids, by a hook's event and by the transcript."""
+        """Equal for the same message under two ids, as a hook's event and the transcript give them."""
         calls = "".join(call.id for call in self.calls) + self.call_id
         what = self.idempotency or f"{self.timestamp}\0{self.text}\0{calls}"
         return hashlib.blake2b(f"{self.role}\0{what}".encode("utf-8", "replace"), digest_size=12).hexdigest()
@@ -84,7 +85,7 @@ class Message:
 
 
 def said_at(role: str, at_ms: int) -> str:
-    """What tells a message where the ids of its calls are not what they were, as in a context."""
+    """Identifies a message where the ids of its calls may have changed, as in a context."""
     return f"{role} {at_ms}"
 
 
@@ -103,21 +104,20 @@ class Turn:
 
     @property
     def owned(self) -> bool | None:
-        """Whether all that people say in it is said to be the owner's; None where no person speaks."""
+        """Whether the gateway says that every person in it is the owner; None if no person speaks."""
         said = [m.owner is True for m in self.messages if m.role == "user"]
         return all(said) if said else None
 
     @property
     def shared(self) -> bool:
-        """Whether somebody who is not known to be the owner is named in it."""
+        """Whether it names somebody who is not known to be the owner."""
         said = [m for m in self.messages if m.role == "user"]
         return any(m.owner is False or (m.owner is None and m.sender_id) for m in said)
 
 
 # --- Turns and messages as JSON: a turn is a file of `pending/`, a message a line of the archive.
 #
-# Not here: the files (graph/graph.py). One rule: what is written reads back equal, and what older versions wrote is
-# still read.
+# What is written reads back equal, and what older versions wrote can still be read.
 
 
 def turn_to_json(turn: Turn) -> str:
@@ -161,7 +161,7 @@ def _stored(fields: dict[str, Any]) -> Message:
 # A tool call stays with its result, and material of a message stays material in each of its parts.
 
 
-SMALLEST = 1_000  # tokens: what a model cannot answer of these, it cannot of fewer
+SMALLEST = 1_000  # tokens: smaller pieces do not help a model that cannot answer this many
 
 
 def split_messages(messages: Sequence[Message], budget_tokens: int) -> list[tuple[Message, ...]]:

@@ -1,8 +1,8 @@
 """
 The properties of a note: their names, the values they may have, and a reader for each.
 
-Not here: YAML (markdown.py), and the note as a whole (note.py). One rule: a reader raises ValueError for what it
-cannot make sense of, and the note keeps that property in `extra`.
+A reader raises ValueError for a value that it cannot read; the note then keeps that property in `extra`. YAML is
+read in markdown.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Source:
     """A message that a node was made from; the archive has it. *timestamp* is ms since the epoch."""
 
     session: str
-    id: str  # "" where a person named none: then it says when, and leads nowhere
+    id: str  # "" if a person named none: the source then has a time only
     timestamp: int
     kind: str = "message"
 
@@ -37,7 +37,7 @@ class Source:
 SOURCE = ("sessionKey", "kind", "id", "timestamp")
 
 
-# --- reading values: each reader raises ValueError for what it cannot make sense of
+# --- Readers of values. Each raises ValueError for a value that it cannot read.
 
 
 def text_value(value: Any) -> str:
@@ -108,7 +108,7 @@ def link_value(value: Any) -> str:
 
 
 def link_values(value: Any) -> tuple[str, ...]:
-    """Targets, whatever the nesting: without quotes, YAML takes `[[x]]` for a list in a list."""
+    """The targets of links, at any depth of nesting: YAML reads `[[x]]` without quotes as a list in a list."""
     return tuple(bare_target(text_value(item)) for item in leaf_values(value))
 
 
@@ -127,7 +127,7 @@ def source_values(value: Any) -> tuple[Source, ...]:
 
 
 def source_value(value: Any) -> Source:
-    """Keys of others would be lost with the value, so their presence leaves all of it to `extra`."""
+    """A value with unknown keys goes to `extra` whole, so that none of its keys is lost."""
     needed = set(SOURCE) - {"kind", "id"}
     if not isinstance(value, dict) or value.keys() - set(SOURCE) or needed - value.keys():
         raise ValueError(value)
@@ -176,8 +176,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
 
 # --- The maps of content there are, and which one lists a note.
 #
-# Not here: what is written on a map (plan/pages.py). One rule: this table stands nowhere else; index, plan and
-# injection ask here.
+# This is the only table of maps. The text of a map is made in plan/pages.py.
 
 
 # type → path, title, what the page is for
@@ -202,7 +201,7 @@ LOG_FOLDER = "reflections/log/"  # a page a month: what the Reflector did
 
 
 class Listed(Protocol):
-    """A note as far as a map is concerned."""
+    """The fields of a note that decide which map lists it."""
 
     @property
     def path(self) -> str: ...
@@ -222,7 +221,7 @@ def map_listing(path: str, type: str, links: Iterable[str]) -> str:
     Path of the map that lists a note: the first it links to, else that of its type, or of its folder below `nodes/`
     where a person's page names none.
 
-    "" for what none lists: these maps themselves, the log, and a person's page elsewhere.
+    "" for notes that no map lists: the maps themselves, the log, and a person's pages outside `nodes/`.
     """
     if type in ("index", "now", "log") or path in STANDARD:
         return ""
@@ -232,7 +231,7 @@ def map_listing(path: str, type: str, links: Iterable[str]) -> str:
 
 
 def map_of(note: Listed) -> str:
-    """The map that lists *note*; that of the facts where none does."""
+    """The map that lists *note*, or the map of facts if none does."""
     return map_listing(note.path, note.type, note.links) or map_of_type(note.type)
 
 

@@ -1,8 +1,7 @@
 """
 The text of a note: links, the generated block, the history, and names made from titles.
 
-Not here: what a note is (note.py). One rule: whoever adds to a text changes no other
-byte of it, line ends included.
+Functions that add to a text change no other byte of it; line ends stay as they are.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from frontmatter.default_handlers import YAMLHandler  # only the handler: see He
 from ..errors import BadNode
 from ..text.characters import WIKILINK
 
-# --- The properties at the head of a note: read as Obsidian reads them, written so that every reader agrees.
+# --- The properties at the head of a note, read as Obsidian reads them.
 #
 #     split_head         where the head lies in a text
 #     load_properties    its YAML as Python values
 #     property_entry     one property as text
 #     with_properties    a text with some of its properties changed, and no other byte
 #
-# YAML 1.2, less what only surprises: `on`, `0123`, `0x1F`, `12:30` and dates are strings. Not here: what the
-# properties mean (fields.py). One rule: what is written reads the same under YAML 1.1 and 1.2.
+# YAML 1.2, except that `on`, `0123`, `0x1F`, `12:30` and dates are strings. What is written reads the same under
+# YAML 1.1 and 1.2.
 
 
-HEAD_CHARS = 1_000_000  # about 7,000 sources; nothing that a person or we would write
+HEAD_CHARS = 1_000_000  # about 7,000 sources: more than any real note has
 DEPTH = 50  # of nested values: libyaml recurses in C, and 100,000 brackets end the process, not the parse
 VALUES = 100_000  # in one head, aliases counted each time: against nine lines that stand for a billion
 HEAD_START = re.compile(r"\ufeff?---[ \t]*\r?\n")
@@ -287,7 +286,7 @@ def with_changes(fm: str, root: yaml.MappingNode, values: Mapping[str, Any]) -> 
         name = key_name(k)
         if name not in values:
             continue
-        colon = fm.find(":", k.end_mark.index) + 1  # what goes wrong here, `reads_as` will find
+        colon = fm.find(":", k.end_mark.index) + 1  # `reads_as` finds any mistake made here
         end = max(colon, end_of(v, fm))  # an alias has the place of what it stands for, far above
         if values[name] is None:
             fm = fm[: fm.rfind("\n", 0, k.start_mark.index) + 1] + fm[fm.index("\n", end) + 1 :]

@@ -1,12 +1,12 @@
 """
 Node: parses a markdown file into a value, and renders it.
 
-    parse_node     text → Node      lenient: whatever a person's editor left behind
+    parse_node     text → Node      lenient: reads what any editor may have written
     render_node    Node → text      strict: parse_node(render_node(n)) == n; what we rendered comes out byte for byte
     amend_text     text → text      changes a few keys of a file that a person touched; all other bytes stay
 
-Not here: where a file lies, and whether it may be written (vault/vault.py). One rule: nothing a person wrote is lost
-on the way; what we cannot read is kept in `extra`.
+Nothing that a person wrote is lost: properties that OMG cannot read are kept in `extra`. Writing files is
+vault/vault.py.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ class Node:
     extra: dict[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """However it was made, a title that can stand apart is the heading's, and every other the body's."""
+        """Move the title from the body to `heading`, if the body begins with one and a blank line."""
         found = HEADING.match(text := self.full_body)
         object.__setattr__(self, "heading", found[1] if found else "")
         object.__setattr__(self, "body", text[found.end() :] if found else text)
 
     @property
     def full_body(self) -> str:
-        """All that stands below the head."""
+        """The text below the head."""
         below = f"\n\n{self.body}" if self.body else ""
         return f"# {self.heading}{below}" if self.heading else self.body
 
@@ -140,7 +140,7 @@ def parse_node(text: str, path: str) -> Node:
 
 
 def text_below_head(text: str) -> str:
-    """What a note says below its head and its title; its head is YAML, which takes five times as long to read."""
+    """The text of a note below its head and title, without parsing the head (which takes five times as long)."""
     body = with_unix_ends(text[split_head(text)[1] :]).strip("\n")
     title = HEADING.match(body)
     return body[title.end() :] if title else body
@@ -198,14 +198,14 @@ def head_of(node: Node) -> dict[str, Any]:
     for key, value in values.items():
         default = value == defaults[key] if key in defaults else not value
         if default and key in node.extra:
-            found[key] = node.extra[key]  # what stands there is not one of ours, but it is somebody's
+            found[key] = node.extra[key]  # a person's value that OMG does not know
         elif not default or key in shown:
             found[key] = value
     return found | {key: value for key, value in node.extra.items() if key not in values}
 
 
 def with_heading(node: Node) -> Node:
-    """*node* of a memory with its title where a person reads it first: Obsidian shows the file's name, a slug."""
+    """*node* with its title as a heading on top, because Obsidian shows only the file's name, a slug."""
     if node.type not in TYPES or not node.body or node.heading or H1.search(without_code(node.body)):
         return node
     return replace(node, heading=node.title)

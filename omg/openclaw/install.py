@@ -45,8 +45,8 @@ from .gateway import OpenClaw
 
 # --- `omg install --context-engine` and back: the plugin `omg-context`, which takes OpenClaw's slot for a context engine.
 #
-# Whoever had the slot before gets it back. Not here: what the engine does (hooks/context/index.js, window/). One rule:
-# it comes only when it is asked for, and `omg uninstall` takes it out as well.
+# Whoever had the slot before gets it back. Not here: what the engine does (hooks/context/index.js, window/).
+# It comes only when it is asked for, and `omg uninstall` takes it out as well.
 
 
 ENGINE = "omg-context"
@@ -131,7 +131,7 @@ def given_back(plugins: dict[str, Any], before: dict[str, Any]) -> dict[str, Any
 
 # --- The skill in an agent's workspace, for one that has no hooks: `omg skill install`.
 #
-# With the plugin it is not needed, which brings its own. One rule: a page that is there and is not ours as shipped may
+# With the plugin it is not needed, which brings its own. A page that is there and is not ours as shipped may
 # be a person's, and stays.
 
 

@@ -3,7 +3,7 @@ Plan: turns edits into drafts of notes, and drafts into the changes of one recei
 
 Nothing is written here; later edits see earlier drafts, and the maps that list a changed note come out regenerated.
 Files that are ours are rewritten whole; what a person touched is amended, which leaves every word of theirs where it
-was. Not here: where an edit comes from, and writing (journal.py). One rule: what was said before is never lost, it
+was. Not here: where an edit comes from, and writing (journal.py). What was said before is never lost, it
 moves to `## History`.
 """
 

@@ -1,7 +1,7 @@
 """
 Edit, a proposal for one note, and NoteDraft, the note as it will be.
 
-Pure. Not here: where an edit comes from, and what it does to other notes (drafts.py). One rule: where two notes become
+Pure. Not here: where an edit comes from, and what it does to other notes (drafts.py). Where two notes become
 one, the less trusted origin holds.
 """
 
@@ -24,7 +24,7 @@ from ..text.sentences import sentence_parts
 
 # --- The prose of a note, as an update changes it: sentences that are not there yet come in, others go out.
 #
-# Pure. Not here: what becomes of a sentence that goes (drafts.py: it moves to the History). One rule: a text is compared
+# Pure. Not here: what becomes of a sentence that goes (drafts.py: it moves to the History). A text is compared
 # as it reads, whatever links, case and spaces it has; what is not touched keeps its bytes.
 
 

@@ -7,7 +7,7 @@ small, with no article before it; then it leads to the note whose title has it, 
 "the user's sister Jule"); a name that stands everywhere, its owner's, leads nowhere. And where it is a project: "the
 site" is the one titled Site. So a link's words name its target.
 
-Pure. Not here: which texts are ours to change (drafts.py as a note is written, reflect/similar.py by night). One rule: a
+Pure. Not here: which texts are ours to change (drafts.py as a note is written, reflect/similar.py by night). A
 text is linked where a name stands whole, outside code, links and addresses, and once for each note.
 """
 

@@ -5,7 +5,7 @@ The generated text of maps, the index note and Now.
     index_block   the maps there are                        new_page     a whole new file around such a block
 
 Pure: the same entries give the same bytes, whenever and in whatever order they come; so nothing here says "today" or
-"overdue". One rule: nothing generated links to `index` or `now`,
+"overdue". Nothing generated links to `index` or `now`,
 bare names that would lead elsewhere once a whole workspace is the vault.
 """
 
@@ -249,7 +249,7 @@ def persons_words(text: str, path: str) -> str:
 
 # --- The generated pages of one vault as they will be: maps, the index note and Now, with the drafts that are not written yet.
 #
-# Not here: writing it (journal.py). One rule: only what stands between the markers is
+# Not here: writing it (journal.py). Only what stands between the markers is
 # made anew; a page without them is its owner's.
 
 

@@ -1,8 +1,8 @@
 """
 The drafts of one night: what changed, what is done about it, and what a model is asked.
 
-Not here: locks, and what is written (run.py). One rule: nobody is asked twice, and what a model said of a note counts
-only while the note is what it was shown.
+A model is not asked the same question twice, and its answer about a note counts only while the note is unchanged.
+Locks and writing are in run.py.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """
 Reflections on weeks, months and projects: which are due, and their pages.
 
-Only what is over is looked back on: whole ISO weeks of notes of all types, whole months of weeks. Not here: what is
-said of them, by a model or by rule. One rule: no note is deleted or changed but for
-`reflected_in`.
+Only whole ISO weeks and months that are over get a page. Of the notes, only the property `reflected_in` is changed.
 """
 
 from __future__ import annotations
@@ -234,8 +232,8 @@ def put_page(plan: Plan, node: Node) -> None:
 
 # --- A week or a month without a model: its notes by thread, in their own words.
 #
-# Pure and deterministic. One rule: nothing is said that does not stand in a note; what a tool said stands in that note
-# only; and what comes out is shorter than the notes.
+# Pure and deterministic. The page says only what the notes say, leaves out what tools said, and is shorter than the
+# notes.
 
 
 SAME_THREAD = 0.25  # cosine of two notes' words; in a week, those that most of its notes have count nothing
@@ -321,8 +319,7 @@ def threads_named(threads: Sequence[Sequence[Node]]) -> str:
 
 # --- What a model says of a week or a month: asked for less until it is short, and held against the notes it was shown.
 #
-# One rule: a claim that names no note it was shown is dropped, and a reply that is no shorter than what it was made of
-# is no reflection.
+# A claim that names none of the notes shown is dropped. A reply that is not shorter than its notes is refused.
 
 
 REFLECTION_SCHEMA = object_schema(

@@ -1,7 +1,7 @@
 """
 Notes that are alike: merges repetitions, and finds what a model has to compare.
 
-One rule: a note that a person has touched keeps its words; at the most it is superseded by one that says the same.
+A note that a person has changed keeps its words. It can only be superseded by a note that says the same.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from .topics import Snapshot, link_of, normalized, statement_likeness
 
 # --- What is done to notes that exist: merged, superseded, described anew, their links mended.
 #
-# Each function drafts on a Plan; whether it may be done was decided before. One rule: a statement that leaves the maps
-# stays on disk, and is named, with its date, in the History of the note that took its place.
+# Each function drafts on a Plan; whether it may be done was decided before. A statement that leaves the maps stays
+# on disk, and the History of the note that replaced it names it with its date.
 
 
 def merge_notes(plan: Plan, keep: str, gone: str, description: str = "") -> None:

@@ -1,8 +1,8 @@
 """
 Which notes belong together; splits maps that have grown too long.
 
-Pure and deterministic: the same notes give the same groups on any machine. One rule: a note that fits nowhere stays
-where it is; on a wrong map it is lost.
+Pure and deterministic: the same notes give the same groups on any machine. A note that fits no topic stays where it
+is, because nobody finds it on a wrong map.
 """
 
 from __future__ import annotations
@@ -307,7 +307,7 @@ def dot_product(a: Mapping[str, float], b: Mapping[str, float]) -> float:
 
 # --- Maps that grew too long are split into topics; notes that no map lists are put on one.
 #
-# One rule: a note whose links a person has edited stays where it is.
+# A note whose links a person has edited stays where it is.
 
 
 def assign_maps(snapshot: Snapshot, most: int) -> tuple[list[str], Counter[str]]:

@@ -38,9 +38,9 @@ from .topics import Snapshot, normalized
 
 # --- What a model is asked about at night: matters of a few notes each, and which of them are shown together.
 #
-# A matter is two notes that may be on one thing, an open loop past its day, or a title that says too little. Not here:
-# which notes are alike (similar.py). One rule: a matter that a model has answered is
-# not brought up again until one of its notes reads otherwise.
+# A matter is two notes that may be on one thing, an open loop past its day, or a title that says too little. A
+# matter that a model has answered is not brought up again until one of its notes changes. Which notes are alike is
+# found in similar.py.
 
 
 GROUP_NOTES = 6  # notes of a group: one subject, and what else is to be asked of it
@@ -387,8 +387,8 @@ def names_note(edit: Any, shown: ShownGroup) -> bool:
 #     periods   reflection → hash of what it is made of, or was last refused for
 #
 # A cycle writes it beside its receipt and takes it over once the receipt is done, so that a crash in between
-# neither forgets what a model was paid for nor claims what was never written. One rule: losing this file costs
-# model calls and nothing else.
+# neither forgets what a model was paid for nor claims what was never written. Losing this file costs only model
+# calls.
 
 
 UNDONE = "undid "  # begins the summary of an undo's receipt

@@ -22,7 +22,7 @@ from ..text.words import WORD_OR_NUMBER, base_of, bases, english_words, is_past
 
 # --- The words the offline Observer knows, one file for each language: words/en.toml, words/de.toml, …
 #
-# One rule: what is a word or a pattern of a language stands in its file, and can be changed there by someone who
+# What is a word or a pattern of a language stands in its file, and can be changed there by someone who
 # does not read Python.
 
 
@@ -110,7 +110,7 @@ def says_enough(text: str, least: int) -> bool:
 
 # --- What a sentence asserts: a preference, a plan, a fact, or nothing that a memory is for.
 #
-# The patterns that tell are in words/. One rule: in doubt it is small talk; a few good notes are worth more than a
+# The patterns that tell are in words/. In doubt it is small talk; a few good notes are worth more than a
 # transcript.
 
 

@@ -2,7 +2,7 @@
 Whether a statement repeats, changes or ends a note, or becomes a new one.
 
 Known notes and notes of this very reply are treated alike; a draft without sources is a known note that nothing has
-changed. Not here: reading (assertions.py) and wording (wording.py). One rule: of two ways to take a statement, the
+changed. Not here: reading (assertions.py) and wording (wording.py). Of two ways to take a statement, the
 one that loses nothing; when unsure, it is a note of its own.
 """
 

@@ -1,7 +1,7 @@
 """
 Reads a conversation and replies as a model would.
 
-Handles are those of the prompt: `m1` is the first of the messages, `n1` the first of the known notes. One rule: it
+Handles are those of the prompt: `m1` is the first of the messages, `n1` the first of the known notes. It
 reads neither clock nor file, and what it cannot word well it leaves out.
 """
 

@@ -5,7 +5,7 @@ How a note is worded: in the third person, with absolute dates.
     with_absolute_dates    "tomorrow at 10" → "on 2026-03-05 at 10", and the days that are meant
     order_as_wish          "never use emojis" → "I want you never to use emojis"
 
-Pure, and English. One rule: names, numbers and quoted words come out as they went in.
+Pure, and English. Names, numbers and quoted words come out as they went in.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .assertions import DAY_WORDS, Assertion, begins, holds, language, listed, r
 #     "went to a support group yesterday" → "Support group"
 #     "take photos of the prints on Monday" → "Photos of prints"
 #
-# Not here: whether there is a file of that name already (plan/drafts.py). One rule: where no phrase can be made, there
+# Not here: whether there is a file of that name already (plan/drafts.py). Where no phrase can be made, there
 # is no title.
 
 

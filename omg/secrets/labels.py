@@ -1,8 +1,8 @@
 """
 Secrets with a label: `password: …`, `API_KEY=…`, table columns, URLs, commands.
 
-A label is one of a few technical words, alone or as part of a name. What is said with it counts as a secret only if it
-looks like one (tokens.py): people speak of passwords more often than they tell them.
+A label is one of a few technical words, alone or as part of a name. The value beside a label is a secret only if it
+looks like one (tokens.py), because people mention passwords more often than they write them down.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ LABELS = {
     "codes": "recovery code,backup code,emergency code,recovery key",
 }
 KINDS = {word: kind for kind, words in LABELS.items() for word in words.split(",")}
-SHORT = 5  # letters of a label that stands in other words, too: "pin" in "shopping"
-# What a code is for, near it: an error's code is no secret.
+SHORT = 5  # labels this short also occur inside other words: "pin" in "shopping"
+# Words near a code that make it a secret; without them it may be an error's code.
 CODE_OF = re.compile(
     r"\b(?:access|alarm|box|building|card|confirm|door|entr(?:y|ance)|garage|gate|gym|intercom|keypad|lobby|lock|login"
     r"|phone|safe|secur|sign|sim|sms|unlock|verif|2fa)",
     re.I,
 )
-# Names of what is no secret: token_id, PASSWORD_FILE, public_key.
+# Names whose values are not secrets: token_id, PASSWORD_FILE, public_key.
 NO_LABEL = re.compile(
     r"s?[_.-]?(?:id|name|type|file|path|url|uri|len|length|count|hash|hint|prefix|size|limit|min|max)(?![a-z])",
     re.I,
@@ -113,7 +113,7 @@ def find_labels(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _is_label(text: str, start: int, end: int) -> bool:
-    """Whether the letters in between are a word, or a part of a name such as "rootPass", and not of another word."""
+    """Whether these letters are a whole word, or a part of a name such as "rootPass", and not part of another word."""
     short = end - start <= SHORT
     after, before = text[end : end + 2], text[start - 1 : start]
     if after[:1].isalpha() and after[0].isascii() and not (after[0] in "sS" and not after[1:].isalpha()):
@@ -125,7 +125,7 @@ def _is_label(text: str, start: int, end: int) -> bool:
 
 
 def labelled_secrets(text: str) -> Iterator[Span]:
-    """Yield the values that stand behind a label, before it, or in its column."""
+    """Yield the values after a label, before it, or in its column."""
     headed, done = False, 0
     for start, end, kind in sorted((start, end, kind) for kind, start, end in find_labels(text)):
         headed = headed or kind in ("password", "key")
@@ -200,7 +200,7 @@ def _assigned(text: str, start: int, end: int, kind: str, m: re.Match[str], valu
         return 0
     if not value.replace("-", "").isalpha() and value.count(" ") < 3:
         return len(value)
-    # A word is a password in quotes, or in a file: PASSWORD=word. A secret is more often spoken of.
+    # A plain word counts as a password only in quotes or assigned in a file (PASSWORD=word).
     file = m["sep"] == "=" and (text[m.end() : m.end() + 1] in "\n" or text[end - 1].isupper())
     quoted = m["quoted"] and "," not in m["sep"] and value.count(" ") < 6
     return len(value) if (file or quoted) and text[start:end].lower() != "secret" else 0
@@ -307,10 +307,10 @@ def _cells(line: str, separator: str) -> list[tuple[int, int]]:
     return found
 
 
-# --- Credentials in URLs, commands and calls: their place tells them, not a label.
+# --- Credentials in URLs, commands and calls, known by their position rather than by a label.
 
 
-# What has to be in the text, whether the value has to look like a password, and the expression.
+# For each: a text that must occur, whether the value must look like a password, and the expression.
 PLACES = tuple(
     (hint, strict, re.compile(pattern))
     for hint, strict, pattern in (

@@ -1,8 +1,8 @@
 """
 Redacts the secrets in a text, and in the arguments and results of tool calls.
 
-A secret is looked for in the text as a reader sees it, and taken out of the text as it is written. What was redacted
-is never changed again: `redact(redact(x)[0]) == (redact(x)[0], 0)`.
+Secrets are searched in the text as a reader sees it (without invisible characters) and removed from the text as it
+is written. Redacting twice changes nothing more: `redact(redact(x)[0]) == (redact(x)[0], 0)`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
 Characters: invisible ones, scripts without spaces between words, and Unicode normal forms.
 
-    visible      for a text that is kept
-    fold_text    for the full-text index, whose tokenizer takes accents off and parts words at spaces
-    plain_form   for words that are compared: what only looks like a word counts as that word
+    visible      for text that is kept
+    fold_text    for the full-text index, whose tokenizer removes accents and splits words at spaces
+    plain_form   for words that are compared: letters that look alike become equal
 
 Classes of characters are properties that Unicode gives them; `regex` knows them, `re` does not.
 """
@@ -73,7 +73,7 @@ def fold_text(text: str) -> str:
 
 
 def unfolded(folded: str) -> str:
-    """*folded* as a person reads it: what `fold_text` took apart in one piece again."""
+    """*folded* as a person reads it: undoes the splitting of `fold_text`."""
     folded = SPACED_OUT.sub("", folded)
     return folded
 

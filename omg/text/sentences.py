@@ -1,8 +1,8 @@
 """
 The sentences of a text, and the marks of its lists.
 
-A line end ends a sentence; so does a mark that Unicode calls a sentence terminal before a space, or without one in
-scripts that have none. Clauses are parted by those who need them (rules/assertions.py).
+A sentence ends at a line end, and at a Unicode sentence terminal that a space follows (in scripts without spaces,
+at any). Clauses are split in rules/assertions.py.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def sentence_spans(text: str) -> list[slice]:
 
 
 def text_pieces(text: str, most: int) -> list[slice]:
-    """Where the sentences of *text* stand, side by side; a longer one than *most* characters is several."""
+    """Where the sentences of *text* stand, without gaps; a sentence longer than *most* characters is split."""
     spans = []
     for start, end in pairwise([0, *sentence_starts(text), len(text)]):
         while end - start > most:

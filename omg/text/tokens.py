@@ -1,9 +1,8 @@
 """
 Counts the tokens of a text, without network and without a model.
 
-Counted in o200k, not with the tokenizer of the model in use: with the table that lies in the litellm wheel, else by an
-estimate that errs on the high side. A long text is counted in windows, which never makes it cheaper. One rule: it
-never downloads.
+Counts o200k tokens, whatever model is in use, with the table in the litellm wheel, or else by an estimate that errs
+on the high side. A long text is counted in windows, which never lowers the count. It never downloads anything.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def split_text(text: str, tokens: int) -> list[str]:
 
 
 def _end(text: str, start: int, tokens: int) -> int:
-    """Where a piece that begins at *start* must end to cost at most *tokens*; a char on at the least."""
+    """The end of the piece that begins at *start* and costs at most *tokens*; at least one character."""
     low, high = start + 1, start + 1
     while high < len(text) and count_tokens(text[start:high]) <= tokens:  # grow, then halve
         low, high = high, min(len(text), start + 2 * (high - start) + 16)

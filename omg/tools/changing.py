@@ -126,7 +126,7 @@ PROPOSED = (
 def remember_tool(
     registry: Registry, graph: Graph, params: Mapping[str, Any], context: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Only what the user asked for in this very turn: their message is the source, as the transcript has it."""
+    """Writes only what the user asked for in this turn; their message in the transcript is the source."""
     message = mapping_in(context, "userMessage")
     text, title, kind = (str(params.get(key) or "") for key in ("text", "title", "type"))
     if not said_by_user(message):
@@ -202,7 +202,7 @@ def days_asked(when: object) -> str | None:
 # Notes that are looked into for the words, and that are named where none or several fit.
 LOOKED_AT, NAMED = 20, 5
 CHANGE_PROPOSED = "in a moment: [[{}]] changes once this message of the user's has been read, if it says so."
-SHORTEST_NEW = 3  # words: what is shorter is a part of a sentence, and would stand there alone
+SHORTEST_NEW = 3  # words: a shorter text is only part of a sentence
 FRAGMENT = (
     "write `new` as the whole sentence that is to stand there, not only what changes in it; now it says: {}"
 )
@@ -309,7 +309,7 @@ def sentence_of(node: Node, words: str) -> str:
 
 
 def telling_sentences(node: Node, old: str) -> Iterator[str]:
-    """The sentences of *node* that tell all that *old* tells, and name its days, however they are written."""
+    """The sentences of *node* that have all words and days of *old*, however the days are written."""
     days = resolve_dates(old, node.updated) if node.updated else []
     for when in days:
         old = old.replace(when.phrase, " ")
@@ -324,7 +324,7 @@ def telling_sentences(node: Node, old: str) -> Iterator[str]:
 
 
 def shared_words(text: str, old: str) -> frozenset[str]:
-    """Those that tell something in *old*, and stand in *text* as well."""
+    """The words of *old* that carry meaning and occur in *text*."""
     return Words(told_words(text)).of(told_words(old))
 
 
@@ -445,14 +445,14 @@ def choice_text(graph: Graph, choice: str, what: Selection | Redaction) -> str:
 
 
 def beyond_text(taken: Sequence[Selection | Redaction], context: Mapping[str, Any]) -> list[str]:
-    """What cannot be reached; with its path for the owner, for it tells of their machine."""
+    """What a forgetting cannot reach. Only the owner is told the path, which reveals their machine."""
     if says_owner(context):
         return [f"Not reached: {place}" for place in dict.fromkeys(p for what in taken for p in what.beyond)]
     return ["Not reached: the gateway's own transcript, and files that the owner sees with `omg forget`."]
 
 
 def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping[str, Any]) -> dict[str, Any]:
-    """Do what the user chose; what is there by now counts."""
+    """Carry out what the user chose, on the notes as they are now."""
     what: Selection | Redaction
     if issued.choice == "redact":
         what = select_words(graph, issued.words)

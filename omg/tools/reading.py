@@ -1,8 +1,8 @@
 """
 omg_search and omg_open: notes, messages word for word, and one note in full.
 
-Not here: how both are found (index/search.py, inject/passages.py). One rule: what is read here has passed the gates that
-a prompt's own memory passes.
+Results pass the same checks as the memory in a prompt. The searching is done in index/search.py and
+inject/passages.py.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ from ..provenance import origin_mark
 from ..text.tokens import count_tokens
 from ..worker.registry import Registry
 
-# --- What a gateway sends with a question, read as far as it makes sense.
-#
-# Not here: what is answered (tools.py). One rule: whatever is in there, reading it raises nothing.
+# --- Lenient readers for what a gateway sends with a call. None of them raises.
 
 
 def mapping_in(body: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -42,7 +40,7 @@ def mapping_in(body: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def link_target(value: object) -> str:
-    """The note that a model or a person means: they write the name alone, or the whole [[link|label]]."""
+    """The name in a model's or person's reference to a note: the bare name or a whole [[link|label]]."""
     return str(value or "").strip().removeprefix("[[").removesuffix("]]").split("|")[0].strip()
 
 
@@ -100,7 +98,7 @@ def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> 
 
 
 def nothing_text(days: Iterable[When], when: str) -> str:
-    """With the days that were looked at, which may not be those that were meant."""
+    """The answer when nothing was found. It names the days searched, which may not be the days meant."""
     spans = ", ".join(dict.fromkeys(span_text(w.start, w.end) for w in days))
     return f"Nothing found of {when!r}, which is {spans}." if when else "Nothing found."
 
@@ -124,7 +122,7 @@ def hit_line(hit: Hit) -> str:
 
 
 def day_marks(event: str | None, said: date | None) -> list[str]:
-    """The days of a note, and what each is of: nobody can tell from the bare date."""
+    """The days of a note, each with its meaning: happened, happens, or said."""
     ahead = event and said and event[:10] > said.isoformat()
     return [
         *([f"{'happens' if ahead else 'happened'} {event}"] if event else []),

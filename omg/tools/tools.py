@@ -1,7 +1,7 @@
 """
 Finds the graph that a session may see, and who answers its tool call or /omg command.
 
-Not here: the answers (reading.py, changing.py, changing.py, changing.py).
+The answers are in reading.py and changing.py.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def nothing_text(registry: Registry, context: Mapping[str, Any]) -> str:
 
 
 def call_tool(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str, Any]:
-    """`{name, params, context}` → `{text, details}`. What goes wrong is told to the model in words, as `text`."""
+    """`{name, params, context}` → `{text, details}`. An error is told to the model as `text`."""
     name, params, context = str(body.get("name")), mapping_in(body, "params"), mapping_in(body, "context")
     graph = graph_of(intake.registry, context, write=name in CHANGING, create=name == "omg_remember")
     if graph is None:

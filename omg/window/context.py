@@ -1,10 +1,10 @@
 """
 One session of the context engine: which messages leave the context, and what stands for them.
 
-Nothing is cut but what is observed: its receipt is closed, and it is in the archive. What was cut stays so, with the
-same text in its place byte for byte, until the next cut or until a person edits or forgets: prompt caches depend on it.
-Which turns were cut, and that text, are in the graph's state before the gateway hears of them. Not here: the law
-(cut.py). One rule: where anything is in doubt the messages stay as they are.
+Only observed turns are cut: their receipt is closed, and they are in the archive. A cut and the text in its place
+stay the same, byte for byte, until the next cut or until a person edits or forgets something, because prompt caches
+depend on it. Both are saved in the graph's state before the gateway gets them. In doubt, the messages stay as they
+are. cut.py decides which turns go.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from .cut import (
     whole_turns,
 )
 
-# --- What of a conversation was said in another one, from which it was forked: a thread, or a copy begun at some message.
+# --- Messages that a conversation has from another one, from which it was forked.
 #
 # The gateway copies the messages, and memory keeps each once, under the conversation it was said in. A message is the same only where the run that it began is the same.
 
@@ -69,19 +69,19 @@ def rows_copied(graph: Graph, session: str, given: Sequence[Mapping[str, Any]]) 
 
 
 def run_key(message: Mapping[str, Any]) -> str:
-    """The key of the message that began a run, "" of any other."""
+    """The key of a message that began a run; "" for any other message."""
     run = message.get("idempotencyKey")
     if message.get("role") != "user" or not isinstance(run, str) or not run:
         return ""
     return Message("", "user", "", 0, idempotency=run).key
 
 
-# --- What a message was served in an earlier request, put before it again, byte for byte.
+# --- Notes that an earlier request was served, put before the same message again, byte for byte.
 #
 # A prompt's fresh notes stand before it in its own request only: the gateway keeps none of them. In the next one they
-# would be missing, and from there on no provider's cache would hold. So they come back while their message is raw,
-# until the next cut, which makes the prefix anew anyway. One rule: a text that names what was edited, forgotten or
-# superseded since does not come back (an edit empties `served`: inject/decide.py, forget/), nor one without room for it.
+# would be missing, and from there on no provider's cache would hold. So they are added again until the next cut,
+# which changes the prefix anyway. A text is left out if a note that it names was edited, forgotten or superseded
+# (an edit empties `served`: inject/decide.py, forget/), or if there is no room for it.
 
 
 NOTE_LINE = re.compile(r"- (\S.*?) (?:— |\()")
@@ -106,7 +106,7 @@ def served_again(
 
 
 def notes_named(text: str) -> set[str]:
-    """The names of the notes that *text* tells as standing."""
+    """The names of the notes that *text* presents as current."""
     lines = [line for line in text.splitlines() if NO_LONGER not in line]
     notes = takewhile(lambda line: line not in (SAID_LEAD, WAITING_LEAD), lines)
     links = (link.partition("|")[0] for line in lines for link in WIKILINK.findall(line))
@@ -114,7 +114,7 @@ def notes_named(text: str) -> set[str]:
 
 
 def fitting(again: Mapping[int, str], room: int) -> dict[int, str]:
-    """The first of *again*, as many as *room* tokens hold: what comes in later never moves what stands."""
+    """The first of *again* that fit into *room* tokens, so that later ones never displace earlier ones."""
     costs = accumulate(count_tokens(text) for text in again.values())
     kept = sum(1 for _ in takewhile(lambda cost: cost <= room, costs))
     return dict(list(again.items())[:kept])
@@ -131,9 +131,9 @@ def runs_kept(
     return {run: text for run, text in own.served.items() if run in stay}
 
 
-# --- Which turns of a context may leave it, as far as memory goes: those of which all that it keeps is observed.
+# --- Which turns may leave the context: those whose messages are all observed.
 #
-# Not here: when they leave, and which stay all the same (cut.py). One rule: what only seems to be observed is not.
+# In doubt, a turn counts as not observed. cut.py decides which of them leave, and when.
 
 
 def observed_turns(graph: Graph, context: RequestContext, soon: Iterable[tuple[str, int]] = ()) -> set[int]:
@@ -165,7 +165,7 @@ def observed_turns(graph: Graph, context: RequestContext, soon: Iterable[tuple[s
 
 
 def waiting_places(graph: Graph, session: str) -> Iterator[tuple[str, int]]:
-    """The places of what was taken in of *session* and is not observed."""
+    """The places of the pending messages of *session*."""
     for pending in graph.pending():
         turn = graph.readable(pending)
         if turn is not None and turn.session == session:
@@ -374,7 +374,8 @@ def told_times(graph: Graph, session: str, own: SessionState) -> tuple[int, int]
 
 def budgets(config: Config, room: object, own: SessionState) -> tuple[int, int]:
     """
-    Tokens of raw messages at which the context is cut, and of notes beside them; *room*: what the window has left.
+    The tokens of raw messages at which the context is cut, and the tokens that its notes may have. *room*: what is
+    left of the window.
     """
     given = isinstance(room, int | float) and not isinstance(room, bool) and room > 0
     left = float(room) if given else math.inf  # type: ignore[arg-type]
@@ -386,7 +387,7 @@ def budgets(config: Config, room: object, own: SessionState) -> tuple[int, int]:
 
 
 def turns_to_go(graph: Graph, context: RequestContext, threshold: int, floor: int) -> list[int]:
-    """The turns that are cut now. None while a receipt is open: what it observes has no notes that can be found yet."""
+    """The turns that are cut now. None while a receipt is open, because its notes cannot be found yet."""
     observed = observed_turns(graph, context)  # first: a receipt that is closed behind it is no trouble
     if has_open_receipt(graph):
         return []
@@ -443,7 +444,7 @@ def keep_cut(
 def note_request(
     state: State, session: str, run: str, raw: int, served: Mapping[str, str], raw_from: int
 ) -> None:
-    """How the context of a run was put together last."""
+    """Record how the context of a run was put together."""
     if (own := state.sessions.get(session)) is None:
         return
     # Less what was forgotten since.

@@ -4,7 +4,7 @@ Decides which turns leave the context. No I/O.
     whole_turns    where a conversation may be cut at all: between turns, never between a call and its result
     turns_to_cut   which of them go once the raw messages have reached the threshold: the oldest that are observed
 
-One rule: what is not observed stays, whatever it costs.
+A turn that is not observed always stays.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ from ..plan.pages import safe_line
 from ..text.characters import visible
 from ..text.tokens import count_tokens
 
-# --- A message of the context as the law sees it: what it calls or answers, and what it costs.
+# --- A message of the context as a value: what it calls or answers, and its tokens.
 #
-# Not here: what was cut (context.py). One rule: what was cut is not counted again, for it has megabytes
-# where a transcript is never compacted.
+# Tokens of turns that were cut are not counted again: a transcript that is never compacted has megabytes of them.
 
 
 OUTLINE_CHARS_A_TOKEN = 6  # with a text of 4 or 5: what was saved is rather thought less
@@ -42,7 +41,7 @@ def shown_message(message: Mapping[str, Any]) -> Shown:
 
 
 def uncounted(message: Mapping[str, Any]) -> Shown:
-    """What tells where turns end, without what it costs."""
+    """The message without its token count, enough to tell where turns end."""
     content = message.get("content") if message.get("role") in SPEAKERS else None
     calls = content_of(content)[1] if isinstance(content, list) else []
     made = tuple(call.id for call in calls if call.id)
@@ -62,8 +61,7 @@ def tokens_of(message: Mapping[str, Any]) -> int:
 
 # --- The lines of a timeline: the notes made of what was cut, and how a person's words began where no note was made.
 #
-# Not here: which messages these are (context.py). One rule: a line says whose
-# word it is, as a prompt's quotations do; whoever is not the user is never called by that name.
+# Each line says whose words it has, as quotations in a prompt do. Only the user is called "user".
 
 
 BEGINNING_CHARS = 160  # of what a person said in a turn that no note was made of
@@ -88,7 +86,7 @@ def note_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
 
 
 def said_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
-    """How what a person said begins, for messages that no note was made from; as the archive has it, without secrets."""
+    """The beginning of each message of a person that no note was made from, as archived, without secrets."""
     cited = graph.index.notes_by_source(ids).keys()
     alone = [mid for mid in ids if mid not in cited]
     gone = graph.tombstones.gone(dict.fromkeys(alone, ()))  # its note was deleted: its words do not come back
@@ -105,9 +103,9 @@ def said_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
 
 # --- The text that stands for what was cut: the session's notes by the day they come from, and where the talk stood.
 #
-# Pure: the same notes give the same bytes. It comes wrapped, within its budget; where there are more notes than fit, the
-# weightier and then the newer are named, and how many are not. It has absolute dates only. Not here: which notes
-# (context.py). One rule: it says that it is notes, and how the words behind them are read again.
+# Pure: the same notes give the same bytes. It is wrapped and stays within its budget. If not all notes fit, it has
+# the important and then the newer ones, and says how many are left out. All dates are absolute. It says that it
+# consists of notes, and how to read the original words.
 
 
 TIMELINE_LEAD = """\
@@ -182,7 +180,7 @@ LEAST_GAIN = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A message of the context as the law sees it. *answers*: the call that a tool's result answers."""
+    """A message of the context. *answers*: the call that a tool's result answers."""
 
     role: str
     tokens: int
@@ -192,7 +190,7 @@ class Shown:
 
 def whole_turns(messages: Sequence[Shown]) -> list[range]:
     """
-    *messages* by turns: each begins with what a person says, and ends before the next that is no part of it.
+    *messages* split into turns: each begins with a person's message and ends before the next turn.
 
     What is said while a call runs belongs to the turn of the call: its result is still to come.
     """
@@ -223,7 +221,7 @@ def answered_calls(messages: Sequence[Shown]) -> tuple[dict[int, int], set[int]]
 
 
 def raw_tokens(messages: Sequence[Shown], turns: Sequence[range], cut: Collection[int]) -> int:
-    """What the turns cost that are not *cut*."""
+    """The tokens of the turns that are not *cut*."""
     return sum(messages[i].tokens for n, turn in enumerate(turns) if n not in cut for i in turn)
 
 

@@ -5,7 +5,7 @@ Hands a command's work to the daemon, if one is running.
     observe_pending    all that is pending becomes notes, in this process
     rebuild_each       the notes are made again from the archive, and with `swap` take the place of the old
 
-One rule: which model observes is a home's affair and never a process': a command that cannot ask it does not fall
+Which model observes is a home's affair and never a process': a command that cannot ask it does not fall
 back to another, it says what waits and why.
 """
 

@@ -4,7 +4,7 @@ Takes drops and inbox notes in, as turns that wait in their graph.
     spool/<ms>-<uuid>.json  ─ take_in ─  graphs/<graph>/pending  ─ Worker.work ─  vault
 
 The daemon and the command line call the same functions; whoever does holds the lock. Not here: when what waits
-is observed (worker.py). One rule: a drop leaves the spool only when what it holds is on disk elsewhere.
+is observed (worker.py). A drop leaves the spool only when what it holds is on disk elsewhere.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .schedule import note_heard, note_urgent
 #                     └ a long one ── a JSON line ──▶ serve_reader → read_file ── a JSON line ──▶ a Turn
 #
 # A megabyte takes seconds of regular expressions, each of which holds the interpreter; a daemon answers prompts
-# meanwhile. One rule: a drop is only read here, so that killing the process at
+# meanwhile. A drop is only read here, so that killing the process at
 # any moment loses nothing; one that ends it twice is bad, and ends it no more.
 
 

@@ -50,7 +50,7 @@ from .schedule import note_edited
 
 # --- The template laid into a vault: pages, forms and settings of Obsidian that a person starts from.
 #
-# Not here: what is generated into the pages (plan/pages.py). One rule: what is there already is never touched, but
+# Not here: what is generated into the pages (plan/pages.py). What is there already is never touched, but
 # for what an earlier release laid down and nobody has changed since.
 
 

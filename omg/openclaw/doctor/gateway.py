@@ -210,7 +210,7 @@ def check_places(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iter
 
 # --- The doctor at the context engine, where it was asked for: who has the slot, whether it works, what goes by without it.
 #
-# Silent where `omg install --context-engine` was never run. One rule: what the gateway says goes before what its files say.
+# Silent where `omg install --context-engine` was never run. What the gateway says goes before what its files say.
 
 
 AGAIN = "run `omg install --context-engine`"
