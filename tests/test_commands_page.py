@@ -32,7 +32,7 @@ def page() -> str:
     for name, command in commands(typer.main.get_command(app), "omg"):
         arguments = [p for p in command.params if p.param_type_name == "argument"]
         usage = " ".join([name, *(shown(p) for p in arguments)])
-        parts += [f"## {name}\n", f"`{usage}`\n", " ".join(command.help.split()) + "\n"]
+        parts += [f"## {name}\n", f"`{usage}`\n", " ".join(command.help.split()).replace("\\[", "[") + "\n"]
         rows = [(name_of(p), told(p)) for p in command.params if p.name != "help"]
         if rows:
             parts += ["| | |", "|---|---|", *(f"| {what} | {why} |" for what, why in rows), ""]
