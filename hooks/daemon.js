@@ -1,24 +1,38 @@
-// The daemon as seen from the gateway: one question over its socket, and the care that one is there.
-// A healthy daemon is used, whoever started it; else one is started on a pipe that closes with this
-// process, so that it cannot outlive a gateway that was killed. The daemon's own lock keeps it to one.
+// The daemon as seen from the gateway: `ask` asks one question over its socket, and `keeper` keeps a daemon running.
+// A healthy daemon is used, whoever started it. Otherwise one is started on a pipe that closes with this process, so
+// that it ends even if the gateway is killed. The daemon's own lock allows only one.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
 import * as http from "node:http";
 import * as https from "node:https";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 
-const HEALTH_MS = 5_000; // four times in vain, and a daemon of ours is replaced; loading a model takes less
+const HEALTH_MS = 5_000; // after four such waits our daemon is replaced; loading a model takes less
 const START_MS = 30_000; // a cold Python on a busy machine
 const POLL_MS = 12_000; // the daemon answers a long poll within 8 s
 const MODEL_MS = 180_000;
-const DROP_MS = 30_000, SPOOL_MS = 500; // a drop to a fleet; and how often the spool is looked at
+const DROP_MS = 30_000, SPOOL_MS = 500; // for a drop sent to a fleet; between two looks at the spool
 const STOP_MS = 3_000; // the gateway gives a service five
-const PAUSE_MS = { first: 250, longest: 60_000, settled: 60_000 }; // after `settled` of life, `first` again
+const PAUSE_MS = { first: 250, longest: 60_000, settled: 60_000 }; // a daemon that lived for `settled` resets to `first`
 
-/** The fleet that is asked in place of a daemon, `{url, token}`: as configured, of the environment, or of fleet.json. */
+export function homeOf(configured, api) {
+  const given = configured || process.env.OMG_HOME;
+  return given ? given.replace(/^~(?=\/|$)/, homedir()) : join(api.runtime.state.resolveStateDir(), "omg");
+}
+
+/**
+ * Changes whenever something is forgotten (omg/forget/homefiles.py): what was served before may quote it. The text is
+ * compared, not its time, because clocks can be set back. NaN, which equals nothing, if it cannot be read.
+ */
+export async function forgottenMark(home) {
+  return readFile(join(home, "forgotten.json"), "utf8").catch((err) => (err.code === "ENOENT" ? "" : NaN));
+}
+
+/** The fleet that replaces the daemon, `{url, token}`: from the configuration, the environment or fleet.json. */
 export async function fleetOf(home, configured) {
   const { OMG_FLEET_URL: url, OMG_FLEET_TOKEN: token } = process.env;
   if (configured?.url && configured.token) return configured;
@@ -27,7 +41,7 @@ export async function fleetOf(home, configured) {
   return JSON.parse(kept) ?? undefined;
 }
 
-/** POST to the daemon's socket, or with `fleet` there. Rejects after `deadlineMs`, and for anything but a 200 with JSON. */
+/** POST to the daemon's socket, or to `fleet`. Rejects after `deadlineMs`, and unless the answer is a 200 with JSON. */
 export async function ask(home, path, body, deadlineMs, signal, fleet) {
   const data = JSON.stringify(body);
   const deadline = AbortSignal.timeout(deadlineMs);
@@ -53,7 +67,7 @@ export async function ask(home, path, body, deadlineMs, signal, fleet) {
   }
 }
 
-/** The service: `start` returns at once, `stop` when nothing of ours is left. */
+/** The service. `start` returns at once; `stop` returns once our daemon has ended. */
 export function keeper({ home, command, complete, logger, fleet, healthMs = HEALTH_MS, pollMs = POLL_MS }) {
   let stopping, loop, child;
   let state = "stopped";
@@ -65,7 +79,7 @@ export function keeper({ home, command, complete, logger, fleet, healthMs = HEAL
 
   async function stop() {
     stopping?.abort();
-    await loop; // it may be about to start one
+    await loop; // it may be starting a daemon
     await end(child);
     state = "stopped";
   }
@@ -92,7 +106,7 @@ export function keeper({ home, command, complete, logger, fleet, healthMs = HEAL
     }
   }
 
-  /** Send what is in the spool to the fleet, oldest first; a file goes once it is a row there. */
+  /** Send the drops in the spool to the fleet, oldest first. A file is removed once the fleet has it. */
   async function handOver(there, signal) {
     const spool = join(home(), "spool");
     while (!signal.aborted) {
@@ -103,7 +117,7 @@ export function keeper({ home, command, complete, logger, fleet, healthMs = HEAL
           await rm(join(spool, name), { force: true });
         } catch (err) {
           if (![413, 422].includes(err.status) && !(err instanceof SyntaxError)) throw err;
-          await mkdir(join(spool, "bad"), { recursive: true, mode: 0o700 }); // it would stop all that come after
+          await mkdir(join(spool, "bad"), { recursive: true, mode: 0o700 }); // else it would block all later drops
           await rename(join(spool, name), join(spool, "bad", name));
           logger.warn(`omg: ${name} is set aside in spool/bad: ${err.message}`);
         }
@@ -119,7 +133,7 @@ export function keeper({ home, command, complete, logger, fleet, healthMs = HEAL
     for (let started; !signal.aborted; await pause(100, signal)) {
       if (await healthy(signal)) return void (state = child ? "started" : "attached");
       if (signal.aborted) return;
-      // Gone already: another gateway's daemon won the lock, or ours cannot start.
+      // It has ended: another gateway's daemon holds the lock, or ours cannot start.
       if (started?.gone) throw new Error(started.gone);
       if (Date.now() > until) throw new Error(`the daemon did not answer within ${START_MS / 1000} s`);
       started ??= await launch();
@@ -151,7 +165,7 @@ export function keeper({ home, command, complete, logger, fleet, healthMs = HEAL
   const healthy = (signal) =>
     ask(home(), "/health", {}, healthMs, signal).then(({ ok }) => ok === true).catch(() => false);
 
-  /** Hand the daemon's questions to the agent's own model, until no poll is answered: then it is gone. */
+  /** Put the daemon's questions to the agent's own model. Rejects once the daemon answers no more. */
   async function serveModels(signal) {
     while (!signal.aborted) {
       try {
@@ -162,7 +176,7 @@ export function keeper({ home, command, complete, logger, fleet, healthMs = HEAL
         let alive = false;
         for (let tries = 0; tries < 3 && !alive && !signal.aborted; tries++) alive = await healthy(signal);
         if (!alive) throw new Error(`the daemon is gone (${err.message})`);
-        await pause(PAUSE_MS.first, signal); // it refuses: not in a tight ring
+        await pause(PAUSE_MS.first, signal); // it refuses; do not ask in a tight loop
       }
     }
   }

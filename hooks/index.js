@@ -1,43 +1,41 @@
-// All of OMG that runs inside the gateway. It moves bytes and decides nothing: what to remember and
-// what to inject is Python's business (omg/daemon/). Its one rule: a turn never fails and never
-// waits because of us. So every promise ends in a catch, and every question has a deadline.
+// The part of OMG that runs inside the gateway. It moves bytes; the daemon (omg/daemon/) decides what to remember
+// and what to inject. A turn must never fail or wait because of us, so every promise ends in a catch, and every
+// question has a deadline.
 //
 //   before_prompt_build                        ask the daemon; its answer is the hook's result
-//   agent_end, before_compaction, before_reset what the transcript gained goes into the spool (spool.js)
-//   a service                                  one daemon while the gateway lives (daemon.js)
-//   tools, /omg, memory_search, omg.status     questions passed on, with whom they come from
-import { homedir } from "node:os";
-import { join } from "node:path";
+//   agent_end, before_compaction, before_reset put new messages of the transcript into the spool (spool.js)
+//   a service                                  keeps one daemon running while the gateway runs (daemon.js)
+//   tools, /omg, memory_search, omg.status     pass the question on, with who asks
 import { setTimeout as sleep } from "node:timers/promises";
-import { ask, fleetOf, keeper } from "./daemon.js";
-import { json, remember, spooler } from "./spool.js";
-import words from "./words.json" with { type: "json" }; // what a model is told of us before it asks
+import { ask, fleetOf, forgottenMark, homeOf, keeper } from "./daemon.js";
+import { remember, spooler } from "./spool.js";
+import words from "./words.json" with { type: "json" }; // what models are told about us
 
-const DEADLINE_MS = 150; // a turn waits this long for memory, and no longer
-const AHEAD_MS = 40; // and this long before its history shrinks; the transcript keeps it all anyway
-const COMMIT_MS = 2_000; // a turn that is committed to the context engine may wait so long; the capture goes on
+const DEADLINE_MS = 150; // the longest that a turn waits for memory
+const AHEAD_MS = 40; // the longest wait before a compaction or reset; the transcript keeps everything anyway
+const COMMIT_MS = 2_000; // the longest wait of a turn that is committed to the context engine; the capture continues
 const CAPTURE_MS = 20_000; // nobody waits for agent_end; the gateway's own limit is 30 s
-const UNBEGUN_MS = 15_000; // from a message to its prompt: seconds. One that is stopped before has no end that a hook tells
+const UNBEGUN_MS = 15_000; // a prompt follows its message within seconds; if it is stopped before, no hook tells its end
 const TOOL_MS = 10_000;
 const SEARCH_MS = 2_000;
-const SERVED_FOR_MS = 15 * 60_000; // with the daemon away, the last `system` part is good for this long
-const QUIET_MS = 1_000; // after a missed deadline nobody is asked: a prompt built twice waits once
-const LONGEST_PROMPT = 100_000; // characters; what memory a prompt needs shows in less
+const SERVED_FOR_MS = 15 * 60_000; // how long the last `system` part is used while the daemon is away
+const QUIET_MS = 1_000; // after a missed deadline the daemon is not asked, so a prompt that is built twice waits once
+const LONGEST_PROMPT = 100_000; // characters; less is enough to find the memory for a prompt
 const LONG_TEXT = 24_000, HEAD = 16_000, TAIL = 4_000; // characters of a tool result
 
-// What the gateway says of who speaks: may they administer it, and which of its own profiles are they?
+// What the gateway says about the speaker: may they administer it, and which of its profiles are they?
 const VOUCHED = ["senderIsOwner", "senderIdentity"];
-// Who is served: the same in each of these, or somebody (or something) else.
+// Who is served. A difference in any of these is somebody (or something) else.
 const ASKER = ["agentId", "sessionKey", "channel", "accountId", "senderId", "trigger", "inputProvenance", ...VOUCHED];
 
-// The gateway loads this file more than once into one process: an instance for services, channels and
-// commands, another for the agents' runs. What they must know of each other lies here.
+// The gateway loads this file several times into one process: one instance for services, channels and commands,
+// another for the agents' runs. This is the state that they share.
 const shared = (globalThis[Symbol.for("omg.openclaw.1")] ??= {
-  served: new Map(), // who was served -> the last `system` part; stale memory beats none
+  served: new Map(), // who was served -> the last `system` part; old memory is better than none
   turns: new Map(), // session -> who spoke last there, and in which run
   speakers: new Map(), // session -> what the gateway says of who speaks there, while a run lasts
   began: new Map(), // run -> what it says of whose message began it
-  unbegun: new Map(), // session -> the timer of a message that no prompt was built for yet
+  unbegun: new Map(), // session -> the timer of a message without a prompt so far
   busy: new Map(), // session -> its capture under way
   newest: new Map(), // session -> its newest user message that is in the spool
   slowest: {}, // hook -> the longest it took, in ms, for omg.status
@@ -90,11 +88,11 @@ export default {
           remember(served, key, { appendSystemContext, at: asking, forgotten });
           return appendSystemContext || prependContext ? { appendSystemContext, prependContext } : undefined;
         } catch (err) {
-          turn.missed = true; // what the daemon would have served stands in no request
+          turn.missed = true; // the daemon's answer is in no request
           if (err.code === "ETIMEDOUT") shared.quietUntil = Date.now() + QUIET_MS;
         }
       }
-      if (await fleet()) return; // what was forgotten there meanwhile cannot be known here
+      if (await fleet()) return; // we cannot know what was forgotten there meanwhile
       const now = await forgottenMark(home());
       for (const [whose, { forgotten }] of served) if (forgotten !== now) served.delete(whose);
       const { appendSystemContext, at } = served.get(key) ?? {};
@@ -104,29 +102,29 @@ export default {
     const capture = (reason, deadlineMs) => async (event, ctx) => {
       const turn = { ...turns.get(ctx.sessionKey), ...who(ctx) };
       if (!turn.sessionKey || !turn.sessionId) return;
-      const late = sleep(deadlineMs, undefined, { ref: false }); // the capture goes on without us
+      const late = sleep(deadlineMs, undefined, { ref: false }); // the capture continues in the background
       await Promise.race([spool.capture(reason, turn, event.messages), late]);
     };
     const atEnd = capture("turn", CAPTURE_MS);
     on("agent_end", (event, ctx) => {
-      speakers.delete(ctx.sessionKey); // the next who speaks there may be another
-      clearTimeout(unbegun.get(ctx.sessionKey)); // in the HTTP API the message is stored behind its prompt
+      speakers.delete(ctx.sessionKey); // the next speaker may be somebody else
+      clearTimeout(unbegun.get(ctx.sessionKey)); // in the HTTP API the message is stored after its prompt
       return atEnd(event, ctx);
     });
     on("before_compaction", capture("compaction", AHEAD_MS));
     on("before_reset", capture("reset", AHEAD_MS));
-    // Compaction and reset events know the session only; who speaks there is known from here.
+    // Events of compaction and reset name only the session, so the speaker is noted here.
     on("message_received", (event, { sessionKey, channelId: channel, accountId, senderId }) => {
       if (sessionKey) remember(turns, sessionKey, { ...turns.get(sessionKey), channel, accountId, senderId });
     });
-    // Of whom it knows, the gateway says who it is when it stores the message that begins a run: before the prompt is
-    // built, except in its HTTP API. Synchronous, by contract, and nothing is changed.
+    // The gateway names a speaker whom it knows when it stores the message that begins a run. That is before the prompt
+    // is built, except in its HTTP API. This handler has to be synchronous, and changes nothing.
     api.on("before_message_write", ({ message }, ctx) => {
       if (message?.role === "user" && ctx?.sessionKey) expectPrompt(ctx);
       const [run, isBeginning] = String(message?.idempotencyKey).split(/:(user)$/);
       if (isBeginning && message.role === "user") remember(began, run, picked(message.__openclaw ?? {}, VOUCHED));
     });
-    /** Take a message in by itself when no prompt was built for it: /stop came first, and no agent_end will. */
+    /** Capture a message without waiting for agent_end if no prompt is built for it, as after /stop. */
     function expectPrompt({ agentId, sessionKey }) {
       clearTimeout(unbegun.get(sessionKey));
       const late = async () => {
@@ -137,7 +135,7 @@ export default {
       const failed = (err) => warn(`an unanswered message waits for the next turn: ${err?.message}`);
       remember(unbegun, sessionKey, setTimeout(() => late().catch(failed), UNBEGUN_MS).unref());
     }
-    /** What the gateway says of who speaks in a run, or in the last that a session had. */
+    /** What the gateway says about the speaker of a run, or of the session's last run. */
     const vouched = ({ sessionKey, runId = turns.get(sessionKey)?.runId }) =>
       ({ ...began.get(runId), ...speakers.get(sessionKey) });
     if (trimToolResults) api.on("tool_result_persist", ({ message }) => trimmed(message)); // synchronous, by contract
@@ -146,7 +144,7 @@ export default {
       id: "omg-daemon",
       start() {
         daemon.start();
-        // Not awaited: a service has five seconds to start, and there may be many sessions.
+        // Not awaited, because a service has only five seconds to start, and there may be many sessions.
         sessionsOf(api).then(spool.catchUp).catch((err) => warn(`could not catch up: ${err?.message}`));
       },
       stop: () => daemon.stop(),
@@ -164,14 +162,14 @@ export default {
           return { content: [{ type: "text", text }], details: {} };
         }
       };
-      // Made for each run, before its prompt is built: this is where the gateway says whether its owner speaks.
+      // The gateway makes the tools of each run before its prompt, and says here whether its owner speaks.
       api.registerTool((context) => {
         if (context.sessionKey) remember(speakers, context.sessionKey, picked(context, ["senderIsOwner"]));
         return { ...tool, execute: execute(context) };
       }, { name: tool.name });
     }
 
-    /** Who asks through a tool, as the gateway vouches for it, and the message of theirs that it is about. */
+    /** Who asks through a tool, as the gateway says, and the message in which they asked. */
     async function asking(context) {
       const { messageChannel: channel, agentAccountId: accountId, requesterSenderId: senderId } = context;
       const { senderIdentity } = vouched(context);
@@ -210,30 +208,17 @@ export default {
   },
 };
 
-/** What tells the daemon whose turn this is. Compaction knows the channel only as `messageProvider`. */
+/** Whose turn this is, for the daemon. Compaction has the channel as `messageProvider`. */
 function who({ messageProvider: channel, ...ctx }) {
   return picked({ channel, ...ctx }, ASKER, "sessionId", "runId", "chatId", "workspaceDir", "modelId");
 }
 
-/** The given keys of `from`, in their order, where it has them. */
+/** The given keys that `from` has, in the order given. */
 function picked(from, keys, ...more) {
   return Object.fromEntries([...keys, ...more].filter((k) => from[k] !== undefined).map((k) => [k, from[k]]));
 }
 
-/**
- * What changes whenever something is forgotten here (forget/homefiles.py): what was served before may quote it. Not
- * compared by its time, for clocks are set back; NaN, which is like nothing, if it cannot be read.
- */
-async function forgottenMark(home) {
-  return (await json(join(home, "forgotten.json")).catch(() => ({ at: NaN })))?.at ?? 0;
-}
-
-function homeOf(configured, api) {
-  const given = configured || process.env.OMG_HOME;
-  return given ? given.replace(/^~(?=\/|$)/, homedir()) : join(api.runtime.state.resolveStateDir(), "omg");
-}
-
-// What the gateway's SDK has is imported when it is needed: an older gateway lacks some of it.
+// The gateway's SDK is imported where it is used, because an older gateway lacks some of it.
 async function readTranscript(params) {
   const transcripts = await import("openclaw/plugin-sdk/session-transcript-runtime");
   return transcripts.readSessionTranscriptVisibleMessageDelta(params);
@@ -253,7 +238,7 @@ async function sessionsOf(api) {
   );
 }
 
-/** The agent's own model, and no other's: with several agents, naming one needs the owner's leave. */
+/** The agent's own model. With several agents, the gateway wants the agent named, and the owner to allow it. */
 function completer(api) {
   return (asked, signal) => outside(async () => {
     const { agentId, ...question } = asked;
@@ -263,9 +248,9 @@ function completer(api) {
 }
 
 /**
- * A service runs in the async context of the plugin operation that started it: an install, a reload, the gateway's
- * own start. With the next one its inventory retires, and no model is lent to it any more. The gateway keeps a
- * context that belongs to none, for work of its own that goes on; an older one without it asks for a restart.
+ * A service runs in the async context of the plugin operation that started it (an install, a reload, the gateway's
+ * start). The next such operation ends that context, and the gateway then refuses it a model. `detachedAsyncContext`
+ * belongs to no operation; a gateway that is too old to have it needs a restart instead.
  */
 function outside(run) {
   const detached = globalThis[Symbol.for("openclaw.detachedAsyncContext")];

@@ -89,7 +89,7 @@ function transcript(t, { page = 100 } = {}) {
 }
 
 async function drops(home) {
-  const names = (await readdir(join(home, "spool")).catch(() => [])).sort();
+  const names = (await readdir(join(home, "spool")).catch(() => [])).filter((name) => !name.startsWith(".")).sort();
   return Promise.all(names.map(async (name) => JSON.parse(await readFile(join(home, "spool", name), "utf8"))));
 }
 const ids = (drop) => drop.entries.map((entry) => entry.entryId);

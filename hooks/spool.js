@@ -1,6 +1,6 @@
-// From the gateway's transcripts to files in the spool. A drop is what one session has gained since its
-// cursor; the cursor moves after the drop's rename. A crash between the two hands the same entries over
-// twice, and Python drops what it has seen. Nothing here reads a message.
+// Writes new entries of the gateway's transcripts into the spool. A drop holds what one session gained since its
+// cursor; the cursor moves after the drop is renamed into place. After a crash between the two the same entries come
+// twice, and the daemon ignores those that it knows. Only `lastUser` looks into a message.
 import { createHash, randomUUID } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,20 +8,20 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const PAGE_BYTES = 4_000_000;
 const LARGEST_PAGE = 64 * 1024 * 1024; // the gateway hands out no more at once
-const TRIES = 20, REBUILDING_MS = 250; // the transcript's projection, after a change of branch
-const WINDOWS = 4; // transcripts kept in mind for one session; a reset may begin another
-// After a `reset` (a steered turn is enough) the transcript is read from its start again. What is older than
-// the newest entry handed over went with it; the hour is for clocks that were set back.
+const TRIES = 20, REBUILDING_MS = 250; // while the gateway rebuilds its view of the transcript, after a change of branch
+const WINDOWS = 4; // transcripts of one session with a cursor; a reset may begin a new transcript
+// After a `reset` (a steered turn is enough) the transcript is read from its start again. Entries older than the newest
+// one in the spool are already there; the hour allows for clocks that were set back.
 const OVERLAP_MS = 3_600_000;
 const NO_CURSORS = ["ERR_MODULE_NOT_FOUND", "ERR_PACKAGE_PATH_NOT_EXPORTED"]; // an older gateway
 
-/** `read` is the gateway's readSessionTranscriptVisibleMessageDelta; `home()` the state folder. */
+/** `read` is the gateway's readSessionTranscriptVisibleMessageDelta; `home()` is OMG's home. */
 export function spooler({ home, read, warn, shared }) {
   const { busy, newest } = shared; // one capture of a session at a time, or two would write one cursor
   let installedAt;
   let lastMs = 0;
 
-  /** Hand over what `who`'s session gained; what fails is handed over the next time. Never rejects. */
+  /** Write what the session gained into the spool. What fails is tried again the next time. Never rejects. */
   function capture(reason, who, messages) {
     const session = nameOf(who);
     const mine = (busy.get(session) ?? Promise.resolve())
@@ -36,7 +36,7 @@ export function spooler({ home, read, warn, shared }) {
     const windows = await windowsOf(who);
     const { cursor: last, at = 0 } = windows[who.sessionId] ?? {};
     const since = Math.max(await bornAt(), at - OVERLAP_MS);
-    let silent = reason === "compaction" || reason === "reset"; // then the reason itself says: observe now
+    let silent = reason === "compaction" || reason === "reset"; // these are dropped even if empty: observe now
     try {
       for await (const { entries, cursor } of pages(who, last)) {
         const fresh = entries.filter((entry) => !(timeOf(entry) < since));
@@ -48,7 +48,7 @@ export function spooler({ home, read, warn, shared }) {
       }
     } catch (err) {
       if (!NO_CURSORS.includes(err.code)) throw err;
-      silent = false; // the event's own messages, all of them each time
+      silent = false; // an older gateway: all messages of the event, each time
       await drop(reason, who, (messages ?? []).map((message) => ({ message })));
     }
     if (silent) await drop(reason, who, []);
@@ -63,7 +63,7 @@ export function spooler({ home, read, warn, shared }) {
       if (page.kind === "unavailable") {
         await sleep(REBUILDING_MS);
       } else if (page.kind === "reset") {
-        cursor = page.cursor; // history was rewritten: from the start again; what was seen is known by its id
+        cursor = page.cursor; // the history was rewritten: read it again; known entries are recognized by id
       } else if (page.requiredBytes) {
         if (page.requiredBytes > LARGEST_PAGE) throw new Error(`one entry has ${page.requiredBytes} bytes`);
         maxBytes = page.requiredBytes;
@@ -77,13 +77,13 @@ export function spooler({ home, read, warn, shared }) {
   }
 
   async function drop(reason, who, entries, cursor) {
-    lastMs = Math.max(Date.now(), lastMs + 1); // names sort as they were made, two pages in one ms too
+    lastMs = Math.max(Date.now(), lastMs + 1); // names sort by time, even for two pages in one ms
     const name = `${String(lastMs).padStart(15, "0")}-${randomUUID()}.json`;
     await put(join(home(), "spool"), name, { v: 1, reason, ...who, cursor, entries });
   }
 
   async function keep(who, windows, reached) {
-    delete windows[who.sessionId]; // and in again, as the newest
+    delete windows[who.sessionId]; // and added again, as the newest
     windows[who.sessionId] = reached;
     for (const old of Object.keys(windows).slice(0, -WINDOWS)) delete windows[old];
     const { agentId, sessionKey } = who;
@@ -92,14 +92,14 @@ export function spooler({ home, read, warn, shared }) {
 
   const windowsOf = async (who) => (await json(join(home(), "cursors", `${nameOf(who)}.json`)))?.windows ?? {};
 
-  /** What was said before OMG came is for `omg import`. The installer writes when that was, else we do. */
+  /** When OMG was installed; `omg import` is for what was said before. The installer writes it, or we do. */
   async function bornAt() {
     installedAt ??= (await json(join(home(), "installed.json")))?.at;
     if (!installedAt) await put(home(), "installed.json", { at: (installedAt = Date.now()) });
     return installedAt;
   }
 
-  /** Every session of the gateway, once, at its start: nothing depends on hooks that a crash swallows. */
+  /** Capture every session once, when the gateway starts: a crash may have prevented hooks. */
   async function catchUp(sessions) {
     const since = await bornAt();
     for (const { updatedAt, ...who } of sessions) {
@@ -113,7 +113,7 @@ export function spooler({ home, read, warn, shared }) {
     for (const name of gone) await rm(join(home(), "cursors", name), { force: true });
   }
 
-  /** The newest message of a user in this session, in the spool or not yet: a tool call's source. */
+  /** The newest message of a user in this session, whether it is in the spool or not: the source of a tool call. */
   async function userMessage(who) {
     let last = newest.get(nameOf(who));
     const { cursor } = (await windowsOf(who))[who.sessionId] ?? {};
@@ -124,7 +124,7 @@ export function spooler({ home, read, warn, shared }) {
   return { capture, catchUp, userMessage };
 }
 
-/** A map that forgets its oldest: sessions come and go, and a gateway lives for months. */
+/** Set `key` in a map of at most 500 keys, dropping the oldest: a gateway runs for months. */
 export function remember(map, key, value) {
   map.delete(key);
   map.set(key, value);
@@ -145,7 +145,7 @@ function lastUser(entries) {
   return { id: entry.entryId, text: parts.join("\n"), timestamp, provenance, senderId, senderIsOwner };
 }
 
-/** Whole or not at all, and on the disk before the name is there. */
+/** Write a whole file or none. Its data is on the disk before its name appears. */
 async function put(folder, name, value) {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const tmp = join(folder, `.${name}.${randomUUID()}`);
@@ -157,8 +157,8 @@ async function put(folder, name, value) {
   }
 }
 
-/** What a file holds; undefined where there is none, or no JSON. */
-export async function json(file) {
+/** The value in a JSON file; undefined if there is none. */
+async function json(file) {
   try {
     return JSON.parse(await readFile(file, "utf8"));
   } catch (err) {

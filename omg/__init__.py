@@ -18,10 +18,10 @@ Each line is the first sentence of the room's docstring; `UPDATE_DOCS=1 pytest t
       errors      The exceptions of OMG, as a tree.
       plural      Writes a count with its noun: "1 note", "2 notes".
       text/       How a text is read: its characters, words, sentences and negations, and its cost in tokens.
+      client      Finds the home, and asks its daemon over a socket, or a fleet over HTTP.
       config      Reads and edits omg.toml; `OMG_*` variables take precedence over it.
       identity    Whose memory a session writes to and reads from.
       dates/      Days in text: finds them ("next Friday") and writes them ("3 weeks ago").
-      client      Talks to the daemon over its socket, or to a fleet over HTTP.
     Values, without I/O
       node/       A note as a value: its properties and its text, parsed and rendered.
       secrets/    Finds secrets in a text (passwords, keys, card numbers) and redacts them.
@@ -86,7 +86,7 @@ Data: prompts/ (what the models are told), sample/ (the demo's conversation). Wh
     how a person's deletion is noticed   worker/registry.py, graph/tombstones.py
     how notes and words are forgotten    forget/erase.py, then forget/places.py
     which old chats can be imported      importers/readers.py
-    how an assistant is connected        hosts/declared.py, then hosts/transcripts.py
+    how an assistant is connected        hosts/hook.py, then hosts/transcripts.py
     what the doctor checks               openclaw/doctor/graph.py, openclaw/doctor/gateway.py
 
 Outside the package: hooks/ (the plugin, in JavaScript), skills/, vault_template/.

@@ -1,6 +1,6 @@
 """
-Talks to the daemon over its socket, or to a fleet over HTTP. Standard library only: a command must be quick, and a
-hook quicker.
+Finds the home, and asks its daemon over a socket, or a fleet over HTTP. Standard library only, because a hook has
+150 ms.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +19,16 @@ from .errors import ConfigError, OmgError
 SOCKET = "omg.sock"
 FLEET = "fleet.json"  # of a home that asks a fleet: `url` and `token`
 SOCKET_PATH_BYTES = 103  # sun_path of macOS less its NUL
+
+
+def default_home(env: Mapping[str, str] = os.environ) -> Path:
+    """The state folder: $OMG_HOME, else `omg` below OpenClaw's state dir."""
+    if home := env.get("OMG_HOME"):
+        return Path(home).expanduser().absolute()
+    state = env.get("OPENCLAW_STATE_DIR") or str(
+        Path(env.get("OPENCLAW_HOME") or "~").expanduser() / ".openclaw"
+    )
+    return Path(state).expanduser().absolute() / "omg"
 
 
 def socket_of(home: Path) -> Path:

@@ -23,6 +23,7 @@ from zoneinfo import ZoneInfo
 import json5
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from .client import default_home as default_home
 from .errors import ConfigError
 
 # --- The sections and keys of `omg.toml`: every key has a default, a check, and a description that the documents show.
@@ -531,16 +532,6 @@ def is_private(channel: Mapping[str, Any]) -> bool:
 
 
 # pydantic is imported where it is needed: a third of what `omg --help` would cost.
-
-
-def default_home(env: Mapping[str, str] = os.environ) -> Path:
-    """The state folder: $OMG_HOME, else `omg` below OpenClaw's state dir."""
-    if home := env.get("OMG_HOME"):
-        return Path(home).expanduser().absolute()
-    state = env.get("OPENCLAW_STATE_DIR") or str(
-        Path(env.get("OPENCLAW_HOME") or "~").expanduser() / ".openclaw"
-    )
-    return Path(state).expanduser().absolute() / "omg"
 
 
 def load_config(home: Path | None = None, env: Mapping[str, str] = os.environ) -> Config:

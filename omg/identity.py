@@ -88,7 +88,7 @@ def identity_of_session(
         return main
     if base.lower() == "global":
         return Identity(f"agent:{agent}:global", "global", agent)
-    if ":project:" in base:  # of a repository (hosts/projects.py): its own, whoever speaks
+    if ":project:" in base:  # of a repository (hosts/sessions.py): its own, whoever speaks
         return Identity(f"agent:{agent}:{base}", "dm", agent)
     parts = base.split(":")
     kinds = [part.lower() for part in parts[: min(3, len(parts) - 1)]]  # channel, account, kind; then the id

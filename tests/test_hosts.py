@@ -18,14 +18,17 @@ from typing import Any
 import pytest
 
 from omg.config import Config
-from omg.hosts.capture import Capture, whole_turns
-from omg.hosts.declared import HOSTS
-from omg.hosts.hook import DEADLINE_S, MARKS
-from omg.hosts.install import our_command, trusted_hash, unreviewed_hooks
-from omg.hosts.plugin import plugin_folder
-from omg.hosts.projects import common_directory, join_project, project_of, whose_session
-from omg.hosts.serve import Serving
-from omg.hosts.sessions import HostSessions, heartbeats
+from omg.hosts.hook import DEADLINE_S, HOSTS, MARKS
+from omg.hosts.install import our_command, plugin_folder, trusted_hash, unreviewed_hooks
+from omg.hosts.serve import Capture, Serving, whole_turns
+from omg.hosts.sessions import (
+    HostSessions,
+    common_directory,
+    heartbeats,
+    join_project,
+    new_session,
+    project_of,
+)
 from omg.hosts.transcripts import READERS
 from omg.memory import MAIN, Memory
 from omg.message.drop import clean_entries
@@ -53,14 +56,8 @@ def installed(home: Path, host: str = "claude-code", **more: Any) -> None:
 
 
 def git(*args: str, cwd: Path) -> None:
-    env = {
-        **os.environ,
-        "GIT_AUTHOR_NAME": "a",
-        "GIT_AUTHOR_EMAIL": "a@b",
-        "GIT_COMMITTER_NAME": "a",
-        "GIT_COMMITTER_EMAIL": "a@b",
-    }
-    subprocess.run(["git", *args], cwd=cwd, env=env, check=True, capture_output=True)
+    named = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", *named, *args], cwd=cwd, check=True, capture_output=True)
 
 
 def repository(folder: Path) -> Path:
@@ -111,7 +108,7 @@ TEXT = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d
 @pytest.mark.parametrize(
     "reply", [b"", b"nonsense\r\n\r\n", TEXT % (5, b'{"te'), b"HTTP/1.1 500 x\r\ncontent-length: 2\r\n\r\n{}"]
 )
-def test_a_hook_says_nothing_and_exits_0_whatever_the_daemon_answers(home: Path, reply: bytes) -> None:
+def test_a_hook_prints_nothing_and_exits_0_if_the_daemon_answers_badly(home: Path, reply: bytes) -> None:
     with answering(home, reply):
         assert run_hook(home, "claude-code", "UserPromptSubmit", PAYLOAD) == (0, "", "")
 
@@ -119,13 +116,13 @@ def test_a_hook_says_nothing_and_exits_0_whatever_the_daemon_answers(home: Path,
 @pytest.mark.parametrize(
     "raw", [b"", b"{", b"[]", b"null", b'{"session_id": 7}', b"\xff\xfe", b"{" * 100_000]
 )
-def test_a_hook_says_nothing_and_exits_0_whatever_it_is_told(home: Path, raw: bytes) -> None:
+def test_a_hook_prints_nothing_and_exits_0_if_its_input_is_bad(home: Path, raw: bytes) -> None:
     home.mkdir(exist_ok=True)
     for event in ("SessionStart", "Stop", "Nothing"):
         assert run_hook(home, "claude-code", event, None, raw=raw) == (0, "", "")
 
 
-def test_what_a_hook_prints_is_one_json_object_in_the_form_of_the_client(home: Path) -> None:
+def test_a_hook_prints_one_json_object_in_the_form_of_the_client(home: Path) -> None:
     body = b'{"text": "what is remembered"}'
     with answering(home, TEXT % (len(body), body)):
         code, out, err = run_hook(home, "claude-code", "UserPromptSubmit", PAYLOAD)
@@ -135,7 +132,7 @@ def test_what_a_hook_prints_is_one_json_object_in_the_form_of_the_client(home: P
     }
 
 
-def test_a_hook_ends_within_its_deadline_beside_a_daemon_that_hangs(home: Path) -> None:
+def test_a_hook_ends_within_its_deadline_while_the_daemon_hangs(home: Path) -> None:
     bare = least([*PYTHON, "-c", "pass"])
     for event in ("Stop", "UserPromptSubmit"):
         with answering(home, b"", after_s=1):
@@ -156,18 +153,15 @@ def least(command: list[str], below: float = 0.0) -> float:
     return min(times)
 
 
-def test_a_hook_loads_the_standard_library_alone() -> None:
-    code = "import sys; sys.argv = ['omg', 'hook']; import omg.cli, omg.hosts.hook, omg.client; print([m for m in sys.modules if m.partition('.')[0] not in sys.stdlib_module_names | {'omg', '__main__', '__mp_main__'}])"
-    out = subprocess.run(
-        [*PYTHON, "-S", "-c", f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); {code}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert out.stdout.strip() == "[]"
+def test_a_hook_imports_only_the_standard_library() -> None:
+    names = "{m.partition('.')[0] for m in sys.modules} - sys.stdlib_module_names - {'omg', '__main__', '__mp_main__'}"
+    code = f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); sys.argv = ['omg', 'hook']"
+    code += f"; import omg.cli, omg.hosts.hook; omg.hosts.hook.home_of([]); print({names})"
+    out = subprocess.run([*PYTHON, "-S", "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "set()"
 
 
-def test_a_mark_holds_where_the_transcript_is_and_no_word_of_it(home: Path, tmp_path: Path) -> None:
+def test_a_mark_names_the_transcript_and_holds_none_of_its_words(home: Path, tmp_path: Path) -> None:
     home.mkdir(exist_ok=True)
     file = tmp_path / "t.jsonl"
     file.write_text("x" * 70)
@@ -177,22 +171,14 @@ def test_a_mark_holds_where_the_transcript_is_and_no_word_of_it(home: Path, tmp_
     assert mark.stat().st_mode & 0o077 == 0
     kept = json.loads(mark.read_text())
     assert kept.pop("at_ms") > 0
-    assert kept == {
-        "host": "claude-code",
-        "event": "turn",
-        "size": 70,
-        "session": "s1",
-        "transcript": str(file),
-        "cwd": "/",
-    }
+    named = {"host": "claude-code", "session": "s1", "transcript": str(file), "cwd": "/"}
+    assert kept == {"event": "turn", "size": 70, **named}
 
 
 # --- whose memory
 
 
-def test_a_project_is_known_by_its_git_directory_from_any_folder_and_worktree_of_it(
-    home: Path, tmp_path: Path
-) -> None:
+def test_all_folders_and_worktrees_of_a_repository_are_one_project(home: Path, tmp_path: Path) -> None:
     main = repository(tmp_path / "harbour")
     (main / "deep" / "down").mkdir(parents=True)
     git("worktree", "add", "-q", str(tmp_path / "beside"), cwd=main)
@@ -232,7 +218,7 @@ def test_a_download_cannot_claim_the_memory_of_another_repository(home: Path, tm
         assert found is not None and found != key, name
 
 
-def test_looking_at_a_hostile_repository_runs_nothing_of_it(home: Path, tmp_path: Path) -> None:
+def test_finding_the_project_of_a_hostile_repository_runs_nothing_of_it(home: Path, tmp_path: Path) -> None:
     at, trap = repository(tmp_path / "hostile"), tmp_path / "ran"
     git("config", "core.fsmonitor", f"touch {trap}", cwd=at)
     git("config", "core.hooksPath", ".hooks", cwd=at)
@@ -240,7 +226,7 @@ def test_looking_at_a_hostile_repository_runs_nothing_of_it(home: Path, tmp_path
     assert not trap.exists()
 
 
-def test_another_checkout_joins_a_project_only_when_asked_to(home: Path, tmp_path: Path) -> None:
+def test_another_checkout_joins_a_project_only_by_the_command(home: Path, tmp_path: Path) -> None:
     home.mkdir(exist_ok=True)
     one, two = repository(tmp_path / "one"), repository(tmp_path / "two")
     assert project_of(home, MAIN, one) != project_of(home, MAIN, two)
@@ -256,14 +242,16 @@ def test_two_projects_and_two_people_have_four_memories(home: Path, tmp_path: Pa
     assert {who.key for who in whose if who} == keys
 
 
-def test_only_project_keeps_the_persons_notes_out(home: Path, tmp_path: Path) -> None:
+def test_with_only_project_a_session_neither_reads_nor_writes_the_persons_memory(
+    home: Path, tmp_path: Path
+) -> None:
     installed(home, only="project")
     at = repository(tmp_path / "job")
-    found = whose_session(home, "claude-code", "s", str(at))
+    found = new_session(home, "claude-code", "s", str(at))
     assert found and found.person is None and found.project
-    outside = whose_session(home, "claude-code", "s", str(tmp_path))
+    outside = new_session(home, "claude-code", "s", str(tmp_path))
     assert outside and outside.writes is None
-    assert whose_session(home, "codex", "s", str(at)) is None  # not installed
+    assert new_session(home, "codex", "s", str(at)) is None  # not installed
 
 
 # --- transcripts
@@ -295,7 +283,7 @@ CLAUDE_ROWS = [
 CLAUDE_ROWS[-2]["message"]["model"] = "<synthetic>"
 
 
-def test_of_claude_codes_transcript_what_was_typed_and_answered_is_kept_and_nothing_else(
+def test_from_claude_codes_transcript_only_what_was_typed_and_answered_is_kept(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "t.jsonl"
@@ -311,7 +299,9 @@ def test_of_claude_codes_transcript_what_was_typed_and_answered_is_kept_and_noth
     assert whole_turns(iter(rows), begins[1] + 1) == rows
 
 
-def test_a_turn_is_read_again_only_where_something_was_added(home: Path, tmp_path: Path) -> None:
+def test_a_line_written_after_the_hook_is_kept_and_a_row_that_is_read_twice_is_kept_once(
+    home: Path, tmp_path: Path
+) -> None:
     installed(home)
     file = tmp_path / "t.jsonl"
     file.write_text("".join(json.dumps(r) + "\n" for r in CLAUDE_ROWS[:3]))
@@ -348,7 +338,7 @@ def codex_text(ordinal: int, role: str, text: str, **more: Any) -> dict[str, Any
     )
 
 
-def test_of_codexs_transcript_what_was_typed_and_answered_is_kept_and_nothing_else(tmp_path: Path) -> None:
+def test_from_codexs_transcript_only_what_was_typed_and_answered_is_kept(tmp_path: Path) -> None:
     rows = [
         {"type": "session_meta", "payload": {"id": "s", "thread_source": "user"}},
         codex_text(1, "developer", "injected", kinds=["hooks.additional_context"]),
@@ -375,7 +365,7 @@ def test_of_codexs_transcript_what_was_typed_and_answered_is_kept_and_nothing_el
     assert not any(r.entry for r in READERS["codex"](file, "s", 0))
 
 
-def test_of_opencodes_database_what_was_typed_and_answered_is_kept_and_a_fork_adds_nothing(
+def test_from_opencodes_database_only_what_was_typed_and_answered_is_kept_and_a_fork_adds_nothing(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "opencode.db"
@@ -411,7 +401,7 @@ def test_of_opencodes_database_what_was_typed_and_answered_is_kept_and_a_fork_ad
     assert len(clean_entries([*entries, *forked])) == 3
 
 
-def test_of_gemini_clis_transcript_what_was_typed_and_answered_is_kept_and_nothing_else(
+def test_from_gemini_clis_transcript_only_what_was_typed_and_answered_is_kept(
     tmp_path: Path,
 ) -> None:
     at = "2026-03-05T10:00:00.000Z"
@@ -428,16 +418,11 @@ def test_of_gemini_clis_transcript_what_was_typed_and_answered_is_kept_and_nothi
         {"id": "g1", "timestamp": at, "type": "user", "content": typed, "displayContent": [{"text": "one"}]},
         {"id": "g2", "timestamp": at, "type": "gemini", "content": ""},
         {"id": "g2", "timestamp": at, "type": "gemini", "content": "", "toolCalls": [call]},
-        {
-            "id": "g3",
-            "timestamp": at,
-            "type": "user",
-            "content": [{"functionResponse": {"response": "of a file"}}],
-        },
+        {"id": "g3", "timestamp": at, "type": "user", "content": [{"functionResponse": {"response": "of a file"}}]},
         {"id": "g4", "timestamp": at, "type": "gemini", "content": "first"},
         {"id": "g5", "timestamp": at, "type": "info", "content": "Request cancelled."},
         {"id": "g6", "timestamp": at, "type": "user", "content": typed},
-    ]
+    ]  # fmt: skip
     file = tmp_path / "session.jsonl"
     file.write_text("".join(json.dumps(r) + "\n" for r in rows))
     entries = [r.entry for r in READERS["gemini"](file, "s", 0) if r.entry]
@@ -451,7 +436,7 @@ def test_of_gemini_clis_transcript_what_was_typed_and_answered_is_kept_and_nothi
         assert [r.cut for r in READERS["gemini"](file, "s", start)] == [cut]
 
 
-def test_hooks_that_codexs_owner_has_not_trusted_are_named(
+def test_hooks_that_the_person_has_not_trusted_in_codex_are_named(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = HOSTS["codex"]
@@ -468,19 +453,16 @@ def test_hooks_that_codexs_owner_has_not_trusted_are_named(
 
 def full_home(home: Path, keys: list[str], memory: Memory) -> None:
     for key in keys:
+        words = "crane pier winch buoy mast keel hull rope sail deck".split() * 12
+        texts = [f"I prefer the {w} of quay {n} painted in colour number {n}." for n, w in enumerate(words)]
         said = [
-            {
-                "role": "user",
-                "content": f"I prefer the {word} of quay {n} painted in colour number {n}.",
-                "timestamp": 1_772_000_000_000 + n,
-            }
-            for n, word in enumerate("crane pier winch buoy mast keel hull rope sail deck".split() * 12)
+            {"role": "user", "content": t, "timestamp": 1_772_000_000_000 + n} for n, t in enumerate(texts)
         ]
         memory.capture(said, session=key)
     memory.observe()
 
 
-def test_what_one_hook_gives_stays_within_the_clients_limit_and_names_whose_it_is(
+def test_the_text_of_one_hook_stays_within_the_clients_limit_and_says_whose_memory_it_is(
     home: Path, tmp_path: Path
 ) -> None:
     installed(home)
@@ -490,30 +472,32 @@ def test_what_one_hook_gives_stays_within_the_clients_limit_and_names_whose_it_i
     with Memory(Config(home=home), embed=None) as memory:
         full_home(home, [MAIN, project], memory)
         serving = Serving(memory)
-        body = {"host": "claude-code", "session": "s1", "cwd": str(at), "transcript": ""}
-        start = serving.answer({**body, "event": "start", "source": "startup"})["text"]
-        prompt = serving.answer(
-            {**body, "event": "prompt", "prompt": "Which colour has the crane of quay 10?"}
-        )["text"]
+        where = {"host": "claude-code", "session": "s1", "cwd": str(at), "transcript": ""}
+
+        def started(source: str, **more: str) -> dict[str, Any]:
+            return serving.answer({**where, "event": "start", "source": source, **more})
+
+        def prompted(prompt: str) -> str:
+            return str(serving.answer({**where, "event": "prompt", "prompt": prompt})["text"])
+
+        start = started("startup")["text"]
+        prompt = prompted("Which colour has the crane of quay 10?")
         for text in (start, prompt):
             assert 500 < len(text) <= HOSTS["claude-code"].limit_chars
             assert "What is remembered of the person" in text and "this project (quay)" in text
         assert "omg_search" not in start
-        again = {**body, "event": "prompt", "prompt": "Which colour has the crane of quay 10?"}
-        assert serving.answer(again)["text"] == ""  # all of it is in the context
-        resumed = serving.answer({**body, "event": "start", "source": "resume"})["text"]
-        assert resumed == ""
-        assert serving.answer({**body, "event": "start", "source": "compact"})["text"] == start
-        serving.lost(serving.answer({**body, "event": "start", "source": "clear"}))
-        given = serving.answer({**body, "event": "prompt", "prompt": "hello"})["text"]
-        assert "What is remembered of this user" in given  # what was lost is given with the next prompt
-        elsewhere = serving.answer(
-            {**body, "session": "s2", "cwd": str(tmp_path), "event": "start", "source": "startup"}
-        )["text"]
+        assert prompted("Which colour has the crane of quay 10?") == ""  # all of it is in the context
+        assert started("resume")["text"] == ""
+        assert started("compact")["text"] == start
+        serving.lost(started("clear"))
+        assert "What is remembered of this user" in prompted(
+            "hello"
+        )  # what was lost comes with the next prompt
+        elsewhere = started("startup", session="s2", cwd=str(tmp_path))["text"]
         assert "this project" not in elsewhere
 
 
-def test_a_tool_whose_transcripts_move_on_without_it_is_named_once_to_its_owner(
+def test_a_session_start_names_a_client_whose_transcripts_grow_while_nothing_is_kept(
     home: Path, tmp_path: Path
 ) -> None:
     installed(home, at=int(time.time() * 1000) - 90_000_000)
@@ -525,20 +509,14 @@ def test_a_tool_whose_transcripts_move_on_without_it_is_named_once_to_its_owner(
     with Memory(Config(home=home), embed=None) as memory:
         serving = Serving(memory)
         serving.keep_up()
-        body = {
-            "host": "claude-code",
-            "session": "s1",
-            "cwd": str(tmp_path),
-            "event": "start",
-            "source": "startup",
-        }
-        assert "Claude Code is used, and OMG has kept nothing of it" in serving.answer(body)["text"]
+        body = {"host": "claude-code", "session": "s1", "cwd": str(tmp_path), "event": "start"}
+        assert "Claude Code is used, but OMG has kept nothing of it" in serving.answer(body)["text"]
 
 
 # --- installing
 
 
-def test_the_plugin_folders_in_the_source_tree_are_what_the_declarations_say() -> None:
+def test_the_plugin_folders_in_the_source_tree_match_the_declarations() -> None:
     for host in HOSTS.values():
         root = REPOSITORY / "hooks" / host.name
         files = plugin_folder(host, ["omg"])
@@ -552,7 +530,7 @@ def test_the_plugin_folders_in_the_source_tree_are_what_the_declarations_say() -
         )
 
 
-def test_an_installed_hook_runs_this_interpreter_and_nothing_of_the_folder_it_is_called_in(
+def test_an_installed_hook_imports_nothing_from_the_folder_that_it_runs_in(
     home: Path, tmp_path: Path
 ) -> None:
     home.mkdir(exist_ok=True)

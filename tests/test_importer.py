@@ -93,7 +93,7 @@ def test_a_transcript_keeps_its_entry_ids_and_its_session(tmp_path, packed):
     assert drops.reading.skipped == []
 
 
-def test_an_archive_is_known_by_its_content_and_its_agent_by_its_folder(tmp_path):
+def test_an_archive_is_recognized_by_its_content_and_its_agent_by_its_folder(tmp_path):
     path = (
         tmp_path / "agents" / "work" / "sessions" / "s-1.jsonl.deleted.2026-03-06T00-00-00.000Z.71105537.zst"
     )
@@ -101,7 +101,7 @@ def test_an_archive_is_known_by_its_content_and_its_agent_by_its_folder(tmp_path
     assert (turn.session, turn.agent) == ("agent:work:main:thread:import-s-1", "work")
 
 
-def test_the_store_beside_a_transcript_knows_its_session_key(tmp_path):
+def test_the_session_key_is_taken_from_the_sessions_json_beside_a_transcript(tmp_path):
     folder = tmp_path / "agents" / "main" / "sessions"
     path = jsonl(folder / "s-1.jsonl", [TALK[0], event("m1", "user", "hi", BOB)])
     (folder / "sessions.json").write_text('{"agent:main:telegram:group:-5": {"sessionId": "s-1"}, "x": 3}')
@@ -133,7 +133,7 @@ def test_a_transcript_without_a_key_is_the_owners_only_if_nobody_else_speaks(tmp
         event("m1", "user", [{"type": "text", "text": "[OpenClaw heartbeat poll]"}]),
     ],
 )
-def test_a_transcript_in_which_no_person_speaks_is_passed_over_and_named(tmp_path, prompt):
+def test_a_transcript_in_which_no_person_speaks_is_skipped_and_named(tmp_path, prompt):
     path = jsonl(tmp_path / "s-1.jsonl", [TALK[0], prompt, event("m2", "assistant", "done")])
     drops = read_drops([path])
     assert list(drops) == []
@@ -157,7 +157,7 @@ def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(tmp_path):
     assert where == ["4", "5", "7", "8", "13"]
 
 
-def test_only_what_was_said_since_comes(tmp_path):
+def test_only_messages_since_the_given_day_are_read(tmp_path):
     path = jsonl(tmp_path / "s-1.jsonl", TALK)
     assert words(read_drops([path], datetime(2026, 3, 6, tzinfo=UTC))) == ["again"]
     assert words(read_drops([path], datetime(2026, 4, 1, tzinfo=UTC))) == []
@@ -215,7 +215,7 @@ def test_plain_lines_have_the_same_ids_every_time_and_no_two_the_same(tmp_path):
     assert ids[-1].startswith("1-")
 
 
-def test_a_plain_line_that_lacks_something_is_named(tmp_path):
+def test_a_plain_line_without_a_role_a_content_or_a_time_is_skipped_and_named(tmp_path):
     good = {"role": "user", "content": "a", "timestamp": NOON}
     bad = [{**good, "timestamp": t} for t in (None, "soon", True, -1, [], "9" * 20)]
     path = jsonl(tmp_path / "chat.jsonl", [good, *bad, {**good, "role": "ghost"}, {**good, "content": 7}])
@@ -246,26 +246,26 @@ def test_a_time_is_iso_text_seconds_or_milliseconds(value, ms):
 @pytest.mark.parametrize(
     "data", [b"", b"\n\n", b"# notes\n", b"[1, 2]", b'{"a": 1}\n', b"\x89PNG", b"\x28\xb5\x2f\xfdxx"]
 )
-def test_a_file_that_is_nothing_known_says_what_is(tmp_path, data):
+def test_a_file_of_an_unknown_form_is_refused_with_the_forms_that_are_known(tmp_path, data):
     (tmp_path / "x").write_bytes(data)
     with pytest.raises(BadInput, match=r"x: .*(conversation|zstd)"):
         read_drops([tmp_path / "x"])
 
 
-def test_a_missing_file_and_a_folder_say_what_is_accepted(tmp_path):
+def test_a_missing_file_or_a_folder_is_refused_with_the_forms_that_are_known(tmp_path):
     for path in (tmp_path / "gone.jsonl", tmp_path):
         with pytest.raises(BadInput, match="session JSONL"):
             read_drops([path])
 
 
-def test_nothing_is_read_before_every_file_is_known(tmp_path):
+def test_nothing_is_read_if_one_of_the_files_has_an_unknown_form(tmp_path):
     good = jsonl(tmp_path / "a.jsonl", TALK)
     (tmp_path / "b").write_text("notes")
     with pytest.raises(BadInput, match="b: not a conversation"):
         read_drops([good, tmp_path / "b"])
 
 
-def test_a_truncated_archive_gives_what_it_has_and_is_named(tmp_path):
+def test_the_intact_part_of_a_damaged_archive_is_read_and_the_file_is_named(tmp_path):
     events = [
         event(f"m{i}", "user", f"{i} " + "".join(chr(97 + (i * k) % 26) for k in range(400)))
         for i in range(900)
@@ -335,7 +335,7 @@ def state(tmp_path):
     db.close()
 
 
-def test_every_session_of_people_is_read_beside_a_running_gateway(state):
+def test_all_sessions_with_people_are_read_while_the_gateway_runs(state):
     assert (state / "agents/main/agent/openclaw-agent.sqlite-wal").stat().st_size > 0
     drops = openclaw_state_drops(state)
     found = [(t.session, t.session_id, [m.id for m in t.messages]) for t in turns(drops)]
@@ -349,7 +349,7 @@ def test_every_session_of_people_is_read_beside_a_running_gateway(state):
     assert drops.reading.done == drops.total
 
 
-def test_a_reader_neither_waits_for_a_writing_gateway_nor_keeps_it_waiting(state):
+def test_the_reader_and_a_writing_gateway_do_not_wait_for_each_other(state):
     gateway = sqlite3.connect(
         state / "agents/main/agent/openclaw-agent.sqlite", timeout=0, isolation_level=None
     )
@@ -371,7 +371,7 @@ def test_the_database_is_left_byte_for_byte_as_it_was(state):
     assert {p.name: p.read_bytes() for p in folder.iterdir() if not p.name.endswith("-shm")} == before
 
 
-def test_a_database_where_nothing_can_be_written_is_read_with_its_log(state, tmp_path_factory):
+def test_a_database_on_a_read_only_disk_is_read_with_its_log(state, tmp_path_factory):
     source = state / "agents/main/agent/openclaw-agent.sqlite"
     copy = tmp_path_factory.mktemp("agents") / "agent" / "openclaw-agent.sqlite"
     copy.parent.mkdir()
@@ -392,7 +392,7 @@ def test_a_database_where_nothing_can_be_written_is_read_with_its_log(state, tmp
     assert run.stdout.strip() == "['s0', 's1']"
 
 
-def test_a_database_of_another_version_is_refused_by_name(tmp_path):
+def test_a_database_of_another_version_is_refused_with_both_versions(tmp_path):
     path = tmp_path / "agents/main/agent/openclaw-agent.sqlite"
     store(path, [], version=24).close()
     with pytest.raises(BadInput, match="version 24; this OMG reads 23"):
@@ -417,7 +417,7 @@ def test_a_folder_that_is_no_state_folder_and_an_unknown_agent_are_named(state, 
     assert list(openclaw_state_drops(state, agent="empty")) == []
 
 
-def test_since_is_held_in_the_database_too(state):
+def test_since_applies_to_the_database_too(state):
     assert words(openclaw_state_drops(state, since=datetime(2026, 3, 6, tzinfo=UTC))) == ["again"]
 
 
@@ -493,7 +493,7 @@ def test_plain_lines_that_have_a_type_are_plain_lines(tmp_path):
     assert words(drops) == ["a", "b"] and drops.reading.skipped == []
 
 
-def test_what_stands_above_a_conversation_is_named_and_the_rest_comes_in(tmp_path):
+def test_lines_above_a_conversation_are_named_and_the_rest_is_read(tmp_path):
     path = jsonl(tmp_path / "chat.jsonl", plain("a"))
     path.write_text("exported by Chat 3000\n" + '{"exported": "2026-03-05"}\n' + path.read_text())
     drops = read_drops([path])
@@ -502,7 +502,7 @@ def test_what_stands_above_a_conversation_is_named_and_the_rest_comes_in(tmp_pat
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
-def test_a_file_from_windows_is_read_as_it_was_meant(tmp_path, encoding):
+def test_utf_16_and_a_byte_order_mark_are_read(tmp_path, encoding):
     path = jsonl(tmp_path / "chat.jsonl", [])
     path.write_bytes(
         "".join(json.dumps(x, ensure_ascii=False) + "\r\n" for x in plain("Köln", "Łódź")).encode(encoding)
@@ -511,7 +511,7 @@ def test_a_file_from_windows_is_read_as_it_was_meant(tmp_path, encoding):
     assert words(drops) == ["Köln", "Łódź"] and drops.reading.skipped == []
 
 
-def test_a_line_that_is_not_utf_8_is_named_with_the_remedy_and_never_guessed_at(tmp_path):
+def test_a_line_that_is_not_utf_8_is_skipped_and_named_with_the_remedy(tmp_path):
     lines = [json.dumps(x, ensure_ascii=False) + "\n" for x in plain("Berlin", "Köln", "Bonn")]
     path = tmp_path / "chat.jsonl"
     path.write_bytes("".join(lines).encode("cp1252"))
@@ -523,7 +523,7 @@ def test_a_line_that_is_not_utf_8_is_named_with_the_remedy_and_never_guessed_at(
     assert words(read_drops([path])) == ["Berlin", "Köln", "Bonn"]
 
 
-def test_a_file_cut_off_in_the_middle_of_a_character_gives_what_it_has(tmp_path):
+def test_a_file_that_ends_in_the_middle_of_a_character_is_read_up_to_there(tmp_path):
     path = tmp_path / "chat.jsonl"
     path.write_bytes("".join(json.dumps(x) + "\n" for x in plain("a", "b")).encode("utf-16")[:-3])
     drops = read_drops([path])
@@ -561,7 +561,7 @@ def test_each_imported_file_is_a_session_with_calls_sources_and_a_task_of_its_ow
     graph.close()
 
 
-def test_a_session_of_nobodys_memory_is_named(tmp_path):
+def test_a_line_whose_session_belongs_to_nobody_is_skipped_and_named(tmp_path):
     path = jsonl(
         tmp_path / "chat.jsonl", [{**plain("a")[0], "session": "agent:main:subagent:7"}, *plain("b")]
     )

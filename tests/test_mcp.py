@@ -24,7 +24,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from omg.client import ask_daemon
-from omg.hosts.projects import project_of
+from omg.hosts.sessions import project_of
 from omg.memory import MAIN, Memory
 
 COMMAND = [sys.executable, "-EP", "-m", "omg.cli"]
@@ -131,7 +131,7 @@ async def called(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_over_stdio_a_client_of_either_protocol_reads_the_person_and_the_project_it_stands_in(
+def test_over_stdio_a_client_of_either_protocol_reads_the_person_and_the_project_of_its_folder(
     up: Path, project: Path, mode: str
 ) -> None:
     async def use(client: Client) -> None:
@@ -160,7 +160,7 @@ def test_over_stdio_a_client_of_either_protocol_reads_the_person_and_the_project
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_over_http_there_is_the_person_alone_and_nothing_without_the_token(up: Path, mode: str) -> None:
+def test_over_http_a_client_reads_only_the_person_and_needs_the_token(up: Path, mode: str) -> None:
     async def use(client: Client) -> None:
         results = (await called(client, "search", query="tea crane painted"))["results"]
         assert {r["id"].partition(":")[0] for r in results} == {"person"}
@@ -196,7 +196,7 @@ def test_a_client_that_asks_for_another_identity_gets_nothing(up: Path, project:
             assert "CANARY" not in said.replace("CANARY Sencha'", "")
 
 
-def test_what_is_proposed_is_the_assistants_until_the_person_confirms_it(up: Path, tmp_path: Path) -> None:
+def test_a_proposal_is_the_assistants_until_the_person_confirms_it(up: Path, tmp_path: Path) -> None:
     async def use(client: Client) -> tuple[dict[str, Any], dict[str, Any]]:
         tea = (await called(client, "search", query="tea Assam"))["results"][0]["id"]
         noted = await called(client, "remember", text="My boat is the Albatross.", when="2026-03-05")
@@ -226,7 +226,7 @@ def test_what_is_proposed_is_the_assistants_until_the_person_confirms_it(up: Pat
         assert graph.vault.read(corrected["id"].partition(":")[2]).superseded_by == old.path
 
 
-def test_forget_changes_nothing_and_gives_the_command_that_does(up: Path, tmp_path: Path) -> None:
+def test_forget_changes_nothing_and_gives_the_command_that_forgets(up: Path, tmp_path: Path) -> None:
     async def use(client: Client) -> dict[str, Any]:
         return await called(client, "forget", query="Assam tea")
 
@@ -238,7 +238,7 @@ def test_forget_changes_nothing_and_gives_the_command_that_does(up: Path, tmp_pa
     assert "Assam" not in omg_here("search", "Assam tea").stdout
 
 
-def test_a_hundred_calls_at_once_beside_a_night_are_all_answered(up: Path) -> None:
+def test_a_hundred_calls_at_once_during_a_nights_reflection_are_all_answered(up: Path) -> None:
     async def use(client: Client) -> list[dict[str, Any]]:
         night = asyncio.to_thread(
             ask_daemon, up, "/reflect", {"identity": None, "since": None, "dry_run": False}

@@ -1,18 +1,16 @@
-// OMG as the gateway's context engine: a plugin of its own, because installing it takes the slot. It asks the
-// daemon which messages leave the context and what stands for them (omg/window/), and puts that in their place.
-// Its one rule: it never throws, never makes a context longer, and never waits past its deadline, but once for notes
-// where the daemon asks for that (`wait_ms`). Where anything is in doubt, the gateway gets its messages back as they were. The gateway waits for `assemble` without a limit.
-import { readFile } from "node:fs/promises";
-import { homedir } from "node:os";
-import { join } from "node:path";
-import { ask, fleetOf } from "./daemon.js";
+// OMG as the gateway's context engine. It is a plugin of its own, because installing it takes the only slot for an
+// engine. It asks the daemon which messages leave the context and which text replaces them (omg/window/).
+// It never throws and never makes a context longer. It never waits past its deadline, except once for notes if the
+// daemon asks for that (`wait_ms`): the gateway waits for `assemble` without a limit. In doubt it returns the messages
+// unchanged.
+import { ask, fleetOf, forgottenMark, homeOf } from "./daemon.js";
 
-const DEADLINE_MS = 1_500; // a long context is a megabyte to read; usually it takes some ten ms
+const DEADLINE_MS = 1_500; // a long context is a megabyte to read; usually this takes about 10 ms
 const LONGEST_WAIT_MS = 20_000; // for notes, whatever the daemon asks for (daemon.py)
-const QUIET_MS = 5_000; // after a missed deadline nobody is asked for so long
-const SESSIONS = 500; // whose last cut is kept
+const QUIET_MS = 5_000; // how long the daemon is not asked after a missed deadline
+const SESSIONS = 500; // sessions whose last cut is kept
 
-// What the plugin `omg` knows of each session lies here (hooks/index.js): the gateway loads files more than once.
+// The plugin `omg` keeps what it knows of each session here (hooks/index.js): the gateway loads files several times.
 const omg = () => globalThis[Symbol.for("omg.openclaw.1")];
 const shared = (globalThis[Symbol.for("omg.openclaw.context.1")] ??= { last: new Map(), quietUntil: 0 });
 
@@ -41,12 +39,12 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
       },
     },
 
-    ingest: async () => ({ ingested: false }), // the gateway's durable contract has `commitTurn` in its place
+    ingest: async () => ({ ingested: false }), // the gateway calls `commitTurn` instead
 
     /**
-     * A turn is accepted: have the transcript read up to here, as at its end (hooks/spool.js). It is the same reading
-     * from the same cursor, so a message that comes both ways is one; what fails is read the next time. Not thrown
-     * for: the gateway would put the next context together without us.
+     * A turn was accepted: read the transcript up to here, as at the end of the turn (hooks/spool.js). Both read from the
+     * same cursor, so no message comes twice; what fails is read the next time. This must not throw, or the gateway
+     * assembles the next context without us.
      */
     async commitTurn({ sessionKey, sessionId, sessionTarget, admission, messages }) {
       const agentId = sessionTarget?.agentId ?? admission?.agentId;
@@ -55,7 +53,7 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
     },
 
     async assemble({ sessionKey, messages, tokenBudget }) {
-      const untouched = { messages, estimatedTokens: 0 }; // as the gateway's own engine: it counts by itself
+      const untouched = { messages, estimatedTokens: 0 }; // 0 as in the gateway's own engine: the gateway counts
       try {
         const said = isMadeUp(messages) ? messages.slice(1) : messages;
         const decided = await decide({ sessionKey, messages: said, tokenBudget });
@@ -68,7 +66,7 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
       }
     },
 
-    /** The gateway's own, after which all is observed at once. A transcript's mere size is no reason: what was cut is not shown. */
+    /** The gateway's own compaction. The size of a transcript is no reason for it while our notes replace the older part. */
     async compact(params) {
       const bySize = params.runtimeContext?.preflightCompactionTrigger === "transcript_bytes";
       if (bySize && shared.last.get(params.sessionKey)?.text)
@@ -114,10 +112,9 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
   }
 
   /**
-   * With the daemon away, what was cut the last time stays so: a transcript that has long outgrown the model's
-   * window would not fit it. Not if something was forgotten since; and only if all that was cut is there, less what
-   * is older than all that the gateway hands over. What it hands over from further back stays cut as well where
-   * `text` stands for it.
+   * While the daemon is away, repeat the last cut: a transcript that has long outgrown the model's window would not fit.
+   * Not if something was forgotten since. All messages of that cut must be there, except those older than everything
+   * that the gateway hands over. Messages from further back stay cut too if `text` covers them.
    */
   async function lastCut(sessionKey, messages) {
     const { text, places, again, told, forgotten } = shared.last.get(sessionKey) ?? {};
@@ -135,8 +132,8 @@ export function engine({ home, warn, deadlineMs = DEADLINE_MS }) {
 }
 
 /**
- * The messages less those of `cut`, with `text` where the first of them was, and before each that `again` has what it
- * was served; undefined if that is no shorter.
+ * The messages without those of `cut`, with `text` in place of the first of them, and with the notes in `again` before
+ * each message that was served them; undefined if that is not shorter.
  */
 function replaced(messages, cut, text, again) {
   const first = Math.min(...cut);
@@ -151,7 +148,7 @@ function replaced(messages, cut, text, again) {
   return shorter && !cut.has(messages.length - 1) ? made : undefined;
 }
 
-/** `content` behind `notes`, as the gateway puts a hook's prependContext before a prompt. */
+/** `notes`, then `content`, as the gateway puts a hook's prependContext before a prompt. */
 function behind(notes, content) {
   if (!Array.isArray(content)) return `${notes}\n\n${content}`;
   const first = content.findIndex((part) => part?.type === "text");
@@ -159,15 +156,15 @@ function behind(notes, content) {
 }
 
 /**
- * Whether the first message is the question that the gateway puts before an answer where the answer's own is no more
- * handed over (`sanitizeGoogleAssistantFirstOrdering`): nobody said it, and it has another time in each request.
+ * Whether the first message is one that the gateway made up, because it no longer hands over the question of the answer
+ * that follows (`sanitizeGoogleAssistantFirstOrdering`). Its time differs in each request.
  */
 const isMadeUp = ([first, second]) => first?.content === "(session bootstrap)" && second?.role === "assistant";
 
-/** By what a message is known again. A channel may tell times in whole seconds, and two runs begin in one. */
+/** Identifies a message. A channel may give times in whole seconds, so two runs can begin at the same time. */
 const placeOf = (message) => `${message?.role} ${message?.timestamp} ${message?.idempotencyKey ?? ""}`;
 
-/** A message without what nobody reads of it there: images and sounds, thoughts, what a model charged, signatures. */
+/** A message without what the daemon does not read: images, sounds, thoughts, costs, signatures. */
 function lean({ role, content, timestamp, idempotencyKey, provenance, toolCallId, toolName, summary, model, __openclaw }) {
   const parts = Array.isArray(content) ? content.filter((part) => part?.type !== "thinking").map(leanPart) : content;
   return { role, content: parts, timestamp, idempotencyKey, provenance, toolCallId, toolName, summary, model, __openclaw };
@@ -179,23 +176,9 @@ function leanPart(part) {
   return rest;
 }
 
-/** Of a message that was cut before, what tells where its turn ends: a transcript that is never compacted has megabytes. */
+/** Only what shows where the turn of an already cut message ends: a transcript without compaction has megabytes. */
 function outline(message) {
   const { content, ...rest } = lean(message);
   const calls = Array.isArray(content) ? content.filter((part) => part?.type === "toolCall" || part?.type === "tool_use") : [];
   return { ...rest, content: calls.map(({ type, id }) => ({ type, id })), chars: JSON.stringify(content ?? "").length };
-}
-
-/** What changes whenever something is forgotten (omg/forget/homefiles.py), whatever the clock says; NaN, which is like nothing, if it cannot be read. */
-async function forgottenMark(home) {
-  try {
-    return await readFile(join(home, "forgotten.json"), "utf8");
-  } catch (err) {
-    return err.code === "ENOENT" ? "" : NaN;
-  }
-}
-
-function homeOf(configured, api) {
-  const given = configured || process.env.OMG_HOME;
-  return given ? given.replace(/^~(?=\/|$)/, homedir()) : join(api.runtime.state.resolveStateDir(), "omg");
 }

@@ -51,7 +51,7 @@ PersonOption = Annotated[str, typer.Option("--identity", "-i", help="Whose proje
 @project_app.command("show")
 def show_command(folder: FolderOption = Path(), identity: PersonOption = "agent:main:main") -> None:
     """Whose memory is written to and read in a folder."""
-    from ..hosts.projects import project_of
+    from ..hosts.sessions import project_of
 
     print(project_of(load_config().home, identity, folder.absolute()) or f"{identity} (in no git repository)")
 
@@ -64,7 +64,7 @@ def join_project_command(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Let this checkout share the memory of another one of the same project."""
-    from ..hosts.projects import join_project
+    from ..hosts.sessions import join_project
 
     asked = f"What is said in {folder.absolute()} will go into the memory of {other.absolute()}. Go on?"
     if not yes and not typer.confirm(asked):
@@ -105,7 +105,7 @@ def confirm_command(
     identity: IdentityOption = None,
 ) -> None:
     """Make what an assistant proposed your own word."""
-    from ..hosts.proposals import confirm_note
+    from ..hosts.answers import confirm_note
     from ..plan.corrections import proposed_notes
 
     with opened_memory(vectors=False) as memory:

@@ -1,56 +1,200 @@
 """
-`omg hook HOST EVENT`: what a client runs at its events. Standard library alone; always exit code 0.
+The declaration of each client, and `omg hook HOST EVENT`, which a client runs at its events.
 
-A start or a prompt asks the daemon for memory and prints it as one JSON object; any other event leaves a mark in
-the spool: which transcript has gained something, and how long it is now. It starts no process and writes no log:
-its environment holds the client's keys. After DEADLINE_S it ends, whatever became of the question.
+This module uses only the standard library, starts no process and writes no log (a hook's environment holds the
+client's keys). A hook always exits with code 0. `start` and `prompt` ask the daemon for memory and print it as one JSON
+object. All other events leave a mark in the spool: which transcript grew, and its size. DEADLINE_S after the interpreter
+started, a hook ends without an answer.
+
+`Host.events` maps a client's events to ours:
+
+    start     a session begins or continues: give memory, and read what earlier hooks missed
+    prompt    the person said something: give memory
+    turn      the assistant has answered: read the transcript
+    compact   the context is about to be compacted: read the transcript and observe at once
+    end       the session is over: read the transcript
 """
 
 from __future__ import annotations
 
 import time
 
-BEGAN = time.monotonic()
-DEADLINE_S = 0.15  # since the interpreter has started
+BEGAN = time.monotonic()  # before the other imports, which take time
+DEADLINE_S = 0.15
 LONGEST_INPUT = 32_000_000
 
-import json  # noqa: E402  # the clock starts before what takes time to import
+import json  # noqa: E402
 import os  # noqa: E402
 import select  # noqa: E402
 import socket  # noqa: E402
 import sys  # noqa: E402
 from pathlib import Path  # noqa: E402
+from typing import NamedTuple  # noqa: E402
 
-from .declared import ASKING, HOSTS, Host  # noqa: E402
+PLUGIN, VERSION = "omg", "0.1.0"  # of our plugin in every client
+ASKING = ("start", "prompt")
+MARKS = "hosts"  # folder in the spool
+FIELDS = {  # ours → the field of a client's payload
+    "session": "session_id",
+    "transcript": "transcript_path",
+    "cwd": "cwd",
+    "prompt": "prompt",
+    "source": "source",
+}
 
-MARKS = "hosts"  # below the spool
+
+class Host(NamedTuple):
+    name: str  # on the command line, and in session keys
+    title: str
+    program: str  # the client's command
+    events: dict[str, str]
+    fresh: tuple[str, ...]  # sources of a `start` after which the context holds no memory of ours
+    limit_chars: int  # of one hook's text; the client cuts longer ones or puts them into a file
+    markup: bool  # whether a tag in the text reaches the model unchanged
+    timeout: int  # of a hook, in the client's unit
+    config: str  # the client's folder, relative to the person's home
+    config_variable: str  # the environment variable that moves it
+    transcripts: str  # glob in `config`
+    layout: str  # form of the plugin folder (install.py)
+    settings: str  # file in `config` that the client's command writes to
+    added_mark: str  # text of that file once our plugin is added
+    install: tuple[tuple[str, ...], ...]  # arguments of the client's command, one call each
+    uninstall: tuple[tuple[str, ...], ...]
+    leftovers: tuple[str, ...]  # empty sections that the client's command leaves in the settings
+    caches: tuple[str, ...]  # the client's copies of our plugin, in `config`
+    ask_list: str  # arguments that list its plugins
+    notes: tuple[str, ...] = ()  # shown to the person by `omg install`
+    copies: tuple[tuple[str, str], ...] = ()  # file of our folder → its place in `config`
+    reviews: bool = False  # whether the person has to review each hook before it runs
+    install_environment: tuple[tuple[str, str], ...] = ()
+
+
+CLAUDE_CODE = Host(
+    name="claude-code",
+    title="Claude Code",
+    program="claude",
+    events={
+        "SessionStart": "start",
+        "UserPromptSubmit": "prompt",
+        "Stop": "turn",
+        "PreCompact": "compact",
+        "SessionEnd": "end",
+    },
+    fresh=("startup", "clear", "compact"),
+    limit_chars=9_500,  # above 10,000 the client gives the model a file and a preview of 2,000
+    markup=True,
+    timeout=5,
+    config=".claude",
+    config_variable="CLAUDE_CONFIG_DIR",
+    transcripts="projects/*/*.jsonl",
+    layout="claude",
+    settings="settings.json",
+    added_mark='"omg@omg"',
+    install=(("plugin", "marketplace", "add", "{folder}"), ("plugin", "install", "omg@omg")),
+    uninstall=(("plugin", "uninstall", "omg@omg"), ("plugin", "marketplace", "remove", "omg")),
+    leftovers=("enabledPlugins", "extraKnownMarketplaces"),
+    caches=("plugins/cache/omg",),
+    ask_list="plugin list",
+    notes=(
+        "`claude -p` does not ask whether you trust a folder: it runs the hooks and MCP servers of any folder",
+    ),
+)
+
+CODEX = CLAUDE_CODE._replace(
+    name="codex",
+    title="Codex",
+    program="codex",
+    timeout=3,  # the longest that it allows for SessionEnd; its trust covers the value
+    config=".codex",
+    config_variable="CODEX_HOME",
+    transcripts="sessions/*/*/*/rollout-*.jsonl",
+    settings="config.toml",
+    install=(("plugin", "marketplace", "add", "{folder}"), ("plugin", "add", "omg@omg")),
+    uninstall=(("plugin", "remove", "omg@omg"), ("plugin", "marketplace", "remove", "omg")),
+    leftovers=(),
+    reviews=True,
+    notes=(
+        "Codex skips hooks that you have not reviewed, without a message: start `codex` and trust them when it asks;"
+        " `omg doctor` says whether you have",
+    ),
+)
+
+OPENCODE = CLAUDE_CODE._replace(
+    name="opencode",
+    title="OpenCode",
+    program="opencode",
+    events={},  # its plugin runs inside the client (hooks/opencode/omg.js)
+    fresh=(),
+    config=".config/opencode",
+    config_variable="OPENCODE_CONFIG_DIR",
+    transcripts="../../.local/share/opencode/opencode.db*",
+    layout="opencode",
+    settings=f"plugins/{PLUGIN}.js",
+    added_mark="OMG",
+    install=(),
+    uninstall=(),
+    copies=((f"{PLUGIN}.js", f"plugins/{PLUGIN}.js"),),
+    leftovers=(),
+    caches=(),
+    ask_list="debug config",
+    notes=("OpenCode does not ask whether you trust a plugin: it runs wherever you start `opencode`",),
+)
+
+GEMINI = CLAUDE_CODE._replace(
+    name="gemini",
+    title="Gemini CLI",
+    program="gemini",
+    # Without SessionStart: its text makes the person's own prompt disappear when a headless session is resumed.
+    events={"BeforeAgent": "prompt", "AfterAgent": "turn", "SessionEnd": "end"},
+    fresh=(),
+    markup=False,
+    timeout=5_000,  # milliseconds
+    config=".gemini",
+    config_variable="GEMINI_CLI_HOME",
+    transcripts="tmp/*/chats/session-*.jsonl",
+    layout="gemini",
+    settings="extensions/omg/gemini-extension.json",
+    added_mark='"omg"',
+    install=(("extensions", "install", "{folder}", "--consent"),),
+    uninstall=(("extensions", "uninstall", "omg"),),
+    leftovers=(),
+    caches=(),
+    ask_list="extensions list",
+    notes=(
+        "`gemini -p` stops in a folder that you have not trusted; it offers an extension's MCP tools only with"
+        " `--allowed-mcp-server-names omg`, and runs hooks without it",
+    ),
+    install_environment=(("GEMINI_CLI_TRUST_WORKSPACE", "true"),),
+)
+
+HOSTS = {host.name: host for host in (CLAUDE_CODE, CODEX, OPENCODE, GEMINI)}
+
+
+# --- omg hook HOST EVENT [HOME]
 
 
 def main() -> None:
-    """The arguments: host, event, and the home where it is not the environment's."""
     try:
-        answer = run_hook(sys.argv[2:])
-        if answer:
-            sys.stdout.write(answer)
-            sys.stdout.flush()
-    except BaseException:  # the client must not notice, whatever it is
+        sys.stdout.write(run_hook(sys.argv[2:]))
+        sys.stdout.flush()
+    except BaseException:  # the client must notice nothing, whatever went wrong
         os._exit(0)
 
 
 def run_hook(args: list[str]) -> str:
-    """What is printed: a JSON object, or nothing."""
+    """What to print: one JSON object, or nothing."""
     host, event = HOSTS[args[0]], args[1]
     ours = host.events[event]
     payload = read_payload()
-    fields = {name: payload.get(field) for name, field in host.fields.items()}
-    given = {name: value for name, value in fields.items() if isinstance(value, str)}
+    given = {name: v for name, field in FIELDS.items() if isinstance(v := payload.get(field), str)}
     home = home_of(args)
     if not given.get("session") or not home.is_dir():
         return ""
+    body: dict[str, object] = {"host": host.name, "event": ours, "size": transcript_size(given), **given}
     if ours not in ASKING:
-        leave_mark(home, host, ours, given)
+        leave_mark(home, body)
         return ""
-    text = ask(home, {"host": host.name, "event": ours, "size": transcript_size(given), **given})
+    text = ask(home, body)
     if not text:
         return ""
     return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
@@ -59,17 +203,18 @@ def run_hook(args: list[str]) -> str:
 def home_of(args: list[str]) -> Path:
     if len(args) > 2:
         return Path(args[2])
-    from ..config import default_home
+    from ..client import default_home  # imported only here: it loads http.client
 
     return default_home()
 
 
 def left_s() -> float:
-    return max(0.0, DEADLINE_S - (time.monotonic() - BEGAN))
+    """Seconds until the deadline; above 0, which would mean no timeout."""
+    return max(0.001, DEADLINE_S - (time.monotonic() - BEGAN))
 
 
 def read_payload() -> dict[str, object]:
-    """The JSON object on stdin. Some clients never close it, so it ends where it parses."""
+    """The JSON object on stdin. Some clients never close stdin, so reading stops once the text is a JSON value."""
     data, fd = b"", sys.stdin.fileno()
     while len(data) < LONGEST_INPUT and select.select([fd], [], [], left_s())[0]:
         more = os.read(fd, 1 << 20)
@@ -85,7 +230,7 @@ def read_payload() -> dict[str, object]:
 
 
 def transcript_size(given: dict[str, str]) -> int | None:
-    """Before the client goes on writing: the daemon may come to look when there is more."""
+    """Its size now, before the client writes more: the daemon reads it later."""
     try:
         return Path(given["transcript"]).stat().st_size
     except (OSError, KeyError):
@@ -93,30 +238,29 @@ def transcript_size(given: dict[str, str]) -> int | None:
 
 
 def ask(home: Path, body: dict[str, object]) -> str:
-    """The daemon's text for this session; "" where it refuses. Raises OSError where it is not there, or not in time."""
+    """The daemon's text for this session; "" if it refuses. Raises OSError if it does not answer in time."""
     data = json.dumps(body).encode()
     head = f"POST /host HTTP/1.1\r\nconnection: close\r\ncontent-length: {len(data)}\r\n\r\n"
     said = b""
-    # By hand: http.client takes longer to import than the daemon to answer.
+    # Not by http.client, which takes longer to import than the daemon to answer.
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(left_s() or 0.001)
+        connection.settimeout(left_s())
         connection.connect(str(home / "omg.sock"))
         connection.sendall(head.encode() + data)
         while more := connection.recv(1 << 16):
             said += more
-            connection.settimeout(left_s() or 0.001)
+            connection.settimeout(left_s())
     head, _, answer = said.decode().partition("\r\n\r\n")
     return str(json.loads(answer).get("text") or "") if head.split(" ")[1] == "200" else ""
 
 
-def leave_mark(home: Path, host: Host, event: str, given: dict[str, str]) -> None:
-    """One file, in place by its rename; names sort as the marks were made."""
+def leave_mark(home: Path, body: dict[str, object]) -> None:
+    """Write one file, renamed into place. Names sort by time."""
     folder = home / "spool" / MARKS
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     at_ms = time.time_ns() // 1_000_000
-    size = transcript_size(given)
-    mark: dict[str, object] = {"host": host.name, "event": event, "at_ms": at_ms, "size": size}
-    mark |= {name: given[name] for name in ("session", "transcript", "cwd") if name in given}
+    names = ("host", "event", "size", "session", "transcript", "cwd")  # not the person's words
+    mark = {"at_ms": at_ms, **{name: body[name] for name in names if name in body}}
     name = f"{at_ms:015d}-{os.getpid()}.json"
     fd = os.open(folder / f".{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as file:

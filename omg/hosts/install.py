@@ -1,9 +1,12 @@
 """
-`omg install HOST` and `omg uninstall HOST`: by the client's own command line.
+`omg install HOST` and `omg uninstall HOST`: our plugin for each client, added and removed by the client's own command.
 
-The client's command adds and removes our plugin, so its other settings are never parsed or rewritten by us. What its
-command leaves behind in a settings file that had nothing of it before is taken back from the copy that was kept.
-Trust that a client asks of its person is asked for and checked here, never given in their place.
+We do not rewrite the client's other settings. If its command leaves empty sections in a settings file, uninstalling
+restores the copy that was made before. Where a client wants something to be trusted, the person does that: we say so and
+check it.
+
+`hooks/<host>/` in the source tree is the same plugin with the plain command `omg`. `omg install` writes it with the full
+paths of the interpreter and the home, because a client may run with another PATH.
 """
 
 from __future__ import annotations
@@ -12,29 +15,36 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..client import socket_of
+from ..config import shipped_folder
 from ..errors import BadInput, OmgError
 from ..graph.state import write_private
 from ..identity import identity_of_session
-from .declared import HOSTS, Host
-from .plugin import Files, as_text, hook_command, plugin_folder
-from .projects import INSTALLED, installed_hosts
+from .hook import HOSTS, PLUGIN, VERSION, Host
+from .sessions import INSTALLED, installed_hosts
 
 TIMEOUT_S = 180
+DESCRIPTION = "One memory in every tool: what was said becomes notes that you own."
+
+Files = dict[str, str]  # place in a folder → text
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is done, or with a dry run would be; `note` is what a person should know besides."""
+    """
+    What is done, or would be with a dry run. *changed* is False where there is nothing to do, and *note* is a remark for
+    the person.
+    """
 
     what: str
     note: str = ""
@@ -42,7 +52,7 @@ class Step:
 
 
 def our_command() -> list[str]:
-    """How a client starts us: this very interpreter, whatever PATH, PYTHONPATH or folder the client has."""
+    """How a client starts us: by this interpreter, whatever the client's PATH, PYTHONPATH or folder."""
     return [sys.executable, "-EP", "-m", "omg.cli"]
 
 
@@ -60,11 +70,11 @@ def config_folder(host: Host) -> Path:
 def install_host(
     host: Host, home: Path, *, identity: str, only: str = "", dry_run: bool = False
 ) -> Iterator[Step]:
-    """Yield each step once it is done. Raises OmgError where the client is missing or refuses."""
-    socket_of(home)  # refuses a home whose path is too long, before anything is changed
+    """Yield each step once it is done. Raises OmgError if the client is missing or its command fails."""
+    socket_of(home)  # raises if the home's path is too long, before anything is changed
     if identity_of_session(identity) is None:
         raise BadInput(f"{identity!r} belongs to nobody; `omg identity list` shows whose memory there is")
-    program = program_of(host)
+    program_of(host)
     folder, files = home / "plugins" / host.name, plugin_folder(host, our_command(), home)
     setting: dict[str, Any] = {"identity": identity, "only": only, "config": str(config_folder(host))}
     known = installed_hosts(home).get(host.name, {})
@@ -82,31 +92,27 @@ def install_host(
     yield Step("write the plugin, with hooks and the MCP server", str(folder), changed=changed)
     absent = changed or not is_added(host)
     for args in host.install:
-        line = [arg.format(folder=folder) for arg in args]
-        if absent and not dry_run:
-            run_client(host, program, line)
-        yield Step(f"{host.program} {' '.join(line)}", changed=absent)
+        yield Step(run_client(host, args, folder, only_said=dry_run or not absent), changed=absent)
     for name, place in host.copies:
         target = config_folder(host) / place
         if absent and not dry_run:
             put_files(target.parent, {target.name: files[name]})
         yield Step(f"copy {name} to {target}", changed=absent)
     if not dry_run and not is_added(host):
-        raise OmgError(f"{host.title} has not taken the plugin; `{host.program} {host.ask_list}` says more")
+        raise OmgError(
+            f"{host.title} did not add the plugin; `{host.program} {host.ask_list}` shows its plugins"
+        )
     for note in host.notes:
         yield Step(note, changed=False)
 
 
 def uninstall_host(host: Host, home: Path, *, dry_run: bool = False) -> Iterator[Step]:
-    """Take OMG out of a client. The vaults and the home stay."""
+    """Take OMG out of a client, without the home and its vaults. Yields each step once it is done."""
     folder = home / "plugins" / host.name
     if is_added(host) or folder.exists():
-        program = program_of(host)
+        program_of(host)
         for args in host.uninstall:
-            line = [arg.format(folder=folder) for arg in args]
-            if not dry_run:
-                run_client(host, program, line)
-            yield Step(f"{host.program} {' '.join(line)}")
+            yield Step(run_client(host, args, folder, only_said=dry_run))
         for _, place in host.copies:
             if not dry_run:
                 (config_folder(host) / place).unlink(missing_ok=True)
@@ -119,7 +125,7 @@ def uninstall_host(host: Host, home: Path, *, dry_run: bool = False) -> Iterator
     if host.name in known:
         if not dry_run:
             write_hosts(home, {k: v for k, v in known.items() if k != host.name})
-        yield Step(f"serve {host.title} no more")
+        yield Step(f"stop serving {host.title}")
     yield Step(f"your vaults and {home} stay", changed=False)
 
 
@@ -128,20 +134,14 @@ def write_hosts(home: Path, hosts: dict[str, Any]) -> None:
 
 
 def unreviewed_hooks(host: Host, home: Path) -> list[str]:
-    """Events of a client that runs reviewed hooks alone whose hook, as it is installed now, its person has not trusted."""
-    if not host.reviews:
-        return []
-    try:
-        settings = (config_folder(host) / host.settings).read_text(encoding="utf-8")
-    except OSError:
-        settings = ""
-    return [event for event in host.events if trusted_hash(host, event, home) not in settings]
+    """The events whose hook, as it is now, the person still has to trust; none where the client asks for no review."""
+    settings = settings_text(host)
+    return [e for e in host.events if host.reviews and trusted_hash(host, e, home) not in settings]
 
 
 def trusted_hash(host: Host, event: str, home: Path) -> str:
-    """What the client's settings hold of a hook that was trusted: of its command and timeout, so a change undoes it."""
-    command = hook_command(host, event, our_command(), home)
-    hook = {"async": False, "command": command, "timeout": host.timeout, "type": "command"}
+    """What the client's settings hold for a trusted hook. It covers the command and the timeout, so a change ends the trust."""
+    hook = {"async": False, **hook_of(host, event, our_command(), home)}
     value = {"event_name": snake_case(event), "hooks": [hook]}
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
@@ -149,6 +149,50 @@ def trusted_hash(host: Host, event: str, home: Path) -> str:
 
 def snake_case(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+# --- the plugin folder
+
+
+def plugin_folder(host: Host, command: list[str], home: Path | None = None) -> Files:
+    """The plugin that runs *command*: its hooks, its MCP server and, where the client has one, the marketplace offering it."""
+    about = {"name": PLUGIN, "description": DESCRIPTION}
+    env = {"env": {"OMG_HOME": str(home)}} if home else {}
+    server = {"command": command[0], "args": [*command[1:], "mcp", "--host", host.name], **env}
+    servers = {"mcpServers": {PLUGIN: server}}
+    hooks = {event: [{"hooks": [hook_of(host, event, command, home)]}] for event in host.events}
+    if host.layout == "claude":  # Codex reads the same form
+        owner = {"name": "OMG"}
+        market = {**about, "owner": owner, "plugins": [{**about, "source": f"./{PLUGIN}"}]}
+        return {
+            ".claude-plugin/marketplace.json": as_text(market),
+            f"{PLUGIN}/.claude-plugin/plugin.json": as_text({**about, "version": VERSION, "author": owner}),
+            f"{PLUGIN}/hooks/hooks.json": as_text({"hooks": hooks}),
+            f"{PLUGIN}/.mcp.json": as_text(servers),
+        }
+    if host.layout == "gemini":
+        extension = {"name": PLUGIN, "version": VERSION, "description": DESCRIPTION, **servers}
+        return {
+            "gemini-extension.json": as_text(extension),
+            "hooks/hooks.json": as_text({"hooks": hooks}),
+        }
+    text = (shipped_folder("hooks") / host.name / f"{PLUGIN}.js").read_text(encoding="utf-8")
+    if home:
+        known = json.dumps({"home": str(home), "command": command})
+        text = text.replace("const INSTALLED = {};", f"const INSTALLED = {known};", 1)
+    return {f"{PLUGIN}.js": text}
+
+
+def hook_of(host: Host, event: str, command: list[str], home: Path | None) -> dict[str, Any]:
+    line = shlex.join([*command, "hook", host.name, event, *([str(home)] if home else [])])
+    return {"type": "command", "command": line, "timeout": host.timeout}
+
+
+def as_text(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+# --- the client's command and files
 
 
 def program_of(host: Host) -> str:
@@ -160,30 +204,42 @@ def program_of(host: Host) -> str:
     return found
 
 
-def run_client(host: Host, program: str, args: list[str]) -> str:
-    """Standard output of the client's command. Raises OmgError with the last lines of what it complained about."""
+def run_client(host: Host, args: Sequence[str], folder: Path, *, only_said: bool) -> str:
+    """
+    Run the client's command for our *folder*, unless it is *only_said*, and return its line. Raises OmgError with the last
+    lines of its error output.
+    """
+    line = [host.program, *(arg.format(folder=folder) for arg in args)]
+    said, short = " ".join(line), " ".join(line[:4])
+    if only_said:
+        return said
     try:
         done = subprocess.run(
-            [program, *args], capture_output=True, text=True, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL,
-            env={**os.environ, **dict(host.install_environment)},
+            [program_of(host), *line[1:]], capture_output=True, text=True, timeout=TIMEOUT_S,
+            stdin=subprocess.DEVNULL, env={**os.environ, **dict(host.install_environment)},
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as e:
-        raise OmgError(f"`{host.program} {' '.join(args[:3])}` could not be run: {e}") from e
+        raise OmgError(f"`{short}` could not be run: {e}") from e
     if done.returncode != 0:
-        said = " ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
-        raise OmgError(f"`{host.program} {' '.join(args[:3])}` failed: {said[:500] or done.returncode}")
-    return done.stdout
+        why = " ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
+        raise OmgError(f"`{short}` failed: {why[:500] or done.returncode}")
+    return said
+
+
+def settings_text(host: Host) -> str:
+    try:
+        return (config_folder(host) / host.settings).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def is_added(host: Host) -> bool:
     """Whether the client's settings name our plugin."""
-    try:
-        return host.added_mark in (config_folder(host) / host.settings).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return False
+    return host.added_mark in settings_text(host)
 
 
 def same_files(folder: Path, files: Files) -> bool:
+    """Whether *folder* has *files* as they are."""
     try:
         return all((folder / name).read_text(encoding="utf-8") == text for name, text in files.items())
     except OSError:
@@ -201,14 +257,13 @@ def kept_settings(host: Host, home: Path) -> Path:
 
 
 def keep_settings(host: Host, home: Path) -> None:
-    """A copy of the client's settings as they were before us; an empty one where there were none."""
-    settings, kept = config_folder(host) / host.settings, kept_settings(host, home)
-    if not kept.exists() and not is_added(host):
-        write_private(kept, settings.read_text(encoding="utf-8") if settings.exists() else "")
+    """Copy the client's settings as they were before us; an empty file if there were none."""
+    if not (kept := kept_settings(host, home)).exists() and not is_added(host):
+        write_private(kept, settings_text(host))
 
 
 def restore_settings(host: Host, home: Path) -> None:
-    """Take out empty sections that the client left behind, and its copy of our plugin."""
+    """Remove the empty sections that the client's command left, and the client's copies of our plugin."""
     config, kept = config_folder(host), kept_settings(host, home)
     for name in host.caches:
         shutil.rmtree(config / name, ignore_errors=True)
@@ -220,7 +275,7 @@ def restore_settings(host: Host, home: Path) -> None:
         was, now = json.loads(before or "{}"), json.loads(file.read_text(encoding="utf-8"))
         left = {k: v for k, v in now.items() if v or k in was or k not in host.leftovers}
     except (OSError, ValueError, AttributeError):
-        return  # no settings, or of another form: the client's command has done what there is to do
+        return  # no settings, or not JSON: the client's command leaves nothing in those
     if left == was:
         write_private(file, before) if before else file.unlink()
     elif left != now:

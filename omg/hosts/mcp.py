@@ -1,10 +1,12 @@
 """
 `omg mcp`: the memory as tools and resources of the Model Context Protocol, over stdio or loopback HTTP.
 
-The server is thin: every call is one question to the daemon (answers.py). Whose memory it is, is fixed when the server
-starts: as installed and by its folder over stdio, the person's alone over HTTP. Needs `pip install 'omg-memory[mcp]'`.
+Every call is one question to the daemon (answers.py). The identities are fixed when the server starts: over stdio those
+of the installation and the project of its folder, over HTTP the person's alone. Needs `pip install 'omg-memory[mcp]'`.
 """
 
+# The SDK checks the form of the answers.
+# mypy: disable-error-code=no-any-return
 from __future__ import annotations
 
 import hmac
@@ -14,13 +16,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
-from typing_extensions import TypedDict  # pydantic takes no other before Python 3.12
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from ..client import ask_daemon
 from ..errors import OmgError
 from ..graph.state import write_private
-from .plugin import NAME, VERSION
-from .projects import installed_hosts, project_of
+from .hook import PLUGIN, VERSION
+from .sessions import installed_hosts, project_of
 
 INSTRUCTIONS = """\
 OMG is the person's own long-term memory: small notes with the day and the words they came from.
@@ -35,7 +37,7 @@ What is said in the conversation is remembered by itself."""
 TOKEN = "mcp-token"
 TOKEN_BYTES = 32
 LIST_TTL_MS = 3_600_000
-CALL_S = 50.0  # some clients break a call off after 60
+CALL_S = 50.0  # some clients end a call after 60
 
 
 class Note(TypedDict):
@@ -69,12 +71,12 @@ class Text(TypedDict):
     text: str
 
 
-Ask = Callable[..., dict[str, Any]]
+Ask = Callable[..., Any]
 Limit = Annotated[int, Field(ge=1, le=20, description="results at the most")]
 
 
 def served_identities(home: Path, host: str, folder: Path | None) -> tuple[str | None, str | None]:
-    """Person and project of a server started for *host* in *folder*; without a host the owner's person alone."""
+    """Person and project of a server for *host* in *folder*; without a host, the owner is the person."""
     setting = installed_hosts(home).get(host) if host else {"identity": "agent:main:main"}
     if setting is None:
         raise OmgError(f"{host} is not installed; run `omg install {host}`")
@@ -84,16 +86,16 @@ def served_identities(home: Path, host: str, folder: Path | None) -> tuple[str |
 
 
 def daemon_asker(home: Path, person: str | None, project: str | None, start: Callable[[Path], object]) -> Ask:
-    """Asks the daemon, and starts one where none is up."""
+    """A function that asks the daemon, and starts one if none is up."""
 
-    def ask(tool: str, **arguments: Any) -> dict[str, Any]:
+    def ask(tool: str, **arguments: Any) -> Any:
         body = {"person": person, "project": project, "tool": tool, "arguments": arguments}
         answer = ask_daemon(home, "/mcp", body, timeout_s=CALL_S)
         if answer is None:
             start(home)
             answer = ask_daemon(home, "/mcp", body, timeout_s=CALL_S)
         if answer is None:
-            raise OmgError("the memory's daemon is not up; `omg up` starts it")
+            raise OmgError("OMG's daemon is not up; `omg up` starts it")
         if "error" in answer:
             raise OmgError(str(answer["error"]))
         return answer
@@ -102,7 +104,7 @@ def daemon_asker(home: Path, person: str | None, project: str | None, start: Cal
 
 
 def make_server(ask: Ask) -> Any:
-    """The server, whose tools ask the daemon by *ask*."""
+    """An MCP server whose tools call *ask*."""
     try:
         from mcp.server import MCPServer
         from mcp.server.caching import CacheHint
@@ -112,7 +114,7 @@ def make_server(ask: Ask) -> Any:
     hint = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
     fresh = CacheHint(ttl_ms=0, scope="private")
     server = MCPServer(
-        NAME,
+        PLUGIN,
         title="OMG memory",
         instructions=INSTRUCTIONS,
         version=VERSION,
@@ -126,18 +128,18 @@ def make_server(ask: Ask) -> Any:
 
     @server.tool(annotations=reads, title="Search the memory")
     def search(query: str, limit: Limit = 8) -> Notes:
-        """Notes that answer `query`, best first, of this project and of the person. Use the words of the thing."""
-        return ask("search", query=query, limit=limit)  # type: ignore[return-value]
+        """Notes of this project and of the person that answer `query`, best first. Use the words of the thing."""
+        return ask("search", query=query, limit=limit)
 
     @server.tool(annotations=reads, title="Open a note")
     def fetch(id: str) -> WholeNote:
-        """One note whole, by the `id` that `search` gave: its text, history, links, and the words it came from."""
-        return ask("fetch", id=id)  # type: ignore[return-value]
+        """One whole note, by the `id` that `search` gave: its text, history, links, and the words it came from."""
+        return ask("fetch", id=id)
 
     @server.tool(annotations=reads, title="What is new")
     def recent(days: Annotated[int, Field(ge=1, le=3650)] = 7, limit: Limit = 20) -> Notes:
         """Notes of the last days, newest first."""
-        return ask("recent", days=days, limit=limit)  # type: ignore[return-value]
+        return ask("recent", days=days, limit=limit)
 
     @server.tool(annotations=writes, title="Propose a note")
     def remember(text: str, title: str = "", when: str = "") -> Proposal:
@@ -145,22 +147,22 @@ def make_server(ask: Ask) -> Any:
         Propose one sentence to be remembered, because the person asked for it. `when`: its day, 2026-03-05 or
         2026-03-05..2026-03-07. It counts as your word until the person confirms it.
         """
-        return ask("remember", text=text, title=title, when=when)  # type: ignore[return-value]
+        return ask("remember", text=text, title=title, when=when)
 
     @server.tool(annotations=writes, title="Propose a correction")
     def correct(id: str, new: str) -> Proposal:
         """Propose `new`, a whole sentence, in place of what the note `id` says, because the person said it is wrong."""
-        return ask("correct", id=id, new=new)  # type: ignore[return-value]
+        return ask("correct", id=id, new=new)
 
     @server.tool(annotations=reads, title="What forgetting would take")
     def forget(query: str) -> Forgetting:
-        """What would be forgotten for words or a note's id, and the command by which the person does it."""
-        return ask("forget", query=query)  # type: ignore[return-value]
+        """What would be forgotten for words or a note's id, and the command by which the person forgets it."""
+        return ask("forget", query=query)
 
     @server.tool(annotations=reads, title="State of the memory")
     def status() -> Text:
         """How many notes there are, and what waits to be noted."""
-        return ask("status")  # type: ignore[return-value]
+        return ask("status")
 
     @server.resource("omg://index", title="Index of the memory", mime_type="text/markdown")
     def index() -> str:
@@ -182,7 +184,7 @@ def run_stdio(ask: Ask) -> None:
 
 
 def run_http(ask: Ask, home: Path, port: int) -> None:
-    """On 127.0.0.1 alone; each request needs the token that is kept in the home, readable by its owner."""
+    """Serve on 127.0.0.1. Each request needs the token, a file in the home that only its owner can read."""
     server = make_server(ask)
     import uvicorn
 
@@ -199,7 +201,7 @@ def token_of(home: Path) -> str:
 
 
 def guarded(app: Any, token: str) -> Any:
-    """*app* for requests with the token in `Authorization: Bearer`; all others get 401."""
+    """*app* for requests with the token in `Authorization: Bearer`. Others get 401."""
     wanted = f"Bearer {token}".encode()
 
     async def guard(scope: Any, receive: Any, send: Any) -> None:

@@ -1,11 +1,18 @@
 """
-What is kept of each session of a client: how far it was read, and when it was last served, as `hosts/<host>/<session>.json` in the home.
+A client's sessions: whose memory each has, how far it was read and served, and whether the client's capture works.
 
-Whose memory it has is decided when the session is first seen, and does not follow a change of folder.
+A session reads the person's memory and, in a git repository, the project's. It writes to the project's if there is one.
+A project is known by its git common directory. We find that by reading files: git itself could start programs that a
+repository's configuration names. Remotes do not count, because any download can name one. A claim about another
+repository counts only if that repository lists the claiming folder as well.
+
+`hosts/<host>/<session>.json` in the home holds a session. Its memory is decided when the session is first seen; a later
+change of folder does not change it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import threading
@@ -18,11 +25,99 @@ from pathlib import Path
 from typing import Any
 
 from ..dates.days import time_text
-from .declared import HOSTS
-from .projects import SESSION_CHARS, Whose, installed_hosts, read_object, whose_session
+from ..errors import BadInput
+from ..graph.state import write_private
+from .hook import HOSTS
 
-KEPT_DAYS = 60  # a session that nobody has come back to
-SILENT_S = 3_600  # a transcript that is so much newer than the last turn kept
+INSTALLED = "hosts.json"  # in the home: which clients OMG serves, with whose memory, since when
+JOINED = "projects.json"  # in the home: common directory of a checkout → the project that it joined
+SESSION_CHARS = 80
+KEPT_DAYS = 60  # since a session was last used
+SILENT_S = 3_600  # how much newer than the last captured turn a transcript may be
+
+
+def installed_hosts(home: Path) -> dict[str, dict[str, Any]]:
+    """Host → `{identity, only, config, at}`, as `omg install HOST` wrote it."""
+    return {k: v for k, v in read_object(home / INSTALLED).items() if isinstance(v, dict)}
+
+
+def read_object(file: Path) -> dict[str, Any]:
+    """The JSON object in *file*; empty if there is none."""
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+# --- projects
+
+
+def project_of(home: Path, person: str, folder: Path) -> str | None:
+    """The key of *person*'s project that contains *folder*; None outside of a repository."""
+    common = common_directory(folder)
+    if common is None:
+        return None
+    joined = read_object(home / JOINED).get(str(common))
+    return str(joined) if joined else project_key(person, common)
+
+
+def project_key(person: str, common: Path) -> str:
+    """A readable key, unique to the directory: `agent:main:main:project:1a2b3c4d-harbour`."""
+    folder = common.parent if common.name == ".git" else common
+    name = re.sub(r"[^a-z0-9]+", "-", folder.name.lower()).strip("-")[:40] or "project"
+    return f"{person}:project:{hashlib.sha256(str(common).encode('utf-8', 'surrogateescape')).hexdigest()[:8]}-{name}"
+
+
+def common_directory(folder: Path) -> Path | None:
+    """
+    The git common directory of the checkout that contains *folder*; None outside of one.
+
+    That is the folder `.git`. If `.git` is a file, it is the repository whose worktree this is, provided that the
+    repository lists this file. Otherwise (a link, a submodule, a file that claims a foreign repository) `.git` itself
+    stands for a project of its own.
+    """
+    try:
+        folder = folder.resolve(strict=True)
+    except OSError:
+        return None
+    for place in (folder, *folder.parents):
+        git = place / ".git"
+        if git.is_symlink() or git.is_dir():
+            return git
+        if git.is_file():
+            return common_of_worktree(git) or git
+    return None
+
+
+def common_of_worktree(git: Path) -> Path | None:
+    """The repository that lists the worktree of the file *git*; None if none does."""
+    try:
+        claimed = git.read_text(encoding="utf-8").strip()
+        if not claimed.startswith("gitdir:"):
+            return None
+        own = (git.parent / claimed.removeprefix("gitdir:").strip()).resolve(strict=True)
+        listed = Path((own / "gitdir").read_text(encoding="utf-8").strip())
+        if own.parent.name != "worktrees" or (own / listed).resolve() != git.resolve():
+            return None
+    except (OSError, ValueError):
+        return None
+    return own.parent.parent
+
+
+def join_project(home: Path, person: str, here: Path, other: Path) -> str:
+    """Let the checkout in *here* share the memory of the one in *other*. Returns the project's key."""
+    mine, theirs = common_directory(here), common_directory(other)
+    for folder, common in ((here, mine), (other, theirs)):
+        if common is None:
+            raise BadInput(f"{folder} is not in a git repository; name a folder of a checkout")
+    joined = read_object(home / JOINED)
+    key = str(joined.get(str(theirs)) or project_key(person, theirs or here))
+    write_private(home / JOINED, json.dumps({**joined, str(mine): key}, indent=1))
+    return key
+
+
+# --- sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,51 +126,66 @@ class HostSession:
     session: str
     cwd: str = ""
     transcript: str = ""
-    person: str | None = None
+    person: str | None = None  # session keys of the memories that it reads; None: not that one
     project: str | None = None
-    name: str = ""
+    name: str = ""  # of the project
     offset: int = 0  # how far the transcript has been read
-    given: dict[str, str] = field(
-        default_factory=dict
-    )  # session key → hash of the standing text in its context
+    given: dict[str, str] = field(default_factory=dict)  # session key → hash of the text in its context
     served_ms: int = 0  # when a prompt was last served
-    kept_ms: int = 0  # when a turn was last kept
+    kept_ms: int = 0  # when a turn was last captured
 
     @property
-    def whose(self) -> Whose:
-        return Whose(self.person, self.project, self.name)
+    def writes(self) -> str | None:
+        """The session key of the memory that its words go to; None: they are not kept."""
+        return self.project or self.person
+
+
+def new_session(home: Path, host: str, session: str, cwd: str) -> HostSession | None:
+    """A session with the memory that *host* has in the folder *cwd*; None if the host is not installed."""
+    setting = installed_hosts(home).get(host)
+    if setting is None or not session:
+        return None
+    thread = f":thread:{host}-{file_name(session)}"
+    person = str(setting["identity"])
+    project = project_of(home, person, Path(cwd)) if Path(cwd).is_absolute() else None
+    return HostSession(
+        host,
+        session,
+        cwd,
+        person=None if setting.get("only") == "project" else person + thread,
+        project=project + thread if project else None,
+        name=project.rpartition(":project:")[2].partition("-")[2] if project else "",
+    )
+
+
+def file_name(session: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", session)[:SESSION_CHARS]
 
 
 class HostSessions:
-    """The files of one home."""
+    """The sessions of one home, each in its file."""
 
     def __init__(self, home: Path) -> None:
         self.home, self.folder = home, home / "hosts"
         self._guard = threading.Lock()
 
     def find(self, host: str, session: str, cwd: str) -> HostSession | None:
-        """The session as it is kept, or as it is seen for the first time; None where the host is not installed."""
-        return session_in(self._file(host, session)) or self.first_seen(host, session, cwd)
+        """The session as it was kept, or a new one; None if the host is not installed."""
+        return session_in(self._file(host, session)) or new_session(self.home, host, session, cwd)
 
     def update(self, session: HostSession, **changes: Any) -> None:
-        """Keep *changes*; what others changed of it meanwhile stays."""
+        """Write *changes*. Other fields keep what is in the file, which may be newer than *session*."""
         file = self._file(session.host, session.session)
         with self._guard:
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             made = replace(session_in(file) or session, **changes)
-            # Not synced to the disk: a prompt waits for it, and where it is lost the transcript is read again.
+            # Without fsync, because a prompt waits for this. If the file is lost, the transcript is read again.
             tmp = file.with_name(f".{file.name}")
             tmp.write_text(json.dumps(asdict(made)), encoding="utf-8")
             tmp.replace(file)
 
-    def first_seen(self, host: str, session: str, cwd: str) -> HostSession | None:
-        whose = whose_session(self.home, host, session, cwd)
-        if whose is None:
-            return None
-        return HostSession(host, session, cwd, "", whose.person, whose.project, whose.name)
-
     def _file(self, host: str, session: str) -> Path:
-        return self.folder / host / f"{re.sub(r'[^A-Za-z0-9_-]', '_', session)[:SESSION_CHARS]}.json"
+        return self.folder / host / f"{file_name(session)}.json"
 
     def of_host(self, host: str) -> Iterator[HostSession]:
         for file in sorted((self.folder / host).glob("[!.]*.json")):
@@ -92,18 +202,17 @@ class HostSessions:
 
 def session_in(file: Path) -> HostSession | None:
     known = {f.name for f in fields(HostSession)}
-    value = {k: v for k, v in read_object(file).items() if k in known}
     with suppress(TypeError):
-        return HostSession(**value)
+        return HostSession(**{k: v for k, v in read_object(file).items() if k in known})
     return None
 
 
-# --- is each client's capture alive?
+# --- does each client's capture work?
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Of one client: when a prompt was last served, a turn last kept, a transcript last written. ms, 0 for never."""
+    """When a client last had a prompt served, a turn captured and a transcript written, in ms; 0: never."""
 
     host: str
     identity: str
@@ -111,10 +220,11 @@ class Heartbeat:
     served_ms: int
     kept_ms: int
     written_ms: int
-    silent: bool  # transcripts move on, and nothing of them is kept
+    silent: bool  # its transcripts grow, but no turn is captured
 
 
 def heartbeats(home: Path) -> list[Heartbeat]:
+    """One for each client that is installed."""
     found = []
     sessions = HostSessions(home)
     for name, setting in installed_hosts(home).items():
@@ -124,27 +234,22 @@ def heartbeats(home: Path) -> list[Heartbeat]:
         served = max((s.served_ms for s in known), default=0)
         kept = max((s.kept_ms for s in known), default=0)
         root, written = Path(str(setting.get("config") or "")), 0
-        if root.is_absolute():
-            for file in root.glob(host.transcripts):
-                with suppress(OSError):
-                    written = max(written, round(file.stat().st_mtime * 1000))
-        since = max(kept, int(setting.get("at") or 0))
-        silent = written > since + SILENT_S * 1000
-        found.append(
-            Heartbeat(
-                name, str(setting["identity"]), str(setting.get("only") or ""), served, kept, written, silent
-            )
-        )
+        for file in root.glob(host.transcripts) if root.is_absolute() else ():
+            with suppress(OSError):
+                written = max(written, round(file.stat().st_mtime * 1000))
+        silent = written > max(kept, int(setting.get("at") or 0)) + SILENT_S * 1000
+        whose = str(setting["identity"]), str(setting.get("only") or "")
+        found.append(Heartbeat(name, *whose, served, kept, written, silent))
     return found
 
 
 def heartbeat_line(beat: Heartbeat, zone: tzinfo) -> str:
-    """For a person, who lives in *zone*."""
+    """For a person, with times of their *zone*."""
     served, kept = (
         time_text(datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds"), zone)
         if ms
         else "never"
         for ms in (beat.served_ms, beat.kept_ms)
     )
-    trouble = "; used, and NOTHING KEPT lately: see `omg doctor`" if beat.silent else ""
+    trouble = "; it is used, but NOTHING WAS KEPT lately: see `omg doctor`" if beat.silent else ""
     return f"{beat.host:<11} last prompt served {served}; last turn kept {kept}{trouble}"

@@ -1,8 +1,8 @@
 """
-Reads a client's transcript from an offset on, as entries of a drop.
+Reads a client's transcript from an offset on: what the person typed, and what the assistant said and called.
 
-What tools returned is left out: it is long, and nobody's words. So is everything that the client wrote in the person's
-place: summaries, commands, reminders, sub-agents, what hooks added. A row of a kind that is not known is no message.
+Results of tools are left out: they are long, and nobody's words. So is all that the client wrote in the person's place:
+summaries, commands, reminders, tasks for sub-agents, text of hooks. A row of an unknown kind is not a message.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .declared import CLAUDE_CODE, CODEX, GEMINI, OPENCODE
+from ..importers.readers import parsed_object
+from ..tools.reading import mapping_in
+from .hook import CLAUDE_CODE, CODEX, GEMINI, OPENCODE
 
-ARGUMENT_CHARS = 300  # of one argument of a call: the name and the target say what was done
+ARGUMENT_CHARS = 300  # of one argument of a tool call
 LONGEST_LINE = 64_000_000
 
-Entry = dict[str, Any]
+Entry = dict[str, Any]  # of a drop
+Parts = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """
-    A row from *start* to *end* in the transcript; *entry* None: nobody's words. *begins*: the person's own. *cut*: the
-    context was compacted here, and what was given before is no more in it.
+    A row of a transcript, from *start* to *end*. *entry* is None if nobody said it. *cut*: the context was compacted
+    here, so that what was given before is no longer in it.
     """
 
     start: int
@@ -37,6 +40,7 @@ class Row:
 
     @property
     def begins(self) -> bool:
+        """Whether a turn begins here, with the person's words."""
         return self.entry is not None and self.entry["message"]["role"] == "user"
 
 
@@ -45,23 +49,23 @@ Reader = Callable[[Path, str, int], Iterator[Row]]  # the transcript, the sessio
 
 def json_rows(path: Path, offset: int, holding: bytes = b"") -> Iterator[tuple[int, int, dict[str, Any]]]:
     """
-    The JSON lines of *path* from *offset* on, empty where they are not *holding* those bytes. A last line that is
-    still being written is left.
+    The JSON lines of *path* from *offset* on, each with its start and end. Lines without *holding* are not parsed and
+    come empty. A last line that is still being written is left for later.
     """
     with path.open("rb") as file:
         file.seek(offset)
         while (line := file.readline(LONGEST_LINE)).endswith(b"\n"):
             end = offset + len(line)
-            try:
-                value = json.loads(line) if holding in line else None
-            except (ValueError, RecursionError):
-                value = None
-            yield offset, end, value if isinstance(value, dict) else {}
+            yield offset, end, (parsed_object(line) or {}) if holding in line else {}
             offset = end
 
 
-def entry_said(id: object, role: str, content: object, at: object) -> Entry | None:
-    """An entry of a drop; None without an id, or without anything said or called."""
+def first_row(path: Path) -> dict[str, Any]:
+    return next(json_rows(path, 0), (0, 0, {}))[2]
+
+
+def entry_said(id: object, role: str, content: Parts, at: object) -> Entry | None:
+    """An entry of a drop; None without an id or without content."""
     if not isinstance(id, str) or not id or not content:
         return None
     return {"entryId": id, "createdAt": at, "message": {"role": role, "content": content, "timestamp": at}}
@@ -72,7 +76,7 @@ def text_part(text: object) -> dict[str, Any]:
 
 
 def call_part(id: object, name: object, arguments: object) -> dict[str, Any]:
-    """A tool call: which tool, and the beginning of each argument."""
+    """A tool call: the tool, and the beginning of each argument."""
     given = arguments if isinstance(arguments, dict) else {"input": arguments}
     short = {k: v[:ARGUMENT_CHARS] if isinstance(v, str) else v for k, v in given.items()}
     if len(json.dumps(short)) > 4 * ARGUMENT_CHARS:
@@ -80,17 +84,17 @@ def call_part(id: object, name: object, arguments: object) -> dict[str, Any]:
     return {"type": "tool_use", "id": id, "name": str(name).lower(), "input": short}
 
 
-def parts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    content = message.get("content")
+def parts_of(content: object) -> Parts:
     if isinstance(content, str):
         return [text_part(content)] if content else []
-    return [part for part in content or [] if isinstance(part, dict)]
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
 # --- Claude Code
 
-# A prompt's source where a person wrote it; others are schedules, webhooks, other agents.
+# Sources of a prompt that a person wrote. Others are schedules, webhooks and other agents.
 TYPED = ("typed", "sdk", "suggestion_accepted")
+NOT_SAID = ("isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage")
 
 
 def read_claude_code(path: Path, session: str, offset: int) -> Iterator[Row]:
@@ -99,53 +103,42 @@ def read_claude_code(path: Path, session: str, offset: int) -> Iterator[Row]:
 
 
 def claude_code_entry(row: Mapping[str, Any]) -> Entry | None:
-    message = row.get("message")
-    if not isinstance(message, dict) or any(
-        row.get(mark) for mark in ("isSidechain", "isMeta", "isCompactSummary")
-    ):
+    message, kind = mapping_in(row, "message"), row.get("type")
+    if any(row.get(mark) for mark in NOT_SAID) or message.get("model") == "<synthetic>":
         return None
-    parts = parts_of(message)
-    if row.get("type") == "user":
-        origin = row.get("origin")
-        kind = origin.get("kind") if isinstance(origin, dict) else None
-        typed = kind == "human" or (kind is None and row.get("promptSource") in TYPED)
+    parts = parts_of(message.get("content"))
+    if kind == "user":
+        origin = mapping_in(row, "origin").get("kind")
+        typed = origin == "human" or (origin is None and row.get("promptSource") in TYPED)
         if not typed or row.get("toolUseResult") is not None:
             return None
         said = [part for part in parts if part.get("type") in ("text", "image", "document")]
-        return entry_said(row.get("uuid"), "user", said, row.get("timestamp"))
-    if (
-        row.get("type") != "assistant"
-        or message.get("model") == "<synthetic>"
-        or row.get("isApiErrorMessage")
-    ):
+    elif kind == "assistant":
+        said = [part for part in parts if part.get("type") == "text" and part.get("text")]
+        calls = [part for part in parts if part.get("type") == "tool_use"]
+        said += [call_part(call.get("id"), call.get("name"), call.get("input")) for call in calls]
+    else:
         return None
-    said = [part for part in parts if part.get("type") == "text" and part.get("text")]
-    said += [
-        call_part(part.get("id"), part.get("name"), part.get("input"))
-        for part in parts
-        if part.get("type") == "tool_use"
-    ]
-    return entry_said(row.get("uuid"), "assistant", said, row.get("timestamp"))
+    return entry_said(row.get("uuid"), str(kind), said, row.get("timestamp"))
 
 
 # --- Codex
 
 
 def read_codex(path: Path, session: str, offset: int) -> Iterator[Row]:
-    """A turn in which nobody typed is the client's own, and so is a thread of a sub-agent."""
-    first = next(json_rows(path, 0), (0, 0, {}))[2]
-    persons = payload_of(first).get("thread_source") in (None, "user")
+    """Turns in which nobody typed are the client's own, and so are all threads of sub-agents."""
+    is_persons = mapping_in(first_row(path), "payload").get("thread_source") in (None, "user")
     rows: list[Row] = []
     typed = turns_typed(path, offset)
     for start, end, row in json_rows(path, offset):
         if row.get("type") == "compacted":
-            rows = without_summary(rows, json.dumps(payload_of(row)))
-        rows.append(Row(start, end, codex_entry(row, session, typed) if persons else None))
+            rows = without_summary(rows, json.dumps(mapping_in(row, "payload")))
+        rows.append(Row(start, end, codex_entry(row, session, typed) if is_persons else None))
     return iter(rows)
 
 
 def turns_typed(path: Path, end: int) -> set[str]:
-    """Turns that a person began before *end*: an answer may be read later than its question."""
+    """The turns that a person began before *end*. Their answers may come after it."""
     found: set[str] = set()
     for start, _, row in json_rows(path, 0, b'"user.text"'):
         if start >= end:
@@ -154,39 +147,34 @@ def turns_typed(path: Path, end: int) -> set[str]:
     return found
 
 
-def payload_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    payload = row.get("payload")
-    return payload if isinstance(payload, dict) else {}
-
-
 def codex_entry(row: Mapping[str, Any], session: str, typed: set[str]) -> Entry | None:
-    payload = payload_of(row)
-    about = payload.get("internal_chat_message_metadata_passthrough")
-    about = about if isinstance(about, dict) else {}
+    """*typed* holds the ids of the turns that a person began. A row with their words adds its turn."""
+    payload = mapping_in(row, "payload")
+    about = mapping_in(payload, "internal_chat_message_metadata_passthrough")
     turn, kinds = str(about.get("turn_id")), about.get("content_item_kinds") or []
     id, at = payload.get("id") or f"{session}:{row.get('ordinal')}", row.get("timestamp")
+    parts = parts_of(payload.get("content"))
     if row.get("type") != "response_item":
         return None
     if payload.get("role") == "user" and "user.text" in kinds:
         typed.add(turn)
-        parts = zip(parts_of(payload), kinds, strict=False)
-        return entry_said(id, "user", [part for part, kind in parts if str(kind).startswith("user.")], at)
+        pairs = zip(parts, kinds, strict=False)
+        return entry_said(id, "user", [part for part, kind in pairs if str(kind).startswith("user.")], at)
     if turn not in typed:
         return None
+    said: Parts = []
     if payload.get("type") == "message" and payload.get("role") == "assistant":
-        return entry_said(id, "assistant", [text_part(part.get("text")) for part in parts_of(payload)], at)
-    if payload.get("type") in ("function_call", "custom_tool_call"):
+        said = [text_part(part.get("text")) for part in parts]
+    elif payload.get("type") in ("function_call", "custom_tool_call"):
         given = payload.get("arguments", payload.get("input"))
         with suppress(ValueError):
             given = json.loads(given) if isinstance(given, str) else given
-        return entry_said(
-            id, "assistant", [call_part(payload.get("call_id"), payload.get("name"), given)], at
-        )
-    return None
+        said = [call_part(payload.get("call_id"), payload.get("name"), given)]
+    return entry_said(id, "assistant", said, at)
 
 
 def without_summary(rows: list[Row], compacted: str) -> list[Row]:
-    """*rows* without the last thing that the assistant said, if the compaction is made of it."""
+    """*rows* without the last text of the assistant, if the compaction quotes it: that is the summary."""
     for n in range(len(rows) - 1, -1, -1):
         entry = rows[n].entry
         if entry is not None and entry["message"]["role"] == "assistant":
@@ -197,11 +185,15 @@ def without_summary(rows: list[Row], compacted: str) -> list[Row]:
     return rows
 
 
-# --- OpenCode: a database; a place in it is the time at which a message was made
+# --- OpenCode: a database. The offset is the time at which a message was made.
+
+
+def open_opencode(path: Path, timeout_s: float) -> closing[sqlite3.Connection]:
+    return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=timeout_s))
 
 
 def read_opencode(path: Path, session: str, offset: int) -> Iterator[Row]:
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as db:
+    with open_opencode(path, 5) as db:
         if is_sub_agent(db, session):
             return
         messages = db.execute(
@@ -209,10 +201,12 @@ def read_opencode(path: Path, session: str, offset: int) -> Iterator[Row]:
             (session, offset),
         ).fetchall()
         for id, at, data in messages:
-            parts = db.execute("select data from part where message_id = ? order by id", (id,)).fetchall()
-            said = [json.loads(part) for (part,) in parts]
-            cut = any(part.get("type") == "compaction" for part in said)
-            yield Row(int(at), int(at), opencode_entry(str(id), json.loads(data), said), cut)
+            found = db.execute("select data from part where message_id = ? order by id", (id,)).fetchall()
+            parts = [json.loads(part) for (part,) in found]
+            cut = any(part.get("type") == "compaction" for part in parts)
+            yield Row(
+                int(at), int(at), None if cut else opencode_entry(str(id), json.loads(data), parts), cut
+            )
 
 
 def is_sub_agent(db: sqlite3.Connection, session: str) -> bool:
@@ -221,61 +215,49 @@ def is_sub_agent(db: sqlite3.Connection, session: str) -> bool:
 
 
 def of_sub_agent(path: str, session: str) -> bool:
-    """The same, for who does not know whether the database is there."""
-    with (
-        suppress(OSError, ValueError, sqlite3.Error),
-        closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True, timeout=0.05)) as db,
-    ):
+    """Whether a sub-agent has *session*; False if the database cannot be read at once."""
+    with suppress(OSError, ValueError, sqlite3.Error), open_opencode(Path(path), 0.05) as db:
         return is_sub_agent(db, session)
     return False
 
 
-def opencode_entry(id: str, message: Mapping[str, Any], parts: list[dict[str, Any]]) -> Entry | None:
-    kinds = {part.get("type") for part in parts}
-    if message.get("summary") is True or message.get("mode") == "compaction" or "compaction" in kinds:
+def opencode_entry(id: str, message: Mapping[str, Any], parts: Parts) -> Entry | None:
+    role, at = str(message.get("role")), mapping_in(message, "time").get("created")
+    if (
+        role not in ("user", "assistant")
+        or message.get("summary") is True
+        or message.get("mode") == "compaction"
+    ):
         return None
-    said = [
-        text_part(p.get("text"))
-        for p in parts
-        if p.get("type") == "text" and p.get("text") and not p.get("synthetic")
-    ]
-    said += [
-        call_part(p.get("callID"), p.get("tool"), (p.get("state") or {}).get("input"))
-        for p in parts
-        if p.get("type") == "tool"
-    ]
-    role = str(message.get("role"))
-    return (
-        entry_said(id, role, said, (message.get("time") or {}).get("created"))
-        if role in ("user", "assistant")
-        else None
-    )
+    texts = [part for part in parts if part.get("type") == "text" and not part.get("synthetic")]
+    said = [text_part(part["text"]) for part in texts if part.get("text")]
+    calls = [part for part in parts if part.get("type") == "tool"]
+    said += [call_part(c.get("callID"), c.get("tool"), mapping_in(c, "state").get("input")) for c in calls]
+    return entry_said(id, role, said, at)
 
 
 # --- Gemini CLI
 
 
 def read_gemini(path: Path, session: str, offset: int) -> Iterator[Row]:
-    """A message is written again when its calls are known: the last of the same id holds."""
-    first = next(json_rows(path, 0), (0, 0, {}))[2]
-    persons = first.get("kind") in (None, "main")
+    """A message is written again once its calls are known. Of rows with the same id the last one counts."""
+    is_persons = first_row(path).get("kind") in (None, "main")
     rows: dict[object, Row] = {}
     for start, end, row in json_rows(path, offset):
         id = row.get("id") or start
         if id in rows:
             rows[start] = Row(rows[id].start, rows[id].end)
             del rows[id]
-        rows[id] = Row(start, end, gemini_entry(row) if persons else None, is_cut(path, start, row))
+        rows[id] = Row(start, end, gemini_entry(row) if is_persons else None, is_cut(path, start, row))
     return iter(sorted(rows.values(), key=lambda row: row.start))
 
 
 def is_cut(path: Path, start: int, row: Mapping[str, Any]) -> bool:
     """
-    Whether the row at *start* puts a shorter history in place of the one before: its messages have new ids. A start
-    or a resume writes the history down too, with the ids that it had.
+    Whether the row at *start* replaces the history by a shorter one, whose messages have new ids. A start or a resume
+    also writes the history, with the old ids.
     """
-    changed = row.get("$set")
-    messages = changed.get("messages") if isinstance(changed, dict) else None
+    messages = mapping_in(row, "$set").get("messages")
     if not isinstance(messages, list) or len(messages) < 2 or not isinstance(messages[-1], dict):
         return False
     with path.open("rb") as file:
@@ -285,8 +267,8 @@ def is_cut(path: Path, start: int, row: Mapping[str, Any]) -> bool:
 def gemini_entry(row: Mapping[str, Any]) -> Entry | None:
     id, at = row.get("id"), row.get("timestamp")
     if row.get("type") == "user":
-        shown = row.get("displayContent", row.get("content"))
-        texts = [str(part["text"]) for part in parts_of({"content": shown}) if part.get("text")]
+        parts = parts_of(row.get("displayContent", row.get("content")))
+        texts = [str(part["text"]) for part in parts if part.get("text")]
         return entry_said(id, "user", [text_part(t) for t in texts if not t.startswith("<hook_context>")], at)
     if row.get("type") == "gemini":
         said = [text_part(row["content"])] if row.get("content") else []

@@ -23,7 +23,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 from scripted_model import ScriptedModel
 
 from omg.client import ask_daemon
-from omg.hosts.declared import HOSTS, Host
+from omg.hosts.hook import HOSTS, Host
 
 REPOSITORY = Path(__file__).parents[2]
 WAIT_S = 60

@@ -17,9 +17,8 @@ from ...config import configured_agents, others_can_reach, value_at, workspace_o
 from ...errors import GatewayError
 from ...graph.graph import Graph
 from ...graph.state import SessionState
-from ...hosts.declared import HOSTS
-from ...hosts.install import is_added, our_command, same_files, unreviewed_hooks
-from ...hosts.plugin import plugin_folder
+from ...hosts.hook import HOSTS
+from ...hosts.install import is_added, our_command, plugin_folder, same_files, unreviewed_hooks
 from ...hosts.sessions import heartbeats
 from ...identity import Identity
 from ...memory import Memory
