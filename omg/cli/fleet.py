@@ -160,8 +160,8 @@ def import_command(tenant: Name, folder: Folder) -> None:
 
     done = import_home(store, tenant, folder)
     print(f"{done['graphs']} graphs, {done['files']} files")
-    for path in done["links"]:
-        print(f"not imported, since it is a link: {path}")
+    for path in done["left"]:
+        print(f"not imported, a link or not in UTF-8: {path!r}")
 
 
 @fleet_app.command("export-home")

@@ -81,7 +81,11 @@ class Home:
     ) -> None:
         """Check out what is newer in the rows; with *drops* also what waits."""
         with store.pool.connection() as conn, conn.transaction():
-            conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            # One snapshot; it holds no lock, and a large graph takes long to write.
+            conn.execute(
+                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;"
+                " SET LOCAL idle_in_transaction_session_timeout = 0"
+            )
             if (row := graph_row(conn, "g.id = %s", self.row.id)) is None:
                 raise NotFound("that graph does not exist any more")
             if self.own.revision < row.erased:
@@ -115,6 +119,10 @@ class Home:
         at = (self.own.revision, self.shared.revision)
         return self._memory is not None and at == (row.revision, row.shared_revision)
 
+    def is_behind(self, own: int, shared: int) -> bool:
+        """Whether what is checked out is older than these revisions."""
+        return self.own.revision < own or self.shared.revision < shared
+
     def commit(self, store: Store, *, night: bool = False) -> None:
         """
         Write what changed here and when to look at the graph again, in one transaction. *night*: there was one.
@@ -132,7 +140,7 @@ class Home:
             if own or advance:
                 self.own.commit(conn, own, advance=advance, erases=erases)
             if shared:
-                self.shared.commit(conn, shared)
+                self.shared.commit(conn, shared, erases=erases)
             conn.execute("DELETE FROM omg_drops WHERE id = ANY(%s)", (taken,))
             if gone:  # forgotten whole; what keeps its session from coming back is a file of the home
                 conn.execute("DELETE FROM omg_graphs WHERE id = %s", (self.row.id,))
@@ -251,10 +259,16 @@ class Homes:
         """Remove the homes from which something was forgotten elsewhere; one in use is begun anew by its next use."""
         with self._free:
             held = [*self._idle]
-        erased = dict(self.store.ask("SELECT id, erased FROM omg_graphs WHERE id = ANY(%s)", held))
+        rows = self.store.ask(
+            "SELECT g.id, g.erased, s.erased FROM omg_graphs g JOIN omg_graphs s ON s.tenant = g.tenant"
+            " AND s.folder = '' WHERE g.id = ANY(%s)",
+            held,
+        )
+        erased = {id: revisions for id, *revisions in rows}
         with self._free:
             for id in held:
-                if id in self._idle and (id not in erased or self._idle[id].own.revision < erased[id]):
+                home = self._idle.get(id)
+                if home and (id not in erased or home.is_behind(*erased[id])):
                     self._idle.pop(id).remove()
 
     def empty_dead(self) -> None:

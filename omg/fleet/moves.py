@@ -22,7 +22,7 @@ from ..graph.graph import GRAPH_MARK, marked_identity
 from ..graph.state import write_private
 from .homes import Home, Homes
 from .store import Store
-from .tree import DERIVED, OF_HOME, below, files_below, hash_of, pieces_of, write_file
+from .tree import DERIVED, OF_HOME, below, files_below, hash_of, is_utf8, pieces_of, write_file
 
 RECORD = ".omg-fleet.json"  # of a checkout: the tenant, and the hash of each file
 
@@ -62,11 +62,11 @@ def import_home(store: Store, tenant: str, folder: Path) -> dict[str, Any]:
                     file, files = root / path, files + 1
                     for part, piece in enumerate(pieces_of(file.read_bytes())):
                         rows.write_row((graph, prefix + path, part, 1, file.stat().st_mtime_ns, piece))
-        conn.execute(
-            "UPDATE omg_graphs SET revision = 1 WHERE tenant = %s", (id,)
-        )  # a server may have looked
-    links = [str(path) for _, _, root, _ in parts for path in root.rglob("*") if path.is_symlink()]
-    return {"graphs": len(marks), "files": files, "links": sorted({*links})}
+        # A server may have checked the tenant out already.
+        conn.execute("UPDATE omg_graphs SET revision = 1 WHERE tenant = %s", (id,))
+    there = {path for _, _, root, _ in parts for path in root.rglob("*")}
+    left = sorted(str(path) for path in there if path.is_symlink() or not is_utf8(str(path)))
+    return {"graphs": len(marks), "files": files, "left": left}
 
 
 def write_tenant(

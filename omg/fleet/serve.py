@@ -25,6 +25,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from ..daemon.daemon import cut_answer, shared_answers
 from ..daemon.server import BODY_BYTES
@@ -52,6 +53,7 @@ DROP_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z.-]{0,150}\.json")
 DEADLINE_S = 0.12  # of a prompt: the plugin waits 150 ms
 STANDING_SHARE = 0.3  # of the deadline, for what a session was last given
 THREADS = 16
+TENANT_AT_ONCE = 6  # requests of one tenant that are answered at a time; the others wait, in no thread
 # The jobs that a request makes; its answer says in the daemon's form that nothing is done yet.
 JOBS: dict[str, tuple[str, dict[str, Any]]] = {
     "/work": ("observe", {"batches": 0, "messages": 0, "files": 0, "waiting": []}),
@@ -67,6 +69,7 @@ class Serving:
         self.store, self.homes, self.codes = store, homes, Codes()
         self.reader = DropReader(apart=True)
         self.threads = ThreadPoolExecutor(THREADS)
+        self.turns: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()  # by tenant
         self.answers: dict[str, Answer] = {
             **shared_answers(self.codes),
             "/context/assemble": assemble,
@@ -214,8 +217,13 @@ def make_application(serving: Serving) -> Starlette:
             data += chunk
             if len(data) > BODY_BYTES:
                 raise HTTPException(413, f"a body has {BODY_BYTES} bytes at the most")
+        async with serving.turns.setdefault(tenant, asyncio.Semaphore(TENANT_AT_ONCE)):
+            return await dispatch(tenant, route, name, bytes(data))
+
+    async def dispatch(tenant: int, route: str, name: str, data: bytes) -> Mapping[str, Any]:
+        run = partial(asyncio.get_running_loop().run_in_executor, serving.threads)
         if route == "/drop":
-            return await asyncio.to_thread(serving.drop, tenant, name, bytes(data))
+            return await run(serving.drop, tenant, name, data)
         body: Any = None
         with suppress(ValueError, RecursionError):
             body = json.loads(data or b"{}")
@@ -225,7 +233,7 @@ def make_application(serving: Serving) -> Starlette:
             return {"ok": True, "fleet": True, "observer": None}
         if route == "/inject":
             return await serving.inject(tenant, body)
-        return await asyncio.to_thread(serving.answer, tenant, route, body)
+        return await run(serving.answer, tenant, route, body)
 
     async def handle(request: Request) -> Response:
         began, status = time.monotonic(), 200

@@ -98,7 +98,7 @@ class Tree:
     ) -> None:
         """
         Write *found* in the transaction of *conn*, as the next generation if *advance*. What others wrote meanwhile to
-        the same JSON is merged, unless this *erases*: then theirs may quote what is to go.
+        the same JSON is merged, unless this *erases* in a graph: then theirs may quote what is to go.
 
         Raises Stale if the generation is not the one that was checked out; of a home's own files any is good, since
         they are fenced by the graph's commit.
@@ -111,7 +111,7 @@ class Tree:
         generation, revision = row
         if behind := revision != self.revision:
             theirs = self._newer(conn, found)
-            if not erases:
+            if self.shared or not erases:
                 found = {**found, **{path: self._merged(path, found[path], theirs[path]) for path in theirs}}
             for path in theirs:
                 self.known.pop(path, None)  # its rows are not those that were checked out
@@ -178,15 +178,20 @@ class Tree:
 
 
 def files_below(root: Path, left_out: str) -> Iterator[str]:
-    """The paths of all that belongs in rows; links are not followed, and are none of it."""
+    """The paths of all that belongs in rows: no links, and no names that are not UTF-8."""
     out = re.compile(left_out)
     for folder, folders, names in os.walk(root):
         at = "" if folder == str(root) else Path(folder).relative_to(root).as_posix() + "/"
-        folders[:] = [name for name in folders if not out.match(f"{at}{name}/")]
-        for name in names:
+        folders[:] = [name for name in filter(is_utf8, folders) if not out.match(f"{at}{name}/")]
+        for name in filter(is_utf8, names):
             kept = not (out.match(at + name) or LEFTOVER.fullmatch(name) or TEMPORARY.fullmatch(name))
             if kept and not Path(folder, name).is_symlink():
                 yield at + name
+
+
+def is_utf8(name: str) -> bool:
+    """Whether Postgres can hold it: Python shows other bytes of a name as half characters."""
+    return name.isascii() or not re.search("[\ud800-\udfff]", name)
 
 
 def look_of(file: Path) -> tuple[int, int, int]:

@@ -308,3 +308,40 @@ def test_the_commands_make_a_tenant_say_how_much_there_is_and_what_is_wrong(data
     assert (told["tenants"], told["graphs"], told["workers"]) == (1, 0, 0)
     doctor = omg("doctor")
     assert doctor.returncode == 1 and "start `omg fleet work`" in doctor.stdout
+
+
+def test_one_tenant_that_waits_for_its_own_graph_keeps_no_other_waiting(database, store, homes, tmp_path):
+    from concurrent.futures import ThreadPoolExecutor
+
+    from omg.identity import identity_of_session
+
+    tokens = {name: store.add_tenant(name) for name in ("slow", "quick")}
+    made = {name: store.make_graph(store.tenant_id(name), identity_of_session(MAIN)) for name in tokens}
+    for row in made.values():
+        say(store, row, "I prefer green tea in the morning.")
+        do_job(store, homes, "observe", row.id)
+    with server(database, tmp_path / "s") as url, ThreadPoolExecutor(30) as threads:
+        post(url, tokens["quick"], "/inject", prompt("What do I like to drink?"))
+        with store.pool.connection() as conn, conn.transaction():
+            conn.execute("SELECT 1 FROM omg_graphs WHERE id = %s FOR UPDATE", (made["slow"].id,))
+            body = {"session": MAIN, "matching": "green tea"}
+            asked = [threads.submit(post, url, tokens["slow"], "/forget", body, 60) for _ in range(30)]
+            time.sleep(1)
+            began = time.monotonic()
+            _, given = post(url, tokens["quick"], "/inject", prompt("What do I like to drink?"))
+            took = time.monotonic() - began
+        assert given and took < 5
+        assert {answer.result()[0] for answer in asked} <= {200, 422, 503}
+    assert "green tea" not in notes(store, made["slow"].id)
+
+
+def test_a_path_that_a_fleet_does_not_serve_and_a_body_that_is_no_object_are_refused_in_words(
+    database, store, tmp_path
+):
+    token = store.add_tenant("acme")
+    with server(database, tmp_path / "s") as url:
+        for path in ("/mcp", "/host", "/stop", "/llm/next", "/nothing"):
+            status, said = post(url, token, path, {})
+            assert status == 404 and "docs/fleet.md" in said["error"]
+        for data in (b"[]", b"{", b"[" * 100_000, b"\xff"):
+            assert post(url, token, "/search", data)[0] == 400

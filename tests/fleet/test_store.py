@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from omg.errors import BadInput, Stale
+from omg.errors import BadInput, ConfigError, Stale
 from omg.fleet.homes import Homes
 from omg.fleet.work import do_job
 from omg.identity import identity_of_session
@@ -266,3 +266,64 @@ def test_importing_omg_imports_no_package_of_a_fleet():
         cwd=Path(__file__).parents[2],
     )
     assert told.stdout.strip() == "[]", told.stderr
+
+
+def test_a_drop_that_could_not_be_read_is_forgotten_in_the_caches_of_the_tenants_other_graphs_too(
+    store, homes, row, tmp_path
+):
+    say(store, row, "My locker code is zyxquartz and I prefer green tea.")
+    do_job(store, homes, "observe", row.id)
+    beside = store.make_graph(row.tenant, identity_of_session("agent:main:telegram:direct:7"))
+    bad = b'{"zyxquartz'
+    store.ask("INSERT INTO omg_files VALUES (%s, 'spool/bad/1.json', 0, 99, 1, %s)", row.shared, bad)
+    store.ask("UPDATE omg_graphs SET revision = 99 WHERE id = %s", row.shared)
+    with Homes(store, tmp_path / "other") as other:
+        with other.hold(beside):
+            assert [f for f in other.folder.rglob("1.json") if b"zyxquartz" in f.read_bytes()]
+        homes.change(row, "forget", lambda home: home.memory.forget(matching="zyxquartz"))
+        assert b"zyxquartz" not in everything(store)
+        other.sweep()
+        assert not [f for f in other.folder.rglob("*") if f.is_file() and b"zyxquartz" in f.read_bytes()]
+
+
+def test_a_process_that_is_stopped_in_the_middle_of_a_commit_holds_up_no_other(
+    store, homes, row, database, tmp_path
+):
+    """SIGSTOP while the transaction is open: Postgres ends it, and the process that wakes up has committed nothing."""
+    say(store, row, "I prefer green tea in the morning.")
+    code = f"""
+import os, signal
+from pathlib import Path
+from omg.fleet import homes as h, store as s, tree
+from omg.fleet.work import do_job
+s.OPTIONS = s.OPTIONS.replace("session_timeout=15s", "session_timeout=2s")
+store = s.Store(s.opened_pool({database!r}))
+write, stopped = tree.Tree._write_rows, []
+def stop(self, *a):
+    write(self, *a)
+    if not stopped:
+        stopped.append(1)
+        os.kill(os.getpid(), signal.SIGSTOP)
+tree.Tree._write_rows = stop
+with h.Homes(store, Path({str(tmp_path / "asleep")!r})) as homes:
+    do_job(store, homes, "observe", {row.id})
+"""
+    env = {**os.environ, "OMG_OBSERVATION_MODEL": "offline", "OMG_EMBEDDING_MODEL": "none"}
+    asleep = subprocess.Popen([sys.executable, "-c", code], env=env)
+    try:
+        os.waitpid(asleep.pid, os.WUNTRACED)
+        do_job(store, homes, "observe", row.id)
+        assert len(archived(store, row.id)) == 1
+        before = rows(store, row.id)
+    finally:
+        asleep.send_signal(signal.SIGCONT)
+    asleep.wait(60)
+    assert rows(store, row.id) == before
+
+
+def test_a_cache_that_another_account_could_reach_is_refused(store, tmp_path):
+    folder = tmp_path / f"omg-fleet-{os.getuid()}"
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    with pytest.raises(ConfigError, match="yours alone"):
+        Homes(store, tmp_path)
