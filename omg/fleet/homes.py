@@ -81,11 +81,7 @@ class Home:
     ) -> None:
         """Check out what is newer in the rows; with *drops* also what waits."""
         with store.pool.connection() as conn, conn.transaction():
-            # One snapshot; it holds no lock, and a large graph takes long to write.
-            conn.execute(
-                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;"
-                " SET LOCAL idle_in_transaction_session_timeout = 0"
-            )
+            conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             if (row := graph_row(conn, "g.id = %s", self.row.id)) is None:
                 raise NotFound("that graph does not exist any more")
             if self.own.revision < row.erased:

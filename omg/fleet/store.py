@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 WAIT_S = 30.0  # for a connection: Postgres may be restarting
-# A process that is stopped in the middle of a commit loses it, and holds up nobody's graph.
-OPTIONS = "-c lock_timeout=20s -c idle_in_transaction_session_timeout=15s"
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
 
@@ -57,7 +55,7 @@ def opened_pool(url: str, size: int = 4) -> ConnectionPool[Any]:
         min_size=1,
         max_size=size,
         timeout=WAIT_S,
-        kwargs={"autocommit": True, "options": OPTIONS},
+        kwargs={"autocommit": True, "options": "-c lock_timeout=20s"},
         check=ConnectionPool.check_connection,  # connections from before a restart of Postgres are dead
         open=True,
     )

@@ -77,7 +77,7 @@ def do_job(store: Store, homes: Homes, kind: str, graph: int) -> None:
 
 
 def tick(store: Store, lease_s: float = LEASE_S) -> dict[str, int]:
-    """Make the jobs that are due, and a new one for each that stalled; returns how many of each."""
+    """Make the jobs that are due, and a new one for each that stalled, and end locks that are held for longer than a lease."""
     # Retrying a stalled job would meet the unique index of those that wait: it is deleted, and made anew.
     stalled = store.ask(
         "DELETE FROM procrastinate_jobs j WHERE status = 'doing' AND NOT EXISTS (SELECT 1 FROM"
@@ -94,6 +94,14 @@ def tick(store: Store, lease_s: float = LEASE_S) -> dict[str, int]:
     )
     nights = store.ask(
         "SELECT 'reflect', id FROM omg_graphs WHERE night_at <= now() ORDER BY night_at LIMIT %s", AT_ONCE
+    )
+    # A process that was stopped in the middle of a commit loses it, once somebody waits for its lock. (No timeout of
+    # Postgres 15 ends a transaction that rests after psycopg's executemany.)
+    store.ask(
+        "SELECT pg_terminate_backend(b.pid) FROM pg_stat_activity w JOIN pg_stat_activity b ON b.pid = ANY"
+        "(pg_blocking_pids(w.pid)) WHERE w.wait_event_type = 'Lock' AND w.datname = current_database()"
+        " AND b.xact_start < now() - make_interval(secs => %s)",
+        lease_s,
     )
     for kind, graph in due + nights + stalled:
         if kind in WORK:
