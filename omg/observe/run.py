@@ -83,10 +83,11 @@ TellObservation = Callable[..., None]  # (event, **fields): to events.jsonl
 
 @dataclass(slots=True)
 class Observed:
-    """What one batch came to."""
+    """What one batch came to. Without its receipt, which has every file before and after: an import has thousands."""
 
-    receipt: Receipt
+    cycle: str
     outcome: Outcome
+    notes: int = 0  # written
     messages: int = 0
     tokens_in: int = 0  # of the turns
     tokens_out: int = 0  # of the notes written
@@ -96,10 +97,10 @@ class Observed:
     def told(self) -> dict[str, Any]:
         """For events.jsonl."""
         return {
-            "cycle": self.receipt.id,
+            "cycle": self.cycle,
             "tokens": self.tokens_in,
             "messages": self.messages,
-            "notes": sum(c.path.startswith("nodes/") and c.after is not None for c in self.receipt.changes),
+            "notes": self.notes,
             "files": len(self.outcome.written),
             "note_tokens": self.tokens_out,
             "compression": round(self.tokens_in / self.tokens_out, 1) if self.tokens_out else None,
@@ -451,7 +452,8 @@ def write_batch(
             tokens=plan.written_tokens(),
         )
         outcome = commit_receipt(graph, receipt)
-    return Observed(receipt, outcome, len(messages), tokens_out=receipt.tokens)
+    notes = sum(c.path.startswith("nodes/") and c.after is not None for c in receipt.changes)
+    return Observed(receipt.id, outcome, notes, len(messages), tokens_out=receipt.tokens)
 
 
 def last_said(messages: Sequence[Message]) -> datetime:
