@@ -27,6 +27,9 @@ from test_daemon import Running, eventually
 
 from omg.cli.daemon import without_daemon
 from omg.client import ask_daemon
+from omg.config import load_config
+from omg.daemon.daemon import Daemon
+from omg.daemon.lending import GONE_S
 from omg.errors import OmgError
 
 OWNER = "agent:main:main"
@@ -282,6 +285,25 @@ def test_from_plain_cron_with_the_gateway_down_the_week_is_written_by_rule_and_t
     (log,) = alone.home.glob("graphs/*/vault/reflections/log/*.md")
     assert re.search(r"For you to judge:\n\n- .*Hargreaves.* and .*Hargreaves.* look alike", log.read_text())
     assert "nothing to do" in alone.omg("reflect")
+
+
+def test_a_daemon_that_outlives_its_gateway_writes_the_week_by_rule_and_says_so(alone: Installed) -> None:
+    """Before, each question of the night waited for a gateway that was gone."""
+    alone.omg("import", str(alone.said(*WEEK)), OMG_OBSERVATION_MODEL="offline")
+    daemon = Daemon(load_config(alone.home))  # as `omg up` starts it
+    daemon.model.poll_s = 0.0
+    daemon.lend({})
+    daemon.miss_gateway()
+    assert daemon.memory.worker.gateway is daemon.model
+    assert daemon.model.polled is not None
+    daemon.model.polled -= GONE_S + 1
+    daemon.miss_gateway()
+    (night,) = daemon.answers()["/reflect"]({})["graphs"]
+    assert "no gateway lends it now. Weeks and months are written by rule" in night["skipped"][0]
+    assert list(alone.home.glob("graphs/*/vault/reflections/2026-W10.md"))
+    daemon.lend({})
+    assert daemon.memory.worker.gateway is daemon.model
+    daemon.memory.close()
 
 
 def test_with_the_gateway_down_a_rebuild_is_refused_and_changes_nothing(alone: Installed) -> None:

@@ -303,6 +303,12 @@ class Daemon:
         self.memory.worker.gateway = self.model
         return self.model.next(body)
 
+    def miss_gateway(self) -> None:
+        """Ask no model of a gateway that has gone, until it is back: what is said waits, and a night goes by rule."""
+        if self.memory.worker.gateway is not None and self.model.is_gone():
+            self.memory.worker.gateway = None
+            log.info("no gateway asks for questions any more: nobody lends a model")
+
     def rebuild(self, body: dict[str, Any]) -> dict[str, Any]:
         answer = rebuild_each(self.memory.worker, body)
         if answer["replaced"]:
@@ -344,6 +350,7 @@ class Daemon:
 
     def _keep(self) -> None:
         """Take in the spool, bring the index up to the vaults, make missing vectors."""
+        self.miss_gateway()
         try:
             if (wait_s := self.hosts.keep_up()) is not None:
                 again = threading.Timer(wait_s, self.touched.set)

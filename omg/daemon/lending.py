@@ -21,6 +21,7 @@ from ..llm.ledger import ModelReply, Places
 from ..llm.replies import ModelQuestion
 
 LONG_POLL_S = 8.0  # a daemon that hangs is missed when a poll is not answered (hooks/daemon.js)
+GONE_S = 20.0  # without a poll: the plugin asks again at once after each, so whoever asked has ended
 LATE_REMEMBERED = 64  # questions that were given up; the plugin itself gives up after three minutes
 STOPPING = "gateway: not asked any more, OMG is stopping"
 AT_ONCE = 2  # calls under way: it answers the person as well
@@ -114,6 +115,10 @@ class GatewayModel:
             if id and (waiting := self._waiting.get(id)):  # else who asked has given up
                 return {"id": id, "question": llm_request(waiting[0], self.max_tokens)}
         return {}
+
+    def is_gone(self) -> bool:
+        """Whether a plugin has asked for questions and asks no more."""
+        return self.polled is not None and time.monotonic() - self.polled > GONE_S
 
     def again(self, reply: Mapping[str, Any]) -> None:
         """Put back the question in a *reply* of `next` whose poll had gone away: the next poll gets it."""
