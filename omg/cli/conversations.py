@@ -8,7 +8,8 @@ import re
 import shutil
 import sys
 from collections import Counter
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -128,7 +129,7 @@ def import_command(
         raise BadInput(f"{'two things' if openclaw else 'nothing'} to import: give files, or --openclaw")
     if agent is not None and not openclaw:
         raise BadInput("--agent is one of OpenClaw's: give it with --openclaw, without files")
-    with opened_memory() as memory:
+    with opened_memory() as memory, stopped_halfway():
         start = time_argument(since, "--since", memory.registry.zone)
         drops = openclaw_drops(memory.config, agent, start) if openclaw else read_drops(files or [], start)
         waiting, before = messages_waiting(memory), notes_kept(memory)
@@ -151,6 +152,16 @@ def import_command(
         print_value(found, as_json, import_summary(found, "would come in" if dry_run else "came in"))
     if (left and not observed) or (result["skipped"] and not result["messages"]):
         raise typer.Exit(1)
+
+
+@contextmanager
+def stopped_halfway() -> Iterator[None]:
+    """At ^C, say that nothing is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("omg: stopped; what came in is kept, and the same command goes on from there", file=sys.stderr)
+        raise
 
 
 def notes_kept(memory: Memory) -> dict[str, int]:
