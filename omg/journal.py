@@ -175,7 +175,7 @@ def close(file: Path, receipt: Receipt) -> None:
 
 
 def remade(change: Change) -> bool:
-    """Whether a map, the index or Now was written anew; one that came or went is a change like any other."""
+    """Whether a map, the index or Now was only rewritten; a new or removed one counts as a change."""
     page = change.path in ("index", "now") or change.path.startswith("mocs/")
     return page and change.rebase.block is not None and None not in (change.before, change.after)
 
@@ -204,7 +204,7 @@ def is_closed(name: str) -> bool:
 
 
 def note_written(state: State, receipt: Receipt) -> None:
-    """Enter the receipt into the state. Safe to repeat, except for `changed_tokens`, which is a rough measure."""
+    """Enter the receipt into the state. Repeating it only changes `changed_tokens`, which is a rough measure."""
     for session, hints in receipt.hints.items():
         entry = state.sessions.setdefault(session, SessionState())
         if hints.get("at_ms", 0) >= entry.at_ms:
@@ -254,7 +254,7 @@ def apply_change(graph: Graph, change: Change, outcome: Outcome) -> None:
 
 
 def own_change(graph: Graph, change: Change, data: bytes) -> None:
-    """Take *data*, which is in place now, for ours or for theirs."""
+    """Record whether *data*, which is now in place, is OMG's or a person's."""
     if change.theirs:
         graph.vault.mark_theirs(change.path, data)
     else:

@@ -1,8 +1,8 @@
 """
 Decides whose words a note holds (the user's, the assistant's or a tool's), and checks doubtful ones.
 
-What the person's words bear out goes on as theirs. The rest is not lost: it becomes a note of the assistant's beside it, or
-the whole edit does. Only what the person denies is dropped. Whatever is changed is told in `refused`, without its words.
+What the person's words support stays theirs. The rest becomes a note of the assistant's beside it, or the whole
+edit does. Only what the person denies is dropped. `refused` names every change, without its words.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Target:
 
 
 def author(message: Message) -> str:
-    """Whose words *message* is: a person's that only passes something on is a tool's."""
+    """Whose words *message* has. A person's message that only passes something on counts as a tool's."""
     if message.role == "user" and not message.spoken:
         return "tool"
     return message.role
@@ -67,7 +67,7 @@ def origin_of(edit: Edit, cited: Sequence[Message], by_hand: Collection[Message]
 
 
 def is_protected(edit: Edit, target: Target | None) -> bool:
-    """Whether *edit* would be a trait, a wish, a decision or a project of the user's, or change a note of theirs."""
+    """Whether *edit* would note a trait, wish, decision or project as the user's, or change a note of theirs."""
     changes = edit.op != "create" and target is not None and target.origin in PERSONS
     return changes or edit.type in NEEDS_USER or edit.standing
 
@@ -86,7 +86,7 @@ def as_others(edit: Edit, origin: str) -> Edit:
 
 
 def origin_mark(origin: str | None) -> str:
-    """What a reader is told of a note that does not come from a person; "" for all others."""
+    """The mark that readers see on a note that does not come from a person; "" for other notes."""
     if origin == "tool":
         return "from a tool or a page, not from the user"
     return "said by the assistant" if origin == "assistant" else ""
@@ -94,7 +94,7 @@ def origin_mark(origin: str | None) -> str:
 
 # --- Twenty fixed claims that tell whether the check can be put to a model; `omg doctor` asks each model once.
 #
-# A model that gets fewer than ENOUGH right is not asked to check: what it would have a person say quotes them then.
+# A model that gets fewer than ENOUGH right is not asked to check; the person's own sentences are quoted instead.
 
 
 ENOUGH = 19
@@ -122,7 +122,7 @@ def fixed_cases() -> list[dict[str, Any]]:
 
 
 def examined(home: Path, model: str) -> int | None:
-    """How many *model* got right when it was last asked; None if it was not asked these cases."""
+    """How many of the claims *model* got right when last asked; None if it was never asked these."""
     return known_results(home).get(key_of(model))
 
 
@@ -132,7 +132,7 @@ def note_result(home: Path, model: str, right: int) -> None:
 
 
 def is_able(home: Path, model: str) -> bool:
-    """Whether the check can be put to *model*; so it is held until it was asked."""
+    """Whether *model* can answer the check. A model that was not examined yet is taken to be able."""
     right = examined(home, model)
     return right is None or right >= ENOUGH
 
@@ -311,8 +311,8 @@ def in_their_words(
     edits: Sequence[Edit], targets: Mapping[int, Target], cited: Sequence[Sequence[Message]], *, foreign: bool
 ) -> Settled:
     """
-    *edits* of a model that the check cannot be put to: what is protected, and all where anything *foreign* is in sight,
-    quotes a sentence of the person's, whole. *cited*: the messages that each edit cites.
+    *edits* of a model that cannot answer the check: protected edits (all edits if anything *foreign* is in sight)
+    get a whole sentence of the person's as their text. *cited*: the messages that each edit cites.
     """
     needed = [
         e.origin in PERSONS and (foreign or is_protected(e, targets.get(n))) for n, e in enumerate(edits)
@@ -336,7 +336,7 @@ def quotation_alone(edit: Edit) -> Edit:
 
 
 def quoted(edit: Edit, cited: Sequence[Message]) -> Edit | None:
-    """*edit* with the sentence of a person in *cited* that its description is nearest to; None where none is near."""
+    """*edit* with its description replaced by the nearest sentence of a person in *cited*; None if none is near."""
     said = [(m, s) for m in cited if m.role == "user" for s in split_sentences(m.spoken)]
     words = told_words(edit.description or edit.body)
     near = max(said, key=lambda found: len(words & told_words(found[1])), default=None)
@@ -355,8 +355,8 @@ def second_try(
     edits: Sequence[Edit], cited: Sequence[Sequence[Message]], answers: Sequence[tuple[Claim, Verdict]]
 ) -> dict[int, Edit]:
     """
-    New notes whose head was not supported, by their place, in the person's own words: one word of somebody else's in a
-    description takes nothing from what a person said.
+    New notes whose title or description was not supported, by their place, reworded as a sentence of the person's,
+    so that one foreign word does not lose what the person said.
     """
     failed = [c.of for c, v in answers if c.part == "head" and v == "not supported"]
     tried = {n: quoted(edits[n], cited[n]) for n in failed if edits[n].op == "create"}
@@ -370,7 +370,7 @@ def settle_edits(
     *,
     foreign: bool,
 ) -> Settled:
-    """*edits* as the *verdicts* leave them."""
+    """*edits* after the *verdicts* were applied."""
     settled = Settled()
     beside: list[Edit] = []
     new_place: dict[int, int] = {}  # of an edit, where it stands now
@@ -399,7 +399,7 @@ def settle_edits(
 def parted(
     edit: Edit, target: Target | None, own: Sequence[tuple[Claim, Verdict]], *, foreign: bool
 ) -> tuple[Edit | None, Edit | None, str]:
-    """What goes on as *edit*, what is noted beside it as the assistant's, and why; "" where nothing was changed."""
+    """What remains of *edit*, what is noted beside it as the assistant's, and why ("" if nothing was changed)."""
     if edit.origin not in PERSONS:
         return others_edit(edit, target, foreign=foreign)
     if all(verdict == "supported" for _, verdict in own):

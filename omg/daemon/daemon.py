@@ -494,7 +494,7 @@ def inject_answer(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
 
 
 def graph_served(memory: Memory, body: Mapping[str, Any]) -> Graph | None:
-    """The graph this prompt may see; None: nobody's, or nothing is remembered yet."""
+    """The graph that this prompt may see; None if there is none, or nothing is remembered yet."""
     if not is_remembered(body, ("user", *memory.config.identity.members)):
         return None
     return graph_of(memory.registry, body)

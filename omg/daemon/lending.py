@@ -104,7 +104,7 @@ class GatewayModel:
         return lent_reply(reply)
 
     def next(self, _: Mapping[str, Any]) -> dict[str, Any]:
-        """A question for the plugin; empty when none came for a while, so that it knows we live."""
+        """A question for the plugin; empty if none came for a while, which shows that the daemon is alive."""
         until = time.monotonic() + self.poll_s
         self.polled = time.monotonic()
         while not self._closed.is_set() and (left := until - time.monotonic()) > 0:

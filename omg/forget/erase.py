@@ -182,7 +182,8 @@ class Redacting:
         graph.vault.remove(path, data)
 
     def _file(self, file: Path) -> None:
-        """A note that nobody but a person reads; also its name. One that is no UTF-8 text stays as it is."""
+        """Remove it from a file that only people read, and from the file's name. A file that is not UTF-8 text
+        stays as it is."""
         if is_text(data := file.read_bytes()):
             text = data.decode("utf-8")
             if (clean := self.note(text, file.stem)) != text:
@@ -542,7 +543,7 @@ class Erasure:
         return replace(receipt, changes=kept, hints=hints, summary=summary)
 
     def state(self, state: State) -> None:
-        """Served snapshots and hints may quote it, and so may the words of a failure."""
+        """Clear served snapshots, hints and error texts, because they may quote it."""
         trace = self.trace
         for key in trace.keys:
             state.sessions.pop(key, None)

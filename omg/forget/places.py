@@ -229,7 +229,7 @@ def all_texts(m: Message) -> list[str]:
 
 
 def read_text(data: bytes | None) -> str:
-    """The text of a note; of one that is not there, "". What is no UTF-8 is replaced."""
+    """The text of a note; "" if there is none. Bytes that are not UTF-8 are replaced."""
     return (data or b"").decode("utf-8", errors="replace")
 
 
@@ -605,7 +605,7 @@ def change_logs(home: Path, edit: Edit) -> None:
 
 
 def remove_keys(home: Path, keys: Collection[str]) -> None:
-    """The sessions *keys* go from where is kept who speaks in them, and how far they were read."""
+    """Remove the sessions *keys* from the files that record who speaks in them and how far they were read."""
     for file in sorted((home / "cursors").glob("*.json")):
         if json_object(file).get("sessionKey") in keys:
             file.unlink()

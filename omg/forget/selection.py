@@ -106,7 +106,7 @@ LINK_TARGET = re.compile(r"(?<=\[\[)[^|\]\n]+")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Everything sorted. Paths and message ids go, and with them whatever else tells of them."""
+    """What a forgetting removes, sorted: paths, message ids, and everything else that tells of them."""
 
     paths: tuple[str, ...]
     messages: tuple[str, ...]

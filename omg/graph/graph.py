@@ -13,7 +13,7 @@ Graph: everything that belongs to one identity.
         damaged/           what of these could not be read (state.py)
         index.db           derived; may be deleted at any moment
 
-Whoever changes the vault holds `lock()`. Nobody holds it while a model is asked. Not here: deciding anything.
+Every change of the vault holds `lock()`; nobody holds it during a model call.
 """
 
 from __future__ import annotations
@@ -97,14 +97,15 @@ class Pending:
         return int(self.file.name.split("-", 1)[0])
 
     def turn(self) -> Turn:
-        """As the file is now. Raises FileNotFoundError; BadInput, naming the file, for one that is damaged."""
+        """The turn as the file has it now. Raises FileNotFoundError, or BadInput, naming the file, if it is
+        damaged."""
         found = self.file.stat()
         return parsed_turn(self.file, (found.st_ino, found.st_mtime_ns, found.st_size))
 
 
 @lru_cache(maxsize=32)  # from intake to archive a turn is asked for five times
 def parsed_turn(file: Path, look: tuple[int, int, int]) -> Turn:
-    """The turn in *file*, which is always replaced whole; *look* tells one version from another."""
+    """The turn in *file*, cached; *look* identifies the version of the file, which is always replaced whole."""
     try:
         return turn_from_json(file.read_text(encoding="utf-8"))
     except (BadInput, UnicodeDecodeError) as e:
@@ -116,18 +117,18 @@ REMOVED_GRAPH = ".gone-"  # begins the name of a graph's folder that is being re
 
 
 def kept_tombstones(folder: Path) -> Path:
-    """Where the tombstones are of a graph that was removed from *folder*: the name there is the hash of its key."""
+    """The tombstones of a graph that was removed from *folder*; their file name is the hash of its key."""
     return folder.parents[1] / "forgotten" / f"{folder.name.rpartition('-')[2]}.jsonl"
 
 
 def write_mark(folder: Path, who: Identity) -> None:
-    """Say in *folder* whose graph it is, where nothing says so yet."""
+    """Write into *folder* whose graph it is, unless it is written there already."""
     if not (mark := folder / GRAPH_MARK).exists():
         write_private(mark, json.dumps(asdict(who)))
 
 
 def marked_identity(mark: Path) -> Identity:
-    """Whose graph it is that *mark*, an identity.json, lies in. Raises OSError, ValueError."""
+    """The identity that *mark*, a graph's identity.json, names. Raises OSError, ValueError."""
     value = json.loads(mark.read_text(encoding="utf-8"))
     fields = [value.get(f) for f in ("key", "scope", "agent")] if isinstance(value, dict) else [None]
     if not all(isinstance(field, str) for field in fields):
@@ -162,14 +163,14 @@ class Graph:
         self._fault = ""  # what is wrong with state.json
 
     def is_there(self) -> bool:
-        """Whether its folder is the one that was opened: not forgotten whole since, nor then begun anew."""
+        """Whether its folder is still the one that was opened, and was not forgotten and made again since."""
         try:
             return self.folder.stat().st_ino == self._inode and (self.folder / GRAPH_MARK).exists()
         except FileNotFoundError:
             return False
 
     def remove_leftovers(self) -> None:
-        """Remove what writers that died were about to put in place: it may hold what was said."""
+        """Remove temporary files of writers that died, because they may hold conversation text."""
         remove_refused()
         for folder in (self.folder, *(self.folder / name for name in ("pending", "receipts"))):
             for file in folder.glob(".*"):
@@ -178,9 +179,9 @@ class Graph:
 
     def mend(self) -> None:
         """
-        Set aside what cannot be read of what no other file can bring back. The caller holds the lock.
+        Set aside unreadable files that cannot be made again from others. The caller holds the lock.
 
-        A turn under a name that is none of ours, as earlier versions could leave one, gets its own.
+        A pending file with a foreign name, as earlier versions could leave, is renamed.
         """
         for file in sorted((self.folder / "pending").glob("[!.]*.json")):
             if not PENDING.fullmatch(file.name) and (turn := self.readable(Pending(file))) is not None:
@@ -241,7 +242,7 @@ class Graph:
         return Pending(file)
 
     def unseen(self, messages: Iterable[Message]) -> list[Message]:
-        """Those that are neither archived, pending, nor forgotten; each once."""
+        """The messages that are neither archived, pending, nor forgotten; each once."""
         messages = list(messages)
         keys = {k for m in messages for k in (m.id, m.key)}
         # In the order in which they may be moved meanwhile.
@@ -292,7 +293,7 @@ class Graph:
     # --- state
 
     def state(self) -> State:
-        """As it is now. To be looked at: whoever changes it does so by `update` or `note`."""
+        """The current state, to be read only; change it by `update` or `note`."""
         file = self.folder / "state.json"
         with self._remembering:
             if self._stamp != (stamp := file_look(file)):
@@ -323,7 +324,7 @@ class Graph:
         return state
 
     def note(self, change: Callable[[State], None]) -> None:
-        """As `update`, but on disk only with the next one or `flush`: for what a crash may take, and nobody waits for."""
+        """Like `update`, but written only with the next one or by `flush`: for changes that a crash may lose."""
         with self._remembering:
             state = copied_state(self.state())
             change(state)
@@ -332,7 +333,7 @@ class Graph:
             self._noted.append(change)
 
     def flush(self) -> None:
-        """Write what was noted."""
+        """Write the changes that `note` made."""
         if self._noted and (self.folder / "pending").is_dir():  # else the graph was forgotten whole
             self.update(lambda state: None)
 

@@ -1,7 +1,7 @@
 """
 state.json: what is live in each session, and when a graph was last observed and reflected.
 
-A value in the file that makes no sense leads to an activation, not to an error. Not here: the file's lock (graph.py).
+An invalid value in the file causes an activation, not an error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..vault.files import read_if_changed
 TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}")  # of write_private: whose it is, and a token
 
 
-_refused: set[Path] = set()  # temporary files that the disk would not let go; they may hold what was said
+_refused: set[Path] = set()  # temporary files that could not be removed; they may hold conversation text
 
 
 def remove_refused() -> None:
@@ -64,7 +64,7 @@ def write_private(file: Path, text: str) -> os.stat_result:
 
 
 def process_alive(pid: int) -> bool:
-    """Whether that process is there; one of a restarted machine may have its number, which only means later."""
+    """Whether that process runs. After a restart another process may have its number, which only delays a clean-up."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -124,14 +124,14 @@ def set_aside_damaged(graph: Path, file: Path, why: str, mend: str) -> None:
 
 
 def keep_damaged(graph: Path, file: Path, data: bytes, why: str, mend: str) -> None:
-    """Put down *data*, a part of *file*, that its owner goes on without."""
+    """Save *data*, a damaged part of *file*, in damaged/."""
     target = free_name(graph, file.name)
     note_damage(target, f"{file}: {why}; set aside as {target}; {mend}")
     write_damaged(target, data)
 
 
 def damaged_files(graph: Path) -> Iterator[tuple[Path, str]]:
-    """What was set aside, and the line on each."""
+    """The files that were set aside, each with the line that explains it."""
     for file in sorted((graph / DAMAGED_FOLDER).glob("*.txt")):
         yield file.with_suffix(""), file.read_text(encoding="utf-8")
 
@@ -229,18 +229,18 @@ def file_look(file: Path) -> tuple[int, int, int]:
 
 
 def copied_state(state: State) -> State:
-    """A State that can be changed while others read *state*; what its sessions hold is replaced, never altered."""
+    """A copy that can be changed while others read *state*; values of its sessions are replaced, never altered."""
     return replace(state, sessions={key: replace(own) for key, own in state.sessions.items()})
 
 
 def forget_served(own: SessionState) -> None:
-    """Let go of every text that was served to a session: it may quote what is gone."""
+    """Drop every text that was served to a session, because it may quote forgotten words."""
     own.system = own.timeline = ""
     own.served = {}
 
 
 def note_window(state: State, session: str, session_id: str) -> None:
-    """A session goes on under *session_id*: under another one than before its window is new, and no hook told."""
+    """Note the session's *session_id*. If it changed, the window is new, though no hook said so."""
     own = state.sessions.setdefault(session, SessionState())
     if own.session_id and own.last_ms > own.cut_ms:
         own.cut, own.cut_ms = "reset", own.last_ms
@@ -274,7 +274,7 @@ def state_fields(state: State | SessionState) -> dict[str, Any]:
 
 
 def load_state(file: Path) -> tuple[State, str]:
-    """The state as far as it makes sense, and what does not, "" if all does. The rest only costs an activation."""
+    """The valid part of the state, and what is invalid ("" if nothing). Invalid parts only cost an activation."""
     try:
         raw = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -308,7 +308,7 @@ FIELD_KINDS: dict[str, Callable[[Any], bool]] = {
 def sound_fields(
     form: type[State] | type[SessionState], raw: object, what: str, odd: list[str]
 ) -> dict[str, Any]:
-    """Those fields of *raw* that *form* has and that are of its kind; what is not goes to *odd*, by name."""
+    """The fields of *raw* that *form* has, with values of the right type. Names of the others go to *odd*."""
     if not isinstance(raw, dict):
         odd.append(what)
         return {}
@@ -348,7 +348,7 @@ class Uses:
         self._reading = threading.RLock()
 
     def times(self) -> Mapping[str, int]:
-        """To be looked at; it goes on counting."""
+        """To be read only; it keeps changing."""
         with self._reading:
             self._refresh()
             return self._times
@@ -360,14 +360,14 @@ class Uses:
             return self._last.get(id, 0)
 
     def add(self, ids: Iterable[str], at_ms: int) -> None:
-        """Each of *ids* was of use at *at_ms*, if it was not within a day before."""
+        """Count a use of each of *ids* at *at_ms*, unless one was counted within the day before."""
         with self._reading:
             self._refresh()
             fresh = [id for id in ids if at_ms - self._last.get(id, 0) >= USE_DAY_MS]
             self._write({id: (self._times.get(id, 0) + 1, at_ms) for id in fresh})
 
     def adopt(self, known: Mapping[str, tuple[int, int]]) -> None:
-        """Take what is *known* of notes that have no count here."""
+        """Add the counts in *known* for notes without one."""
         with self._reading:
             self._refresh()
             self._write({id: use for id, use in known.items() if id not in self._times})
@@ -378,7 +378,7 @@ class Uses:
             return {id: (times, self._last[id]) for id, times in self._times.items()}
 
     def drop(self, gone: Callable[[str], bool]) -> None:
-        """Leave no trace of the ids that are *gone*."""
+        """Remove the ids in *gone* from the file."""
         with self._reading:
             self._refresh()
             if any(map(gone, self._times)):

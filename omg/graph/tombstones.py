@@ -1,8 +1,7 @@
 """
 tombstones.jsonl: salted hashes of what was forgotten, so that no import or late reply brings it back.
 
-The file holds no content and no readable id. Not here: forgetting (forget/erase.py), noticing a deletion
-(worker/registry.py, journal.py).
+The file holds no content and no readable id. Deletions are noticed in worker/registry.py and journal.py.
 """
 
 from __future__ import annotations
@@ -51,8 +50,8 @@ class Tombstones:
 
     def gone(self, made: Mapping[str, Collection[str]]) -> set[str]:
         """
-        Which messages were forgotten, or are what a deleted note was made from. *made*: message → ids of the notes
-        that are made from it now; one of them that was deleted once and is back is not deleted.
+        The messages that were forgotten, or that a deleted note was made from. *made*: message → ids of the notes
+        made from it now; a note that was deleted and is back does not count as deleted.
         """
         self._read()
         found: set[str] = set()
@@ -68,8 +67,8 @@ class Tombstones:
         """
         Whether a note made from *sources* was deleted before.
 
-        Several notes may come of one message. So the note's id decides; and where the deleted note may come
-        back under another name, whether any living note still cites these messages (*cited*).
+        Several notes may come from one message, so the note's id decides. Because a deleted note could come back
+        under another name, it also counts whether a living note still cites these messages (*cited*).
         """
         self._read()
         sources = list(sources)

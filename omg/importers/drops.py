@@ -178,7 +178,7 @@ def import_drops(
     intake: Intake, drops: Drops, *, dry_run: bool = False, progress: Callable[[int], None] = lambda n: None
 ) -> JsonObject:
     """
-    Take *drops* in. A drop without a new message changes nothing; with *dry_run* none does.
+    Take *drops* in. A drop without a new message changes nothing; with *dry_run* nothing is changed.
 
     *progress* is called with the bytes read since its last call. Returns the number of `messages`, of `new` ones and of
     `sessions`, what was `skipped`, and how many entries were `left_out`: instructions to a model, heartbeats, empty ones.

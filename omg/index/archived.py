@@ -61,7 +61,7 @@ def take_in(db: sqlite3.Connection, folder: Path, zone: tzinfo) -> tuple[int, se
 
 
 def is_continued(file: Path, offset: int, tail: bytes) -> bool:
-    """Whether *file* still begins with what was read of it."""
+    """Whether the part of *file* that was read is unchanged."""
     with file.open("rb") as f:
         f.seek(offset - len(tail))
         return f.read(len(tail)) == tail
@@ -219,7 +219,7 @@ def find_messages(
 
 
 def messages_by_id(db: sqlite3.Connection, ids: Iterable[str]) -> list[Message]:
-    """Those of *ids* that there are, in the order they were said."""
+    """The messages of *ids* that exist, in the order they were said."""
     rows = rows_of(db, "select timestamp, id, line from message where mid in", dict.fromkeys(ids))
     return [message_from_json(line)[0] for _, _, line in sorted(rows)]
 

@@ -47,7 +47,7 @@ def names_of_note(node: Node) -> list[tuple[str, str, int]]:
 
 
 def links_of_note(node: Node) -> list[tuple[str, str, str, int]]:
-    """`(target, full, leaf, kind)` of all links of *node*; a target in both head and prose is one of the prose."""
+    """`(target, full, leaf, kind)` of all links of *node*; a target in both head and prose counts as prose."""
     found: dict[tuple[str, bool], tuple[str, str, str, int]] = {}
     successor = (node.superseded_by,) if node.superseded_by else ()
     kinds = ((LINK, node.links), (PROSE, node.wikilinks), (CONTRADICTION, node.contradicts))
@@ -77,7 +77,8 @@ def fitting_notes(db: sqlite3.Connection, target: str) -> list[tuple[int, str, i
 
 
 def from_above(db: sqlite3.Connection, full: str) -> list[tuple[int, str, int]]:
-    """The note whose path, id or former path is the longest that *full* ends with; a bare name may be anybody's."""
+    """The note with the longest path, id or former path at the end of *full*. A bare name does not count, since it
+    may be any note's."""
     return db.execute(
         """
         select note, path, 5 from name join note on note.id = note

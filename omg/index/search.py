@@ -153,7 +153,7 @@ def notes_by_days(db: sqlite3.Connection, days: Iterable[When]) -> list[int]:
 
 def fused_scores(words: Mapping[int, float], near: Near | None, whole: float) -> tuple[Pool, float]:
     """
-    Both scores as shares of the best, weighed and added; and how sure the best is, of 1.
+    The weighted sum of both scores, each as a share of its best; and the confidence of the best hit, from 0 to 1.
 
     Sure is a note that has the words asked for once each, or means just that.
     """

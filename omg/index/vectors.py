@@ -33,7 +33,7 @@ GONE = "gone"
 
 
 def new_revision(db: sqlite3.Connection) -> int:
-    """A new revision: every matrix in memory is behind it."""
+    """Set a new revision, so that every matrix in memory is reloaded."""
     db.execute("update meta set value = value + 1 where key = 'rev'")
     return int(db.execute("select value from meta where key = 'rev'").fetchone()[0])
 

@@ -556,13 +556,14 @@ def relevant_hits(graph: Graph, query: ParsedQuery, now: datetime, limit: int, f
 
 
 def event_falls_on(event: str | None, days: Iterable[When]) -> bool:
-    """Whether *event* is on one of *days*: then a note bears on "what is next week?" though no word is shared."""
+    """Whether *event* is on one of *days*. Such a note fits "what is next week?" without a common word."""
     when = event_span(event)
     return when is not None and any(when[0] <= d.end and when[1] >= d.start for d in days)
 
 
 def choose_maps(falls: Mapping[str, int], before: Sequence[str]) -> list[str]:
-    """The maps that list most entry points; else those on show before, else who and how."""
+    """The maps that list the most entry points; otherwise those shown before; otherwise the maps of identity and
+    preferences."""
     best = sorted((p for p, n in falls.items() if n > 0), key=lambda p: (-falls[p], p))
     return list(dict.fromkeys([*best, *before, map_of_type("preference"), map_of_type("identity")]))[:2]
 

@@ -106,7 +106,7 @@ def find_said(
     now: datetime,
     course: bool = False,
 ) -> list[Said]:
-    """The messages that answer *query*, best first; less what stands in the window of *session* itself."""
+    """The messages that answer *query*, best first, without those in the context window of *session*."""
     words = [prefix_of(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
     found = {said.message.id: said for said in found_in_archive(graph, query, hits, now)}
     found |= {said.message.id: said for said in waiting(graph)}
@@ -137,7 +137,7 @@ def in_window(own: SessionState, at_ms: int) -> bool:
 
 
 def assistants_share(query: ParsedQuery, speaker: str | None, course: bool) -> float:
-    """What part of its score counts of what *speaker* said, or of a note that comes from it."""
+    """The factor for the score of messages by *speaker*, and of notes made from them."""
     if speaker != "assistant" or ASKS_OF_ASSISTANT.search(query.text):
         return 1.0
     return ASSISTANT_IN_COURSE if course else ASSISTANT_SHARE
@@ -296,7 +296,8 @@ PIECE_CHARS = 400  # what is longer is no sentence
 
 
 def answering_span(text: str, words: Sequence[str], chars: int) -> tuple[int, int]:
-    """From where to where *text* answers: all of it, or of a long one the *chars* around the sentences that have most of *words*."""
+    """The part of *text* that answers: all of it, or of a long text the *chars* around the sentences with most of
+    *words*."""
     if len(text) <= chars:
         return 0, len(text)
     parts = text_pieces(text, PIECE_CHARS)

@@ -3,7 +3,7 @@ Asks a model through LiteLLM, with retries, fallbacks and the day's cap.
 
     Asker ── retries, fallbacks, places, ledger ── Child ── a pipe ── child.py, a process ── litellm
 
-What is asked and what is answered is never logged, and never part of an error.
+Questions and answers are never logged, and never part of an error message.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .replies import (
 log = logging.getLogger(__name__)
 
 Paid = Callable[[ModelReply], object]
-RETRY_PAUSE_S = 60.0  # who asks us to wait longer than this is not waited for
+RETRY_PAUSE_S = 60.0  # if a server asks for a longer wait, give up
 
 
 class Asker:
@@ -70,7 +70,7 @@ class Asker:
         self._closed = threading.Event()
 
     def __call__(self, question: ModelQuestion, paid: Paid = lambda reply: None) -> ModelReply:
-        """*paid* is told of every reply that was paid for, of use or not."""
+        """*paid* is called with every reply that was paid for, useful or not."""
         failed: list[ModelError] = []
         for model in self.models:
             if failed:
@@ -97,7 +97,7 @@ class Asker:
         self.close()
 
     def _persist(self, model: str, question: ModelQuestion, paid: Paid) -> ModelReply:
-        """*model*'s reply, tried again where that may help. A useless reply gets one more chance, not all."""
+        """*model*'s reply, with retries where they may help. A useless reply is retried only once."""
         useless = 0
         for tries in itertools.count(1):
             if self._closed.is_set():
@@ -137,7 +137,8 @@ class Asker:
         return came
 
     def _ask_in_place(self, model: str, question: ModelQuestion, room: int) -> ModelReply | Failure:
-        """Ask the child, as one of `[observation] parallel` at once; of fewer while the model says they are too many."""
+        """Ask the child, with at most `[observation] parallel` calls at once, and fewer after the model refused
+        some."""
         places = self._child.places.setdefault(model, Places(self._config.observation.parallel))
         with places:
             began, plain = time.monotonic(), model in self._plain
@@ -216,13 +217,13 @@ def make_asker(
 
 
 def most_spent(model: str, asked: int, room: int) -> Spent:
-    """What a call of *asked* tokens with *room* for its reply may cost: 0 usd for a model without a price."""
+    """The most that a call of *asked* tokens with *room* for the reply can cost; 0 usd for a model without a price."""
     limits = limits_in_table(model)
     return Spent(asked + room, asked * (limits.usd_in or 0.0) + room * (limits.usd_out or 0.0))
 
 
 def reply_to_failure(ask: Ask, question: ModelQuestion) -> ModelReply:
-    """What *ask* says, for one who asks about less where a reply was cut: empty, where it was cut before its first word."""
+    """The reply of *ask*, empty if it was cut before its first word; the caller then asks about less."""
     try:
         return ask(question)
     except CutShort:

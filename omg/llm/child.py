@@ -51,8 +51,7 @@ class Child:
     """
     The process *command*, started when needed, gone after *idle_s* without a question, killed when it hangs.
 
-    Any number of threads may call: their questions are under way at once. It dies with its parent, even in the
-    middle of a call: its stdin ends then.
+    Any number of threads may call at once. It ends with its parent, even during a call, because its stdin closes.
     """
 
     def __init__(self, idle_s: float = IDLE_S, command: Sequence[str] = MODEL_CHILD) -> None:
@@ -124,7 +123,7 @@ class Running:
         self._listener.start()
 
     def hello(self) -> dict[str, Any]:
-        """What the process says first: `{"ready": true}`, or why it cannot be."""
+        """The first line of the process: `{"ready": true}`, or why it could not start."""
         try:
             hello = self._greeting.result(START_S)
         except TimeoutError:
@@ -208,7 +207,7 @@ def serve_parent(
     idle_s: float, answer: Callable[[dict[str, Any]], Any], load: Callable[[], None] = lambda: None
 ) -> None:
     """
-    Say that we are there once *load* is done; then *answer* each question, until none comes for *idle_s*.
+    Report ready after *load*; then *answer* each question until none comes for *idle_s*.
 
     A coroutine function answers many at once, any other one after the other.
     """
@@ -258,7 +257,7 @@ def serve_parent(
 
 
 def listen_to_parent(heard: Callable[[bytes], None]) -> None:
-    """Pass on what the parent says; when it says no more it has gone, and so do we, whatever is under way."""
+    """Pass on the parent's lines. When they end, the parent is gone, and this process exits at once."""
     for line in sys.stdin.buffer:
         heard(line)
     os._exit(0)
@@ -376,7 +375,7 @@ def failure_value(error: Exception, question: dict[str, Any]) -> dict[str, Any]:
 
 
 def known_keys_of(question: dict[str, Any]) -> list[str]:
-    """Every key this process knows: no server's complaint about one may carry it into a log."""
+    """All API keys of this process, so that they can be removed from a server's error messages."""
     found = [value for name, value in os.environ.items() if name.endswith(("_KEY", "_TOKEN", "_SECRET"))]
     return [secret for secret in [question["api_key"], *found] if len(secret) >= 4]
 

@@ -1,9 +1,9 @@
 """
 What models were asked and what it cost: one JSON line for each reply, and the day's cap.
 
-It holds numbers, never text. A reply is entered whether or not it could be used, since it was paid for. Several
-processes may append to the same file; each reads on from where it had got to. A call first reserves what it may cost
-(`reserved`), so of many calls at once at most one goes past the cap.
+It holds numbers, never text. Every reply is entered, useful or not, because it was paid for. Several processes may
+append to the file. A call first reserves what it may cost (`reserved`), so of many calls at once at most one goes
+past the cap.
 """
 
 from __future__ import annotations

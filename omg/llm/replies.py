@@ -77,7 +77,7 @@ def model_window(model: str, config: Config) -> int:
 
 
 def reply_room(model: str, asked: int, config: Config) -> int:
-    """Tokens that a reply of *model* may have: as many as it gives, and as its window leaves beside those *asked*."""
+    """The tokens that a reply of *model* may have, limited by the model and by what *asked* leaves of its window."""
     wanted = config.llm.max_output_tokens
     left = model_window(model, config) - asked
     # A window that is not known is guessed low: below what every model allows, only the table and the user go.
@@ -184,7 +184,7 @@ def whole_items(text: str, decoder: json.JSONDecoder, key: str, mark: str) -> li
 
 
 def why_useless(reply: ModelReply) -> str | None:
-    """Why *reply* is of no use to anyone; None if it may be."""
+    """Why *reply* is useless; None if it may be useful."""
     if not reply.text:
         return "sent an empty reply; if it goes on, name another model"
     if is_degenerate(reply.text):

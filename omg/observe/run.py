@@ -133,7 +133,7 @@ def pending_batches(pending: Sequence[Pending], limit: int) -> Iterator[list[Pen
 
 
 def size_to_pause(files: Sequence[Pending]) -> int:
-    """How many of *files*, of which the last fits no more, make a batch: at least half of their tokens."""
+    """How many of *files* make a batch when the last one no longer fits: at least half of their tokens."""
     said = list(accumulate(p.tokens for p in files[:-1]))
     ends = [n for n in range(1, len(files)) if 2 * said[n - 1] >= said[-1]]
     ends.sort(key=lambda n: (files[n].at_ms - files[n - 1].at_ms, n), reverse=True)
@@ -286,7 +286,7 @@ def observers_question(prompt: str, text: str, config: Config, agent: str) -> Mo
 
 
 def checked(parsed: ParsedReply, shown: ShownToObserver, ask: Ask, agent: str) -> ParsedReply:
-    """*parsed* as the check leaves it. Raises ModelError where there is no answer to the check."""
+    """*parsed* after the check. Raises ModelError if the check gets no answer."""
     messages = [m for _, m in shown.messages.values()]
     waited_for = {source.id for node in shown.proposals for source in node.sources}
     cited = {m for of_edit in parsed.cited for m in of_edit} | {m for m in messages if m.id in waited_for}
@@ -372,7 +372,7 @@ def said_last(graph: Graph, session: str, messages: Sequence[Message]) -> list[M
 
 
 def agents_own_notes(shown: ShownToObserver) -> list[Any]:
-    """Offline: the agent's own notes, which are statements already and nobody's talk, each as a fact."""
+    """Without a model: each of the agent's own notes becomes a fact, because it is already a statement."""
     return [
         edit
         for handle, (_, m) in shown.messages.items()
@@ -386,7 +386,7 @@ def agents_own_notes(shown: ShownToObserver) -> list[Any]:
 
 
 def file_loose_notes(plan: Plan, messages: Sequence[Message], graph: Graph) -> None:
-    """Each loose note that these messages were gets a line that says where it went; the words above it stay."""
+    """Add a line to each loose note of these messages that says where it went. Its own words stay."""
     ids: dict[str, set[str]] = {}
     for m in messages:
         if path := inbox_path(m.id):

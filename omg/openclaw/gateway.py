@@ -81,7 +81,7 @@ class OpenClaw:
         return True
 
     def jobs(self) -> list[dict[str, Any]]:
-        """What its scheduler holds; it can only be asked while the gateway is up."""
+        """The jobs of its scheduler, which answers only while the gateway is up."""
         said = json.loads(self.run("cron", "list", "--json"))
         return list(said["jobs"] if isinstance(said, dict) else said)
 

@@ -215,7 +215,7 @@ class Plan:
         return self.rewrite(draft, node, Rebase(set=loop, history=news_line(self.day, edit, old)))
 
     def updated(self, old: Node, edit: Edit) -> Node:
-        """*old* with what *edit* says of it, at its path and by its title."""
+        """*old* updated by *edit*, with the same path and title."""
         head = head_set_by(edit, old)
         main, lines = split_history(old.body)
         said, gone = head["description"], list(edit.drop)
@@ -313,7 +313,7 @@ class Plan:
             self.rewrite(draft, node, Rebase(history=f"- {self.day}: {line}"))
 
     def lift_contradictions(self, node: Node) -> None:
-        """*node* is to say something else, or to hold no more: the notes that it contradicted do not name it any more."""
+        """*node* changes or no longer holds: remove it from the `contradicts` of the notes that it contradicted."""
         for path in node.contradicts:
             with suppress(NotFound, BadNode):
                 left = tuple(t for t in self.draft(path).node.contradicts if t != node.path)
@@ -355,7 +355,7 @@ class Plan:
         return self.drafts[path]
 
     def place_now(self, path: str) -> str:
-        """Where the note of *path* will be: an edit may have given its file another name."""
+        """The path that the note at *path* will have after the edits, which may rename its file."""
         while path in self.moved:
             path = self.moved[path]
         return path
@@ -404,7 +404,7 @@ class Plan:
         raise AssertionError("numbers do not end")
 
     def is_taken(self, path: str, by: str = "") -> bool:
-        """Whether a note is or was at *path*; *by*: its own id, for one that may return there."""
+        """Whether *path* is or was another note's; *by*: the id of a note that may return there."""
         if path in self.drafts or path in self.moved or self.graph.vault.bytes(path) is not None:
             return True
         there = self.graph.index.entry("omg/" + path.removeprefix("nodes/"))

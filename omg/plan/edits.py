@@ -78,7 +78,7 @@ def without_part(text: str, part: str) -> tuple[str, str]:
 
 
 def fresh_sentences(text: str, more: str) -> str:
-    """Those sentences and lines of *more* that *text* does not hold yet. A part of a sentence is not one that it holds."""
+    """The sentences and lines of *more* that *text* does not have as whole sentences or lines."""
     there = {as_compared(s) for line in text.splitlines() for s in (line, *sentence_parts(line))}
     lines = []
     for line in more.strip().splitlines():
@@ -239,7 +239,7 @@ def former_state(old: Node, event: str | None, day: dt.date) -> str:
 
 
 def news_line(day: dt.date, edit: Edit, old: Node) -> str:
-    """The line of a History that says what *edit* says, where the text of *old* is not ours to change."""
+    """The line for the History that says what *edit* says, if OMG may not change the text of *old*."""
     said, more = one_line(edit.description), one_line(edit.body)
     news = "" if said == old.description else said
     news = news if as_read(more) in as_read(news) else f"{news} {more}".strip()

@@ -312,7 +312,7 @@ class CycleWork:
         return Group([m for m in group.matters if gone.isdisjoint(m.paths)])
 
     def not_compared(self) -> dict[str, dict[str, float]]:
-        """What is alike, and no model has looked at: what one has left alone is no repetition."""
+        """Notes that are alike and that no model has compared. Notes that a model left alone are not repetitions."""
         open_pairs = {frozenset(m.paths) for m in self.matters if m not in self.replies.answered}
         return {
             path: {

@@ -267,7 +267,7 @@ def notes_by_thread(nodes: Sequence[Node]) -> ReflectionDraft | None:
 
 def threads_of(nodes: Sequence[Node]) -> list[list[Node]]:
     """
-    Notes that link to one another, or share the words that tell them from the others; what matters most first. A week
+    Groups of notes that link to one another or share distinctive words; the most important first. A week
     of a month is a thread of its own.
     """
     heads = list(range(len(nodes)))
@@ -436,7 +436,7 @@ def cut_claims(found: ReflectionDraft, limit: int) -> ReflectionDraft | None:
 
 
 def shown_line(handle: str, node: Node) -> str:
-    """A note as the model sees it: its line, and what its text adds to that."""
+    """A note as the model sees it: its line, and the rest of its text."""
     more = "".join(f"\n    {line}" for line in clip_text(added_text(node), NOTE_TOKENS).splitlines())
     by = f", {node.origin}" if node.origin in ("tool", "assistant") else ""
     return f"{handle} {node.event or node.created} [{node.type}{by}] {node.title}: {node.description}{more}"

@@ -83,7 +83,7 @@ def merge_notes(plan: Plan, keep: str, gone: str, description: str = "") -> None
 
 
 def taking_over(node: Node, other: Node) -> Node:
-    """*node* as the note that stands for *other* too."""
+    """*node* after it has taken over *other*."""
     return replace(
         node,
         generation=max(node.generation, other.generation) + 1,
@@ -116,7 +116,7 @@ def supersede_note(plan: Plan, old: str, successor: str) -> None:
 
 
 def describe_note(plan: Plan, path: str, description: str) -> None:
-    """Give a note that is ours the line its body deserves; the former one goes to its History."""
+    """Give a note of OMG's a description that fits its text; the old one goes to its History."""
     draft = plan.draft(path)
     main, lines = split_history(draft.node.body)
     body = with_history_lines(main, (*lines, former_line(plan, draft.node)))
@@ -129,7 +129,7 @@ def lead_to(plan: Plan, path: str, other: str) -> None:
 
 
 def close_loop(plan: Plan, path: str, told: Node | None) -> None:
-    """*path* is no open loop any more; *told*: the note that says what became of it."""
+    """Close the open loop of *path*; *told*: the note that says what became of it."""
     draft = plan.draft(path)
     main, lines = split_history(draft.node.body)
     because = f", going by {wikilink(told.path, told.title)}" if told else ""
@@ -168,7 +168,7 @@ def with_link(text: str, old: str, new: str) -> str:
 
 
 def former_line(plan: Plan, node: Node) -> str:
-    """The line of a note's own History that says what *node* said, and when."""
+    """A line for the note's History: what *node* said, and when."""
     return f"- {said_day(plan, node)}: {node.description}"
 
 
@@ -272,7 +272,7 @@ class NotesAlike:
         return {stem: math.log((1 + len(some)) / n) for stem, n in counts.items()}
 
     def likeness(self, a: Entry, b: Entry) -> float:
-        """Share of what their words tell that two statements have in common, from 0 to 1; a rare word tells more."""
+        """How much of their words two statements share, from 0 to 1; rare words count more."""
         left, right = (stems_of(statement_of(e)).keys() for e in (a, b))
         if all(
             stem.isdigit() for stem in left & right
@@ -285,7 +285,7 @@ class NotesAlike:
         return sum(self.rarity.get(stem, most) for stem in stems)
 
     def to(self, entry: Entry) -> dict[Entry, float]:
-        """What *entry* resembles and how much, nearest first."""
+        """The notes that resemble *entry*, each with its likeness, nearest first."""
         for _ in range(0 if self.warm else VECTOR_BATCHES):
             if not self.index.embed():
                 break

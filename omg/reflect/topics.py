@@ -390,7 +390,7 @@ class MapSplitter:
         return [self.make_topic(moc, topic.name, topic.paths) for topic in found]
 
     def may_split_anew(self, moc: str) -> bool:
-        """Whether splitting *moc* may come to something else than in the cycle before."""
+        """Whether splitting *moc* may give another result than in the last cycle."""
         changed = self.snapshot.changed
         return moc in self.snapshot.plan.maps.new or any(e.path in changed for e in self.members[moc])
 
@@ -404,7 +404,7 @@ class MapSplitter:
             self.filed.update(homes.values())
 
     def has_block(self, topic: str) -> bool:
-        """Whether the page has a block: without one it is its owner's, and shows what they want."""
+        """Whether the page has a generated block. A page without one is its owner's and stays as it is."""
         text = self.snapshot.plan.graph.vault.bytes(topic)
         return topic in self.snapshot.plan.maps.new or bool(
             text and generated_block(text.decode("utf-8", "replace")) is not None

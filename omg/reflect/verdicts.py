@@ -420,7 +420,7 @@ class Seen:
         return {p for p, hash in hashes.items() if p not in self.notes or self.notes[p][0] != hash}
 
     def unasked(self, hashes: Mapping[str, str]) -> set[str]:
-        """Paths of which there may be something to ask a model."""
+        """Paths of notes that a model may have to be asked about."""
         return {p for p, hash in hashes.items() if self.notes.get(p, ("", False)) != (hash, True)}
 
 

@@ -287,7 +287,8 @@ def is_yearly(text: str, at: int) -> bool:
 
 
 def event_of(days: list[When], said: date, ahead: bool) -> str | None:
-    """The first of *days* that can be it; of a plan, one that has not passed. Longer than a year is no event."""
+    """The first of *days* that can be the event's; for a plan, one that has not passed. A span of more than a year
+    is not an event."""
     days = [d for d in days if (d.end - d.start).days <= 366]
     later = [d for d in days if d.end >= said]
     if not days or (ahead and not later):
@@ -473,7 +474,7 @@ class ThirdPerson:
 
 
 def finite(word: str, after: str) -> tuple[str, str]:
-    """The verb of the pronoun *word* that *after* follows, and what is left of that."""
+    """The verb in *after* that belongs to the pronoun *word*, and the rest of *after*."""
     _, contraction, short = word.partition("'")
     if not contraction:
         return after.strip().lower(), ""

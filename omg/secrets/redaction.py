@@ -76,7 +76,7 @@ def unmasked(text: str) -> tuple[str, Sequence[int]]:
 
 
 def _round(text: str) -> tuple[str, int]:
-    """Take out what can be seen now."""
+    """Redact once what is visible now."""
     seen, places = unmasked(text)
     spans = [
         span

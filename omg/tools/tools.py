@@ -26,7 +26,8 @@ CHANGING = ("omg_correct", "omg_forget")  # of what is there; they wait for whoe
 def graph_of(
     registry: Registry, context: Mapping[str, Any], *, write: bool = False, create: bool = False
 ) -> Graph | None:
-    """The graph the asking session may see; None if it has none. A reader waits for nobody who is at the vault."""
+    """The graph that the asking session may see; None if it has none. Reading does not wait for a writer of the
+    vault."""
     who = registry.identity_of(
         str(context.get("sessionKey") or ""),
         channel=str(context.get("channel") or ""),

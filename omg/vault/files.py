@@ -1,14 +1,14 @@
 """
 Writes one file atomically, and keeps the former one while an editor may still save into it.
 
-A reader, or a crash, finds the old bytes or the new. Nothing is overwritten that the caller has not seen. Not here:
-notes, paths below a vault, and what becomes of a late save (vault.py).
+A reader, or a crash, finds either the old bytes or the new ones. A file that the caller has not seen is never
+overwritten. Notes and late saves are handled in vault.py.
 
 Dotfiles beside the file, which Obsidian and our watcher pass over:
 
     .omg-<token>.tmp                       new bytes on their way
-    .omg-<token>-<hash>-<hash>~<name>      the inode that was replaced or removed, where an editor that had
-                                           opened it still saves; what it held, and what took its place
+    .omg-<token>-<hash>-<hash>~<name>      the replaced or removed inode, into which an editor that has it open
+    still saves; with hashes of its old and new content
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def is_ordinary_name(name: str) -> bool:
 
 
 def file_contents(file: Path) -> bytes | None:
-    """The bytes of a regular file; None if there is none. Raises OSError for all else, links included."""
+    """The bytes of a regular file; None if there is none. Raises OSError for anything else, also for links."""
     try:
         # A pipe of that name must not make us wait.
         fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -73,7 +73,7 @@ def put_file(file: Path, data: bytes, was: bytes | None, mode: int | None = None
     """
     Make *data* the content of *file*: a reader, or a crash, sees what was or what is. Raises Stale.
 
-    A file that is there keeps its mode; *mode* is for a new one, which is its owner's alone otherwise.
+    An existing file keeps its mode; a new one gets *mode*, by default readable by its owner only.
     """
     missing = list(takewhile(lambda folder: not folder.exists(), file.parents))
     tmp = file.with_name(f".omg-{secrets.token_hex(4)}.tmp")
@@ -101,7 +101,8 @@ def put_file(file: Path, data: bytes, was: bytes | None, mode: int | None = None
 
 
 def swap_file(new: Path, data: bytes, file: Path, was: bytes | None) -> None:
-    """Move *new*, which has *data*, to where *file* is, which has *was* and is held on to. Raises Stale."""
+    """Move *new*, whose content is *data*, over *file*, whose content is *was*, and keep the old inode. Raises
+    Stale."""
     if was is None:
         place_new(new, file)
     else:
@@ -153,12 +154,12 @@ def held_name(file: Path, was: bytes, new: bytes | None) -> Path:
 
 
 def short_hash(data: bytes | None) -> str:
-    """A hash that two texts of one note will not share; None, where there is no file, has one too."""
+    """A short hash that tells versions of a note apart; None (no file) has one too."""
     return "0" * 16 if data is None else digest(data)[:16]
 
 
 def case_twin(file: Path) -> str | None:
-    """A neighbour whose name is the same to a file system that ignores case and how accents are composed."""
+    """A file in the same folder whose name differs only in case or in how accents are composed."""
     with suppress(FileNotFoundError, NotADirectoryError):
         for other in file.parent.iterdir():
             if other.name != file.name and folded_name(other.name) == folded_name(file.name):
@@ -171,7 +172,7 @@ def folded_name(name: str) -> str:
 
 
 def flush_folder(folder: Path) -> None:
-    """Have the folder's entries reach the disk, as far as its file system has a way to ask for it."""
+    """Flush the folder's entries to the disk, if its file system supports this."""
     with suppress(OSError):
         fd = os.open(folder, os.O_RDONLY)
         try:
@@ -194,8 +195,7 @@ def read_if_changed(file: Path, seen: tuple[int, int] | None) -> tuple[bytes, tu
 
 # --- Records what OMG wrote: for each path a hash of the bytes, and for a note the marks of its parts. Each write adds a line.
 #
-# When in doubt, bytes are a person's: after a lost or torn line OMG no longer rewrites that file. Not here: what the
-# parts of a note are (vault.py).
+# In doubt, bytes count as a person's: after a lost or torn line OMG no longer rewrites that file.
 
 
 WRITTEN_SLACK = 1_000  # lines beyond one a path before the file is made short again: some 350 kB
@@ -208,7 +208,7 @@ class Record:
     hash: str
     # "part=mark part=mark"; "" for what is no note, and for lines from before there were marks
     parts: str = ""
-    theirs: frozenset[str] = frozenset()  # the parts whose value is a person's, which we wrote back as it was
+    theirs: frozenset[str] = frozenset()  # the parts with a person's value, which OMG wrote back unchanged
 
     @property
     def marks(self) -> dict[str, str]:
@@ -232,8 +232,8 @@ class Written:
     """
     Path → Record. *file* of None keeps them in memory only.
 
-    Reading changes nothing. Writing is for whoever holds the vault's lock; others see it when they look next.
-    Threads may share one: none sees it half read.
+    Reading changes nothing. Only the holder of the vault's lock writes; others see the change at their next read.
+    Threads may share one.
     """
 
     def __init__(self, file: Path | None) -> None:
@@ -256,19 +256,19 @@ class Written:
             return self._records.get(path)
 
     def unmarked(self) -> list[tuple[str, str]]:
-        """Path and hash of what is known by its bytes alone."""
+        """Path and hash of files that have a hash but no marks of their parts."""
         with self._reading:
             self._refresh()
             return [(path, record.hash) for path, record in self._records.items() if not record.parts]
 
     def find(self, key: str) -> Record | None:
-        """What we wrote of that hash, or last to the note whose id has that mark."""
+        """The record with that hash, or the newest one of the note whose id has that mark."""
         with self._reading:
             self._refresh()
             return next((self._records[path] for path in reversed(self._paths.get(key, {}))), None)
 
     def note(self, path: str, record: Record | None) -> None:
-        """*path* has what *record* says now; None: nothing of ours is there."""
+        """Record what *path* holds now; None: nothing that OMG wrote."""
         with self._reading:
             if self.get(path) == record:
                 return
@@ -281,7 +281,7 @@ class Written:
                 self._append(self.file, written_line(path, record))
 
     def compact(self) -> None:
-        """Leave no trace of the paths that are gone."""
+        """Remove the records of paths that are gone."""
         with self._reading:
             self._refresh()
             if self.file is not None and self._lines > len(self._records):
@@ -341,7 +341,7 @@ class Written:
 
 
 def read_line(entry: Mapping[str, Any]) -> Record | None:
-    """Raises KeyError, TypeError for what is no line of ours."""
+    """Raises KeyError or TypeError for a line that OMG did not write."""
     if entry["hash"] is None:
         return None
     return Record(entry["hash"], entry.get("parts", ""), frozenset(entry.get("theirs", ())))

@@ -3,11 +3,10 @@ Vault: reads, writes and removes notes, and keeps what a person wrote. The only 
 
     write, remove   the bytes are compared with those the caller read, then replaced in one step
     settle          somebody saved into a file that we had just replaced: their bytes win
-    ours            whether OMG wrote its words, wherever the file was moved and however its head is laid out
-    theirs          which parts of it are a person's: properties of the head, or all
+    ours            whether OMG wrote its words, even if the file was moved or its head reformatted
+    theirs          which parts of it a person wrote: single properties, or everything
 
-No person's bytes are lost, not even to a race. Whoever changes a vault holds its lock (graph/graph.py). Not here: what
-a note says (node/note.py), and what belongs in it (plan/drafts.py).
+No person's bytes are lost, not even in a race. The caller holds the vault's lock for every change (graph/graph.py).
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ from .files import (
 BODY_PART = "body"
 OWN_PART = "own"  # all properties that are none of ours
 TARGET = re.compile(r"(?<=\[\[)[^\[\]|#\n\\]+")
-Names = Callable[[str], Iterable[str]]  # all that the note answers to which a link leads to
+Names = Callable[[str], Iterable[str]]  # every name under which a link finds the note
 
 
 def read_note(data: bytes) -> Node | None:
-    """*data* as a note; None if it is none, or has no id by which it could be known again."""
+    """*data* as a note; None if it is not a note, or has no id to recognise it by."""
     try:
         node = parse_node(data.decode("utf-8"), "")
     except (BadNode, UnicodeDecodeError):
@@ -66,7 +65,7 @@ def canonical(node: Node) -> bytes:
 
 
 def part_values(node: Node) -> dict[str, str]:
-    """Part → what it says, as text. A known property whose value we cannot read is there as it stands."""
+    """Each part's name and its value as text. A known property with an unreadable value is given as written."""
     found = head_of(node)
     own = {key: found.pop(key) for key in found.keys() - READERS.keys()}
     parts = {key: value_text(value) for key, value in found.items()}
@@ -102,14 +101,14 @@ def mark_of_id(node: Node) -> str:
 
 
 def mark_of(text: str) -> str:
-    """A hash of *text* without the targets of its links, then one of each of them."""
+    """A hash of *text* without its link targets, followed by one hash for each target."""
     return ",".join(
         [short_mark(TARGET.sub("", text)), *(short_mark(plain_target(t)) for t in TARGET.findall(text))]
     )
 
 
 def changed_parts(node: Node, known: Mapping[str, str], names: Names) -> frozenset[str]:
-    """The parts of *node* that are not as the marks *known* have them."""
+    """The parts of *node* that differ from the marks in *known*."""
     now = part_values(node)
     gone = known.keys() - now.keys()
     return frozenset(
@@ -149,7 +148,7 @@ CONFLICT = re.compile(
 
 SAYING = frozenset((BODY_PART, "description"))  # the parts of a note that say something
 RESTATED_KEPT = 10_000
-FORMS = "templates"  # what Obsidian makes new notes from: forms, and no notes
+FORMS = "templates"  # Obsidian's templates for new notes: they are not notes
 Bytes = bytes  # the class has a method of that name
 
 
@@ -157,8 +156,8 @@ class Vault:
     """
     The notes below *root*. A path is relative to it, has "/" and no ".md"; symbolic links are not followed.
 
-    *written* is a file outside the vault for the hashes of what we wrote; without one they are forgotten.
-    `names` says what a note answers to that a link leads to; the vault itself does not know where links lead.
+    *written* is a file outside the vault for the hashes of what OMG wrote; without it they are kept in memory only.
+    `names` gives the names under which a link finds a note; the vault itself does not resolve links.
     """
 
     def __init__(self, root: Path, written: Path | None = None) -> None:
@@ -177,16 +176,17 @@ class Vault:
                 yield path, found.st_mtime_ns, found.st_size
 
     def paths(self) -> Iterator[str]:
-        """Every note, less `conflicts`. Dotfiles are none, nor are names that not every system can hold."""
+        """Every note except `conflicts`. Dotfiles and names that some systems cannot hold are left out."""
         return (path for path, _ in self._notes())
 
     def conflicts(self) -> list[str]:
-        """Copies that a sync service made of a note: for a person to merge, and not notes of their own."""
+        """Conflict copies that a sync service made of notes. They are for a person to merge and do not count as
+        notes."""
         return [path for path, _ in self._notes(conflicts=True)]
 
     def others(self) -> Iterator[tuple[str, str]]:
         """
-        Path, with its extension, of each file that is no note, and why what could be taken for one is none.
+        Path, with extension, of each file that is not a note, and the reason if it looks like one.
 
         "" for an attachment.
         """
@@ -205,7 +205,7 @@ class Vault:
             yield folder + entry.name, why
 
     def file(self, path: str) -> Path:
-        """Where *path* lies. Raises OutsideVault for whatever is not plainly the name of a note in here."""
+        """The file of *path*. Raises OutsideVault unless it is plainly the name of a note in this vault."""
         *folders, name = path.split("/")
         if not all(map(is_ordinary_name, (*folders, name))):
             raise OutsideVault(
@@ -253,12 +253,12 @@ class Vault:
 
     def write(self, path: str, data: Bytes, was: Bytes | None, mode: int | None = None) -> None:
         """
-        Put *data* in the place of *was*, the bytes as the caller read them (None: there was no file).
+        Replace *was*, the bytes that the caller read (None: no file), by *data*.
 
         A file keeps its permissions; a new one gets *mode*, or what the system gives new files.
 
-        Raises Stale, and nothing is written, if the file is not *was* any more, or if it would be a new one
-        whose name differs from another's only in case: on most desktops these two are one file.
+        Raises Stale, and writes nothing, if the file is no longer *was*, or if it is new and its name differs from
+        another's only in case, because most desktops take these for one file.
         """
         file = self._expect(path, was)
         if data == was:
@@ -267,8 +267,8 @@ class Vault:
             raise Stale(f"{path}.md: {other} is there, which many systems take for the same name")
         before = self._written.get(path)
         record = self._record(data, was)
-        # Ahead of the file: a crash in between leaves a hash too many, which the journal's replay makes true.
-        # In the other order our own bytes would pass for a person's.
+        # The record is written first: after a crash in between, the journal's replay makes it true. In the other
+        # order OMG's own bytes would count as a person's.
         self._written.note(path, record)
         try:
             put_file(file, data, was, mode)
@@ -277,7 +277,7 @@ class Vault:
             raise
 
     def remove(self, path: str, was: Bytes) -> None:
-        """Take the note away, if its bytes are *was*. Raises Stale, and the file stays, if they are not."""
+        """Remove the note if its bytes are *was*; otherwise raise Stale and leave it."""
         file = self._expect(path, was)
         held = held_name(file, was, None)
         file.rename(held)
@@ -288,14 +288,15 @@ class Vault:
         self._written.note(path, None)
 
     def put_inbox(self, title: str, text: str) -> str:
-        """The path of an inbox note that says *text*: a new one, or the one that says just that already."""
+        """The path of an inbox note with *text*: an existing one with just that text, or a new one."""
         return self._put_inbox(title, text.encode("utf-8"))
 
     def settle(self, older_than_s: float = 2.0) -> list[str]:
         """
-        Look after what was replaced at least this long ago; returns the paths where late saves ended up.
+        Take late saves out of inodes that were replaced at least this long ago; return the paths where they ended
+        up.
 
-        Late bytes go back to their note if all that happened there since is our own doing, else to the inbox.
+        Late bytes go back to their note if only OMG has changed it since; otherwise they go to the inbox.
         """
         left = []
         steps = {}  # what we put in the place of what, for each path
@@ -324,9 +325,8 @@ class Vault:
 
     def ours(self, data: Bytes) -> bool:
         """
-        Whether the words of *data* are those that we last wrote to a note, this one or another: people move files.
-
-        Properties of its head may be a person's all the same; `theirs` names them.
+        Whether OMG last wrote the words of *data*, to this note or to another one (people move files). Single
+        properties may still be a person's; `theirs` names them.
         """
         return BODY_PART not in self.theirs(data)
 
@@ -336,16 +336,16 @@ class Vault:
         return parts_changed | record.theirs if record else parts_changed
 
     def reworded(self, data: Bytes) -> bool:
-        """Whether a person has changed what a note of ours says, and was the last who wrote the file; *data*: its bytes."""
+        """Whether a person changed the text of a note of OMG's and wrote the file last; *data*: its bytes."""
         record, changed = self._compare(data)
         return record is not None and BODY_PART in record.marks and bool(changed & SAYING)
 
     def unchanged(self, data: Bytes) -> bool:
-        """Whether *data* says just what we last wrote, however it is laid out."""
+        """Whether *data* says exactly what OMG last wrote, whatever its layout."""
         return not self._compare(data)[1]
 
     def restated(self, path: str, hash: str) -> bool:
-        """Whether a person has changed what the note at *path* says since we wrote it; *hash* of its bytes."""
+        """Whether a person has changed the text of the note at *path* since OMG wrote it; *hash* of its bytes."""
         if record := self._written.find(hash):
             return bool(record.theirs & SAYING)
         if hash not in self._restated:
@@ -356,32 +356,34 @@ class Vault:
         return self._restated[hash]
 
     def wrote(self, path: str) -> bool:
-        """Whether we have a note of our own at *path*, or were about to write it when a crash came."""
+        """Whether OMG wrote the note at *path*, or was about to write it before a crash."""
         return self._written.get(path) is not None
 
     def read_only(self, path: str) -> bool:
-        """Whether its owner has locked the note: they mean it, and root's rights are no reason to differ."""
+        """Whether the note's file is read-only. This also holds if OMG runs as root and could write it."""
         try:
             return not self.file(path).stat().st_mode & 0o200
         except FileNotFoundError:
             return False
 
     def remember(self, path: str, data: Bytes) -> None:
-        """Take *data*, which is at *path* already, for ours."""
+        """Record *data*, which is already at *path*, as written by OMG."""
         known = self._written.get(path)
         if known is None or known.hash != digest(data) or not known.parts:
             self._written.note(path, self._record(data, None))
 
     def keep_persons_parts(self, path: str, data: Bytes) -> None:
-        """What of *data*, which is at *path* and of which the words are ours, is a person's: before it moves."""
+        """Record, before a note moves, which parts of it a person wrote. OMG wrote the words of *data*, which is at
+        *path*."""
         self._written.note(path, self._record(data, data))
 
     def mark_not_ours(self, path: str) -> None:
-        """What is at *path* is none of ours, or not there any more."""
+        """Record that the file at *path* is not OMG's, or is gone."""
         self._written.note(path, None)
 
     def mark_theirs(self, path: str, data: Bytes) -> None:
-        """*data*, which we wrote to *path*, is a person's text with a line of ours: known by its id, its text not ours."""
+        """Record *data*, which OMG wrote to *path*, as a person's text with a line added: known by its id, its
+        words not OMG's."""
         node = read_note(data)
         kept = {part: mark for part, mark in part_marks(node).items() if part != BODY_PART} if node else {}
         self._written.note(path, Record("", joined(kept)) if node else None)
@@ -401,7 +403,7 @@ class Vault:
     # --- inside
 
     def _compare(self, data: Bytes) -> tuple[Record | None, frozenset[str]]:
-        """What we wrote to the note that *data* is, and the parts that are not so any more."""
+        """The record of the note in *data*, and the parts that have changed since."""
         if record := self._written.find(digest(data)):
             return record, frozenset()
         node = read_note(data)
@@ -413,7 +415,7 @@ class Vault:
         return None, frozenset({BODY_PART})
 
     def _record(self, data: Bytes, was: Bytes | None) -> Record:
-        """What is to be known of *data*, which takes the place of *was*: a person's properties stay theirs."""
+        """The record for *data*, which replaces *was*; a person's properties stay marked as theirs."""
         node = read_note(data)
         if node is None:
             return Record(digest(data))
@@ -425,7 +427,7 @@ class Vault:
         return Record(digest(data), joined(part_marks(node)), frozenset() if BODY_PART in theirs else theirs)
 
     def _entries(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
-        """All but folders, with the path of their folder ("" or "nodes/fact/"); not those in hidden ones."""
+        """All files with the path of their folder ("" or "nodes/fact/"), without those in hidden folders."""
         folders = [""]
         while folders:
             folder = folders.pop()
@@ -461,7 +463,8 @@ class Vault:
         return self.file(path)
 
     def _take_back(self, held: Path, data: Bytes, path: str, ours: set[str]) -> str:
-        """Put *data*, saved into *held*, to *path* if one of *ours* is there; returns where it went."""
+        """Write *data*, which was saved into *held*, to *path* if one of *ours* is there, else to the inbox; return
+        the path."""
         with suppress(Stale, BadNode, OutsideVault):
             now = self.bytes(path)
             if now == data:
@@ -492,7 +495,7 @@ def copy_of_another(name: str) -> bool:
 
 
 def reached(steps: Mapping[tuple[str, str], str], path: str, start: str) -> set[str]:
-    """What we put at *path*, one upon the other, since *start* was there."""
+    """The hashes that OMG wrote to *path*, one after the other, since *start*."""
     found: set[str] = set()
     while (step := steps.get((path, start))) and step not in found:
         found.add(step)

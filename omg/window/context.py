@@ -173,7 +173,7 @@ def waiting_places(graph: Graph, session: str) -> Iterator[tuple[str, int]]:
 
 
 def is_accounted_for(graph: Graph, context: RequestContext, turn: range, missing: Sequence[int]) -> bool:
-    """Whether what is *missing* of *turn* was forgotten, or says nothing, such as an empty answer, or to no person."""
+    """Whether every *missing* message of *turn* was forgotten, is empty, or was not said to a person."""
     own = context.is_no_persons(turn)
     entries = ({"entryId": str(i), "message": context.given[i]} for i in turn)
     keys = {m.id: m.key for m in clean_entries(entries, context.asked)}
@@ -287,7 +287,7 @@ class RequestContext:
         return self.since_ms() if self.is_spoken(range(len(self.messages))) else 0
 
     def is_spoken(self, messages: range) -> bool:
-        """Whether all of *messages* were said by somebody: a summary was not."""
+        """Whether somebody said all of *messages*; a summary counts as said by nobody."""
         return all(self.messages[i].role in SPEAKERS for i in messages)
 
     def indices(self, turns: Iterable[int]) -> list[int]:

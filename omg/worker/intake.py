@@ -278,7 +278,8 @@ class Intake:
         return len(messages)
 
     def _set_aside(self, file: Path, why: str, text: str | None) -> None:
-        """A drop that cannot be read is kept, as *text* or as it is, the reason beside it, where it stops nothing."""
+        """Set an unreadable drop aside, as *text* or unchanged, with the reason beside it, so that it does not
+        block others."""
         bad = self.spool / "bad"
         try:
             bad.mkdir(exist_ok=True, mode=0o700)

@@ -311,7 +311,7 @@ class Worker:
         return works, troubles
 
     def _look_at(self, who: Identity, force: bool) -> int | None:
-        """The rank with which to observe the graph of *who*; None if nothing is due, or it is under way already."""
+        """The rank in which to observe the graph of *who*; None if nothing is due or it is being observed already."""
         if self.config.switched_off(who.agent):
             return None
         try:  # most have nothing to do, and need not be read for that
@@ -448,7 +448,7 @@ class Worker:
         return trouble is not None and self.clock().timestamp() < retry_at(trouble)
 
     def note_trouble(self, who: Identity, error: Exception) -> None:
-        """What goes wrong with one graph is told and counted, and it waits as after a model's failure."""
+        """Report and count an error of one graph, which then waits as after a model's failure."""
         why = error_text(error)
         if isinstance(error, OmgError | OSError | sqlite3.Error):
             log.warning("%s: its turns wait: %s", who.key, why)
@@ -520,7 +520,8 @@ class Worker:
         return observed
 
     def _telling(self, graph: Graph, work: Work, paid: Sequence[ModelReply]) -> Callable[..., None]:
-        """`tell` for one batch: with whose it is, why now, how long it waited, and at its end what it cost."""
+        """`tell` for one batch: adds whose it is, why it is observed now, how long it waited, and at the end what
+        it cost."""
 
         def telling(event: str, **fields: Any) -> None:
             if event == "observation_start":

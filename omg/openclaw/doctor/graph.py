@@ -111,7 +111,7 @@ def check_heads(graph: Graph) -> Iterator[Finding]:
 
 
 def check_other_forms(node: Node) -> Iterator[Finding]:
-    """What is read leniently, and would be of more use in our own form."""
+    """Finds links and sources in a foreign form, which would be more useful in OMG's own."""
     if nameless := sum(not source.id for source in node.sources):
         what = f"{nameless} of its sources name no message: they date the note, and lead to nothing that was said"
         yield Finding("warn", what, node.path, "add the message's `id` to each, where it is known")
