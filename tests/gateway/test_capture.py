@@ -8,13 +8,13 @@ alone (`Gateway.due`), by a rule that shares no code with OMG.
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from gateway import Gateway, eventually
+from openai_server import OpenAIServer
 from telegram import ALICE, BOB, GROUP, Telegram
 
 pytestmark = pytest.mark.gateway
@@ -70,9 +70,9 @@ def test_direct_messages_and_a_group(gateway: Gateway, telegram: Telegram) -> No
 
 
 def test_a_tool_call_keeps_its_arguments_and_its_result(gateway: Gateway) -> None:
-    gateway.say("agent:main:main", 'CALL exec {"command":"echo from-the-shell"}')
-    exactly(gateway, "agent:main:main", 3)
-    messages = [m for m in gateway.memory.taken() if m["session"] == "agent:main:main"]
+    gateway.say("agent:main:tool", 'CALL exec {"command":"echo from-the-shell"}')
+    exactly(gateway, "agent:main:tool", 3)
+    messages = [m for m in gateway.memory.taken() if m["session"] == "agent:main:tool"]
     (call,) = [call for m in messages for call in m.get("calls", [])]
     assert "echo from-the-shell" in call["arguments"]
     (result,) = [m for m in messages if m["role"] == "tool"]
@@ -89,10 +89,13 @@ def test_a_huge_result_of_a_tool_is_kept_by_its_beginning_and_end(gateway: Gatew
     assert text.rstrip().endswith("104000")
 
 
-def test_a_message_that_steers_a_running_turn(gateway: Gateway, telegram: Telegram) -> None:
+def test_a_message_that_steers_a_running_turn(
+    gateway: Gateway, telegram: Telegram, provider: OpenAIServer
+) -> None:
     before = len(gateway.due(DIRECT))
     begun = telegram.says(ALICE, "SLEEP 3 SAY slowly done")
-    time.sleep(1)
+    running = lambda: "slowly done" in str([r.body for r in provider.history[-1:]])  # noqa: E731
+    eventually(running, 30, "the model to be asked")
     telegram.says(ALICE, "and one more thing")
     telegram.reply(begun + 1)
     said = exactly(gateway, DIRECT, 4, before)
@@ -173,15 +176,15 @@ def test_what_no_person_said_is_not_taken_in(gateway: Gateway) -> None:
 
 
 def test_every_id_is_taken_in_once(gateway: Gateway) -> None:
-    """Over all sessions at the end, and after a restart, which reads every session again."""
-    gateway.say("agent:main:web", "before the restart")
-    exactly(gateway, "agent:main:web", 2)
+    """Over all sessions there are, and after a restart, which reads every session again."""
+    gateway.say("agent:main:restart", "before the restart")
+    exactly(gateway, "agent:main:restart", 2)
     before = Counter(m["id"] for m in gateway.memory.taken())
     assert not [id for id, times in before.items() if times > 1]
     gateway.stop()
     gateway.start()
-    gateway.say("agent:main:web", "once more")
-    exactly(gateway, "agent:main:web", 4)
+    gateway.say("agent:main:restart", "once more")
+    exactly(gateway, "agent:main:restart", 4)
     after = Counter(m["id"] for m in gateway.memory.taken())
     assert sum((after - before).values()) == 2
     eventually(lambda: not gateway.memory.spooled(), 10, "an empty spool")

@@ -2,12 +2,14 @@
 What happens to a long conversation with OMG as the context engine: it begins anew, jobs and sub-agents run beside it,
 something in it is edited or forgotten. All is judged by what the provider received.
 
-One gateway, with a window so small that a handful of turns is cut; the tests run in the order in which they stand.
+One gateway, with a window so small that a handful of turns is cut. A test that needs a conversation of which something
+is cut asks for `cut`, which talks one long where none stands.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +34,11 @@ message_tokens = 1500
 budget_tokens = 500  # what a prompt is given has room before its message in later requests, too
 """
 MOST = 16  # turns until there is a cut
+# What is talked about until there is a cut: each once, so that no test finds the words of another.
+SUBJECTS = iter(
+    "number letter colour shape metal herb stone river tree bird cloud fruit tool ship road coin".split()
+)
+PREFERRED = re.compile(r"the (\w+) (\d+) over all others")
 
 
 @pytest.fixture(scope="module")
@@ -53,17 +60,26 @@ def gateway(boot: Any) -> Iterator[Gateway]:
     yield made.start()
 
 
-def preferred(what: str, n: int) -> str:
-    return f"the {what} {n} over all others"
+@pytest.fixture
+def cut(gateway: Gateway, provider: OpenAIServer) -> str:
+    """The subject of which notes 1 and 2 stand in the requests of the main session for what was said."""
+    shown = PREFERRED.findall(timeline(turn(gateway, provider, MAIN, "Hello once more.")))
+    whole = [subject for subject, n in shown if n == "1" and (subject, "2") in shown]
+    return whole[-1] if whole else talked_until_cut(gateway, provider)[0]
 
 
-def talked_until_cut(gateway: Gateway, provider: OpenAIServer, what: str) -> Request:
-    """The first request in which the notes of what was said here of *what* stand for it."""
+def preferred(subject: str, n: int) -> str:
+    return f"the {subject} {n} over all others"
+
+
+def talked_until_cut(gateway: Gateway, provider: OpenAIServer) -> tuple[str, Request]:
+    """A new subject, talked about until its notes stand for what was said of it, and the first request with them."""
+    subject = next(SUBJECTS)
     for n in range(MOST):
-        said = turn(gateway, provider, MAIN, f"I prefer {preferred(what, n)}. {PAD}")
+        said = turn(gateway, provider, MAIN, f"I prefer {preferred(subject, n)}. {PAD}")
         assert said.status == "ok"
-        if preferred(what, 1) in timeline(said):
-            return said.own[0]
+        if preferred(subject, 2) in timeline(said):
+            return subject, said.own[0]
     raise AssertionError(f"nothing was cut in {MOST} turns: {gateway.omg('status', fails=None)}")
 
 
@@ -87,30 +103,30 @@ def archived(gateway: Gateway) -> str:
 
 
 def test_a_long_conversation_is_cut(gateway: Gateway, provider: OpenAIServer) -> None:
-    request = talked_until_cut(gateway, provider, "number")
-    assert preferred("number", 1) not in raw(request)
+    subject, request = talked_until_cut(gateway, provider)
+    assert preferred(subject, 1) not in raw(request)
 
 
-@pytest.mark.parametrize(
-    ("command", "before", "after"), [("/new", "number", "letter"), ("/reset", "letter", "colour")]
-)
+@pytest.mark.parametrize("command", ["/new", "/reset"])
 def test_a_conversation_that_begins_anew_has_nothing_of_the_one_before_but_its_memory(
-    gateway: Gateway, provider: OpenAIServer, command: str, before: str, after: str
+    gateway: Gateway, provider: OpenAIServer, cut: str, command: str
 ) -> None:
     gateway.chat(MAIN, command)
     first = turn(gateway, provider, MAIN, "Good evening to you.").own[0]
     assert not TIMELINE.search(wire(first))
     assert "over all others" not in raw(first)
     assert raw(first).count("Good evening to you.") == 1
-    asks = turn(gateway, provider, MAIN, f"Which {before} did I say I prefer, was it {before} 2?").own[0]
-    assert preferred(before, 2) in " ".join(STANDING.findall(wire(asks)))
-    cut = talked_until_cut(gateway, provider, after)
-    (text,) = TIMELINE.findall(wire(cut))
-    assert not [n for n in range(MOST) if preferred(before, n) in text + raw(cut)]
+    asks = turn(gateway, provider, MAIN, f"Which {cut} did I say I prefer, was it {cut} 2?").own[0]
+    assert preferred(cut, 2) in " ".join(STANDING.findall(wire(asks)))
+    subject, request = talked_until_cut(gateway, provider)
+    (text,) = TIMELINE.findall(wire(request))
+    assert {found for found, _ in PREFERRED.findall(text + raw(request))} == {subject}
     for n in range(MOST):
-        assert raw(cut).count(f"I prefer {preferred(after, n)}") + (preferred(after, n) in text) <= 1, n
+        said = raw(request).count(f"I prefer {preferred(subject, n)}")
+        assert said + (preferred(subject, n) in text) <= 1, n
 
 
+@pytest.mark.usefixtures("cut")
 def test_a_job_beside_it_has_nothing_of_it_and_leaves_nothing(
     gateway: Gateway, provider: OpenAIServer
 ) -> None:
@@ -125,6 +141,7 @@ def test_a_job_beside_it_has_nothing_of_it_and_leaves_nothing(
     assert "done by the job" not in wire(after.own[0]) + archived(gateway)
 
 
+@pytest.mark.usefixtures("cut")
 def test_a_heartbeat_sees_the_cut_conversation_and_leaves_with_what_is_around_it(
     gateway: Gateway, provider: OpenAIServer
 ) -> None:
@@ -135,11 +152,12 @@ def test_a_heartbeat_sees_the_cut_conversation_and_leaves_with_what_is_around_it
     assert TIMELINE.findall(wire(request)) == [before]
     beaten = lambda: "heartbeat poll" in str([e["message"]["content"] for e in gateway.transcript(MAIN)])  # noqa: E731
     eventually(beaten, 30, "the heartbeat to be over")
-    cut = talked_until_cut(gateway, provider, "shape")
-    assert "heartbeat poll" not in wire(cut)
+    _, request = talked_until_cut(gateway, provider)
+    assert "heartbeat poll" not in wire(request)
     assert "heartbeat" not in archived(gateway)
 
 
+@pytest.mark.usefixtures("cut")
 def test_a_sub_agent_starts_without_it_and_its_report_leaves_with_what_is_around_it(
     gateway: Gateway, provider: OpenAIServer
 ) -> None:
@@ -155,39 +173,38 @@ def test_a_sub_agent_starts_without_it_and_its_report_leaves_with_what_is_around
         lambda: found(provider, since, "subagent_announce"), 60, "its report", why=gateway.tail
     )
     assert TIMELINE.search(wire(report))
-    cut = talked_until_cut(gateway, provider, "metal")
-    assert "subagent_announce" not in wire(cut)
-    messages = cut.body["messages"]
+    _, request = talked_until_cut(gateway, provider)
+    assert "subagent_announce" not in wire(request)
+    messages = request.body["messages"]
     calls = {c["id"] for m in messages for c in m.get("tool_calls") or ()}
     assert calls == {m["tool_call_id"] for m in messages if m["role"] == "tool"}
 
 
 def test_what_is_edited_in_what_was_cut_stands_there_anew_and_never_again_as_it_was(
-    gateway: Gateway, provider: OpenAIServer
+    gateway: Gateway, provider: OpenAIServer, cut: str
 ) -> None:
-    talked_until_cut(gateway, provider, "herb")
-    file = note(gateway, "herb-1-over-all-others")
-    file.write_text(file.read_text().replace("herb 1", "herb thyme"))
+    file = note(gateway, f"{cut}-1-over-all-others")
+    file.write_text(file.read_text().replace(f"{cut} 1", f"{cut} thyme"))
 
     def edited() -> bool:
         text = timeline(turn(gateway, provider, MAIN, "Go on with that."))
-        return "the herb thyme over all others" in text and preferred("herb", 1) not in text
+        return f"the {cut} thyme over all others" in text and preferred(cut, 1) not in text
 
     eventually(edited, 60, "the edited note", each_s=1)
-    assert not held_since(gateway, provider, preferred("herb", 1))
+    assert not held_since(gateway, provider, preferred(cut, 1))
 
 
 def test_what_is_forgotten_stands_in_no_request_any_more_neither_as_cut_nor_as_served(
-    gateway: Gateway, provider: OpenAIServer
+    gateway: Gateway, provider: OpenAIServer, cut: str
 ) -> None:
-    words, name = preferred("herb", 2), "herb-2-over-all-others"
+    words, name = preferred(cut, 2), f"{cut}-2-over-all-others"
     for _ in range(4):
-        asks = turn(gateway, provider, MAIN, "Which herb did I say I prefer, was it herb 2?").own[0]
+        asks = turn(gateway, provider, MAIN, f"Which {cut} did I say I prefer, was it {cut} 2?").own[0]
         again = turn(gateway, provider, MAIN, "Thank you for that.").own[0]
         if TIMELINE.findall(wire(asks)) == TIMELINE.findall(wire(again)):
             break  # else there was a cut between the two
     assert words in "".join(TIMELINE.findall(wire(again)))
-    assert "- herb-2" in served(asks)  # by its name alone where `system` has its line
+    assert f"{cut}-2" in served(asks)  # a line or a quotation; by its name alone where `system` has its line
     assert served(asks) == served(again)  # before its message, as in the request before
     assert words not in raw(again)
     gateway.omg("forget", "--matching", words, "--yes")
@@ -207,6 +224,6 @@ def note(gateway: Gateway, name: str) -> Path:
 def held_since(gateway: Gateway, provider: OpenAIServer, *words: str) -> list[Request]:
     """The requests that hold any of *words*, from now on until there is another cut."""
     since = len(provider.history)
-    talked_until_cut(gateway, provider, f"stone of {since}")
+    talked_until_cut(gateway, provider)
     sent = [(r, json.dumps(r.body, ensure_ascii=False)) for r in provider.history[since:]]
     return [r for r, text in sent if any(w in text for w in words)]

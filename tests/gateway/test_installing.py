@@ -32,13 +32,13 @@ def bare(gateway: Gateway) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def while_down(gateway: Gateway, bare: dict[str, Any]) -> str:
-    """What installing said while the gateway was down."""
-    return omg(gateway, "install")
+def while_down(gateway: Gateway, bare: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """What installing said while the gateway was down, and what it wrote about our plugin."""
+    return omg(gateway, "install"), config(gateway)["plugins"]["entries"]["omg"]
 
 
 @pytest.fixture(scope="module")
-def while_up(gateway: Gateway, while_down: str) -> str:
+def while_up(gateway: Gateway, while_down: tuple[str, dict[str, Any]]) -> str:
     """What installing again said while it was up."""
     gateway.start()
     return omg(gateway, "install")
@@ -54,6 +54,13 @@ def noted(gateway: Gateway, while_up: str) -> None:
         return any("short checklists" in text for text in notes.values())
 
     eventually(found, 30, "the note", why=lambda: gateway.call("omg.status"))
+
+
+@pytest.fixture
+def installed_now(gateway: Gateway, while_up: str) -> None:
+    """Our plugin is in the running gateway, whichever test has taken it out."""
+    if "omg" not in config(gateway).get("plugins", {}).get("entries", {}):
+        omg(gateway, "install")
 
 
 def config(gateway: Gateway) -> dict[str, Any]:
@@ -73,16 +80,17 @@ def omg(gateway: Gateway, *args: str, code: int = 0) -> str:
 
 
 def test_with_the_gateway_down_it_installs_and_names_the_crontab_line(
-    gateway: Gateway, while_down: str
+    gateway: Gateway, while_down: tuple[str, dict[str, Any]]
 ) -> None:
-    assert "20 4 * * *" in while_down
-    assert "the daemon starts with the gateway" in while_down
-    entry = config(gateway)["plugins"]["entries"]["omg"]
+    told, entry = while_down
+    assert "20 4 * * *" in told
+    assert "the daemon starts with the gateway" in told
     assert entry["enabled"] is True
     assert entry["hooks"]["allowConversationAccess"] is True
     assert entry["config"]["home"] == str(gateway.home)
 
 
+@pytest.mark.usefixtures("installed_now")
 def test_with_the_gateway_up_the_rest_follows_and_then_there_is_nothing_to_do(
     gateway: Gateway, while_up: str
 ) -> None:
@@ -94,7 +102,7 @@ def test_with_the_gateway_up_the_rest_follows_and_then_there_is_nothing_to_do(
     print(f"omg install with nothing to do: {time.monotonic() - began:.1f} s")
 
 
-@pytest.mark.usefixtures("noted")
+@pytest.mark.usefixtures("noted", "installed_now")
 def test_then_a_turn_is_remembered_and_the_doctor_is_content(gateway: Gateway) -> None:
     findings = json.loads(omg(gateway, "doctor", "--json"))["findings"]
     assert [f for f in findings if f["level"] in ("warn", "fail")] == []
@@ -102,7 +110,7 @@ def test_then_a_turn_is_remembered_and_the_doctor_is_content(gateway: Gateway) -
     assert any("nightly job is in" in f["what"] for f in findings)
 
 
-@pytest.mark.usefixtures("while_up")
+@pytest.mark.usefixtures("installed_now")
 def test_the_scheduler_runs_the_nightly_job(gateway: Gateway) -> None:
     (job,) = [j for j in gateway.call("cron.list")["jobs"] if j.get("declarationKey") == "omg:nightly"]
     gateway.call("cron.run", id=job["id"], mode="force")
@@ -114,7 +122,7 @@ def test_the_scheduler_runs_the_nightly_job(gateway: Gateway) -> None:
     assert eventually(ran, 60, "the nightly job") == "ok"
 
 
-@pytest.mark.usefixtures("while_up")
+@pytest.mark.usefixtures("installed_now")
 def test_a_permission_taken_away_is_named_and_given_again(gateway: Gateway) -> None:
     over = {"plugins": {"entries": {"omg": {"hooks": {"allowConversationAccess": False}}}}}
     gateway.configure(over)

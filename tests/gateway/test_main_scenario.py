@@ -27,6 +27,13 @@ def gateway(boot: Any) -> Iterator[Gateway]:
     yield boot(omg='[observation]\nbuffer_tokens = "turn"\n').start()
 
 
+@pytest.fixture(autouse=True)
+def up(gateway: Gateway) -> None:
+    """The gateway runs, whichever test has stopped it."""
+    if gateway.process is None:
+        gateway.start()
+
+
 @pytest.fixture(scope="module")
 def noted(gateway: Gateway, telegram: Telegram) -> str:
     """What Alice prefers, said and noted: the path of the note."""
@@ -76,8 +83,10 @@ def test_a_prompt_cache_keeps_all_but_the_last_message(
     with_omg = two_turns(telegram, provider)
     assert all(BLOCK.search(request.system) for request in with_omg)
     assert common(*map(wire, with_omg)) >= len(wire(with_omg[0], but_last=2))
-    gateway.configure({"plugins": {"entries": {"omg": {"hooks": {"allowPromptInjection": False}}}}})
+    injection = lambda yes: {"plugins": {"entries": {"omg": {"hooks": {"allowPromptInjection": yes}}}}}  # noqa: E731
+    gateway.configure(injection(False))
     without = two_turns(telegram, provider)
+    gateway.configure(injection(True))
     assert not any(BLOCK.search(wire(request)) for request in without)
     with capsys.disabled():
         print(f"\nlongest common prefix of two requests in a row: {told(*with_omg)} with OMG, ", end="")
@@ -107,6 +116,7 @@ def told(first: Request, second: Request) -> str:
     return f"{shared:,} of {whole:,} characters ({shared / whole:.1%})"
 
 
+@pytest.mark.usefixtures("noted")
 def test_nothing_outlives_the_gateway(gateway: Gateway) -> None:
     gateway.stop()
     eventually(lambda: not gateway.survivors(), 10, "every process to end", why=gateway.survivors)

@@ -20,6 +20,7 @@ from openai_server import OpenAIServer
 pytestmark = pytest.mark.gateway
 
 MAIN = "agent:main:main"
+NAMELESS = "agent:main:called"  # of a program that does not say who it is
 KNOWN = "cardamom"
 ASKED = "How do I take my coffee?"
 HOOKS_TOKEN = "hooks-token-0123456789abcdef"
@@ -89,7 +90,7 @@ def knows(provider: OpenAIServer, do: Callable[[], Any], least: int = 1) -> list
 
 def graphs_of_chats(gateway: Gateway) -> set[str]:
     gateway.omg("observe", fails=None)  # whatever is still on its way is taken in
-    return set(gateway.memory.graphs()) - {MAIN}
+    return set(gateway.memory.graphs()) - {MAIN, NAMELESS}
 
 
 def post(
@@ -146,6 +147,15 @@ def test_each_request_to_the_http_api_has_the_owners_memory(gateway: Gateway, pr
 
 
 def test_what_the_owner_said_in_any_of_them_is_in_their_one_memory(gateway: Gateway) -> None:
+    said = [f"The shop number {n} sells no spices." for n in range(len(PROGRAMS) + len(KEYS))]
+    for text, (client, mode, scopes) in zip(said, PROGRAMS.values(), strict=False):
+        with gateway.signed_in(client, mode, *([scopes] if scopes else [])) as console:
+            made = console.call("sessions.create", {"agentId": "main"}, 60)["key"]
+            gateway.chat(made, text, console=console)
+    for text, key in zip(said[len(PROGRAMS) :], KEYS, strict=True):
+        gateway.chat(key, text)
+    lost = lambda: set(said) - {m["text"] for m in gateway.memory.taken()}  # noqa: E731
+    eventually(lambda: not lost(), 30, "each to be taken in", why=lost)
     assert graphs_of_chats(gateway) == set()
 
 
@@ -181,18 +191,18 @@ def test_a_program_that_signs_in_without_a_name_has_a_memory_of_its_own_and_it_i
     gateway: Gateway, provider: OpenAIServer
 ) -> None:
     """`openclaw gateway call` asks for no more than `operator.write`, and the gateway does not say who it is."""
-    call(gateway, "agent:main:called", ASKED)
-    call(gateway, "agent:main:called", "I prefer sumac in my tea.")
-    eventually(lambda: "sumac" in notes_of(gateway, "agent:main:called"), 60, "its own note")
-    assert not any("agent:main:called" in str(r.body) and KNOWN in str(r.body) for r in provider.history)
+    call(gateway, NAMELESS, ASKED)
+    call(gateway, NAMELESS, "I prefer sumac in my tea.")
+    eventually(lambda: "sumac" in notes_of(gateway, NAMELESS), 60, "its own note")
+    assert not any(NAMELESS in str(r.body) and KNOWN in str(r.body) for r in provider.history)
     assert "sumac" not in notes_of(gateway, MAIN)
     why = "the gateway did not say that its owner alone speaks there"
     assert why in gateway.omg("status")
     doctor = gateway.omg("doctor", fails=None)
-    assert f"! has a memory of its own: {why} [agent:main:called]" in doctor
+    assert f"! has a memory of its own: {why} [{NAMELESS}]" in doctor
     assert "omg identity join owner webchat:cli" in doctor
     gateway.omg("identity", "join", "owner", "webchat:cli")
-    asked = lambda: call(gateway, "agent:main:called", ASKED)  # noqa: E731
+    asked = lambda: call(gateway, NAMELESS, ASKED)  # noqa: E731
     # it stops the daemon, and the gateway starts another, which no prompt waits for
     eventually(lambda: knows(provider, asked) == [True], 120, "the owner's memory", each_s=2)
 
