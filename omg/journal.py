@@ -166,7 +166,7 @@ def finish_receipt(graph: Graph, file: Path, receipt: Receipt) -> Outcome:
 
 
 def close(file: Path, receipt: Receipt) -> None:
-    """The receipt is done: keep of it what an undo needs, and of the others those that are not too old."""
+    """Close the receipt: keep only what an undo needs, and remove receipts that are too old."""
     kept = tuple(c for c in receipt.changes if not remade(c))
     if len(kept) < len(receipt.changes):
         write_private(file, replace(receipt, changes=kept).dumps())

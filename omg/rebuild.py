@@ -160,7 +160,7 @@ def persons_notes(graph: Graph) -> Iterator[str]:
 
 
 def fill_pending(graph: Graph, new: Graph) -> None:
-    """Put what was said, in its order and less what was forgotten, with what is pending; each message once."""
+    """Make all archived messages pending, in order, each once, without those that were forgotten."""
     said = sorted(archived_messages(graph.folder / "archive"), key=lambda s: s[1].timestamp)
     fresh = {m.id for m in new.unseen(m for _, m in said)}
     for session, group in groupby((s for s in said if s[1].id in fresh), key=lambda s: s[0]):

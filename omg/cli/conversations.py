@@ -304,8 +304,8 @@ def message_value(message: Message, zone: tzinfo) -> dict[str, Any]:
 
 def message_line(message: Message, zone: tzinfo, found: bool, query: str) -> str:
     """
-    What bears on *query* of a message, as it is printed: marked and with its id if it was *found*, else shorter,
-    as what was said beside it.
+    The part of a message about *query*, as printed: marked and with its id if it was *found*; shorter if it is only
+    a neighbour of a hit.
     """
     from ..dates.days import day_of_ms
 

@@ -36,7 +36,7 @@ def print_done(done: CurationResult, text: str, as_json: bool) -> None:
 
 
 def save_private(file: Path, text: str) -> None:
-    """For its owner's eyes; a file that is there keeps the permissions it was given."""
+    """Write a file that only its owner can read; an existing file keeps its permissions."""
     try:
         with os.fdopen(
             os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"

@@ -245,7 +245,8 @@ class Daemon:
 
     @contextlib.contextmanager
     def turn_to_render(self) -> Iterator[bool]:
-        """Whether one of RENDERED_AT_ONCE turns came within TURN_S; it is over with the block."""
+        """Wait up to TURN_S for one of RENDERED_AT_ONCE places, held until the block ends. Yields whether there was
+        one."""
 
         def is_free() -> bool:
             now = time.monotonic()
@@ -583,7 +584,7 @@ class LogFormatter(logging.Formatter):
 
 
 def log_to(file: Path) -> None:
-    """Everything that is logged goes to *file*, with one older file kept, and nothing to anywhere else."""
+    """Log to *file* only, and keep one older file."""
     handler = RotatingFileHandler(file, maxBytes=2_000_000, backupCount=1)
     file.chmod(0o600)
     handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(message)s"))

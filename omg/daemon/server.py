@@ -65,7 +65,7 @@ class Server(socketserver.ThreadingUnixStreamServer):
             os.umask(mask)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for the connection; one too many is told so at once."""
+        """Serve the connection in a thread; one connection too many is refused at once."""
         if self._room.acquire(blocking=False):
             return super().process_request(request, client_address)
         try:

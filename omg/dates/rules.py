@@ -60,7 +60,7 @@ def shift_day(day: date, unit: str, n: int) -> date:
 
 def pick_days(candidates: Sequence[Days], said: date, tense: str, doubt: bool = False) -> Days | None:
     """
-    Of the same days in several years, those meant: the last begun, the next to end, or the nearest.
+    Of the same days in several years, the ones meant: the last that began, the next to end, or the nearest.
 
     *doubt*: a day within two months is meant all the same, rather than one of another year that the tense tells.
     """
@@ -158,7 +158,7 @@ _STOPS = (". ", "! ", "? ", "\n")
 
 
 def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
-    """What the sentence around says before *start* and after *end*, as far as it bears on the days."""
+    """The parts of the surrounding sentence before *start* and after *end* that can say something about the days."""
     low, high = max(0, start - _NEAR), min(len(text), end + _NEAR)
     first = max((at + len(stop) for stop in _STOPS if (at := text.rfind(stop, low, start)) >= 0), default=low)
     last = min((at for stop in _STOPS if (at := text.find(stop, end, high)) >= 0), default=high)

@@ -79,7 +79,7 @@ class Home:
     def bring_up(
         self, store: Store, embedder: Callable[[str], Embedder | None], child: Child, drops: bool
     ) -> None:
-        """Check out what is newer in the rows; with *drops* also what waits."""
+        """Check out what is newer in the rows; with *drops* also take the waiting drops."""
         with store.pool.connection() as conn, conn.transaction():
             conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             if (row := graph_row(conn, "g.id = %s", self.row.id)) is None:

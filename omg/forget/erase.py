@@ -109,7 +109,7 @@ def select_words(graph: Graph, words: str) -> Redaction:
 
 
 def sessions_holding(graph: Graph, words: str) -> Iterable[str]:
-    """Keys of sessions say whose memory it is; they go with the session, and not by a replacement."""
+    """Session keys say whose memory it is. They are removed with the session, never by replacing words."""
     sessions = {session for session, _ in archived_messages(graph.folder / "archive")}
     sessions |= {p.turn().session for p in graph.intact()} | {graph.identity.key}
     for session in sorted(s for s in sessions if holds_words(s, words)):
@@ -243,7 +243,7 @@ class Redacting:
     # --- texts: the same text gives the same, so that a receipt and its note stay alike
 
     def note(self, text: str, path: str) -> str:
-        """*text* of a note: its links lead to the new names, its head stays one that can be read."""
+        """The *text* of a note without the words: links lead to the new names, and the head stays readable."""
         text = WIKILINK.sub(self._link, text)
         if not holds_words(text, self.words):
             return text

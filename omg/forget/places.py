@@ -105,7 +105,7 @@ def unescape(found: re.Match[str]) -> str:
 
 
 def blanked(text: str, words: str) -> str:
-    """*text* with BLANK wherever it holds *words*. Doing it twice is doing it once."""
+    """*text* with BLANK instead of each of *words*. Repeating it changes nothing more."""
     if not holds_words(text, words):
         return text
     parts, end = [], 0

@@ -79,7 +79,8 @@ def has_persons_files(graph: Graph) -> bool:
 
 
 def remove_graph(graph: Graph) -> None:
-    """The caller holds its lock, which goes with it: whoever waits for that finds no graph, and asks anew."""
+    """Remove the graph with its lock, which the caller holds. Whoever waits for the lock then finds no graph and
+    asks again."""
     tombstones, kept = graph.tombstones.file, kept_tombstones(graph.folder)
     if tombstones.exists():
         kept.parent.mkdir(exist_ok=True, mode=0o700)

@@ -255,7 +255,7 @@ class Graph:
         return fresh
 
     def is_cited(self, ids: list[str]) -> bool:
-        """Whether a note comes from one of these messages, here or in the graph that this one is to replace."""
+        """Whether a note was made from one of these messages, here or in the graph that this one will replace."""
         return any(index.citing(ids) for index in (self.index, self.former) if index is not None)
 
     def pending_keys(self) -> set[str]:

@@ -96,7 +96,7 @@ class McpAnswers:
         return {**item_of(label, note.path, note.title, text), "metadata": about}
 
     def _page(self, body: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        """A page of each memory, as in its file."""
+        """The page of that name from each memory, as its file has it."""
         name = given.get("name")
         if name not in PAGES:
             raise NotFound(f"no page {name!r}; there are: {', '.join(PAGES)}")

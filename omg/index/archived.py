@@ -37,7 +37,7 @@ SPOKEN = "trim(coalesce(json_extract(line, '$.sender'), '') || ' ' || json_extra
 
 
 def take_in(db: sqlite3.Connection, folder: Path, zone: tzinfo) -> tuple[int, set[str]]:
-    """Returns how many messages are new, and the ids of all whose neighbourhood is not what it was."""
+    """Take messages in. Returns how many are new, and the ids of all messages whose neighbours changed."""
     known = {
         name: (offset, tail) for name, offset, tail in db.execute("select file, offset, tail from archive")
     }

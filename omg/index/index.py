@@ -117,7 +117,7 @@ class Index:
         return count
 
     def rebuild(self, vault: Vault, archive: Path) -> Synced:
-        """Everything anew, in a new file, so that not a byte stays of what is no longer in the old."""
+        """Make the index again in a new file, so that no byte of removed text stays."""
         with self._filling:
             self._vault, self.said_in = None, archive
             self._store.replace("asked for")
@@ -365,7 +365,7 @@ class Index:
 
     @retry_on_new_file
     def detours(self) -> list[tuple[str, str, str]]:
-        """`(path, target, there)` of the links that lead to a note by a former path of it, an alias."""
+        """`(path, target, there)` of the links that lead to a note by its former path, an alias."""
         select = f"""select distinct s.path, target, d.path from name join link using (leaf, full)
             join note d on d.id = link.dst join note s on s.id = src
             where name.rank = {ALIAS} and name.note = link.dst and full like '%/%' order by 1, 2"""

@@ -309,7 +309,7 @@ class Store:
         return self.generation
 
     def _open(self, why: str) -> None:
-        """Take the file that is there, if it is of use; else make one, *why* being said where there is none."""
+        """Open the file if it is usable; otherwise make a new one. *why*: the reason to log if there is no file."""
         with self._changing:
             if self._why_unusable() is not None:
                 with self._file_lock():

@@ -79,7 +79,8 @@ class Passage:
 
 @dataclass(slots=True)
 class Said:
-    """A message that may answer. *share* and *words*: how much of what was asked it has, as scored and as written."""
+    """A message that may answer. *share* and *words*: how much of the question it has, as a score and as written
+    words."""
 
     message: Message
     session: str

@@ -163,7 +163,7 @@ def _prompted(entries: Iterable[Any]) -> tuple[int, int]:
 
 def _person(entries: Iterable[Any]) -> tuple[str, str]:
     """
-    Who wrote the first message that says so, and on which channel.
+    The sender and channel of the first message that has them.
 
     For drops without a hook's context: a session caught up later has the identity that it has live. In a chat of the
     gateway's own, a hook is told which program the message came from.
@@ -221,7 +221,7 @@ def clean_entries(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[
 
 
 def is_own_prompt(said: SaidMessage) -> bool:
-    """Did the gateway begin this turn by itself: a heartbeat, a job, another session?"""
+    """Whether the gateway began this turn by itself: a heartbeat, a job, another session."""
     return said.provenance.get("kind") not in (None, "external_user") or is_from_gateway(
         content_of(said.content)[0]
     )
@@ -232,7 +232,7 @@ def is_command(said: SaidMessage) -> bool:
 
 
 def is_no_persons(message: Mapping[str, Any]) -> bool:
-    """Is *message*, as the gateway has it, a prompt of its own, or a command to us?"""
+    """Whether *message* is a prompt of the gateway's own, or a command to OMG."""
     try:
         said = SaidMessage.model_validate(message)
     except ValidationError:
@@ -317,7 +317,8 @@ def redacted_arguments(message: Message) -> Message:
 
 
 def _result(said: SaidMessage, calls: Mapping[str, Call]) -> Message:
-    """A tool's result, cut; one through the gateway's tool search as a result of the tool that was meant."""
+    """A tool's result, cut. A result through the gateway's tool search becomes a result of the tool that was
+    called."""
     call = calls.get(said.call_id)
     tool, content = call.name if call else said.tool, said.content
     if said.tool == "tool_call":
@@ -355,7 +356,7 @@ ATTACHED = frozenset(("image", "image_url", "input_image", "audio", "video", "fi
 
 
 def _call(part: Mapping[str, Any]) -> Call:
-    """A tool call; one through the gateway's tool search as a call of the tool that was meant."""
+    """A tool call. A call through the gateway's tool search becomes a call of the tool that it names."""
     name, arguments = _text_of(part.get("name")), part.get("arguments", part.get("input"))
     if name == "tool_call" and isinstance(arguments, Mapping) and isinstance(arguments.get("id"), str):
         name, arguments = arguments["id"].rsplit(":", 1)[-1], arguments.get("args")

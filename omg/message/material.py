@@ -192,7 +192,7 @@ def mark_mail(lines: Lines, found: list[str]) -> None:
 
 
 def first_written(lines: Lines, at: int) -> int:
-    """The first line from *at*, or from the next, that is not empty; 0 if both are."""
+    """The number of the first non-empty line of *at* and the line after it; 0 if both are empty."""
     return next((n for n in range(at, min(at + 2, len(lines))) if lines[n].strip()), 0)
 
 

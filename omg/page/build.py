@@ -128,7 +128,7 @@ def page_types(entries: Iterable[Entry]) -> list[dict[str, Any]]:
 
 
 def inert_json(data: Any) -> str:
-    """JSON that cannot end the element it stands in, nor open a comment there."""
+    """JSON that cannot close the HTML element around it or open a comment."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 

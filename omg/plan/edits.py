@@ -281,6 +281,6 @@ def as_entry(node: Node) -> Entry:
 
 
 def with_node_properties(node: Node, of: Node, properties: Iterable[str]) -> Node:
-    """*node* with those *properties*, as a head names them, that *of* has."""
+    """*node* with the *properties* (by their names in the head) that *of* has."""
     names = [n for p in properties for n in (("scope", "identity") if p == "appliesTo" else (p,))]
     return replace(node, **{name: getattr(of, name) for name in names if name in Node.__slots__})

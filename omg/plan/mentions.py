@@ -129,7 +129,8 @@ def people_told_of(notes: Iterable[Entry]) -> dict[str, str]:
 
 
 def names_of_titles(notes: Iterable[Entry]) -> Iterator[Name]:
-    """Titles and parts of titles, of two telling words or more; of several notes, first that whose title says least else."""
+    """Titles and parts of titles with at least two meaningful words. If several notes share one, the note with the
+    shortest rest of a title comes first."""
     homes: dict[tuple[str, ...], list[tuple[int, Entry]]] = defaultdict(list)
     for entry in notes:
         title = tuple(singular_form(w.lower()) for w in WORD.findall(entry.title))
@@ -233,7 +234,8 @@ def stands_at(name: Name, text: str, words: list[re.Match[str]], at: int) -> boo
 
 
 def longer_name(text: str, words: list[re.Match[str]], at: int) -> Iterator[str]:
-    """The words beside the one at *at* with which it is one name: "Bold" of "Bold Street"."""
+    """The capitalised words beside the one at *at*, which form one name with it: "Bold" for "Street" in "Bold
+    Street"."""
     for left, right in pairwise(words[max(0, at - 1) : at + 2]):
         other = left if right is words[at] else right
         before = text[max(0, other.start() - BEFORE_CHARS) : other.start()]

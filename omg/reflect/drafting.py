@@ -235,7 +235,8 @@ class CycleWork:
             self.matters = [m for m in matters if self.since or self.is_open(m, seeds)]
 
     def loops_in_question(self, alike: NotesAlike, changed: set[str]) -> Iterator[Matter]:
-        """Loops past their day. Where nothing changed, no news is looked for of those that were answered."""
+        """Open loops past their day. For loops that a model has answered, news is only looked for if something
+        changed."""
         for loop, days in loops_past_their_day(self.snapshot):
             plain = Matter("overdue", (loop.path,))
             if (changed or self.is_open(plain, changed)) and (matter := overdue(loop, days, alike)):
@@ -426,7 +427,7 @@ class CycleWork:
         return [f"Looked back on {how_many(len(nodes), 'note')} in {label}: {found.description}"]
 
     def reflection_for(self, period: Period, nodes: list[Node]) -> ReflectionDraft | None:
-        """What a model makes of *nodes*, or made of them before; without one, what rules do."""
+        """The reflection on *nodes* that a model writes or wrote before; without a model, the one by rule."""
         if self.by_rule:
             return notes_by_thread(nodes)
         if self.ask is None:

@@ -158,7 +158,7 @@ def added_text(node: Node) -> str:
 
 
 def substance_tokens(nodes: Sequence[Node]) -> int:
-    """Tokens of what notes say, without what tells them apart."""
+    """Tokens of the notes' descriptions and shortened texts, without handles and dates."""
     return sum(count_tokens(f"{n.description}\n{clip_text(added_text(n), NOTE_TOKENS)}") for n in nodes)
 
 
@@ -300,7 +300,7 @@ def rank_of(node: Node) -> int:
 
 
 def best_of_each(threads: Sequence[Sequence[Node]]) -> Iterator[Node]:
-    """The note of each thread that matters most, then the second of each, and so on; of equals the last, which knows more."""
+    """The most important note of each thread, then the second of each, and so on; of equals the newest first."""
     ranked = [
         [node for *_, node in sorted((rank_of(node), -n, node) for n, node in enumerate(thread))]
         for thread in threads

@@ -154,7 +154,7 @@ def merge_pair(rules: MergeRules, case: Case) -> None:
 
 
 def keep_and_gone(rules: MergeRules, a: Node, b: Node) -> tuple[Node, Node]:
-    """The note that stays and the one that goes; *a* is whom the model would keep, and wins a tie."""
+    """The note that stays and the one that goes; *a* is the one that the model would keep, and wins a tie."""
     if standing_of(rules, b) > standing_of(rules, a):
         a, b = b, a
     if standing_of(rules, b)[0]:

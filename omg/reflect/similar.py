@@ -194,7 +194,7 @@ def is_related_link(target: str, keep: str) -> bool:
 
 
 def loop_of(a: Node, b: Node) -> str | None:
-    """Of two notes on one plan, the one said last knows whether it is done."""
+    """The `loop` of two notes on one plan: that of the one said last."""
     if a.loop is None or b.loop is None:
         return a.loop or b.loop
     return max(a, b, key=lambda n: max((s.timestamp for s in n.sources), default=0)).loop

@@ -522,7 +522,7 @@ def introduces(head: str) -> bool:
 
 
 def without_introduced(line: str) -> str:
-    """*line* without what it introduces by a colon, if that states something: "Tom wrote: I moved to Oslo"."""
+    """*line* up to the colon, if a statement of somebody else's follows: "Tom wrote: I moved to Oslo"."""
     head, colon, rest = line.partition(": ")
     if not colon or not states(MARKUP.sub("", rest).strip()) or not introduces(head):
         return line

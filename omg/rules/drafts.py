@@ -216,8 +216,8 @@ class OfflineDrafts:
 
     def nearest(self, draft: OfflineDraft, dropped: frozenset[str], change: int) -> tuple[int | None, float]:
         """
-        Where the draft most like *draft* is, and how like it is, 0 to 1; later ones win. *dropped*: the words of what
-        it takes the place of.
+        The index of the draft most like *draft*, and their likeness, 0 to 1; later ones win. *dropped*: the words
+        of the draft that it replaces.
         """
         best, most = None, RELATED
         for i, old in enumerate(self.all):

@@ -338,7 +338,7 @@ class OfflineObserver:
         return ""
 
     def with_it_named(self, said: str, thing: str, scene: Scene) -> str:
-        """*said* with "it" or "them" put in words, where a statement before tells what that is."""
+        """*said* with "it" or "them" replaced by what an earlier statement names."""
         m = IT_OR_THEM.search(said)
         if not m:
             return said

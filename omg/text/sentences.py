@@ -28,7 +28,7 @@ LETTER = regex.compile(r"\p{L}")
 
 
 def without_list_mark(line: str) -> str:
-    """*line* without the mark of a list at its beginning."""
+    """*line* without a list mark at its beginning."""
     mark = LIST_MARK.match(line)
     return line[mark.end() :] if mark else line
 

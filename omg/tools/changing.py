@@ -251,7 +251,7 @@ def told_of(done: Corrected, made: Correction) -> str:
 
 
 def moved_event(node: Node, new: str, day: date) -> str | None:
-    """The days that *new* names in the place of those the note has; None where it names none, or several."""
+    """The days in *new* that replace the note's days; None if it names none or several."""
     if node.event is None:
         return None
     named = {(w.start, w.end) for w in resolve_dates(new, day)}

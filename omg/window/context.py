@@ -55,7 +55,7 @@ Row = tuple[str, int, str]  # role, time and id of an archived message
 
 
 def rows_copied(graph: Graph, session: str, given: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """The archived messages of other conversations that *given*, those of *session*, may be copies of."""
+    """The archived messages of other conversations that the messages *given* of *session* may be copied from."""
     begun = [(run_key(m), to_epoch_ms(m.get("timestamp")) or 0) for m in given]
     begun = [(key, at) for key, at in begun if key]
     found = graph.index.ask(said_under, [key for key, _ in begun]) if begun else []
@@ -406,7 +406,8 @@ def what_waits(
     threshold: int,
 ) -> tuple[bool, bool]:
     """
-    Whether what waits is to be observed now, and whether the turn is to wait for that: where it would let some leave.
+    Whether pending turns are to be observed now, and whether this turn waits for that because turns could then
+    leave.
 
     Raw messages may stay above the threshold for good: what was said before memory was there is in none.
     """

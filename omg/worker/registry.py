@@ -280,7 +280,7 @@ class Registry:
 
     def opened(self, who: Identity, *, keep: bool = True, make: bool = True) -> Graph:
         """
-        The graph of *who* as it is, for a reader that waits for nobody: its index may be behind.
+        The graph of *who* as it is now, without waiting for a lock; its index may be behind.
 
         It stays open while it is used, and after that if it is among the last ones used for which there is `room`.
         Without *keep* it stays only if there is room left, so going through all graphs closes none of those. Without
@@ -366,7 +366,7 @@ class Registry:
     # --- the vault as people leave it
 
     def refresh(self, graph: Graph, paths: list[str] | None = None, *, wait_s: float = 30.0) -> Synced:
-        """Bring the index up to the files; what a person did to them is kept in mind. Takes the vault's lock."""
+        """Bring the index up to the files and record what a person did to them. Takes the vault's lock."""
         with graph.lock(wait_s):
             graph.vault.settle()
             synced = graph.index.sync(graph.vault, paths)
@@ -429,7 +429,7 @@ def room_for_graphs() -> int:
 
 
 def map_changes(graph: Graph, synced: Synced) -> list[Change]:
-    """The maps that list what was written or deleted, as they are by now: no line leads to a file that is gone."""
+    """The current maps of what was written or deleted, without lines to deleted files."""
     maps, gone = MapPages(graph), {g.path for g in synced.removed}
     if len(synced.changed) + len(gone) > MAPS_FOLLOW:
         return []

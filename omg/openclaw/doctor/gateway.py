@@ -258,7 +258,7 @@ def shut_out(config: dict[str, Any], slot: str) -> str:
 
 
 def check_loaded(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
-    """With the gateway up: whether it has the engine, and has not put it out of use."""
+    """With the gateway up: whether it has loaded the engine and not disabled it."""
     if not engine_folder(claw).is_dir() or shut_out(config, value_at(config, ENGINE_SLOT, "legacy")):
         return
     try:
