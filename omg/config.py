@@ -375,7 +375,7 @@ class Context(Section):
         return round(threshold * value if value <= 1 else value)
 
     def blocked_from(self, threshold: int) -> float:
-        """Raw tokens from which a turn waits for what could be cut to be observed."""
+        """The number of raw tokens above which a turn waits until turns that could be cut are observed."""
         if self.block_after is False:
             return math.inf
         return self.block_after * threshold if self.block_after < 100 else max(self.block_after, threshold)

@@ -71,7 +71,7 @@ class BadReply(ModelError):
 
 
 class CutShort(BadReply):
-    """Its limit was reached before anything was said: asked about less, the model may have something to say."""
+    """The reply reached its limit before its first word. Asked about less, the model may answer."""
 
 
 class OverBudget(ModelError):

@@ -223,7 +223,7 @@ def line_messages(file: Path, name: str, day: date, zone: tzinfo) -> tuple[Messa
 
 
 def inbox_messages(role: str, path: str, texts: list[str], said_ms: int) -> tuple[Message, ...]:
-    """Cleaned and without secrets, as all that is said."""
+    """The messages of an inbox file, cleaned and without secrets."""
     entries: list[dict[str, Any]] = []
     for n, text in enumerate(texts):
         mark = hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -95,7 +95,7 @@ def open_new(graph: Graph) -> Graph:
 
 
 def begin_rebuild(graph: Graph, folder: Path) -> None:
-    """Copy the vault less its notes."""
+    """Copy the vault without its notes."""
     folder.mkdir(mode=0o700)
     shutil.copytree(graph.vault.root, folder / "vault", symlinks=True)
     if (graph.folder / "written.jsonl").exists():

@@ -88,7 +88,7 @@ def print_value(value: Any, as_json: bool, text: str) -> None:
 
 
 def json_value(value: Any) -> Any:
-    """What json cannot say by itself."""
+    """A value that `json` cannot write, in a form that it can."""
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, date | datetime):

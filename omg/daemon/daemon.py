@@ -70,7 +70,7 @@ log = logging.getLogger(__name__)
 
 
 class VaultWatcher(FileSystemEventHandler):  # type: ignore[misc]  # watchdog has no types
-    """Any event means "dirty": an atomic replace arrives only as *moved*."""
+    """Marks a vault as changed at any event, because an atomic replace arrives only as *moved*."""
 
     def __init__(self, touched: Callable[[Path], None]) -> None:
         self.touched = touched
@@ -286,7 +286,8 @@ class Daemon:
         return {**answer, **({"wait_ms": round(BLOCKED_S * 1000)} if wait else {})}
 
     def _wait_for_observation(self, graph: Graph, session: str, tell: Callable[..., None]) -> None:
-        """Until nothing of *session* waits any more; BLOCKED_S at the most, and then no turn waits for a while."""
+        """Wait until nothing of *session* is pending, at most BLOCKED_S. After a wait in vain no turn waits for a
+        while."""
         began, mark = time.monotonic(), session_mark(session)
         self.awake.set()
         while (
@@ -300,7 +301,8 @@ class Daemon:
         tell("context_waited", session=session, observed=not late, duration_ms=waited_ms)
 
     def lend(self, body: dict[str, Any]) -> Mapping[str, Any]:
-        """A question for the plugin. Whoever started us: from the first time it asks, there is a gateway to ask."""
+        """A question for the plugin. Its first request shows that there is a gateway to ask, whoever started the
+        daemon."""
         self.memory.worker.gateway = self.model
         return self.model.next(body)
 
@@ -504,7 +506,7 @@ def graph_served(memory: Memory, body: Mapping[str, Any]) -> Graph | None:
 def cut_answer(
     memory: Memory, graph: Graph, body: dict[str, Any], tell: Callable[..., None] = lambda *_, **__: None
 ) -> tuple[Cut, dict[str, Any]]:
-    """What leaves the context, and the answer that says so; what would leave and is not observed becomes urgent."""
+    """What leaves the context, and the answer for it. Turns that should leave but are not observed become urgent."""
     made = cut_context(graph, body, now=memory.clock(), config=memory.config, tell=tell)
     if made.waits and not graph.state().urgent_ms:
         at_ms = memory.registry.now_ms()

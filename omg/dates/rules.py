@@ -180,7 +180,7 @@ def tense_of(text: str, start: int, end: int) -> str:
 
 
 def is_past_tense(sentence: str, m: re.Match[str], ahead: list[tuple[int, int]]) -> bool:
-    """Not the participle in "will be submitted", "want it finished": what looks ahead reaches to the next clause."""
+    """Whether *m* is a past tense, and not the participle in "will be submitted" or "want it finished"."""
     since = max((b for _, b in ahead if b <= m.start()), default=-1)
     return since < 0 or bool(FINITE.fullmatch(m[0]) or CLAUSE.search(sentence, since, m.start()))
 

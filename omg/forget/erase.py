@@ -148,7 +148,7 @@ class Redacting:
         return Trace(text=self.words)
 
     def tombstones(self, graph: Graph) -> None:
-        """A message that is changed has another key; the former must not come back."""
+        """Add tombstones for the former keys of changed messages, so that the old messages do not come back."""
         held = [m for _, m in every_message(graph) if message_holds(m, self.words)]
         graph.tombstones.add({m.key for m in held if m.key != m.id})
 
@@ -353,7 +353,7 @@ def forget_now(graph: Graph, selection: Selection | Redaction) -> None:
 
 
 def begun_paths(graph: Graph) -> frozenset[str]:
-    """The notes that a forgetting which was begun takes away, or renames: nobody else has."""
+    """The notes that an unfinished forgetting removes or renames."""
     try:
         raw = json.loads((graph.folder / JOURNAL).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -618,7 +618,7 @@ def words_in(change: Change) -> Iterator[str]:
 
 
 def notes_telling(vault: Path, trace: Trace) -> dict[Path, set[str]]:
-    """The notes below *vault* that tell of it, and what was made of them in turn: file → its names there."""
+    """The notes below *vault* that tell of it, and the pages made from them: file → its names there."""
     files = {
         file: (path, read_text(file.read_bytes()))
         for file in sorted(vault.rglob("*.md"))

@@ -87,7 +87,7 @@ def holds_words(text: str, words: str) -> bool:
 
 
 def readings(text: str) -> Iterator[str]:
-    """*text*, and what it says where it is taken for JSON, or for JSON in JSON."""
+    """*text*, and its content if it is read as JSON, or as JSON inside JSON."""
     yield text
     for _ in range(1, READINGS):
         if "\\" not in text:
@@ -208,7 +208,7 @@ class Trace:
         return frozenset(name for name in self.names if "/" in name)
 
     def in_line(self, line: str) -> bool:
-        """Whether a line of a log, or a drop as it is, names it."""
+        """Whether a line of a log, or an unparsed drop, names it."""
         ids = self.paths | self.messages | self.sessions | self.keys
         return any(i in line for i in ids) or self.in_words(line)
 

@@ -91,7 +91,7 @@ def remove_graph(graph: Graph) -> None:
 
 
 def remove_remains(gone: Path) -> None:
-    """Remove the folder of a graph that is forgotten whole; with turns that came in meanwhile it begins anew."""
+    """Remove the folder of a graph that is forgotten whole. Turns that came in meanwhile start a new one."""
     for turn in sorted((gone / "pending").glob("*.json")):
         who = marked_identity(gone / GRAPH_MARK)
         begun = gone.with_name(who.folder)

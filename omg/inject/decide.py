@@ -604,7 +604,7 @@ def without_agents_notes(entries: Iterable[Entry], by_hand: Mapping[str, int]) -
 
 
 def with_agents_mark(entry: Entry, by_hand: Mapping[str, int]) -> Entry:
-    """*entry*; one of the inbox that no person was seen to leave there says of itself whose it is, and is not believed."""
+    """*entry*, marked as a tool's if it is an inbox note that no person was seen to write, whatever it says itself."""
     believed = not entry.path.startswith("inbox/") or by_hand.get(entry.path) == entry.mtime
     return entry if believed else replace(entry, origin="tool")
 

@@ -197,7 +197,8 @@ def notes_made_before(graph: Graph, said: Said) -> list[tuple[Message, list[Made
 def repeats_withheld(
     graph: Graph, heard: Sequence[tuple[Message, list[MadeNote]]], passage: Passage, asked: frozenset[str]
 ) -> bool:
-    """Whether what *passage* of the assistant's tells, beside *asked*, was told to it in a message not quoted any more."""
+    """Whether the assistant's *passage* tells something, besides *asked*, that it heard in a message that is no
+    longer quoted."""
     gone = gone_of(graph, {m.id: notes for m, notes in heard}, [m for m, _ in heard])
     withheld = [m for m, notes in heard if m.id in gone or any(speaks_itself(graph, note) for note in notes)]
     return any(told_words(m.text) & (told_words(passage.text) - asked) for m in withheld)

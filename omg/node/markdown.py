@@ -145,7 +145,7 @@ def too_deep(fm: str) -> bool:
 
 def values_of(root: yaml.MappingNode) -> dict[str, Any]:
     """
-    *root* as what JSON can hold; keys are strings, as written. Raises BadNode past DEPTH or VALUES.
+    *root* as values that JSON can hold; keys are strings, as written. Raises BadNode if it exceeds DEPTH or VALUES.
 
     Made by hand from the composed nodes: a third of the time that PyYAML's constructor takes.
     """

@@ -362,7 +362,8 @@ def reflection_on(
 
 
 def fitting_parts(nodes: Sequence[Node], room: int) -> Iterator[list[Node]]:
-    """*nodes* in as few parts as *room* tokens allow, of about the same size: a remnant could not be condensed."""
+    """*nodes* in as few parts as *room* tokens allow. The parts are of about the same size, because a small rest
+    could not be condensed."""
     sizes = [count_tokens(shown_line("e100", n)) for n in nodes]
     share = sum(sizes) / -(-sum(sizes) // room)
     part: list[Node] = []

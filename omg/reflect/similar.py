@@ -391,7 +391,7 @@ def mend_links(snapshot: Snapshot) -> list[str]:
 
 
 def link_mentions_by_night(snapshot: Snapshot) -> list[str]:
-    """Notes of ours get links to what they mention: what was noted after them, too. Returns their paths."""
+    """Link OMG's notes to notes that they mention, also to newer ones. Returns the paths of the changed notes."""
     active = [e for e in snapshot.now() if e.type in TYPES]
     wanted = [e for e in active if e.path not in snapshot.frozen and e.path in snapshot.entries]
     if len(active) > READ_WHOLE:  # of a large vault only those files are opened that have something to link

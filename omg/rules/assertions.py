@@ -489,7 +489,7 @@ def written_sentences(text: str) -> Iterator[str]:
 
 
 def is_saying(quotation: str) -> bool:
-    """Whether a quotation is a title or a saying of one's own, and states nothing."""
+    """Whether a quotation is a title or the speaker's own saying, and states nothing."""
     inner = quotation[1:-1].strip()
     return len(inner.split()) <= SAYING_WORDS and not states(inner)
 

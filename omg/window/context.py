@@ -305,7 +305,8 @@ class RequestContext:
 
 
 def beginning(message: Mapping[str, Any]) -> str:
-    """By what a turn is known again: a channel may tell times in whole seconds, and two runs begin in one."""
+    """A key that identifies a turn. Times alone do not: a channel may give whole seconds, and two runs may begin in
+    one."""
     begun = f"{message.get('role')} {to_epoch_ms(message.get('timestamp')) or 0}"
     run = run_key(message)[:RUN_KEY_CHARS]
     return f"{begun} {run}" if run else begun

@@ -114,7 +114,7 @@ def lay_file(root: Path, source: Path, target: Path) -> None:
 
 
 def renew_former(root: Path, template: Path) -> None:
-    """Put today's table, style or layout in the place of an earlier release's that is as it was laid down."""
+    """Replace an earlier release's table, style or layout by today's, if nobody has changed it."""
     for name, known in FORMER.items():
         target = root / name
         if target.is_symlink() or not target.is_file() or target.stat().st_size != known[0]:
