@@ -93,6 +93,66 @@ def test_a_sentence_of_the_text_is_replaced_where_it_stands(agent: Agent) -> Non
     assert history == "- 2026-02-19: Works with Dr. Costa in Ghent."
 
 
+def test_a_sentence_with_a_link_in_it_is_corrected_in_the_text_as_well(agent: Agent) -> None:
+    path = remember(agent, "Astrid is not coming to Svalbard after all.")
+    graph = agent.home.find(ALICE)
+    file = graph.vault.file(path)
+    head, _, text = file.read_text().rpartition("\nAstrid is not")
+    text = f"{head}\n[[nodes/project/svalbard-trip|Astrid]] is not{text}"
+    file.write_text(text)
+    graph.vault.remember(path, text.encode())  # as if OMG had linked it
+    agent.home.registry.refresh(graph, wait_s=1)
+    new = "Astrid is coming to Svalbard."
+    done = correct(agent, f"{new} Please correct that.", "Astrid is not coming to Svalbard after all.", new)
+    assert "It also says" not in done["text"]
+    made = note(agent, path)
+    assert (made.description, made.body.partition("\n\n## History\n")[0].strip()) == (new, new)
+    assert made.body.endswith("- 2026-02-19: Astrid is not coming to Svalbard after all.")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Correct your note: {}",
+        "Please correct your memory: {}",
+        "Good news, correct that: {}",
+        "Could you fix that please: {}",
+    ],
+)
+def test_what_the_user_writes_behind_a_request_to_correct_is_their_own(agent: Agent, said: str) -> None:
+    path = remember(agent, "My favourite colour is green.")
+    new = "My favourite colour is teal."
+    assert correct(agent, said.format(new), path, new)["text"].startswith("Corrected [[")
+    assert note(agent, path).description == new
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Tom wrote: {}",
+        "Correct this: {}",
+        "Correct the mail: {}",
+        "Correct your note: “{}”",
+        "Did Tom say: {}?",
+    ],
+)
+def test_what_the_user_passes_on_behind_a_colon_changes_nothing(agent: Agent, said: str) -> None:
+    path = remember(agent, "My favourite colour is green.")
+    correct(agent, said.format("My favourite colour is teal."), path, "My favourite colour is teal.")
+    assert note(agent, path).description == "My favourite colour is green."
+
+
+def test_a_longer_sentence_that_begins_the_same_stays_as_it_is(agent: Agent) -> None:
+    path = remember(agent, "Ada lives in Ghent.")
+    graph = agent.home.find(ALICE)
+    file = graph.vault.file(path)
+    head, _, text = file.read_text().rpartition("\nAda lives in Ghent.")
+    file.write_text(f"{head}\n[[nodes/fact/ada|Ada]] lives in Ghent with Leif.{text}")
+    agent.home.registry.refresh(graph, wait_s=1)
+    correct(agent, "Ada lives in Bruges.", "Ada lives in Ghent.", "Ada lives in Bruges.")
+    assert "[[nodes/fact/ada|Ada]] lives in Ghent with Leif." in file.read_text()
+
+
 def test_what_a_person_wrote_by_hand_is_kept_and_all_but_the_sentence_stays_as_it_is(agent: Agent) -> None:
     path = remember(agent, "Anna keeps the gate code.")
     graph = agent.home.find(ALICE)

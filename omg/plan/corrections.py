@@ -22,7 +22,7 @@ from ..journal import Rebase
 from ..node.fields import TYPES, Source
 from ..node.markdown import HISTORY_HEADING, bare_target, load_properties, split_head, wikilink
 from ..node.note import Node, head_of
-from ..text.sentences import sentence_spans, split_sentences
+from ..text.sentences import sentence_spans
 from ..text.words import told_words
 from .drafts import PERSONS, Plan
 from .edits import (
@@ -66,6 +66,15 @@ def sentence_with(words: str, text: str) -> str:
     return text[parts[0].start : parts[-1].stop].strip() if parts else ""
 
 
+def with_sentence(text: str, made: Correction) -> str:
+    """*text* with what *made* says in the place of what it was, also where that has links; as it is if that is not there."""
+    if made.was in text:
+        return text.replace(made.was, made.says, 1)
+    there = sentence_with(made.was, text)
+    same = as_read(there).rstrip(".!") == as_read(made.was).rstrip(".!")
+    return text.replace(there, made.says, 1) if there and same else text
+
+
 def draft_correction(plan: Plan, path: str, made: Correction, sources: tuple[Source, ...]) -> Corrected:
     """Draft *made* in the note at *path*, or in one that takes its place where a tool or the assistant had made it."""
     draft = plan.draft(path)
@@ -90,7 +99,7 @@ def corrected(old: Node, made: Correction, sources: tuple[Source, ...], plan: Pl
     """*old* with *made* in it, and the line of its History that says what it said."""
     main, lines = split_history(old.body)
     event = made.event or old.event
-    said = old.description.replace(made.was, made.says, 1)
+    said = with_sentence(old.description, made)
     was = made.was if said == old.description else old.description
     told = not event_span(old.event) or any(says_day(was, day) for day in event_span(old.event) or ())
     when = f" (on {old.event})" if event != old.event and not told else ""
@@ -102,7 +111,7 @@ def corrected(old: Node, made: Correction, sources: tuple[Source, ...], plan: Pl
         status="active" if old.status == "dormant" else old.status,
         updated=plan.day,
         sources=merged_sources(old.sources, sources),
-        body=with_history_lines(main.replace(made.was, made.says, 1), (*lines, line)),
+        body=with_history_lines(with_sentence(main, made), (*lines, line)),
     )
     return node, line
 
@@ -113,7 +122,8 @@ def amend_persons(
     """The same in a file that a person wrote in: of its head only what stands there already, and the day."""
     head, start = split_head(draft.text)
     main, mark, history = draft.text[start:].partition(HISTORY_HEADING)
-    if made.was not in main and made.was not in draft.node.description:
+    now = with_sentence(main, made)
+    if now == main and with_sentence(draft.node.description, made) == draft.node.description:
         raise BadInput(
             f"{draft.node.path}.md was written by hand, and the sentence spans lines; change it in the file"
         )
@@ -123,7 +133,7 @@ def amend_persons(
         for key, value in changed.items()
         if key not in NEVER_SET and (key in there or (key == "event" and there))
     }
-    text = draft.text[:start] + main.replace(made.was, made.says, 1) + mark + history
+    text = draft.text[:start] + now + mark + history
     return plan.rewrite(replace(draft, text=text), draft.node, Rebase(set=kept, history=line))
 
 
@@ -162,23 +172,7 @@ def taken_days(made: Correction) -> frozenset[date]:
 # Its property `proposes` says what it becomes: a note of a type, or a correction of another note, whose sentence it quotes.
 
 
-# "Remember that …", "please note: …", "and don't forget, …". What is about another's words goes on otherwise.
-ASKS_TO_REMEMBER = re.compile(
-    r"^(?:(?:and|also|so|ok|okay|please|can you|could you),? )*"
-    r"(?:remember|memori[sz]e|note|keep in mind|don['’]t forget|write down|save)"
-    r"(?: (?:this|down|please))*(?: that|[:,])? "
-)
 TAKES_PLACE = re.compile(r"^It is to replace: “(.+)”$", re.M)
-
-
-def holds_plainly(text: str, words: str) -> bool:
-    """
-    Whether a person who said *words* said *text*: it is a whole sentence of theirs, to the letter, and no question. An
-    opening that asks to remember it, in English, does not count: "Please remember that I play the cello."
-    """
-    wanted = as_read(text).rstrip(".!")
-    said = (as_read(s).rstrip(".!") for s in split_sentences(words) if not s.endswith(("?", "？", "؟")))
-    return any(wanted in (s, ASKS_TO_REMEMBER.sub("", s)) for s in said)
 
 
 def proposed_notes(graph: Graph) -> Iterator[Entry]:

@@ -47,16 +47,16 @@ from ..plan.corrections import (
     Correction,
     correction_proposed,
     draft_correction,
-    holds_plainly,
     sentence_with,
 )
 from ..plan.drafts import Plan
 from ..plan.edits import Edit, as_read, one_line, short_title, split_history
 from ..plural import how_many
 from ..provenance import as_others
+from ..rules.assertions import without_lead_in
 from ..secrets import redact
 from ..text.characters import visible
-from ..text.sentences import sentence_spans
+from ..text.sentences import sentence_spans, split_sentences
 from ..text.words import Words, told_words
 from ..worker.intake import Intake
 from ..worker.registry import Registry
@@ -199,6 +199,16 @@ def days_asked(when: object) -> str | None:
 # none is changed; what could be meant is named.
 
 
+# "Remember that …", "please note: …", "and don't forget, …". What is about another's words goes on otherwise.
+ASKS_TO_REMEMBER = re.compile(
+    r"^(?:(?:and|also|so|ok|okay|please|can you|could you),? )*"
+    r"(?:remember|memori[sz]e|note|keep in mind|don['’]t forget|write down|save)"
+    r"(?: (?:this|down|please))*(?: that|[:,])? "
+)
+# "Correct your note: …", "please fix that: …". "Correct this: …" and "correct the mail: …" lead to a text that may be another's.
+ASKS_TO_CORRECT = re.compile(
+    r"^(?:please |can you |could you )?(?:correct|fix|change|update) (?:that|it|your (?:\w+ ){0,2}\w+)(?: please)?: "
+)
 # Notes that are looked into for the words, and that are named where none or several fit.
 LOOKED_AT, NAMED = 20, 5
 CHANGE_PROPOSED = "in a moment: [[{}]] changes once this message of the user's has been read, if it says so."
@@ -240,6 +250,23 @@ def correct_tool(
         done = draft_correction(plan, node.path, made, source)
         done_with(graph, done.path, receipt_of(plan, now, f"corrected {done.path}"))
     return {"text": told_of(done, made), "details": {"path": done.path}}
+
+
+def holds_plainly(text: str, words: str) -> bool:
+    """
+    Whether a person who said *words* said *text*: it is a whole sentence of theirs, to the letter, and no question. An
+    opening that asks to remember or to correct it, in English, does not count: "Please remember that I play the cello."
+    """
+    wanted = as_read(text).rstrip(".!")
+    for sentence in split_sentences(words):
+        said = as_read(sentence).rstrip(".!")
+        if not said.endswith(("?", "？", "؟")) and wanted in (said, ASKS_TO_REMEMBER.sub("", said)):
+            return True
+        asked = ASKS_TO_CORRECT.match(as_read(without_lead_in(sentence)))
+        # not in quotation marks, which `without_lead_in` takes off
+        if asked and sentence[0].isalpha() and asked.string[asked.end() :].rstrip(".!") == wanted:
+            return True
+    return False
 
 
 def told_of(done: Corrected, made: Correction) -> str:
