@@ -517,6 +517,114 @@ def test_a_day_in_another_sentence_corrects_nothing(said):
     assert edits("I have a call with Ben next Wednesday.", said)[0]["event"] == "2026-03-11"
 
 
+@pytest.mark.parametrize(
+    ("said", "correction", "description", "was"),
+    [
+        ("My phone number is 555-1234.", "No, it is 555-4321.", "The user's phone number is 555-4321.", "555-1234"),
+        ("The winch costs 4,500 NOK.", "No, sorry, it costs 5,400 NOK.", "The winch costs 5,400 NOK.", "4,500"),
+        ("My daughter is 7 years old.", "Sorry, 8.", "The user's daughter is 8 years old.", "7"),
+        ("My sister Astrid lives in Tromsø.", "No, it is Bodø.", "The user's sister Astrid lives in Bodø.", "Tromsø"),
+        ("My sister lives in Tromsø with Leif.", "No, in Bodø.", "The user's sister lives in Bodø with Leif.", "Tromsø"),
+        ("My doctor is Dr. Lund.", "No wait, Dr. Lind.", "The user's doctor is Dr. Lind.", "Dr. Lund"),
+        ("My favourite colour is green.", "No, sorry, it is teal.", "The user's favourite colour is teal.", "green"),
+        ("My dog is a poodle.", "No, it's a beagle.", "The user's dog is a beagle.", "a poodle"),
+        ("I'm allergic to nuts.", "Wait, not nuts, shellfish.", "The user is allergic to shellfish.", "nuts"),
+        ("My son is called Olav.", "I meant Ola, not Olav.", "The user's son is called Ola.", "Olav"),
+    ],
+)  # fmt: skip
+def test_a_value_that_is_corrected_right_after_is_the_note(said, correction, description, was):
+    for turns in (
+        [f"{said} {correction}"],
+        [said, correction],
+        [said, ("assistant", "All right."), correction],
+    ):
+        edit = only(*turns)
+        assert edit["description"] == description
+        assert edit["body"] == f"Corrected on 2026-03-04: not “{was}”."
+        assert was not in edit["title"]
+
+
+@pytest.mark.parametrize(
+    ("said", "correction"),
+    [
+        (["I work with Tom and Ann."], "Sorry, Anna."),
+        (["The meeting is at 7pm in room 12."], "Sorry, 8pm."),
+        (["I work in Hamburg.", ("assistant", "Do you live in Oslo?")], "No, Bergen."),
+    ],
+)
+def test_a_correction_of_which_nothing_tells_what_it_corrects_stands_beside_the_note(said, correction):
+    before, after = only(*said), only(*said, correction)
+    assert after["description"] == before["description"]
+    assert after["body"] == f"The user then said: “{correction}”"
+
+
+@pytest.mark.parametrize(
+    ("said", "then"),
+    [
+        ("I live in Oslo.", "No thanks."),
+        ("I live in Oslo.", "No, not today, thanks."),
+        ("My dog is a poodle.", "No, it's late."),
+        ("I have two cats.", "No sugar in my tea please."),
+        ("I have a meeting in the big room.", "No, it is fine."),
+    ],
+)
+def test_a_no_that_puts_nothing_right_leaves_the_note_as_it_is(said, then):
+    before, after = only(said), only(said, then)
+    assert (after["description"], after["body"]) == (before["description"], before["body"])
+
+
+def test_a_correction_long_after_a_statement_is_not_about_it():
+    said = ["I live in Oslo.", "Thanks.", "How are you?", "Sorry, Bergen."]
+    assert only(*said)["description"] == "The user lives in Oslo."
+
+
+def test_a_plan_for_before_a_month_is_due_on_the_day_before_it():
+    edit = only("I need to renew my passport before May.")
+    assert (edit["event"], edit["loop"]) == ("2026-04-30", "open")
+    assert edit["description"] == "The user needs to renew their passport before May 2026."
+
+
+def test_a_reminder_of_something_that_is_so_is_a_whole_sentence():
+    edit = only("Don't forget: the rent is due on the 1st of each month.")
+    assert edit["description"].startswith("The user wants to be reminded that the rent is due on")
+
+
+def test_a_stay_of_some_days_is_a_plan():
+    edit = only("I'll be in Stavanger from 10 to 12 December for a conference.")
+    assert (edit["title"], edit["event"], edit["loop"]) == (
+        "Stavanger for conference",
+        "2026-12-10..2026-12-12",
+        "open",
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I need to: 1. order ethanol by 30 November, 2. call Ann on Tuesday, 3. renew my passport before May.",
+        "I need to:\n1. order ethanol by 30 November\n2. call Ann on Tuesday\n3. renew my passport before May",
+        "TODO:\n- order ethanol by 30 November\n- call Ann on Tuesday\n- renew my passport before May",
+    ],
+)
+def test_each_plan_of_a_list_is_a_note(said):
+    assert [(e["description"], e["event"], e["loop"]) for e in edits(said)] == [
+        ("The user needs to order ethanol by 2026-11-30.", "2026-11-30", "open"),
+        ("The user needs to call Ann on 2026-03-10.", "2026-03-10", "open"),
+        ("The user needs to renew their passport before May 2026.", "2026-04-30", "open"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "You need to:\n- call Ann on Friday\n- renew the passport by May",
+        "> I need to:\n> - call Ann on Friday",
+    ],
+)
+def test_a_list_that_is_not_the_persons_own_plan_is_no_note(said):
+    assert edits(said) == []
+
+
 def test_a_repeat_adds_its_source():
     assert only("I like sushi.", "As I said, I like sushi.")["sources"] == ["m1", "m2"]
 

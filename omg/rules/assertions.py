@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +153,8 @@ TWO_PLANS = re.compile(
 )
 DAY_WORDS = re.compile(
     r"\b(?:yesterday|tomorrow|tonight|today|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:last|next|this) (?:week|month|year|weekend"
-    r"|morning|night|spring|summer|autumn|fall|winter)|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w* \d+|(?:end|middle|beginning) of"
+    r"|morning|night|spring|summer|autumn|fall|winter)|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w* \d+"
+    r"|\d{1,2}(?:st|nd|rd|th)?(?: of)? (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*|(?:end|middle|beginning) of"
     r"|\d{4}-\d\d)\b",
     re.I,
 )
@@ -478,7 +480,7 @@ def written_sentences(text: str) -> Iterator[str]:
     if len(text) > 2 * OWN_CHARS:
         text = f"{text[:OWN_CHARS]}\n{text[-OWN_CHARS:]}"
     text = with_pictures_named(MARKER.sub(" ", without_unseen(text).translate(STRAIGHT_QUOTES)))
-    lines = list(lines_before_a_text(text.split("\n")))
+    lines = list(with_list_heads(lines_before_a_text(text.split("\n"))))
     if len(lines) > PASTED_LINES:
         lines = [*lines[:OWN_LINES], *lines[-OWN_LINES:]]
     for line in map(without_introduced, filter(is_written_by_person, lines)):
@@ -514,6 +516,43 @@ def lines_before_a_text(lines: Sequence[str]) -> Iterator[str]:
         if below and (holds("works_on_below", line) or (hands and not LIST_MARK.match(below))):
             return
         yield line
+
+
+def with_list_heads(lines: Iterable[str]) -> Iterator[str]:
+    """*lines*, each item of a list with the words that it goes on from: "I need to:", "1. call Ann" → "I need to call Ann"."""
+    head = ""
+    for line in chain.from_iterable(map(items_apart, lines)):
+        item = without_list_mark(line)
+        if item == line:
+            head = open_head(line)
+        yield f"{head} {item}" if head and item != line and states(f"{head} {item}") else line
+
+
+def open_head(line: str) -> str:
+    """What of a person's own sentence stands before the colon that *line* ends with, if it is to go on behind it."""
+    if not line.rstrip().endswith(":"):
+        return ""
+    head = line.strip().rstrip(": ")
+    if begins("todo", head):
+        return "I need to"
+    goes_on = head.split()[-1].lower() in {"to"} | bases() if head else False
+    return head if goes_on and re.match(rf"{SPEAKING}\b", without_lead_in(head), re.I) else ""
+
+
+def items_apart(line: str) -> Iterator[str]:
+    """The head and the items of a list that *line* has in a row: "I need to: 1. call Ann, 2. pay Bob"."""
+    head, colon, rest = line.partition(": ")
+    first = re.match(r"1([.)]) ", rest)
+    if not first or not open_head(head + colon):
+        yield line
+        return
+    yield head + colon
+    for n in count(2):
+        item, next_mark, rest = rest.partition(f" {n}{first[1]} ")
+        yield item.rstrip(",; ")
+        if not next_mark:
+            return
+        rest = f"{next_mark.lstrip()}{rest}"
 
 
 def introduces(head: str) -> bool:

@@ -29,6 +29,7 @@ from .assertions import (
     without_lead_in,
     written_sentences,
 )
+from .corrections import short_correction
 from .drafts import CALLED_OFF, OfflineDraft, OfflineDrafts
 from .wording import (
     IT_OR_THEM,
@@ -233,6 +234,7 @@ class OfflineObserver:
             False  # and whether the assistant asked it: what it proposes nobody is held to accept
         )
         self.acted = False  # a tool was used since a person spoke
+        self.before: dict[str, str] = {}  # speaker → the message of theirs before
 
     def scene(self, m: Message, handle: str) -> Scene:
         who = speaker(m)
@@ -275,6 +277,7 @@ class OfflineObserver:
                 continue
             if (
                 self.corrects_day(said, scene)
+                or self.corrects_value(said, scene, answers=bool(n == 0 and self.asked))
                 or self.ends_plan(said, scene)
                 or self.names_project(here, said, scene)
             ):
@@ -295,6 +298,7 @@ class OfflineObserver:
                 loose.append(said)
         if loose:
             self.place_asides(here, loose, scene)
+        self.before[scene.who] = scene.handle
 
     def add_aside(self, here: int, said: str, scene: Scene) -> None:
         self.drafts.add_aside(here, self.worded(Assertion("", "aside"), said, scene)[0], scene.handle)
@@ -456,6 +460,37 @@ class OfflineObserver:
         sources = (*draft.sources, scene.handle)
         corrected = replace(draft, who=scene.who, event=event, description=text, sources=sources)
         self.drafts.replace_at(old, corrected)
+        return True
+
+    def corrects_value(self, said: str, scene: Scene, *, answers: bool) -> bool:
+        """
+        "No, it is 555-4321": put right what the same person said in this message or the one before. Where nothing tells
+        what is wrong, and where it *answers* a question, the words are kept beside the note. True if that was done.
+        """
+        made = short_correction(said)
+        recent = (scene.handle, self.before.get(scene.who))
+        drafts = [(i, d) for i, d in self.drafts.drafts_of(scene.who) if d.sources[-1] in recent]
+        if made is None or not drafts:
+            return False
+        for i, d in drafts:
+            done = None if answers else made.applied(d.description)
+            if done is None:
+                continue
+            place, right = done
+            text = f"{d.description[: place.start]}{right}{d.description[place.stop :]}"
+            was = d.description[place]
+            title = right.join(re.split(rf"(?<!\w){re.escape(was)}(?!\w)", d.title, flags=re.I))
+            title = title[:1].upper() + title[1:]
+            # the History of a note that exists keeps what it said
+            asides = d.asides if d.node else (*d.asides, f"Corrected on {scene.day}: not “{was}”.")
+            new = replace(d, title=title, description=text, asides=asides, day=scene.day)
+            self.drafts.replace_at(i, replace(new, sources=(*d.sources, scene.handle)))
+            return True
+        if made.kind == "word" and not made.meant:
+            return False
+        i, d = drafts[0]
+        line = f"{scene.who[0].upper()}{scene.who[1:]} then said: “{said.strip()}”"
+        self.drafts.replace_at(i, replace(d, asides=(*d.asides, line), sources=(*d.sources, scene.handle)))
         return True
 
     def ends_plan(self, said: str, scene: Scene) -> bool:

@@ -19,7 +19,7 @@ from ..dates.days import event_span
 from ..dates.rules import MONTHS, When, resolve_dates, tense_of
 from ..text.characters import UNSPACED_RUN
 from ..text.words import base_of, bases, english_words, is_past
-from .assertions import DAY_WORDS, Assertion, begins, holds, language, listed, read_words, says_enough
+from .assertions import DAY_WORDS, Assertion, begins, holds, language, listed, read_words, says_enough, states
 
 # --- A title for what a sentence says: a noun phrase of at most six words, which becomes the name of a file.
 #
@@ -231,7 +231,8 @@ BEFORE = re.compile(
     r"\b(on|by|until|till|before|after|since|from|for|around|in|at|to|of|during|over|between|and|through|than|about|not|within)\s+(the\s+)?$",
     re.I,
 )
-LAST_DAY = frozenset(("by", "until", "till", "before"))
+LAST_DAY = frozenset(("by", "until", "till"))
+UP_TO = re.compile(r"\bbefore\s+(?:the\s+)?$", re.I)  # "before March" ends with February
 NOT_THE_DAY = re.compile(r"\b(?:since|not|instead of|rather than|from|after)\s+(?:the\s+)?$", re.I)
 YEARLY = re.compile(r"\b(?:birthdays?|anniversary|every year|each year)\b", re.I)
 BORN = re.compile(r"\bborn\b", re.I)
@@ -271,6 +272,9 @@ def with_absolute_dates(text: str, said: date, ahead: bool = False) -> tuple[str
         if days and OR.fullmatch(text, at, start):  # "Thursday or Friday" is neither of the two
             one = days[-1]
             days[-1] = one._replace(start=min(one.start, when.start), end=max(one.end, when.end))
+        elif meant_ahead and when.start != when.end and UP_TO.search(text[:start]):
+            last = when.start - timedelta(days=1)
+            days.append(when._replace(start=last, end=last))
         elif when.start != when.end or not NOT_THE_DAY.search(text[:start]):
             days.append(when)
         out += text[at:start]
@@ -312,6 +316,8 @@ def in_words(when: When, out: str, text: str, end: int) -> tuple[str, int]:
         before = ""
     if before in LAST_DAY and preposition == "between":
         plain = f"{when.end}"
+    if before == "before" and preposition == "between":
+        plain = f"{when.start}"
     if before == "from" and preposition == "between":
         plain = plain.replace(" and ", " to ")
     part = PART_OF_DAY.match(text, end) if preposition == "on" else None
@@ -543,7 +549,7 @@ ORDERS: dict[str, tuple[str, Callable[[re.Match[str]], str]]] = {
     ),
     "remind": (
         r".*?(?:remind me|don't let me forget|don't forget)\s{0,9}(to|that|about)?:?\s{0,9}(.+)",
-        lambda m: f"I want to be reminded {m[1] or 'of'} {m[2]}",
+        lambda m: f"I want to be reminded {m[1] or ('that' if states(m[2]) else 'of')} {m[2]}",
     ),
     "calendar": (
         r".{0,400}?\b(?:put|add|enter|note|block|mark) (.{1,400}?) (?:in|into|to|on) (?:my|the|our) \w+[:,]?\s*(.*)",
