@@ -92,7 +92,7 @@ def mcp_command(
     folder = Path.cwd() if http is None else None
     ask = daemon_asker(home, *served_identities(home, host, folder), start_daemon)
     if http is None:
-        # After a restart of the machine it is this that brings the daemon up: a hook starts no process.
+        # This starts the daemon after a restart of the machine, because a hook starts no process.
         threading.Thread(target=ensure_daemon, args=(home,), daemon=True).start()
         return run_stdio(ask)
     print(f"http://127.0.0.1:{http}/mcp with the header Authorization: Bearer {token_of(home)}", flush=True)

@@ -53,7 +53,8 @@ class Client:
     piped: bool = False  # its prompt is its stdin
     forks: bool = True
     own_breaks: bool = False  # its requests do not begin with the ones before, even without us
-    settings_file: str = ""  # a settings file of the person's, where ours is another one
+    needs_settings: bool = True  # it cannot run without
+    settings_file: str = ""  # the person's settings, if not the file that our installation changes
     session_header: str = ""  # names the session in a request
     sub_agent: str = ""  # directives that start one, whose task holds CANARY-SUB
     tool_of_ours: str = ""  # how the model names a tool of `omg mcp`
@@ -76,17 +77,22 @@ class Client:
             "TERM": "xterm",
             "OMG_HOME": str(self.omg),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "KF_RULE_CACHE_DIR": os.environ[
-                "KF_RULE_CACHE_DIR"
-            ],  # else each home compiles them anew: 4 s of CPU
+            "KF_RULE_CACHE_DIR": os.environ["KF_RULE_CACHE_DIR"],  # or each home compiles the rules: 4 s
             **self.extra,
         }
 
     def prepare(self) -> None:
-        self.home.mkdir(parents=True)
+        self.home.mkdir(parents=True, exist_ok=True)
         self.project.mkdir()
         subprocess.run(["git", "init", "-q", str(self.project)], check=True)
         (self.project / "a.txt").write_text("a file of the project\n")
+        if self.needs_settings:
+            self.settings.parent.mkdir(parents=True, exist_ok=True)
+            self.settings.write_text(self.foreign_settings)
+
+    @property
+    def settings(self) -> Path:
+        return self.home / self.declared.config / (self.settings_file or self.declared.settings)
 
     def command(self, text: str, session: str | None, fork: bool) -> list[str]:
         raise NotImplementedError
@@ -119,9 +125,7 @@ class Client:
     def start(
         self, text: str, session: str | None = None, fork: bool = False, cwd: Path | None = None
     ) -> Any:
-        with tempfile.TemporaryFile(
-            "w+"
-        ) as typed:  # a client that is given its prompt reads on to the end of stdin
+        with tempfile.TemporaryFile("w+") as typed:  # a client with a prompt still reads stdin to its end
             typed.write(text if self.piped else "")
             typed.seek(0)
             return subprocess.Popen(
@@ -200,26 +204,20 @@ class Client:
             time.sleep(0.1)
 
     def prefix_breaks(self) -> list[str]:
-        """Requests that do not begin with all that the one before in their session said, but for compactions."""
+        """Requests that do not begin with all of the one before in their session, unless it was compacted since."""
         breaks, before = [], dict[str, list[tuple[str, str]]]()
         for request in self.conversations():
-            # The client's own system prompt changes by itself; what we give is looked at wherever it stands.
-            flat = [
-                (role, text.strip())
-                for role, text in request["flat"]
-                if text and (role != "system" or "omg-memory" in text)
-            ]
-            last = before.get(session := str(request["headers"].get(self.session_header)), [])
             if "MOCK-SUMMARY" in str(request["reply"].get("text")):
                 continue  # the client's question for a summary
-            before[session] = flat
-            if sum("MOCK-SUMMARY" in text for _, text in flat) > sum(
-                "MOCK-SUMMARY" in text for _, text in last
-            ):
+            # The client changes its own system prompt; what we give counts wherever it is.
+            pairs = [(role, text.strip()) for role, text in request["flat"] if text]
+            flat = [pair for pair in pairs if pair[0] != "system" or "omg-memory" in pair[1]]
+            session = str(request["headers"].get(self.session_header))
+            last, before[session] = before.get(session, []), flat
+            old, new = (sum("MOCK-SUMMARY" in text for _, text in texts) for texts in (last, flat))
+            if new > old:
                 continue  # compacted since
-            if (
-                self.own_breaks
-            ):  # the client changes what it sends by itself: what we gave is there in its order
+            if self.own_breaks:  # the client changes its requests by itself; only what we gave is compared
                 last, flat = ([pair for pair in texts if GIVEN in pair[1]] for texts in (last, flat))
             same = [a == b for a, b in zip(last, flat, strict=False)]
             shared = [*same, False].index(False)
@@ -239,6 +237,7 @@ class Client:
 @dataclass
 class ClaudeCode(Client):
     name: str = "claude-code"
+    needs_settings: bool = False
     session_header: str = "x-claude-code-session-id"
     tool_of_ours: str = "mcp__plugin_omg_omg__"
     sub_agent: str = (
@@ -298,11 +297,6 @@ wire_api = "responses"
 enabled = false
 """
 
-    def prepare(self) -> None:
-        super().prepare()
-        (self.home / ".codex").mkdir()
-        (self.home / ".codex" / "config.toml").write_text(self.foreign_settings)
-
     def command(self, text: str, session: str | None, fork: bool) -> list[str]:
         again = ["fork" if fork else "resume", session] if session else []
         return ["codex", "exec", *again, "--json", "--skip-git-repo-check", *self.trusting, text]
@@ -333,29 +327,20 @@ class OpenCode(Client):
     hooks_are_processes: bool = False
     piped: bool = True
     settings_file: str = "opencode.json"
+    foreign_mark: str = "mock-1"
     server: str = ""  # where one is that stays
 
     def __post_init__(self) -> None:
         model = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": f"{self.model.base}/v1", "apiKey": "sk-dummy-canary-key"},
                  "models": {"mock-1": {"limit": {"context": 200000, "output": 8000}}}}  # fmt: skip
-        config = {
-            "$schema": "https://opencode.ai/config.json",
-            "model": "mock/mock-1",
-            "small_model": "mock/mock-1",
-            "provider": {"mock": model},
-            "autoupdate": False,
-            "share": "disabled",
-            "permission": "allow",
-        }
+        config = {"$schema": "https://opencode.ai/config.json", "model": "mock/mock-1", "small_model": "mock/mock-1",
+                  "provider": {"mock": model}, "autoupdate": False, "share": "disabled", "permission": "allow"}  # fmt: skip
         self.foreign_settings = json.dumps(config, indent=2)
-        self.foreign_mark = "mock-1"
 
     def prepare(self) -> None:
+        # At each start it asks the registry for this, for over a minute if there is none.
+        shutil.copytree(self.cache / "opencode-plugin", self.settings.parent, symlinks=True)
         super().prepare()
-        folder = self.home / ".config" / "opencode"
-        # What it would fetch from the registry at each start, for over a minute where there is none.
-        shutil.copytree(self.cache / "opencode-plugin", folder, symlinks=True)
-        (folder / "opencode.json").write_text(self.foreign_settings)
 
     def command(self, text: str, session: str | None, fork: bool) -> list[str]:
         again = ["-s", session] if session else []
@@ -417,6 +402,7 @@ class Gemini(Client):
     forks: bool = False
     own_breaks: bool = True
     settings_file: str = "settings.json"
+    foreign_mark: str = "gemini-api-key"
     tool_of_ours: str = "mcp_omg_"
     sub_agent: str = '[[tool invoke_agent {"agent_name":"generalist","prompt":"CANARY-SUB look"}]]'
 
@@ -426,19 +412,8 @@ class Gemini(Client):
             "GOOGLE_GEMINI_BASE_URL": self.model.base,
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
         }
-        self.foreign_settings = json.dumps(
-            {
-                "security": {"auth": {"selectedType": "gemini-api-key"}},
-                "general": {"enableAutoUpdate": False},
-            },
-            indent=2,
-        )
-        self.foreign_mark = "gemini-api-key"
-
-    def prepare(self) -> None:
-        super().prepare()
-        (self.home / ".gemini").mkdir()
-        (self.home / ".gemini" / "settings.json").write_text(self.foreign_settings)
+        security, general = {"auth": {"selectedType": self.foreign_mark}}, {"enableAutoUpdate": False}
+        self.foreign_settings = json.dumps({"security": security, "general": general}, indent=2)
 
     def command(self, text: str, session: str | None, fork: bool) -> list[str]:
         again = ["-r", session] if session else []

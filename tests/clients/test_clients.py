@@ -32,7 +32,7 @@ def said(client: Client) -> Counter[tuple[str, str]]:
 
 
 @EVERY
-def test_every_message_is_kept_once_through_tools_compaction_resume_fork_interruption_and_a_killed_hook(
+def test_each_message_is_kept_once_despite_tools_compaction_resume_fork_interruption_and_a_killed_hook(
     connect: Connect, name: str
 ) -> None:
     known = ("I prefer short answers.", *(f"My {thing} is green." for thing in THINGS))
@@ -84,7 +84,7 @@ def test_every_message_is_kept_once_through_tools_compaction_resume_fork_interru
 
 
 @EVERY
-def test_with_the_daemon_dead_hung_or_absent_the_client_works_on(connect: Connect, name: str) -> None:
+def test_the_client_works_on_while_the_daemon_is_dead_hung_or_absent(connect: Connect, name: str) -> None:
     client = connect(name)
     well = client.turn("Question 1: [[say fine]]")
 
@@ -116,7 +116,7 @@ def test_with_the_daemon_dead_hung_or_absent_the_client_works_on(connect: Connec
 
 
 @EVERY
-def test_a_word_of_one_project_reaches_no_other_and_no_word_of_a_repository_or_a_sub_agent_is_the_persons(
+def test_a_projects_memory_stays_in_it_and_words_of_repositories_and_sub_agents_are_never_the_persons(
     connect: Connect, name: str
 ) -> None:
     client = connect(name)
@@ -165,7 +165,7 @@ def test_a_word_of_one_project_reaches_no_other_and_no_word_of_a_repository_or_a
 
 
 @EVERY
-def test_a_model_reads_both_memories_by_the_tools_and_what_it_has_remembered_waits_for_the_person(
+def test_a_model_reads_both_memories_by_the_tools_and_its_proposal_waits_for_the_person(
     connect: Connect, name: str
 ) -> None:
     client = connect(name, remembers=["My tea is Assam."])
@@ -188,14 +188,14 @@ def test_a_model_reads_both_memories_by_the_tools_and_what_it_has_remembered_wai
 
 
 @EVERY
-def test_installed_from_the_wheel_it_works_leaves_foreign_settings_alone_and_uninstalled_leaves_nothing(
+def test_an_installation_from_the_wheel_works_keeps_foreign_settings_and_is_removed_without_a_trace(
     connect: Connect, from_wheel: Path, name: str
 ) -> None:
     client = connect(name, install=False, python=from_wheel)
     where = "import omg; print(omg.__file__)"
     found = subprocess.run([from_wheel, "-P", "-c", where], capture_output=True, text=True, check=True)
     assert Path(found.stdout).is_relative_to(from_wheel.parents[1])
-    settings = client.home / client.declared.config / (client.settings_file or client.declared.settings)
+    settings = client.settings
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text(client.foreign_settings)
     assert "would:" in client.omg_command("install", name, "--dry-run")
@@ -222,7 +222,7 @@ def test_installed_from_the_wheel_it_works_leaves_foreign_settings_alone_and_uni
     client.omg_command("down")
 
 
-def test_codex_keeps_nothing_before_its_person_trusts_the_hooks_and_the_doctor_knows_which(
+def test_codex_keeps_nothing_until_the_person_trusts_the_hooks_and_the_doctor_names_those(
     connect: Connect,
 ) -> None:
     client = connect("codex")
@@ -244,7 +244,7 @@ NEXT = dict(zip(CLIENTS, [*CLIENTS][1:] + [*CLIENTS][:1], strict=True))
 
 
 @EVERY
-def test_a_fact_told_in_one_tool_is_in_the_prompt_of_another_two_turns_later(
+def test_a_fact_told_in_one_client_is_in_the_prompt_of_another_two_turns_later(
     connect: Connect, name: str
 ) -> None:
     one = connect(name)
