@@ -29,7 +29,7 @@ from omg.message.drop import read_drop
 from omg.message.material import material_in
 from omg.node.markdown import with_history_line
 from omg.node.note import parse_node
-from omg.rules.assertions import LONGEST_SENTENCE, language
+from omg.rules.assertions import LONGEST_SENTENCE, compiled_words
 from omg.rules.observer import last_request
 
 HERE = Path(omg.__file__).parent
@@ -158,8 +158,8 @@ def test_no_expression_takes_longer_than_the_text_is_long():
 
 def test_the_cues_of_a_sentence_are_quick_at_the_longest_sentence():
     """They meet one sentence at a time, of LONGEST characters at the most; no text reaches them whole."""
-    english, slow = language("en"), []
-    for pattern in (*english.patterns.values(), *(p for cue in english.cues for p in cue.patterns)):
+    (patterns, cues), slow = compiled_words(), []
+    for pattern in (*patterns.values(), *(p for cue in cues for p in cue.patterns)):
         for head, unit in units(pattern, most=8):
             text = (head + unit * LONGEST_SENTENCE)[:LONGEST_SENTENCE]
             if (took := min(seconds(pattern.search, text) for _ in range(2))) > 0.05:

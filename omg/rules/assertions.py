@@ -1,7 +1,7 @@
 """
 The sentences of a message, and what each asserts.
 
-The words and patterns of each language are in words/*.toml.
+The English words and patterns are in words/en.toml, which can be changed without reading Python.
 """
 
 from __future__ import annotations
@@ -21,13 +21,7 @@ from ..text.characters import without_unseen
 from ..text.sentences import LIST_MARK, split_sentences, without_list_mark
 from ..text.words import WORD_OR_NUMBER, base_of, bases, english_words, is_past
 
-# --- The words the offline Observer knows, one file for each language: words/en.toml, words/de.toml, …
-#
-# What is a word or a pattern of a language stands in its file, and can be changed there by someone who
-# does not read Python.
-
-
-LATIN_LANGUAGES = ("de", "fr", "es")  # with a few cues each; English, and CJK, which its script tells
+# --- words/en.toml: patterns and word lists.
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +35,18 @@ class Cue:
     examples: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Language:
-    patterns: dict[str, re.Pattern[str]]
-    cues: tuple[Cue, ...]
-
-
 @cache
-def read_words(name: str) -> dict[str, Any]:
-    """The file as it is. Lists need no pattern compiled."""
-    with (Path(__file__).parent / "words" / f"{name}.toml").open("rb") as f:
+def word_lists() -> dict[str, Any]:
+    """words/en.toml as it is."""
+    with (Path(__file__).parent / "words" / "en.toml").open("rb") as f:
         return tomllib.load(f)
 
 
 @cache
-def language(name: str) -> Language:
-    """The words of `words/<name>.toml`. In its patterns `<other>` stands for another entry, a list for its alternatives."""
-    table = read_words(name)
-    words: dict[str, Any] = {**table.get("words", {}), **table.get("says", {})}
-    if twice := table.get("words", {}).keys() & table.get("says", {}).keys():
-        raise ValueError(f"words/{name}.toml: {min(twice)} stands under both [words] and [says]")
+def compiled_words() -> tuple[dict[str, re.Pattern[str]], tuple[Cue, ...]]:
+    """The patterns under [says] by name, and the cues. In a pattern `<other>` stands for another entry, a list for its alternatives."""
+    table = word_lists()
+    words: dict[str, Any] = {**table["words"], **table["says"]}
 
     def expanded(value: str | list[str]) -> str:
         if isinstance(value, list):
@@ -72,8 +58,8 @@ def language(name: str) -> Language:
     def compiled(value: str) -> re.Pattern[str]:
         return re.compile(expanded(value), re.IGNORECASE)
 
-    return Language(
-        {k: compiled(v) for k, v in table.get("says", {}).items() if isinstance(v, str)},
+    return (
+        {k: compiled(v) for k, v in table["says"].items() if isinstance(v, str)},
         tuple(
             Cue(
                 c["cue"],
@@ -87,20 +73,25 @@ def language(name: str) -> Language:
     )
 
 
+def pattern(name: str) -> re.Pattern[str]:
+    """The [says] pattern of this name: "question", "undo", …"""
+    return compiled_words()[0][name]
+
+
 def begins(what: str, text: str) -> re.Match[str] | None:
-    """Whether *text* begins as a [says] pattern of English has it: "question", "undo", …"""
-    return language("en").patterns[what].match(text)
+    """Whether *text* begins with the [says] pattern *what*."""
+    return pattern(what).match(text)
 
 
 def holds(what: str, text: str) -> re.Match[str] | None:
     """Whether it stands anywhere in *text*."""
-    return language("en").patterns[what].search(text)
+    return pattern(what).search(text)
 
 
 @cache
 def listed(name: str) -> frozenset[str]:
-    """The words of an English list, such as "light"."""
-    return frozenset(read_words("en")["lists"][name].split())
+    """The words of a list, such as "light"."""
+    return frozenset(word_lists()["lists"][name].split())
 
 
 def says_enough(text: str, least: int) -> bool:
@@ -110,9 +101,7 @@ def says_enough(text: str, least: int) -> bool:
 
 
 # --- What a sentence asserts: a preference, a plan, a fact, or nothing that a memory is for.
-#
-# The patterns that tell are in words/. In doubt it is small talk; a few good notes are worth more than a
-# transcript.
+# In doubt it is small talk.
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +113,6 @@ class Assertion:
     topic: str = ""  # the words a title can be made of
     slot: str = ""  # what can have one value only: "home", "my dentist"; another value is a change
     loop: str | None = None
-    language: str = "en"
 
 
 ASIDE = Assertion("", "aside")
@@ -224,9 +212,8 @@ def read_sentence(sentence: str, people: bool = False) -> Assertion | None:
     *people*: a conversation among people, where opinions and feelings are news; with an agent, they are mostly
     about its work.
     """
-    name = language_of(sentence)
-    if name != "en":
-        return assertion_in(sentence, name) if name else None
+    if not is_english(sentence):
+        return None
     text = without_lead_in(sentence)
     if text.endswith(":"):  # leads to what somebody else says
         return None
@@ -243,11 +230,11 @@ def read_sentence(sentence: str, people: bool = False) -> Assertion | None:
         return ASIDE if says_enough(text, 3 if people else 1) and not holds("addressed", text) else None
     core = None if order else begins("adverbial", text)
     core_text = text[core.end() :] if core else text
-    for cue in language("en").cues:
+    for cue in compiled_words()[1]:
         if people and cue.name in ("standing", "style", "remind", "calendar"):  # orders to an assistant
             continue
-        for pattern in cue.patterns:
-            if (m := pattern.match(core_text)) and (found := assertion_of(cue, m, text, people)):
+        for wording in cue.patterns:
+            if (m := wording.match(core_text)) and (found := assertion_of(cue, m, text, people)):
                 return found if found.type or people else None
     if (m := begins("remember", sentence)) and says_enough(sentence[m.end() :], 2):
         return Assertion("fact", "remember", text)
@@ -256,27 +243,17 @@ def read_sentence(sentence: str, people: bool = False) -> Assertion | None:
     return fact_stated(core_text)
 
 
-TELLS_ENGLISH = re.compile(
-    r"\b(?:I|I'm|I've|I'll|the|a|an|and|is|are|was|my|we|to|of|in|that|it|you|for|with|on|have|be|this|at|not|do|don't|from|by|please)\b",
-    re.I,
-)
-
-
-ENGLISH_OWN = re.compile(r"\b(?:I|my|we|our)\b", re.I)
+LONG_ENOUGH = 5  # words: shorter notes such as "Booked flight to Lisbon" may have no common word
 
 
 @lru_cache(maxsize=512)
-def language_of(sentence: str) -> str:
-    """ "en" or another that has cues; "" for a script or a language that has none."""
-    if language("cjk").patterns["telling"].search(sentence):
-        return "cjk"
-    if 2 * sum(c.isascii() and c.isalpha() for c in sentence) < sum(c.isalpha() for c in sentence):
-        return ""
-    counts = {name: len(language(name).patterns["telling"].findall(sentence)) for name in LATIN_LANGUAGES}
-    best = max(counts, key=lambda name: counts[name])
-    english = len(TELLS_ENGLISH.findall(sentence))
-    first = language(best).patterns["own"].search(sentence) and not ENGLISH_OWN.search(sentence)
-    return best if counts[best] > max(english, 1) or (first and counts[best] >= max(english, 1)) else "en"
+def is_english(sentence: str) -> bool:
+    """Whether the rules may read *sentence*: most letters are Latin, and one that is long enough has a common English word."""
+    letters = sum(c.isalpha() for c in sentence)
+    if 2 * sum(c.isascii() and c.isalpha() for c in sentence) < letters:
+        return False
+    words = WORD_OR_NUMBER.findall(sentence.lower())
+    return len(words) < LONG_ENOUGH or not english_words("stop").isdisjoint(words)
 
 
 @lru_cache(maxsize=512)
@@ -304,7 +281,7 @@ def with_subject(text: str) -> str:
     ):
         return f"I've {small}"
     words = text.split()
-    while len(words) > 1 and language("en").patterns["just"].fullmatch(words[0]):
+    while len(words) > 1 and pattern("just").fullmatch(words[0]):
         del words[0]
     if len(words) < 2:
         return text
@@ -411,28 +388,6 @@ def fact_stated(text: str) -> Assertion | None:
     return Assertion(
         "fact", "stated", m["slot"] if says_enough(m["slot"], 2) else f"{m['slot']} {m['what']}", m["slot"]
     )
-
-
-def assertion_in(sentence: str, name: str) -> Assertion | None:
-    """In a language of few cues: what is in the first person and no question. Near-verbatim is all it can be."""
-    known = language(name)
-    text = sentence.strip(" \"'()-–—…¡¿「」")
-    length = len(text) // 2 + 1 if name == "cjk" else len(text.split())
-    if (
-        length < 3
-        or text.endswith(("?", "？"))
-        or sentence.startswith("¿")
-        or known.patterns["drop"].match(text)
-    ):
-        return None
-    mine = known.patterns["own"].search(text)
-    for cue in known.cues:
-        if any(p.search(text) for p in cue.patterns) and (
-            mine or name == "cjk" or cue.type in ("preference", "decision")
-        ):
-            short = length < 4 and cue.type not in ("preference", "decision", "identity")
-            return None if short else Assertion(cue.type, cue.name, text, loop=cue.loop, language=name)
-    return Assertion("fact", "stated", text, language=name) if mine and length >= 4 else None
 
 
 STRAIGHT_QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " "})
@@ -556,8 +511,8 @@ def items_apart(line: str) -> Iterator[str]:
 
 
 def introduces(head: str) -> bool:
-    """Whether *head*, which stands before a colon, leads to somebody else's text; in doubt where it is not English."""
-    return language_of(head) != "en" or holds("introduces", head) is not None
+    """Whether *head*, before a colon, leads to somebody else's text; assumed where it is not English."""
+    return not is_english(head) or holds("introduces", head) is not None
 
 
 def without_introduced(line: str) -> str:

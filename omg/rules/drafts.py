@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..node.markdown import slugify
 from ..text.words import WORD_OR_NUMBER, common_stems, denies, told_words, words_in
-from .assertions import begins, holds, read_words
+from .assertions import begins, holds, word_lists
 
 if TYPE_CHECKING:
     from ..index.store import Entry
@@ -377,7 +377,5 @@ def stem_weight(stems: frozenset[str]) -> float:
 def themes(text: str) -> list[str]:
     """General words for what *text* is about, such as "health": the two that most of its words stand for."""
     words = {word.lower() for word in words_in(text)}
-    hits = {
-        theme: len(words.intersection(list_.split())) for theme, list_ in read_words("en")["themes"].items()
-    }
+    hits = {theme: len(words.intersection(list_.split())) for theme, list_ in word_lists()["themes"].items()}
     return [theme for theme in sorted(hits, key=lambda t: -hits[t]) if hits[theme]][:2]

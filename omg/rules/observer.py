@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
 # --- Who speaks in a conversation, and how it stands at its end.
 #
-# What a tool returned has no say here: Now goes into the prompt as it is, so only what the user asked for and what
-# the assistant asks back may stand in it.
+# Now goes into the prompt as it is, so it holds only what the user asked for and what the assistant asked back, and
+# nothing that a tool returned.
 
 
 NAME = re.compile(r"[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2}")
@@ -395,8 +395,6 @@ class OfflineObserver:
 
     def worded(self, found: Assertion, said: str, scene: Scene) -> tuple[str, str | None]:
         """*said* as a note says it, and its day."""
-        if found.language != "en":
-            return f"{scene.who[0].upper()}{scene.who[1:]}: “{said.strip()}”", None
         text, lead = without_lead_in(said), begins("adverbial", without_lead_in(said))
         if lead and holds("addressed", lead[0]) and not begins("order", text):
             text = text[lead.end() :]  # "since you're going to write for me: …"

@@ -19,7 +19,7 @@ from ..dates.days import event_span
 from ..dates.rules import MONTHS, When, resolve_dates, tense_of
 from ..text.characters import UNSPACED_RUN
 from ..text.words import base_of, bases, english_words, is_past
-from .assertions import DAY_WORDS, Assertion, begins, holds, language, listed, read_words, says_enough, states
+from .assertions import DAY_WORDS, Assertion, begins, holds, listed, pattern, says_enough, states, word_lists
 
 # --- A title for what a sentence says: a noun phrase of at most six words, which becomes the name of a file.
 #
@@ -129,7 +129,7 @@ def trimmed(text: str) -> str:
 
 def without_pattern(what: str, text: str) -> str:
     """*text* without what the pattern *what* stands for: fillers anywhere, a determiner at its beginning."""
-    return " ".join(language("en").patterns[what].sub(" ", text).split())
+    return " ".join(pattern(what).sub(" ", text).split())
 
 
 def cut_at_clause(text: str) -> str:
@@ -159,7 +159,6 @@ def gerund(verb: str) -> str:
 IT_OR_THEM = re.compile(r"\b(?P<verb>[a-z]+) (?P<it>it|them)\b(?!'| (?:is|was|will)\b)", re.I)
 FIRST_PART = re.compile(r"[,:;]| because ")
 UNCLEAR = ("plan", "must", "wish", "past", "remind", "choice")  # with an object that is only "it", no note
-LONGEST_OFFLINE_TITLE = 40  # characters, of one that is the statement itself
 
 
 def stands_alone(found: Assertion, said: str) -> bool:
@@ -189,13 +188,6 @@ def type_and_loop(found: Assertion, event: str | None, said: date, people: bool)
 
 def title_for(found: Assertion, person: str) -> str:
     """A title; among people, one that says whose home or name it is."""
-    if found.language != "en":
-        words = " ".join(found.topic.rstrip("。.！!").split()[:6])
-        return (
-            words
-            if len(words) <= LONGEST_OFFLINE_TITLE
-            else words[: LONGEST_OFFLINE_TITLE + 1].rpartition(" ")[0] or words[:LONGEST_OFFLINE_TITLE]
-        )
     if found.cue in ("name", "home", "job", "status"):
         name = "Personal status" if found.cue == "status" else found.cue.title()
     elif found.slot and found.cue != "stated":
@@ -398,9 +390,7 @@ TAKES_A_VERB = frozenset(("want", "need", "hope", "have", "plan", "like"))
 
 @cache
 def pronoun() -> re.Pattern[str]:
-    return re.compile(
-        PRONOUN_PATTERN.replace("<adverb>", "|".join(read_words("en")["words"]["adverb"])), re.I
-    )
+    return re.compile(PRONOUN_PATTERN.replace("<adverb>", "|".join(word_lists()["words"]["adverb"])), re.I)
 
 
 def in_third_person(text: str, who: str, whom: str) -> str:
