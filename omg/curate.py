@@ -381,7 +381,7 @@ def closed_cycles(graph: Graph, path: str | None = None) -> list[Receipt]:
 #     join   a name and the accounts that are its: entered in [identity.links], and their graphs made one
 #     move   a graph to another key; where there is one already, the two are merged
 #
-# Not here: whose a session is (identity.py). Its one rule: nothing is lost. A merged graph is kept whole in
+# Not here: whose a session is (identity.py). Nothing is lost. A merged graph is kept whole in
 # `joined/`, notes that differ stand side by side, and the merge is a cycle that can be undone. The caller holds
 # the home's daemon lock.
 

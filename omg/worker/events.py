@@ -15,7 +15,7 @@ events.jsonl: one JSON line for each thing that happened.
     verdict_refused     what a model proposed at night and was not done: its kind, and why
     reflection_…        worker/nights.py
 
-Numbers, names and reasons; one rule: never conversation text.
+Fields are numbers, names and reasons, never conversation text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Checks of the gateway: the plugin, its permissions, who shares a memory, where vaults lie.
 
-Its one rule: what OpenClaw itself says goes before what its files say.
+A running gateway's own answers count more than its files.
 """
 
 from __future__ import annotations

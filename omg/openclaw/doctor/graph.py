@@ -423,7 +423,7 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
 # --- The doctor at what an older version kept: secrets that today's rules take out on arrival.
 #
 # In the archive, in what is pending and in the notes; a person's notes, too, of which each word stays but the
-# secret. Nothing is shown of what was found. Its one rule: where a file was changed by another meanwhile, it waits.
+# secret. Nothing is shown of what was found. A file that somebody changes meanwhile is left for the next run.
 
 
 def check_secrets(graph: Graph) -> Iterator[Finding]:
