@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -101,3 +102,14 @@ def test_what_was_of_use_is_forgotten_with_a_note_that_is_gone(omg: Memory) -> N
     graph.uses.add(["omg/fact/gone"], NOW_MS)
     list(reflect_each(omg.worker))
     assert dict(graph.uses.times()) == {}
+
+
+def test_of_each_map_that_an_import_writes_again_and_again_no_former_version_stays(omg: Memory) -> None:
+    for n in range(2):
+        omg.capture(
+            [{"role": "user", "content": f"I prefer the number {n}.", "timestamp": f"2026-02-0{n + 1}"}]
+        )
+        omg.work(force=True)
+        time.sleep(2.1 * (n == 0))  # so long an editor may still save into what was replaced
+    replaced = [file.name for file in omg.find().vault.root.rglob(".omg-*~*")]
+    assert sum("~moc-preferences" in name for name in replaced) == 1, replaced

@@ -452,6 +452,7 @@ def write_batch(
             tokens=plan.written_tokens(),
         )
         outcome = commit_receipt(graph, receipt)
+        graph.vault.settle()  # else an import leaves each former version of each map
     notes = sum(c.path.startswith("nodes/") and c.after is not None for c in receipt.changes)
     return Observed(receipt.id, outcome, notes, len(messages), tokens_out=receipt.tokens)
 
