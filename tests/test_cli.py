@@ -335,9 +335,10 @@ def test_a_note_is_shown_in_words_and_without_its_yaml(home: Path, tmp_path: Pat
     assert str(tmp_path / "notes/nodes/identity/sister.md") in shown
     assert shown.count("The user's sister Maya lives in Lisbon.") == 1
     assert "---" not in shown and "sources:" not in shown
+    (tmp_path / "notes/nodes/fact").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "notes/nodes/fact/mine.md").write_text("Written by hand, without properties.\n")
     run("new", "fact", "Back studio", "--text", "The studio is above the bakery. It has two windows.")
     assert "It has two windows." in run("show", "Back studio").stdout
-    (tmp_path / "notes/nodes/fact/mine.md").write_text("Written by hand, without properties.\n")
     assert f"{date.today()}  nodes/fact/mine" in run("list", "-n", "2").stdout
 
 

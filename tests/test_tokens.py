@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from omg.text.tokens import TABLE, _encoded, _long, clip_text, count_tokens, estimate_tokens, split_text
 
-PROSE = (Path(__file__).parent.parent / "omg" / "config" / "sections.py").read_text(encoding="utf-8")
+PROSE = (Path(__file__).parent.parent / "omg" / "config.py").read_text(encoding="utf-8")
 texts = st.text() | st.lists(
     st.sampled_from(["word ", "\n\n", "😀", "記憶", "x" * 50, "\ud800", "0123456789"])
 ).map("".join)
