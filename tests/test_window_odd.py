@@ -184,7 +184,7 @@ def test_what_was_cut_stays_cut_though_only_its_outlines_come_whatever_it_was_wr
     """Chinese, and numbers: they have more tokens than their characters tell."""
     talk = Talk(tmp_path / "omg", message_tokens=500, observation_tokens=5000)
     for n in range(40):
-        talk.turn(f"I like 茶{n * 77}咖啡 ж{n}ъ{n * 7919}.", answer="ok")
+        talk.turn(f"我喜欢茶{n * 77}咖啡 ж{n}ъ{n * 7919}.", answer="ok")
     talk.take_in()
     first = talk.asked()
     assert first.cut
