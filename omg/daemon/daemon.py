@@ -232,16 +232,20 @@ class Daemon:
             with contextlib.suppress(OSError):
                 self.memory.intake.runs.began(session, self.memory.registry.now_ms())
         with self.turn_to_render() as has_turn:
-            if has_turn:
+            if has_turn or not (standing := self.standing(body)):
                 return inject_answer(self.memory, body)
-        graph = graph_served(self.memory, body)
-        if graph is None:
+        return standing
+
+    def standing(self, body: dict[str, Any]) -> dict[str, str]:
+        """What the session was given before, told as an event; {} for nothing."""
+        graph, session = graph_served(self.memory, body), str(body.get("sessionKey") or "")
+        if graph is None or not (result := standing_result(graph, session, self.config)):
             return {}
         waited_ms = round(TURN_S * 1000)
         self.memory.registry.tell(
             "inject_busy", graph=graph.identity.key, session=session, waited_ms=waited_ms
         )
-        return standing_result(graph, session, self.config)
+        return result
 
     @contextlib.contextmanager
     def turn_to_render(self) -> Iterator[bool]:
