@@ -507,6 +507,16 @@ def test_a_value_that_is_corrected_right_after_is_the_note(said, correction, des
 
 
 @pytest.mark.parametrize(
+    ("correction", "days"),
+    [("No, from 15 to 18 April 2026.", ("2026-04-15", "2026-04-18")), ("No, on 13 April 2026.", ("2026-04-12", "2026-04-15"))],
+)  # fmt: skip
+def test_a_span_of_days_is_corrected_at_both_its_ends_or_not_at_all(correction, days):
+    edit = edits("We are going to Rome from 12 to 15 April 2026.", correction)[0]
+    assert edit["event"] == "..".join(days)
+    assert edit["description"].endswith(f"from {days[0]} to {days[1]}.")
+
+
+@pytest.mark.parametrize(
     ("said", "correction"),
     [
         (["I work with Tom and Ann."], "Sorry, Anna."),

@@ -454,7 +454,11 @@ class OfflineObserver:
         # a bare weekday: that of the week it was about
         if re.fullmatch(r"(?:on )?\w{1,20}day\W*(?:sorry\W*)?", rest, re.I):
             event = str(nearest_weekday(date.fromisoformat(event[:10]), date.fromisoformat(draft.event[:10])))
-        text = draft.description.replace(draft.event[:10], event[:10], 1)
+        was, now = draft.event.split(".."), event.split("..")
+        if len(was) != len(now):  # nothing tells which end of a span it is
+            return False
+        days = dict(zip(was, now, strict=True))
+        text = re.sub("|".join(map(re.escape, was)), lambda m: days[m[0]], draft.description)
         sources = (*draft.sources, scene.handle)
         corrected = replace(draft, who=scene.who, event=event, description=text, sources=sources)
         self.drafts.replace_at(old, corrected)

@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from chaos import chaos
 
 FULL = {"graphs": 200, "turns": 2_000, "kills": 60, "stops": 20, "restarts": 2}
@@ -11,6 +12,7 @@ ASKED = (
 )  # read before the tests' own environment
 
 
+@pytest.mark.timeout(1_800)  # the full form takes 10 minutes
 def test_every_turn_is_archived_once_and_no_generation_is_lost(postgres, store, database, tmp_path):
     """OMG_FLEET_CHAOS=full: 200 graphs, 2,000 turns, 60 kills, 20 stops, 2 restarts of Postgres."""
     found = chaos(postgres, store, database, tmp_path, **ASKED)
