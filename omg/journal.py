@@ -356,7 +356,8 @@ def undo_receipt(graph: Graph, id: str, now: datetime) -> tuple[Outcome, list[st
     """
     Put back every note that cycle *id* changed; returns also the paths refused because they were edited since.
 
-    The caller holds `graph.lock()`. What is put back is itself a receipt, so an undo can be undone.
+    The caller holds `graph.lock()`. What is put back is itself a receipt, so an undo can be undone. Raises BadInput if
+    nothing is as the cycle left it.
     """
     receipt = find_receipt(graph, id)
     back, refused = [], []
@@ -366,6 +367,11 @@ def undo_receipt(graph: Graph, id: str, now: datetime) -> tuple[Outcome, list[st
             back.append(replace(change, before=change.after, after=change.before, rebase=Rebase()))
         elif there != encode_text(change.before) and change.rebase.block is None:
             refused.append(change.path)  # a map that went on changing is made anew by the caller
+    if receipt.changes and not back:
+        raise BadInput(
+            f"nothing of {receipt.id} was undone: its notes were edited, renamed or deleted since, or it is undone already;"
+            " `omg history` lists what changed them"
+        )
     if receipt.kind == "observation":
         for change in receipt.changes:
             add_undone(graph, change)

@@ -19,7 +19,7 @@ from omg.config import Config
 from omg.graph.graph import Graph
 from omg.text.tokens import count_tokens
 from omg.window.context import Cut, cut_context
-from omg.window.cut import LAST_TURNS, shown_message, whole_turns
+from omg.window.cut import LAST_TURNS, uncounted, whole_turns
 
 SOAK = "It is kept where all of that is kept, and so on. " * 4
 STATEMENT = re.compile(r"(?:Statement|Said) (\d+)\b")  # word for word, and as a note has it
@@ -95,7 +95,7 @@ class Contexts:
             wrong.append(f"{made.cut} are no messages of {len(given)}")
         if bool(made.cut) != bool(made.text):
             wrong.append("something is cut with nothing in its place, or the other way round")
-        last = whole_turns([shown_message(m) for m in given])[-LAST_TURNS:]
+        last = whole_turns([uncounted(m) for m in given])[-LAST_TURNS:]
         if any(i in turn for turn in last for i in made.cut):
             wrong.append("one of the last turns is cut")
         kept = [m for i, m in enumerate(given) if i not in made.cut]
@@ -109,7 +109,7 @@ class Contexts:
 
     def _left_behind(self, session: str, given: list[Message], made: Cut) -> list[str]:
         """The gateway's own turns that stay between turns of a person which have left."""
-        turns = [[given[i] for i in turn] for turn in whole_turns([shown_message(m) for m in given])]
+        turns = [[given[i] for i in turn] for turn in whole_turns([uncounted(m) for m in given])]
         cut, (before, _) = {given[i]["id"] for i in made.cut}, self.served.get(session, ((), ""))
         fresh = [n for n, turn in enumerate(turns) if turn[0]["id"] in cut - set(before)]
         gone = [turn[0]["id"] in cut for turn in turns]

@@ -109,6 +109,16 @@ def test_the_last_change_to_take_back_is_none_that_was_forgotten(omg, graph):
     assert undoable(graph, None).id == kept.cycle
 
 
+def test_a_change_of_which_nothing_is_left_is_not_said_to_be_undone(graph):
+    made = new_note(graph, "fact", "Router", "The router is in the attic.", NOW)
+    renamed = rename_note(graph, made.path, "Modem", NOW)
+    with pytest.raises(BadInput, match="edited, renamed or deleted since"):
+        take_back(graph, made.cycle, NOW)
+    take_back(graph, renamed.cycle, NOW)
+    take_back(graph, made.cycle, NOW)
+    assert graph.vault.bytes(made.path) is None
+
+
 def test_an_unknown_type_is_answered_with_the_nearest(graph):
     with pytest.raises(BadInput, match="did you mean fact"):
         new_note(graph, "facts", "x", "y", NOW)

@@ -184,10 +184,10 @@ def docstring(module: Path) -> str:
 def listed(name: str, where: Path, indent: int, width: int) -> str:
     """*name* and the first sentence of its docstring, as lines of at most 118 characters."""
     folder = where / name
-    paragraph = docstring(folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py"))
+    paragraph = docstring(init if (init := folder / "__init__.py").is_file() else folder.with_suffix(".py"))
     sentence = re.split(r"(?<=\.) (?=[A-Z`])", " ".join(paragraph.partition("\n\n")[0].split()))[0]
     assert 10 < len(sentence) <= 140, f"{folder.relative_to(PACKAGE)}: its first sentence, for the map"
-    begin = " " * indent + (name + "/" if folder.is_dir() else name).ljust(width)
+    begin = " " * indent + (name + "/" if init.is_file() else name).ljust(width)
     return textwrap.fill(
         sentence, 118, initial_indent=begin, subsequent_indent=" " * len(begin), break_on_hyphens=False
     )

@@ -24,7 +24,7 @@ from omg.text.tokens import count_tokens
 from omg.tools.changing import Codes
 from omg.tools.tools import call_tool
 from omg.window.context import Cut, cut_context
-from omg.window.cut import Shown, answered_calls, raw_tokens, shown_message, turns_to_cut, whole_turns
+from omg.window.cut import Shown, answered_calls, raw_tokens, tokens_of, turns_to_cut, whole_turns
 from omg.worker.schedule import note_edited, note_failure
 
 SESSION = "agent:main:main"
@@ -476,7 +476,7 @@ def test_what_was_served_never_makes_a_context_longer_than_without_us(talk: Talk
     talk.take_in()
     assert talk.asked().cut
     for _, made in questions(talk, 12):
-        whole = sum(shown_message(m).tokens for m in talk.view()[:-2])
+        whole = sum(tokens_of(m) for m in talk.view()[:-2])
         cost = made.raw + sum(map(count_tokens, (made.text, *made.served.values())))
         assert cost <= whole
         assert made.raw + sum(map(count_tokens, made.served.values())) < 1000  # the threshold is for both

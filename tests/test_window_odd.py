@@ -15,7 +15,7 @@ from omg.config import Context
 from omg.text.tokens import count_tokens
 from omg.window import cut as messages
 from omg.window.context import Cut, cut_context
-from omg.window.cut import shown_message
+from omg.window.cut import tokens_of
 from omg.worker.schedule import note_capped
 
 GROUP = "agent:main:telegram:group:-100"
@@ -111,7 +111,7 @@ def test_a_clock_that_goes_back_loses_nothing(talk: Talk) -> None:
         assert lost(talk, made) == []
         assert talk.asked().cut == made.cut
         if made.text:
-            assert count_tokens(made.text) + made.raw <= sum(shown_message(m).tokens for m in talk.view())
+            assert count_tokens(made.text) + made.raw <= sum(tokens_of(m) for m in talk.view())
 
 
 # --- who says what
@@ -241,7 +241,7 @@ ODD = (0, -1, 1, 2, 1e-4, 1e-300, 1e300, float("inf"), float("nan"), "x", True, 
 def test_every_number_that_the_configuration_takes_gives_a_lawful_context(talk: Talk, key: str) -> None:
     long_talk(talk)
     talk.take_in()
-    whole = sum(shown_message(m).tokens for m in talk.view())
+    whole = sum(tokens_of(m) for m in talk.view())
     for value in ODD:
         try:
             options = Context(**{"message_tokens": 1000, key: value})  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -34,10 +34,6 @@ from ..text.tokens import count_tokens
 OUTLINE_CHARS_A_TOKEN = 6  # with a text of 4 or 5: what was saved is rather thought less
 # What else there is, such as a summary of the gateway's own, stays.
 SPEAKERS = ("user", "assistant", "tool", "toolResult")
-
-
-def shown_message(message: Mapping[str, Any]) -> Shown:
-    return replace(uncounted(message), tokens=tokens_of(message))
 
 
 def uncounted(message: Mapping[str, Any]) -> Shown:
