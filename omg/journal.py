@@ -9,7 +9,7 @@ is what `undo_receipt` takes back. For each file the text on disk decides:
 
     it is `after`     done already
     it is `before`    write
-    it is gone        a person deleted it: a tombstone, nothing is written
+    it is gone        a person renamed it: the change is made under its new name; or deleted it: nothing is written
     anything else     a person was there: the change is rebased on their text; else what is new in it goes to inbox/,
                       and nothing if there is nothing new
 
@@ -26,12 +26,13 @@ import json
 import os
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .errors import BadInput, BadNode, NotFound, Stale
+from .errors import BadInput, BadNode, NotFound, OutsideVault, Stale
 from .graph.graph import Graph
 from .graph.state import SessionState, State, set_aside_damaged, write_private
 from .node.fields import GENERATED
@@ -234,8 +235,10 @@ def apply_change(graph: Graph, change: Change, outcome: Outcome) -> None:
                     own_change(graph, change, after)
                 return outcome.written.append(change.path)
             if now is None and not generated_change(change):
-                add_tombstone(graph, change)
-                return outcome.gone.append(change.path)
+                if (there := renamed_to(graph, change)) is None:
+                    return outcome.gone.append(change.path)  # the next look at the vault makes its tombstone
+                change = replace(change, path=there)
+                continue
             if now is None:  # a map can be made again at any time, so its absence says nothing
                 assert after is not None
                 vault.write(change.path, after, None)
@@ -282,13 +285,21 @@ def generated_change(change: Change) -> bool:
     return parse_node(change.after, change.path).type in GENERATED
 
 
-def add_tombstone(graph: Graph, change: Change) -> None:
+def renamed_to(graph: Graph, change: Change) -> str | None:
+    """Where the note of *change* stands now, if a person renamed it since the change was planned."""
     assert change.before is not None
     try:
-        node = parse_node(change.before, change.path)
+        id = parse_node(change.before, change.path).id
     except BadNode:
-        return
-    graph.tombstones.add([s.id for s in node.sources], node.id)
+        return None
+    entry = graph.index.entry(id)
+    known = graph.index.hashes().keys() - {entry.path if entry else None}  # other notes, which have other ids
+    for path in graph.vault.paths():
+        if path not in known:
+            with suppress(BadNode, NotFound, OutsideVault):
+                if graph.vault.read(path).id == id:
+                    return path
+    return None
 
 
 def add_undone(graph: Graph, change: Change) -> None:

@@ -245,6 +245,31 @@ def test_a_note_that_is_renamed_while_the_vault_is_looked_through_has_moved(vaul
     assert synced.removed == ()
 
 
+def test_a_note_that_is_renamed_again_before_it_is_read_is_not_removed(vault, index, monkeypatch):
+    save(vault, "nodes/fact/old", "Alpha.", id="omg/fact/alpha")
+    index.sync(vault)
+    rename(vault, "nodes/fact/old", "nodes/fact/new")
+    read = type(vault).bytes
+
+    def renamed_again(self, path):
+        monkeypatch.undo()
+        rename(vault, "nodes/fact/new", "nodes/fact/newer")
+        return read(self, path)
+
+    monkeypatch.setattr(type(vault), "bytes", renamed_again)
+    assert index.sync(vault).removed == ()
+    assert index.sync(vault).moved == (("nodes/fact/old", "nodes/fact/newer"),)
+
+
+def test_a_look_at_some_notes_leaves_open_whether_a_missing_one_has_moved(vault, index):
+    save(vault, CAT, "The cat is called Cleo.", id="omg/fact/cat")
+    vault.remember(CAT, vault.bytes(CAT))
+    index.sync(vault)
+    rename(vault, CAT, "pets/cleo")
+    index.sync(vault, [CAT])
+    assert index.sync(vault).moved == ((CAT, "pets/cleo"),)
+
+
 def test_a_copied_note_has_not_moved(vault, index):
     save(vault, CAT, "The cat is called Cleo.", id="omg/fact/cat")
     index.sync(vault)

@@ -182,6 +182,17 @@ def test_a_map_follows_what_a_person_writes_corrects_and_deletes_and_brings_back
     assert omg_here("history").stdout.endswith("followed nodes/fact/router to nodes/fact/modem\n")
 
 
+def test_a_renamed_note_is_followed_when_only_its_former_name_is_reported(omg):
+    say(omg, 1, "My sister Maya lives in Lisbon.")
+    graph = omg.find(MAIN)
+    [path] = graph.index.citing(["e1"])
+    graph.vault.file(path).rename(graph.vault.file("nodes/fact/maya"))
+    omg.refresh(graph, [path])
+    assert graph.index.citing(["e1"]) == ["nodes/fact/maya"]
+    assert graph.index.resolve(path) == "nodes/fact/maya"
+    assert not graph.tombstones.file.exists()
+
+
 def test_a_corrected_note_counts_from_the_day_it_was_corrected(omg):
     say(omg, 1, "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)

@@ -129,7 +129,7 @@ def test_a_note_deleted_by_a_person_does_not_come_back_from_the_same_message(omg
     assert write(graph, edit(said="m2"), id="c3") == [PATH]
 
 
-def test_a_note_deleted_while_a_receipt_was_open_stays_deleted(graph):
+def test_a_note_deleted_while_a_receipt_was_open_stays_deleted(omg, graph):
     write(graph, edit())
     plan = Plan(graph, date(2026, 3, 2))
     plan.apply(edit(op="update", description="Prefers long lists.", target=PATH))
@@ -137,6 +137,26 @@ def test_a_note_deleted_while_a_receipt_was_open_stays_deleted(graph):
     outcome = commit_receipt(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
     assert outcome.gone == [PATH]
     assert graph.vault.bytes(PATH) is None
+    omg.refresh(graph)
+    assert write(graph, edit(), id="c3") == [None]
+
+
+def test_a_note_renamed_while_a_receipt_was_open_is_changed_under_its_new_name(omg, graph):
+    write(graph, edit())
+    plan = Plan(graph, date(2026, 3, 2))
+    plan.apply(edit(op="update", description="Prefers long lists.", target=PATH, said="m2"))
+    renamed = graph.vault.file(PATH).rename(graph.vault.file("nodes/preference/mine"))
+    receipt = Receipt("c2", "observation", AT, tuple(plan.changes()))
+    commit_receipt(graph, receipt)
+    text = renamed.read_text()
+    assert "Prefers long lists." in text
+    (graph.folder / "receipts" / "c2.open.json").write_text(receipt.dumps())
+    assert replay_open(graph) == ["c2"] and renamed.read_text() == text
+    omg.refresh(graph)
+    entry = graph.index.entry("omg/preference/lists")
+    assert entry.path == "nodes/preference/mine"
+    assert graph.index.resolve(PATH) == entry.path  # its former name is an alias
+    assert not graph.tombstones.blocks(entry.id, ["m1"], cited=lambda: True)
 
 
 def test_undo_restores_byte_for_byte(graph):

@@ -262,13 +262,15 @@ def plain_body(body: str, title: str) -> str:
 # --- A vault's files and the tables brought to one state: which notes are new, changed, moved, gone or unreadable.
 #
 # A file is read again if its (mtime, size) is not what it was, and entered again if its hash is not. A note is
-# moved if its id, or else its bytes, turn up at another path while the file at its own is gone.
+# moved if its id, or else its bytes, turn up at another path while the file at its own is gone. It counts as removed
+# only after two looks at the whole vault that found the same files; until then its row stays.
 #
 # A file that cannot be read as a note costs that note alone.
 
 
 # saved twice within a tick of the system's clock, a file keeps its time: look again next time
 RACY_NS = 50_000_000
+LOOKS = 5  # at a vault whose files go on being renamed, as by a sync service
 
 ORIGINS_OF_OURS = ("user", "assistant", "tool")  # a person's own note has "human", or none
 
@@ -308,6 +310,7 @@ class VaultScan:
     found: Mapping[str, tuple[int, int]]  # path → mtime, size
     known: Mapping[str, KnownFile]
     lost: dict[str, str]  # hash → path, of the notes whose files are gone
+    settled: bool  # whether nobody was seen to rename or remove a file meanwhile
     moved: dict[str, str] = field(default_factory=dict)
     bad: dict[str, str] = field(default_factory=dict)
 
@@ -335,16 +338,20 @@ def scan_vault(db: sqlite3.Connection, vault: Vault, paths: Iterable[str] | None
     good, bad = "select path, id, mtime, size, hash from note", "select path, null, mtime, size, '' from bad"
     if paths is None:
         known = {path: KnownFile(*rest) for path, *rest in db.execute(f"{good} union all {bad}")}
-        found = files_of(vault)
-        if known.keys() - found.keys():  # renamed while we looked, a file may stand where we had been already
-            found = files_of(vault)
+        found, settled, looks = files_of(vault), True, 1
+        while known.keys() - found.keys() and looks < LOOKS:
+            before, found, looks = found.keys(), files_of(vault), looks + 1
+            if settled := found.keys() == before:
+                break
     else:
         listed = list(dict.fromkeys(paths))
         found = {path: times for path in listed if (times := file_stat(vault, path))}
         rows = [row for table in (good, bad) for row in rows_of(db, f"{table} where path in", listed)]
-        known = {path: KnownFile(*rest) for path, *rest in rows}
+        # A note of ours that is missing may have been renamed: a look at the whole vault tells.
+        known = {path: KnownFile(*rest) for path, *rest in rows if path in found or not vault.wrote(path)}
+        settled = True
     lost = {k.hash: path for path, k in known.items() if path not in found and k.hash}
-    return VaultScan(vault, found, known, lost)
+    return VaultScan(vault, found, known, lost, settled)
 
 
 def files_of(vault: Vault) -> dict[str, tuple[int, int]]:
@@ -372,7 +379,8 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
         data = None
         try:
             data = scan.vault.bytes(path)
-            if data is None:  # gone since we looked: the next sync says so
+            if data is None:  # gone since we looked, perhaps renamed: the next sync says so
+                scan.settled = False
                 continue
             hash = digest(data)
             if was and was.hash == hash:
@@ -425,7 +433,9 @@ def moved_from(writer: RowWriter, scan: VaultScan, node: Node, hash: str) -> int
 
 
 def remove_gone(writer: RowWriter, scan: VaultScan) -> tuple[Gone, ...]:
-    """Forget the files that are gone."""
+    """Forget the files that are gone; none of them while files are being renamed, until the next sync."""
+    if not scan.settled:
+        return ()
     gone = {
         path: k.note for path, k in scan.known.items() if path not in scan.found and path not in scan.moved
     }

@@ -37,7 +37,7 @@ from ..graph.graph import GRAPH_MARK, REMOVED_GRAPH, Graph, marked_identity, wri
 from ..graph.state import write_private
 from ..identity import INSIDE, Identity, identity_of_session, speaker_decides
 from ..index.index import Index
-from ..index.rows import Synced
+from ..index.rows import Synced, file_stat
 from ..index.store import is_disk_barred
 from ..journal import Change, Receipt, commit_receipt, new_receipt, replay_open
 from ..message.turn import Turn
@@ -369,6 +369,8 @@ class Registry:
         """Bring the index up to the files and record what a person did to them. Takes the vault's lock."""
         with graph.lock(wait_s):
             graph.vault.settle()
+            if paths and not all(file_stat(graph.vault, path) for path in paths):
+                paths = None  # what is missing may stand elsewhere now
             synced = graph.index.sync(graph.vault, paths)
             self._note_changes(graph, synced)
             finish_forgetting(graph)
