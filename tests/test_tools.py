@@ -335,6 +335,39 @@ def test_forgetting_needs_the_code_in_the_persons_own_message(agent: Agent) -> N
     assert left == []
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_the_message_that_asks_to_forget_is_forgotten_too(agent: Agent, late: bool) -> None:
+    """*late*: the transcript with it comes in only after the forgetting."""
+    kept = agent.heard(ALICE, "My sister Maya lives in Lisbon.")
+    asks, answers = f"Please forget everything about my {SECRET} tea.", "Yes, the {} tea, {}"
+    id = f"m{agent.n + 1}"
+    if not late:
+        agent.heard(ALICE, asks, observe=False)
+    tea = next(p for p in agent.notes(ALICE) if "tea" in p)
+    code = agent.use("omg_forget", ALICE, said=(id, asks), query=tea)["details"]["code"]
+    said = (f"m{agent.n + 1 + late}", answers.format(SECRET, code))
+    assert "Forgotten" in agent.use("omg_forget", ALICE, "run-2", said, code=code)["text"]
+    if late:
+        agent.heard(ALICE, asks)
+    agent.heard(ALICE, said[1])
+    left = [p for p in agent.home.folder.rglob("*") if p.is_file() and SECRET.encode() in p.read_bytes()]
+    assert left == []
+    assert [m.id for m in agent.home.find(ALICE).index.messages([id, kept, said[0]])] == [kept]
+    assert len(agent.notes(ALICE)) == 1
+
+
+@pytest.mark.parametrize("more", ["I moved to Porto.", "The boat key hangs behind the pantry door."])
+def test_a_message_that_asks_to_forget_and_says_more_stays_and_that_is_said(agent: Agent, more: str) -> None:
+    asks = f"{more} Forget my tea."
+    id = agent.heard(ALICE, asks, observe=False)
+    told = agent.use("omg_forget", ALICE, said=(id, asks), query=f"{SECRET} tea")
+    assert "message that asks for this says more, and stays" in told["text"]
+    code = told["details"]["code"]
+    agent.use("omg_forget", ALICE, "run-2", ("m9", code), code=code)
+    agent.home.work(force=True)
+    assert [m.text for m in agent.home.find(ALICE).index.messages([id])] == [asks]
+
+
 @pytest.mark.parametrize("said", ["Code:{}.", "「{}」", "{}でお願いします", "*{}*"])
 @pytest.mark.parametrize("change", [str, str.upper])
 def test_the_code_is_known_however_the_person_writes_it(agent: Agent, said: str, change: Any) -> None:

@@ -138,16 +138,17 @@ def select(
     session: str | None = None,
     before_ms: int | None = None,
     matching: str | None = None,
+    asked: Iterable[str] = (),
 ) -> Selection:
     """
-    What goes with these notes and messages.
+    What goes with these notes and messages. *asked*: the messages that asked for it; those not taken in yet never are.
 
     With a note go its messages and the reflections made of it; with a message, every note that cites it; with all notes
     on a topic's map, the map.
     """
     named = set(paths)
     said = every_message(graph)
-    messages = with_answers({s.id for p in named for s in graph.index.sources(p)}, said)
+    messages = with_answers({*asked, *(s.id for p in named for s in graph.index.sources(p))}, said)
     if session is not None or before_ms is not None or matching is not None:
         wanted = partial(message_fits, of=session, before_ms=before_ms, matching=matching)
         messages |= {m.id for s, m in said if wanted(m, s)}

@@ -53,7 +53,7 @@ from ..plan.drafts import Plan
 from ..plan.edits import Edit, as_read, one_line, short_title, split_history
 from ..plural import how_many
 from ..provenance import as_others
-from ..rules.assertions import without_lead_in
+from ..rules.assertions import read_sentence, without_lead_in, written_sentences
 from ..secrets import redact
 from ..text.characters import visible
 from ..text.sentences import sentence_spans, split_sentences
@@ -77,6 +77,7 @@ class Issued:
     choice: str  # forget, alone or redact
     paths: tuple[str, ...]
     words: str = ""  # of a redaction
+    asked: tuple[str, ...] = ()  # ids of the messages that ask for it and say nothing else
 
 
 @dataclass(slots=True)
@@ -85,11 +86,11 @@ class Codes:
 
     issued: dict[str, Issued] = field(default_factory=dict)
 
-    def issue(self, key: str, choice: str, paths: Sequence[str], words: str) -> str:
+    def issue(self, key: str, choice: str, paths: Sequence[str], words: str, asked: tuple[str, ...]) -> str:
         now = time.monotonic()
         self.issued = {c: i for c, i in self.issued.items() if now - i.at < CODE_LIVES_S}
         code = secrets.token_hex(3)
-        self.issued[code] = Issued(key, now, choice, tuple(paths), words)
+        self.issued[code] = Issued(key, now, choice, tuple(paths), words, asked)
         return code
 
     def redeem(self, code: str, key: str, said: str) -> Issued:
@@ -389,6 +390,7 @@ def forget_tool(
         theirs = is_remembered(context) and said_by_user(message)
         said = Message("", "user", str(message.get("text") or ""), 0).spoken if theirs else ""
         chosen = codes.redeem(code, graph.identity.key, said)
+        chosen = replace(chosen, asked=(*chosen.asked, *asking(message)))
         return forget_chosen(intake, graph, chosen, context)
     what = link_target(params.get("query") or params.get("id"))
     if not what:
@@ -407,20 +409,34 @@ def forget_tool(
         found += [("alone", select_alone(graph, hits)), ("forget", select_to_forget(graph, ids=hits))]
     elif words:
         found.append(("forget", select_to_forget(graph, matching=what)))
+    asked = asking(message)
     given = {
-        choice: codes.issue(graph.identity.key, choice, hits, "" if hits and choice != "redact" else what)
+        choice: codes.issue(
+            graph.identity.key, choice, hits, "" if hits and choice != "redact" else what, asked
+        )
         for choice, _ in found
     }
     lines = [choice_text(graph, choice, taken) for choice, taken in reversed(found)]
+    if hits and said_by_user(message) and not asked:
+        lines.append("The message that asks for this says more, and stays.")
     lines += beyond_text([taken for _, taken in found], context)
-    asked = " · ".join(f"{NAMES[choice]}: {code}" for choice, code in given.items())
+    answers = " · ".join(f"{NAMES[choice]}: {code}" for choice, code in given.items())
     return {
-        "text": "\n".join([*lines, ASK_USER + asked]),
+        "text": "\n".join([*lines, ASK_USER + answers]),
         "details": {"code": given.get("forget"), "codes": given, "paths": list(found[-1][1].paths)},
     }
 
 
 NAMES = {"forget": "forget", "alone": "only the notes", "redact": "only the words"}
+
+
+def asking(message: Mapping[str, Any]) -> tuple[str, ...]:
+    """The id of the user's *message*, if it is a request and says nothing else; else nothing."""
+    if not said_by_user(message):
+        return ()
+    said = [*written_sentences(Message("", "user", str(message.get("text") or ""), 0).spoken)]
+    more = any(map(read_sentence, said)) or sum(len(told_words(each)) > 1 for each in said) > 1
+    return () if more else (str(message["id"]),)
 
 
 def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list[str]:
@@ -481,6 +497,7 @@ def beyond_text(taken: Sequence[Selection | Redaction], context: Mapping[str, An
 def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping[str, Any]) -> dict[str, Any]:
     """Carry out what the user chose, on the notes as they are now."""
     what: Selection | Redaction
+    intake.take_in()  # else it is not known what came of messages that are on their way
     if issued.choice == "redact":
         what = select_words(graph, issued.words)
         told = f"{BLANKED} {BLANK} in {how_many(len(what.paths), 'file')} and {how_many(len(what.messages), 'message')}."
@@ -489,7 +506,8 @@ def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping
         told = f"{FORGOTTEN} {how_many(len(what.paths), 'note')}. The messages they came from stay."
     else:
         about: dict[str, Any] = {"ids": issued.paths} if issued.paths else {"matching": issued.words}
-        what = select_to_forget(graph, **about)
+        asked = [id for id in issued.asked if set(graph.index.citing([id])) <= set(issued.paths)]
+        what = select_to_forget(graph, **about, asked=asked)
         told = f"{FORGOTTEN} {how_many(len(what.paths), 'note')} and the messages they came from."
     forget_selection(intake, graph, what)
     return {"text": "\n".join([told, *beyond_text([what], context)]), "details": {"paths": list(what.paths)}}
