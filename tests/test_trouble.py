@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from openai_server import believed
 from omg.config import Config, Llm, Observation
 from omg.errors import Locked
 from omg.graph.graph import Graph
+from omg.graph.state import flock
 from omg.index.index import Index
 from omg.index.search import Rarity
 from omg.index.store import terms_of
@@ -272,6 +274,22 @@ def test_a_graph_in_use_stays_open_however_many_are_opened_after_it(world: World
         world.graph(f"agent:main:telegram:direct:{100 + n}")
     del graph  # and what was noted of it is on disk once nobody has it any more
     assert world.graph().state().epoch == 99
+
+
+def test_whoever_opens_a_graph_does_not_wait_until_another_is_closed(world: World) -> None:
+    world.graph().note(lambda state: setattr(state, "epoch", 99))
+    opened = threading.Event()
+
+    def open_many() -> None:
+        for n in range(GRAPHS_KEPT):
+            world.graph(f"agent:main:telegram:direct:{100 + n}")
+        opened.set()
+
+    with flock(
+        world.graph().folder / "state.lock", "the state"
+    ):  # the owner's is closed once nobody holds this
+        threading.Thread(target=open_many).start()
+        assert opened.wait(20)
 
 
 def test_a_locked_graph_is_tried_again_at_the_next_tick(world: World) -> None:

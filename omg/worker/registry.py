@@ -286,7 +286,7 @@ class Registry:
         Without *keep* it stays only if there is room left, so going through all graphs closes none of those. Without
         *make*, raises NotFound for a graph that was forgotten whole.
         """
-        dropped: list[Graph] = []  # closed on return, unless in use: not while others wait for `_opening`
+        dropped: list[Graph] = []
         with self._opening:
             graph = self._open.get(who.key)
             if graph is not None and not graph.is_there():
@@ -303,6 +303,8 @@ class Registry:
                 self._kept.move_to_end(who.key, last=keep)
                 while not self._has_room():
                     dropped.append(self._kept.popitem(last=False)[1])
+        if dropped:  # whoever asks does not wait for SQLite to close another graph's index
+            threading.Thread(target=dropped.clear).start()
         return graph
 
     def _has_room(self, more: int = 0) -> bool:
