@@ -403,7 +403,7 @@ def test_what_a_person_wrote_on_a_map_is_named_and_left_to_them(omg):
 
 STEPS = (
     *("erase.observe_again", "erase.notes_linking", "places.changed_lines", "places.read_receipt"),
-    *("erase.copies_of", "erase.remap_pages", "erase.remove_keys", "places.temporary_files"),
+    *("erase.copies_of", "erase.remap_pages", "places.remove_keys", "places.temporary_files"),
     "places.change_logs",
 )
 

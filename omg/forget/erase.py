@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,10 @@ from ..text.characters import WIKILINK
 from .places import (
     BLANK,
     SEEN,
-    Edit,
     Trace,
     archived_messages,
     beyond_reach,
     blanked,
-    change_files,
     change_folder,
     change_home,
     change_logs,
@@ -50,22 +49,18 @@ from .places import (
     raise_mark,
     read_text,
     remove_derived,
-    remove_keys,
     slug_in_path,
     went_into,
 )
 from .selection import Selection, is_bare, remove_graph
 
-# --- Words taken out of everything, and all else left as it is: each place that has them has BLANK instead.
+# --- Redacting: words are replaced by BLANK everywhere, and all else is left as it is.
 #
-#     select_words   what has them: shown to the person first
-#     Redacting      the replacing, place by place
-#
-# No model is asked, and nothing is derived anew. A note whose name holds the words gets another, and what leads to it
-# follows. Undo goes on working: a receipt's texts are changed as the notes are.
+# A note whose name holds the words gets another, and links to it follow. Undo goes on working, because a receipt's texts
+# are changed as the notes are. No model is asked.
 
 
-NewNames = Mapping[str, str]
+LINKING = ("links", "supersedes", "superseded_by", "contradicts", "reflected_in")
 FIXED = ("type", "priority", "status", "created", "updated", "event", "origin", "appliesTo", "generation")
 
 
@@ -129,48 +124,89 @@ def path_holds(graph: Graph, path: str, words: str) -> bool:
     return holds_words(text, words) or holds_words(path, words) or slug_in_path(path, words) is not None
 
 
-def redacting_from(raw: dict[str, Any]) -> Edit:
-    """As the journal has it."""
-    return Redacting(raw["words"], tuple(raw["paths"]), tuple(raw["trash"]), dict(raw["renamed"]))
+# --- The change itself, place by place: one for forgetting, one for redacting, and the doctor's for secrets.
 
 
 @dataclass(frozen=True, slots=True)
-class Redacting:
-    """The Edit that replaces *words* by BLANK."""
+class Edit:
+    """
+    What becomes of each text that OMG keeps.
 
-    words: str
-    paths: tuple[str, ...]
-    trash: tuple[str, ...]
-    names: NewNames
+    Forgetting removes each message, note, change and line that names something of `trace`. Every edit applies `said` to
+    the messages that stay and `clean` to other texts. The same text always becomes the same, so that a receipt and its
+    note stay alike.
+    """
 
-    @property
-    def trace(self) -> Trace:
-        return Trace(text=self.words)
+    said: Callable[[Message], Message]
+    clean: Callable[[str], str]
+    trace: Trace = field(default_factory=Trace)
+    names: Mapping[str, str | None] = field(
+        default_factory=dict
+    )  # path or other name of a note → its new one, or None
+    forgets: Selection | None = None
+    redacts: Redaction | None = None
+    resolve: Callable[[str], str | None] = str  # a link's target → the path of the note that it leads to
 
     def tombstones(self, graph: Graph) -> None:
-        """Add tombstones for the former keys of changed messages, so that the old messages do not come back."""
-        held = [m for _, m in every_message(graph) if message_holds(m, self.words)]
-        graph.tombstones.add({m.key for m in held if m.key != m.id})
+        """Keep messages that go, and the former wording of those that change, from being imported again."""
+        ids = set(self.trace.messages)
+        for _, m in every_message(graph):
+            after = self.message(m)
+            if after is None:
+                ids |= {m.key, said_at(m.role, m.timestamp)}
+            elif after != m and m.key != m.id:
+                ids.add(m.key)
+        graph.tombstones.add(ids)
+
+    # --- the living vault and its .trash
 
     def notes(self, graph: Graph) -> None:
         outcome = Outcome()
-        for path in self.paths:
-            self._note(graph, path, outcome)
-        for path in self.trash:
-            self._file(graph.vault.root / path)
+        if forgets := self.forgets:
+            observe_again(graph, set(forgets.again))
+            # Before the notes go: what leads to them, and what History says of them.
+            for path in notes_linking(graph, forgets.paths, self.trace.names):
+                self._rewrite(graph, path, outcome)
+            for path in forgets.trash:
+                (graph.vault.root / path).unlink(missing_ok=True)
+            for path in forgets.paths:
+                self._remove(graph, path, alone=path in forgets.alone)
+        if redacts := self.redacts:
+            for path in redacts.paths:
+                self._rewrite(graph, path, outcome)
+            for path in redacts.trash:
+                self._file(graph.vault.root / path)
 
-    def _note(self, graph: Graph, path: str, outcome: Outcome) -> None:
-        """In the vault; what a person wrote stays theirs, and as private."""
+    def _remove(self, graph: Graph, path: str, *, alone: bool) -> None:
+        """
+        Take the file away. The tombstone of a note names none of the messages that stay: it may come back from those,
+        unless it went alone.
+        """
         data = graph.vault.bytes(path)
         if data is None:
-            graph.vault.mark_not_ours(path)  # a kill may have come before its name was forgotten
+            graph.vault.mark_not_ours(path)  # after a kill, as below
             return
-        if not is_text(data):
+        try:
+            node = parse_node(read_text(data), path)
+            cited = [s.id for s in node.sources if s.id in self.trace.messages or alone]
+        except BadNode:
+            cited = []  # whatever is in it, it goes
+        if cited:
+            graph.tombstones.add(cited, node.id)
+        graph.vault.remove(path, data)
+
+    def _rewrite(self, graph: Graph, path: str, outcome: Outcome) -> None:
+        """Change a note in the vault, and its name; what a person wrote stays theirs, and as private."""
+        data = graph.vault.bytes(path)
+        if data is None and self.redacts:
+            graph.vault.mark_not_ours(path)  # a kill may have come before its name was forgotten
+        if data is None or not is_text(data):
             return  # since it was selected
-        before, target = data.decode("utf-8"), self.names.get(path, path)
+        before, target = data.decode("utf-8"), self.names.get(path) or path
         after, theirs = self.note(before, path), not graph.vault.ours(data)
         if target == path:
-            apply_change(graph, Change(path, before, after, theirs=theirs), outcome)
+            if after != before:
+                apply_change(graph, Change(path, before, after, theirs=theirs), outcome)
             return
         # else a kill came before the removal
         if (there := graph.vault.bytes(target)) != after.encode("utf-8"):
@@ -182,110 +218,196 @@ class Redacting:
         graph.vault.remove(path, data)
 
     def _file(self, file: Path) -> None:
-        """Remove it from a file that only people read, and from the file's name. A file that is not UTF-8 text
-        stays as it is."""
-        if is_text(data := file.read_bytes()):
-            text = data.decode("utf-8")
-            if (clean := self.note(text, file.stem)) != text:
-                write_private(file, clean)
-        if holds_words(file.stem, self.words) and file.exists():
-            file.rename(free_file(file.with_name(f"{slugify(self.torn(file.stem))}{file.suffix}")))
+        """Change a note that only people read, and its name. A file to be redacted stays if it is not UTF-8 text."""
+        text = read_text(data := file.read_bytes())
+        if self.forgets:  # a page that we made of others
+            gone = "" if file.stem == "now" else without_lines(text, self.trace)
+            clean = gone if self.trace.in_note(text) else text
+        else:
+            clean = self.note(text, file.stem) if is_text(data) else text
+        if clean != text:
+            write_private(file, clean)
+        if self.redacts and holds_words(file.stem, self.trace.text) and file.exists():
+            file.rename(free_file(file.with_name(f"{slugify(self.clean(file.stem))}{file.suffix}")))
+
+    # --- copies, and what a folder holds besides notes
 
     def copy(self, folder: Path, vault: Path) -> None:
-        remove_derived(folder)
-        change_folder(folder, self)
-        for file in sorted(vault.rglob("*.md")):
-            self._file(file)
+        """Its other notes stay. Of an account that goes whole, all goes: its messages are in the living graph."""
+        whole = json_object(folder / "identity.json").get("key") in self.trace.keys
+        if not whole or not vault.is_relative_to(folder):  # a vault elsewhere stays
+            remove_derived(folder)
+            found = notes_telling(vault, self.trace) if self.forgets else {}
+            names = self.trace.names.union(*found.values())
+            wider = replace(self, trace=replace(self.trace, names=names))
+            change_folder(folder, wider)
+            for file in sorted(f for f in vault.rglob("*.md") if f not in found):
+                wider._file(file)
+            for file in reversed(found):  # a crash in between leaves what leads to the others
+                file.unlink()
+        if whole:
+            shutil.rmtree(folder)
 
-    def message(self, m: Message) -> Message:
-        calls = (replace(c, name=self.log(c.name), arguments=self.log(c.arguments)) for c in m.calls)
-        said = {name: self.log(getattr(m, name)) for name in ("id", "text", "sender", "sender_id", "tool")}
-        return replace(m, calls=tuple(calls), **said)  # type: ignore[arg-type]
+    def message(self, m: Message) -> Message | None:
+        return None if m.id in self.trace.messages else self.said(m)
 
-    def log(self, text: str) -> str:
-        return blanked(text, self.words)
+    def torn(self, line: str) -> str | None:
+        """A line of the archive that a crash has torn. Nobody can say whose it is, so a forgetting removes it."""
+        return None if self.forgets else self.clean(line)
 
-    torn = unread = log
+    def unread(self, text: str) -> str | None:
+        """A file that cannot be parsed. If it may hold what is forgotten, it goes whole: nobody can say which part
+        does."""
+        if self.forgets:
+            return None if self.trace.in_line(text) else text
+        return self.clean(text)
 
     def receipt(self, receipt: Receipt) -> Receipt:
-        changes = []
-        for c in receipt.changes:
-            before, after, block = (
-                None if text is None else self.note(text, c.path)
-                for text in (c.before, c.after, c.rebase.block)
-            )
-            history = c.rebase.history and self.value(c.rebase.history)
-            properties = {key: self.value(value) for key, value in c.rebase.set.items()}
-            rebase = replace(c.rebase, block=block, history=history, set=properties)
-            path = self.names.get(c.path) or self.value(c.path)
-            changes.append(replace(c, path=path, before=before, after=after, rebase=rebase))
-        summary, hints = self.value(receipt.summary), self.value(receipt.hints)
-        return replace(receipt, changes=tuple(changes), summary=summary, hints=hints)
+        if self.redacts:
+            changes = tuple(map(self._change, receipt.changes))
+            summary, hints = self.value(receipt.summary), self.value(receipt.hints)
+        else:  # the rest of a cycle can still be undone
+            trace = self.trace
+            changes = tuple(c for c in receipt.changes if not change_tells(c, trace))
+            if len(changes) < len(receipt.changes) and all(c.rebase.block is not None for c in changes):
+                lines = []  # they were about that note, perhaps by its title
+            else:
+                lines = [line for line in receipt.summary if not trace.in_words(line)]
+            summary = tuple(line for line in lines if not any(name in line for name in trace.names))
+            hints = {s: h for s, h in receipt.hints.items() if s not in trace.sessions}
+        return replace(receipt, changes=changes, hints=hints, summary=summary)
+
+    def _change(self, c: Change) -> Change:
+        before, after, block = (
+            None if text is None else self.note(text, c.path) for text in (c.before, c.after, c.rebase.block)
+        )
+        history = c.rebase.history and self.value(c.rebase.history)
+        rebase = replace(c.rebase, block=block, history=history, set=self.value(c.rebase.set))
+        return replace(c, path=self.value(c.path), before=before, after=after, rebase=rebase)
 
     def state(self, state: State) -> None:
-        for s in state.sessions.values():
+        """Clear what was served and the hints, because they may quote it."""
+        trace = self.trace
+        for key in trace.keys:
+            state.sessions.pop(key, None)
+        for key, s in state.sessions.items():
             forget_served(s)
-            s.mocs, s.falls = [], {}
-            s.task, s.state, s.next = self.log(s.task), self.log(s.state), self.log(s.next)
-        state.by_hand = {self.value(path): at for path, at in state.by_hand.items()}
-        state.error = self.log(state.error)
+            quoted = self.forgets and any(trace.in_words(t) for t in (s.task, s.state, s.next))
+            if key in trace.sessions or quoted:
+                s.task = s.state = s.next = ""
+                s.shared, s.mocs, s.falls, s.activated_ms = [], [], {}, 0  # what was cut, and when, stays so
+            s.task, s.state, s.next = self.clean(s.task), self.clean(s.state), self.clean(s.next)
+            s.mocs = [path for path in s.mocs if not self._leaves(path)]
+            s.falls = {path: n for path, n in s.falls.items() if not self._leaves(path)}
+        named = ((self.names.get(path, self.clean(path)), at) for path, at in state.by_hand.items())
+        state.by_hand = {path: at for path, at in named if path is not None}
+        state.error = "" if any(key in state.error for key in trace.keys) else self.clean(state.error)
         state.epoch += 1
-        state.redactions += 1
+        state.redactions += self.redacts is not None
 
     def uses(self, graph: Graph) -> None:
         uses = graph.uses.all()
-        graph.uses.drop(lambda id: holds_words(id, self.words))
-        graph.uses.adopt({self.names[id]: use for id, use in uses.items() if id in self.names})
+        graph.uses.drop(self._leaves)
+        graph.uses.adopt({new: uses[id] for id, new in self.names.items() if new and id in uses})
 
-    def keys(self, home: Path) -> None:
-        """They stay."""
+    def _leaves(self, name: str) -> bool:
+        return name in self.names or self.trace.in_words(name)
 
-    # --- texts: the same text gives the same, so that a receipt and its note stay alike
+    def log(self, text: str) -> str:
+        """Without the lines that name one of the notes or a session that goes whole."""
+        named = self.trace.paths | self.trace.keys
+        kept = (line for line in text.splitlines(keepends=True) if not any(name in line for name in named))
+        return self.clean("".join(kept))
+
+    # --- the text of a note
 
     def note(self, text: str, path: str) -> str:
-        """The *text* of a note without the words: links lead to the new names, and the head stays readable."""
-        text = WIKILINK.sub(self._link, text)
-        if not holds_words(text, self.words):
+        """The *text* of a note: links lead to the new names or become plain words, and the head stays readable."""
+        if self.redacts and self._linked(text) == text and not self.trace.in_words(text):
             return text
         try:
             was = head_of(parse_node(text, path))
+            now = {key: self._property(key, value) for key, value in was.items()}
+            if was.get("superseded_by") and not now["superseded_by"]:
+                now["status"] = "active"  # what replaced it was never said
+            text = amend_text(text, set={key: now[key] for key in was if was[key] != now[key]})
+            body = split_head(text)[1]
         except BadNode:
-            return self.log(text)
-        now = {key: self._property(key, value) for key, value in was.items()}
-        text = amend_text(text, set={key: now[key] for key in was if was[key] != now[key]})
-        body = split_head(text)[1]
-        return text[:body] + self.log(text[body:])
+            body = 0
+        if self.redacts:
+            return self._linked(text[:body]) + self.clean(self._linked(text[body:]))
+        lines = text[body:].splitlines(keepends=True)
+        return text[:body] + "".join(self._linked(line) for line in lines if not self._in_history(line))
+
+    def _in_history(self, line: str) -> bool:
+        """Whether it is a dated line of a History about a note that goes."""
+        return line.startswith("- ") and line[2:6].isdigit() and self._linked(line) != line
+
+    def _linked(self, text: str) -> str:
+        return ANY_LINK.sub(self._link, text)
 
     def _link(self, found: re.Match[str]) -> str:
         try:
             target = bare_target(found[1])
         except ValueError:
             return found[0]
+        if target not in self.names:
+            target = self.resolve(target) or target
         _, bar, label = found[1].partition("|")
-        if target in self.names:
-            return f"[[{self.names[target]}{bar}{self.log(label)}]]"
-        if holds_words(target, self.words):  # it leads nowhere
-            return self.log(label).strip() or BLANK
+        if self.redacts:
+            label = self.clean(label)
+        if new := self.names.get(target):
+            return found[0].replace(found[1], f"{new}{bar}{label}")
+        if target in self.names or (self.redacts and self.trace.in_words(target)):  # it leads nowhere
+            return label.strip() or BLANK
         return found[0]
 
     def _property(self, key: str, value: Any) -> Any:
-        if key in FIXED:
+        if key in LINKING:
+            links = [self._linked(link) for link in ([value] if isinstance(value, str) else value)]
+            kept = [link for link in links if link.startswith("[[")]
+            return kept[0] if kept and isinstance(value, str) else kept or None
+        if key in FIXED or not self.redacts:
             return value
         if key == "sources":
-            return [{**s, **({"id": self.log(s["id"])} if "id" in s else {})} for s in value]
+            return [{**s, **({"id": self.clean(s["id"])} if "id" in s else {})} for s in value]
         if key in ("aliases", "tags"):
-            return [name for name in value if not holds_words(str(name), self.words)] or None
+            return [name for name in value if not self.trace.in_words(str(name))] or None
         return self.value(value)
 
     def value(self, value: Any) -> Any:
         """A value of a head, or any other that JSON can hold."""
         if isinstance(value, str):
-            return self.names.get(value) or self.log(WIKILINK.sub(self._link, value))
+            return self.names.get(value) or self.clean(self._linked(value))
         if isinstance(value, list | tuple):
             return type(value)(map(self.value, value))
         if isinstance(value, dict):
             return {self.value(k): self.value(v) for k, v in value.items()}
         return value
+
+
+def forgetting(graph: Graph, what: Selection) -> Edit:
+    return Edit(
+        said=lambda m: m,
+        clean=partial(blanked, words=what.text),
+        trace=what.trace,
+        names=dict.fromkeys(what.trace.names),
+        forgets=what,
+        resolve=graph.index.resolve,
+    )
+
+
+def redacting(what: Redaction) -> Edit:
+    clean = partial(blanked, words=what.words)
+
+    def said(m: Message) -> Message:
+        calls = (replace(c, name=clean(c.name), arguments=clean(c.arguments)) for c in m.calls)
+        texts: dict[str, Any] = {
+            n: clean(getattr(m, n)) for n in ("id", "text", "sender", "sender_id", "tool")
+        }
+        return replace(m, calls=tuple(calls), **texts)
+
+    return Edit(said, clean, Trace(text=what.words), dict(what.renamed), redacts=what)
 
 
 # --- names
@@ -367,26 +489,22 @@ def finish_forgetting(graph: Graph) -> bool:
     if not journal.exists():
         return False
     raw, home = json.loads(journal.read_text(encoding="utf-8")), graph.folder.parents[1]
-    erases = raw.pop("kind", "forget") != "redact"
-    edit = erasure_from(raw) if erases else redacting_from(raw)
+    kind = raw.pop("kind", "forget")  # an earlier version wrote none
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()
+    }
+    edit = redacting(Redaction(**values)) if kind == "redact" else forgetting(graph, Selection(**values))
     raise_mark(home)
     change_everywhere(graph, edit)
     # Again: what was served meanwhile was rendered from the index of before.
     graph.update(blank_served)
     raise_mark(home)
-    if erases and is_bare(graph, edit.trace):
+    if edit.forgets and is_bare(graph, edit.trace):
         remove_graph(graph)  # and the journal with it
         change_logs(home, edit)  # a daemon may have named it meanwhile
     else:
         journal.unlink()
     return True
-
-
-def erasure_from(raw: dict[str, Any]) -> Edit:
-    """As the journal has it, perhaps an earlier version's."""
-    text = raw.pop("text")
-    what = Selection(**{name: tuple(values) for name, values in raw.items()}, text=text)
-    return Erasure(what, what.trace)
 
 
 def change_everywhere(graph: Graph, edit: Edit) -> None:
@@ -399,7 +517,6 @@ def change_everywhere(graph: Graph, edit: Edit) -> None:
     graph.update(edit.state)
     edit.uses(graph)
     make_anew(graph, edit.trace)
-    edit.keys(graph.folder.parents[1])
     change_home(graph.folder.parents[1], graph.folder, edit)
 
 
@@ -450,161 +567,6 @@ def observe_again(graph: Graph, ids: set[str]) -> None:
     for n, (session, messages) in enumerate(sorted(by_session.items())):
         turn = Turn(session, agent=graph.identity.agent, reason="again", messages=tuple(messages))
         graph.put(f"{messages[-1].timestamp:015d}-again{n}", turn)
-
-
-@dataclass(frozen=True, slots=True)
-class Erasure:
-    """The Edit that takes a Selection away. What does not tell of it stays as it is, byte for byte."""
-
-    what: Selection
-    trace: Trace
-
-    def tombstones(self, graph: Graph) -> None:
-        if ids := set(self.what.messages):
-            said = [m for _, m in every_message(graph) if m.id in ids]
-            graph.tombstones.add(ids | {m.key for m in said} | {said_at(m.role, m.timestamp) for m in said})
-
-    def notes(self, graph: Graph) -> None:
-        observe_again(graph, set(self.what.again))
-        self._unlink(graph)
-        for path in self.what.trash:
-            (graph.vault.root / path).unlink(missing_ok=True)
-        for path in self.what.paths:
-            self._remove(graph, path)
-
-    def _unlink(self, graph: Graph) -> None:
-        """Take what leads to the notes, and what History says of them, out of all others. Before they go."""
-        gone, outcome = frozenset(self.what.paths), Outcome()
-        for path in notes_linking(graph, gone, self.trace.names):
-            data = graph.vault.bytes(path)
-            if data is None or (before := read_text(data)).encode("utf-8") != data:
-                continue
-            if (after := without_links(graph, path, before, gone | self.trace.names)) != before:
-                theirs = not graph.vault.ours(data)
-                apply_change(graph, Change(path, before, after, theirs=theirs), outcome)
-
-    def _remove(self, graph: Graph, path: str) -> None:
-        """
-        Take the file away. The tombstone of a note names none of the messages that stay: it may come back from those,
-        unless it went alone.
-        """
-        data = graph.vault.bytes(path)
-        if data is None:
-            graph.vault.mark_not_ours(path)  # a kill may have come before its name was forgotten
-            return
-        try:
-            node = parse_node(read_text(data), path)
-            cited = [s.id for s in node.sources if s.id in self.trace.messages or path in self.what.alone]
-        except BadNode:
-            cited = []  # whatever is in it, it goes
-        if cited:
-            graph.tombstones.add(cited, node.id)
-        graph.vault.remove(path, data)
-
-    def copy(self, folder: Path, vault: Path) -> None:
-        """Its other notes stay. Of an account that goes whole, all goes: its messages are in the living graph."""
-        whole = json_object(folder / "identity.json").get("key") in self.trace.keys
-        if not whole or not vault.is_relative_to(folder):  # a vault elsewhere stays
-            remove_derived(folder)
-            found = notes_telling(vault, self.trace)
-            names = self.trace.names.union(*found.values())
-            wider = replace(self, trace=replace(self.trace, names=names))
-            change_folder(folder, wider)
-            for file in sorted(f for f in vault.rglob("*.md") if f not in found):
-                if wider.trace.in_note(text := read_text(file.read_bytes())):  # a page that we made of others
-                    write_private(file, "" if file.stem == "now" else without_lines(text, wider.trace))
-            for file in reversed(found):  # a crash in between leaves what leads to the others
-                file.unlink()
-        if whole:
-            shutil.rmtree(folder)
-
-    def message(self, m: Message) -> Message | None:
-        return None if m.id in self.trace.messages else m
-
-    def torn(self, line: str) -> None:
-        """It was never promised, and nobody can say whose it is."""
-
-    def unread(self, text: str) -> str | None:
-        """It goes whole if it may tell of it: nobody can say which part does."""
-        return None if self.trace.in_line(text) else text
-
-    def receipt(self, receipt: Receipt) -> Receipt:
-        """Without the changes, hints and words that tell of it; the rest of a cycle can still be undone."""
-        trace = self.trace
-        kept = tuple(c for c in receipt.changes if not change_tells(c, trace))
-        if trace.sessions:  # Now quotes their tasks
-            kept = tuple(c for c in kept if c.path != "now")
-        if len(kept) < len(receipt.changes) and all(c.rebase.block is not None for c in kept):
-            lines = []  # they were about that note, perhaps by its title
-        else:
-            lines = [line for line in receipt.summary if not trace.in_words(line)]
-        summary = tuple(line for line in lines if not any(name in line for name in trace.names))
-        hints = {s: h for s, h in receipt.hints.items() if s not in trace.sessions}
-        return replace(receipt, changes=kept, hints=hints, summary=summary)
-
-    def state(self, state: State) -> None:
-        """Clear served snapshots, hints and error texts, because they may quote it."""
-        trace = self.trace
-        for key in trace.keys:
-            state.sessions.pop(key, None)
-        for key, s in state.sessions.items():
-            forget_served(s)
-            if key in trace.sessions or any(trace.in_words(t) for t in (s.task, s.state, s.next)):
-                s.task = s.state = s.next = ""
-                s.shared, s.mocs, s.falls, s.activated_ms = [], [], {}, 0  # what was cut, and when, stays so
-            s.mocs = [path for path in s.mocs if not trace.names_path(path)]
-            s.falls = {path: n for path, n in s.falls.items() if not trace.names_path(path)}
-        state.by_hand = {path: at for path, at in state.by_hand.items() if not trace.names_path(path)}
-        if trace.in_words(state.error) or any(key in state.error for key in trace.keys):
-            state.error = ""
-        state.epoch += 1
-
-    def uses(self, graph: Graph) -> None:
-        graph.uses.drop(self.trace.names_path)
-
-    def keys(self, home: Path) -> None:
-        change_files((home / "spool").glob(".*"), self.unread)  # what a killed hook left half made
-        remove_keys(home, self.what.keys)
-
-    def log(self, text: str) -> str:
-        """Without the lines that name one of the notes, a session that goes whole, or the words."""
-        named = replace(self.trace, messages=frozenset(), sessions=frozenset())
-        kept = "".join(line for line in text.splitlines(keepends=True) if not named.in_line(line))
-        return blanked(kept, self.trace.text)  # over the end of a line
-
-
-def without_links(graph: Graph, path: str, text: str, gone: frozenset[str]) -> str:
-    """The note *text*: links to *gone* as plain words, and without lines of its History about it."""
-
-    def leads_there(link: str) -> bool:
-        try:
-            target = bare_target(link)
-        except ValueError:
-            return False
-        return target in gone or graph.index.resolve(target) in gone
-
-    def plain(found: re.Match[str]) -> str:
-        if not leads_there(found[1]):
-            return found[0]
-        return found[1].partition("|")[2].strip() or "(forgotten)"
-
-    def tells(line: str) -> bool:
-        return line[2:6].isdigit() and any(map(leads_there, ANY_LINK.findall(line)))
-
-    try:
-        node = parse_node(text, path)
-        names = ("links", "supersedes", "contradicts", "reflected_in")
-        kept: dict[str, Any] = {n: tuple(t for t in getattr(node, n) if not leads_there(t)) for n in names}
-        left = replace(node, **kept)
-        if node.superseded_by and leads_there(node.superseded_by):  # what replaced it was never said
-            left = replace(left, superseded_by=None, status="active")
-        was, now = head_of(node), head_of(left)
-        text = amend_text(text, set={k: now.get(k) for k in was if was[k] != now.get(k)})
-    except BadNode:
-        pass
-    begin, mark, rest = text.partition("\n---") if text.startswith("---") else ("", "", text)
-    lines = [line for line in rest.splitlines(keepends=True) if not (line.startswith("- ") and tells(line))]
-    return begin + mark + "".join(ANY_LINK.sub(plain, line) for line in lines)
 
 
 def change_tells(change: Change, trace: Trace) -> bool:

@@ -7,7 +7,7 @@ Every place where a graph and its home keep text, and one way to change it.
                              that graph, and the vault if it lies elsewhere
     <home>                   drops that cannot be read, logs, cursors, owners.json, temporary files
 
-An Edit says what becomes of each text: the erasing of a Selection (erase.py) or the redacting of words (erase.py).
+An Edit (erase.py) says what becomes of each text when something is forgotten or redacted, or when the doctor removes secrets.
 Every step may be repeated. Notes of the living vault are changed through the vault, not here.
 """
 
@@ -24,19 +24,22 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from ..config import configured, configured_agents, workspace_of
 from ..errors import BadInput, BadNode, NotFound
 from ..graph.graph import Graph
-from ..graph.state import TEMPORARY, State, process_alive, write_private
-from ..journal import Receipt, read_receipt, readable
+from ..graph.state import TEMPORARY, process_alive, write_private
+from ..journal import read_receipt, readable
 from ..message.turn import Message, message_from_json, message_to_json, turn_from_json, turn_to_json
 from ..node.fields import LOG_FOLDER
 from ..node.markdown import link_targets, slugify
 from ..node.note import parse_node
 from ..text.characters import without_unseen
 from ..vault.files import LEFTOVER
+
+if TYPE_CHECKING:
+    from .erase import Edit
 
 # --- Finds words in a text, and replaces them.
 #
@@ -198,9 +201,6 @@ class Trace:
 
     def in_words(self, text: str) -> bool:
         return holds_words(text, self.text)
-
-    def names_path(self, path: str) -> bool:
-        return path in self.names or self.in_words(path)
 
     @property
     def paths(self) -> frozenset[str]:
@@ -419,42 +419,16 @@ INDEX = ("index.db", "index.db-wal", "index.db-shm", "index.db-journal")
 DERIVED = ("state.json", "written.jsonl", "uses.jsonl", *INDEX, *SEEN)
 
 
-class Edit(Protocol):
-    """What becomes of each text. None: it goes."""
-
-    @property
-    def trace(self) -> Trace: ...
-    def tombstones(self, graph: Graph) -> None: ...
-    def notes(self, graph: Graph) -> None:
-        """The living vault and its .trash."""
-
-    def copy(self, folder: Path, vault: Path) -> None:
-        """A graph that was replaced or joined."""
-
-    def message(self, m: Message) -> Message | None: ...
-    def torn(self, line: str) -> str | None:
-        """A line of the archive that a crash has torn."""
-
-    def unread(self, text: str) -> str | None:
-        """A file that cannot be parsed."""
-
-    def receipt(self, receipt: Receipt) -> Receipt: ...
-    def state(self, state: State) -> None: ...
-    def uses(self, graph: Graph) -> None: ...
-    def keys(self, home: Path) -> None:
-        """What the home keeps of sessions."""
-
-    def log(self, text: str) -> str: ...
-
-
 # --- the files of a graph or of a copy
 
 
+def change_messages(folder: Path, edit: Edit) -> None:
+    change_files((folder / "pending").glob("*.json"), partial(changed_turn, edit=edit))
+    change_files((folder / "archive").glob("*.jsonl"), partial(changed_lines, edit=edit))
+
+
 def change_folder(folder: Path, edit: Edit) -> None:
-    for file in sorted((folder / "pending").glob("*.json")):
-        change_file(file, partial(changed_turn, edit=edit))
-    for file in sorted((folder / "archive").glob("*.jsonl")):
-        change_file(file, partial(changed_lines, edit=edit))
+    change_messages(folder, edit)
     for file in sorted((folder / "receipts").glob("*.json")):
         try:
             receipt = read_receipt(file)
@@ -494,7 +468,7 @@ def changed_turn(text: str, edit: Edit) -> str | None:
     except BadInput:
         return edit.unread(text)
     kept = tuple(clean for m in turn.messages if (clean := edit.message(m)) is not None)
-    left = replace(turn, messages=kept, sender=blanked(turn.sender, edit.trace.text))
+    left = replace(turn, messages=kept, sender=edit.clean(turn.sender))
     if left == turn:
         return text
     return turn_to_json(left) if kept else None
@@ -576,13 +550,16 @@ def raise_mark(home: Path) -> None:
 
 
 def change_home(home: Path, graph: Path, edit: Edit) -> None:
-    """Drops that cannot be read, temporary files, and logs."""
+    """Drops that cannot be read, temporary files, sessions that go whole, and logs."""
+    if edit.forgets:
+        change_files((home / "spool").glob(".*"), edit.unread)  # what a killed hook left half made
     change_files((home / "spool" / "bad").glob("*"), edit.unread)
     for file in temporary_files(home, graph):
         # By what is in it, too: a process of today may have the number that the dead writer had.
         named = TEMPORARY.fullmatch(file.name)
         if (named and not process_alive(int(named[1]))) or edit.trace.in_line(text_of(file)):
             file.unlink(missing_ok=True)
+    remove_keys(home, edit.trace.keys)
     change_logs(home, edit)
 
 

@@ -7,7 +7,6 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -15,14 +14,15 @@ from typing import Any, Literal
 from ...client import SOCKET, ask_daemon
 from ...config import code_digest
 from ...embed import load_embedder, why_static
-from ...errors import BadInput, BadNode, ConfigError, ModelError, NotFound, OutsideVault, Stale
+from ...errors import BadNode, ConfigError, ModelError, NotFound, OutsideVault, Stale
+from ...forget.erase import Edit
+from ...forget.places import change_messages, every_message, joined_folders
 from ...graph.graph import GRAPH_MARK, Graph
-from ...graph.state import State, damaged_files, forget_served, write_private
+from ...graph.state import damaged_files
 from ...identity import identity_of_session
 from ...journal import commit_receipt, has_open_receipt, new_receipt, readable, replay_open
 from ...memory import Memory
 from ...message.drop import redacted_arguments
-from ...message.turn import Message, message_from_json, message_to_json, turn_from_json, turn_to_json
 from ...node.fields import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES
 from ...node.markdown import UNLINKABLE, generated_block, slugify, split_head
 from ...node.note import Node, parse_node
@@ -420,14 +420,18 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
         yield Finding("warn", str(e))
 
 
-# --- The doctor at what an older version kept: secrets that today's rules take out on arrival.
+# --- Secrets that an older version kept, and that today's rules redact on arrival.
 #
-# In the archive, in what is pending and in the notes; a person's notes, too, of which each word stays but the
-# secret. Nothing is shown of what was found. A file that somebody changes meanwhile is left for the next run.
+# They are redacted in the archive, in pending turns, in accounts that were joined, and in the notes that OMG wrote. What
+# was found is never shown. A file that somebody changes meanwhile waits for the next run.
+
+
+SECRETS = Edit(said=redacted_arguments, clean=lambda text: redact(text)[0])
 
 
 def check_secrets(graph: Graph) -> Iterator[Finding]:
-    found = sum(_mend(graph, write=False))
+    found = sum(redacted_arguments(m).redacted - m.redacted for _, m in every_message(graph))
+    found += sum(found for *_, found in notes_with_secrets(graph, ours=True))
     if found:
         yield Finding(
             "warn",
@@ -436,7 +440,7 @@ def check_secrets(graph: Graph) -> Iterator[Finding]:
             "omg doctor --fix replaces them, in the archive, in what is pending and in the notes that OMG wrote",
             lambda: take_out(graph),
         )
-    if theirs := [path for path in graph.vault.paths() if _clean_note(graph, path, ours=False)]:
+    if theirs := [path for path, *_ in notes_with_secrets(graph, ours=False)]:
         yield Finding(
             "note",
             f"what looks like a secret is in {how_many(len(theirs), 'note')} in your own words: {', '.join(theirs[:5])}",
@@ -448,86 +452,38 @@ def check_secrets(graph: Graph) -> Iterator[Finding]:
 def take_out(graph: Graph) -> None:
     """Replace what today's rules find, and make anew whatever was made of it."""
     with graph.lock():
-        if sum(_mend(graph, write=True)):
-            graph.vault.settle(0)
-            graph.update(forget_slices)
-            graph.index.rebuild(graph.vault, graph.folder / "archive")
-
-
-def forget_slices(state: State) -> None:
-    """A slice that was served may quote what is gone."""
-    for session in state.sessions.values():
-        forget_served(session)
-        session.task, session.state, session.next = (
-            redact(t)[0] for t in (session.task, session.state, session.next)
-        )
-    state.epoch += 1
-
-
-def _mend(graph: Graph, *, write: bool) -> Iterator[int]:
-    """How many secrets each file has; with *write* they are gone behind it."""
-    for file in sorted((graph.folder / "archive").glob("*.jsonl")):
-        yield _archive(file, write)
-    for p in graph.pending():
-        with suppress(BadInput, FileNotFoundError):
-            turn = turn_from_json(p.file.read_text(encoding="utf-8"))
-            messages = tuple(map(redacted_arguments, turn.messages))
-            if write and messages != turn.messages:
-                write_private(p.file, turn_to_json(replace(turn, messages=messages)))
-            yield _more(turn.messages, messages)
-    for path in graph.vault.paths():
-        if made := _clean_note(graph, path, ours=True):
-            data, clean, found = made
+        for folder in (graph.folder, *joined_folders(graph)):
+            change_messages(folder, SECRETS)
+        for path, data, clean, _ in notes_with_secrets(graph, ours=True):
             with suppress(Stale):
-                if write:
-                    graph.vault.write(path, clean, data)
-                yield found
-
-
-def _more(before: tuple[Message, ...], after: tuple[Message, ...]) -> int:
-    return sum(b.redacted - a.redacted for a, b in zip(before, after, strict=True))
-
-
-def _archive(file: Path, write: bool) -> int:
-    found, lines = 0, []
-    for line in file.read_text(encoding="utf-8").splitlines(keepends=True):
-        with suppress(BadInput, ValueError):  # a damaged line stays as it is
-            message, session = message_from_json(line)
-            clean = redacted_arguments(message)
-            if clean != message:
-                found += _more((message,), (clean,))
-                line = message_to_json(clean, session) + "\n"
-        lines.append(line)
-    if found and write:
-        write_private(file, "".join(lines))
-    return found
+                graph.vault.write(path, clean, data)
+        graph.vault.settle(0)
+        graph.update(SECRETS.state)
+        graph.index.rebuild(graph.vault, graph.folder / "archive")
 
 
 DESCRIPTION = re.compile(r"^description: .*$", re.M)  # what of a note's head is words
 
 
-def _words(text: str, body: int) -> tuple[str, int]:
-    """*text* with the secrets out of its description and its body; ids and sources stay as they are."""
-    said, found = redact(text[body:])
-    head = text[:body]
-    if m := DESCRIPTION.search(head):
-        line, more = redact(m[0])
-        line = line.replace(": [redacted", ": (redacted", 1) if line.startswith("description: [") else line
-        head, found = head[: m.start()] + line + head[m.end() :], found + more
-    return head + said, found
-
-
-def _clean_note(graph: Graph, path: str, *, ours: bool) -> tuple[bytes, bytes, int] | None:
+def notes_with_secrets(graph: Graph, *, ours: bool) -> Iterator[tuple[str, bytes, bytes, int]]:
     """
-    The note at *path* as it is, without its secrets, and how many it has; None for none, and unless OMG (*ours*) or a
-    person wrote its words last.
+    Path, text, text without secrets, and their number, for each note that has any in its description or body and whose
+    words OMG (*ours*) or a person wrote last.
     """
-    with suppress(OSError, BadNode, UnicodeDecodeError):
-        data = graph.vault.bytes(path)
-        if data is None or graph.vault.ours(data) is not ours:
-            return None
-        text = data.decode("utf-8")
-        clean, found = _words(text, split_head(text)[1])
-        parse_node(clean, path)
-        return (data, clean.encode("utf-8"), found) if found else None
-    return None
+    for path in graph.vault.paths():
+        with suppress(OSError, BadNode, UnicodeDecodeError):
+            data = graph.vault.bytes(path)
+            if data is None or graph.vault.ours(data) is not ours:
+                continue
+            text = data.decode("utf-8")
+            body = split_head(text)[1]
+            head, said = text[:body], text[body:]
+            said, found = redact(said)
+            if m := DESCRIPTION.search(head):
+                line, more = redact(m[0])
+                if line.startswith("description: ["):
+                    line = line.replace(": [redacted", ": (redacted", 1)  # a bracket would begin a list
+                head, found = head[: m.start()] + line + head[m.end() :], found + more
+            if found:
+                parse_node(head + said, path)
+                yield path, data, f"{head}{said}".encode(), found
