@@ -47,6 +47,7 @@ def node(type: str, name: str, description: str, **over: Any) -> Node:
     )
 
 
+MANY = [node("fact", f"bird-{n}", f"Saw bird number {n}.") for n in range(30)]  # too many for `system`
 NOTES = [
     node("preference", "answer-style", "Prefers short answers, code first."),
     node("preference", "tea", "Likes green tea without sugar."),
@@ -103,7 +104,17 @@ def live(graph: Graph, session: str, at: datetime = NOW, **fields: Any) -> None:
 # --- what a prompt is given
 
 
-def test_a_first_prompt_is_given_the_maps_it_falls_into_and_what_bears_on_it(graph: Graph) -> None:
+def test_a_vault_of_few_notes_stands_in_system_whole_whatever_is_asked(graph: Graph) -> None:
+    system = ask(graph, "hello").system
+    for n in NOTES:
+        assert (f" — {n.description}" in system) == (n.origin != "tool")
+    put(graph, *MANY)
+    system = ask(graph, "hello", session=f"{OWN}:thread:2").system
+    assert "Fritzbox" not in system and "bird" not in system
+    assert "ledger — " in system  # a project
+
+
+def test_a_first_prompt_is_given_who_the_user_is_and_what_bears_on_it(graph: Graph) -> None:
     given = ask(graph, WIFI)
     assert given.reason == "new_session"
     assert "- wifi — The wifi router is a Fritzbox 7590. (2026-03-01)" in given.system
@@ -115,6 +126,7 @@ def test_a_first_prompt_is_given_the_maps_it_falls_into_and_what_bears_on_it(gra
 
 
 def test_a_later_prompt_is_given_what_system_does_not_have(graph: Graph) -> None:
+    put(graph, *MANY)
     system = ask(graph, WIFI).system
     given = ask(graph, "How did we hike the Rennsteig with Jonas?")
     assert given.system == system
@@ -265,8 +277,9 @@ def test_a_map_is_known_by_the_title_that_a_person_gave_it(graph: Graph) -> None
     path = map_of_type("project")
     text = graph.vault.text(path).replace("# Projects", "# Vorhaben")
     graph.vault.write(path, text.encode(), graph.vault.bytes(path))
-    graph.index.sync(graph.vault)
-    ask(graph, "hello")
+    newer = (node("project", f"p{n}", f"Builds thing {n}.", day=date(2026, 3, 2)) for n in range(4))
+    put(graph, *MANY, *newer)
+    assert "ledger" not in ask(graph, "hello").system
     later = NOW + timedelta(seconds=9)
     assert "ledger" in ask(graph, "Zeig mir meine Vorhaben", later).prompt
     assert "ledger" in ask(graph, "Show me my projects", later).prompt  # and by its type
@@ -371,7 +384,7 @@ def test_a_preview_changes_nothing(graph: Graph) -> None:
     assert ask(graph, WIFI) == shown
 
 
-def test_of_a_map_that_is_too_long_the_weightiest_and_newest_notes_are_candidates(graph: Graph) -> None:
+def test_of_a_map_that_is_too_long_the_weightiest_and_newest_notes_are_read(graph: Graph) -> None:
     days = [date(2025, 1, 1) + timedelta(n) for n in range(300)]
     put(graph, *(node("fact", f"n{n}", f"Number {n}.", day=d, priority="low") for n, d in enumerate(days)))
     put(graph, node("fact", "old", "An old fact of weight.", day=date(2020, 1, 1), priority="high"))
@@ -384,10 +397,6 @@ def test_of_a_map_that_is_too_long_the_weightiest_and_newest_notes_are_candidate
         ("medium", "page"),
         ("medium", "wifi"),
     ]
-    system = ask(graph, WIFI).system
-    assert "An old fact of weight." in system
-    assert "Number 299." in system
-    assert "Number 100." not in system
 
 
 # --- nothing changes in between

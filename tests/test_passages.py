@@ -141,7 +141,7 @@ def test_what_a_line_says_already_is_not_quoted_again(home: Memory) -> None:
     graph = graph_of(home)
     archive(graph, message("My cat is called Mimi.", "b"), message("My cat hates the vacuum cleaner.", "d"))
     put_note(graph, "mimi", "The user's cat is called Mimi.", "b")
-    home.inject("hello")  # `system` has the note from here on, unless its map is not on show
+    home.inject("hello")  # `system` has the note from here on
     text = told(home, ASK_CAT)
     assert "My cat is called Mimi." not in text
     assert "My cat hates the vacuum cleaner." in text

@@ -30,7 +30,6 @@ def system(**over: Any) -> str:
         "counts": {FACTS: 3},
         "sessions": {},
         "own": OWN,
-        "mocs": [FACTS, EPISODES],
         "written": {},
         "today": TODAY,
         "zone": UTC,
@@ -112,21 +111,16 @@ def test_hints_that_have_expired_are_not_shown() -> None:
 
 
 def test_notes_stand_under_pinned_open_loops_or_their_map_each_once() -> None:
-    text = system(
-        entries=[
-            entry("nodes/fact/a", pinned=True, loop="open"),
-            entry("nodes/fact/b", loop="open", event="2026-03-20"),
-            entry("nodes/fact/c"),
-            entry("nodes/decision/d"),  # of a map that is not on show
-            entry("nodes/preference/e"),
-            entry("nodes/fact/a", pinned=True, loop="open"),
-        ]
-    )
+    pinned, known = entry("nodes/fact/a", pinned=True, loop="open"), entry("nodes/fact/c")
+    loop, liked = entry("nodes/fact/b", loop="open", event="2026-03-20"), entry("nodes/preference/e")
+    project = entry("nodes/project/p")
+    text = system(entries=[pinned, loop, liked, project, pinned], others=[pinned, known, project])
     assert section(text, "Pinned") == ["- nodes/fact/a — What a is about. (2026-03-01)"]
     assert section(text, "Open loops") == ["- nodes/fact/b — What b is about. (due 2026-03-20)"]
     assert section(text, "Facts") == ["- nodes/fact/c — What c is about. (2026-03-01)"]
     assert section(text, "What the user likes")[0].startswith("- nodes/preference/e")
-    assert "nodes/decision/d" not in text
+    assert section(text, "Projects") == ["- nodes/project/p — What p is about. (2026-03-01)"]
+    assert "nodes/fact/c" not in system(entries=[pinned, loop, liked, project, known])
 
 
 @pytest.mark.parametrize(
@@ -164,27 +158,16 @@ def test_a_description_cannot_open_a_section_of_its_own() -> None:
     assert strip_memory(text) == ""
 
 
-def test_the_budget_goes_to_priority_then_to_what_is_new_and_the_page_stays_chronological() -> None:
+def test_of_what_the_user_likes_the_weightiest_then_the_newest_stand_in_order_of_time() -> None:
     many = [
-        entry(
-            f"nodes/fact/{p}{d:02}",
-            f"{p} {d:02} " + "word " * 20,
-            priority=p,
-            created=date(2026, 1, d),
-            updated=None,
-        )
-        for p in ("high", "medium", "low")
-        for d in range(1, 21)
+        entry(f"nodes/preference/{p}{d:02}", priority=p, created=date(2026, 1, d), updated=date(2026, 1, d))
+        for p, days in (("high", 4), ("medium", 20))
+        for d in range(1, days + 1)
     ]
-    text = system(entries=many, budget=6000)
-    kept = re.findall(r"- nodes/fact/([a-z]+)(\d\d) — ", text)
+    kept = re.findall(r"- nodes/preference/([a-z]+)(\d\d) — ", system(entries=many))
     assert [d for _, d in kept] == sorted(d for _, d in kept)
-    by_priority = {p: sorted(d for q, d in kept if p == q) for p in ("high", "medium", "low")}
-    assert len(by_priority["high"]) == 20
-    newest = by_priority["medium"]
-    assert newest == [f"{d:02}" for d in range(21 - len(newest), 21)]
-    assert newest
-    assert by_priority["low"] == []
+    assert sorted(d for p, d in kept if p == "high") == ["01", "02", "03", "04"]
+    assert sorted(d for p, d in kept if p == "medium") == [f"{d:02}" for d in range(15, 21)]
 
 
 def test_system_says_no_day_relative_to_today() -> None:
@@ -264,23 +247,17 @@ def test_of_what_is_always_there_nothing_is_left_out_in_silence(n: int, m: int, 
         assert len(told_rules(text)) + (int(more[1]) if more else 0) == n
 
 
-def of_facts(text: str) -> int:
-    """The tokens of the lines of a map."""
-    return sum(count_tokens(f"{line}\n") for line in section(text, "Facts"))
-
-
-def test_the_lines_of_the_maps_take_no_more_than_their_share_and_leave_the_rest_empty() -> None:
-    notes = [entry(f"nodes/fact/n{i}", f"Fact {i} " + "of many words " * 8) for i in range(80)]
-    assert 0.2 * 1200 < of_facts(system(entries=notes, budget=1200)) <= 0.25 * 1200
-
-
-def test_what_is_always_there_takes_nothing_of_the_maps_share_as_long_as_there_is_room() -> None:
-    notes = [entry(f"nodes/fact/n{i}", f"Fact {i} " + "of many words " * 8) for i in range(80)]
-    loops = [entry(f"nodes/episode/l{i}", f"Plan {i} " + "and more " * 10, loop="open") for i in range(8)]
-    text = system(entries=[*notes, *others(9), *loops], budget=1200)
-    assert count_tokens(text) - of_facts(text) > 0.6 * 1200
-    assert 0.1 * 1200 < of_facts(text) <= 0.25 * 1200
-    assert count_tokens(text) <= 1200
+def test_other_notes_stand_there_all_or_not_at_all_and_take_a_quarter_at_most() -> None:
+    few = [entry(f"nodes/fact/n{i}", f"Fact {i} " + "of many words " * 8) for i in range(7)]
+    lines = section(system(entries=[], others=few, budget=1200), "Facts")
+    assert len(lines) == 7
+    assert 0.15 * 1200 < sum(count_tokens(f"{line}\n") for line in lines) <= 0.25 * 1200
+    assert (
+        system(
+            entries=[], others=[*few, entry("nodes/fact/one-more", "more words " * 25)], budget=1200
+        ).count("Fact")
+        == 0
+    )
 
 
 # --- the laws of both
@@ -380,16 +357,16 @@ def test_prompt_is_chronological_with_gaps_between_happenings() -> None:
 
 
 def test_what_system_says_prompt_does_not_repeat_but_a_fresh_change_is_said() -> None:
-    known = entry("nodes/fact/a", "Lives in Rome.")
+    known = entry("nodes/fact/a", "Lives in Rome.", pinned=True)
     shown = system(entries=[known])
     assert prompt(known, shown=shown) == ""
-    assert "Lives in Oslo." in prompt(entry("nodes/fact/a", "Lives in Oslo."), shown=shown)
+    assert "Lives in Oslo." in prompt(entry("nodes/fact/a", "Lives in Oslo.", pinned=True), shown=shown)
 
 
 def test_a_former_statement_comes_only_without_its_successor() -> None:
     old = entry("nodes/fact/old", status="superseded", superseded_by="nodes/fact/new")
     assert "nodes/fact/old" not in prompt(entry("nodes/fact/new"), old)
-    assert "no longer so: [[nodes/fact/new]]" in prompt(old)
+    assert "no longer so: new)" in prompt(old)
 
 
 def test_no_more_notes_are_named_than_asked_for_and_the_best_stay() -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
@@ -267,11 +266,12 @@ def lines_of(graph: Graph, path: str, limit: int, today: date) -> list[Entry]:
 
 
 SYSTEM_SHARE = 0.4  # of the budget; the rest is for what bears on the message itself
-MORE_OF = 10  # of the best notes
 MANY_NOTES = 4  # times as many, where a course or several things are asked for
-MORE_CHARS = 600  # of one
+MORE_CHARS = 300  # of a note's text
 URGENT_S = 60  # how long a cut waits for its observation before `system` goes on without
-CANDIDATES = 100  # notes of a map that may be shown; a budget of 3,000 tokens holds about 80
+SHOWN = ("identity", "preference", "project")  # types of which `system` has the best notes
+FEW_NOTES = 20  # in a vault: then `system` may have them all
+CANDIDATES = 100  # notes on who the user is, and on what they like, of which the best are shown
 SYSTEM_KEPT_DAYS = 7  # what was served to a session is dropped when nobody has come back for it
 QUERY_CHARS = 2_000  # of a prompt; what is pasted below that says little about what is meant
 FLOOR = WEAK_BELOW
@@ -507,15 +507,15 @@ def render_fresh(
     graph: Graph, found: Relevant, shown: str, today: date, budget: int, silence: str | None
 ) -> str:
     """`prompt`, beside a `system` of which *shown* is the text."""
-    hits, course = found.hits, found.course
+    course = found.course
     return render_prompt(
-        hits,
+        found.hits,
         shown,
         today,
         budget,
         found.limit,
         silence,
-        more=more_of(graph, hits[:MORE_OF], course),
+        more=partial(more_of, graph, course),
         said=quoted_passages(graph, found.topic, found.said, room=budget, course=course),
         zone=graph.zone,
         course=course,
@@ -526,18 +526,16 @@ def epoch_ms_of(at: datetime) -> int:
     return round(at.timestamp() * 1000)
 
 
-def more_of(graph: Graph, hits: Iterable[Hit], course: bool) -> dict[str, str]:
-    """Path → what a note says beside its description, as one line; of a *course* what it said before, too."""
-    found = {}
-    for hit in hits:
-        with suppress(OmgError, OSError, UnicodeDecodeError):
-            text, before = split_history(text_below_head(graph.vault.text(hit.entry.path)))
-            more = sentences_beside(hit.entry.description, with_labels(text))
-            if course and before:
-                more += ["Before:", "; ".join(line.removeprefix("- ") for line in before)]
-            if more:
-                found[hit.entry.path] = cut_text(" ".join(more), MORE_CHARS)
-    return found
+def more_of(graph: Graph, course: bool, entry: Entry) -> str:
+    """What *entry* says beside its description, as one line; of a *course* what it said before, too."""
+    try:
+        text, before = split_history(text_below_head(graph.vault.text(entry.path)))
+    except (OmgError, OSError, UnicodeDecodeError):
+        return ""
+    more = sentences_beside(entry.description, with_labels(text))
+    if course and before:
+        more += ["Before:", with_labels("; ".join(line.removeprefix("- ") for line in before))]
+    return cut_text(" ".join(more), MORE_CHARS)
 
 
 def sentences_beside(line: str, text: str) -> list[str]:
@@ -572,21 +570,21 @@ def render_system(
     graph: Graph, state: State, session: str, mocs: Sequence[str], *, today: date, budget: int
 ) -> str:
     """The `system` text of *session* as of now."""
-    index = graph.index
+    index, counts = graph.index, graph.index.moc_counts()
     entries = [
         *index.entries(pinned=True),
         *index.entries(standing=True),
-        *(e for type in ("identity", "preference") for e in index.entries(type=type, first=CANDIDATES)),
+        *(e for type in SHOWN for e in index.entries(type=type, first=CANDIDATES)),
         *(loops := index.entries(loop="open")),
-        *(e for moc in mocs for e in index.entries(moc=moc, first=CANDIDATES)),
     ]
+    few = sum(counts.values()) <= FEW_NOTES
     pages = {path: written_by_hand(graph, path, budget // 8) for path in ("index", "now", *mocs)}
     return render_system_slice(
-        entries=without_agents_notes(entries, state.by_hand),
-        counts=index.moc_counts() | {OPEN_LOOPS: len(loops)},
+        entries=list(without_agents_notes(entries, state.by_hand)),
+        others=list(without_agents_notes(index.entries() if few else (), state.by_hand)),
+        counts=counts | {OPEN_LOOPS: len(loops)},
         sessions=state.sessions,
         own=session,
-        mocs=mocs,
         written=pages,
         today=today,
         zone=graph.zone,

@@ -66,12 +66,13 @@ PENDING_TOKENS = 20_000  # of what waits to be observed, the latest; a search re
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A message, or the part of it that answers. *note*: the path of one made from it."""
+    """A message, or the part of it that answers. *note*: the path of one made from it, *handle* the name to open it by."""
 
     at_ms: int
     speaker: str
     text: str
     note: str = ""
+    handle: str = ""
     passed_on: str = ""  # or "passed on", or "partly passed on": quoted, forwarded or pasted by who sent it
     waiting: bool = False  # nobody has observed it yet
     changed: bool = False  # a note says something else by now
@@ -169,6 +170,8 @@ def quoted_passages(
             if said.message.id in gone or any(speaks_itself(graph, note) for note in notes):
                 continue
             passage = passage_of(said, words, notes[0].path if notes else "", chars)
+            if notes and (entry := graph.index.entry(notes[0].path)):
+                passage = replace(passage, handle=entry.handle)
             made_before = notes_made_before(graph, said)
             if not repeats_withheld(graph, made_before, passage, asked):
                 paths = {note.path for note in [*notes, *(n for told in made_before for n in told[1])]}

@@ -8,7 +8,7 @@ them, and what one leaves is the next's. What stands in `system` is not said aga
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, tzinfo
 from enum import IntEnum
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..index.store import Entry
 
 # --- `system`, the stable part of a slice: how the user asked to be served, who they are, pinned notes, this conversation,
-# open loops, the two maps it has to do with.
+# what the user likes, open loops, projects; and all other notes of a vault that has few.
 #
 # Pure. It comes wrapped, and costs at most the tokens it is allowed, wrapping included; what does not fit is left
 # out by rank, then priority, then age, and what is left stands in chronological order. It has absolute dates only, so
@@ -44,14 +44,14 @@ the user says now goes before all of them. Use what helps, and speak of the memo
 # The one section that is to be followed: only a person's own wish gets there.
 STANDING = "Asked for by the user themselves, for every answer: follow these unless they say otherwise now"
 READING_RULE = """\
-A line begins with the name of its note. omg_open reads a note or a map by its name, with its links and the words it \
-was made from; omg_search finds notes by words or dates."""
-MAPS_SHARE = 0.25  # of the budget: the lines of the two maps take no more than that, and what all else leaves
+More is kept: omg_open reads a map, or a note by the name its line begins with; omg_search finds more by words or dates."""
+FEW_SHARE = 0.25  # of the budget: all other notes stand in `system` where their lines cost no more than that
 ALWAYS_SHARE = 0.75  # of the budget, for what is always there; where it is more, each line of it is cut short
 WHO = 8  # notes on who the user is
 SESSIONS_SHOWN = 4  # other conversations
 SYSTEM_LOOPS = 8
 LIKED_SHOWN = 10  # preferences
+PROJECTS_SHOWN = 4
 SLICE_LINE_CHARS = 320  # of a description; the note has the rest
 SHORT_LINE_CHARS = 140  # of one, where there are more than fit
 HINT_CHARS = 400
@@ -59,7 +59,7 @@ MISSES = 20  # lines too long for what is left, after which no more are counted
 
 
 class Rank(IntEnum):
-    """The sections, in their order. What comes up to PINNED is always there; what is ON_MAP fills what is left."""
+    """The sections, in their order. What comes up to PINNED is always there."""
 
     STANDING = 0
     MAPS = 1
@@ -68,8 +68,9 @@ class Rank(IntEnum):
     HERE = 4
     LIKED = 5
     LOOPS = 6
-    ELSEWHERE = 7
-    ON_MAP = 8
+    PROJECTS = 7
+    ELSEWHERE = 8
+    OTHERS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +87,11 @@ class Line:
 
 def render_system_slice(
     *,
-    entries: Iterable[Entry],
+    entries: Sequence[Entry],
+    others: Sequence[Entry] = (),
     counts: Mapping[str, int],
     sessions: Mapping[str, SessionState],
     own: str,
-    mocs: Sequence[str],
     written: Mapping[str, str],
     today: date,
     zone: tzinfo,
@@ -99,11 +100,13 @@ def render_system_slice(
     """
     The stable part for the conversation *own*; "" where there is nothing to say, or no room to say it.
 
-    *entries* are the candidates: pinned notes, open loops, and those of *mocs*, the two maps on show. *counts*
-    says how many notes each map lists, *written* what a person wrote on a page, by its path. *today* decides
-    which hints and loops still stand; it is never said.
+    *entries* are the candidates: standing instructions, who the user is, what they like, pinned notes, open loops and
+    projects. *others* stand there all, or none. *counts* says how many notes each map lists, *written* what a person
+    wrote on a page, by its path. *today* decides which hints and loops still stand; it is never said.
     """
-    notes = note_lines(entries, mocs, today)
+    notes = note_lines(entries, others, today)
+    if sum(count_tokens(line.text) for line in notes if line.rank == Rank.OTHERS) > budget * FEW_SHARE:
+        notes = note_lines(entries, (), today)
     lines = [
         *map_lines(counts),
         *hint_lines(sessions, own, today, zone),
@@ -164,15 +167,17 @@ def hint_lines(sessions: Mapping[str, SessionState], own: str, today: date, zone
     return lines
 
 
-def note_lines(entries: Iterable[Entry], mocs: Sequence[str], today: date) -> list[Line]:
-    """Each entry once, in the first section it belongs to."""
-    allowed = sorted({e.path: e for e in entries if enters_system(e)}.values(), key=lambda e: e.path)
+def note_lines(entries: Iterable[Entry], others: Iterable[Entry], today: date) -> list[Line]:
+    """Each entry once, in the first section it belongs to; one of *others*, if in none, in that of its map."""
+    rest = {e.path: e for e in others}
+    candidates = rest | {e.path: e for e in entries}
+    allowed = [e for _, e in sorted(candidates.items()) if enters_system(e)]
     lines = []
     open_ones = [e for e in allowed if e.loop == "open"]
     loops = {e.path for e in standing_loops(open_ones, today)[:SYSTEM_LOOPS]}
     who, liked = first_of(allowed, "identity", WHO), first_of(allowed, "preference", LIKED_SHOWN)
+    projects = first_of(allowed, "project", PROJECTS_SHOWN)
     for entry in allowed:
-        home = map_of(entry)
         if entry.standing:
             section, rank = STANDING, Rank.STANDING
         elif entry.path in who:
@@ -182,9 +187,11 @@ def note_lines(entries: Iterable[Entry], mocs: Sequence[str], today: date) -> li
         elif entry.path in loops:
             section, rank = "Open loops", Rank.LOOPS
         elif entry.path in liked:
-            section, rank = "What the user likes, and how they want things done", Rank.LIKED
-        elif home in mocs:
-            section, rank = page_title(home)[0], Rank.ON_MAP
+            section, rank = "What the user likes", Rank.LIKED
+        elif entry.path in projects:
+            section, rank = "Projects", Rank.PROJECTS
+        elif entry.path in rest:
+            section, rank = page_title(map_of(entry))[0], Rank.OTHERS
         else:
             continue
         day = due_day(entry) if entry.path in loops else filed_day(entry)
@@ -225,8 +232,13 @@ def system_line(entry: Entry, chars: int = SLICE_LINE_CHARS) -> str:
 
 
 def contradiction_marks(entry: Entry) -> list[str]:
-    others = ", ".join(f"[[{path}]]" for path in entry.contradicts)
+    others = ", ".join(map(name_of, entry.contradicts))
     return [f"contradicts {others}; nobody said which holds"] if others else []
+
+
+def name_of(path: str) -> str:
+    """The name of the note at *path*; omg_open takes it for the path."""
+    return path.rpartition("/")[2]
 
 
 def cut_text(text: str, chars: int) -> str:
@@ -245,14 +257,13 @@ def pack_lines(lead: str, lines: Sequence[Line], budget: int) -> str:
     queue = sorted(lines, key=lambda x: (x.rank, x.priority, -x.day, x.text))
     taken: list[Line] = []
     opened: set[str] = set()
-    spent, on_maps, misses = count_tokens(wrap_memory(f"{lead}\n")), 0, 0
+    spent, misses = count_tokens(wrap_memory(f"{lead}\n")), 0
     left: dict[str, int] = {}  # section of what is always there → how many of its lines there is no room for
     for line in queue:
         cost = count_tokens(f"{line.text}\n")
         if line.section not in opened:
             cost += count_tokens(f"\n## {line.section}\n")
-        mapped = on_maps + (cost if line.rank == Rank.ON_MAP else 0)
-        if spent + cost > budget or mapped > budget * MAPS_SHARE:
+        if spent + cost > budget:
             misses += 1
             if line.short:
                 left[line.section] = left.get(line.section, 0) + (line.rank <= Rank.PINNED)
@@ -261,7 +272,7 @@ def pack_lines(lead: str, lines: Sequence[Line], budget: int) -> str:
             continue
         taken.append(line)
         opened.add(line.section)
-        spent, on_maps = spent + cost, mapped
+        spent += cost
     ranks = {line.section: line.rank for line in queue}
     while taken:  # the sum of the parts is the cost of the whole but for a few tokens at the seams
         told = [Line(f"- ({n} more: omg_search finds them)", of, ranks[of]) for of, n in left.items() if n]
@@ -302,11 +313,13 @@ class Fresh:
     today: date
     zone: tzinfo
     head: str
-    above: frozenset[str] = frozenset()  # paths of notes whose line stands in `system`
+    above: Mapping[str, Entry] = field(default_factory=dict)  # path → a note whose line stands in `system`
     entries: list[Entry] = field(default_factory=list)
     more: dict[str, str] = field(default_factory=dict)  # path → its text
     said: list[Passage] = field(default_factory=list)
-    words: list[frozenset[str]] = field(default_factory=list)  # of each entry, once they are all there
+    words: list[frozenset[str]] = field(
+        default_factory=list
+    )  # of `above` and of each entry, once they are all there
 
     def text(self, gaps: bool = True) -> str:
         parts = []
@@ -344,20 +357,23 @@ class Fresh:
         return f"{day} ({relative_day(day, self.today)})"
 
     def cost_of(self, passage: Passage) -> int:
-        """The tokens of *passage*, and of its day where that is not named yet."""
+        """The tokens of *passage*, and of what has to stand above it: its day, and before the first of them what they are."""
         day = day_of_ms(passage.at_ms, self.zone)
         named = (passage.waiting, day) in {(p.waiting, day_of_ms(p.at_ms, self.zone)) for p in self.said}
-        above = "" if named else f"{self.day_line(day)}\n"
-        return count_tokens(f"{self.said_line(passage)}\n") + count_tokens(above)
+        above = 0 if named else count_tokens(f"{self.day_line(day)}\n")
+        if all(p.waiting != passage.waiting for p in self.said):
+            above += count_tokens(f"{WAITING_LEAD if passage.waiting else SAID_LEAD}\n\n")
+        return count_tokens(f"{self.said_line(passage)}\n") + above
 
     def said_line(self, passage: Passage) -> str:
-        """*passage*; its note is named where it does not stand above."""
+        """*passage*; its note is named once, and not where it stands above."""
         told = passage.note in self.above or any(e.path == passage.note for e in self.entries)
-        return passage_line(replace(passage, note="") if told else passage)
+        told = told or any(p.note == passage.note and p.at_ms < passage.at_ms for p in self.said)
+        return passage_line(replace(passage, handle="") if told else passage)
 
     def says(self, passage: Passage) -> bool:
         """Whether one of the notes has the words of *passage* already."""
-        for entry in self.entries[len(self.words) :]:
+        for entry in [*self.above.values(), *self.entries][len(self.words) :]:
             self.words.append(written_words(f"{entry.description} {self.more.get(entry.path, '')}"))
         words = written_words(passage.text)
         return any(len(words & of_note) >= TOLD * len(words) for of_note in self.words)
@@ -371,13 +387,13 @@ def render_prompt(
     limit: int = 10,
     silence: str | None = None,
     *,
-    more: Mapping[str, str] = {},
+    more: Callable[[Entry], str] = lambda _: "",
     said: Iterable[Passage] = (),
     zone: tzinfo = UTC,
     course: bool = False,
 ) -> str:
     """
-    At most *limit* of *hits* (best first), less what *shown* says already, with *more* of them by path, then of *said*
+    At most *limit* of *hits* (best first), less what *shown* says already, with *more* of them, then of *said*
     (best first) what fits; in at most *budget* tokens.
 
     A former statement comes only where the one that took its place does not. *silence*: how long this
@@ -385,7 +401,7 @@ def render_prompt(
     """
     found = {h.entry.path for h in hits}
     entries = [h.entry for h in hits if h.entry.superseded_by not in found]
-    above = frozenset(e.path for e in entries if note_statement(e) in shown)
+    above = {e.path: e for e in entries if note_statement(e) in shown}
     fresh = [e for e in entries if e.path not in above][:limit]
     head = f"{FRESH_LEAD}\n[{silence} since the last message of this conversation]" if silence else FRESH_LEAD
     text = Fresh(today, zone, head, above)
@@ -397,37 +413,32 @@ def render_prompt(
             text.entries.append(entry)
             spent += cost
     for entry in entries[:limit]:
-        if (words := more.get(entry.path)) is None:
+        if not (words := more(entry)):
             continue
         line = "" if entry in text.entries else f"{text.note_line(entry)}\n"
         cost = count_tokens(f"{line}  {words}\n")
-        if spent + cost <= room * (lines_share + more_share):
-            text.more[entry.path] = words
-            text.entries += [] if entry in text.entries else [entry]
-            spent += cost
-    spent += count_tokens(f"{SAID_LEAD}\n{WAITING_LEAD}\n")
-    misses = 0
+        if spent + cost > room * (lines_share + more_share):
+            break
+        text.more[entry.path] = words
+        text.entries += [] if entry in text.entries else [entry]
+        spent += cost
     for passage in said:
         if text.says(passage):
             continue
         left = room - SEAMS - spent
-        if (cost := text.cost_of(passage)) > left >= CLIPPED_TOKENS:
-            beside = cost - count_tokens(passage.text)
-            passage = replace(passage, text=f"{clip_text(passage.text, left - beside - 1)}…")
-            cost = text.cost_of(passage)
-        if cost > left:
-            misses += 1
-            if misses > PASSAGE_MISSES:
+        if (cost := text.cost_of(passage)) > left:
+            left_of_it = left - cost + count_tokens(passage.text) - 1
+            if left_of_it < CLIPPED_TOKENS:
                 break
-            continue
+            passage = replace(passage, text=f"{clip_text(passage.text, left_of_it)}…")
+            cost = text.cost_of(passage)
         text.said.append(passage)
         spent += cost
     return within(text, budget)
 
 
-CLIPPED_TOKENS = 60  # of room that are left for a passage which is cut to fit
+CLIPPED_TOKENS = 20  # at the least of a passage that is cut to the room that is left
 SEAMS = 20  # tokens that two cuts in a line of a text might save
-PASSAGE_MISSES = 3  # passages too long for what is left, after which no more are looked at
 
 
 def within(text: Fresh, budget: int) -> str:
@@ -463,7 +474,7 @@ def prompt_line(entry: Entry, today: date, *, above: bool) -> str:
         if said and said <= today and said not in told:
             notes.append(f"said {relative_day(said, today)}")
     if entry.status == "superseded":
-        notes.append(f"{NO_LONGER}: [[{entry.superseded_by}]]" if entry.superseded_by else NO_LONGER)
+        notes.append(f"{NO_LONGER}: {name_of(entry.superseded_by)}" if entry.superseded_by else NO_LONGER)
     else:
         notes += contradiction_marks(entry)
     if entry.origin == "tool":
@@ -487,5 +498,5 @@ CHANGED = "has changed since"
 def passage_line(passage: Passage) -> str:
     marks = ", ".join(filter(None, (passage.passed_on, CHANGED * passage.changed)))
     mark = f" ({marks})" if marks else ""
-    note = f" [[{passage.note}]]" if passage.note else ""
+    note = f" [{passage.handle}]" if passage.handle else ""
     return f"- {passage.speaker}{mark}: {passage.text}{note}"
