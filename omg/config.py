@@ -116,6 +116,10 @@ class Observation(Section):
         "",
         description="a LiteLLM model, a list of them (the first, then its fallbacks), `gateway` (the agent's own model) or `offline` (rules, no model); empty: `gateway` in a home that OpenClaw's plugin uses, else `offline`. `omg install` enters `gateway` where nothing is set",
     )
+    effort: Literal["full", "low"] = Field(
+        "full",
+        description="`full`: the model observes what is said, in the background. `low`: the rules note each turn at once, and the model reads it once, at night: what people said, and the outline of what the assistant said. Weeks, months and repetitions are then left to rules, unless reflection.model is set",
+    )
     instruction: str = Field("", description="appended to the Observer's prompt")
     style: Literal["auto", "full", "turnwise"] = Field(
         "auto",

@@ -478,6 +478,7 @@ def merge_graphs(registry: Registry, source: Graph, into: Graph) -> None:
 
     def both(state: State) -> None:
         state.sessions = {**theirs.sessions, **state.sessions}
+        state.unread = {**theirs.unread, **state.unread}
         state.epoch += 1
 
     into.update(both)

@@ -70,6 +70,9 @@ class Receipt:
     changes: tuple[Change, ...] = ()
     pending: tuple[str, ...] = ()  # files of pending/ that this batch has observed
     hints: dict[str, dict[str, Any]] = field(default_factory=dict)  # session -> SessionState fields
+    # into State.unread, which a model reads at night, and the keys that go out of it because one has read them
+    unread: dict[str, int] = field(default_factory=dict)
+    read: tuple[str, ...] = ()
     summary: tuple[str, ...] = ()  # what was done, a line each, for a person
     person: bool = False  # a person asked for it: every `system` slice is refreshed
     tokens: int = 0  # of the nodes written: what brings the next reflection nearer
@@ -81,8 +84,8 @@ class Receipt:
     def loads(text: str) -> Receipt:
         raw = json.loads(text)
         changes = tuple(Change(**{**c, "rebase": Rebase(**c["rebase"])}) for c in raw.pop("changes"))
-        pending, summary = tuple(raw.pop("pending")), tuple(raw.pop("summary"))
-        return Receipt(changes=changes, pending=pending, summary=summary, **raw)
+        raw |= {name: tuple(raw.get(name, ())) for name in ("pending", "read", "summary")}
+        return Receipt(changes=changes, **raw)
 
 
 def receipt_id(at: datetime, name: str = "", of: str | None = None) -> str:
@@ -212,6 +215,8 @@ def note_written(state: State, receipt: Receipt) -> None:
             for key, value in hints.items():
                 setattr(entry, key, value)
     state.changed_tokens += receipt.tokens
+    unread = state.unread | {k: max(ms, state.unread.get(k, 0)) for k, ms in receipt.unread.items()}
+    state.unread = {key: ms for key, ms in unread.items() if key not in receipt.read}
     if receipt.person:
         state.epoch += 1
 

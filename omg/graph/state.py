@@ -215,6 +215,8 @@ class State:
     changed_tokens: int = 0  # of nodes written since the last reflection
     verdicts: int = 0  # of the last reflection that asked a model: on how many notes it said something,
     verdicts_refused: int = 0  # and how much of that was not followed
+    # what the rules alone have read, and a model is to read at night: "<ms of the first> <session>" -> ms of the last
+    unread: dict[str, int] = field(default_factory=dict)
     # inbox note that a person wrote -> its mtime then, ns
     by_hand: dict[str, int] = field(default_factory=dict)
 

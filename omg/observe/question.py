@@ -48,6 +48,10 @@ EXCERPT_CHARS, CALL_CHARS = 400, 300
 LEAST_MATERIAL, PIECE_CHARS, MATERIAL_CHARS, TOPIC_CHARS = 200, 1_500, 16_000, 160
 WINDOW_SHARE = 0.5  # of a model's window for the turns; the rest is prompt, known notes and the reply
 
+READ_AGAIN = """# Notes that rules made of the messages below
+
+Word for word, sentence by sentence. Update each that says too little or something wrong; where several are one thing, supersede each of them with the same title and description. Create no note beside one that says it.
+"""
 WAITING = "inbox/"  # loose notes that are to become notes
 
 
@@ -84,8 +88,10 @@ def shown_notes(
     if budget is not False:
         now = clip_text(now, budget)
         budget -= count_tokens(now)
+    made = notes_made_of(graph, plan, messages)
     found = known_notes(graph, plan, messages, now=now, session=session if observer.ask else None)
-    notes, bodies = within_budget(plan, found, budget)
+    notes, bodies = within_budget(plan, [e for e in found if e.path not in made], budget)
+    notes = [*made.values(), *notes]
     handles = {e.path: f"n{n}" for n, e in enumerate(by_subject(notes), 1)}
     shown = {e.path: e for e in notes}
     state = graph.state().sessions.get(session)
@@ -98,7 +104,17 @@ def shown_notes(
         max(0, count_known(graph) - len(notes)),
         before,
         bool(state and state.foreign) or foreign_in_sight([*before, *messages], notes),
+        made=frozenset(handles[path] for path in made),
     )
+
+
+def notes_made_of(graph: Graph, plan: Plan, messages: Sequence[Message]) -> dict[str, Entry]:
+    """The notes that were made of *messages* before, where these are read again; all of them, by path."""
+    made = graph.index.notes_by_source([m.id for m in messages])
+    paths = {note.path for notes in made.values() for note in notes if note.status == "active"}
+    entries = [graph.index.entry(path) for path in paths - plan.drafts.keys() - plan.moved.keys()]
+    found = [e for e in entries if e is not None and e.path.startswith("nodes/")]
+    return {e.path: e for e in sorted(found, key=lambda e: (e.updated, e.path))}
 
 
 def room_for_known(config: Config, messages: Sequence[Message], window: int) -> int | Literal[False]:
@@ -246,16 +262,18 @@ def note_line(handle: str, entry: Entry) -> str:
 
 def render_question(shown: ShownToObserver) -> str:
     """The user part of the question: known notes, how the conversation stood, then the messages, by handle."""
-    known = [
-        note_line(h, e) + (f"\n    {shown.bodies[h]}" if h in shown.bodies else "")
+    lines = {
+        h: note_line(h, e) + (f"\n    {shown.bodies[h]}" if h in shown.bodies else "")
         for h, e in shown.notes.items()
-    ]
+    }
+    known = [line for h, line in lines.items() if h not in shown.made]
+    made = [line for h, line in lines.items() if h in shown.made]
+    again = "\n".join([READ_AGAIN, *made, "\n"]) if made else ""
     more = f"(and {shown.more} more, none of them nearer to these messages)" if shown.more else ""
     notes = "\n".join([*(known or ["(none yet)"] * (not more)), *([more] if more else [])])
     now = f"# Now, before these messages\n\n{shown.now}\n\n" if shown.now else ""
-    return f"# Notes that exist\n\n{notes}\n\n{now}# Messages\n" + "\n".join(
-        message_lines(shown, message_text)
-    )
+    head = f"# Notes that exist\n\n{notes}\n\n{again}{now}# Messages\n"
+    return head + "\n".join(message_lines(shown, message_text))
 
 
 def render_material(shown: ShownToObserver) -> str:
@@ -272,8 +290,12 @@ def render_material(shown: ShownToObserver) -> str:
 
 def message_lines(shown: ShownToObserver, text: Callable[[Message], str]) -> list[str]:
     """Each message on a line of its own, with its handle, its time, who spoke and its *text*; below the line of its day."""
-    lines, day = [], None
-    for handle, (_, m) in shown.messages.items():
+    lines, day, talk = [], None, ""
+    for handle, (session, m) in shown.messages.items():
+        if talk not in ("", session):
+            lines.append("\n=== another conversation ===")
+            day = None
+        talk = session
         at = datetime.fromtimestamp(m.timestamp / 1000, shown.zone)
         if at.date() != day:
             day = at.date()

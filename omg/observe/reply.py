@@ -76,6 +76,7 @@ class ShownToObserver:
     proposals: Sequence[
         Node
     ] = ()  # notes of the assistant's that wait for these messages (plan/corrections.py)
+    made: frozenset[str] = frozenset()  # handles of notes made of these very messages, which are read again
 
 
 @dataclass(slots=True)

@@ -34,7 +34,7 @@ from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, receipt_
 from ..llm.asker import reply_to_failure
 from ..llm.ledger import ModelReply
 from ..llm.replies import Ask, ModelQuestion
-from ..message.turn import Message, Turn, split_halves, split_messages
+from ..message.turn import Message, split_halves, split_messages
 from ..node.markdown import wikilink
 from ..node.note import Node
 from ..plan.corrections import take_up
@@ -109,6 +109,21 @@ class Observed:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one batch is made of: pending turns, or messages of the archive that only the rules have read."""
+
+    session: str
+    agent: str
+    messages: Sequence[Message]
+    at: datetime  # of its receipt
+    pending: Sequence[Pending] = ()
+    unread: Mapping[str, int] = field(default_factory=dict)  # State.unread: what a model is to read at night,
+    read: tuple[str, ...] = ()  # and what it reads now
+    # message → its conversation, where that is not *session*
+    sessions: Mapping[str, str] = field(default_factory=dict)
+
+
 def pending_batches(pending: Sequence[Pending], limit: int) -> Iterator[list[Pending]]:
     """
     Pending files in the order they were said, one conversation after the other, each batch of at most *limit*
@@ -152,22 +167,40 @@ def observe_batch(
     observer: Observer,
     config: Config,
     tell: TellObservation = lambda *a, **k: None,
+    *,
+    again: bool = False,
 ) -> Observed:
-    """
-    Observe *batch* (of one session) and write what it says. Raises ModelError, and leaves all as it was,
-    if no answer could be had; Stale if one of its turns was forgotten while the model was asked.
-    """
+    """Observe *batch* (of one session) as `observe_said` does. *again*: a model is to read it at night."""
     turns = [p.turn() for p in batch]
     session = turns[-1].session
     messages = [m for t in turns for m in t.messages]
-    tokens_in = sum(p.tokens for p in batch)
-    started, id = time.monotonic(), receipt_id(last_said(messages), of="|".join(p.name for p in batch))
+    first, last = (end((m.timestamp for m in messages), default=0) for end in (min, max))
+    unread = {f"{first:015d} {session}": last} if again and messages else {}
+    said = Said(session, turns[-1].agent, messages, last_said(messages), batch, unread)
+    return observe_said(graph, said, observer, config, tell)
+
+
+def observe_said(
+    graph: Graph,
+    said: Said,
+    observer: Observer,
+    config: Config,
+    tell: TellObservation = lambda *a, **k: None,
+) -> Observed:
+    """
+    Observe *said* and write what it says. Raises ModelError, and leaves all as it was, if no answer could be had; Stale
+    if some of it was forgotten while the model was asked.
+    """
+    session, messages = said.session, said.messages
+    tokens_in = sum(p.tokens for p in said.pending) or sum(m.tokens for m in messages)
+    of = "|".join([*(p.name for p in said.pending), *said.read])
+    started, id = time.monotonic(), receipt_id(said.at, of=of)
     told = {"session": session, "tokens": tokens_in, "messages": len(messages), "model": observer.model}
     tell("observation_start", cycle=id, **told)
     day = day_of_ms(messages[-1].timestamp, graph.zone) if messages else datetime.now(UTC).date()
     plan, redactions = Plan(graph, day), graph.state().redactions
     own = graph.state().sessions.get(session) or SessionState()
-    current = {key: getattr(own, key) for key in HINTS}
+    current = {} if said.read else {key: getattr(own, key) for key in HINTS}  # these say what came later
     seen = list(own.shared)
     total, edits = ParsedReply(), 0
     kept = KeptReplies(graph, observer)
@@ -175,8 +208,7 @@ def observe_batch(
         graph,
         plan,
         replace(observer, ask=kept if observer.ask else None),
-        messages,
-        turn=turns[-1],
+        said,
         current=current,
         config=config,
     )
@@ -193,12 +225,12 @@ def observe_batch(
             edits += reply.proposed
             total.cut += reply.cut
     link_names(plan, [p for p, d in plan.drafts.items() if d.text != d.before], graph.index.entries())
-    file_loose_notes(plan, messages, graph)
-    hints = {**total.hints, "shared": seen} if total.hints else {}
-    observed = write_batch(
-        graph, plan, batch, id=id, session=session, messages=messages, hints=hints, redactions=redactions
-    )
-    kept.file.unlink(missing_ok=True)
+    if not said.read:
+        file_loose_notes(plan, messages, graph)
+    hints = {**total.hints, "shared": seen} if total.hints and not said.read else {}
+    observed = write_batch(graph, plan, said, id=id, hints=hints, redactions=redactions)
+    if observer.ask is not None:
+        kept.file.unlink(missing_ok=True)
     observed.edits = edits
     for why in [*total.dropped, *plan.dropped]:
         tell("edit_refused", session=session, reason=why.partition(": ")[2] or why)
@@ -219,24 +251,24 @@ def replies_to(
     graph: Graph,
     plan: Plan,
     observer: Observer,
-    messages: Sequence[Message],
+    said: Said,
     *,
-    turn: Turn,
     current: Mapping[str, str],
     config: Config,
 ) -> Iterator[ParsedReply]:
     """
-    The parsed replies to the questions about each piece of *messages* that fits the model's window. Edits are applied in
+    The parsed replies to the questions about each piece of *said* that fits the model's window. Edits are applied in
     between.
 
-    *turn* names the session and the agent. *current*: the conversation's hints, brought up to date by the caller after
+    *current*: the conversation's hints, brought up to date by the caller after
     each reply. A piece about which a reply was cut short is asked about again, in halves, down to a single message.
     """
+    messages = said.messages
     if graph.identity.scope == "group" and (observer.ask is None or is_small_model(config, observer)):
         messages = with_strangers(messages)  # a model is shown the names as they are
     room = int(min(config.observation.max_tokens_per_batch, observer.window * WINDOW_SHARE))
-    agent, waiting = turn.agent, split_messages(messages, room)
-    before = said_last(graph, turn.session, messages)
+    agent, waiting = said.agent, split_messages(messages, room)
+    before = said_last(graph, said.session, messages)
     while waiting:
         piece = waiting.pop(0)
         shown = shown_notes(
@@ -244,20 +276,21 @@ def replies_to(
             plan,
             piece,
             observer=observer,
-            session=turn.session,
+            session=said.session,
             current=current,
             before=before,
             config=config,
         )
-        shown = replace(shown, proposals=proposals_of(graph, piece))
+        talks = {h: (said.sessions.get(m.id, talk), m) for h, (talk, m) in shown.messages.items()}
+        shown = replace(shown, messages=talks, proposals=proposals_of(graph, piece))
         if observer.ask is None:
             # What the assistant only proposes keeps nothing of a person's from being noted.
             waiting_notes = {node.path for node in shown.proposals}
             entries = [
                 replace(e, status="proposed") if e.path in waiting_notes else e for e in shown.notes.values()
             ]
-            for said in (observe_offline(piece, entries, graph.zone), {"edits": agents_own_notes(shown)}):
-                yield unchecked(parse_value(said, shown), shown)
+            for found in (observe_offline(piece, entries, graph.zone), {"edits": agents_own_notes(shown)}):
+                yield unchecked(parse_value(found, shown), shown)
         elif is_small_model(config, observer):
             yield from message_by_message(shown, observer.ask, config, agent)
         else:
@@ -410,32 +443,34 @@ def file_loose_notes(plan: Plan, messages: Sequence[Message], graph: Graph) -> N
 def write_batch(
     graph: Graph,
     plan: Plan,
-    batch: Sequence[Pending],
+    said: Said,
     *,
     id: str,
-    session: str,
-    messages: Sequence[Message],
     hints: Mapping[str, Any],
     redactions: int,
 ) -> Observed:
     """Under the vault's lock: the receipt, the files, the archive, the index."""
+    session, messages = said.session, said.messages
+    silent = session == INBOX_SESSION or bool(said.read)  # nobody talks there, or not now
     with graph.lock():
         replay_open(graph)
         finish_forgetting(graph)
         if graph.state().redactions != redactions:
             raise Stale("words were taken out of the notes meanwhile; nothing was written of what had them")
-        there = {m for p in batch if p.file.exists() for m in p.turn().messages}
+        there = {m for p in said.pending if p.file.exists() for m in p.turn().messages}
+        if said.read:  # of these only outlines are at hand; `redactions` tells whether words went
+            kept = {m.id for m in graph.index.messages([m.id for m in messages])}
+            there = {m for m in messages if m.id in kept and graph.state().unread.keys() >= set(said.read)}
         if there != set(messages):
             raise Stale("what was observed has been forgotten meanwhile; nothing of it was written")
-        at = last_said(messages)
-        said = round(at.timestamp() * 1000)
-        hints = {} if session == INBOX_SESSION else hints  # nobody talks there
+        said_ms = round(last_said(messages).timestamp() * 1000)
+        hints = {} if silent else hints
         if graph.tombstones.messages(m.id for m in messages):  # forgotten while the model was thinking
             hints = {}
-        live = {**hints, "last_ms": said} | ({"at_ms": said} if hints else {})
+        live = {**hints, "last_ms": said_ms} | ({"at_ms": said_ms} if hints else {})
         live |= {"foreign": True} if foreign_in_sight(messages, ()) else {}
         changes = plan.changes()
-        now = None if session == INBOX_SESSION else now_change(graph, plan, session, live)
+        now = None if session == INBOX_SESSION else now_change(graph, plan, session, {} if silent else live)
         summary = tuple(
             f"{'renamed' if c.after is None else 'wrote' if c.before is None else 'changed'} {c.path}"
             for c in changes
@@ -444,10 +479,12 @@ def write_batch(
         receipt = Receipt(
             id=id,
             kind="observation",
-            at=at.isoformat(timespec="seconds"),
+            at=said.at.isoformat(timespec="seconds"),
             changes=(*changes, *([now] if now else [])),
-            pending=tuple(p.name for p in batch),
-            hints={} if session == INBOX_SESSION else {session: live},
+            pending=tuple(p.name for p in said.pending),
+            hints={} if silent else {session: live},
+            unread=dict(said.unread),
+            read=said.read,
             summary=summary,
             tokens=plan.written_tokens(),
         )

@@ -92,7 +92,7 @@ def rebuild_each(
     """
     key = str(body["identity"]) if body.get("identity") else None
     graph = worker.registry.find(key)
-    if why := worker.away(graph.identity.agent):
+    if why := worker.away(worker.models(graph.identity.agent)):
         raise OmgError(f"nothing was rebuilt: {why}")
     worker.intake.take_in()
 

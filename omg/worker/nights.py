@@ -12,7 +12,8 @@ import datetime as dt
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -20,7 +21,9 @@ from ..errors import Locked, OmgError, error_text
 from ..graph.graph import Graph
 from ..identity import Identity
 from ..observe.question import Observer
-from ..reflect.drafting import Cycle, Progress
+from ..observe.unread import read_unread
+from ..plural import how_many
+from ..reflect.drafting import Cycle, Progress, counted
 from ..reflect.run import is_due, reflect_graph
 from .worker import Worker
 
@@ -87,7 +90,8 @@ def reflect_each(
     """A cycle for each graph, or for those of *whose*; the results come in that order."""
 
     def begin(who: Identity) -> Future[Night]:
-        crew = worker.crew(worker.reflecting(who.agent), night=True)
+        models = worker.reflecting(who.agent)  # where that is the rules, the Observer may read what is unread
+        crew = worker.crew(worker.models(who.agent) if models[0] == "offline" else models, night=True)
         return crew.start(lambda: night_of(worker, who, since, dry_run, progress(who.key)))
 
     begun = [begin(who) for who in (worker.registry.identities() if whose is None else whose)]
@@ -162,13 +166,15 @@ def one_night(
 ) -> Cycle:
     worker.registry.refresh(graph)
     models = worker.reflecting(graph.identity.agent)
-    away = worker.gateway is None and set(models) == {"gateway"}
+    away = bool(worker.away(models))
     observer = Observer() if away else worker.answering(models)
 
     def tell(event: str, **fields: Any) -> None:
         worker.registry.tell(event, graph=graph.identity.key, **fields)
 
-    now = worker.clock()
+    now, first = worker.clock(), Cycle()
+    if graph.state().unread and not dry_run:
+        read_first(worker, graph, first, tell)
     cycle = reflect_graph(
         graph,
         observer,
@@ -182,6 +188,10 @@ def one_night(
     )
     if away:
         cycle.skipped.insert(0, WITHOUT_GATEWAY)
+    cycle.summary[:0], cycle.skipped[:0] = first.summary, first.skipped
+    cycle.counts = first.counts | cycle.counts
+    cycle.calls += first.calls
+    cycle.tokens += first.tokens
     if not dry_run:
         with graph.lock():
             graph.vault.mark()
@@ -191,6 +201,24 @@ def one_night(
         said = ", ".join(filter(None, (refusal.place, refusal.op))) or "a reply"
         log.info("%s: refused %s: %s", graph.identity.key, said, refusal.why)
     return cycle
+
+
+def read_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[..., None]) -> None:
+    """Let the Observer's model read what only the rules have read; what came of it goes into *cycle*."""
+    models = worker.models(graph.identity.agent)
+    observer = worker.answering(models)
+    if why := worker.away(models):
+        cycle.skipped.append(f"what rules have noted and no model has read: {why}")
+    elif observer.ask is not None:
+        observer = replace(observer, ask=counted(observer.ask, cycle))
+        done = read_unread(graph, observer, worker.config, worker.clock(), partial(tell, trigger="night"))
+        cycle.skipped += done.left
+        cycle.counts["readings"] = len(done.batches)
+        cycle.summary += [
+            f"A model read {how_many(o.messages, 'message')} that rules had noted: {how_many(o.notes, 'note')} written"
+            f" (cycle {o.cycle})."
+            for o in done.batches
+        ]
 
 
 def reflect_answer(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def observation_due(
     Why *pending* is to be observed now; None: it waits.
 
     urgent  its context is about to be cut, or was        step   enough has come together
-    turn    `buffer_tokens = "turn"`                      quiet  the conversation rests
+    turn    `buffer_tokens = "turn"`, or effort is low    quiet  the conversation rests
 
     With `buffer_tokens = false` nothing happens in the background: neither turn nor quiet, and a step is the threshold.
     *cap*: what the ledger says, where today's is reached.
@@ -56,7 +56,7 @@ def observation_due(
         return None
     if state.urgent_ms:
         return "urgent"
-    if options.buffer_tokens == "turn":
+    if options.buffer_tokens == "turn" or (options.effort == "low" and options.buffer_tokens is not False):
         return "turn"
     if sum(p.tokens for p in pending) >= step_tokens(state, options):
         return "step"

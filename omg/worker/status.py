@@ -36,6 +36,7 @@ def home_status(worker: Worker) -> dict[str, Any]:
         "home": str(worker.registry.folder),
         "observer": ", else ".join(observer),
         "offline": observer[0] == "offline",
+        "effort": worker.config.observation.effort,
         "switched_off": worker.config.all_switched_off(),
         "reflector": ", else ".join(worker.reflecting()),
         "spool": len(worker.intake.drops()),
@@ -105,6 +106,7 @@ def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, A
                 "threshold": worker.config.reflection.observation_tokens,
             },
         },
+        "unread": len(state.unread),
         "open_receipts": len(list((graph.folder / "receipts").glob("*.open.json"))),
         "due": worker.due(graph),
         "waiting_because": worker.waits(graph),
@@ -146,6 +148,8 @@ def observer_text(answer: Mapping[str, Any]) -> str:
     daemon, name = answer.get("daemon") or {}, str(answer["observer"])
     if answer["offline"]:
         return f"{name} (rules, no model: near-verbatim notes)"
+    if answer.get("effort") == "low":
+        return f"rules, at once; a model reads it at night: {observer_text({**answer, 'effort': 'full'})}"
     if not name.startswith("gateway"):
         return name
     text = name.replace("gateway", "the agent's own model, asked through the gateway", 1)
@@ -223,6 +227,10 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
     ]
     if graph["waiting_because"] and waiting["turns"]:
         lines.append(f"  because   {graph['waiting_because']}")
+    if unread := graph["unread"]:
+        lines.append(
+            f"  unread    {how_many(unread, 'piece')} that rules have noted wait for a model, at night"
+        )
     seen, tidied = (time_text(graph[done], zone) or "never" for done in ("observed", "reflected"))
     lines.append(f"  observed  {seen}; reflected {tidied}")
     if refused := graph["verdicts"]["refused"]:

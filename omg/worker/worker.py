@@ -168,11 +168,14 @@ class Worker:
         own = self.config.observation.agents.get(agent)
         return self._named((own and own.model) or self.config.observation.model)
 
+    def observing(self, agent: str = "") -> list[str]:
+        """Who observes for *agent* by day: where `effort` is `low`, the rules."""
+        return ["offline"] if self.config.observation.effort == "low" else self.models(agent)
+
     def reflecting(self, agent: str = "") -> list[str]:
-        """Who reflects for *agent*: the Reflector's own model, else the Observer's. The Observer keeps its own."""
-        return (
-            self._named(self.config.reflection.model) if self.config.reflection.model else self.models(agent)
-        )
+        """Who reflects for *agent*: the Reflector's own model, else who observes. The Observer keeps its own."""
+        own = self.config.reflection.model
+        return self._named(own) if own else self.observing(agent)
 
     def _named(self, model: str | list[str]) -> list[str]:
         models = [m for m in ([model] if isinstance(model, str) else model) if m]
@@ -207,11 +210,9 @@ class Worker:
         size = {"offline": 1, "gateway": min(GATEWAY_GRAPHS, parallel)}.get(models[0], parallel)
         return self._crews.setdefault((models[0], night), Crew(size))
 
-    def away(self, agent: str) -> str:
-        """Why no model can be asked for *agent* from here, for a person; "" where one can, or none is needed."""
-        if self.gateway is not None or set(self.models(agent)) != {"gateway"}:
-            return ""
-        return MODEL_AWAY
+    def away(self, models: Sequence[str]) -> str:
+        """Why none of *models* can be asked from here, for a person; "" where one can, or none is needed."""
+        return MODEL_AWAY if self.gateway is None and set(models) == {"gateway"} else ""
 
     # --- when
 
@@ -254,10 +255,11 @@ class Worker:
         """
         if off := self.config.switched_off(graph.identity.agent):
             return f"OMG is switched off: {off}"
-        if away := self.away(graph.identity.agent):
+        observing = self.observing(graph.identity.agent)
+        if away := self.away(observing):
             return away
         try:
-            if self.observer(graph.identity.agent).ask is not None:
+            if self.answering(observing).ask is not None:
                 self.ledger.check(self.clock(), OLD_SHARE if old else 1.0)
         except OverBudget as e:
             return str(e)
@@ -329,7 +331,7 @@ class Worker:
             if who.key in self._trouble:
                 graph.update(recovered)
             return None
-        if self.away(who.agent):
+        if self.away(self.observing(who.agent)):
             return None  # not the model's failure, so none is counted
         reason, rank, _ = self._what_is_due(graph, pending, asked=force)
         return rank if reason else None
@@ -340,7 +342,7 @@ class Worker:
             if (work := self._works.get(who.key)) is not None:
                 work.asked |= force
                 return work
-            work = Work(who, self.crew(self.models(who.agent)), force, once, self.clock())
+            work = Work(who, self.crew(self.observing(who.agent)), force, once, self.clock())
             if self.closed or who.key in self._resting:
                 work.ended.set_result(None)
             else:
@@ -502,12 +504,13 @@ class Worker:
         )
 
     def _observe_batch(self, graph: Graph, work: Work, batch: list[Pending]) -> Observed:
-        models, paid = self.models(graph.identity.agent), list[ModelReply]()
-        observer = self.answering(models)
+        agent, paid = graph.identity.agent, list[ModelReply]()
+        models = self.observing(agent)
+        observer, again = self.answering(models), models != self.models(agent)
         if (asker := self._asker(models)) is not None:
             observer = replace(observer, ask=partial(asker, paid=paid.append))
         tell = self._telling(graph, work, paid)
-        observed = observe_batch(graph, batch, observer, self.config, tell=tell)
+        observed = observe_batch(graph, batch, observer, self.config, tell=tell, again=again)
         log.info(
             "%s: %d messages observed, %d files written, %d dropped",
             graph.identity.key,

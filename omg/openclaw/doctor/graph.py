@@ -336,7 +336,7 @@ def removed(files: list[Path]) -> None:
 def check_able(memory: Memory) -> Iterator[Finding]:
     """Whether the check of what the user said can be put to the model: asked once, in four short questions."""
     observer = memory.worker.observer("")
-    if observer.ask is None or memory.worker.away(""):
+    if observer.ask is None or memory.worker.away(memory.worker.models()):
         return
     right = examined(memory.folder, observer.model)
     if right is None:
@@ -405,7 +405,10 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
             what = f"{', else '.join(reflecting)} reflects only; what is said is noted by rules"
             yield Finding("note", what, mend="set [observation] model as well, if it is to observe, too")
     else:
-        said = observer_text({"observer": ", else ".join(models), "offline": False, "daemon": up})
+        effort = memory.config.observation.effort
+        said = observer_text(
+            {"observer": ", else ".join(models), "offline": False, "effort": effort, "daemon": up}
+        )
         what, _, trouble = said.partition("\n")
         level: Literal["ok", "note", "fail"] = "ok"
         if trouble:
