@@ -52,14 +52,14 @@ class Target:
 
 
 def author(message: Message) -> str:
-    """Whose words *message* has. A person's message that only passes something on counts as a tool's."""
+    """Who wrote the words of *message*. A person's message that only passes something on counts as a tool's."""
     if message.role == "user" and not message.spoken:
         return "tool"
     return message.role
 
 
 def origin_of(edit: Edit, cited: Sequence[Message], by_hand: Collection[Message]) -> str:
-    """The origin of *edit*, which rests on *cited*; *by_hand*: those that a person wrote into the vault's inbox."""
+    """The origin of *edit*, computed from the *cited* messages; *by_hand* are those written into the vault's inbox."""
     authors = {author(m) for m in cited}
     if "user" in authors and not ("assistant" in authors and edit.description.startswith(ASSISTANT)):
         return "human" if all(m in by_hand for m in cited) else "user"
@@ -67,26 +67,26 @@ def origin_of(edit: Edit, cited: Sequence[Message], by_hand: Collection[Message]
 
 
 def is_protected(edit: Edit, target: Target | None) -> bool:
-    """Whether *edit* would note a trait, wish, decision or project as the user's, or change a note of theirs."""
+    """Whether *edit* notes a trait, wish, decision or project as the user's, or changes a note of theirs."""
     changes = edit.op != "create" and target is not None and target.origin in PERSONS
     return changes or edit.type in NEEDS_USER or edit.standing
 
 
 def foreign_in_sight(messages: Sequence[Message], notes: Sequence[Entry]) -> bool:
-    """Whether somebody who read *messages* and *notes* has read anything but the words of person and assistant."""
+    """Whether *messages* or *notes* contain words of a tool, a page or a third person."""
     return any(m.material and m.text not in MEMORY_NOTES for m in messages) or any(
         n.origin == "tool" for n in notes
     )
 
 
 def as_others(edit: Edit, origin: str) -> Edit:
-    """*edit* as what the assistant or a tool said: a fact or an episode, and no instruction."""
+    """*edit* as a statement of the assistant or a tool: a fact or an episode, never an instruction."""
     edit = replace(edit, origin=origin, standing=False, sets=edit.sets - {"type", "standing"})
     return replace(edit, type="fact", priority="medium") if edit.type in NEEDS_USER else edit
 
 
 def origin_mark(origin: str | None) -> str:
-    """The mark that readers see on a note that does not come from a person; "" for other notes."""
+    """The mark shown on a note that does not come from a person; "" for a person's note."""
     if origin == "tool":
         return "from a tool or a page, not from the user"
     return "said by the assistant" if origin == "assistant" else ""
@@ -102,7 +102,7 @@ FILE = "models.json"  # in the home: a model and the cases it was asked → how 
 
 
 def examine(ask: Ask) -> int:
-    """How many of the twenty claims the model gets right, in four questions. Raises ModelError."""
+    """Ask the model the twenty claims in four questions; returns how many it gets right. Raises ModelError."""
     right = 0
     for case in fixed_cases():
         claims = [
@@ -122,7 +122,7 @@ def fixed_cases() -> list[dict[str, Any]]:
 
 
 def examined(home: Path, model: str) -> int | None:
-    """How many of the claims *model* got right when last asked; None if it was never asked these."""
+    """How many of the claims *model* got right when it was last asked; None if it never was."""
     return known_results(home).get(key_of(model))
 
 
@@ -132,7 +132,7 @@ def note_result(home: Path, model: str, right: int) -> None:
 
 
 def is_able(home: Path, model: str) -> bool:
-    """Whether *model* can answer the check. A model that was not examined yet is taken to be able."""
+    """Whether *model* can answer the check. A model that was never examined is trusted with it."""
     right = examined(home, model)
     return right is None or right >= ENOUGH
 
@@ -221,7 +221,7 @@ def verdicts_on(
 def said_by_people(
     messages: Sequence[Message], cited: Collection[Message], zone: tzinfo
 ) -> list[dict[str, Any]]:
-    """What people said, in their own words and in order, with its day; of what is cited also what it may answer."""
+    """What people said, in order and with its day; a cited message comes with the proposal that it may answer."""
     told = []
     proposal = ""
     for m in messages:
@@ -246,7 +246,7 @@ def said_by_people(
 
 
 def told_of(message: Message, zone: tzinfo) -> dict[str, str]:
-    """On which day *message* was said, and by whom."""
+    """The day and the speaker of *message*."""
     by = {"by": message.sender} if message.sender else {}
     return {"on": f"{datetime.fromtimestamp(message.timestamp / 1000, zone):%A %Y-%m-%d}", **by}
 
@@ -285,7 +285,7 @@ def claims_of(edits: Sequence[Edit], targets: Mapping[int, Target], *, foreign: 
 
 
 def head_of_edit(edit: Edit, target: Target | None) -> tuple[str, dict[str, str | bool | list[str]]]:
-    """Title and description of *edit*, and what it claims beside them."""
+    """Title and description of *edit*, and its other claims."""
     title = edit.title or (target.title if target else "")
     text = f"{title}: {edit.description}" if edit.description else title
     says: dict[str, str | bool | list[str]] = {}
@@ -330,13 +330,13 @@ def in_their_words(
 
 
 def quotation_alone(edit: Edit) -> Edit:
-    """*edit*, whose description is a quotation, without anything that its model worded beside it."""
+    """*edit*, whose description is a quotation, without all that its model worded itself."""
     title = short_title(edit.description.partition("“")[2].rstrip(QUOTE_END)) if edit.op == "create" else ""
     return replace(edit, title=title, body="", tags=(), drop=(), sets=edit.sets - {"title"})
 
 
 def quoted(edit: Edit, cited: Sequence[Message]) -> Edit | None:
-    """*edit* with its description replaced by the nearest sentence of a person in *cited*; None if none is near."""
+    """*edit* with the most similar sentence of a person in *cited* as its description; None if none is similar."""
     said = [(m, s) for m in cited if m.role == "user" for s in split_sentences(m.spoken)]
     words = told_words(edit.description or edit.body)
     near = max(said, key=lambda found: len(words & told_words(found[1])), default=None)
@@ -399,7 +399,7 @@ def settle_edits(
 def parted(
     edit: Edit, target: Target | None, own: Sequence[tuple[Claim, Verdict]], *, foreign: bool
 ) -> tuple[Edit | None, Edit | None, str]:
-    """What remains of *edit*, what is noted beside it as the assistant's, and why ("" if nothing was changed)."""
+    """The supported part of *edit*, the part noted as the assistant's, and why it was split ("" if it was not)."""
     if edit.origin not in PERSONS:
         return others_edit(edit, target, foreign=foreign)
     if all(verdict == "supported" for _, verdict in own):
@@ -437,7 +437,7 @@ def parted(
 
 
 def of_their_own(edit: Edit, target: Target | None) -> Edit:
-    """*edit*, where a person takes up what a tool's note says or decides on the assistant's: a note that leads there."""
+    """*edit* as a note of the person's that links to the tool's or assistant's note which it takes up."""
     if edit.op == "create" or target is None or target.origin in PERSONS or not edit.description:
         return edit
     if target.origin == "assistant" and edit.type not in NEEDS_USER:
@@ -451,13 +451,13 @@ def says_anything(edit: Edit) -> bool:
 
 
 def others_edit(edit: Edit, target: Target | None, *, foreign: bool) -> tuple[Edit | None, Edit | None, str]:
-    """An edit of what the assistant or a tool said: it changes no note of a person's."""
+    """*edit* as the assistant's or a tool's; it may not change a note of a person's."""
     assert edit.origin is not None
     edit = as_others(edit, edit.origin)
     if edit.op == "create" or target is None or target.origin not in PERSONS:
         return edit, None, ""
     if edit.origin == "assistant" and not foreign and edit.body and not edit.description:
-        # It stands in the note as what it is, and changes nothing else there.
+        # It is marked as theirs in the note, and changes nothing else there.
         marked = edit.body if edit.body.startswith(ASSISTANT) else f"{ASSISTANT}: {edit.body}"
         return replace(edit, body=marked, drop=(), sets=frozenset(), origin=target.origin), None, ""
     said = [edit.description] if edit.description else []
@@ -466,7 +466,7 @@ def others_edit(edit: Edit, target: Target | None, *, foreign: bool) -> tuple[Ed
 
 
 def beside_note(edit: Edit, target: Target | None, sentences: Sequence[str]) -> Edit | None:
-    """A note beside the one of *edit* that says *sentences*, as the assistant's or the tool's; None where there are none."""
+    """A second note, of the assistant's or the tool's, with the *sentences* of *edit*; None if there are none."""
     texts = [one_line(s) for s in sentences if s.strip()]
     if not texts:
         return None
@@ -491,7 +491,7 @@ def beside_note(edit: Edit, target: Target | None, sentences: Sequence[str]) -> 
 
 
 def without_sentences(body: str, gone: set[str]) -> str:
-    """*body* without the sentences in *gone*; the lines of the rest stay as they are."""
+    """*body* without the sentences in *gone*; other lines are unchanged."""
     if not gone:
         return body
     return "\n".join(kept_lines(body, gone)).strip()

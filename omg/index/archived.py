@@ -5,8 +5,8 @@ The archive's messages in the index: who said what, and what was said around it.
     source_window    the messages a note was made from, and those around them: a note is found by these, too
     find_messages    messages by their words, with the columns and weights that notes have
 
-Over the table `message` of the store. Not here: who writes the archive (graph/graph.py). The
-archive's files are the truth: one that changed other than by lines added is read again from its start.
+The archive's files are the truth (graph/graph.py writes them). A file that changed in any other way than by added lines is
+read again from its start.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from ..text.characters import fold_text
 from .search import ParsedQuery, Rarity
 from .store import MESSAGE_COLUMNS, rows_of
 
-SAID_CHARS = 1_000  # of a message that a note was made from
-BODY_CHARS = 8_000  # of a message that is looked for itself
-NEAR_CHARS = 500  # of its neighbours: enough to say what the talk is about
+SAID_CHARS = 1_000  # characters indexed of a message that a note was made from
+BODY_CHARS = 8_000  # characters indexed of a message that is searched for itself
+NEAR_CHARS = 500  # characters of each neighbour: enough to tell what the talk is about
 SOURCES = 12  # of a note's, the latest; one that is updated for years has hundreds
 APART_MS = 6 * 3_600_000  # a session may go on for years: what was said half a day ago is another talk
 RAISED_FOR_DAY = 1.75  # as search.py raises notes of the days asked for
@@ -68,7 +68,7 @@ def is_continued(file: Path, offset: int, tail: bytes) -> bool:
 
 
 def whole_lines(file: Path, offset: int, tail: bytes) -> tuple[list[str], int, bytes]:
-    """The lines from *offset* on. A last one without its end is still being written, and left for later."""
+    """The lines from *offset* on, without a last one that has no line end yet."""
     with file.open("rb") as f:
         f.seek(offset)
         data = f.read()
@@ -83,7 +83,7 @@ def insert_messages(db: sqlite3.Connection, file: str, lines: Iterable[str]) -> 
         try:
             message, session = message_from_json(line)
         except BadInput:
-            continue  # torn by a crash, so never promised
+            continue  # a line that a crash tore was never confirmed to anybody
         talk = message.role != "tool" and bool(message.text.strip())
         row = (message.id, message.key, session, message.timestamp, talk, file, line)
         columns = "mid, key, session, timestamp, talk, file, line"
@@ -115,7 +115,7 @@ def remove_messages(db: sqlite3.Connection, ids: Sequence[int], zone: tzinfo) ->
 def rows_beside(
     db: sqlite3.Connection, id: int, n: int = 2, apart_ms: int = APART_MS
 ) -> tuple[list[int], list[int]]:
-    """Up to *n* messages in words before and after the one with row *id*, of the same talk; the nearest first."""
+    """Up to *n* worded messages before and after row *id* in the same talk, the nearest first."""
     session, at = db.execute("select session, timestamp from message where id = ?", (id,)).fetchone()
     where = "select id from message where session = ? and talk = 1 and (timestamp, id)"
     before = db.execute(
@@ -148,7 +148,7 @@ def words_of(db: sqlite3.Connection, ids: Sequence[int], chars: int) -> str:
 
 
 def neighbour_rings(db: sqlite3.Connection, ids: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The messages next to those in rows *ids*, and the next but one; none twice, and none of *ids*."""
+    """The neighbours of the messages in rows *ids*, and their neighbours; none twice, and none of *ids*."""
     found: tuple[list[int], list[int]] = ([], [])
     for id in ids:
         for side in rows_beside(db, id):
@@ -159,7 +159,7 @@ def neighbour_rings(db: sqlite3.Connection, ids: Sequence[int]) -> tuple[list[in
 
 
 def source_window(db: sqlite3.Connection, sources: Sequence[Source], body: str) -> tuple[str, str, str]:
-    """What was said in the messages of *sources*, less what *body*, folded, quotes whole; next to them; next to that."""
+    """Three texts: the messages of *sources* without what the folded *body* quotes whole, their neighbours, and the next ones."""
     cited = []
     for source in sorted(sources, key=lambda s: s.timestamp)[-SOURCES:]:
         where = (source.id, source.session)
@@ -287,7 +287,7 @@ def notes_by_source(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, lis
 
 
 def standing_paths(db: sqlite3.Connection, paths: Iterable[str]) -> set[str]:
-    """Which of *paths* are notes that no other has taken the place of."""
+    """Which of *paths* are notes that were not superseded."""
     select = "select path from note where status <> 'superseded' and path in"
     return {path for (path,) in rows_of(db, select, paths)}
 
@@ -316,7 +316,7 @@ def said_under(db: sqlite3.Connection, keys: Iterable[str]) -> list[tuple[str, i
 
 
 def reindex(db: sqlite3.Connection, ids: Iterable[int], zone: tzinfo) -> None:
-    """Make the full-text rows of messages anew; those of messages that are gone go."""
+    """Rewrite the full-text rows of these messages; a message that is gone loses its row."""
     listed = list(ids)
     db.executemany("delete from message_fts where rowid = ?", [(i,) for i in listed])
     insert = f"insert into message_fts (rowid, {', '.join(MESSAGE_COLUMNS)}) values (?{', ?' * len(MESSAGE_COLUMNS)})"

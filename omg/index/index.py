@@ -5,9 +5,8 @@ Index: everything that is asked of a graph without opening its files.
     search, search_raw      notes (search.py); messages, where no note has it (archived.py)
     entry, resolve, names…  what a note is, where a link leads, who links here
 
-Any number of threads may ask while one writes. Not here: files (vault/vault.py), and what is in the tables
-(store.py, rows.py). The index may be lost at any moment. A file that is damaged, locked, deleted or of
-another version is made anew by whoever meets it, with one line in the log.
+Any number of threads may read while one writes. The index can be rebuilt at any time: a file that is damaged, locked, deleted
+or of another version is replaced by whoever finds it so, with one line in the log.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ LINKING = "id in (select src from link join note d on d.id = dst where d.path = 
 
 
 def retry_on_new_file(method: Callable[Concatenate[Index, P], T]) -> Callable[Concatenate[Index, P], T]:
-    """Once more, with the same arguments, on a new file, where the one there was turns out to be of no use."""
+    """Call the method again, on a new file, if the present file turns out to be unusable."""
 
     @functools.wraps(method)
     def call(self: Index, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -63,7 +62,7 @@ def retry_on_new_file(method: Callable[Concatenate[Index, P], T]) -> Callable[Co
 
 
 class Index:
-    """*zone*: whose days the notes are dated in. *patience_s*: how long a lock of somebody else's is waited for."""
+    """*zone*: the time zone of the notes' days. *patience_s*: how long to wait for another process's lock."""
 
     def __init__(
         self, file: Path, embedder: Embedder | None = None, zone: tzinfo = UTC, patience_s: float = 10.0
@@ -89,7 +88,7 @@ class Index:
         """
         Bring the index up to the files of *vault*: all of them, or *paths* alone. One transaction.
 
-        Raises NotFound, and leaves all as it was, if the vault is out of reach.
+        Raises NotFound if the vault cannot be reached, and changes nothing then.
         """
         self._vault = vault
         with self._store.write() as db:
@@ -126,7 +125,7 @@ class Index:
             return self.sync(vault)
 
     def embed(self, limit: int = 256) -> int:
-        """Make up to *limit* of the missing vectors; returns how many: 0 if none is missing, or no model works."""
+        """Make up to *limit* of the missing vectors. Returns how many; 0 if none is missing or no model works."""
         if self.embedder is None:
             return 0
         rows = self._missing(limit)
@@ -159,9 +158,9 @@ class Index:
         """
         The *k* notes that answer *query* best, best first.
 
-        *now* is today for "last week", and for how fresh a note is. *walk*: follow links from the best. *uses*:
-        note id → how often it was of use. *quote*: let `why` quote the words that were found. The model is asked for
-        the query's vector only once `embed` has it loaded: until then words have to do.
+        *now*: the time that "last week" and a note's freshness refer to. *walk*: follow links from the best hits. *uses*:
+        note id → how often it was useful. *quote*: let `why` quote the matching words. Vectors are used only after `embed` has
+        loaded the model; a search never loads it.
         """
         with self._store.read() as db:
             near = functools.partial(self._near, db) if vectors and self._warm else None
@@ -174,14 +173,14 @@ class Index:
     def search_raw(
         self, query: str | ParsedQuery, k: int = 10, *, now: datetime
     ) -> list[archived.FoundMessage]:
-        """Messages, with session and how much of what was asked they answer to, of about 1; *now*: today for "last week"."""
+        """Messages with their session and score (about 0 to 1); *now*: the time that "last week" refers to."""
         asked = parse_query(query, now.astimezone(self.zone).date()) if isinstance(query, str) else query
         with self._store.read() as db:
             return archived.find_messages(db, asked, k, self.zone, self._said)
 
     @property
     def by_meaning(self) -> bool:
-        """Whether a search looks for what is near in meaning, too."""
+        """Whether searches use vectors as well."""
         return self._warm
 
     def knows(self, word: str) -> bool:
@@ -211,8 +210,8 @@ class Index:
         first: int | None = None,
     ) -> list[Entry]:
         """
-        Notes by path. *status* None: whatever theirs is. *moc*: those that this map lists. *links_to*: a path.
-        *first*: no more than so many, by priority, then the newest.
+        Notes by path. *status*: None for any. *moc*: only those that this map lists. *links_to*: only those that link to this
+        path. *first*: at most so many, by priority, then the newest.
         """
         wanted: dict[str, object] = {"type": type, "status": status, "loop": loop, "home": moc}
         wanted |= {"pinned": pinned, "standing": standing}
@@ -237,7 +236,7 @@ class Index:
 
     @retry_on_new_file
     def newest_day(self, types: Collection[str], but: Collection[str]) -> date | None:
-        """The day of the note that was changed last, of the active ones of *types*, those at the paths *but* aside."""
+        """The day of the latest change among active notes of *types*, except those at the paths *but*."""
         select = """select coalesce(updated, created) as day, type, path from note
             where status = 'active' and day is not null order by day desc"""
         with self._store.read() as db:
@@ -272,14 +271,14 @@ class Index:
 
     @retry_on_new_file
     def names(self, link: str) -> list[str]:
-        """All that the note answers to which *link* leads to: its path, its id, its aliases; as they are compared."""
+        """Path, id and aliases of the note that *link* leads to, folded for comparison."""
         with self._store.read() as db:
             note = resolve_row(db, link)
             return [full for (full,) in db.execute("select full from name where note = ?", (note,))]
 
     @retry_on_new_file
     def ambiguous(self, link: str) -> list[str]:
-        """The paths that *link* fits equally well, where they are several."""
+        """The paths that *link* fits equally well, if there are several."""
         with self._store.read() as db:
             fits = [path for _, path, _ in fitting_notes(db, link)]
         return fits if len(fits) > 1 else []
@@ -340,7 +339,7 @@ class Index:
 
     @retry_on_new_file
     def ask(self, question: Callable[..., Any], *args: Any) -> Any:
-        """What *question*, a function of archived.py, answers."""
+        """The answer of *question*, a function of archived.py."""
         with self._store.read() as db:
             return question(db, *args)
 
@@ -379,7 +378,7 @@ class Index:
             return dict(db.execute("select path, reason from bad order by path").fetchall())
 
     def _ready(self) -> int:
-        """Look whether the file is still there; fill it again if it is a new one. Returns its generation."""
+        """Check that the file is still there, and fill it if it is a new one. Returns its generation."""
         generation = self._store.look()
         if generation != self._generation:
             with self._filling:

@@ -1,12 +1,11 @@
 """
 Finds the note that a link leads to: by path, id, alias, or the end of a path.
 
-Over the tables `name` and `link` of the store. Not here: what a link looks like in a text (node/markdown.py).
-The first of these that fits decides. If two notes fit equally well, the link leads to neither.
+The first rule that fits decides. If two notes fit equally well, the link leads to neither.
 
     0 path    1 id    2 alias    3 the end of a path, from a "/" on: a file's name, mostly
     4 the end of an id or a former path: the name that a file had before it was renamed
-    5 the link ends with a path, an id or a former path: Obsidian writes what lies above the vault, if that is open
+    5 the link ends with a path, an id or a former path: Obsidian adds folders above the vault if those are opened
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ PROSE, LINK, SUCCESSOR, PREDECESSOR, REFLECTION, CONTRADICTION = range(6)
 
 
 def name_key(target: str) -> str:
-    """*target* as it is compared: no case, one form of accents, no `./` or `../` before it, no `.md` behind."""
+    """*target* folded for comparison: lower case, accents in one form, without a leading `./` or `../` and a final `.md`."""
     if not target.isascii():
         target = unicodedata.normalize("NFC", target)
     target = target.strip().casefold().removesuffix(".md")
@@ -37,7 +36,7 @@ def last_name(full: str) -> str:
 
 
 def names_of_note(node: Node) -> list[tuple[str, str, int]]:
-    """`(leaf, full, rank)` of all that *node* answers to."""
+    """`(leaf, full, rank)` of every name of *node*."""
     found = {name_key(node.path): PATH}
     # A map is also found by the form that the first design wrote: [[omg/moc-preferences]].
     map_ids = (f"omg/{last_name(node.path)}",) if node.path.startswith("mocs/") else ()
@@ -90,7 +89,7 @@ def from_above(db: sqlite3.Connection, full: str) -> list[tuple[int, str, int]]:
 
 
 def short_names(db: sqlite3.Connection, notes: Iterable[tuple[int, str]]) -> dict[int, str]:
-    """The shortest beginning of each note's file name, in whole words, that no name of another note has too."""
+    """The shortest beginning of each note's file name, in whole words, that no other note's name has."""
     before = "select max(leaf) from name where leaf < ? and note <> ?"
     after = "select min(leaf) from name where leaf >= ? and note <> ?"
     found = {}
@@ -125,7 +124,7 @@ def relink_rows(
     db: sqlite3.Connection, *, leaves: Collection[str] | None = None, sources: Collection[int] | None = None
 ) -> set[int]:
     """
-    Find out anew where links lead: those with a last part in *leaves*, those of *sources*, or all.
+    Resolve links again: those with a last part in *leaves*, those of *sources*, or all.
 
     Returns the notes of which a link now leads elsewhere.
     """

@@ -5,8 +5,7 @@ A note as rows of the index, and what in them depends on other notes.
     settle     links find their notes; what depends on that (linked titles, map, successor) follows
     rewindow   what was said around a note's messages has changed: so do the columns made of it
 
-Not here: reading the tables. The cost grows with what changed, not with the size
-of the vault.
+The cost grows with what changed, not with the size of the vault.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class NoteFile:
 
 @dataclass(frozen=True, slots=True)
 class FormerNote:
-    """What a note was for others, and for its vector."""
+    """What other notes and the vector took from a note before it changed."""
 
     path: str
     title: str
@@ -115,7 +114,7 @@ class RowWriter:
                 self.relinked.update(src for (src,) in linking)
 
     def take_out(self, ids: Sequence[int]) -> dict[int, FormerNote]:
-        """Delete the rows of notes, but for their vectors; returns what they were."""
+        """Delete the rows of notes except their vectors; returns what they held."""
         if not ids:
             return {}
         select = "select note.id, path, note.title, text.title, text.description, body from note left join text using (id)"
@@ -234,7 +233,7 @@ def days_of_note(node: Node, zone: tzinfo) -> list[date]:
 
 
 def text_columns(node: Node, zone: tzinfo) -> tuple[str, str, str, str, str]:
-    """Title, description, body, tags and, after the linked titles, dates: each thing once, as `fold_text` has it."""
+    """Title, description, body, tags and dates, folded; no text twice. Linked titles come in between."""
     heading = node.title  # asked for once: without a heading it is sought among all aliases
     title, body = fold_text(heading), fold_text(plain_body(node.body, heading))
     description = fold_text(node.description)
@@ -251,7 +250,7 @@ TITLE_HEADING = re.compile(r"^# ++(.*\S)[ \t]*$", re.M)
 
 
 def plain_body(body: str, title: str) -> str:
-    """*body* as it reads: links as their labels, no comments, and no heading that is the title."""
+    """*body* as plain text: links as labels, no comments, no heading that repeats the title."""
     if "<!--" in body:
         body = uncommented(body)
     if "# " in body:
@@ -277,7 +276,7 @@ ORIGINS_OF_OURS = ("user", "assistant", "tool")  # a person's own note has "huma
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A note whose file is no more."""
+    """A note whose file is gone."""
 
     path: str
     id: str
@@ -370,7 +369,7 @@ def file_stat(vault: Vault, path: str) -> tuple[int, int] | None:
 
 
 def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iterator[NoteFile]:
-    """The notes of *paths* whose bytes are new. What is no note is put aside."""
+    """The notes of *paths* whose bytes changed. Files that are no notes are recorded as bad."""
     for path in paths:
         was, (mtime, size) = scan.known.get(path), scan.found[path]
         saved = day_of_ms(mtime // 1_000_000, writer.zone)
@@ -393,7 +392,9 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
             scan.bad[path] = (
                 f"{path}.md: is not UTF-8; save it as UTF-8" if isinstance(e, ValueError) else str(e)
             )
-            mtime = 0 if data is None else mtime  # nobody may read it: permissions come back without a save
+            mtime = (
+                0 if data is None else mtime
+            )  # unreadable now; permissions can come back without a change of the file
             writer.db.execute("replace into bad values (?, ?, ?, ?)", (path, mtime, size, scan.bad[path]))
             if was and was.note is not None:
                 drop_notes(writer, [was.note])
@@ -419,7 +420,7 @@ def as_corrected(node: Node, theirs: Collection[str]) -> Node:
 
 
 def moved_from(writer: RowWriter, scan: VaultScan, node: Node, hash: str) -> int | None:
-    """The row of the note that was elsewhere until now."""
+    """The row of the note under its former path."""
     rows = []
     if node.id != node.path:
         rows = writer.db.execute("select id, path from note where node = ?", (node.id,)).fetchall()
@@ -433,7 +434,7 @@ def moved_from(writer: RowWriter, scan: VaultScan, node: Node, hash: str) -> int
 
 
 def remove_gone(writer: RowWriter, scan: VaultScan) -> tuple[Gone, ...]:
-    """Forget the files that are gone; none of them while files are being renamed, until the next sync."""
+    """Remove the files that are gone. While files are being renamed, this waits for the next sync."""
     if not scan.settled:
         return ()
     gone = {

@@ -1,8 +1,7 @@
 """
 Search: a question gives hits, best first, each with why it was found.
 
-Not here: making the tables (index.py), and vectors (vectors.py). A search takes
-milliseconds: no model, no network, and no scan of all notes except one matrix product.
+A search takes milliseconds: no language model, no network, and no scan of all notes except one matrix product.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ ASKED_CHARS = 2_000  # of a question
 DATED_CHARS = 500  # a longer text is a message, whose dates are not what is looked for
 WORDS_SHARE = 0.7  # share of the words' score beside that of meaning
 RAISED_BY_DAY = 0.75  # by how much a note of the days asked for is raised
-UNSURE_BELOW = 0.05  # how sure an answer is at the least: it was found, if only by a word that every note has
+UNSURE_BELOW = 0.05  # least confidence of a hit, found perhaps only by a word that every note has
 DATED_LEAST = 0.2  # what such a note has at least, where its words say nothing
 SUPERSEDED, DORMANT = 0.5, 0.9
 PRIORITY = {"high": 1.04, "medium": 1.0, "low": 0.96}
@@ -87,7 +86,7 @@ COUNTS = {
 
 
 class Rarity:
-    """How many rows of *table* a term fits, remembered: names and topics come again in question after question."""
+    """How many rows of *table* a term matches, cached, since questions repeat names and topics."""
 
     def __init__(self, table: str = "note_fts", postings: int = POSTINGS) -> None:
         self._table, self._postings = table, postings
@@ -95,7 +94,7 @@ class Rarity:
         self._fits: dict[str, int] = {}
 
     def has(self, word: str) -> bool:
-        """Whether any row has *word*, so far as was asked."""
+        """Whether any row has *word*, as far as it was looked up."""
         return bool(self._fits.get(f'"{word}"'))
 
     def choose(self, db: sqlite3.Connection, found: Sequence[Term]) -> tuple[tuple[Term, ...], float]:
@@ -105,7 +104,7 @@ class Rarity:
         all_rows = int(db.execute(COUNTS[self._table]).fetchone()[0] or 0)
         if abs(all_rows - self._rows) > 0.05 * all_rows or len(self._fits) > 20_000:
             self._rows, self._fits = all_rows, {}
-        # Another prompt's thread may begin anew meanwhile, and this question keeps what it counted.
+        # Another thread may reset the counts meanwhile; this question keeps its own.
         known = self._fits
         for term in found:
             if not known.get(term.match):  # what none had a moment ago, one may have by now
@@ -155,7 +154,7 @@ def fused_scores(words: Mapping[int, float], near: Near | None, whole: float) ->
     """
     The weighted sum of both scores, each as a share of its best; and the confidence of the best hit, from 0 to 1.
 
-    Sure is a note that has the words asked for once each, or means just that.
+    Confidence 1: a note with each word of the question once, or with the same meaning.
     """
     top = max(words.values(), default=0.0)
     share = WORDS_SHARE if near else 1.0
@@ -179,8 +178,8 @@ def weigh_pool(
     db: sqlite3.Connection, pool: Pool, question: ParsedQuery, now: dt.datetime, uses: Mapping[str, int]
 ) -> None:
     """
-    Raise notes of the days asked for, and what replaced a note that was found; let priority, freshness and use
-    decide between equals. What is no longer there leaves the pool.
+    Raise notes of the days asked for and successors of notes that were found; let priority, freshness and use decide
+    between equals. Notes that are gone leave the pool.
     """
     today = now.date().toordinal()
     columns = "id, path, node, status, priority, said_from, said_to, event_from, event_to"
@@ -229,10 +228,9 @@ def final_successor(db: sqlite3.Connection, id: int) -> int | None:
     return chain[-1] if len(chain) > 1 else None
 
 
-# --- From the best notes to what they link to, or stands beside them on a small map, as far as the question is about it.
+# --- From the best notes to linked notes and to neighbours on a small map, as far as they match the question.
 #
-# A fixed share of the hits stays the question's own,
-# whatever is linked.
+# A fixed share of the hits always comes from the question itself.
 
 
 ENTRY_POINTS = 5  # from which links are followed; from more, what is linked to is anything
@@ -248,9 +246,9 @@ def walked_order(db: sqlite3.Connection, pool: Pool, k: int) -> list[int]:
     """
     The order of the notes once links have been followed from the best of them.
 
-    The first OWN_SHARE of *k* stay as they are. After them a linked note may pass one that only has the words: by as
-    much as the entry point is sure, the link says, and the note itself has of the question. A note all of whose
-    messages a better one has too is one step from it, and leaves its place to others.
+    The first OWN_SHARE of *k* keep their places. After them a linked note may pass one that only matches words: the more, the
+    surer its entry point, the stronger the link, and the better the note itself matches. A note whose messages are all
+    sources of a better note counts as linked to that note, and gives its place to others.
     """
     order = ranked_ids(pool)
     if not order:
@@ -279,7 +277,7 @@ def ranked_ids(pool: Pool) -> list[int]:
 
 
 def telling_first(db: sqlite3.Connection, order: list[int], k: int) -> list[int]:
-    """*order*, with those that tell of no message that the ones before them do not tell of put after the others."""
+    """*order*, with notes at the end whose messages are all sources of earlier notes."""
     looked, rest = order[: 4 * k], order[4 * k :]
     cited: dict[int, set[tuple[str, str]]] = {}
     for note, *source in rows_of(db, "select note, session, id from source where note in", looked):

@@ -1,11 +1,9 @@
 """
 The SQLite file: tables, connections, damage; the terms of a text.
 
-Readers never wait for the writer (WAL) and each has a connection of its own, from a pool. A file that is
-damaged, of another version, or held by somebody for too long is not repaired: `replace` starts an empty one,
-and whoever owns the store fills it again (index.py). On a full disk the file stays, and is read as it is.
-
-Not here: what the tables mean. Nothing is in this file that cannot be read again from elsewhere.
+Readers never wait for the writer (WAL); each has a connection of its own from a pool. A file that is damaged, of another
+version, or locked for too long is not repaired: `replace` starts an empty one, and index.py fills it again, since all of it can
+be read from elsewhere. On a full disk the file stays and is read as it is.
 """
 
 from __future__ import annotations
@@ -65,10 +63,10 @@ class Term:
 
 def terms_of(question: str, dates: tuple[str, ...] = ()) -> tuple[Term, ...]:
     """
-    What to look for, in the order asked; *dates* are phrases in it whose days are known.
+    The terms of *question* in their order; *dates* are phrases in it that were resolved to days.
 
-    A stop word is kept where it is written as a name ("Will") or stands in a compound ("to-do"); where there
-    are none but stop words, all are kept, unless the question is about days.
+    A stop word is kept if it is written as a name ("Will") or is part of a compound ("to-do"). A question of stop
+    words alone keeps all of them, unless it is about days.
     """
     text = unicodedata.normalize("NFKC", question).replace("’", "'")
     found: dict[str, Term] = {}
@@ -83,7 +81,7 @@ def terms_of(question: str, dates: tuple[str, ...] = ()) -> tuple[Term, ...]:
 
 
 def terms_of_chunk(chunk: str, first: bool) -> list[Term]:
-    """The terms of what stands between two spaces."""
+    """The terms of *chunk*, a piece of the question without spaces."""
     if re.search(r"n't\b", chunk, re.I):
         return []
     chunk = re.sub(r"'\w{1,2}\b", "", chunk)  # Caroline's, I'll
@@ -106,7 +104,7 @@ def is_dropped(word: str, chunk: str, first: bool) -> bool:
     if low in STOP:
         name = word[0].isupper() and not first and low not in ("i", "a") and not word.isupper()
         return not name
-    # A letter alone is left over from something, unless it is a thing's name: C++, plan B.
+    # A single letter is left over from something, unless it is part of a name: C++, plan B.
     return (
         len(word) == 1
         and word.isascii()
@@ -231,7 +229,7 @@ UNIQUE = {"note": ("path",), "message": ("mid session",)}
 
 
 class Store:
-    """*patience_s*: how long a lock of somebody else's is waited for. Nothing is opened before `look`."""
+    """*patience_s*: how long to wait for another process's lock. Nothing is opened before `look`."""
 
     def __init__(self, file: Path, patience_s: float = 10.0) -> None:
         self.file, self.patience_s = file, patience_s
@@ -246,7 +244,7 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """A connection that sees one state of the file until the block ends."""
+        """Yields a connection that sees one unchanging state of the file."""
         generation, db = self._take()
         try:
             db.execute("begin")
@@ -265,7 +263,7 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """The only writer: all that the block does, or nothing of it."""
+        """Yields the only writing connection. The block is one transaction."""
         with self._writing:
             db = self._connect()
             try:
@@ -286,7 +284,7 @@ class Store:
     # --- the file itself
 
     def replace(self, why: str, broken: int | None = None) -> bool:
-        """Start an empty file. Nothing is done, and False returned, if that of generation *broken* is gone already."""
+        """Start an empty file. Returns False, and does nothing, if the file of generation *broken* was already replaced."""
         with self._changing, self._file_lock():
             if broken is not None and (broken != self.generation or inode_of(self.file) != self._inode):
                 return False
@@ -296,8 +294,8 @@ class Store:
 
     def look(self) -> int:
         """
-        The generation of the file that is there, which is opened now if it is not open yet: notices that ours was
-        deleted, or replaced by another process.
+        The generation of the present file, which is opened if necessary. Notices that the file was deleted or replaced by
+        another process.
 
         Without it we would go on reading and writing a file that nobody else can see.
         """
@@ -309,17 +307,17 @@ class Store:
         return self.generation
 
     def _open(self, why: str) -> None:
-        """Open the file if it is usable; otherwise make a new one. *why*: the reason to log if there is no file."""
+        """Open the file, or make a new one if it is unusable. *why*: the reason to log if there is no file."""
         with self._changing:
             if self._why_unusable() is not None:
                 with self._file_lock():
-                    # Still: another process may just have been making it.
+                    # Check again: another process may have just made it.
                     if (wrong := self._why_unusable()) is not None:
                         return self._create(wrong or why)
             self.generation, self._inode = self.generation + 1, inode_of(self.file)
 
     def _why_unusable(self) -> str | None:
-        """Why the file that is there is of no use; "" if there is none, None if nothing is wrong."""
+        """Why the present file is unusable; "" if there is no file, None if nothing is wrong."""
         if not self.file.exists():
             return ""
         try:
@@ -334,7 +332,7 @@ class Store:
 
     @contextmanager
     def _file_lock(self) -> Iterator[None]:
-        """Nobody else makes or replaces the file meanwhile: two processes may begin at once."""
+        """Keeps other processes from making or replacing the file meanwhile."""
         self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder = os.open(self.file.parent, os.O_RDONLY)
         try:
@@ -391,10 +389,10 @@ class Store:
 
     def _connect_to_read(self) -> tuple[int, sqlite3.Connection]:
         """
-        A connection, and the generation it is kept for.
+        A connection, and the generation it belongs to.
 
-        Readers too write beside the file, where they meet each other; on a full disk they cannot. Unless it has
-        a log still, the file alone is all there is: then that is read, and looked at anew the next time.
+        In WAL mode readers write beside the file, which a full disk forbids. If no log is left there, the file alone is
+        complete: it is opened as immutable, for this use only.
         """
         try:
             return self.generation, self._connect()
@@ -406,7 +404,7 @@ class Store:
         return KEPT_NEVER, sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
     def _take(self) -> tuple[int, sqlite3.Connection]:
-        """The connection used last, whose pages are warm; or a new one."""
+        """The connection used last, whose pages are cached, or a new one."""
         while True:
             try:
                 generation, db = self._pool.get_nowait()
@@ -490,7 +488,7 @@ def is_unusable(e: sqlite3.DatabaseError) -> bool:
 
 
 def is_disk_barred(e: Exception) -> bool:
-    """Whether *e* is about the disk, which is full or not ours to write to: another time it may work."""
+    """Whether *e* says that the disk is full or read-only, so that a later try may work."""
     if isinstance(e, sqlite3.DatabaseError):
         return not is_unusable(e) and getattr(e, "sqlite_errorcode", 0) & 0xFF in BARRED
     return isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -547,7 +545,7 @@ class Hit:
 
     @property
     def weak(self) -> bool:
-        """Whether it hardly answers what was asked: it is there because nothing else is."""
+        """Whether the hit hardly matches, and is given only for want of a better one."""
         return self.score < WEAK_BELOW
 
 

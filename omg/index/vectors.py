@@ -4,8 +4,8 @@ The notes' vectors: made in the background, stored as float16, searched as one m
     missing_vectors, put_vectors    what `Index.embed` works off: notes without a vector of this embedder
     Matrix                          all vectors of one embedder; follows the store by its revision number
 
-Not here: models (embed.py). A vector counts only for the embedder that made it and the text it was
-made of; a note that changes loses it at once, and until it has a new one words alone find it.
+A vector counts only for the embedder that made it and the text it was made from. A note that changes loses its vector at once,
+and until it has a new one it is found by words alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def new_revision(db: sqlite3.Connection) -> int:
 
 
 def drop_vectors(db: sqlite3.Connection, notes: Iterable[int], gone: bool = False) -> None:
-    """Take the vectors of *notes* away: their text is new, or they are."""
+    """Remove the vectors of *notes*, which are new or have a new text."""
     rev = new_revision(db)
     db.executemany(
         "replace into vector values (?, ?, null, ?)", [(n, GONE if gone else "", rev) for n in notes]
@@ -72,14 +72,14 @@ def put_vectors(
 
 
 class Near(NamedTuple):
-    """What is nearest to a question: rows of notes, their cosines, and the cosine of a note taken at random."""
+    """The notes nearest to a question: their rows, their cosines, and the median cosine of all notes."""
 
     cosines: dict[int, float]
     median: float
 
 
 class Matrix:
-    """float32, one row a note; 100 MB for 100,000 notes of 256 numbers. Several threads may ask it at once."""
+    """All vectors as float32, one row a note; 100 MB for 100,000 notes of 256 numbers. Several threads may use it at once."""
 
     def __init__(self, embedder: str) -> None:
         self.embedder = embedder

@@ -1,9 +1,8 @@
 """
-A sentence of a note, reworded because a person asked for it.
+Rewords a sentence of a note because a person asked for it.
 
-What it said goes to `## History` with its day. In a file that a person wrote in, the sentence and its properties change, and
-every other byte stays. Which note is meant, and whether a person asked, is decided elsewhere (tools/changing.py,
-plan/corrections.py).
+The former sentence goes to `## History` with its day. In a file that a person edited, only the sentence and its properties
+change. Which note is meant, and whether a person asked, is decided in tools/changing.py.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ NEVER_SET = frozenset(("id", "origin", "links", "aliases"))  # of a file that a 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A sentence of a note, and what takes its place."""
+    """A sentence of a note and its replacement."""
 
     was: str
     says: str
@@ -51,14 +50,14 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """Where it stands now, and what else the note says with words that were taken out."""
+    """The path of the corrected note, and its other sentences that still hold words that were taken out."""
 
     path: str
     left: tuple[str, ...] = ()
 
 
 def sentence_with(words: str, text: str) -> str:
-    """The sentence of *text* that *words* stand in, or those over which they reach; "" if they do not stand there."""
+    """The sentence or sentences of *text* that contain *words*; "" if none does."""
     at = place_of(words, text)
     if at is None:
         return ""
@@ -67,7 +66,7 @@ def sentence_with(words: str, text: str) -> str:
 
 
 def with_sentence(text: str, made: Correction) -> str:
-    """*text* with what *made* says in the place of what it was, also where that has links; as it is if that is not there."""
+    """*text* with the corrected sentence, found also where the old one has links; unchanged if it is not there."""
     if made.was in text:
         return text.replace(made.was, made.says, 1)
     there = sentence_with(made.was, text)
@@ -76,7 +75,7 @@ def with_sentence(text: str, made: Correction) -> str:
 
 
 def draft_correction(plan: Plan, path: str, made: Correction, sources: tuple[Source, ...]) -> Corrected:
-    """Draft *made* in the note at *path*, or in one that takes its place where a tool or the assistant had made it."""
+    """Draft *made* in the note at *path*; a note of a tool or the assistant gets a successor instead."""
     draft = plan.draft(path)
     if draft.node.origin not in PERSONS:
         return Corrected(take_place(plan, draft.node, made, sources))
@@ -96,7 +95,7 @@ def draft_correction(plan: Plan, path: str, made: Correction, sources: tuple[Sou
 
 
 def corrected(old: Node, made: Correction, sources: tuple[Source, ...], plan: Plan) -> tuple[Node, str]:
-    """*old* with *made* in it, and the line of its History that says what it said."""
+    """*old* corrected by *made*, with the former sentence as a line of its History."""
     main, lines = split_history(old.body)
     event = made.event or old.event
     said = with_sentence(old.description, made)
@@ -119,7 +118,7 @@ def corrected(old: Node, made: Correction, sources: tuple[Source, ...], plan: Pl
 def amend_persons(
     plan: Plan, draft: NoteDraft, made: Correction, changed: dict[str, object], line: str
 ) -> str:
-    """The same in a file that a person wrote in: of its head only what stands there already, and the day."""
+    """The same in a file that a person edited: no property is added to its head but the day."""
     head, start = split_head(draft.text)
     main, mark, history = draft.text[start:].partition(HISTORY_HEADING)
     now = with_sentence(main, made)
@@ -138,7 +137,7 @@ def amend_persons(
 
 
 def take_place(plan: Plan, old: Node, made: Correction, sources: tuple[Source, ...]) -> str:
-    """What a tool or the assistant said is corrected by a note of the person's own, and leads to it."""
+    """Draft a note of the person's own that supersedes the note of a tool or the assistant."""
     edit = Edit(
         "create",
         title=short_title(made.says),
@@ -156,13 +155,13 @@ def take_place(plan: Plan, old: Node, made: Correction, sources: tuple[Source, .
 
 
 def holds_taken(text: str, made: Correction) -> bool:
-    """Whether *text* has words or days that *made* took out."""
+    """Whether *text* still has words or days that *made* removed."""
     gone = told_words(made.was) - told_words(made.says)
     return bool(told_words(text) & gone) or any(says_day(text, day) for day in taken_days(made))
 
 
 def taken_days(made: Correction) -> frozenset[date]:
-    """The days that hold no more."""
+    """The days that *made* removed."""
     was, now = set(event_span(made.event_was) or ()), set(event_span(made.event) or ())
     return (days_in(made.was) | (was if now else set())) - days_in(made.says) - now
 
@@ -176,7 +175,7 @@ TAKES_PLACE = re.compile(r"^It is to replace: “(.+)”$", re.M)
 
 
 def proposed_notes(graph: Graph) -> Iterator[Entry]:
-    """What waits to be confirmed."""
+    """The proposals that wait to be confirmed."""
     for entry in graph.index.entries():
         ours = entry.origin == "assistant" and entry.path.startswith("nodes/")
         with suppress(BadNode, NotFound):  # a person has changed or removed it since the index was made
@@ -185,7 +184,7 @@ def proposed_notes(graph: Graph) -> Iterator[Entry]:
 
 
 def correction_proposed(node: Node, made: Correction, sources: tuple[Source, ...]) -> Edit:
-    """The proposal that *node* says *made* from now on."""
+    """A note that proposes the correction *made* of *node*."""
     return Edit(
         "create",
         title=short_title(made.says),
@@ -200,7 +199,7 @@ def correction_proposed(node: Node, made: Correction, sources: tuple[Source, ...
 
 
 def corrected_by(node: Node) -> tuple[str, Correction] | None:
-    """The path of the note that the proposal *node* corrects, and the correction; None where it proposes something else."""
+    """The path of the note that the proposal *node* corrects, and the correction; None if it proposes no correction."""
     found = TAKES_PLACE.search(node.body)
     if node.proposes in TYPES or found is None:
         return None

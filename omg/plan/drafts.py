@@ -1,10 +1,9 @@
 """
 Plan: turns edits into drafts of notes, and drafts into the changes of one receipt.
 
-Nothing is written here; later edits see earlier drafts, and the maps that list a changed note come out regenerated.
-Files that are ours are rewritten whole; what a person touched is amended, which leaves every word of theirs where it
-was. Not here: where an edit comes from, and writing (journal.py). What was said before is never lost, it
-moves to `## History`.
+Later edits see earlier drafts, and each map that lists a changed note is regenerated. Files that OMG wrote are rewritten whole;
+a file that a person edited keeps every word of theirs. A former statement moves to `## History`.
+Nothing is written to disk here: that is journal.py.
 """
 
 from __future__ import annotations
@@ -59,12 +58,12 @@ NEEDS_USER = ("identity", "preference", "decision", "project")  # only a person'
 
 
 class Plan:
-    """Drafts over one vault. *day* dates what is written; it comes from the messages, not from a clock."""
+    """Drafts for one vault. *day* dates what is written; it is the day of the messages."""
 
     def __init__(self, graph: Graph, day: dt.date) -> None:
         self.graph, self.day = graph, day
         self.drafts: dict[str, NoteDraft] = {}
-        # Weakly: a circle would hold the graph, and its descriptors, until garbage is collected.
+        # Weakly: a reference cycle would keep the graph and its file descriptors open until garbage is collected.
         drafted = WeakMethod(self.drafted)
         self.maps = MapPages(graph, lambda: (drafted() or dict)())
         self.moved: dict[str, str] = {}  # former path → the one that an edit's title gave it
@@ -73,17 +72,17 @@ class Plan:
     # --- edits
 
     def apply(self, edit: Edit) -> str | None:
-        """Draft *edit*; returns the path of the note that now says it, or None if it was dropped."""
+        """Draft *edit*. Returns the path of its note, or None if the edit was dropped."""
         self.day = edit.day or self.day
         if edit.op == "create" or edit.target is None:
             return self.create(edit)
         try:
             return self.update(edit) if edit.op == "update" else self.supersede(edit)
-        except (NotFound, BadNode):  # a person deleted it meanwhile, or broke it: what is new is still said
+        except (NotFound, BadNode):  # a person deleted or broke it meanwhile: a new note is made
             return self.create(replace(edit, op="create", target=None))
 
     def apply_all(self, edits: Sequence[Edit]) -> None:
-        """Draft the *edits* of one reply; link those that are about one another, mark those that contradict a note."""
+        """Draft the *edits* of one reply, link related ones to each other, and mark contradictions."""
         paths: list[str | None] = []
         for edit in edits:
             target = edit.target if edit.about is None else paths[edit.about]
@@ -94,7 +93,7 @@ class Plan:
             others = [other for other in dict.fromkeys(others) if other != path]
             if path is not None and others:
                 self.relate(path, others)
-            # Only a person's word puts a note of theirs in doubt.
+            # Only a person's own words can contradict a note of theirs.
             for other in map(self.place_now, edit.contradicts if edit.origin in PERSONS else ()):
                 if path is not None and other != path:
                     self.contradict(path, other)
@@ -163,8 +162,8 @@ class Plan:
 
     def carried_note(self, edit: Edit) -> str | None:
         """
-        In a rebuild: the note of a person's that says what *edit* says, made from the same messages. It has the name of
-        *edit*, or is of all notes that came of them the one with most of its words, and with half of them.
+        In a rebuild: a note that a person edited and that was made from the same messages as *edit*. It has the same name,
+        or shares the most words with *edit*, at least half of them.
         """
         former, ids = self.graph.former, {s.id for s in edit.sources}
         if former is None or not ids:
@@ -185,7 +184,7 @@ class Plan:
         return near.path if says_it else None
 
     def update(self, edit: Edit) -> str | None:
-        """Say it anew in the same note; the former statement, and each sentence that goes, moves to History."""
+        """Update the note in place; its former statement and each removed sentence move to History."""
         assert edit.target is not None
         draft = self.draft(edit.target)
         old, node = draft.node, self.updated(draft.node, edit)
@@ -248,7 +247,7 @@ class Plan:
         )
 
     def renamed(self, node: Node, edit: Edit, old: Node, *, stays: bool) -> Node:
-        """*node* by the title and at the path that *edit* gives it, or where it *stays*; the path it had is an alias."""
+        """*node* with the title and path that *edit* gives it, or at its own path if it *stays*; the former path becomes an alias."""
         title = one_line(edit.title) if "title" in edit.sets and edit.title else old.title
         if stays or not old.path.startswith("nodes/"):
             return replace(node, heading=title)
@@ -261,11 +260,11 @@ class Plan:
         return replace(node, path=path, heading=heading, aliases=tuple(n for n in names if n != path))
 
     def said_since(self, edit: Edit, path: str) -> bool:
-        """Whether *edit* was said after a person last saved the note: then it is news, and not the old belief."""
+        """Whether *edit* was said after a person last saved the note, so that it is news to it."""
         return edit.said_ms > self.graph.vault.file(path).stat().st_mtime * 1000
 
     def supersede(self, edit: Edit) -> str | None:
-        """A new note takes the place of the target, which stays on disk and off the maps."""
+        """Draft a new note in the place of the target, which stays on disk but leaves the maps."""
         assert edit.target is not None
         draft = self.draft(edit.target)
         old = draft.node
@@ -280,7 +279,7 @@ class Plan:
         return path
 
     def recall_earlier(self, draft: NoteDraft, edit: Edit) -> str:
-        """An old conversation came in late: newer wins, so what it says is history already."""
+        """Add *edit* to the History alone: it comes from an older conversation than the note."""
         line = news_line(self.day, edit, draft.node)
         main, lines = split_history(draft.node.body)
         lines = tuple(sorted({*lines, line}))
@@ -299,7 +298,7 @@ class Plan:
         """
         Mark two notes that cannot both be true: each names the other in its property `contradicts` and in its History.
 
-        A note that a person wrote in gets the line alone. Marking twice is marking once. Raises NotFound, BadNode.
+        A note that a person edited gets only the History line. Marking twice changes nothing more. Raises NotFound, BadNode.
         """
         for path, there in ((one, other), (other, one)):
             draft, against = self.draft(path), self.draft(there).node
@@ -313,14 +312,14 @@ class Plan:
             self.rewrite(draft, node, Rebase(history=f"- {self.day}: {line}"))
 
     def lift_contradictions(self, node: Node) -> None:
-        """*node* changes or no longer holds: remove it from the `contradicts` of the notes that it contradicted."""
+        """Remove *node*, which changes or no longer holds, from the `contradicts` of other notes."""
         for path in node.contradicts:
             with suppress(NotFound, BadNode):
                 left = tuple(t for t in self.draft(path).node.contradicts if t != node.path)
                 self.amend(path, contradicts=left)
 
     def amend(self, path: str, **changes: Any) -> str:
-        """Change frontmatter fields of *path* as `Node` names them, and nothing else."""
+        """Change only the given frontmatter fields of *path*, named as in `Node`."""
         draft = self.draft(path)
         node = replace(draft.node, **changes)
         was, now = head_of(draft.node), head_of(node)
@@ -329,7 +328,7 @@ class Plan:
         )
 
     def retitle(self, path: str, moved: Node, was: str) -> str:
-        """Give the note that went from *was* to where *moved* is its aliases, and the title that its name has there."""
+        """Give a note that was moved from *was* the aliases of *moved*, and the title that its new name stands for."""
         unnamed = replace(moved, heading="")
         by_name = replace(unnamed, path=was, aliases=self.draft(path).node.aliases).title
         titled = with_heading(unnamed if moved.heading == by_name else moved)
@@ -355,13 +354,13 @@ class Plan:
         return self.drafts[path]
 
     def place_now(self, path: str) -> str:
-        """The path that the note at *path* will have after the edits, which may rename its file."""
+        """The path of the note at *path* after the edits, which may rename its file."""
         while path in self.moved:
             path = self.moved[path]
         return path
 
     def with_links_from_root(self, text: str) -> str:
-        """*text* with links from the vault's root down, where Obsidian, or a person, wrote them from a folder above it."""
+        """*text* with links relative to the vault's root, where they were written from a folder above it."""
 
         def from_here(link: re.Match[str]) -> str:
             return self.graph.index.resolve(link[0]) or link[0]
@@ -411,7 +410,7 @@ class Plan:
         return there is not None and there.id != by
 
     def link_mentions(self, links: Iterable[str], body: str) -> tuple[tuple[str, ...], str]:
-        """Links whose title the text mentions go into the prose, once each; the others are returned."""
+        """Link each title where the text first mentions it; returns the links whose titles it does not mention."""
         rest = []
         for path in dict.fromkeys(map(self.place_now, links)):
             title = self.title(path)
@@ -442,7 +441,7 @@ class Plan:
         return [as_entry(n) for n in nodes if n.status == "active" and n.type not in GENERATED]
 
     def changes(self) -> list[Change]:
-        """Under the vault's lock: what was forgotten while the drafts were thought of is not brought back by them."""
+        """The changes of all drafts, without what was forgotten meanwhile. Call it under the vault's lock."""
         self.leave_out_forgotten()
         notes: list[Change] = []
         for path, d in self.drafts.items():

@@ -1,8 +1,7 @@
 """
 Edit, a proposal for one note, and NoteDraft, the note as it will be.
 
-Pure. Not here: where an edit comes from, and what it does to other notes (drafts.py). Where two notes become
-one, the less trusted origin holds.
+Pure functions. What an edit does to other notes is in drafts.py. Where two notes become one, the less trusted origin is kept.
 """
 
 from __future__ import annotations
@@ -22,10 +21,9 @@ from ..node.note import Node
 from ..text.characters import WIKILINK, link_label
 from ..text.sentences import sentence_parts
 
-# --- The prose of a note, as an update changes it: sentences that are not there yet come in, others go out.
+# --- The prose of a note under an update: new sentences are added, outdated ones removed (drafts.py moves them to History).
 #
-# Pure. Not here: what becomes of a sentence that goes (drafts.py: it moves to the History). A text is compared
-# as it reads, whatever links, case and spaces it has; what is not touched keeps its bytes.
+# Texts are compared without regard to links, case and spacing. What is not changed keeps its bytes.
 
 
 SHORTEST_CUT = 4  # characters: "no." stands in many sentences
@@ -40,7 +38,7 @@ def as_read(text: str) -> str:
 
 
 def spans_as_read(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """*text* as it is compared, and for each character of that where in *text* it comes from."""
+    """*text* as it is compared, and for each of its characters the place in *text* it comes from."""
     chars: list[str] = []
     spans: list[tuple[int, int]] = []
     for piece in PIECE.finditer(text):
@@ -52,7 +50,7 @@ def spans_as_read(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def place_of(part: str, text: str) -> slice | None:
-    """Where *part* stands in *text*, with the marks that end it; no half words."""
+    """The span of *part* in *text* with its closing punctuation; it never begins or ends within a word."""
     wanted = as_read(part).rstrip(MARKS_AT_END)
     if len(wanted) < SHORTEST_CUT:
         return None
@@ -67,7 +65,7 @@ def place_of(part: str, text: str) -> slice | None:
 
 
 def without_part(text: str, part: str) -> tuple[str, str]:
-    """*text* without *part*, and what went, on one line; "" if it does not stand there."""
+    """*text* without *part*, and the removed text on one line ("" if *part* is not there)."""
     at = place_of(part, text)
     if at is None:
         return text, ""
@@ -78,7 +76,7 @@ def without_part(text: str, part: str) -> tuple[str, str]:
 
 
 def fresh_sentences(text: str, more: str) -> str:
-    """The sentences and lines of *more* that *text* does not have as whole sentences or lines."""
+    """The sentences and lines of *more* that *text* does not contain."""
     there = {as_compared(s) for line in text.splitlines() for s in (line, *sentence_parts(line))}
     lines = []
     for line in more.strip().splitlines():
@@ -94,7 +92,7 @@ def as_compared(sentence: str) -> str:
 
 
 def with_sentences(text: str, more: str) -> str:
-    """*text* with those sentences and lines of *more* that it does not hold yet."""
+    """*text* with the sentences and lines of *more* that it lacks."""
     added = fresh_sentences(text, more)
     if not added or not text:
         return text or added
@@ -166,7 +164,7 @@ def short_title(description: str) -> str:
 
 
 def title_alias(title: str, path: str) -> tuple[str, ...]:
-    """*title* as an alias, where the name of its file cannot spell it: "Maria's iPhone", "GraphQL"."""
+    """*title* as an alias if a file name cannot spell it: "Maria's iPhone", "GraphQL"."""
     title, name = one_line(re.sub(r"[\[\]|\\]", " ", title)), path.rpartition("/")[2]
     if number := re.fullmatch(re.escape(slugify(title)) + r"-(\d+)", name):  # a second note by this title
         title += f" {number[1]}"
@@ -188,7 +186,7 @@ def higher_priority(a: str, b: str) -> str:
 
 
 def head_set_by(edit: Edit, old: Node) -> dict[str, Any]:
-    """What *edit*, an update, makes of the head of *old*, as `Node` names it."""
+    """The fields of `Node` that the update *edit* changes in *old*."""
     said = one_line(edit.description) or old.description
     sets = edit.sets
     return {
@@ -206,12 +204,12 @@ ORIGIN_ORDER = ("tool", "assistant", "user", "human", None)  # the least trusted
 
 
 def weaker_origin(a: str | None, b: str | None) -> str | None:
-    """The less trusted of two origins: what a tool had a part in stays a tool's."""
+    """The less trusted of two origins."""
     return min(a, b, key=ORIGIN_ORDER.index)
 
 
 def trust_of(origin: str | None) -> int:
-    """0: a tool's or a page's word; 1: the assistant's; 2: a person's, said or written."""
+    """0 for a tool or a page, 1 for the assistant, 2 for a person."""
     return min(ORIGIN_ORDER.index(origin), 2)
 
 
@@ -227,19 +225,19 @@ def with_history_lines(body: str, lines: tuple[str, ...]) -> str:
 
 
 def dated(old: Node, day: dt.date, text: str) -> list[str]:
-    """What *old* said, as a line of its History; none for nothing."""
+    """*old* as a dated line of History; nothing for an empty text."""
     return [f"- {old.updated or old.created or day}: {text}"] if text else []
 
 
 def former_state(old: Node, event: str | None, day: dt.date) -> str:
-    """The line of a History that says what *old* said before its day became *event*."""
+    """The History line with what *old* said before its day became *event*."""
     first = (old.event or "").partition("..")[0]
     when = f" (on {old.event})" if old.event != event and first not in old.description else ""
     return f"- {old.updated or old.created or day}: {old.description}{when}"
 
 
 def news_line(day: dt.date, edit: Edit, old: Node) -> str:
-    """The line for the History that says what *edit* says, if OMG may not change the text of *old*."""
+    """The History line with what *edit* says, for a note whose text OMG may not change."""
     said, more = one_line(edit.description), one_line(edit.body)
     news = "" if said == old.description else said
     news = news if as_read(more) in as_read(news) else f"{news} {more}".strip()
@@ -247,7 +245,7 @@ def news_line(day: dt.date, edit: Edit, old: Node) -> str:
 
 
 def numbered_paths(type: str, title: str) -> Iterator[str]:
-    """Where a note of this *type* and *title* may be, the best first."""
+    """Possible paths of a note of this *type* and *title*, the best first."""
     slug = slugify(title)
     yield f"nodes/{type}/{slug}"
     for n in count(2):
@@ -255,7 +253,7 @@ def numbered_paths(type: str, title: str) -> Iterator[str]:
 
 
 def as_entry(node: Node) -> Entry:
-    """What the index will say of *node*, its links not resolved."""
+    """The index entry of *node*, with its links unresolved."""
     return Entry(
         path=node.path,
         id=node.id,
@@ -281,6 +279,6 @@ def as_entry(node: Node) -> Entry:
 
 
 def with_node_properties(node: Node, of: Node, properties: Iterable[str]) -> Node:
-    """*node* with the *properties* (by their names in the head) that *of* has."""
+    """*node* with the given frontmatter *properties* of *of*."""
     names = [n for p in properties for n in (("scope", "identity") if p == "appliesTo" else (p,))]
     return replace(node, **{name: getattr(of, name) for name in names if name in Node.__slots__})

@@ -1,14 +1,12 @@
 """
 Links names and titles of other notes that occur in a text.
 
-A title of two words or more is looked for as it is, and so are telling words that stand side by side in one ("pottery
-workshop" of "Kids to pottery workshop"). A single word only where it is a name: written large within sentences, never
-small, with no article before it; then it leads to the note whose title has it, or says who or what it is ("sister" of
-"the user's sister Jule"); a name that stands everywhere, its owner's, leads nowhere. And where it is a project: "the
-site" is the one titled Site. So a link's words name its target.
+A title of two or more words is linked as it is, and so are neighbouring meaningful words of it ("pottery workshop" of "Kids to
+pottery workshop"). A single word is linked only if it is a proper name (capitalised within sentences, never lower case,
+no article before it) or a project's title ("the site" for the project Site). A name that is in most notes, such as the
+vault owner's, is not linked. So a link's words always name its target.
 
-Pure. Not here: which texts are ours to change (drafts.py as a note is written, reflect/similar.py by night). A
-text is linked where a name stands whole, outside code, links and addresses, and once for each note.
+Pure functions. A name is linked where it is a whole word, outside code, links and addresses, and once for each note.
 """
 
 from __future__ import annotations
@@ -82,7 +80,7 @@ class Name:
 
 
 class MentionedNames:
-    """What the texts of *entries* may mention, each name with the notes it leads to, the likeliest first."""
+    """The names that texts may mention, each with the notes it may lead to, the likeliest first."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         notes = [e for e in entries if e.type in TYPES and e.status == "active" and e.origin != "tool"]
@@ -94,7 +92,7 @@ class MentionedNames:
             names.sort(key=lambda n: -len(n.words))
 
     def found_in(self, text: str, own: str = "") -> Iterator[tuple[slice, str]]:
-        """Where in *text* which note is mentioned, in reading order, each once; not that at *own*, whose text it is."""
+        """Each note that *text* mentions, with its place, in reading order. *own*, the note that holds the text, is left out."""
         plain = LINKED.sub(lambda m: "\0" * len(m[0]), without_code(text))
         words = list(WORD.finditer(plain))
         seen: set[str] = set()
@@ -114,13 +112,13 @@ class MentionedNames:
             at += size
 
     def is_of_another(self, name: Name, own: str, text: str) -> bool:
-        """Whether a common thing, such as a road trip, is that of another than the note at *own* is about."""
+        """Whether a common thing, such as a road trip, belongs to another person than the note at *own* is about."""
         people = self.whose.get(own), self.whose.get(name.path)
         return name.kind == "title" and text[0].islower() and None not in people and people[0] != people[1]
 
 
 def people_told_of(notes: Iterable[Entry]) -> dict[str, str]:
-    """The path of each note that is about one of those with whom many notes begin, and who that is."""
+    """For each note about a person with whom many notes begin: its path and that person's name."""
     texts = {e.path: [w for w in WORD.findall(e.description) if w[0].isupper()] for e in notes}
     begin = Counter(words[0] for words in texts.values() if words and words[0].lower() not in DULL)
     common = max(COMMON, COMMON_SHARE * len(texts))
@@ -144,7 +142,7 @@ def names_of_titles(notes: Iterable[Entry]) -> Iterator[Name]:
 
 
 def phrases_in(title: str) -> Iterator[tuple[str, ...]]:
-    """Telling words that stand side by side in *title*, two at a time or more."""
+    """Runs of two or more neighbouring meaningful words in *title*."""
     runs: list[list[str]] = [[]]
     end = 0
     for m in WORD.finditer(title):
@@ -248,7 +246,7 @@ def longer_name(text: str, words: list[re.Match[str]], at: int) -> Iterator[str]
 
 
 def is_free(text: str, start: int, end: int) -> bool:
-    """Whether what stands there is no part of an address, a file's name or a compound."""
+    """Whether the match is outside addresses, file names and compound words."""
     return not PART_OF_ADDRESS.match(text, end) and not re.search(
         r"[./@_#\\-]\Z", text[max(0, start - 1) : start]
     )
@@ -287,7 +285,7 @@ def link_names(plan: Plan, paths: Iterable[str], known: Iterable[Entry]) -> list
 def with_mentions(
     text: str, names: MentionedNames, but: Iterable[str], room: int = LINKS_OF_A_NOTE, own: str = ""
 ) -> tuple[str, list[str]]:
-    """*text* with up to *room* of the notes that it mentions linked, those of *but* aside; and which they are."""
+    """*text* with links to up to *room* notes that it mentions, except those in *but*; and the linked notes."""
     linked, skip = [], set(but)
     found = [(at, path) for at, path in names.found_in(text, own) if path not in skip][: max(0, room)]
     for at, path in reversed(found):

@@ -4,9 +4,8 @@ The generated text of maps, the index note and Now.
     map_block     one map of content: the notes it lists    now_block    open loops, and what each conversation is about
     index_block   the maps there are                        new_page     a whole new file around such a block
 
-Pure: the same entries give the same bytes, whenever and in whatever order they come; so nothing here says "today" or
-"overdue". Nothing generated links to `index` or `now`,
-bare names that would lead elsewhere once a whole workspace is the vault.
+Pure functions: the same entries give the same bytes on any day and in any order, so no text says "today" or "overdue".
+Generated text never links to `index` or `now`: such bare names lead elsewhere when a whole workspace is opened as the vault.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ A line says what a note is about; open the note only when the line is not enough
 what it depends on, its sources to the words it was made from. Of two notes that disagree, the newer holds."""
 
 MANY = 10  # notes; a longer map has headings
-KEEP_DAYS = 7  # a task nobody has come back to in a week is no longer what a conversation is about
-NEXT_DAYS = 1  # a reply that was planned before yesterday would only steer a new talk back
+KEEP_DAYS = 7  # after a week without mention, a task is no longer what a conversation is about
+NEXT_DAYS = 1  # an older planned reply would only steer a new talk back
 NOW_LOOPS = 20  # on Now; all of them are on their own map
 
-# a plan this long past is met or moot (dates/days.py): on its map still, and shown nowhere else
+# a plan this long past (dates/days.py) stays on its map and is shown nowhere else
 OVERDUE_DAYS = 14
 
 
@@ -59,7 +58,7 @@ def filed_day(entry: Entry) -> date | None:
 
 
 def map_block(path: str, entries: Iterable[Entry]) -> str:
-    """The block of the map at *path*. Entries that are maps themselves come first, as its topics."""
+    """The block of the map at *path*. Maps among the entries come first, as its topics."""
     entries = list({e.path: e for e in entries}.values())
     topics = [e for e in entries if e.type == "moc"]
     notes = [e for e in entries if e.type != "moc"]
@@ -84,7 +83,7 @@ def title_key(entry: Entry) -> tuple[str, str]:
 
 
 def by_month(entries: list[Entry]) -> Iterator[str]:
-    """Newest first, a heading for each month; notes without any day at the end."""
+    """Newest first, with a heading for each month; undated notes at the end."""
     dated = sorted(
         ((filed_day(e) or date.min, e.path, e) for e in entries), reverse=True, key=lambda d: d[:2]
     )
@@ -108,14 +107,14 @@ def by_due_day(entries: list[Entry]) -> Iterator[str]:
 
 
 def in_due_order(entries: Iterable[Entry]) -> list[Entry]:
-    """What is due first comes first; what has no day follows, newest first."""
+    """Sorted by due day; undated entries follow, newest first."""
     entries = sorted(entries, key=lambda e: e.path)
     entries.sort(key=lambda e: e.created or date.min, reverse=True)
     return sorted(entries, key=lambda e: due_day(e) or date.max)
 
 
 def standing_loops(loops: Iterable[Entry], today: date) -> list[Entry]:
-    """Those still to be done: by due day, then without one; what is long past is left out."""
+    """The loops still to be done, by due day, undated last; those long past are left out."""
     return [e for e in in_due_order(loops) if (today - (due_day(e) or today)).days <= OVERDUE_DAYS]
 
 
@@ -129,13 +128,13 @@ def listing_lines(entries: Iterable[Entry], day: Callable[[Entry], date | None] 
 
 
 def listed_line(entry: Entry) -> str:
-    """`[[path|title]] — description`; one that only repeats the title is left out."""
+    """`[[path|title]] — description`, without a description that only repeats the title."""
     link, said = wikilink(entry.path, safe_line(entry.title).replace("`", " ")), safe_line(entry.description)
     return link if said.rstrip(".").casefold() == entry.title.rstrip(".").casefold() else f"{link} — {said}"
 
 
 def safe_line(text: str) -> str:
-    """*text* on one line, with nothing in it that would swallow the lines below: comments, a lone backtick."""
+    """*text* on one line, without comments or a lone backtick, which would hide the lines below."""
     text = re.sub("%(?=%)", "% ", " ".join(text.split()).replace("<!--", "<! --"))
     return text if re.fullmatch(r"[^`]*(?:`[^`]+`[^`]*)*", text) else text.replace("`", "'")
 
@@ -196,7 +195,7 @@ def hints_that_hold(
     """
     `(name, text)` of the hints of *session* that still hold; with *shared*, those that other sessions may see.
 
-    A reply that was planned is moot as soon as the talk has gone on, or a day has passed. A state is that of a task.
+    A planned reply holds until the talk goes on or a day has passed. A state holds as long as its task.
     """
     age = (today - day_of_ms(session.at_ms, zone)).days if session.at_ms else KEEP_DAYS + 1
     if age > KEEP_DAYS:
@@ -258,7 +257,7 @@ INDEX_LINES = 40  # of the index note; with more maps than that, topics are foun
 
 
 class MapPages:
-    """*drafted*: path → the notes that are about to be written, as the index will have them."""
+    """*drafted*: path → index entry of each note that is about to be written."""
 
     def __init__(self, graph: Graph, drafted: Callable[[], Mapping[str, Entry]] = dict) -> None:
         self.graph, self.drafted = graph, drafted
@@ -269,12 +268,12 @@ class MapPages:
         self.names: MentionedNames | None = None  # of all notes, where the caller has looked for them anyway
 
     def add(self, node: Node) -> None:
-        """Make the maps anew that list *node*."""
+        """Regenerate the maps that list *node*."""
         if node.type in LISTED:
             self.paths |= maps_of(as_entry(node), loop=bool(node.loop))
 
     def add_all(self) -> None:
-        """Make all maps anew that there are."""
+        """Regenerate all maps."""
         self.paths |= {e.path for e in self.graph.index.entries(type="moc")}
 
     # --- which notes
@@ -355,7 +354,7 @@ class MapPages:
         return with_mentions(text, self.names, ())[0]
 
     def changes(self) -> list[Change]:
-        """The maps in `paths`, and the index note. Each is as new as the newest note on it."""
+        """The changes of the maps in `paths` and of the index note. Each is dated as the newest note on it."""
         listed = self.lists(self.paths)
         counts = {**self.counts(), **{moc: len(entries) for moc, entries in listed.items()}}
         topics = self.topics()
@@ -391,7 +390,7 @@ def maps_of(entry: Entry, *, loop: bool) -> set[str]:
 
 
 def with_size(topic: Entry, count: int) -> Entry:
-    """*topic* as the map above it describes it: by how much is in it, unless a person has said what is."""
+    """*topic* as the map above it describes it: by its number of notes, unless a person has described it."""
     if topic.description != page_title(topic.path)[1]:
         return topic
     return replace(topic, description=how_many(count, "note"))
