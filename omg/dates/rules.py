@@ -60,9 +60,9 @@ def shift_day(day: date, unit: str, n: int) -> date:
 
 def pick_days(candidates: Sequence[Days], said: date, tense: str, doubt: bool = False) -> Days | None:
     """
-    Of the same days in several years, the ones meant: the last that began, the next to end, or the nearest.
+    Choose the year that is meant: the latest days that began, the next to end, or the nearest.
 
-    *doubt*: a day within two months is meant all the same, rather than one of another year that the tense tells.
+    *doubt*: prefer a day within two months over the one in another year that the tense suggests.
     """
     if len(candidates) == 1:  # the year was said
         return candidates[0]
@@ -80,7 +80,7 @@ def pick_days(candidates: Sequence[Days], said: date, tense: str, doubt: bool = 
 
 
 def choose_days(which: str, candidates: Sequence[Days], said: date, tense: str) -> Days | None:
-    """As pick_days, but "last", "this" or "next" decides where it stands."""
+    """As pick_days, but "last", "this" or "next" decides if it is there."""
     if not which:
         return pick_days(candidates, said, tense)
     if direction(which) < 0:
@@ -158,7 +158,7 @@ _STOPS = (". ", "! ", "? ", "\n")
 
 
 def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
-    """The parts of the surrounding sentence before *start* and after *end* that can say something about the days."""
+    """The parts of the sentence before *start* and after *end* whose words may decide which days are meant."""
     low, high = max(0, start - _NEAR), min(len(text), end + _NEAR)
     first = max((at + len(stop) for stop in _STOPS if (at := text.rfind(stop, low, start)) >= 0), default=low)
     last = min((at for stop in _STOPS if (at := text.find(stop, end, high)) >= 0), default=high)
@@ -193,7 +193,7 @@ _LED = re.compile(r"\b(in|during|over|since|until|till|by|before|after|around|th
 
 
 def _led(m: re.Match[str]) -> bool:
-    """Whether a word before the match makes a time of it: "in May", "since 2019", "over the summer"."""
+    """Whether a word before the match marks it as a time: "in May", "since 2019", "over the summer"."""
     return bool(_LED.search(m.string, max(0, m.start() - 20), m.start()))
 
 
@@ -238,10 +238,10 @@ def _numeric(m: re.Match[str], _said: date, _tense: str) -> Days | None:
 
 def _dated(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
     """
-    A day of a month, or the first and last of some; the year may be missing.
+    A day of a month, or a range of days; the year may be missing.
 
-    A weekday that is named has to fit. Without a year it picks last year, this year or the next one; but where those
-    that fit are all past and the verb looks ahead, the weekday is the mistake.
+    A named weekday must fit. Without a year it chooses last year, this year or the next; but if all fitting days are past and
+    the verb looks ahead, the weekday is taken for the mistake.
     """
     group = m.groupdict()
     years, weekday = _years(m, said), group.get("wd")
@@ -275,7 +275,7 @@ def _dated(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
 
 
 def _in_doubt(m: re.Match[str], tense: str) -> bool:
-    """Whether the tense is not all that tells: "the deadline was May 28 and they still wait"."""
+    """Whether the tense alone does not decide: "the deadline was May 28 and they still wait"."""
     if tense == "behind":
         return False
     sentence = " ".join(sentence_around(m.string, *m.span()))
@@ -614,7 +614,7 @@ LOOKED_AT = 8_000  # chars in which days are sought, at 25 µs a char: no questi
 def _found(
     text: str, said: date, rules: Iterable[Rule], with_year: bool = False, ahead: bool = False
 ) -> list[tuple[int, int, Days]]:
-    """Every match that means something; what an earlier rule matched, no later one touches."""
+    """Every match that means days. A later rule never touches what an earlier one matched."""
     found: list[tuple[int, int, Days]] = []
     text = text[:LOOKED_AT]
     taken = bytearray(len(text))

@@ -26,7 +26,7 @@ from ..text.words import WORD_OR_NUMBER, base_of, bases, english_words, is_past
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """Patterns that make a sentence one kind of note. `type` "" is an aside: no note, but worth a line in another."""
+    """Patterns for one kind of note. `type` "" is an aside: no note of its own, but worth a line in another."""
 
     name: str
     type: str
@@ -37,7 +37,7 @@ class Cue:
 
 @cache
 def word_lists() -> dict[str, Any]:
-    """words/en.toml as it is."""
+    """The parsed words/en.toml."""
     with (Path(__file__).parent / "words" / "en.toml").open("rb") as f:
         return tomllib.load(f)
 
@@ -84,7 +84,7 @@ def begins(what: str, text: str) -> re.Match[str] | None:
 
 
 def holds(what: str, text: str) -> re.Match[str] | None:
-    """Whether it stands anywhere in *text*."""
+    """Whether the [says] pattern *what* matches anywhere in *text*."""
     return pattern(what).search(text)
 
 
@@ -95,7 +95,7 @@ def listed(name: str) -> frozenset[str]:
 
 
 def says_enough(text: str, least: int) -> bool:
-    """Whether *text* has at least *least* words that say something."""
+    """Whether *text* has at least *least* meaningful words."""
     words = (m[0].lower() for m in WORD_OR_NUMBER.finditer(text))
     return sum(word not in english_words("stop") for word in words) >= least
 
@@ -152,7 +152,7 @@ def clauses(sentence: str) -> Iterator[str]:
     """
     *sentence*, or its parts where it says two things: "I moved to Oslo in May and I prefer tea" is two.
 
-    Only parts that read as different notes are taken apart; an assertion is parted from the question behind it.
+    Only parts that make different notes are split; an assertion is split from a question that follows it.
     """
     if sentence.endswith("?") and (ask := QUESTION_WORDS.search(sentence)):
         head = sentence[: ask.start()]
@@ -184,7 +184,7 @@ def clauses(sentence: str) -> Iterator[str]:
 
 
 def are_two_notes(first: Assertion | None, second: Assertion, head: str, tail: str) -> bool:
-    """Whether two clauses are better told in two notes: of different kinds, or with a day each."""
+    """Whether two clauses make two notes: they are of different kinds, or each has a day."""
     if not first or not first.type:
         return second.cue != "stated"
     return (
@@ -195,7 +195,7 @@ def are_two_notes(first: Assertion | None, second: Assertion, head: str, tail: s
 
 
 def addressed(sentence: str, names: Iterable[str]) -> str:
-    """*sentence* without the name of whom it is said to: "Hey Mel, I moved" → "Hey, I moved"."""
+    """*sentence* without the addressee's name: "Hey Mel, I moved" → "Hey, I moved"."""
     called = "|".join(re.escape(name[:n]) for name in names for n in range(len(name), 1, -1))
     if not called:
         return sentence
@@ -308,7 +308,7 @@ LEAST_WORDS = {"past": 3, "habit": 3, "ongoing": 3} | dict.fromkeys(
 
 
 def assertion_of(cue: Cue, m: re.Match[str], text: str, people: bool) -> Assertion | None:
-    """What a cue that matched asserts; None if it is nothing after all."""
+    """The assertion of a cue that matched; None if the sentence asserts nothing after all."""
     found = {k: (v or "").strip() for k, v in m.groupdict().items()}
     verb, what, slot = found.get("verb", "").lower(), found.get("what", ""), found.get("slot", "")
     if cue.name == "past" and not tells_event(verb, what):
@@ -359,7 +359,7 @@ def says_too_little(cue: str, verb: str, what: str, text: str) -> bool:
 
 
 def is_about_everyone(cue: str, verb: str, matched: str, text: str) -> bool:
-    """Whether it is said of people at large: "we can make a difference"."""
+    """Whether the sentence is about people in general: "we can make a difference"."""
     broad = cue in ("own", "plan", "must", "wish") or (cue == "habit" and not verb.endswith("ing"))
     return (
         broad
@@ -375,7 +375,7 @@ SLOT = re.compile(
 
 
 def fact_stated(text: str) -> Assertion | None:
-    """A fact about the world, told to an agent: only with a name or a number in it."""
+    """A fact about the world told to an agent; only a sentence with a name or a number counts."""
     if (
         holds("workshop", text)
         or begins("transient", text)
@@ -511,12 +511,12 @@ def items_apart(line: str) -> Iterator[str]:
 
 
 def introduces(head: str) -> bool:
-    """Whether *head*, before a colon, leads to somebody else's text; assumed where it is not English."""
+    """Whether *head*, before a colon, introduces somebody else's text; assumed if *head* is not English."""
     return not is_english(head) or holds("introduces", head) is not None
 
 
 def without_introduced(line: str) -> str:
-    """*line* up to the colon, if a statement of somebody else's follows: "Tom wrote: I moved to Oslo"."""
+    """*line* up to its colon, if somebody else's statement follows: "Tom wrote: I moved to Oslo"."""
     head, colon, rest = line.partition(": ")
     if not colon or not states(MARKUP.sub("", rest).strip()) or not introduces(head):
         return line
@@ -524,12 +524,12 @@ def without_introduced(line: str) -> str:
 
 
 def with_pictures_named(text: str) -> str:
-    """*text* with pictures that stand for words in words: "I ❤️ hiking", "I love 🍕"."""
+    """*text* with words for emoji that stand for words: "I ❤️ hiking", "I love 🍕"."""
     return LIKED.sub(lambda m: f"{m[1]} {unicodedata.name(m[2]).lower()}", HEART.sub("love ", text))
 
 
 def is_written_by_person(line: str) -> bool:
-    """Whether a person wrote *line*, and no program did."""
+    """Whether a person, not a program, wrote *line*."""
     return not NOISE.match(line) and sum(c in CODE_MARKS for c in line) <= 0.06 * len(line) + 2
 
 

@@ -1,9 +1,8 @@
 """
 Whether a statement repeats, changes or ends a note, or becomes a new one.
 
-Known notes and notes of this very reply are treated alike; a draft without sources is a known note that nothing has
-changed. Not here: reading (assertions.py) and wording (wording.py). Of two ways to take a statement, the
-one that loses nothing; when unsure, it is a note of its own.
+Known notes and notes of the present reply are treated alike; a draft without sources is an unchanged known note. Where a
+statement can be read in two ways, the reading that loses nothing is taken; in doubt it becomes a note of its own.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ COUNT = re.compile(r"\b\d+ (?:out )?of (?:the |their )?(?P<all>\d+ \w+)")  # how
 
 @dataclass(frozen=True, slots=True)
 class OfflineDraft:
-    """A note as this reply would have it; with `node`, the known note it is or was."""
+    """A note after this reply; `node` is the known note that it was, if any."""
 
     type: str
     title: str
@@ -115,7 +114,7 @@ TELLING = 2.0  # weight of what a note says to which another of its message lead
 
 
 class OfflineDrafts:
-    """What is known and what this reply adds; *people* are those who take part, by the names notes give them."""
+    """The known notes and those that this reply adds. *people*: the participants, as notes name them."""
 
     def __init__(self, known: Mapping[str, Entry], people: Iterable[str]) -> None:
         self.known = {
@@ -157,7 +156,7 @@ class OfflineDrafts:
     # --- taking in
 
     def add_statement(self, draft: OfflineDraft, said: str) -> int | None:
-        """Add *draft*, worded from *said*, or let it change another. Where it now is; None if it was known."""
+        """Add *draft*, worded from *said*, or let it change another draft. Returns its index; None if it was known already."""
         change = 2 if holds("change", said) else 1 if holds("drift", said) else 0
         gone = (REPLACED.search(said) if change else None) or PREFERRED.search(said)
         dropped = (
@@ -216,8 +215,8 @@ class OfflineDrafts:
 
     def nearest(self, draft: OfflineDraft, dropped: frozenset[str], change: int) -> tuple[int | None, float]:
         """
-        The index of the draft most like *draft*, and their likeness, 0 to 1; later ones win. *dropped*: the words
-        of the draft that it replaces.
+        The index of the draft most similar to *draft*, and the similarity, 0 to 1; later drafts win ties. *dropped*:
+        words of the draft that it replaces.
         """
         best, most = None, RELATED
         for i, old in enumerate(self.all):
@@ -240,12 +239,12 @@ class OfflineDrafts:
         return best, most
 
     def is_about_another(self, old: OfflineDraft, who: str) -> bool:
-        """Whether *old* is about another of those who take part."""
+        """Whether *old* is about another participant."""
         return any(re.match(rf"{re.escape(p)}(?:'s)?\b", old.description) for p in self.people if p != who)
 
 
 def mentioned(title: str, text: str) -> bool:
-    """By its name, so with a capital; *title* may have lost its own, and its punctuation, as a file's name."""
+    """Whether the text names *title* with a capital; case and punctuation of *title* may have been lost in a file name."""
     words = r"\W+".join(map(re.escape, WORD_OR_NUMBER.findall(title)))
     found = re.finditer(rf"(?<!\w){words}(?!\w)", text, re.I) if words else ()
     return any(m[0][0].isupper() for m in found)
@@ -285,9 +284,9 @@ def changed_draft(
     old: OfflineDraft, draft: OfflineDraft, said: str, *, change: int, likeness: float
 ) -> OfflineDraft | None:
     """
-    *old* as *draft* leaves it; None if *draft* is another matter.
+    *old* changed by *draft*; None if *draft* is about something else.
 
-    *change*: 2 if what was said tells of a change, 1 if it may, else 0.
+    *change*: 2 if the words say that something changed, 1 if they may, else 0.
     """
     again = bool(set(draft.sources) & set(old.sources))  # in one message people go on rather than change
     over = draft.cue in ("past", "outcome") or CALLED_OFF.search(said) or FINISHED.search(said)
@@ -326,14 +325,14 @@ def changed_draft(
 
 
 def may_be_new_state(a: str, b: str) -> bool:
-    """Whether a statement of one type may be the new state of the other; what happened stays as it was."""
+    """Whether a statement of one type may be the new state of a note of the other. An episode never changes."""
     if a == b:
         return a != "episode"
     return {a, b} in ({"preference", "fact"}, {"identity", "fact"}, {"preference", "decision"})
 
 
 def with_new_words(old: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
-    """*old* with the words of *draft*; of a note of this reply, the former words stay in the body."""
+    """*old* with the words of *draft*; a note of this reply keeps its former words in the body."""
     done = draft.loop == "done"
     asides = draft.asides
     if not old.node:
@@ -347,7 +346,7 @@ def with_new_words(old: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
 
 
 def with_progress(project: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
-    """*project* with what is new about it: its description keeps saying what it is."""
+    """*project* with its news in the body; its description still says what it is."""
     sources = (*project.sources, *draft.sources)
     if not project.node:
         return replace(project, asides=(*project.asides, draft.description)[-ASIDES:], sources=sources)
@@ -363,7 +362,7 @@ def with_progress(project: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
 
 
 def stem_overlap(a: frozenset[str], b: frozenset[str]) -> float:
-    """How much of the lighter of two sets of stems is in the other, 0 to 1; a single word in common is chance."""
+    """The share of the lighter of two sets of stems that the other has, 0 to 1; one common word counts as chance."""
     shared = a & b
     if not shared or len(shared) < min(2, len(a), len(b)):
         return 0.0
@@ -375,7 +374,7 @@ def stem_weight(stems: frozenset[str]) -> float:
 
 
 def themes(text: str) -> list[str]:
-    """General words for what *text* is about, such as "health": the two that most of its words stand for."""
+    """The two general topics, such as "health", that most words of *text* belong to."""
     words = {word.lower() for word in words_in(text)}
     hits = {theme: len(words.intersection(list_.split())) for theme, list_ in word_lists()["themes"].items()}
     return [theme for theme in sorted(hits, key=lambda t: -hits[t]) if hits[theme]][:2]

@@ -54,7 +54,7 @@ PLACE = re.compile(r"(?:back )?to (?=(?-i:[A-Z]))(.+)", re.I)
 
 
 def title_of_topic(topic: str, cue: str = "") -> str:
-    """The title of what *cue* found to be about *topic*, the words after it; "" if none can be made."""
+    """A title made from *topic*, the words after *cue*; "" if none can be made."""
     if cue == "aside":
         topic = EMPTY_PHRASE.sub("", topic)
     text = without_pattern("determiner", without_pattern("filler", QUOTE.sub(r"\1", topic)).strip(" ,."))
@@ -114,7 +114,7 @@ def noun_phrase(verb: str, rest: str, cue: str) -> str:
 
 
 def trimmed(text: str) -> str:
-    """*text* up to its first clause and of at most six words, without articles, and no small word at an end."""
+    """At most six words of *text*, up to its first clause, without articles and without a small word at either end."""
     small, articles = listed("small"), listed("articles")
     words = [w.strip(',;:"“”()!?') for w in cut_at_clause(text).split()]
     words = [w for w in words if w and w.lower() not in articles]
@@ -128,7 +128,7 @@ def trimmed(text: str) -> str:
 
 
 def without_pattern(what: str, text: str) -> str:
-    """*text* without what the pattern *what* stands for: fillers anywhere, a determiner at its beginning."""
+    """*text* without the matches of the pattern *what*: fillers anywhere, a determiner at the beginning."""
     return " ".join(pattern(what).sub(" ", text).split())
 
 
@@ -162,18 +162,18 @@ UNCLEAR = ("plan", "must", "wish", "past", "remind", "choice")  # with an object
 
 
 def stands_alone(found: Assertion, said: str) -> bool:
-    """Whether it is a note, and what it is about is named: "I'll order them" is about nothing one could look up."""
+    """Whether the assertion names what it is about: "I'll order them" does not."""
     unclear = found.cue in UNCLEAR and IT_OR_THEM.search(FIRST_PART.split(said, maxsplit=1)[0])
     return bool(found.type) and not unclear
 
 
 def is_detail(found: Assertion, said: str) -> bool:
-    """Whether it goes on about what was said before: "The meeting is at 11"."""
+    """Whether the sentence continues what was said before: "The meeting is at 11"."""
     return found.cue == "stated" and found.slot.lower().startswith("the ") and not DAY_WORDS.search(said)
 
 
 def type_and_loop(found: Assertion, event: str | None, said: date, people: bool) -> tuple[str, str | None]:
-    """Type and loop, once it is known whether the day is past or to come."""
+    """Type and loop of the note, which depend on whether its day is past."""
     days = event_span(event)
     if days and days[1] < said:
         return found.type, None
@@ -244,9 +244,9 @@ TO_A_DAY = re.compile(  # "the call was moved to Friday", that is to come
 
 def with_absolute_dates(text: str, said: date, ahead: bool = False) -> tuple[str, str | None]:
     """
-    *text* with every day in it as a date, and the day it is about as `event` has it, if it names one.
+    *text* with every day as a date, and its `event` day, if it names one.
 
-    *ahead*: the sentence is about what is to come, whatever the tense of its verbs.
+    *ahead*: the sentence is about the future, whatever the tense of its verbs.
     """
     if not TELLS_DAY.search(text):
         return text, None
@@ -278,7 +278,7 @@ def with_absolute_dates(text: str, said: date, ahead: bool = False) -> tuple[str
 
 
 def is_yearly(text: str, at: int) -> bool:
-    """Whether the day at *at* is one of every year: a birthday, unless it is told as it was celebrated."""
+    """Whether the day at *at* comes every year: a birthday, unless the text tells of one celebration."""
     return bool(BORN.search(text) or (YEARLY.search(text) and tense_of(text, at, at) != "behind"))
 
 
@@ -395,7 +395,7 @@ def pronoun() -> re.Pattern[str]:
 
 def in_third_person(text: str, who: str, whom: str) -> str:
     """
-    *text*, said by *who* to *whom*, as someone else tells it: by name first, then as "they".
+    *text*, said by *who* to *whom*, in the third person: by name first, then as "they".
 
     *whom* "" leaves "you" alone. What stands in quotation marks stays as it is.
     """
@@ -415,7 +415,7 @@ def with_company_named(text: str, who: str) -> str:
 
 
 class ThirdPerson:
-    """One sentence being retold: who has been named by now."""
+    """One sentence while it is put into the third person, and who was named so far."""
 
     def __init__(self, who: str, whom: str) -> None:
         self.who, self.whom = who, whom
@@ -482,7 +482,7 @@ def finite(word: str, after: str) -> tuple[str, str]:
 
 
 def singular(verb: str, adverbs: str = "") -> str:
-    """*verb* as it stands after a name: "prefer" → "prefers"."""
+    """*verb* in the third person singular: "prefer" → "prefers"."""
     if verb in SINGULAR:
         return SINGULAR[verb]
     if (
@@ -549,7 +549,7 @@ ORDERS: dict[str, tuple[str, Callable[[re.Match[str]], str]]] = {
 
 
 def order_as_wish(cue: str, text: str) -> str:
-    """An order as a statement of who gives it: "Never use emojis" → "I want you never to use emojis"."""
+    """An order as a wish of its speaker: "Never use emojis" → "I want you never to use emojis"."""
     if cue in ORDERS:
         pattern, statement = ORDERS[cue]
         return statement(m) if (m := re.match(pattern, text, re.I)) else text
