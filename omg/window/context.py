@@ -55,7 +55,7 @@ Row = tuple[str, int, str]  # role, time and id of an archived message
 
 
 def rows_copied(graph: Graph, session: str, given: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """The archived messages of other conversations that the messages *given* of *session* may be copied from."""
+    """Archived messages of other conversations that the *given* messages of *session* may be copies of."""
     begun = [(run_key(m), to_epoch_ms(m.get("timestamp")) or 0) for m in given]
     begun = [(key, at) for key, at in begun if key]
     found = graph.index.ask(said_under, [key for key, _ in begun]) if begun else []
@@ -91,7 +91,7 @@ BY_RUN = ":user"  # ends the idempotency key of the message that began a run, be
 def served_again(
     graph: Graph, given: Sequence[Mapping[str, Any]], gone: Collection[int], own: SessionState
 ) -> dict[int, str]:
-    """Index of a message → what it was served, for those that are not *gone* and where all that it names holds."""
+    """Message index → the notes served with it, for messages that are not *gone* and notes that all still hold."""
     if not own.served:
         return {}
     found: dict[int, str] = {}
@@ -114,7 +114,7 @@ def notes_named(text: str) -> set[str]:
 
 
 def fitting(again: Mapping[int, str], room: int) -> dict[int, str]:
-    """The first of *again* that fit into *room* tokens, so that later ones never displace earlier ones."""
+    """The first entries of *again* that fit into *room* tokens; a later one never displaces an earlier one."""
     costs = accumulate(count_tokens(text) for text in again.values())
     kept = sum(1 for _ in takewhile(lambda cost: cost <= room, costs))
     return dict(list(again.items())[:kept])
@@ -123,7 +123,7 @@ def fitting(again: Mapping[int, str], room: int) -> dict[int, str]:
 def runs_kept(
     own: SessionState, given: Sequence[Mapping[str, Any]], again: Mapping[int, str]
 ) -> dict[str, str]:
-    """Of what was served: *again*, and that to a run whose message is none of those *given* yet."""
+    """The served texts to keep: those *again* put into the context, and those of a run whose message is not among the *given* yet."""
     runs = {i: str(m.get("idempotencyKey") or "").removesuffix(BY_RUN) for i, m in enumerate(given)}
     here = {run for i, run in runs.items() if i not in again}
     newest = next(reversed(own.served), "")
@@ -138,10 +138,10 @@ def runs_kept(
 
 def observed_turns(graph: Graph, context: RequestContext, soon: Iterable[tuple[str, int]] = ()) -> set[int]:
     """
-    The turns of which all that memory keeps is in the archive, or was forgotten; of the rest nothing is known.
+    The turns whose messages are all observed and archived, or forgotten.
 
-    One that the gateway began by itself goes with the turns of a person around it, which may speak of it. *soon*: places
-    of what waits, and is to count as observed.
+    A turn that the gateway began by itself counts as the person's turns around it, which may refer to it. *soon*: places of
+    pending messages that count as observed.
     """
     again = graph.pending_keys()  # what a forgetting left without a note waits once more
     rows = [*graph.index.said_since(context.session, context.since_ms()), *context.copied(graph)]
@@ -180,7 +180,7 @@ def is_accounted_for(graph: Graph, context: RequestContext, turn: range, missing
     names = {i: {keys.get(str(i), ""), context.own_place(i)} for i in missing}
     gone = graph.tombstones.messages(set().union(*names.values()))
     left = [i for i in missing if gone.isdisjoint(names[i])]
-    # What memory does not keep is not nothing: the answer to a report that comes in while a person's turn goes on.
+    # A message that memory does not keep still counts: it may answer a report that came during a person's turn.
     if any(str(i) in keys or (not own and says_something(context.given[i])) for i in left):
         return False
     return bool(gone or len(missing) < len(turn) or own)
@@ -221,7 +221,7 @@ class Cut:
 
 
 class RequestContext:
-    """The messages of one request, by turns, and which of these were cut before."""
+    """The messages of one request, split into turns, and the turns that were cut before."""
 
     def __init__(
         self, session: str, given: Sequence[Any], own: SessionState, asked: Collection[str] = ()
@@ -253,14 +253,14 @@ class RequestContext:
 
     @property
     def weighed(self) -> list[Shown]:
-        """The messages, each with the tokens of what it was served."""
+        """The messages, each counted with the tokens of the notes served with it."""
         return [
             replace(m, tokens=m.tokens + count_tokens(self.served[i])) if i in self.served else m
             for i, m in enumerate(self.messages)
         ]
 
     def place(self, i: int) -> tuple[str, int]:
-        """By which a message is found in the archive: ids of calls and details are not what they were there."""
+        """The key that finds a message in the archive, where ids of calls and details may differ."""
         role = str(self.given[i].get("role"))
         return ARCHIVE_ROLES.get(role, role), to_epoch_ms(self.given[i].get("timestamp")) or 0
 
@@ -283,7 +283,7 @@ class RequestContext:
         return min((at for i in range(len(self.given)) if (at := self.place(i)[1])), default=0)
 
     def told_before_ms(self) -> int:
-        """Before when a timeline made now stands for all that was said; what a summary stands for is not ours."""
+        """The time up to which a timeline made now covers all that was said; what a summary replaced is left out."""
         return self.since_ms() if self.is_spoken(range(len(self.messages))) else 0
 
     def is_spoken(self, messages: range) -> bool:
@@ -315,7 +315,7 @@ def beginning(message: Mapping[str, Any]) -> str:
 def cut_context(
     graph: Graph, body: Mapping[str, Any], *, now: datetime, config: Config, tell: Callable[..., None]
 ) -> Cut:
-    """What leaves the context that *body* describes: sessionKey, runId, messages as the gateway has them, tokenBudget."""
+    """Decide what leaves the context. *body* has sessionKey, runId, the gateway's messages and tokenBudget."""
     session, state = str(body.get("sessionKey") or ""), graph.state()
     own = state.sessions.get(session) or SessionState()
     own = replace(own, served={run: text for run, text in own.served.items() if run != body.get("missed")})
@@ -368,7 +368,7 @@ def cut_context(
 
 
 def told_times(graph: Graph, session: str, own: SessionState) -> tuple[int, int]:
-    """Between when what stands for the cut stands for all that was said; (0, 0) while some of that is not observed."""
+    """The times between which the cut's text covers all that was said; (0, 0) while some of it is not observed."""
     late = any(at < own.told_before_ms for _, at in waiting_places(graph, session))
     return (0, 0) if late else (own.cut_ms, own.told_before_ms)
 
@@ -407,10 +407,9 @@ def what_waits(
     threshold: int,
 ) -> tuple[bool, bool]:
     """
-    Whether pending turns are to be observed now, and whether this turn waits for that because turns could then
-    leave.
+    Whether pending turns are to be observed now, and whether this turn waits for it because turns could leave then.
 
-    Raw messages may stay above the threshold for good: what was said before memory was there is in none.
+    Raw messages can stay above the threshold for good: those from before OMG was installed are never observed.
     """
     pending, could = sum(p.tokens for p in graph.pending()), False
     if pending and raw >= threshold:
@@ -435,7 +434,7 @@ def keep_cut(
     late: bool,
     at_ms: int,
 ) -> None:
-    """*late*: some of what was cut is to be observed again, so the text is made anew until it is."""
+    """Save the cut. *late*: some cut messages are to be observed again; until then the text is rendered anew each time."""
     own = state.sessions.setdefault(session, SessionState())
     # Since it was rendered something was edited or forgotten: nothing that it names goes to the disk any more.
     own.timeline, own.timeline_epoch = (text, -1 if late else epoch) if state.epoch == epoch else ("", -1)
@@ -457,10 +456,10 @@ def note_request(
 
 def beginning_of_cut(graph: Graph, context: RequestContext, own: SessionState) -> set[int]:
     """
-    The first turns, where what is handed over begins elsewhere than at the last cut: it moves on, and back and forth.
+    The first turns that belong to the cut although the gateway's messages now begin earlier or later than at the last cut.
 
-    Further back: what the timeline stands for already, and the turn whose end alone was handed over then. Further on:
-    what is left of a turn that was cut, an end without a question.
+    If they begin earlier: turns that the timeline covers already. If later: the rest of a turn that was cut, an answer without
+    its question.
     """
     found: set[int] = set()
     for n, turn in enumerate(context.turns[:-LAST_TURNS]):
@@ -485,10 +484,10 @@ def sources_of(
     graph: Graph, context: RequestContext, cut: Iterable[int], own: SessionState
 ) -> dict[str, int]:
     """
-    Ids and times in the archive of what was *cut*, and of what was said before the oldest message that is handed over.
+    Archive ids and times of what was *cut*, and of what was said before the oldest message in the request.
 
-    The gateway hands over eight bytes of transcript for each token of the model's window, the newest. What its own
-    summary or a reset stands for is not ours.
+    The gateway sends the newest eight bytes of transcript for each token of the model's window. Messages that its own summary
+    or a reset replaced are left out.
     """
     places = {context.place(i) for i in context.indices(cut)}
     since = context.since_ms()

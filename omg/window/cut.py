@@ -66,7 +66,7 @@ LOOKED_AT_CHARS = 600  # of it: what names a secret may stand behind the beginni
 
 
 def note_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
-    """A line for each note made from the messages *ids* (with their times) that still holds."""
+    """A line for each note that was made from the messages *ids* (id → time) and still holds."""
     first: dict[str, int] = {}
     for mid, notes in graph.index.notes_by_source(ids).items():
         for path in (note.path for note in notes if note.status != "superseded"):
@@ -124,7 +124,7 @@ class Told:
 def render_timeline(
     told: Iterable[Told], hints: Sequence[tuple[str, str]], stood: date | None, *, messages: int, budget: int
 ) -> str:
-    """*told*, and the *hints* of the day it *stood*, in at most *budget* tokens; "" where there is no room for any."""
+    """The timeline of *told*, with the *hints* of the day *stood*, in at most *budget* tokens; "" if nothing fits."""
     lines = sorted(told, key=lambda t: (t.at_ms, t.text))
     best = sorted(lines, key=lambda t: (t.rank, -t.at_ms, t.text))
     taken: set[Told] = set()
@@ -202,7 +202,7 @@ def whole_turns(messages: Sequence[Shown]) -> list[range]:
 
 
 def answered_calls(messages: Sequence[Shown]) -> tuple[dict[int, int], set[int]]:
-    """Where calls are made → where the last of their results stands; and where one is made that has none."""
+    """Index of each message with calls → index of their last result; and the indices of calls without a result."""
     waiting: dict[str, int] = {}
     ends: dict[int, int] = {}
     unanswered: set[int] = set()
