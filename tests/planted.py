@@ -29,24 +29,8 @@ NOW = dt.datetime(2026, 4, 20, 4, 10, tzinfo=dt.UTC)
 OWNER = "agent:main:main"
 
 # Words that sound like something and mean nothing: no two of them share a stem.
-STARTS = (
-    "bra",
-    "cle",
-    "dro",
-    "fli",
-    "gru",
-    "hal",
-    "jor",
-    "kem",
-    "lun",
-    "mis",
-    "nor",
-    "pel",
-    "quo",
-    "rin",
-    "sto",
-)
-ENDS = ("bin", "dax", "fen", "gol", "kip", "lom", "mur", "nex", "pod", "tav", "vor", "wim", "zen")
+STARTS = "bra cle dro fli gru hal jor kem lun mis nor pel quo rin sto".split()
+ENDS = "bin dax fen gol kip lom mur nex pod tav vor wim zen".split()
 WORDS = tuple(s + e for e in ENDS for s in STARTS)
 PLACES = ("Lisbon", "Porto", "Faro", "Evora", "Braga", "Aveiro", "Tomar", "Sintra")
 DOINGS = (

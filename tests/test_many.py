@@ -206,21 +206,6 @@ def test_an_import_leaves_a_quarter_of_the_days_cap_for_what_is_said_today(
     assert waiting(memory) and all("-0-w" in name for name in waiting(memory))
 
 
-def test_with_eight_in_parallel_a_cap_is_passed_no_further_than_one_after_the_other(
-    make: Callable[..., Memory], model: Model
-) -> None:
-    memory = make(parallel=8, daily_budget_tokens=1_000)
-    model.tokens = (200, 50)
-    for n in range(12):
-        say(memory, n, "lamp")
-    memory.work()
-    spent = [json.loads(line) for line in (memory.folder / "ledger.jsonl").read_text().splitlines()]
-    costs = [line["tokens_in"] + line["tokens_out"] for line in spent]
-    assert sum(costs[:-1]) < 1_000 <= sum(costs)
-    assert waiting(memory)
-    assert not any(g.state().failures for g in memory.registry.graphs())
-
-
 def test_a_child_that_is_killed_in_the_middle_of_eight_calls_loses_nothing(
     make: Callable[..., Memory], model: Model, child: Child
 ) -> None:

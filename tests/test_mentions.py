@@ -13,7 +13,7 @@ from omg.node.fields import Source
 from omg.node.note import Node
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit, as_entry
-from omg.plan.mentions import MentionedNames, link_names, with_link_at, with_mentions
+from omg.plan.mentions import MentionedNames, link_names, with_mentions
 
 MAIN = "agent:main:main"
 
@@ -114,12 +114,6 @@ def test_the_longest_title_is_linked_and_twice_is_once():
     text, found = with_mentions("The final art paper came; final art paper is heavy.", names, ())
     assert found == ["nodes/fact/final-art-paper"]
     assert text == "The [[nodes/fact/final-art-paper|final art paper]] came; final art paper is heavy."
-
-
-def test_the_host_name_of_the_demo_is_no_link_to_a_name():
-    host = with_link_at("The host name is nora.uber.space.", "Name", "nodes/identity/name")
-    assert host is None
-    assert with_link_at("We met Tomas.", "Tomas", "nodes/identity/t") == "We met [[nodes/identity/t|Tomas]]."
 
 
 def test_the_name_of_the_one_whose_vault_it_is_leads_nowhere():

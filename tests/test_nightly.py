@@ -15,7 +15,7 @@ from omg.cli.app import app
 from omg.graph.graph import Graph
 from omg.graph.state import flock
 from omg.memory import Memory
-from omg.worker.nights import background_reflection, reflect_answer
+from omg.worker.nights import background_reflection
 
 PEER = "agent:main:telegram:direct:7"
 
@@ -129,13 +129,6 @@ def test_in_the_background_only_graphs_with_enough_change_are_reflected_on(two_g
     peer.update(lambda state: setattr(state, "changed_tokens", 1000))
     assert [n.identity for n in background_reflection(opened.worker, idle=False)] == [peer.identity.key]
     assert background_reflection(opened.worker, idle=True) == []
-    opened.close()
-
-
-def test_the_daemons_answer_is_json(two_graphs: Path) -> None:
-    opened = home_at(two_graphs)
-    answer = reflect_answer(opened.worker, {"identity": PEER, "since": None, "dry_run": True})
-    assert json.loads(json.dumps(answer))["graphs"][0]["identity"] == PEER
     opened.close()
 
 

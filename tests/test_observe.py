@@ -12,7 +12,6 @@ from omg.curate import forget_selection, select_to_forget
 from omg.forget.erase import select_words
 from omg.llm.child import Child
 from omg.memory import Memory
-from omg.message.envelope import wrap_memory
 from omg.node.note import parse_node
 from omg.worker.events import read_events
 
@@ -206,20 +205,6 @@ def test_a_title_keeps_the_spelling_that_its_file_name_cannot(omg, openai_server
     assert "[[nodes/fact/maria-s-iphone|Maria's iPhone]]" in omg.find(MAIN).vault.text("mocs/moc-facts")
 
 
-def test_an_update_keeps_what_was_said_before(omg, openai_server):
-    openai_server.replies(
-        reply(edit()), reply(edit(op="update", node="n1", description="Prefers long checklists."))
-    )
-    say(omg, "I prefer short checklists.")
-    omg.work(force=True)
-    say(omg, "I prefer long checklists now.", start=START + timedelta(days=3))
-    omg.work(force=True)
-    node = notes(omg)["nodes/preference/answer-style"]
-    assert node.description == "Prefers long checklists."
-    assert "- 2026-02-19: Prefers short checklists." in node.body
-    assert len(node.sources) == 2
-
-
 def test_a_superseded_note_leaves_the_map_and_stays_on_disk(omg, openai_server):
     openai_server.replies(
         reply(edit()),
@@ -276,25 +261,6 @@ def test_a_model_cannot_name_a_path(omg, openai_server):
     assert len(notes(omg)) >= 2
 
 
-def test_ids_that_were_not_shown_change_nothing(omg, openai_server):
-    openai_server.replies(
-        reply(edit()),
-        reply(
-            edit(op="supersede", node="n7"),
-            edit(op="update", node="nodes/preference/answer-style"),
-            edit(sources=["m9", "e1"]),
-        ),
-    )
-    say(omg, "I prefer short checklists.")
-    omg.work(force=True)
-    before = omg.find(MAIN).vault.text("nodes/preference/answer-style")
-    say(omg, "Thanks for the checklists.")
-    done = omg.work(force=True)
-    assert omg.find(MAIN).vault.text("nodes/preference/answer-style") == before
-    assert len(done[0].dropped) == 3
-    assert waiting(omg) == 0
-
-
 LOOP = (
     '{"edits": ['
     + '{"op":"create","type":"fact","title":"A","description":"The same over and over again and again.","priority":"low","sources":["m1"]},\n'
@@ -306,17 +272,15 @@ LOOP = (
     "bad",
     [
         "",
-        "   ",
         "I have nothing to say.",
         '{"edits": [{"op": "crea',
         LOOP,
         Fail(500),
         Fail(401),
-        Fail(429),
         Drop("x"),
         Hang(),
     ],
-    ids=["empty", "blank", "prose", "truncated", "loop", "500", "401", "429", "dropped", "hung"],
+    ids=["empty", "prose", "truncated", "loop", "500", "401", "dropped", "hung"],
 )
 def test_a_useless_model_costs_no_turn_and_status_says_why(omg, openai_server, bad):
     openai_server.always(bad)
@@ -332,19 +296,6 @@ def test_a_useless_model_costs_no_turn_and_status_says_why(omg, openai_server, b
     assert len(omg.work(force=True)) == 1
     assert list(notes(omg)) == ["nodes/preference/answer-style"]
     assert omg.find(MAIN).state().failures == 0
-
-
-def test_a_fenced_reply_and_a_truncated_one_are_read(omg, openai_server):
-    whole = reply(edit(), edit(title="Second", description="Works in Lisbon."))
-    openai_server.replies(
-        f"Sure:\n```json\n{reply(edit(title='First', description='Has a cat.'))}\n```",
-        whole[: len(whole) - 60],
-    )
-    say(omg, "I have a cat.")
-    omg.work(force=True)
-    say(omg, "I prefer short checklists and work in Lisbon.")
-    omg.work(force=True)
-    assert set(notes(omg)) == {"nodes/preference/first", "nodes/preference/answer-style"}
 
 
 def allowing(omg, tokens, **more):
@@ -434,54 +385,6 @@ def test_after_429_the_same_turn_is_asked_again_and_observed_once(omg, openai_se
     say(omg, "I prefer short checklists.")
     assert len(omg.work(force=True)) == 1
     assert len(notes(omg)) == 1
-
-
-def test_a_failing_graph_waits_longer_each_time_and_costs_the_others_nothing(omg, openai_server, clock):
-    other = "agent:main:telegram:direct:7"
-    openai_server.always(lambda r: reply(edit()) if "Lisbon" in r.user else Fail(500))
-    say(omg, "I prefer short checklists.")
-    say(omg, "I live in Lisbon.", session=other)
-    clock.now += timedelta(minutes=10)
-    omg.work()
-    assert [len(g.pending()) for g in omg.registry.graphs()] == [1, 0]
-    assert omg.worker.due(omg.find(MAIN)) is None
-    clock.now += timedelta(seconds=31)
-    assert omg.worker.due(omg.find(MAIN)) == "quiet"
-
-
-def test_what_the_observer_is_shown_of_the_known_is_bounded(omg, openai_server):
-    openai_server.always(
-        reply(
-            *(
-                edit(title=f"Note {n}", description=f"Prefers checklist number {n} for deploys.")
-                for n in range(60)
-            )
-        )
-    )
-    say(omg, "I prefer short checklists.")
-    omg.work(force=True)
-    omg.worker.config = omg.worker.config.model_copy(
-        update={
-            "observation": omg.worker.config.observation.model_copy(update={"previous_observer_tokens": 100})
-        }
-    )
-    openai_server.always(reply())
-    say(omg, "More about my checklists for deploys.")
-    omg.work(force=True)
-    shown = openai_server.history[-1].user.split("# Messages")[0]
-    assert 0 < shown.count("\nn") <= 5
-
-
-def test_injected_memory_and_the_agents_own_system_text_are_not_observed(omg, openai_server):
-    openai_server.always(reply())
-    say(
-        omg,
-        wrap_memory("The user likes planted things.") + "\nI prefer short checklists.",
-        {"role": "system", "content": "You are OMG."},
-    )
-    omg.work(force=True)
-    assert "planted" not in openai_server.history[-1].user
-    assert "You are OMG" not in openai_server.history[-1].user
 
 
 PAGE = (
@@ -621,18 +524,12 @@ def test_what_was_kept_does_not_stand_for_another_conversation(omg, openai_serve
     [
         {},
         {"2": "supported"},
-        {"0": "supported"},
         {"01": "supported"},
-        {"1.": "supported"},
-        {"one": "supported"},
         {"0": "supported", "1": "supported"},  # counted from nought
         {"1": "supported", "2": "supported"},
         {"1": "Supported!"},
-        {"1": "yes"},
         {"1": True},
-        {"1": ["supported"]},
         {"1": {"verdict": "supported"}},
-        {"1": None},
     ],
     ids=str,
 )

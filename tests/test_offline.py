@@ -15,14 +15,13 @@ from omg.node.fields import PRIORITIES, TYPES
 from omg.node.note import Node
 from omg.observe.reply import ShownToObserver, parse_value
 from omg.plan.edits import as_entry
-from omg.rules.assertions import compiled_words, read_sentence, written_sentences
-from omg.rules.observer import derive_edit, now_hints, observe_offline, speaker
-from omg.rules.wording import in_third_person, title_of_topic, with_absolute_dates
+from omg.rules.assertions import compiled_words, read_sentence
+from omg.rules.observer import derive_edit, now_hints, observe_offline
+from omg.rules.wording import with_absolute_dates
 from omg.text.tokens import count_tokens
 
 UTC = dt.UTC
-TODAY = dt.date(2026, 3, 4)  # a Wednesday
-NINE = int(dt.datetime(2026, 3, 4, 9, tzinfo=UTC).timestamp() * 1000)
+NINE = int(dt.datetime(2026, 3, 4, 9, tzinfo=UTC).timestamp() * 1000)  # a Wednesday
 
 
 def message(n, text, role="user", sender="", calls=()):
@@ -295,14 +294,6 @@ def test_a_request_to_work_on_a_text_is_the_task_and_its_text_is_not():
     )
 
 
-def test_only_a_newline_ends_a_line():
-    assert [*written_sentences("My name\u2028is Ines. I prefer tea,\x85not coffee")] == [
-        "My name is Ines.",
-        "I prefer tea, not coffee",
-    ]
-    assert [*written_sentences("I prefer tea\u2028My name is Ines")] == ["I prefer tea", "My name is Ines"]
-
-
 @pytest.mark.parametrize(
     "said",
     [
@@ -362,25 +353,6 @@ def test_one_persons_news_do_not_change_anothers_note():
     assert only(*said, known=[known])["op"] == "create"
 
 
-@pytest.mark.parametrize(
-    ("sender", "name"),
-    [
-        ("Maya", "Maya"),
-        ("Maya Lindqvist", "Maya"),
-        ("Dr. Who", "Dr. Who"),
-        ("", "the user"),
-        ("+49 170 1234", "the user"),
-        ("🦀", "the user"),
-        ("🦊 Foxy", "Foxy"),
-        ("Anna (work)", "Anna"),
-        ("The User", "the user"),
-        ("system", "the user"),
-    ],
-)
-def test_a_display_name_is_used_if_it_is_a_name(sender, name):
-    assert speaker(message(0, "hi", sender=sender)) == name
-
-
 # --- what changes
 
 
@@ -431,19 +403,6 @@ def test_news_about_a_known_note_change_it(known, said, op, loop, event, says):
     edit = only(said, known=[known])
     assert (edit["op"], edit["node"], edit["loop"], edit["event"]) == (op, "n1", loop, event)
     assert says in edit["description"]
-
-
-@pytest.mark.parametrize(
-    ("known", "said"),
-    [
-        (COFFEE, "I like strong coffee in the morning"),
-        (HOME, "I live in Berlin"),
-        (MYSQL, "We decided to use MySQL for Harbor"),
-        (DENTIST, "I have a dentist appointment tomorrow at 9"),
-    ],
-)
-def test_what_is_known_is_not_noted_again(known, said):
-    assert edits(said, known=[known]) == []
 
 
 @pytest.mark.parametrize(
@@ -684,7 +643,7 @@ def test_what_it_claims_without_a_tool_is_not():
     assert edits("Book a table for two", ("assistant", DID)) == []
 
 
-@pytest.mark.parametrize("said", ["hm, let me think about it", "Yes, let's do that", "yes", "ok, go ahead"])
+@pytest.mark.parametrize("said", ["hm, let me think about it", "Yes, let's do that"])
 def test_no_proposal_of_its_counts_as_accepted(said):
     asked = ("assistant", "MySQL would do. Shall we use Postgres for the shop?")
     assert edits(asked, said) == []
@@ -789,73 +748,6 @@ def test_a_cues_examples_are_read_as_that_cue(cue, said):
     assert found and (found.cue, found.type, found.loop) == (cue.name, cue.type, cue.loop)
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        ("I don't like olives", "Maya doesn't like olives"),
-        ("I'd been there, and I'd go again", "Maya had been there, and they would go again"),
-        ("My sister says I should quit", "Maya's sister says Maya should quit"),
-        ("I told Tom I'm fine", "Maya told Tom they're fine"),
-        ("It made me happy", "It made Maya happy"),
-        ("I wake up at six and run in the park", "Maya wakes up at six and runs in the park"),
-        ("I want you to fix your code", "Maya wants the assistant to fix its code"),
-        ('I said "I quit my job"', 'Maya said "I quit my job"'),
-        ("We already have an account", "Maya and others already have an account"),
-    ],
-)
-def test_the_first_person_becomes_the_third(said, told):
-    assert in_third_person(said, "Maya", "the assistant").replace("they are", "they're") == told
-
-
-@pytest.mark.parametrize(
-    ("said", "written", "event"),
-    [
-        ("see Tom tomorrow morning", "see Tom on 2026-03-05 in the morning", "2026-03-05"),
-        ("it is due by the end of the month", "it is due by 2026-03-31", "2026-03-21..2026-03-31"),
-        ("away from March 9 to March 13", "away from 2026-03-09 to 2026-03-13", "2026-03-09..2026-03-13"),
-        ("I moved in the summer of 2022", "I moved in the summer of 2022", "2022-06-01..2022-08-31"),
-        (
-            "a parade I went to last week",
-            "a parade I went to in the week of 2026-02-23",
-            "2026-02-23..2026-03-01",
-        ),
-        ("it was moved to Thursday", "it was moved to 2026-03-05", "2026-03-05"),
-        ("due March 23 instead of March 16", "due on 2026-03-23 instead of 2026-03-16", "2026-03-23"),
-        ("no day at all", "no day at all", None),
-    ],
-)
-def test_days_become_dates(said, written, event):
-    assert with_absolute_dates(said, TODAY) == (written, event)
-
-
-@pytest.mark.parametrize(
-    ("topic", "cue", "expected"),
-    [
-        ("went to a support group yesterday and it was great", "past", "Support group"),
-        ("call the bank on Friday", "plan", "Bank"),
-        ("drop the English version for now", "choice", "Dropping English version"),
-        ("keep your answers short from now on", "standing", "Short answers"),
-        (
-            "made dairy-free chocolate cupcakes with fresh raspberry frosting",
-            "habit",
-            "Dairy-free chocolate cupcakes",
-        ),
-        ("it", "past", ""),
-    ],
-)
-def test_a_title_is_a_short_noun_phrase(topic, cue, expected):
-    assert title_of_topic(topic, cue) == expected
-
-
-def test_sentences_end_where_they_end():
-    said = "I met Dr. Weber at 9 a.m. on Jan. 5. It went well :) See https://example.org/a.b for more!"
-    assert list(written_sentences(said)) == [
-        "I met Dr. Weber at 9 a.m. on Jan. 5.",
-        "It went well",
-        "See https://example.org/a.b for more!",
-    ]
-
-
 @pytest.mark.parametrize(("name", "most"), [("observe", 1700), ("observe-turnwise", 400)])
 def test_a_prompt_stays_short(name, most):
     assert (
@@ -866,38 +758,8 @@ def test_a_prompt_stays_short(name, most):
 # --- laws
 
 
-WORDS = [
-    "I",
-    "I'm",
-    "my",
-    "we",
-    "the",
-    "on",
-    "Friday",
-    "tomorrow",
-    "prefer",
-    "no longer",
-    "moved",
-    "to",
-    "Berlin",
-    "meeting",
-]
-WORDS += [
-    "is",
-    "because",
-    "and",
-    ",",
-    ".",
-    "?",
-    "!",
-    "don't",
-    "Harbor",
-    "you",
-    "14 of the 16",
-    "went",
-    "never",
-    "Actually",
-]
+WORDS = "I I'm my we the on Friday tomorrow prefer moved to Berlin meeting is because and , . ? !".split()
+WORDS += ["don't", "Harbor", "you", "no longer", "14 of the 16", "went", "never", "Actually"]
 talk = st.lists(st.sampled_from(WORDS)).map(" ".join)
 texts = st.one_of(st.text(), talk, st.text(alphabet="I'm <>`\n[]\"“#*-.?!あ가ñ é\u200d\U0001f980"))
 spoken = st.tuples(
@@ -936,20 +798,6 @@ def test_no_fact_of_a_small_model_breaks_it(text, said):
     assert edit == {} or (edit["sources"] == ["m7"] and edit["description"])
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "I submitted the application to Oslo on February 28",
-        "We must wait, the application was submitted on February 28",
-        "My application was submitted on February 28 and is waiting for review",
-    ],
-)
-def test_a_day_that_has_just_passed_is_not_next_years(said):
-    for edit in edits(said + "."):
-        assert "2027" not in edit["description"] and "2027" not in (edit["event"] or "")
-        assert "2026-02-28" in edit["description"] + (edit["event"] or "")
-
-
 def dated_sentences():
     file = Path(__file__).with_name("corpora") / "dated.jsonl"
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -975,6 +823,7 @@ def test_of_60_dated_sentences_that_another_wrote_at_least_58_name_the_right_day
     ("said_on", "text", "day"),
     [
         ("2026-02-10", "Booked the train for Thursday.", "2026-02-12"),
+        ("2026-03-04", "I submitted the application to Oslo on February 28.", "2026-02-28"),
         ("2026-11-10", "Booked the van: Saturday 19 December.", "2026-12-19"),
         ("2026-11-10", "Hargreaves moved the lease start: it's 8 December now.", "2026-12-08"),
         ("2026-11-10", "I bought tickets for the concert on 12 January.", "2027-01-12"),

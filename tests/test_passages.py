@@ -17,7 +17,6 @@ from omg.config import Config, Inject, Observation
 from omg.embed import static
 from omg.graph.graph import Graph
 from omg.graph.state import SessionState, State
-from omg.inject.passages import answering_span
 from omg.inject.prompt import SAID_LEAD, WAITING_LEAD
 from omg.memory import Memory
 from omg.message.turn import Message, Turn
@@ -157,12 +156,6 @@ def test_of_a_long_reply_only_the_part_that_answers_is_quoted(home: Memory) -> N
     assert "Oduya in Hove" in line
     assert line.startswith("- assistant: … ") and line.endswith(" …")
     assert len(line) < 2_200
-
-
-@pytest.mark.parametrize("text", ["x" * 9_000, "a. " * 4_000, "\n" * 5_000, "word " * 3_000, "é漢🎈" * 2_000])
-def test_the_part_that_answers_is_never_longer_than_asked_for(text: str) -> None:
-    first, last = answering_span(text, ["word", "a"], 600)
-    assert 0 <= first < last <= len(text) and last - first <= 600
 
 
 # --- what is not
@@ -636,7 +629,7 @@ def test_a_passed_on_part_is_marked_though_it_repeats_its_senders_own_words(home
     assert line.startswith("- user (partly passed on): ") and "LT77" in line
 
 
-@pytest.mark.parametrize("unit", ["\n", '"I am a b" ', "> a\n"])
+@pytest.mark.parametrize("unit", ['"I am a b" ', "> a\n"])
 def test_ten_times_longer_messages_cost_a_prompt_no_more_than_their_length(home: Memory, unit: str) -> None:
     cost = {}
     for n, length in enumerate((10_000, 100_000)):

@@ -16,8 +16,6 @@ from openai_server import Fail, Hang, Request
 from questions.answers import checked
 from questions.contexts import by_day, found_messages, last_messages
 from questions.data import Conversation, read_all, sample
-from questions.model import json_in
-from questions.report import difference
 
 from omg.text.tokens import count_tokens
 
@@ -212,15 +210,6 @@ def test_another_judge_judges_the_same_answers_and_another_answerer_is_refused(r
         run("--context", "full", "--answer", "openai/other")
 
 
-def test_a_difference_is_of_the_same_questions_and_decided_where_its_interval_leaves_out_nothing():
-    many = {str(n): float(n % 2) for n in range(40)}
-    better = dict.fromkeys(many, 1.0) | {"only here": 0.0}
-    found = difference(better, many, seed=1)
-    assert (found["difference"], found["n"], found["decided"]) == (0.5, 40, True)
-    assert found == difference(better, many, seed=1) and found["low"] < 0.5 < found["high"]
-    assert not difference({"a": 1.0, "b": 0.0}, {"a": 0.0, "b": 1.0}, seed=1)["decided"]
-
-
 def test_two_runs_are_compared_question_by_question(run, openai_server, tmp_path):
     openai_server.always(right)
     run("--context", "full", out="before")
@@ -267,12 +256,6 @@ def test_a_quote_stands_in_the_context_whatever_copying_did_to_its_marks(quotes,
     context = 'I adopted a grey\ncat called **Miso**. "Miso\'s" bowl - it is blue.'
     found = checked(json.dumps({"answer": "Miso", "quotes": quotes}), context)
     assert (found["refused"] == "") is counts
-
-
-@pytest.mark.parametrize("reply", ["Miso", "", "[1]", '{"answer": null}', '{"quotes": ["grey cat"]}'])
-def test_a_reply_without_an_answer_counts_as_unknown(reply):
-    assert checked(reply, "A grey cat.")["refused"] == "no answer in the reply"
-    assert json_in('Well: {"answer": "x"} so.') == {"answer": "x"}
 
 
 def test_an_answer_that_says_no_is_not_one_that_does_not_know():

@@ -155,12 +155,6 @@ def test_a_pin_and_a_change_by_a_command_outlive_a_rebuild_and_can_be_undone_aft
     assert not graph.vault.read(short).pinned
 
 
-def test_a_rebuilt_vault_holds_no_temporary_files(omg):
-    graph = omg.find(MAIN)
-    root = built(omg, graph).folder
-    assert [f.name for f in root.rglob(".omg-*")] == []
-
-
 def test_a_swap_cut_short_is_finished(omg, monkeypatch):
     graph = omg.find(MAIN)
     built(omg, graph)

@@ -1,6 +1,5 @@
 import os
 import time
-from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pytest
@@ -9,16 +8,13 @@ from hypothesis import strategies as st
 
 from omg.index import search as scores
 from omg.index.index import Index
-from omg.index.store import terms_of
 from omg.message.turn import Message, message_to_json
 from omg.node.fields import Source
 from omg.node.note import Node, render_node
 from omg.text.characters import fold_text
-from omg.text.words import STOP
 from omg.vault.vault import Vault
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday
-DAY_MS = 86_400_000
 
 
 def ms(day):
@@ -177,16 +173,6 @@ def test_stop_words_do_not_outweigh_what_is_asked(remember):
 @given(st.text(max_size=80))
 def test_folding_twice_is_folding_once(text):
     assert fold_text(fold_text(text)).split() == fold_text(text).split()
-
-
-def test_a_resolved_date_leaves_no_words_that_say_nothing():
-    assert [t.shown for t in terms_of("the garden last week", ("last week",))] == ["garden"]
-    assert [t.shown for t in terms_of("the garden in May 2023", ("in May 2023",))] == [
-        "garden",
-        "May",
-        "2023",
-    ]
-    assert {"who", "what", "the"} <= STOP
 
 
 # --- which comes first
@@ -411,10 +397,3 @@ def test_a_long_message_is_searched_in_milliseconds(remember):
     began = time.process_time()
     assert find(message)
     assert time.process_time() - began < 0.5
-
-
-def test_what_is_asked_does_not_change_with_the_hour_of_an_equal_day(remember):
-    find = remember({f"n{n}": {"text": "alpha", "created": date(2026, 1, 1 + n)} for n in range(9)})
-    first = find("alpha")
-    assert first == find("alpha") == sorted(first, reverse=True)
-    assert replace(find("alpha", hits=True)[0], score=0.0).entry.path == "n8"

@@ -4,7 +4,6 @@ import json
 import os
 import threading
 import time
-from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from omg.config import Config, Observation
 from omg.curate import take_back
 from omg.errors import NotFound
-from omg.graph import graph as pending
 from omg.graph.tombstones import Tombstones
 from omg.journal import (
     KEPT_DAYS,
@@ -27,11 +25,8 @@ from omg.journal import (
     replay_open,
 )
 from omg.memory import Memory
-from omg.message.turn import Message, Turn, turn_from_json
 from omg.node.fields import Source
 from omg.node.note import parse_node
-from omg.observe.question import Observer
-from omg.observe.run import observe_batch, pending_batches
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit
 
@@ -183,12 +178,6 @@ def test_undo_refuses_what_was_edited_since_and_restores_the_rest(graph):
     assert graph.vault.bytes("nodes/fact/cat") is None
     assert "cat" not in graph.vault.text("mocs/moc-facts")
     assert "[[nodes/preference/lists" in graph.vault.text("mocs/moc-preferences")
-
-
-def test_receipts_of_one_second_are_in_the_order_they_were_made(graph):
-    for id in (made := ["20260301T120000-remember-000000001", "20260301T120000-correct-000000002"]):
-        commit_receipt(graph, Receipt(id, "edit", AT, ()))
-    assert [r.id for r in receipts_of(graph)] == made[::-1]
 
 
 def test_receipts_made_on_either_side_of_a_second_are_in_that_order(graph, monkeypatch):
@@ -368,25 +357,6 @@ def test_an_undo_leaves_no_line_on_any_map_for_a_note_that_was_written_long_befo
     ]
     assert not any("nodes/preference/first" in page for page in pages)
     assert "nodes/preference/second" in graph.vault.text("mocs/moc-preferences")
-
-
-def test_a_turn_is_parsed_once_on_its_way_to_the_archive_and_again_only_if_its_file_changed(
-    graph, monkeypatch
-):
-    parsed = []
-    monkeypatch.setattr(pending, "turn_from_json", lambda text: parsed.append(text) or turn_from_json(text))
-    said = Message("m1", "user", "I prefer green tea.", 1_772_000_000_000)
-    turn = Turn(
-        "agent:main:main", "s", "main", "turn", "", "", "", (said, replace(said, id="m2", text="Hi."))
-    )
-    put = graph.put("1772000000000-one", turn)
-    assert [m.id for m in graph.unseen((said,))] == []
-    assert len(put.turn().messages) == 2
-    graph.put("1772000000000-one", replace(turn, messages=(said, replace(said, id="m2", text="Ho."))))
-    for batch in pending_batches(graph.intact(), 1_000):
-        observe_batch(graph, batch, Observer(), Config(home=graph.folder))
-    assert [m.text for m in graph.index.messages(["m1", "m2"])] == ["I prefer green tea.", "Ho."]
-    assert len(parsed) == 2
 
 
 def test_cycles_of_one_second_are_kept_each_under_a_name_of_its_own(graph):

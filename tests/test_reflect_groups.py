@@ -105,17 +105,6 @@ def test_two_notes_that_a_model_left_alone_are_not_shown_together_again_until_on
     assert night(graph, model, NOW + 3 * DAY).calls == 1 and "river" in model.asked[-1]
 
 
-def test_a_pair_of_an_earlier_night_costs_nothing_when_a_link_is_added_to_its_notes(graph: Graph) -> None:
-    lines = {"sea": "Ines swims in the sea at Faro.", "air": "Ines swims in the air of Faro."}
-    put(graph, [note(f"nodes/fact/{name}", line, MONDAY) for name, line in lines.items()])
-    assert night(graph, Listening()).calls == 1
-    linked = [
-        note(f"nodes/fact/{name}", line, MONDAY, links=("nodes/fact/x",)) for name, line in lines.items()
-    ]
-    put(graph, linked)
-    assert night(graph, Listening(), NOW + DAY).calls == 0
-
-
 def test_two_happenings_on_different_days_are_not_asked_about(graph: Graph) -> None:
     days = ("2026-01-05", "2026-02-07", "2026-03-09")
     put(
@@ -166,20 +155,6 @@ def test_of_a_reply_that_leaves_a_group_out_the_others_count_and_that_one_is_ask
     night(graph, model, NOW + DAY)
     assert model.titles == [{"Tea", "Cup"}]  # silent again, which is an answer now
     assert night(graph, model, NOW + 2 * DAY).calls == 0
-
-
-def test_two_notes_of_different_groups_are_never_joined(graph: Graph) -> None:
-    put(
-        graph,
-        [
-            *KEYS,
-            note("nodes/fact/tea", "Tomas buys green tea from Assam.", MONDAY),
-            note("nodes/fact/cup", "Tomas buys tea from Assam that is green.", MONDAY),
-        ],
-    )
-    cycle = night(graph, saying({"op": "merge", "node": "The key", "other": "from Assam"}))
-    assert any("not of its group" in refusal.why for refusal in cycle.refused)
-    assert all(e.status == "active" for e in graph.index.entries(status=None))
 
 
 # --- loops past their day

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from questions.recorded import Replies, Row
-from recorded_talk import FIRST, KNOWN, NIGHT, SAID, WEEK, observed, raw_rows, write_talk
+from recorded_talk import NIGHT, SAID, WEEK, observed, raw_rows, write_talk
 
 ROOT = Path(__file__).parents[1]
 
@@ -38,22 +38,11 @@ def test_a_message_is_known_by_its_time_though_its_text_and_its_number_are_other
     assert [edit["sources"] for edit in edits] == [["u11"], ["a12"], ["m3"]]
 
 
-def test_a_second_request_about_the_same_messages_gets_no_edits(replies: Replies) -> None:
-    assert len(replies.answer(observed("", SAID[:3]))["edits"]) == len(FIRST)
-    assert replies.answer(observed("", SAID[1:2])) == {"edits": [], "now": {}}
-    assert (replies.stat["hits"], replies.stat["again"], replies.stat["misses"]) == (1, 1, 0)
-
-
 def test_a_note_is_named_by_its_handle_in_the_new_request(replies: Replies) -> None:
     known = "n7 [identity, said 2026-03-04] Residence: The user lives in Oslo since 2024-03."
     (edit,) = replies.answer(observed(known, SAID[3:]))["edits"]
     assert edit["node"] == "n7"
     assert replies.stat["lost"] == 0
-
-
-def test_a_note_that_is_not_shown_counts_as_lost(replies: Replies) -> None:
-    (edit,) = replies.answer(observed(KNOWN.splitlines()[1], SAID[3:]))["edits"]
-    assert (edit["node"], replies.stat["lost"]) == ("Home", 1)
 
 
 def test_a_verdict_is_found_in_a_group_of_more_notes(replies: Replies) -> None:

@@ -158,15 +158,6 @@ def test_a_message_that_only_passes_something_on_is_a_tools():
     assert (made.type, made.origin) == ("fact", "tool")
 
 
-def test_what_the_user_says_beside_a_quotation_stays_theirs():
-    said = Message("u1", "user", "> Which do you prefer, tea or milk?\n\nI prefer tea with milk.", AT)
-    shown = ShownToObserver({"m1": ("s", said)}, {}, UTC)
-    (made,) = parsed(
-        json.dumps({"edits": [edit(description="The user prefers tea with milk.")]}), shown
-    ).edits
-    assert (made.type, made.origin) == ("preference", "user")
-
-
 def test_what_a_tool_says_changes_no_note_of_a_persons_and_is_noted_beside_it():
     made = one(op="update", node="n1", sources=["m3"])
     assert (made.op, made.type, made.origin, made.target) == ("create", "fact", "tool", None)

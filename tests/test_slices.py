@@ -101,15 +101,6 @@ def test_no_conversation_is_ever_given_anothers_task_as_its_own(n: int, own: int
     assert ours == ([f"Task: task of agent:main:s{own}."] if own < n else [])
 
 
-def test_hints_that_have_expired_are_not_shown() -> None:
-    sessions = {OWN: session("Plan the trip", AT, next="Ask"), OTHER: session("Buy a bike", AT)}
-    assert "Plan the trip" in system(sessions=sessions, today=AT.date() + timedelta(7))
-    text = system(sessions=sessions, today=AT.date() + timedelta(8))
-    assert "Plan the trip" not in text
-    assert "Buy a bike" not in text
-    assert "Ask" not in system(sessions=sessions, today=AT.date() + timedelta(2))
-
-
 def test_notes_stand_under_pinned_open_loops_or_their_map_each_once() -> None:
     pinned, known = entry("nodes/fact/a", pinned=True, loop="open"), entry("nodes/fact/c")
     loop, liked = entry("nodes/fact/b", loop="open", event="2026-03-20"), entry("nodes/preference/e")
@@ -313,10 +304,6 @@ def test_the_order_in_which_entries_come_changes_no_byte_of_system(
     text = system(entries=entries, sessions=sessions, budget=budget)
     rnd.shuffle(entries)
     assert system(entries=entries, sessions=dict(reversed(sessions.items())), budget=budget) == text
-
-
-def test_a_budget_of_nothing_buys_nothing() -> None:
-    assert system(budget=0) == prompt(entry("nodes/fact/a"), budget=0) == ""
 
 
 # --- prompt

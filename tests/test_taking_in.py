@@ -110,29 +110,6 @@ def say(home, text):
         (home.folder / "spool" / f"{NOON + n:015d}-{n}.json").write_text(json.dumps(drop))
 
 
-def test_a_turn_that_the_disk_damaged_keeps_nobody_else_waiting(tmp_path):
-    with contextlib.closing(
-        Memory(Config(home=tmp_path / "home", observation=Observation(model="offline")), embed=None)
-    ) as home:
-        say(home, "I prefer tea.")
-        home.take_in()
-        (damaged,) = [p.file for p in home.find(PEOPLE[0]).pending()]
-        whole = damaged.read_bytes()
-        damaged.write_bytes(whole[:50])
-    with contextlib.closing(
-        Memory(
-            Config(home=tmp_path / "home", observation=Observation(model="offline", buffer_tokens="turn")),
-            embed=None,
-        )
-    ) as home:
-        say(home, "I prefer short answers.")
-        assert len(home.work()) == 2  # Bob's, and what else Ada said
-        assert (damaged.parents[1] / "damaged" / damaged.name).read_bytes() == whole[:50]
-        damaged.write_bytes(whole)
-        assert len(home.work()) == 1
-        assert not list((home.folder / "spool").glob("*.json"))
-
-
 def test_a_vault_on_a_drive_that_is_not_mounted_keeps_nobody_else_waiting(tmp_path):
     config = Config(home=tmp_path / "home", observation=Observation(model="offline"))
 

@@ -16,11 +16,10 @@ from obsidiantools.api import Vault as Reader
 from planted import NOW, graph_of, home_at, note, put
 
 from omg.node.fields import STANDARD, TYPES, Source
-from omg.node.markdown import generated_block, link_targets, with_generated_block
+from omg.node.markdown import link_targets
 from omg.node.note import Node, head_of, parse_node, render_node
 from omg.page.build import COLOURS
 from omg.plan.pages import index_block, map_block, new_page, now_block
-from omg.vault.vault import Vault
 from omg.worker.nights import one_night
 
 BEGIN, END = "<!-- omg:begin -->", "<!-- omg:end -->"
@@ -80,15 +79,6 @@ def test_a_generated_page_is_what_omg_makes_of_an_empty_memory() -> None:
     assert {name(f).removesuffix(".md"): f.read_text("utf-8") for f in GENERATED} == made
 
 
-@pytest.mark.parametrize("file", GENERATED, ids=name)
-def test_a_generated_page_takes_a_new_block_and_keeps_the_rest(file: Path) -> None:
-    text = file.read_text("utf-8")
-    assert generated_block(text)
-    changed = with_generated_block(text, "- new")
-    assert generated_block(changed) == "- new"
-    assert changed.replace("- new", generated_block(text) or "") == text
-
-
 @pytest.mark.parametrize("below", ROOTS)
 def test_every_link_leads_to_a_file_wherever_the_vault_is_opened(below: str, tmp_path: Path) -> None:
     shutil.copytree(TEMPLATE, tmp_path / below, dirs_exist_ok=True)
@@ -123,10 +113,6 @@ def test_a_persons_own_note_from_a_form_is_a_valid_node(form: Path, title: str) 
     assert all((TEMPLATE / f"{link}.md").exists() for link in node.links)
     assert node.loop == ("open" if form.stem == "open-loop" else None)
     assert parse_node(render_node(node), node.path) == node
-
-
-def test_the_forms_themselves_are_no_notes() -> None:
-    assert not any(path.startswith("templates/") for path in Vault(TEMPLATE).paths())
 
 
 def test_the_forms_are_on_no_map_in_no_count_and_no_candidates(home: Path) -> None:
@@ -183,17 +169,6 @@ def test_a_view_is_a_valid_base_that_works_from_any_root(file: Path) -> None:
         assert isinstance(expression, str)
         assert expression.count("(") == expression.count(")")
         assert expression.count('"') % 2 == 0
-
-
-def test_the_views_are_those_that_were_promised() -> None:
-    assert {f.stem for f in BASES} == {
-        "by-type",
-        "open-loops",
-        "recently-changed",
-        "superseded",
-        "by-project",
-        "about-the-note-in-front",
-    }
 
 
 JAVASCRIPT = """

@@ -135,7 +135,9 @@ def test_a_search_says_of_a_day_whether_it_is_said_or_happens(agent: Agent) -> N
 
 def test_a_search_finds_ones_own_notes_and_no_others(agent: Agent) -> None:
     assert SECRET in agent.use("omg_search", ALICE, query="morning")["text"]
-    assert SECRET not in json.dumps(agent.use("omg_search", BOB, query=f"morning {SECRET}"))
+    for raw in (True, False):
+        assert SECRET not in json.dumps(agent.use("omg_search", BOB, query=f"morning {SECRET}", raw=raw))
+    assert "names no day" in agent.use("omg_search", ALICE, query="morning", when="blue")["text"]
     assert "coffee" in agent.use("omg_search", BOB, query="morning")["text"]
 
 
@@ -479,12 +481,10 @@ def test_the_corpus_is_the_sessions_own(agent: Agent) -> None:
     "params",
     [
         {},
-        {"query": ""},
         {"query": 3, "limit": "x"},
         {"id": ["a"]},
         {"query": "\"' OR *", "limit": -1},
         {"query": "alpha", "limit": float("nan")},
-        {"query": "alpha", "limit": float("inf")},
         {"code": "zzz"},
         {"old": "tea", "new": ["x"]},
         {"old": "[[", "new": "The tea is x x.", "when": "soon"},
@@ -493,15 +493,6 @@ def test_the_corpus_is_the_sessions_own(agent: Agent) -> None:
 @pytest.mark.parametrize("name", ["omg_search", "omg_open", "omg_remember", "omg_correct", "omg_forget"])
 def test_whatever_a_model_sends_it_is_answered_in_words(agent: Agent, name: str, params: Answer) -> None:
     assert agent.use(name, ALICE, said=("m9", "x"), **params)["text"]
-
-
-def test_a_search_by_day_by_time_and_for_the_very_words(agent: Agent) -> None:
-    found = agent.use("omg_search", ALICE, query="morning", order="time")["text"]
-    assert SECRET in found
-    words = agent.use("omg_search", ALICE, query="morning", raw=True)["text"]
-    assert SECRET in words
-    assert SECRET not in agent.use("omg_search", BOB, query=f"morning {SECRET}", raw=True)["text"]
-    assert "names no day" in agent.use("omg_search", ALICE, query="morning", when="blue")["text"]
 
 
 def test_a_search_is_told_in_the_order_of_its_days_where_that_is_asked(agent: Agent) -> None:
@@ -519,14 +510,6 @@ def test_a_search_is_told_in_the_order_of_its_days_where_that_is_asked(agent: Ag
     in_time = ["2026-06-03", "2026-08-01", "2026-11-10"]
     assert days(order="time") == in_time
     assert days() != in_time
-
-
-def test_a_note_is_opened_as_its_line_its_text_and_what_was_said(agent: Agent) -> None:
-    path = agent.use("omg_search", ALICE, query="morning")["details"]["hits"][0]["path"]
-    text = agent.use("omg_open", ALICE, id=path)["text"]
-    assert text.startswith(f"[[{path}]] ")
-    assert "appliesTo" not in text
-    assert text.index("[[") < text.index("It was said:")
 
 
 def test_a_search_of_some_days_finds_what_was_said_or_happens_then_and_nothing_else(agent: Agent) -> None:

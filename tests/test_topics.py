@@ -15,7 +15,7 @@ from omg.reflect.topics import (
     split_topics,
     statement_likeness,
 )
-from omg.text.words import singular_form, stems_of
+from omg.text.words import stems_of
 
 SUBJECTS = {
     "garden": ("tomatoes", "hedge", "soil", "watering"),
@@ -123,15 +123,3 @@ def test_likeness_is_a_share(a: str, b: str) -> None:
     assert 0 <= statement_likeness(a, b) <= 1
     assert normalized(normalized(a)) == normalized(a)
     assert all(stems_of(a))
-
-
-def test_links_case_and_marks_make_no_difference_to_what_is_said() -> None:
-    assert normalized("See [[nodes/x|The Plan]], now!") == normalized("see the  plan now")
-
-
-@pytest.mark.parametrize(
-    ("word", "root"),
-    [("gardens", "garden"), ("garden's", "garden"), ("berries", "berry"), ("bus", "bus"), ("glass", "glass")],
-)
-def test_plural_and_singular_are_one(word: str, root: str) -> None:
-    assert singular_form(word) == root

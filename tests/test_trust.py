@@ -50,20 +50,8 @@ def speakers(count: int) -> list[Speaker]:
     Their names nearly match: one begins with another, they differ in case alone, or hold what separates names.
     """
     names = [
-        "22",
-        "222",
-        "2222",
-        "alice",
-        "Alice",
-        "alice.b",
-        "alice/b",
+        *"22 222 2222 alice Alice alice.b alice/b ålice main2 @x:y.org +49170 -100 w-w".split(),
         "al ice",
-        "ålice",
-        "main2",
-        "@x:y.org",
-        "+49170",
-        "-100",
-        "w-w",
     ]
     forms = [
         "{agent}:direct:{name}",  # dmScope: per-peer

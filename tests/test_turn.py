@@ -1,7 +1,6 @@
 import json
 import re
 import string
-import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -511,25 +510,6 @@ def test_no_transcript_is_too_strange_to_read(entries):
         datetime.fromtimestamp(m.timestamp / 1000, UTC)
 
 
-def test_a_drop_of_ten_messages_is_cleaned_in_five_milliseconds():
-    body = "The quick brown fox jumps over the lazy dog, and asks what the plan is for Thursday. " * 8
-    entries = []
-    for i in range(3):
-        call = {"type": "toolCall", "id": f"c{i}", "name": "exec", "arguments": {"command": "ls -la"}}
-        entries += [user(body + str(i)), said("assistant", [{"type": "text", "text": body}, call], f"a{i}")]
-        entries.append(said("toolResult", body * 4, f"r{i}", toolCallId=f"c{i}", toolName="exec"))
-    data = drop(entries=[*entries, agent(body)])
-    read_drop(data)
-    best = min(timed(data) for _ in range(5))
-    assert best < 0.005  # 2.4 ms of CPU measured for 13 kB
-
-
-def timed(data):
-    start = time.process_time()  # the machine has other work
-    read_drop(data)
-    return time.process_time() - start
-
-
 # --- cuts
 
 ids = st.text(string.ascii_lowercase, min_size=1, max_size=3)
@@ -587,12 +567,6 @@ def test_a_call_stays_with_its_result_in_every_piece(messages, budget):
         for piece in split_messages(messages, budget):
             if any(p.id == m.id for p in piece):
                 assert any(p.id == caller and any(c.id == m.call_id for c in p.calls) for p in piece)
-
-
-def test_what_fits_is_one_piece_as_it_was():
-    messages = [Message("a", "user", "hi", NOON), Message("b", "assistant", "hello", NOON)]
-    assert split_messages(messages, 100) == [tuple(messages)]
-    assert split_messages([], 100) == []
 
 
 def test_parts_of_a_huge_message_say_which_they_are_and_keep_its_id():
@@ -667,12 +641,6 @@ def test_a_line_of_the_archive_gives_the_message_back(message, session):
     line = message_to_json(message, session)
     assert "\n" not in line
     assert message_from_json(line) == (message, session)
-
-
-@given(st.lists(stored).map(tuple))
-def test_a_pending_turn_is_read_as_it_was_written(messages):
-    turn = Turn("agent:main:main", "s", "main", "turn", "", "", "", messages)
-    assert turn_from_json(turn_to_json(turn)) == turn
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"messages": 3}', '{"session": "x", "id": "y"}', "null"])

@@ -14,7 +14,6 @@ from omg.memory import Memory
 from omg.message.turn import Message
 from omg.observe.reply import ShownToObserver
 from omg.plan.drafts import Plan
-from omg.plan.edits import with_sentences, without_part
 
 MAIN = "agent:main:main"
 DAY_MS = 86_400_000
@@ -69,15 +68,6 @@ def update(node=KILN, **changes):
 
 def active(graph):
     return [e for e in graph.index.entries() if e.path.startswith("nodes/")]
-
-
-def test_an_update_may_say_nothing_but_another_title(graph):
-    observe(graph, kiln())
-    observe(graph, update(title="Kiln after its repair"), said="Call it the kiln after its repair.", day=1)
-    (entry,) = active(graph)
-    assert (entry.path, entry.title) == ("nodes/fact/kiln-after-its-repair", "Kiln after its repair")
-    assert graph.vault.read(entry.path).description == "The kiln trips the breaker above 1180 °C."
-    assert find_note(graph, KILN) == entry.path
 
 
 def test_an_update_adds_to_a_body_and_repeats_nothing_of_it(graph):
@@ -279,33 +269,6 @@ def test_only_the_persons_own_words_make_a_standing_instruction(graph):
 def test_a_month_a_season_or_a_year_is_a_span_of_days(graph, given, event):
     observe(graph, kiln(event=given))
     assert graph.index.entry(KILN).event == event
-
-
-@pytest.mark.parametrize(
-    "text, part, rest, cut",
-    [
-        ("One. Two is here. Three.", "Two is here", "One. Three.", "Two is here."),
-        (
-            "See [[nodes/a/b|the Plan]] now. Done.",
-            "see the plan now.",
-            "Done.",
-            "See [[nodes/a/b|the Plan]] now.",
-        ),
-        ("- one\n- two  words\n- three", "two words", "- one\n- three", "two words"),
-        ("Nothing of it.", "something", "Nothing of it.", ""),
-        ("Sold ten.", "old ten", "Sold ten.", ""),
-        ("A.", "A.", "A.", ""),
-    ],
-)
-def test_a_part_is_found_as_it_reads(text, part, rest, cut):
-    assert without_part(text, part) == (rest, cut)
-
-
-def test_only_new_sentences_are_added():
-    assert with_sentences("One. Two.", "two. Three!") == "One. Two. Three!"
-    assert with_sentences("One.", "one") == "One."
-    assert with_sentences("", "Alone.") == "Alone."
-    assert with_sentences("One.", "- a\n- b") == "One.\n\n- a\n- b"
 
 
 def test_two_statements_that_disagree_name_each_other_where_a_person_said_both(graph):

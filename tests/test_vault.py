@@ -39,17 +39,6 @@ def fail(*args, **kwargs):
 # --- reading and writing
 
 
-def test_what_is_written_is_read(vault):
-    vault.write(CAT, OLD, None)
-    assert vault.bytes(CAT) == OLD
-    assert vault.text(CAT) == OLD.decode()
-    assert vault.read(CAT).description == "The cat is called Cleo."
-    vault.write(CAT, NEW, OLD)
-    assert vault.file(CAT).read_bytes() == NEW
-    vault.remove(CAT, NEW)
-    assert vault.bytes(CAT) is None
-
-
 def test_a_missing_note_is_not_found(vault):
     assert vault.bytes(CAT) is None
     assert vault.bytes("nodes/" + "x" * 300) is None
@@ -263,16 +252,6 @@ def test_a_vault_that_is_gone_is_not_an_empty_one(vault):
     assert not vault.root.exists()
 
 
-def test_listing_takes_some_microseconds_a_note(vault):
-    folder = vault.root / "nodes"
-    folder.mkdir(parents=True)
-    for n in range(2_000):
-        os.close(os.open(folder / f"note-{n}.md", os.O_CREAT))
-    start = time.process_time()
-    assert sum(1 for _ in vault.scan()) == 2_000
-    assert time.process_time() - start < 0.1  # measured: 0.01
-
-
 # --- late saves
 
 
@@ -483,17 +462,6 @@ def test_our_bytes_are_ours_wherever_a_person_moves_them(vault):
     assert vault.ours(OLD) and not vault.ours(THEIRS)
     vault.file(CAT).rename(vault.file("moved"))
     assert vault.ours(vault.bytes("moved"))
-
-
-def test_only_what_we_wrote_last_is_ours(vault):
-    vault.write(CAT, OLD, None)
-    vault.write(CAT, NEW, OLD)
-    assert vault.ours(NEW) and not vault.ours(OLD)
-    vault.remember(CAT, THEIRS)
-    assert vault.ours(THEIRS) and not vault.ours(NEW)
-    vault.write("other", NEW, None)
-    vault.remove("other", NEW)
-    assert not vault.ours(NEW)
 
 
 def test_what_is_ours_is_known_after_a_restart_and_to_a_second_process(vault, tmp_path):

@@ -255,33 +255,6 @@ def test_calls_go_with_their_results_though_the_gateway_shows_them_under_other_i
     assert {m["toolCallId"] for m in kept if m["role"] == "toolResult"} == made_calls
 
 
-def test_a_turn_of_which_only_the_outline_comes_stays_cut(talk: Talk) -> None:
-    for n in range(12):
-        talk.turn(f"List folder {n}", tool="a file\n" * 60)
-    talk.take_in()
-    first = talk.asked()
-    lean = talk.view()
-    for i in first.cut:
-        calls = [p for p in lean[i]["content"] if isinstance(p, dict) and p["type"] == "toolCall"]
-        outline = [{"type": "toolCall", "id": call["id"]} for call in calls]
-        lean[i] |= {"content": outline, "chars": len(json.dumps(lean[i]["content"]))}
-    later = talk.asked(messages=lean)
-    assert (later.text, later.cut, later.raw, later.reason) == (first.text, first.cut, first.raw, "")
-
-
-def test_the_rest_of_a_turn_that_was_cut_stays_cut_as_less_and_less_of_it_is_handed_over(talk: Talk) -> None:
-    """The gateway hands over so many bytes of a transcript, the newest, wherever in a turn they begin."""
-    for n in range(12):
-        talk.turn(f"List folder {n}", tool="a file\n" * 60)
-    talk.take_in()
-    first = talk.asked()
-    assert len(first.cut) > 8
-    for gone in range(1, 8):
-        later = talk.asked(messages=talk.view()[gone:])
-        assert later.cut == tuple(range(len(first.cut) - gone)), gone
-        assert (later.text, later.raw, later.reason) == (first.text, first.raw, "")
-
-
 def shown(talk: Talk, made: Cut, start: int, end: int) -> list[str]:
     """The request as the plugin puts it together where the messages from *start* to *end* are handed over."""
     handed = [json.dumps(m) for m in talk.said[start:end]]
@@ -497,16 +470,6 @@ def test_short_questions_that_are_served_much_are_cut_when_all_of_that_reaches_t
         expected = {**made.served, before: served}
         talk.turn(asked, answer="Yes.")
         talk.take_in()
-
-
-def test_the_threshold_counts_what_is_served_again(talk: Talk) -> None:
-    long_talk(talk)
-    talk.take_in()
-    talk.asked()
-    made = [made for _, made in questions(talk, 16)]
-    assert any(m.served for m in made)
-    (cut, *_) = [m for m in made if m.reason == "threshold"]
-    assert made[made.index(cut) - 1].raw < 800
 
 
 @pytest.mark.parametrize("gone", ["forgotten", "edited", "superseded", "redacted"])

@@ -22,7 +22,6 @@ CATEGORIES = {
     c.CATEGORY_NOT_SPACE: "a",
     c.CATEGORY_NOT_WORD: " ",
 }
-NOBODY = "\x00"  # what hardly any expression asks for
 
 
 def member(items: list) -> str:
@@ -203,9 +202,3 @@ def _walk(items) -> Iterator[tuple]:
             for way in value[1:]:
                 if way:
                     yield from _walk(way)
-
-
-def texts(pattern: re.Pattern[str], size: int) -> Iterator[tuple[str, str]]:
-    """Texts of *size* characters that may be bad for *pattern*, each with a name."""
-    for head, unit in units(pattern):
-        yield f"{head!r} + {unit!r} * n", head + unit * (size // len(unit)) + NOBODY

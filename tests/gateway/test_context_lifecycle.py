@@ -102,11 +102,6 @@ def archived(gateway: Gateway) -> str:
     return " ".join(m["text"] for m in gateway.memory.taken())
 
 
-def test_a_long_conversation_is_cut(gateway: Gateway, provider: OpenAIServer) -> None:
-    subject, request = talked_until_cut(gateway, provider)
-    assert preferred(subject, 1) not in raw(request)
-
-
 @pytest.mark.parametrize("command", ["/new", "/reset"])
 def test_a_conversation_that_begins_anew_has_nothing_of_the_one_before_but_its_memory(
     gateway: Gateway, provider: OpenAIServer, cut: str, command: str

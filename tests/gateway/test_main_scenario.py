@@ -72,50 +72,6 @@ def test_what_a_person_says_is_a_note_and_reaches_the_next_session(
     assert second.system == first.system
 
 
-def test_a_prompt_cache_keeps_all_but_the_last_message(
-    gateway: Gateway,
-    telegram: Telegram,
-    provider: OpenAIServer,
-    noted: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """A provider's cache ends where two requests in a row first differ."""
-    with_omg = two_turns(telegram, provider)
-    assert all(BLOCK.search(request.system) for request in with_omg)
-    assert common(*map(wire, with_omg)) >= len(wire(with_omg[0], but_last=2))
-    injection = lambda yes: {"plugins": {"entries": {"omg": {"hooks": {"allowPromptInjection": yes}}}}}  # noqa: E731
-    gateway.configure(injection(False))
-    without = two_turns(telegram, provider)
-    gateway.configure(injection(True))
-    assert not any(BLOCK.search(wire(request)) for request in without)
-    with capsys.disabled():
-        print(f"\nlongest common prefix of two requests in a row: {told(*with_omg)} with OMG, ", end="")
-        print(f"{told(*without)} without")
-
-
-def two_turns(telegram: Telegram, provider: OpenAIServer) -> tuple[Request, Request]:
-    for text in ("Tell me one thing", "Tell me another thing"):
-        telegram.talk(ALICE, text)
-    first, second = asked(provider)[-2:]
-    return first, second
-
-
-def wire(request: Request, but_last: int = 0) -> str:
-    """The messages as one text; the gateway's own note about the chat is one, behind the user's."""
-    messages = request.body["messages"]
-    return "\n".join(f"{m['role']}: {m['content']}" for m in messages[: len(messages) - but_last])
-
-
-def common(one: str, other: str) -> int:
-    """The length of their longest common prefix."""
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
-
-
-def told(first: Request, second: Request) -> str:
-    shared, whole = common(wire(first), wire(second)), len(wire(first))
-    return f"{shared:,} of {whole:,} characters ({shared / whole:.1%})"
-
-
 @pytest.mark.usefixtures("noted")
 def test_nothing_outlives_the_gateway(gateway: Gateway) -> None:
     gateway.stop()
