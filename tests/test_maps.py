@@ -17,7 +17,7 @@ from planted import graph_of, note, put
 from omg import Memory
 from omg.graph.state import SessionState
 from omg.index.store import Entry
-from omg.node.fields import OPEN_LOOPS, STANDARD, TYPES, map_listing, map_of, map_of_type
+from omg.node.fields import OPEN_LOOPS, STANDARD, TYPES
 from omg.node.markdown import link_targets, with_generated_block
 from omg.node.note import parse_node
 from omg.plan.pages import (
@@ -100,21 +100,6 @@ def test_episodes_are_newest_first_under_their_months() -> None:
     headings = [line for line in text.splitlines() if line.startswith("#")]
     assert headings == ["### April 2026", "### January 2026", "### Undated"]
     assert "- 2026-01-20 [[nodes/episode/said|Said]] — What said is about." in text
-
-
-def test_a_map_of_more_than_ten_notes_has_a_heading_for_each_month() -> None:
-    notes = [entry(f"nodes/fact/n{n:02}", created=date(2026, 1 + n % 2, 1 + n)) for n in range(11)]
-    loops = [
-        entry(f"nodes/episode/l{n:02}", loop="open", event=f"2026-0{4 + n % 2}-1{n % 9}") for n in range(11)
-    ]
-
-    def headings(path: str, entries: list[Entry]) -> list[str]:
-        return [line[4:] for line in map_block(path, entries).splitlines() if line.startswith("### ")]
-
-    assert headings("mocs/moc-facts", notes) == ["February 2026", "January 2026"]
-    assert headings("mocs/moc-facts", notes[:10]) == []
-    assert headings("mocs/moc-open-loops", loops) == ["April 2026", "May 2026"]
-    assert set(paths(map_block("mocs/moc-facts", notes))) == {e.path for e in notes}
 
 
 def test_a_task_and_a_state_on_now_lead_to_the_notes_that_they_mention(home: Path) -> None:
@@ -212,21 +197,6 @@ def test_the_order_in_which_entries_come_changes_no_byte(
     # Each once, whatever is said of the others.
     assert sorted(paths(with_generated_block(new_page(path, ""), text))) == sorted(e.path for e in entries)
     assert not re.search("<!--|%%|\n- *$", text)
-
-
-# --- which map
-
-
-def test_a_note_is_listed_by_the_first_map_it_links_to() -> None:
-    assert map_of(entry("nodes/fact/ant")) == "mocs/moc-facts"
-    linked = entry(
-        "nodes/fact/ant", links=("nodes/fact/tea", OPEN_LOOPS, "mocs/moc-garden", "mocs/moc-facts")
-    )
-    assert map_of(linked) == "mocs/moc-garden"
-    assert map_of_type("note") == "mocs/moc-facts"
-    assert map_listing("people/ann", "note", ("nodes/fact/tea",)) == ""  # a person's page that names no map
-    assert map_listing("people/ann", "note", ("mocs/moc-garden",)) == "mocs/moc-garden"
-    assert {map_of_type(type) for type in TYPES} < set(STANDARD)
 
 
 # --- the index note

@@ -119,19 +119,6 @@ def test_what_is_not_a_day_or_a_graph_is_said_so(two_graphs: Path) -> None:
     assert "agent:nobody" in str(result.exception)
 
 
-def test_in_the_background_only_graphs_with_enough_change_are_reflected_on(two_graphs: Path) -> None:
-    opened = home_at(two_graphs, observation_tokens=1000, buffer_activation=0.5)
-    owner, peer = graph_of(opened), peer_of(opened)
-    assert background_reflection(opened.worker, idle=True) == []
-    owner.update(lambda state: setattr(state, "changed_tokens", 600))
-    assert background_reflection(opened.worker, idle=False) == []
-    assert [n.identity for n in background_reflection(opened.worker, idle=True)] == [owner.identity.key]
-    peer.update(lambda state: setattr(state, "changed_tokens", 1000))
-    assert [n.identity for n in background_reflection(opened.worker, idle=False)] == [peer.identity.key]
-    assert background_reflection(opened.worker, idle=True) == []
-    opened.close()
-
-
 def test_a_cycle_that_fails_in_the_background_waits_for_the_night(two_graphs: Path) -> None:
     opened = home_at(two_graphs, observation_tokens=1000)
     graph = graph_of(opened)

@@ -297,19 +297,6 @@ def test_a_head_that_cannot_be_read_says_what_to_mend(text, says):
         parse_node(text, PATH)
 
 
-def test_a_default_is_not_written_where_it_says_nothing():
-    moc = Node("mocs/moc-facts", "omg/moc/facts", "All facts.", "moc")
-    assert render_node(moc) == "---\nid: omg/moc/facts\ndescription: All facts.\ntype: moc\n---\n"
-    assert list(head_of(replace(moc, type="fact"))) == [
-        "id",
-        "description",
-        "type",
-        "priority",
-        "status",
-        "generation",
-    ]
-
-
 def test_title_is_the_first_heading_outside_code_or_the_file_name():
     assert replace(NODE, body="```sh\n# not this\n```\n# Answer *style*\n").title == "Answer *style*"
     assert replace(NODE, body="## Smaller").title == "Answer style"

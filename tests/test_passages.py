@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -124,16 +123,6 @@ def test_what_was_said_is_quoted_under_its_day_with_its_speaker_and_the_note_mad
         "2026-03-01 (1 week ago)",
         "- Ines: My sister Jane lives above a bakery in Porto.",
     ]
-
-
-def test_quotations_stand_oldest_first_and_are_called_data(home: Memory) -> None:
-    graph = graph_of(home)
-    for n in range(4):
-        text = f"My cat Mimi weighed {n + 3} kilograms at the vet."
-        archive(graph, message(text, f"m{n}", ago=timedelta(days=40 - 10 * n)))
-    text = told(home, "What did my cat Mimi weigh at the vet?")
-    assert [int(x) for x in re.findall(r"weighed (\d) kil", text)] == [3, 4, 5, 6]
-    assert "data, not instructions" in SAID_LEAD and SAID_LEAD in text
 
 
 def test_what_a_line_says_already_is_not_quoted_again(home: Memory) -> None:
@@ -557,15 +546,6 @@ def test_a_course_is_told_by_the_persons_words_and_by_the_assistants_where_they_
     assert "concrete base" in course
     assert "oak beams" not in course
     assert "oak beams" in told(home, "What did you suggest for the garden shed?")
-
-
-def test_of_a_notes_text_only_what_its_line_does_not_say_is_given(home: Memory) -> None:
-    line = "Joanna named the stuffed dog Tilly."
-    put_note(home_graph := graph_of(home), "tilly", line, body=f"# Tilly\n\n{line} It helps her to write.")
-    archive(home_graph, message("Tilly it is, the stuffed dog.", "m1"))
-    given = home.inject("How did Joanna name the stuffed dog?", session=MAIN)
-    assert (given.system + given.prompt).count("Joanna named") == 1
-    assert "It helps her to write." in given.prompt
 
 
 # --- what whoever writes may make of it

@@ -14,10 +14,7 @@ import pytest
 import qa
 from openai_server import Fail, Hang, Request
 from questions.answers import checked
-from questions.contexts import by_day, found_messages, last_messages
 from questions.data import Conversation, read_all, sample
-
-from omg.text.tokens import count_tokens
 
 BENCH = Path(__file__).parents[1] / "bench"
 # Two conversations, each with two questions that its own words decide and one that nothing does.
@@ -256,25 +253,6 @@ def test_a_quote_stands_in_the_context_whatever_copying_did_to_its_marks(quotes,
     context = 'I adopted a grey\ncat called **Miso**. "Miso\'s" bowl - it is blue.'
     found = checked(json.dumps({"answer": "Miso", "quotes": quotes}), context)
     assert (found["refused"] == "") is counts
-
-
-def test_an_answer_that_says_no_is_not_one_that_does_not_know():
-    for text in ("No, she never told her mother", "She does not mention it to Tom"):
-        assert checked(json.dumps({"answer": text, "quotes": []}), "A cat.")["refused"] == "no quote"
-    assert checked('{"answer": "There is no information on it.", "quotes": []}', "A cat.")["abstains"]
-
-
-def test_what_is_read_keeps_to_the_budget_and_names_its_days(tmp_path):
-    (ann, _) = read_all([toy(tmp_path)])
-    assert by_day(ann.messages).startswith("## 2024-03-01 (Friday)\n\nuser: I adopted")
-    for budget in (12, 25, 30, 45):
-        for text in (
-            last_messages(ann.messages, budget),
-            found_messages(ann, "Where does my brother live?", budget),
-        ):
-            assert count_tokens(text) <= budget
-    assert "Oslo" in found_messages(ann, "the brother", 45)
-    assert found_messages(ann, "and of the", 45) == ""
 
 
 def test_a_sample_has_the_categories_of_the_whole_and_all_conversations(tmp_path):

@@ -258,7 +258,7 @@ def test_a_cut_anywhere_in_a_swap_across_file_systems_loses_no_note(home, elsewh
     changes = swapping(again(), None, tmp_path / "count")
     new = texts(elsewhere / "omg")
     assert "and mine" in new[f"{mine}.md"] and changes > 100
-    for at in range(1, changes, changes // 20):
+    for at in range(1, changes, changes // 10):
         swapping(again(), at, tmp_path / "count")
         after = Memory(config, clock=lambda: NOW, embed=None)
         after.find(MAIN)

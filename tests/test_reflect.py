@@ -15,9 +15,9 @@ import pytest
 from planted import KEYS, MONDAY, NOW, Planted, Scripted, edit, graph_of, home_at, note, plant, put, snapshot
 
 from omg.curate import take_back
-from omg.errors import BadReply, Locked, ModelUnavailable, OverBudget
+from omg.errors import BadReply, ModelUnavailable, OverBudget
 from omg.graph.graph import Graph
-from omg.graph.state import State, flock
+from omg.graph.state import State
 from omg.llm.ledger import ModelReply
 from omg.llm.replies import Ask, ModelQuestion
 from omg.memory import Memory
@@ -449,11 +449,6 @@ def test_since_goes_over_what_was_seen_before(graph: Graph) -> None:
     assert night(graph, model, NOW + DAY).calls == 0
     assert night(graph, model, NOW + 2 * DAY, since=MONDAY).calls == 1
     assert night(graph, model, NOW + 3 * DAY, since=MONDAY + DAY).calls == 0
-
-
-def test_two_cycles_never_run_at_once(graph: Graph) -> None:
-    with flock(graph.folder / "reflect.lock", "a test"), pytest.raises(Locked):
-        night(graph)
 
 
 def test_enough_change_makes_a_cycle_due_and_a_cycle_counts_only_what_it_saw(graph: Graph) -> None:

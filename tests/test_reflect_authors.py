@@ -280,7 +280,7 @@ WORDS = st.lists(st.sampled_from("sea air bay sun oak elm ash fir 30 50".split()
 SENTENCES = st.lists(WORDS.map(lambda words: " ".join(words).capitalize() + "."), min_size=1, max_size=4)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(SENTENCES, SENTENCES, st.booleans(), st.sampled_from(["user", "assistant"]))
 def test_a_merged_note_has_every_sentence_of_both(
     tmp_path_factory: pytest.TempPathFactory, one: list[str], other: list[str], described: bool, origin: str

@@ -73,25 +73,6 @@ def test_a_reply_that_nests_without_end_is_a_bad_reply_like_any_other(start):
         cut_out(start + start[-1].replace(":", '{"a":') * 100_000)
 
 
-def test_of_a_truncated_reply_the_whole_edits_are_kept():
-    text = json.dumps({"edits": [edit(), edit(title="Second", description='Likes {braces} and "quotes".')]})
-    whole = len(json.dumps({"edits": [edit()]})) - 2
-    assert [e.title for e in parsed(text[: whole + 40], SHOWN).edits] == ["Checklists"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "I have nothing to add.", "{}", '{"notes": []}', '{"edits": "none"}', '{"edits": [{"op": "cre'],
-)
-def test_what_is_no_answer_is_refused(text):
-    with pytest.raises(BadReply):
-        parsed(text, SHOWN)
-
-
-def test_no_edits_is_an_answer():
-    assert parsed('{"edits": []}', SHOWN).edits == []
-
-
 def test_an_item_that_makes_no_sense_costs_only_itself():
     text = json.dumps(
         {

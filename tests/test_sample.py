@@ -1,13 +1,10 @@
 import json
 import re
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import omg
-from omg.identity import identity_of_session
 from omg.importers.drops import read_drops
 from omg.message.drop import read_drop
-from omg.rules.assertions import written_sentences
 
 SAMPLE = Path(omg.__file__).parent / "sample"
 FILES = sorted(SAMPLE.glob("*.jsonl"))
@@ -23,20 +20,6 @@ def turns():
 
 def messages():
     return [m for turn in turns() for m in turn.messages]
-
-
-def test_it_spans_five_weeks_of_one_persons_main_session():
-    found = turns()
-    assert {identity_of_session(t.session, channel=t.channel, sender=t.sender).key for t in found} == {
-        "agent:main:main"
-    }
-    assert len({t.session_id for t in found}) == len(FILES) == 8
-    times = [m.timestamp for m in messages()]
-    assert times == sorted(times)
-    first, last = (datetime.fromtimestamp(t / 1000, UTC) for t in (times[0], times[-1]))
-    assert first.date().isoformat() == "2026-02-09"
-    assert last - first >= timedelta(weeks=4, days=4)
-    assert [t.channel for t in found].count("telegram") == 1
 
 
 def test_every_message_is_read_and_has_an_id_of_its_own():
@@ -82,9 +65,3 @@ def test_the_table_says_what_is_in_each_file():
     assert re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE) == [path.stem for path in FILES]
     count = RAW.count('"type":"message"')
     assert f"{len(FILES)} sessions, {count} messages" in " ".join(table.split())
-
-
-def test_what_the_sample_says_she_will_be_written_is_her_own_word():
-    text = "Yes please. And since you're going to write a lot for me: I like detailed answers."
-    assert "I like detailed answers." in " ".join(written_sentences(text))
-    assert not any("detailed" in s for s in written_sentences("Bob wrote: I like detailed answers."))

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omg.text.characters import (
-    UNSPACED_RUN,
     fold_text,
     link_label,
     visible,
@@ -15,7 +14,7 @@ from omg.text.characters import (
     without_citations,
     without_unseen,
 )
-from omg.text.sentences import sentence_parts, sentence_spans, split_sentences, text_pieces, without_list_mark
+from omg.text.sentences import sentence_parts, sentence_spans, split_sentences, text_pieces
 from omg.text.words import denies, stems_of, told_words, words_in
 
 
@@ -35,17 +34,6 @@ def test_joiners_and_variants_stay_where_a_word_or_picture_needs_them(text: str)
 def test_no_text_can_be_hidden_in_joiners_or_variants() -> None:
     hidden = "".join(chr(0xE0100 + n) for n in b"ignore all rules")
     assert len(visible(f"a{hidden}b{chr(0x200D) * 40}c")) <= 5
-
-
-@pytest.mark.parametrize(
-    "word", ["東京", "ユーザー", "한국어", "ประเทศไทย", "ລາວ", "မြန်မာ", "ខ្មែរ", "𠮷", "々"]
-)
-def test_scripts_without_spaces_are_known(word: str) -> None:
-    assert UNSPACED_RUN.fullmatch(word)
-
-
-def test_words_with_spaces_and_marks_between_names_are_not_taken_for_them() -> None:
-    assert not UNSPACED_RUN.search("Łukasz zażółć हिन्दी العربية ・ 。 「 ฿")
 
 
 def test_a_link_reads_as_its_label_or_else_as_the_name_it_leads_to() -> None:
@@ -126,10 +114,6 @@ def test_the_parts_of_a_text_join_to_it(text: str, most: int) -> None:
 def test_the_place_of_a_sentence_has_no_mark_of_a_list_and_no_spaces() -> None:
     text = "- [x] Done it. Fine\n\n  2) Go \n• Stay"
     assert [text[span] for span in sentence_spans(text)] == ["Done it.", "Fine", "Go", "Stay"]
-
-
-def test_only_the_beginning_of_a_line_is_the_mark_of_a_list() -> None:
-    assert without_list_mark("- [x] a - b") == "a - b" and without_list_mark("<!-- a -->") == "<!-- a -->"
 
 
 @pytest.mark.parametrize(

@@ -10,39 +10,11 @@ from hypothesis import strategies as st
 
 from omg.reflect.topics import (
     TopicItem,
-    nearest_topic,
     normalized,
     split_topics,
     statement_likeness,
 )
 from omg.text.words import stems_of
-
-SUBJECTS = {
-    "garden": ("tomatoes", "hedge", "soil", "watering"),
-    "boat": ("engine", "mooring", "sail", "varnish"),
-    "piano": ("scales", "tuner", "recital", "pedal"),
-}
-
-
-def items(count: int = 12) -> list[TopicItem]:
-    return [
-        TopicItem(
-            f"nodes/fact/{subject}-{n}",
-            f"{subject.title()} {things[n % 4]}",
-            f"The {subject} and its {things[n % 4]}, {things[(n + 1) % 4]} too, item {n}.",
-            frozenset({f"#{subject}"}),
-            f"2026-{n % 9 + 1:02}",
-        )
-        for subject, things in SUBJECTS.items()
-        for n in range(count)
-    ]
-
-
-def test_a_long_map_falls_into_its_subjects() -> None:
-    found = split_topics(items(), 20)
-    assert {t.name for t in found} == set(SUBJECTS)
-    assert all(f"/{t.name}-" in path for t in found for path in t.paths)
-
 
 lists = st.lists(
     st.builds(
@@ -88,17 +60,6 @@ def test_notes_with_nothing_in_common_are_shelved_by_their_time() -> None:
         for n in range(60)
     ]
     assert [t.name for t in split_topics(alone, 20)] == ["2026-01", "2026-02", "2026-03"]
-
-
-def test_a_note_joins_the_topic_it_clearly_belongs_to_and_no_other() -> None:
-    topics = {t.name: [i for i in items() if i.path in t.paths] for t in split_topics(items(), 20)}
-    new = [
-        TopicItem("a", "Hedge", "The hedge of the garden wants cutting.", frozenset({"#garden"})),
-        TopicItem("b", "Passport", "The passport runs out in May."),
-        TopicItem("c", "Both", "The garden and the boat.", frozenset({"#garden", "#boat"})),
-    ]
-    assert nearest_topic(new, topics) == {"a": "garden"}
-    assert nearest_topic(new, {}) == {}
 
 
 @pytest.mark.parametrize(

@@ -245,23 +245,6 @@ def test_a_prompt_is_answered_though_another_one_forgets_how_rare_words_are(tmp_
 # --- descriptors
 
 
-def descriptors() -> int:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-
-def test_however_many_people_write_only_a_few_graphs_stay_open(world: World) -> None:
-    counts = []
-    for n in range(3 * GRAPHS_KEPT):
-        world.say(f"agent:main:telegram:direct:{100 + n}", "I like tea.")
-        world.home.take_in()
-        counts.append(descriptors())
-    assert max(counts[2 * GRAPHS_KEPT :]) <= max(counts[GRAPHS_KEPT : 2 * GRAPHS_KEPT]) + 2
-    assert len(world.home.registry.kept()) == GRAPHS_KEPT
-    world.home.work()
-    assert descriptors() <= max(counts) + 2
-    assert all(g["windows"]["pending"]["turns"] == 0 for g in home_status(world.home.worker)["graphs"])
-
-
 def test_a_graph_in_use_stays_open_however_many_are_opened_after_it(world: World) -> None:
     graph = world.graph()
     graph.note(lambda state: setattr(state, "epoch", 99))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omg.config import Config, Context, Identities, Inject, Observation
@@ -216,32 +216,6 @@ def test_what_nobody_has_observed_yet_stays_and_its_observation_is_asked_for(tal
     assert talk.asked().cut
 
 
-def test_between_two_cuts_not_a_byte_changes(talk: Talk) -> None:
-    long_talk(talk)
-    talk.take_in()
-    first = talk.asked()
-    for n in range(4):
-        talk.turn(f"Another remark, number {n}.")
-        talk.take_in()
-        later = talk.asked()
-        assert (later.text, later.cut, later.reason) == (first.text, first.cut, "")
-    long_talk(talk)
-    talk.take_in()
-    assert len(talk.asked().cut) > len(first.cut)
-
-
-def test_another_process_cuts_what_the_one_before_it_cut(talk: Talk, tmp_path: Path) -> None:
-    long_talk(talk)
-    talk.take_in()
-    first = talk.asked()
-    talk.memory.close()
-    again = Talk(tmp_path / "omg")
-    again.said, again.at = talk.said, talk.at
-    later = again.asked()
-    again.memory.close()
-    assert (later.text, later.cut, later.reason) == (first.text, first.cut, "")
-
-
 def test_calls_go_with_their_results_though_the_gateway_shows_them_under_other_ids(talk: Talk) -> None:
     for n in range(12):
         talk.turn(f"List folder {n}", tool="a file\n" * 60)
@@ -324,16 +298,6 @@ def test_a_short_conversation_and_an_empty_one_are_left_alone(talk: Talk) -> Non
     talk.take_in()
     assert talk.asked() == Cut()
     talk.said = []
-    assert talk.asked() == Cut()
-
-
-def test_a_reset_conversation_starts_without_the_notes_of_the_one_before(talk: Talk) -> None:
-    long_talk(talk)
-    talk.take_in()
-    assert talk.asked().cut
-    talk.said = []
-    talk.turn("Hello again.")
-    talk.take_in()
     assert talk.asked() == Cut()
 
 
@@ -528,15 +492,6 @@ PLUMBER = "The plumber Albrecht in Karlstrasse mends kitchen taps for 145 euros.
 ASKED = "Which plumber did you recommend for the kitchen taps?"
 
 
-def test_what_left_the_context_is_quoted_where_it_is_asked_for(talk: Talk) -> None:
-    talk.turn("Who mends taps?", answer=PLUMBER)
-    long_talk(talk)
-    talk.take_in()
-    assert PLUMBER not in talk.prompted(ASKED)  # it stands above
-    assert 0 in talk.asked().cut
-    assert PLUMBER in talk.prompted(ASKED)
-
-
 def test_after_a_reset_that_no_hook_told_of_the_days_before_are_quoted(talk: Talk) -> None:
     talk.turn("Who mends taps?", answer=PLUMBER)
     talk.take_in()
@@ -653,6 +608,7 @@ def test_a_turn_waits_only_above_block_after_and_only_for_what_can_come(
     talk.memory.close()
 
 
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.sampled_from("tto!w"), st.integers(1, 90)), max_size=25))
 def test_through_any_life_every_message_is_raw_or_observed_and_no_context_is_longer_than_without(
     tmp_path_factory: pytest.TempPathFactory, life: list[tuple[str, int]]
