@@ -15,7 +15,7 @@ from typing import Any
 from openai_server import Fail, Hang, OpenAIServer, Request
 
 from omg.config import Config
-from omg.curate import take_back
+from omg.curate import forget_selection, select_to_forget, take_back
 from omg.memory import Memory
 from omg.worker.status import home_status, status_text
 
@@ -228,13 +228,17 @@ def test_each_message_is_read_once_by_a_model_whichever_effort_is_on(
     ] * 3
 
 
-def test_a_forgotten_message_is_not_read_at_night(home: Path, openai_server: OpenAIServer) -> None:
+def test_what_is_forgotten_is_not_read_at_night(home: Path, openai_server: OpenAIServer) -> None:
     with home_of(home, openai_server) as memory:
-        say(memory, "coffee", "car")
+        say(memory, "coffee", "car", "flat")
+        graph = memory.find()
+        forget_selection(memory.intake, graph, select_to_forget(graph, session="ines:thread:flat"))
+        assert "ines:thread:flat" not in (graph.folder / "state.json").read_text()
         (path,) = (p for p, text in notes(memory).items() if "oat milk" in text)
         memory.forget(path, session="ines:thread:coffee")
     openai_server.always(update_each)
     with home_of(home, openai_server, NIGHT) as memory:
         memory.reflect()
         assert not any("oat milk" in text for text in notes(memory).values())
-    assert not any("oat milk" in r.user for r in openai_server.history)
+    (asked,) = openai_server.history
+    assert TURNS["car"] in asked.user and not any(gone in asked.user for gone in ("oat milk", "Porto"))

@@ -171,6 +171,9 @@ class Replies:
             dict[str, Any]
         ] = []  # what the check was asked, and where it had no recorded answer
         self.requests = 0
+        self.asked: list[
+            tuple[list[dict[str, Any]], dict[str, Any]]
+        ] = []  # the requests' messages, the replies
         self.lock = threading.Lock()
         self.stat = Counter({"hits": 0, "misses": 0, "again": 0, "references": 0, "lost": 0})
         self._given = set[tuple[int, str]]()
@@ -296,7 +299,9 @@ def served(replies: Replies) -> Iterator[str]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            said = json.dumps(replies.answer(text_of(body["messages"])), ensure_ascii=False)
+            reply = replies.answer(text_of(body["messages"]))
+            replies.asked.append((body["messages"], reply))
+            said = json.dumps(reply, ensure_ascii=False)
             size = sum(len(str(m["content"])) for m in body["messages"]) // 4
             used = {"prompt_tokens": size, "completion_tokens": len(said) // 4}
             choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}

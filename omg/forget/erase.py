@@ -275,7 +275,7 @@ class Edit:
                 lines = [line for line in receipt.summary if not trace.in_words(line)]
             summary = tuple(line for line in lines if not any(name in line for name in trace.names))
             hints = {s: h for s, h in receipt.hints.items() if s not in trace.sessions}
-        return replace(receipt, changes=changes, hints=hints, summary=summary)
+        return replace(receipt, changes=changes, hints=hints, unread={}, read=(), summary=summary)
 
     def _change(self, c: Change) -> Change:
         before, after, block = (
@@ -290,6 +290,8 @@ class Edit:
         trace = self.trace
         for key in trace.keys:
             state.sessions.pop(key, None)
+        unread = state.unread.items()
+        state.unread = {at: ms for at, ms in unread if at.partition(" ")[2] not in trace.keys}
         for key, s in state.sessions.items():
             forget_served(s)
             quoted = self.forgets and any(trace.in_words(t) for t in (s.task, s.state, s.next))

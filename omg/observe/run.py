@@ -302,6 +302,8 @@ def replies_to(
                 waiting[:0] = parts
                 continue
             parsed = parse_answer(reply, shown, observer.model)
+            if said.read:  # it tells how things stood then
+                parsed.hints = {}
             able = observer.able
             yield checked(parsed, shown, observer.ask, agent) if able else quoted_reply(parsed, shown)
             if material := render_material(shown):
