@@ -14,7 +14,7 @@ from typing import Any
 
 from .config import set_value, set_vault
 from .errors import BadInput, BadNode, NotFound
-from .forget.erase import Redaction, forget_now
+from .forget.erase import forget_now
 from .forget.places import JOINED, json_object
 from .forget.selection import Selection, select
 from .graph.graph import GRAPH_MARK, Graph, marked_identity
@@ -327,7 +327,7 @@ def is_untouched(graph: Graph, path: str) -> bool:
     return data is None or graph.vault.ours(data)
 
 
-def forget_selection(intake: Intake, graph: Graph, what: Selection | Redaction) -> None:
+def forget_selection(intake: Intake, graph: Graph, what: Selection) -> None:
     """Forget for good; see forget/erase.py. Drops that are not yet taken in are taken in first, so that none slips by."""
     intake.take_in()
     with graph.lock():

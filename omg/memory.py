@@ -23,7 +23,7 @@ from .config import Config, load_config
 from .curate import OpenNote, forget_selection, open_note, select_to_forget
 from .embed import Embedder, load_embedder
 from .errors import BadInput, Locked
-from .forget.erase import Redaction, select_words
+from .forget.erase import select_words
 from .forget.selection import Selection
 from .graph.graph import Graph
 from .identity import Identity
@@ -253,7 +253,7 @@ class Memory:
             forget_selection(self.intake, graph, what)
         return what
 
-    def redact(self, text: str, *, session: str = MAIN, dry_run: bool = False) -> Redaction:
+    def redact(self, text: str, *, session: str = MAIN, dry_run: bool = False) -> Selection:
         """
         Take *text* out of every note and message that holds it, for good, and leave all else; returns where it was, or
         with *dry_run* where it is. Raises BadInput for a text that cannot be taken out.

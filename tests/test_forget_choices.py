@@ -18,7 +18,7 @@ from test_forget_everywhere import ALICE, MAIN, NOW, SECRET, opened, say, traces
 from omg.curate import closed_cycles, forget_selection, move_identity, new_note, select_to_forget, take_back
 from omg.forget.erase import forget_now, select_words
 from omg.forget.places import BLANK
-from omg.forget.selection import select_alone
+from omg.forget.selection import select
 from omg.graph.graph import Graph
 from omg.memory import Memory
 from omg.openclaw.doctor.graph import check_graph
@@ -206,7 +206,7 @@ def test_of_a_message_that_held_four_ideas_one_note_can_go_alone(home: Memory) -
     before = notes(graph)
     (path,) = (p for p, d in before.items() if SECRET in d)
     assert len(select_to_forget(graph, ids=[path]).paths) == 4
-    what = select_alone(graph, [path])
+    what = select(graph, alone=True, paths=[path])
     assert (what.paths, what.messages) == ((path,), ())
     forget_selection(home.intake, graph, what)
     del before[path]

@@ -21,8 +21,8 @@ from shell import omg_here
 from omg.config import load_config, others_can_reach, workspace_of
 from omg.errors import GatewayError, OmgError
 from omg.memory import Memory
-from omg.openclaw.doctor.finding import Finding
 from omg.openclaw.doctor.gateway import check_gateway, check_places
+from omg.openclaw.doctor.run import Finding
 from omg.openclaw.gateway import OpenClaw
 from omg.openclaw.install import entry_patch, gateway_command, install_plugin, leftovers, uninstall_plugin
 

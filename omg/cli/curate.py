@@ -20,7 +20,6 @@ from .base import IdentityOption, JsonFlag, app, opened_memory, print_value, pro
 
 if TYPE_CHECKING:
     from ..curate import CurationResult
-    from ..forget.erase import Redaction
     from ..forget.selection import Selection
     from ..graph.graph import Graph
     from ..memory import Memory
@@ -325,7 +324,7 @@ def forget_command(
         text = "\n".join(choice_lines(graph, shown, done=yes))
         if yes:
             forget_selection(memory.intake, graph, what)
-        taken = {name: {f: getattr(w, f) for f in SHOWN if hasattr(w, f)} for name, w in choices.items()}
+        taken = {name: {f: getattr(w, f) for f in SHOWN} for name, w in choices.items()}
         print_value({"done": yes, "choice": chosen, **taken[chosen], "choices": taken}, as_json, text)
 
 
@@ -343,85 +342,69 @@ def graph_to_forget(memory: Memory, identity: str | None, session: str | None) -
     return memory.find(identity)
 
 
-def forget_choices(
-    graph: Graph, ids: list[str], *, redact: bool, **said: Any
-) -> dict[str, Selection | Redaction]:
+def forget_choices(graph: Graph, ids: list[str], *, redact: bool, **said: Any) -> dict[str, Selection]:
     """By its name, what each choice takes that there is."""
     from ..curate import find_note, select_to_forget
     from ..forget.erase import select_words
-    from ..forget.selection import select_alone
+    from ..forget.selection import select
 
-    choices: dict[str, Selection | Redaction] = {"forget": select_to_forget(graph, ids=ids, **said)}
+    choices: dict[str, Selection] = {"forget": select_to_forget(graph, ids=ids, **said)}
     matching, others = said["matching"], said["session"] or said["before_ms"]
     if matching and not ids and not others:
         # "forgotten" itself cannot be taken out of a text
         with nullcontext() if redact else suppress(BadInput):
             choices["redact"] = select_words(graph, matching)
     if ids and not matching and not others:
-        choices["only"] = select_alone(graph, [find_note(graph, id) for id in ids])
+        choices["only"] = select(graph, paths=[find_note(graph, id) for id in ids], alone=True)
     return choices
 
 
-def choice_lines(graph: Graph, shown: dict[str, Selection | Redaction], *, done: bool) -> list[str]:
+def choice_lines(graph: Graph, shown: dict[str, Selection], *, done: bool) -> list[str]:
     """What goes, or has gone, for a person to read."""
+    from ..curate import is_untouched
+    from ..forget.places import BLANK
+
+    # heads while it is only said and once it is done, and the option for it
+    choices = {
+        "forget": ("would be forgotten:", "forgotten:", "add --yes to forget it all"),
+        "redact": (
+            f"or only the text, replaced by {BLANK} in:",
+            f"replaced by {BLANK} in:",
+            "--redact --yes for the text alone",
+        ),
+        "only": (
+            "or only, and the messages stay:",
+            "forgotten, and the messages stay:",
+            "--only --yes for the notes alone",
+        ),
+    }
     lines: list[str] = []
     for name, what in shown.items():
-        lines += {"forget": forget_lines, "only": only_lines, "redact": redact_lines}[name](graph, what, done)
+        lines.append(choices[name][done])
+        for path in what.paths:
+            written = not what.redacts and not is_untouched(graph, path)
+            lines.append(f"  {path}{'  (with what you wrote in it)' * written}")
+        lines += [f"  {path}" for path in what.trash]
+        if what.messages:
+            lines.append(f"  {how_many(len(what.messages), 'message')}")
+        if what.again:
+            lines.append(
+                f"{how_many(len(what.again), 'other message')} of these notes stay, to be observed anew"
+            )
+        if what.linking:
+            lines.append("without their links to it: " + ", ".join(what.linking))
     if not done:
-        how = {
-            "forget": "add --yes to forget it all",
-            "redact": "--redact --yes for the text alone",
-            "only": "--only --yes for the notes alone",
-        }
-        lines.append(f"Nothing was changed. It cannot be undone; {', '.join(how[name] for name in shown)}.")
+        how = ", ".join(choices[name][2] for name in shown)
+        lines.append(f"Nothing was changed. It cannot be undone; {how}.")
     for what in shown.values():
         lines += [place for place in unreached(what) if place not in lines]
     lines.append("OpenClaw's own transcripts and memory files are not touched.")
     return lines
 
 
-def listed_notes(graph: Graph, paths: tuple[str, ...]) -> list[str]:
-    from ..curate import is_untouched
-
-    return [f"  {p}{'' if is_untouched(graph, p) else '  (with what you wrote in it)'}" for p in paths]
-
-
-def forget_lines(graph: Graph, what: Any, done: bool) -> list[str]:
-    lines = ["forgotten:" if done else "would be forgotten:", *listed_notes(graph, what.paths)]
-    lines += [f"  {path}" for path in what.trash]
-    lines += message_lines(what)
-    if what.again:
-        lines.append(f"{how_many(len(what.again), 'other message')} of these notes stay, to be observed anew")
-    if what.linking:
-        lines.append("without their links to it: " + ", ".join(what.linking))
-    return lines
-
-
-def only_lines(graph: Graph, what: Any, done: bool) -> list[str]:
-    head = "forgotten, and the messages stay:" if done else "or only, and the messages stay:"
-    return [head, *listed_notes(graph, what.paths)]
-
-
-def redact_lines(graph: Graph, what: Any, done: bool) -> list[str]:
-    from ..forget.places import BLANK
-
-    head = f"replaced by {BLANK} in:" if done else f"or only the text, replaced by {BLANK} in:"
-    return [
-        head,
-        *(f"  {path}" for path in (*what.paths, *what.trash)),
-        *message_lines(what),
-    ]
-
-
-def message_lines(what: Selection | Redaction) -> list[str]:
-    return [f"  {how_many(len(what.messages), 'message')}"] if what.messages else []
-
-
-def unreached(what: Selection | Redaction) -> list[str]:
+def unreached(what: Selection) -> list[str]:
     """What is left to others, with its path."""
-    left = [
-        f"{path} has it too, in what you wrote there: mend it yourself" for path in getattr(what, "left", ())
-    ]
+    left = [f"{path} has it too, in what you wrote there: mend it yourself" for path in what.left]
     return [*left, *(f"not reached: {place}" for place in what.beyond)]
 
 

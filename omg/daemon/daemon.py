@@ -96,8 +96,6 @@ def watch_folder() -> Any:
     return watch
 
 
-log = logging.getLogger(__name__)
-
 TICK_S = 5.0  # how often the threads look for work that has become due
 
 # how often every vault is scanned for changes without an event (sync services, network drives)

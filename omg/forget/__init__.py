@@ -3,5 +3,5 @@ Forgets notes, messages or words: removes them from every file that OMG keeps.
 
     places       Every place where a graph and its home keep text, and one way to change it.
     selection    Finds what a forgetting removes: notes, messages, words, and links to them.
-    erase        Erases a Selection or the words of a Redaction, step by step.
+    erase        Forgets or redacts what a Selection names, step by step.
 """

@@ -1,5 +1,5 @@
 """
-Erases a Selection or the words of a Redaction, step by step.
+Forgets or redacts what a Selection names, step by step.
 
 What is to go is first written down (forgetting.json), so that a crash halfway is finished at the next start; every
 step may be repeated. Afterwards a tombstone of salted hashes is all that is left, which import and rebuild heed. A
@@ -64,22 +64,7 @@ LINKING = ("links", "supersedes", "superseded_by", "contradicts", "reflected_in"
 FIXED = ("type", "priority", "status", "created", "updated", "event", "origin", "appliesTo", "generation")
 
 
-@dataclass(frozen=True, slots=True)
-class Redaction:
-    """Where *words* are. Everything sorted."""
-
-    words: str
-    paths: tuple[str, ...] = ()  # notes and pages
-    messages: tuple[str, ...] = ()
-    renamed: tuple[tuple[str, str], ...] = ()  # path, or other name of a note → the one without the words
-    trash: tuple[str, ...] = ()
-    beyond: tuple[str, ...] = ()  # "path: why": what OMG cannot, or may not, take them out of
-
-    def __bool__(self) -> bool:
-        return bool(self.paths or self.messages or self.trash)
-
-
-def select_words(graph: Graph, words: str) -> Redaction:
+def select_words(graph: Graph, words: str) -> Selection:
     """Raises BadInput for words that BLANK holds itself."""
     if not folded_words(words) or holds_words(BLANK, words):
         raise BadInput(f"{words!r} cannot be taken out of a text; give the words that are to go")
@@ -89,8 +74,7 @@ def select_words(graph: Graph, words: str) -> Redaction:
     unread = [graph.vault.file(path) for path in holding if path not in paths]
     trash = tuple(our_trash(graph, trace))
     said = every_message(graph)
-    return Redaction(
-        words,
+    return Selection(
         paths=tuple(sorted(paths)),
         messages=tuple(sorted({m.id for _, m in said if message_holds(m, words)})),
         renamed=tuple(sorted(new_names(graph, paths, words).items())),
@@ -100,6 +84,8 @@ def select_words(graph: Graph, words: str) -> Redaction:
             *(f"{file}: it is no UTF-8 text; take them out yourself" for file in unread),
             *beyond_reach(graph, trace, skip=trash),
         ),
+        text=words,
+        redacts=True,
     )
 
 
@@ -144,7 +130,7 @@ class Edit:
         default_factory=dict
     )  # path or other name of a note → its new one, or None
     forgets: Selection | None = None
-    redacts: Redaction | None = None
+    redacts: Selection | None = None
     resolve: Callable[[str], str | None] = str  # a link's target → the path of the note that it leads to
 
     def tombstones(self, graph: Graph) -> None:
@@ -156,7 +142,8 @@ class Edit:
                 ids |= {m.key, said_at(m.role, m.timestamp)}
             elif after != m and m.key != m.id:
                 ids.add(m.key)
-        graph.tombstones.add(ids)
+        if ids:
+            graph.tombstones.add(ids)
 
     # --- the living vault and its .trash
 
@@ -399,8 +386,8 @@ def forgetting(graph: Graph, what: Selection) -> Edit:
     )
 
 
-def redacting(what: Redaction) -> Edit:
-    clean = partial(blanked, words=what.words)
+def redacting(what: Selection) -> Edit:
+    clean = partial(blanked, words=what.text)
 
     def said(m: Message) -> Message:
         calls = (replace(c, name=clean(c.name), arguments=clean(c.arguments)) for c in m.calls)
@@ -409,7 +396,7 @@ def redacting(what: Redaction) -> Edit:
         }
         return replace(m, calls=tuple(calls), **texts)
 
-    return Edit(said, clean, Trace(text=what.words), dict(what.renamed), redacts=what)
+    return Edit(said, clean, what.trace, dict(what.renamed), redacts=what)
 
 
 # --- names
@@ -463,7 +450,7 @@ JOURNAL = "forgetting.json"
 ANY_LINK = re.compile(rf"!?{WIKILINK.pattern}")
 
 
-def forget_now(graph: Graph, selection: Selection | Redaction) -> None:
+def forget_now(graph: Graph, selection: Selection) -> None:
     """
     Do it; one that was begun before is finished first. The caller holds `graph.lock()`.
 
@@ -471,8 +458,7 @@ def forget_now(graph: Graph, selection: Selection | Redaction) -> None:
     """
     finish_forgetting(graph)
     with flock(graph.folder / "rebuild.lock", f"the rebuilding of {graph.identity.key}", 0):
-        kind = "redact" if isinstance(selection, Redaction) else "forget"
-        write_private(graph.folder / JOURNAL, json.dumps({"kind": kind, **asdict(selection)}))
+        write_private(graph.folder / JOURNAL, json.dumps(asdict(selection)))
     finish_forgetting(graph)
 
 
@@ -491,11 +477,11 @@ def finish_forgetting(graph: Graph) -> bool:
     if not journal.exists():
         return False
     raw, home = json.loads(journal.read_text(encoding="utf-8")), graph.folder.parents[1]
-    kind = raw.pop("kind", "forget")  # an earlier version wrote none
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()
-    }
-    edit = redacting(Redaction(**values)) if kind == "redact" else forgetting(graph, Selection(**values))
+    if raw.pop("kind", "forget") == "redact":  # as an earlier version wrote it
+        raw |= {"text": raw.pop("words"), "redacts": True}
+    values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in raw.items()}
+    what = Selection(**values)
+    edit = redacting(what) if what.redacts else forgetting(graph, what)
     raise_mark(home)
     change_everywhere(graph, edit)
     # Again: what was served meanwhile was rendered from the index of before.

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from ..config import shipped_folder
@@ -107,7 +106,10 @@ LINK_TARGET = re.compile(r"(?<=\[\[)[^|\]\n]+")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a forgetting removes, sorted: paths, message ids, and everything else that tells of them."""
+    """
+    What a forgetting removes: paths, message ids, and everything else that tells of them; or what a redaction (`redacts`)
+    changes: paths and messages that hold `text`. All sorted.
+    """
 
     paths: tuple[str, ...]
     messages: tuple[str, ...]
@@ -121,12 +123,16 @@ class Selection:
     beyond: tuple[str, ...] = ()  # "path: why": what OMG cannot, or may not, take it out of
     alone: tuple[str, ...] = ()  # notes that go without their messages, and do not come back from them
     text: str = ""  # what was looked for
+    redacts: bool = False  # the text alone is replaced, and nothing goes
+    renamed: tuple[tuple[str, str], ...] = ()  # path, or other name of a note → the one without the text
 
     def __bool__(self) -> bool:
-        return bool(self.paths or self.messages)
+        return bool(self.paths or self.messages or self.trash)
 
     @property
     def trace(self) -> Trace:
+        if self.redacts:
+            return Trace(text=self.text)
         names, said = frozenset((*self.paths, *self.names)), frozenset(self.messages)
         return Trace(names, said, frozenset(self.sessions), self.text, frozenset(self.keys))
 
@@ -139,26 +145,33 @@ def select(
     before_ms: int | None = None,
     matching: str | None = None,
     asked: Iterable[str] = (),
+    alone: bool = False,
 ) -> Selection:
     """
     What goes with these notes and messages. *asked*: the messages that asked for it; those not taken in yet never are.
 
-    With a note go its messages and the reflections made of it; with a message, every note that cites it; with all notes
-    on a topic's map, the map.
+    With a note go the reflections made of it, and its messages unless it goes *alone*; with a message, every note that
+    cites it; with all notes on a topic's map, the map.
     """
     named = set(paths)
     said = every_message(graph)
-    messages = with_answers({*asked, *(s.id for p in named for s in graph.index.sources(p))}, said)
+    cited = () if alone else [s.id for p in named for s in graph.index.sources(p)]
+    messages = with_answers({*asked, *cited}, said)
     if session is not None or before_ms is not None or matching is not None:
-        wanted = partial(message_fits, of=session, before_ms=before_ms, matching=matching)
-        messages |= {m.id for s, m in said if wanted(m, s)}
+        messages |= {
+            m.id
+            for of, m in said
+            if session in (None, of)
+            and (before_ms is None or m.timestamp < before_ms)
+            and (matching is None or message_holds(m, matching))
+        }
     left: list[str] = []
     if matching is not None:
         found, left = notes_holding(graph, matching)
         for path in found:
-            cited = {s.id for s in graph.index.sources(path)}
-            if not cited & messages:  # put in other words, and no message could be told by it
-                messages |= cited
+            told = {s.id for s in graph.index.sources(path)}
+            if not told & messages:  # put in other words, and no message could be told by it
+                messages |= told
         named |= found
     gone = named | {p for p in graph.index.citing(sorted(messages)) if p.startswith("nodes/")}
     gone |= {p for m in messages if (p := inbox_path(m)) and graph.vault.bytes(p) is not None}
@@ -167,7 +180,7 @@ def select(
     gone |= {p for p in topic_maps(graph) if is_emptied(graph, p, gone) or names_it(p, matching)}
     former |= {p for p in gone if graph.vault.bytes(p) is None}
     gone -= former
-    again = {s.id for p in gone for s in graph.index.sources(p)} - messages
+    again = set() if alone else {s.id for p in gone for s in graph.index.sources(p)} - messages
     what = Selection(
         paths=tuple(sorted(gone)),
         messages=tuple(sorted(messages)),
@@ -177,23 +190,11 @@ def select(
         names=tuple(sorted((all_names(graph, gone) | former) - gone)),
         sessions=tuple(sorted({s for s, m in said if m.id in messages})),
         keys=() if session is None else (session,),
+        alone=tuple(sorted(named)) if alone else (),
         text=matching or "",
     )
-    return with_surroundings(graph, what)
-
-
-def select_alone(graph: Graph, paths: Iterable[str]) -> Selection:
-    """These notes and the reflections made of them; the messages they came from stay."""
-    alone = set(paths)
-    gone = alone | reflecting(graph, alone)
-    what = Selection(
-        paths=tuple(sorted(gone)),
-        messages=(),
-        linking=tuple(p for p in notes_linking(graph, gone) if not is_generated(graph, p)),
-        names=tuple(sorted(all_names(graph, gone) - gone)),
-        alone=tuple(sorted(alone)),
-    )
-    return with_surroundings(graph, what)
+    what = replace(what, trash=tuple(our_trash(graph, what.trace)))
+    return replace(what, beyond=beyond_reach(graph, what.trace, skip=what.trash))
 
 
 def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set[str]:
@@ -207,12 +208,6 @@ def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set
         elif (words := answering.get(session)) and any(words & told_words(t) for t in all_texts(m)):
             found.add(m.id)
     return found
-
-
-def with_surroundings(graph: Graph, what: Selection) -> Selection:
-    """*what*, and where else in the vault and around it there is something of it."""
-    what = replace(what, trash=tuple(our_trash(graph, what.trace)))
-    return replace(what, beyond=beyond_reach(graph, what.trace, skip=what.trash))
 
 
 def notes_holding(graph: Graph, text: str) -> tuple[set[str], list[str]]:
@@ -269,13 +264,3 @@ def is_generated(graph: Graph, path: str) -> bool:
 def outside_block(page: str) -> str:
     before, _, rest = page.partition(BEGIN)
     return before + rest.partition(END)[2]
-
-
-def message_fits(
-    m: Message, session: str, *, of: str | None, before_ms: int | None, matching: str | None
-) -> bool:
-    return (
-        (of is None or session == of)
-        and (before_ms is None or m.timestamp < before_ms)
-        and (matching is None or message_holds(m, matching))
-    )

@@ -47,7 +47,6 @@ from .state import (
     file_look,
     flock,
     former_uses,
-    keep_damaged,
     load_state,
     process_alive,
     remove_refused,
@@ -188,15 +187,12 @@ class Graph:
                 self.put(file.stem, turn)
                 file.unlink()
         if bad := self.tombstones.mend():
-            why = f"{how_many(len(bad), 'line')} cannot be read"
-            lines = b"".join(line + b"\n" for line in bad)
-            keep_damaged(
-                self.folder,
-                self.tombstones.file,
-                lines,
-                why,
-                "what they forgot may come back by an import: forget it again",
+            why, lines = (
+                f"{how_many(len(bad), 'line')} cannot be read",
+                b"".join(line + b"\n" for line in bad),
             )
+            mend = "what they forgot may come back by an import: forget it again"
+            set_aside_damaged(self.folder, self.tombstones.file, why, mend, lines)
         self.state()
         if self._fault:
             self.update(lambda state: None)

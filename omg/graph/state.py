@@ -113,21 +113,19 @@ log = logging.getLogger(__name__)
 DAMAGED_FOLDER = "damaged"
 
 
-def set_aside_damaged(graph: Path, file: Path, why: str, mend: str) -> None:
-    """Move *file* out of the way, below the folder *graph*; nothing is done if it is gone already."""
+def set_aside_damaged(graph: Path, file: Path, why: str, mend: str, part: bytes | None = None) -> None:
+    """Move *file*, or copy a damaged *part* of it, below the folder *graph*; nothing is done if the file is gone."""
     target = free_name(graph, file.name)
-    note_damage(target, f"{file}: {why}; set aside as {target}; {mend}")
+    said, line = target.with_name(f"{target.name}.txt"), f"{file}: {why}; set aside as {target}; {mend}"
+    write_damaged(said, line.encode("utf-8", "replace"))
+    log.warning("%s", line)
+    if part is not None:
+        write_damaged(target, part)
+        return
     try:
         file.rename(target)
     except FileNotFoundError:
-        target.with_name(f"{target.name}.txt").unlink()
-
-
-def keep_damaged(graph: Path, file: Path, data: bytes, why: str, mend: str) -> None:
-    """Save *data*, a damaged part of *file*, in damaged/."""
-    target = free_name(graph, file.name)
-    note_damage(target, f"{file}: {why}; set aside as {target}; {mend}")
-    write_damaged(target, data)
+        said.unlink()
 
 
 def damaged_files(graph: Path) -> Iterator[tuple[Path, str]]:
@@ -144,11 +142,6 @@ def free_name(graph: Path, name: str) -> Path:
         n += 1
         target = folder / f"{n}-{name}"
     return target
-
-
-def note_damage(target: Path, line: str) -> None:
-    write_damaged(target.with_name(f"{target.name}.txt"), line.encode("utf-8", "replace"))
-    log.warning("%s", line)
 
 
 def write_damaged(file: Path, data: bytes) -> None:

@@ -232,15 +232,10 @@ def is_degenerate(text: str) -> bool:
 def is_stuck(line: str) -> bool:
     """Whether *line* ends in one piece said over and over, for 1,500 characters and half of its length."""
     tail = line.rstrip('`]}" ,;.')[-20_000:][::-1]  # reversed: what the end repeats is a prefix now
-    reach = [0] * len(tail)  # reach[i]: how far the text from i on equals that from 0 on (Gusfield's Z array)
-    left = right = 0
-    for i in range(1, len(tail)):
-        n = min(right - i, reach[i - left]) if i < right else 0
-        while i + n < len(tail) and tail[n] == tail[i + n]:
-            n += 1
-        reach[i] = n
-        if i + n > right:
-            left, right = i, i + n
-        if n >= 3 * i and i + n >= max(1_500, len(tail) / 2) and re.search(r"\w", tail[:i]):
-            return True
-    return False
+    end = max(1_500, len(tail) // 2)
+    # A prefix of `end` chars that is a piece said at least four times equals itself from one piece on.
+    piece = tail.find(tail[: end * 3 // 4], 1)
+    end = max(end, 4 * piece)
+    if piece < 1 or end > len(tail) or tail[piece:end] != tail[: end - piece]:
+        return False
+    return re.search(r"\w", tail[:piece]) is not None

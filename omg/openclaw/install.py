@@ -16,7 +16,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,8 @@ from ..hosts.install import Step
 from ..identity import Identity, identity_of_session
 from .gateway import OpenClaw
 
+Do = Callable[[Callable[[], object]], None]  # carries out a step's action, or with `--dry-run` leaves it
+
 # --- `omg install --context-engine` and back: the plugin `omg-context`, which takes OpenClaw's slot for a context engine.
 #
 # Whoever had the slot before gets it back. Not here: what the engine does (hooks/context/index.js, window/).
@@ -68,18 +70,13 @@ def engine_files() -> dict[str, Path]:
 def install_engine(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Iterator[Step]:
     """Take the slot. Raises GatewayError where OpenClaw refuses; running it again goes on from there."""
     do = doer(dry_run)
-    plugins, folder = value_at(claw.config(), "plugins", {}), engine_folder(claw)
+    config = claw.config()
     if not (home / ENGINE_BEFORE).exists():
+        plugins = value_at(config, "plugins", {})
         before = {key: plugins.get(key) for key in ("slots", "allow", "deny")}
         do(lambda: write_private(home / ENGINE_BEFORE, json.dumps(before)))
-    if changes := admission_patch(claw.config(), ENGINE):
-        do(lambda: claw.patch(changes))
-        yield Step("let the context engine in", ", ".join(f"plugins.{name}" for name in changes["plugins"]))
-    fresh = not same_plugin(folder, engine_files())
-    if fresh:
-        do(lambda: put_plugin(claw, folder, engine_files()))
-    yield Step(f"install the plugin `{ENGINE}`", str(folder), changed=fresh)
-    config, wanted = claw.config(), {}  # type: dict[str, Any], dict[str, Any]
+    fresh = yield from copied_in(claw, config, engine_folder(claw), engine_files(), do)
+    config, wanted = claw.config(), dict[str, Any]()
     entry = value_at(config, f"plugins.entries.{ENGINE}", {})
     if entry.get("enabled") is not True or value_at(entry, "config.home") != str(home):
         wanted["entries"] = {ENGINE: {"enabled": True, "config": {"home": str(home)}}}
@@ -122,10 +119,16 @@ def given_back(plugins: dict[str, Any], before: dict[str, Any]) -> dict[str, Any
             changes["slots"] = None
         elif ours["contextEngine"] != slots.get("contextEngine"):
             changes["slots"] = ours
-    if ENGINE in (plugins.get("allow") or []) and ENGINE not in (before.get("allow") or []):
-        changes["allow"] = [p for p in plugins["allow"] if p != ENGINE] or None
-    if ENGINE in (before.get("deny") or []) and ENGINE not in (plugins.get("deny") or []):
-        changes["deny"] = [*(plugins.get("deny") or []), ENGINE]
+    return changes | admission_before(ENGINE, plugins, before)
+
+
+def admission_before(plugin: str, now: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """What must change in `plugins` for *plugin* to be allowed or denied as it was *before*."""
+    allow, deny, changes = now.get("allow") or [], now.get("deny") or [], dict[str, Any]()
+    if plugin in allow and plugin not in (before.get("allow") or []):
+        changes["allow"] = [p for p in allow if p != plugin] or None
+    if plugin in (before.get("deny") or []) and plugin not in deny:
+        changes["deny"] = [*deny, plugin]
     return changes
 
 
@@ -195,14 +198,7 @@ def install_plugin(
         yield Step(
             "remember sessions from now on", "what was said earlier comes in with `omg import --openclaw`"
         )
-    changes = admission_patch(config)
-    if changes:
-        do(lambda: claw.patch(changes))
-        yield Step("let the plugin in", ", ".join(f"plugins.{name}" for name in changes["plugins"]))
-    fresh = not same_plugin(claw.plugin, plugin_files())
-    if fresh:
-        do(lambda: put_plugin(claw, claw.plugin, plugin_files()))
-    yield Step("install the plugin `omg` with its skill", str(claw.plugin), changed=fresh)
+    yield from copied_in(claw, config, claw.plugin, plugin_files(), do)
     wanted = entry_patch(config if dry_run else claw.config(), home)
     if wanted:
         do(lambda: claw.patch({"plugins": {"entries": {"omg": wanted}}}))
@@ -217,7 +213,21 @@ def install_plugin(
         yield daemon_step(home, up)
 
 
-def doer(dry_run: bool) -> Callable[[Callable[[], object]], None]:
+def copied_in(
+    claw: OpenClaw, config: dict[str, Any], place: Path, files: Mapping[str, Path], do: Do
+) -> Generator[Step, None, bool]:
+    """Have OpenClaw load the plugin of *files*, and copy it to *place*. Returns whether the copy was another version."""
+    if changes := admission_patch(config, place.name):
+        do(lambda: claw.patch(changes))
+        yield Step(f"let the plugin `{place.name}` in", ", ".join(f"plugins.{n}" for n in changes["plugins"]))
+    fresh = not same_plugin(place, files)
+    if fresh:
+        do(lambda: put_plugin(claw, place, files))
+    yield Step(f"install the plugin `{place.name}`", str(place), changed=fresh)
+    return fresh
+
+
+def doer(dry_run: bool) -> Do:
     """What carries out a step's action, or with *dry_run* leaves it."""
 
     def do(action: Callable[[], object]) -> None:
@@ -232,9 +242,7 @@ def keep_text(file: Path, text: str) -> None:
     write_private(file, text)
 
 
-def place_vaults(
-    claw: OpenClaw, config: dict[str, Any], home: Path, do: Callable[[Callable[[], object]], None]
-) -> Iterator[Step]:
+def place_vaults(claw: OpenClaw, config: dict[str, Any], home: Path, do: Do) -> Iterator[Step]:
     """
     In the workspace where only the owner reaches the agent; under the home as soon as others do, since
     OpenClaw's memory_search shows every .md of a workspace's memory/ to all of the agent's sessions.
@@ -330,7 +338,7 @@ def entry_patch(config: dict[str, Any], home: Path) -> dict[str, Any]:
     return wanted
 
 
-def model_step(config: dict[str, Any], home: Path, do: Callable[[Callable[[], object]], None]) -> Step:
+def model_step(config: dict[str, Any], home: Path, do: Do) -> Step:
     """Enter which model observes, where nobody has, and say what it may cost a day."""
     from ..llm.ledger import GATEWAY_TOKENS_PER_DAY
 
@@ -363,7 +371,7 @@ def nightly_command(home: Path) -> list[str]:
     return ["/usr/bin/env", f"OMG_HOME={home}", *gateway_command(), "reflect", "--all-vaults"]
 
 
-def nightly_step(claw: OpenClaw, home: Path, up: bool, do: Callable[[Callable[[], object]], None]) -> Step:
+def nightly_step(claw: OpenClaw, home: Path, up: bool, do: Do) -> Step:
     if not up:
         line = f"{NIGHTLY} {' '.join(nightly_command(home))}"
         return Step(
@@ -487,12 +495,7 @@ def leftovers(config: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     elif "omg" in entries:
         alone = set(entries) == {"omg"} and "entries" not in were
         changes["entries"] = None if alone else {"omg": None}
-    allow, allowed = plugins.get("allow") or [], were.get("allow") or []
-    if "omg" in allow and "omg" not in allowed:
-        changes["allow"] = [p for p in allow if p != "omg"] or None
-    deny = plugins.get("deny") or []
-    if "omg" in (were.get("deny") or []) and "omg" not in deny:
-        changes["deny"] = [*deny, "omg"]
+    changes |= admission_before("omg", plugins, were)
     if not changes:
         return {}
     if "plugins" not in before and set(plugins) == set(changes) and not any(changes.values()):

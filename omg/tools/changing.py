@@ -25,9 +25,9 @@ from ..curate import (
 from ..dates.days import day_of_ms, says_day, span_text
 from ..dates.rules import resolve_dates
 from ..errors import BadInput, NotFound
-from ..forget.erase import Redaction, select_words
+from ..forget.erase import select_words
 from ..forget.places import BLANK, holds_words
-from ..forget.selection import Selection, select_alone
+from ..forget.selection import Selection, select
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..identity import is_remembered, says_owner
@@ -402,11 +402,14 @@ def forget_tool(
     if not hits and not words:
         beside = said_of(intake, graph, what, asked_in=str(message.get("id") or ""))
         raise NotFound(f"nothing is remembered about {what!r}{beside}")
-    found: list[tuple[str, Selection | Redaction]] = []
+    found: list[tuple[str, Selection]] = []
     if words:
         found.append(("redact", words))
     if hits:
-        found += [("alone", select_alone(graph, hits)), ("forget", select_to_forget(graph, ids=hits))]
+        found += [
+            ("alone", select(graph, paths=hits, alone=True)),
+            ("forget", select_to_forget(graph, ids=hits)),
+        ]
     elif words:
         found.append(("forget", select_to_forget(graph, matching=what)))
     asked = asking(message)
@@ -468,17 +471,17 @@ def said_of(intake: Intake, graph: Graph, query: str, asked_in: str) -> str:
     return "\n".join(["; but this was said, and can be forgotten with its very words as `query`:", *told])
 
 
-def words_anywhere(graph: Graph, words: str) -> Redaction | None:
+def words_anywhere(graph: Graph, words: str) -> Selection | None:
     with suppress(BadInput):
         return select_words(graph, words) or None if len(words.strip()) > 1 else None
     return None
 
 
-def choice_text(graph: Graph, choice: str, what: Selection | Redaction) -> str:
+def choice_text(graph: Graph, choice: str, what: Selection) -> str:
     """What a choice would take, for the user to read."""
     notes = "\n".join(f"- [[{p}]] — {e.description}" for p in what.paths if (e := graph.index.entry(p)))
     files, messages = how_many(len(what.paths), "file"), how_many(len(what.messages), "message")
-    if isinstance(what, Redaction):
+    if what.redacts:
         return f"Or only the words, replaced by {BLANK} in {files} and {messages}; all else stays."
     if choice == "alone":
         return f"Or only these notes; the messages they came from stay:\n{notes}"
@@ -487,7 +490,7 @@ def choice_text(graph: Graph, choice: str, what: Selection | Redaction) -> str:
     return f"This would be forgotten, with {messages} that it came from:\n{notes}"
 
 
-def beyond_text(taken: Sequence[Selection | Redaction], context: Mapping[str, Any]) -> list[str]:
+def beyond_text(taken: Sequence[Selection], context: Mapping[str, Any]) -> list[str]:
     """What a forgetting cannot reach. Only the owner is told the path, which reveals their machine."""
     if says_owner(context):
         return [f"Not reached: {place}" for place in dict.fromkeys(p for what in taken for p in what.beyond)]
@@ -496,13 +499,13 @@ def beyond_text(taken: Sequence[Selection | Redaction], context: Mapping[str, An
 
 def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping[str, Any]) -> dict[str, Any]:
     """Carry out what the user chose, on the notes as they are now."""
-    what: Selection | Redaction
+    what: Selection
     intake.take_in()  # else it is not known what came of messages that are on their way
     if issued.choice == "redact":
         what = select_words(graph, issued.words)
         told = f"{BLANKED} {BLANK} in {how_many(len(what.paths), 'file')} and {how_many(len(what.messages), 'message')}."
     elif issued.choice == "alone":
-        what = select_alone(graph, issued.paths)
+        what = select(graph, paths=issued.paths, alone=True)
         told = f"{FORGOTTEN} {how_many(len(what.paths), 'note')}. The messages they came from stay."
     else:
         about: dict[str, Any] = {"ids": issued.paths} if issued.paths else {"matching": issued.words}

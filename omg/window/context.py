@@ -15,7 +15,7 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import datetime
 from functools import partial
 from itertools import accumulate, takewhile
 from typing import Any
@@ -136,15 +136,16 @@ def runs_kept(
 # In doubt, a turn counts as not observed. cut.py decides which of them leave, and when.
 
 
-def observed_turns(graph: Graph, context: RequestContext, soon: Iterable[tuple[str, int]] = ()) -> set[int]:
+def observed_turns(context: RequestContext, soon: Iterable[tuple[str, int]] = ()) -> set[int]:
     """
     The turns whose messages are all observed and archived, or forgotten.
 
     A turn that the gateway began by itself counts as the person's turns around it, which may refer to it. *soon*: places of
     pending messages that count as observed.
     """
+    graph = context.graph
     again = graph.pending_keys()  # what a forgetting left without a note waits once more
-    rows = [*graph.index.said_since(context.session, context.since_ms()), *context.copied(graph)]
+    rows = [*graph.index.said_since(context.session, context.since_ms()), *context.copied()]
     archived = Counter((role, at) for role, at, mid in rows if mid not in again)
     archived.update(soon)
     found, own, waiting = set(), set(), set()
@@ -153,7 +154,7 @@ def observed_turns(graph: Graph, context: RequestContext, soon: Iterable[tuple[s
             continue
         # Several may be said in one millisecond, and only some of them be observed.
         missing = [i for i in turn if archived[context.place(i)] < context.here[context.place(i)]]
-        if missing and not is_accounted_for(graph, context, turn, missing):
+        if missing and not is_accounted_for(context, turn, missing):
             waiting.add(n)
         elif missing and context.is_no_persons(turn):
             own.add(n)
@@ -172,13 +173,13 @@ def waiting_places(graph: Graph, session: str) -> Iterator[tuple[str, int]]:
             yield from ((m.role, m.timestamp) for m in turn.messages)
 
 
-def is_accounted_for(graph: Graph, context: RequestContext, turn: range, missing: Sequence[int]) -> bool:
+def is_accounted_for(context: RequestContext, turn: range, missing: Sequence[int]) -> bool:
     """Whether every *missing* message of *turn* was forgotten, is empty, or was not said to a person."""
     own = context.is_no_persons(turn)
     entries = ({"entryId": str(i), "message": context.given[i]} for i in turn)
     keys = {m.id: m.key for m in clean_entries(entries, context.asked)}
     names = {i: {keys.get(str(i), ""), context.own_place(i)} for i in missing}
-    gone = graph.tombstones.messages(set().union(*names.values()))
+    gone = context.graph.tombstones.messages(set().union(*names.values()))
     left = [i for i in missing if gone.isdisjoint(names[i])]
     # A message that memory does not keep still counts: it may answer a report that came during a person's turn.
     if any(str(i) in keys or (not own and says_something(context.given[i])) for i in left):
@@ -221,14 +222,19 @@ class Cut:
 
 
 class RequestContext:
-    """The messages of one request, split into turns, and the turns that were cut before."""
+    """The messages of one request, split into turns, the turns that were cut before, and the tokens they may have."""
 
     def __init__(
-        self, session: str, given: Sequence[Any], own: SessionState, asked: Collection[str] = ()
+        self, graph: Graph, session: str, own: SessionState, body: Mapping[str, Any], config: Config
     ) -> None:
-        self.session, self.asked = session, asked  # *asked*: as `clean_entries` has it
+        self.graph, self.session, self.own = graph, session, own
+        self.asked = config.identity.members  # as `clean_entries` has it
+        self.threshold, self.notes = budgets(config, body.get("tokenBudget"), own)
+        self.floor = config.context.kept_raw(self.threshold)
         self._copied: list[Row] | None = None
-        self.given: list[Mapping[str, Any]] = [m if isinstance(m, Mapping) else {} for m in given]
+        given = body.get("messages")
+        messages = given if isinstance(given, list) else []
+        self.given: list[Mapping[str, Any]] = [m if isinstance(m, Mapping) else {} for m in messages]
         self.messages = [uncounted(m) for m in self.given]
         self.turns = whole_turns(self.messages)
         self.here = Counter(self.place(i) for i in range(len(self.given)))
@@ -264,9 +270,9 @@ class RequestContext:
         role = str(self.given[i].get("role"))
         return ARCHIVE_ROLES.get(role, role), to_epoch_ms(self.given[i].get("timestamp")) or 0
 
-    def copied(self, graph: Graph) -> list[Row]:
+    def copied(self) -> list[Row]:
         if self._copied is None:
-            self._copied = rows_copied(graph, self.session, self.given)
+            self._copied = rows_copied(self.graph, self.session, self.given)
         return self._copied
 
     def is_no_persons(self, turn: range) -> bool:
@@ -278,6 +284,12 @@ class RequestContext:
         """The place of a message as a forgetting keeps it; "" where another was said in that millisecond."""
         place = self.place(i)
         return said_at(*place) if place[1] and self.here[place] == 1 else ""
+
+    def going(self, cut: Collection[int], observed: Collection[int]) -> list[int]:
+        """The turns that go besides those *cut*, if all of the *observed* may."""
+        return turns_to_cut(
+            self.weighed, self.turns, cut, observed, threshold=self.threshold, floor=self.floor
+        )
 
     def since_ms(self) -> int:
         return min((at for i in range(len(self.given)) if (at := self.place(i)[1])), default=0)
@@ -319,50 +331,50 @@ def cut_context(
     session, state = str(body.get("sessionKey") or ""), graph.state()
     own = state.sessions.get(session) or SessionState()
     own = replace(own, served={run: text for run, text in own.served.items() if run != body.get("missed")})
-    given = body.get("messages")
-    asked = config.identity.members
-    context = RequestContext(session, given if isinstance(given, list) else [], own, asked)
-    threshold, notes = budgets(config, body.get("tokenBudget"), own)
-    context.cut |= beginning_of_cut(graph, context, own)
+    context = RequestContext(graph, session, own, body, config)
+    context.cut |= beginning_of_cut(context)
     raw = raw_tokens(context.messages, context.turns, context.cut)
     if own.epoch == state.epoch:
         context.served = served_again(graph, context.given, set(context.indices(context.cut)), own)
-    fresh = []
-    if raw_tokens(context.weighed, context.turns, context.cut) >= threshold:
-        fresh = turns_to_go(graph, context, threshold, config.context.kept_raw(threshold))
+    fresh = turns_to_go(context)
     cut = context.cut.union(fresh)
     raw -= context.tokens(fresh)
-    waits, blocks = what_waits(graph, context, cut, state, config, raw, threshold)
+    waits, blocks = what_waits(context, cut, state, config, raw)
     stale = own.timeline_epoch != state.epoch or not own.timeline or context.came_back
     reason = "threshold" if fresh else "edit" if cut and stale else ""
     text, late = own.timeline, False
     if reason:
-        sources = sources_of(graph, context, cut, own)
+        sources = sources_of(context, cut)
         late = not graph.pending_keys().isdisjoint(sources)
-        text = timeline_of(graph, context, cut, sources, own, now, notes)
+        text = timeline_of(context, cut, sources, now)
     cost, saved = count_tokens(text), context.tokens(cut)
     request = partial(note_request, session=session, run=str(body.get("runId") or ""), raw=raw)
     if not cut or not text or cost >= saved:  # never longer than without us
         graph.note(partial(request, served=runs_kept(own, context.given, {}), raw_from=0))
         return Cut(waits=waits, blocks=blocks)
-    room = min(saved - cost, round(MOST_SERVED * threshold) - raw)
+    room = min(saved - cost, round(MOST_SERVED * context.threshold) - raw)
     served = {} if fresh else fitting(context.served, room)
     request = partial(request, served=runs_kept(own, context.given, served), raw_from=context.raw_from(cut))
     graph.note(request)
     if reason and (fresh or text != own.timeline or not late):
-        turns = {context.beginnings[n]: len(context.turns[n]) for n in cut}
-        costs = {context.beginnings[n]: context.tokens([n]) for n in cut}
-        at_ms = round(now.timestamp() * 1000)
-        keep = partial(
-            keep_cut, session=session, text=text, turns=turns, costs=costs, before_ms=context.told_before_ms(),
-            epoch=state.epoch, at_ms=at_ms,
-        )  # fmt: skip
-        graph.update(partial(keep, late=late))
+        epoch, told_before_ms = state.epoch, context.told_before_ms()
+
+        def keep(state: State) -> None:
+            own = state.sessions.setdefault(session, SessionState())
+            # Since it was rendered something was edited or forgotten: nothing that it names goes to the disk any more.
+            own.timeline = text if state.epoch == epoch else ""
+            # Where some cut messages are to be observed again, the text is rendered anew each time until they are.
+            own.timeline_epoch = epoch if own.timeline and not late else -1
+            own.cut_turns = {context.beginnings[n]: len(context.turns[n]) for n in cut}
+            own.cut_tokens = {context.beginnings[n]: context.tokens([n]) for n in cut}
+            own.told_before_ms, own.context_cut_ms = told_before_ms, round(now.timestamp() * 1000)
+
+        graph.update(keep)
         tell(
             "context_cut", session=session, reason=reason, turns=len(fresh), tokens=context.tokens(fresh),
             raw_tokens=raw, notes_tokens=cost,
         )  # fmt: skip
-        own = replace(own, told_before_ms=context.told_before_ms())
+        own = replace(own, told_before_ms=told_before_ms)
     told = told_times(graph, session, own)
     return Cut(text, tuple(context.indices(cut)), served, raw, reason, waits, blocks, told)
 
@@ -387,59 +399,30 @@ def budgets(config: Config, room: object, own: SessionState) -> tuple[int, int]:
     return threshold, notes
 
 
-def turns_to_go(graph: Graph, context: RequestContext, threshold: int, floor: int) -> list[int]:
+def turns_to_go(context: RequestContext) -> list[int]:
     """The turns that are cut now. None while a receipt is open, because its notes cannot be found yet."""
-    observed = observed_turns(graph, context)  # first: a receipt that is closed behind it is no trouble
-    if has_open_receipt(graph):
+    if raw_tokens(context.weighed, context.turns, context.cut) < context.threshold:
         return []
-    return turns_to_cut(
-        context.weighed, context.turns, context.cut, observed, threshold=threshold, floor=floor
-    )
+    observed = observed_turns(context)  # first: a receipt that is closed behind it is no trouble
+    return [] if has_open_receipt(context.graph) else context.going(context.cut, observed)
 
 
 def what_waits(
-    graph: Graph,
-    context: RequestContext,
-    cut: Collection[int],
-    state: State,
-    config: Config,
-    raw: int,
-    threshold: int,
+    context: RequestContext, cut: Collection[int], state: State, config: Config, raw: int
 ) -> tuple[bool, bool]:
     """
     Whether pending turns are to be observed now, and whether this turn waits for it because turns could leave then.
 
     Raw messages can stay above the threshold for good: those from before OMG was installed are never observed.
     """
+    graph, threshold = context.graph, context.threshold
     pending, could = sum(p.tokens for p in graph.pending()), False
     if pending and raw >= threshold:
-        floor = config.context.kept_raw(threshold)
-        soon = observed_turns(graph, context, waiting_places(graph, context.session))
-        could = bool(
-            turns_to_cut(context.weighed, context.turns, cut, soon, threshold=threshold, floor=floor)
-        )
+        soon = observed_turns(context, waiting_places(graph, context.session))
+        could = bool(context.going(cut, soon))
     ails = state.failures or state.error  # the model is down, or a cap reached: nothing would come of it
     blocks = could and not ails and raw >= config.context.blocked_from(threshold)
     return could or 0 < config.observation.step_of(threshold) <= pending, blocks
-
-
-def keep_cut(
-    state: State,
-    session: str,
-    text: str,
-    turns: Mapping[str, int],
-    costs: Mapping[str, int],
-    before_ms: int,
-    epoch: int,
-    late: bool,
-    at_ms: int,
-) -> None:
-    """Save the cut. *late*: some cut messages are to be observed again; until then the text is rendered anew each time."""
-    own = state.sessions.setdefault(session, SessionState())
-    # Since it was rendered something was edited or forgotten: nothing that it names goes to the disk any more.
-    own.timeline, own.timeline_epoch = (text, -1 if late else epoch) if state.epoch == epoch else ("", -1)
-    own.cut_turns, own.cut_tokens = dict(turns), dict(costs)
-    own.told_before_ms, own.context_cut_ms = before_ms, at_ms
 
 
 def note_request(
@@ -454,14 +437,14 @@ def note_request(
     own.raw_tokens, own.raw_from_ms = raw, raw_from
 
 
-def beginning_of_cut(graph: Graph, context: RequestContext, own: SessionState) -> set[int]:
+def beginning_of_cut(context: RequestContext) -> set[int]:
     """
     The first turns that belong to the cut although the gateway's messages now begin earlier or later than at the last cut.
 
     If they begin earlier: turns that the timeline covers already. If later: the rest of a turn that was cut, an answer without
     its question.
     """
-    found: set[int] = set()
+    own, found = context.own, set[int]()
     for n, turn in enumerate(context.turns[:-LAST_TURNS]):
         left = [i for i in turn if not own.cut_ms < context.place(i)[1] < own.told_before_ms]
         if len(left) == len(turn):
@@ -474,15 +457,13 @@ def beginning_of_cut(graph: Graph, context: RequestContext, own: SessionState) -
         _, count = max((start for start in starts if start[0] <= began), default=(0, 0))
         found = {0} if len(context.turns[0]) < count else found
     found -= context.cut
-    return found & observed_turns(graph, context) if found else found
+    return found & observed_turns(context) if found else found
 
 
 # --- what stands for it
 
 
-def sources_of(
-    graph: Graph, context: RequestContext, cut: Iterable[int], own: SessionState
-) -> dict[str, int]:
+def sources_of(context: RequestContext, cut: Iterable[int]) -> dict[str, int]:
     """
     Archive ids and times of what was *cut*, and of what was said before the oldest message in the request.
 
@@ -492,25 +473,18 @@ def sources_of(
     places = {context.place(i) for i in context.indices(cut)}
     since = context.since_ms()
     told = context.told_before_ms()
-    rows = graph.index.said_since(context.session, min(told, own.cut_ms + 1) if told else since)
-    ids = {mid: at for role, at, mid in rows if at < since or (role, at) in places}
-    return ids | {mid: at for role, at, mid in context.copied(graph) if (role, at) in places}
-
-
-def timeline_of(
-    graph: Graph,
-    context: RequestContext,
-    cut: Iterable[int],
-    ids: Mapping[str, int],
-    own: SessionState,
-    now: datetime,
-    budget: int,
-) -> str:
-    zone, today = graph.zone, now.astimezone(graph.zone).date()
-    before = own.cut == "reset" and own.at_ms <= own.cut_ms  # they are of another conversation
-    hints = [] if before else hints_that_hold(own, today, zone)
-    stood: date | None = day_of_ms(own.at_ms, zone) if own.at_ms else None
-    told = [*note_lines_of(graph, ids), *said_lines_of(graph, ids)]
-    return render_timeline(
-        told, hints, stood, messages=max(len(ids), len(context.indices(cut))), budget=budget
+    rows = context.graph.index.said_since(
+        context.session, min(told, context.own.cut_ms + 1) if told else since
     )
+    ids = {mid: at for role, at, mid in rows if at < since or (role, at) in places}
+    return ids | {mid: at for role, at, mid in context.copied() if (role, at) in places}
+
+
+def timeline_of(context: RequestContext, cut: Iterable[int], ids: Mapping[str, int], now: datetime) -> str:
+    graph, own, zone = context.graph, context.own, context.graph.zone
+    before = own.cut == "reset" and own.at_ms <= own.cut_ms  # they are of another conversation
+    hints = [] if before else hints_that_hold(own, now.astimezone(zone).date(), zone)
+    stood = day_of_ms(own.at_ms, zone) if own.at_ms else None
+    told = [*note_lines_of(graph, ids), *said_lines_of(graph, ids)]
+    said = max(len(ids), len(context.indices(cut)))
+    return render_timeline(told, hints, stood, messages=said, budget=context.notes)

@@ -170,8 +170,6 @@ def serve_reader() -> None:
     serve_parent(float(sys.argv[-1]), answer)
 
 
-log = logging.getLogger(__name__)
-
 ENDED_ERRORS = ("turn", "catchup")  # reasons of a drop that comes when its run is over
 URGENT = ("compaction", "reset", "remember")  # reasons for which nothing waits
 

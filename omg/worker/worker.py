@@ -108,6 +108,7 @@ GATEWAY_GRAPHS = (
     2  # observed at a time by the gateway's own model: daemon/lending.py makes no more calls at once
 )
 OLD_SHARE = 0.75  # of a day's cap that may go to turns older than a day; the rest is for what is said today
+FORESEEN = (OmgError, OSError, sqlite3.Error)
 ENDING_S = 10.0  # how long `close` waits for the work under way
 
 
@@ -451,13 +452,8 @@ class Worker:
 
     def note_trouble(self, who: Identity, error: Exception) -> None:
         """Report and count an error of one graph, which then waits as after a model's failure."""
-        why = error_text(error)
-        if isinstance(error, OmgError | OSError | sqlite3.Error):
-            log.warning("%s: its turns wait: %s", who.key, why)
-        else:
-            log.exception("%s: its turns wait", who.key)
+        why = self._report(who.key, error)
         note_failure(self._trouble.setdefault(who.key, State()), why, self.registry.now_ms())
-        self.registry.tell("observation_failed", graph=who.key, error=why)
         with suppress(Exception):  # the disk that failed it may refuse this as well
             self.registry.opened(who, keep=False, make=False).update(
                 partial(note_failure, error=why, at_ms=self.registry.now_ms())
@@ -483,7 +479,7 @@ class Worker:
             work.failure = error_text(e)
             work.stuck.add(batch[0].session)
             # The model, the disk or the vault would fail the next conversation as well.
-            return isinstance(e, BadReply) or not isinstance(e, OmgError | OSError | sqlite3.Error)
+            return isinstance(e, BadReply) or not isinstance(e, FORESEEN)
         if work.once or work.asked:  # else nobody reads it, and an import comes to thousands
             work.observed.append(observed)
         return True
@@ -491,17 +487,16 @@ class Worker:
     def _failed(
         self, graph: Graph, batch: list[Pending], reason: str, error: Exception, started: float
     ) -> None:
-        foreseen = isinstance(error, OmgError | OSError | sqlite3.Error)
+        tokens, took_s = sum(p.tokens for p in batch), time.monotonic() - started
+        more = {"trigger": reason, "tokens": tokens, "duration_ms": round(took_s * 1000)}
+        self._report(graph.identity.key, error, **more)
+
+    def _report(self, key: str, error: Exception, **more: Any) -> str:
+        """Log why nothing of a graph was observed, and tell it as an event."""
         why = error_text(error)
-        log.warning("%s: not observed: %s", graph.identity.key, why, exc_info=None if foreseen else error)
-        self.registry.tell(
-            "observation_failed",
-            graph=graph.identity.key,
-            trigger=reason,
-            error=why[:2_000],
-            tokens=sum(p.tokens for p in batch),
-            duration_ms=round((time.monotonic() - started) * 1000),
-        )
+        log.warning("%s: not observed: %s", key, why, exc_info=None if isinstance(error, FORESEEN) else error)
+        self.registry.tell("observation_failed", graph=key, error=why[:2_000], **more)
+        return why
 
     def _observe_batch(self, graph: Graph, work: Work, batch: list[Pending]) -> Observed:
         agent, paid = graph.identity.agent, list[ModelReply]()

@@ -24,7 +24,7 @@ from ...identity import Identity
 from ...memory import Memory
 from ..gateway import OpenClaw
 from ..install import ENGINE, JOB_KEY, engine_files, engine_folder, plugin_files, same_plugin
-from .finding import Finding
+from .run import Finding
 
 INSTALL_AGAIN = "run `omg install`"
 POLLED_S = 60  # the plugin asks for questions without pause, each time for up to 8 s

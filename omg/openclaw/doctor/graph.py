@@ -33,7 +33,7 @@ from ...provenance import ENOUGH, examine, examined, note_result
 from ...secrets import redact
 from ...worker.events import edits_lately
 from ...worker.status import observer_text
-from .finding import Finding
+from .run import Finding
 
 PENDING_AGE_S = 86_400
 NIGHT_S = 2 * 86_400

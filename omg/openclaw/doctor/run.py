@@ -8,19 +8,44 @@ it. Nothing is changed without `--fix`, and `--fix` never touches a word a perso
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from ...config import engine_since_ms
 from ...errors import OmgError, error_text
 from ...memory import Memory
 from ..gateway import OpenClaw
-from .finding import Finding
-from .gateway import check_gateway, check_hosts, check_turns, has_slot
-from .graph import check_graph, check_home
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    level: Literal["ok", "note", "warn", "fail"]
+    what: str
+    where: str = ""
+    mend: str = ""
+    fix: Callable[[], object] | None = field(default=None, repr=False)
+
+    def line(self) -> str:
+        mark = {"ok": "✓", "note": "·", "warn": "!", "fail": "✗"}[self.level]
+        place = f" [{self.where}]" if self.where else ""
+        return f"{mark} {self.what}{place}" + (f"\n    → {self.mend}" if self.mend else "")
+
+    def value(self) -> dict[str, Any]:
+        return {
+            "level": self.level,
+            "what": self.what,
+            "where": self.where,
+            "mend": self.mend,
+            "fixable": self.fix is not None,
+        }
 
 
 def examine_home(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
     """Every finding, the gateway's first. *claw* None: OpenClaw is not on this machine."""
+    from .gateway import check_gateway, check_hosts, check_turns, has_slot
+    from .graph import check_graph, check_home
+
     yield from check_gateway(memory, claw)
     yield from check_home(memory)
     yield from check_hosts(memory)
