@@ -98,7 +98,7 @@ def take_loose(
                 messages = note_messages(node, said_ms, agents=bool(agents))
         except (OmgError, OSError, UnicodeDecodeError):
             continue  # the index says what is wrong with it
-        if node and not agents and (is_placed(node) or node.links or node.loop):
+        if node and not agents and (is_placed(node) or node.links or node.loop or not is_clipped(node)):
             by_hand[name] = found.st_mtime_ns
         taken += put_loose(graph, messages)
         known[file] = mark

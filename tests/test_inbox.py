@@ -77,6 +77,24 @@ def test_what_became_no_note_stays_where_it_was_written_is_said_and_is_found(omg
         assert words.split()[-1] in omg.find().index.search_raw(words, 1, now=NOW)[0][0].text
 
 
+@pytest.mark.parametrize(
+    ("head", "by_a_page"), [("", False), ("---\nurl: https://lamps.example\n---\n", True)]
+)
+def test_what_a_person_left_and_became_no_note_is_shown_as_their_words_and_a_clipping_as_a_pages(
+    omg, head, by_a_page
+):
+    file = leave(omg, "things.md", f"{head}Blue lamp behind the shed.\n")
+    omg.work(force=True)
+    leave(omg, "things.md", file.read_text())  # a file saved just now is looked at twice
+    omg.refresh(omg.find())
+    omg.work(force=True)
+    assert notes(omg) == {}
+    shown = omg.inject("Where is the blue lamp behind the shed?", session=MAIN)
+    line = "- things — Blue lamp behind the shed."
+    assert (line in shown.system) is not by_a_page  # which only a person's words enter
+    assert (f"{line} (from a tool or a page)" in shown.prompt) is by_a_page
+
+
 def test_what_was_read_once_is_not_read_again_and_what_is_added_is(omg):
     file = leave(omg, "list.md", "I prefer window seats on trains.\n")
     omg.work(force=True)
