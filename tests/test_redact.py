@@ -295,6 +295,11 @@ def test_what_stands_for_money_or_a_way_in_is_taken_out(text, expected):
     "text",
     [
         "I forgot my password: it was long ago",
+        "I last changed my password in 2025.",
+        "The password is 12 characters long, the maximum password length is 4096.",
+        "Reset the password for 2024 users, the ski pass is 2400.",
+        "The password for the fair is 2026 themed, and the secret is 10000 hours.",
+        "The password of the year is in volume 1234.",
         "I forgot my password: sigh, once more",
         "password: see the vault, under router",
         "Passwort: steht im Keepass unter Router",

@@ -80,6 +80,12 @@ BEFORE = re.compile(
     r"(?:^|[\s\"'`])(?P<value>[^\s\"'`]{6,64})[\"'`]?(?: [^\W\d_]{1,5}){1,4} (?:\w{1,12} )?\Z"
 )
 
+# "The password for my locker is 4411.": not "password length is 4096", and not "is 2026 themed".
+TOLD_NUMBER = re.compile(
+    r"(?i:(?: [^\W\d_]{2,3} [^\n\d.,;:!?]{1,40}?)? (?:is|ist|lautet):?(?: [a-z]{3,7})? [\"'“]?)"
+    r"(?P<value>\d{4,12})(?=[\"'”)]{0,2}(?:[.,;!?](?!\d)| and | und |\n|\Z))"
+)
+
 NUMBER = re.compile(
     r"[^\n\d]{0,30}?(?<![\w.,-])"
     r"(?P<value>\d{3}[ -]\d{2,3}(?:[ -]\d{4})?|[RL]?\d{1,2}(?:-[RL]?\d{1,2}){2,3}|[#*]?\d{3,17}[#*]?)(?![\w-]|[.,:/]\d)"
@@ -210,6 +216,13 @@ def _told(text: str, start: int, end: int, kind: str, chars: int) -> Iterator[Sp
     """The first word behind the label, or the last one before it, that looks like what the label says."""
     if (m := BELOW.match(text, end)) and (
         is_typed(m["value"]) if kind == "password" else is_key(m["value"], shortest=20)
+    ):
+        yield *m.span("value"), kind
+        return
+    if (
+        kind == "password"
+        and text[start:end].lower() not in ("pass", "secret")
+        and (m := TOLD_NUMBER.match(text, end))
     ):
         yield *m.span("value"), kind
         return
