@@ -25,7 +25,7 @@ from shell import omg_here
 from test_cli import ALL
 from test_daemon import Running, eventually
 
-from omg.cli.daemon import without_daemon
+from omg.cli.gateway import without_daemon
 from omg.client import ask_daemon
 from omg.config import load_config
 from omg.daemon.daemon import Daemon

@@ -6,10 +6,9 @@ The command `omg`: parse, call one function, print. `main` is its entry point.
     conversations    Commands: init, import, observe, search, inject, status, events, demo.
     reading          Commands that read notes: list, show and open.
     curate           Commands for a person's own edits: new, pin, link, merge, rename, undo, export, rebuild.
-    daemon           Starts and stops the daemon for a command, or does the work without it.
-    gateway          Commands around OpenClaw: the daemon, installing, the doctor, identities.
+    gateway          Commands around OpenClaw and other assistants: the daemon, installing, the doctor, identities,
+                     projects, MCP.
     fleet            Commands of a fleet: many machines on Postgres (docs/fleet.md).
-    hosts            Commands for other assistants: install, projects, and what the assistant proposed.
 """
 
 import sys

@@ -17,7 +17,6 @@ from . import conversations as _conversations  # noqa: F401  # these register th
 from . import curate as _curate  # noqa: F401
 from . import fleet as _fleet  # noqa: F401
 from . import gateway as _gateway  # noqa: F401
-from . import hosts as _hosts  # noqa: F401
 from . import reading as _reading  # noqa: F401
 from .base import app
 

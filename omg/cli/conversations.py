@@ -30,7 +30,7 @@ from .base import (
     progress_bar,
     time_argument,
 )
-from .daemon import without_daemon
+from .gateway import without_daemon
 
 if TYPE_CHECKING:
     from datetime import tzinfo

@@ -1,22 +1,90 @@
-"""Commands around OpenClaw: the daemon, installing, the doctor, identities."""
+"""Commands around OpenClaw and other assistants: the daemon, installing, the doctor, identities, projects, MCP."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..client import ask_daemon
 from ..config import load_config
-from ..errors import BadInput, Locked
+from ..errors import BadInput, Locked, OmgError
 from ..plural import how_many
-from .base import JsonFlag, app, existing_home, opened_memory, print_value
-from .daemon import start_daemon, stop_daemon, without_daemon
+from .base import IdentityOption, JsonFlag, app, existing_home, opened_memory, print_value
 
 if TYPE_CHECKING:
     from ..hosts.install import Step
+
+
+# --- Starts and stops the daemon for a command, or does the work without it. A daemon that was up before is up afterwards.
+
+
+# How often to look whether one is gone: the gateway's plugin starts the next .25 s after, then ever later.
+LOOK_EVERY_S, LOOK_FOR_S = 0.05, 20
+
+
+def start_daemon(home: Path) -> int:
+    """Start one that outlives this command; returns its pid, once it answers."""
+    started = subprocess.Popen(
+        [sys.executable, "-P", "-m", "omg.cli", "serve"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    for _ in range(150):
+        if found := ask_daemon(home, "/health", {}, timeout_s=5):
+            return int(found["pid"])
+        if started.poll() is not None:
+            break
+        time.sleep(0.1)
+    raise OmgError(f"the daemon did not come up; see {home / 'omg.log'}, or run `omg serve` to watch it")
+
+
+def stop_daemon(home: Path) -> bool:
+    """Whether there was one; returns once it is gone."""
+    try:
+        if ask_daemon(home, "/stop", {}, timeout_s=10) is None:
+            return False
+    except OmgError as e:
+        if not isinstance(e.__cause__, ConnectionError):  # else it had stopped before it could say so
+            raise
+    for _ in range(350):
+        with suppress(OmgError):  # cut off in the middle of an answer: it is stopping
+            if ask_daemon(home, "/health", {}, timeout_s=5) is None:
+                return True
+        time.sleep(0.1)
+    raise OmgError(f"the daemon is still busy stopping; see {home / 'omg.log'}")
+
+
+@contextmanager
+def without_daemon(home: Path) -> Iterator[None]:
+    """No daemon meanwhile. The gateway starts its own again by itself; one that it does not care for is started here."""
+    from ..daemon.daemon import daemon_lock
+
+    found = ask_daemon(home, "/health", {}, timeout_s=5)
+    until = time.monotonic() + LOOK_FOR_S
+    with ExitStack() as held:
+        try:
+            while True:
+                stop_daemon(home)
+                try:
+                    held.enter_context(daemon_lock(home))
+                    break
+                except Locked:  # it answers no more and is about to end, or the gateway has started another
+                    if time.monotonic() > until:
+                        raise
+                    time.sleep(LOOK_EVERY_S)
+            yield
+        finally:
+            held.close()
+            if found and found.get("polled_s") is None:
+                start_daemon(home)
 
 
 @app.command("serve")
@@ -43,7 +111,6 @@ def serve_command(
 @app.command("up")
 def up_command() -> None:
     """Start the daemon in the background, if none is up."""
-    from ..client import ask_daemon
 
     home = load_config(existing_home()).home
     if found := ask_daemon(home, "/health", {}, timeout_s=5):
@@ -84,8 +151,6 @@ def install_command(
 ) -> None:
     """Put OMG into OpenClaw, or into HOST. Running it again changes nothing that is right already."""
     if host:
-        from .hosts import install_into
-
         return install_into(host, identity=identity, only=only, yes=yes, dry_run=dry_run)
     from ..openclaw.gateway import find_openclaw
     from ..openclaw.install import engine_folder, install_engine, install_plugin, remove_engine
@@ -112,8 +177,6 @@ def uninstall_command(
 ) -> None:
     """Take OMG out of OpenClaw, or out of HOST. Your vaults stay."""
     if host:
-        from .hosts import take_out_of
-
         return take_out_of(host, dry_run=dry_run)
     from ..openclaw.gateway import find_openclaw
     from ..openclaw.install import remove_engine, uninstall_plugin
@@ -239,3 +302,106 @@ def install_skill_command(
         )
     print(f"skill   {put_skill(root)}")
     print(f"vault   {lay(vault, 'agent:main:main')}")
+
+
+# --- Other assistants: installing, projects, MCP, and what the assistant proposed.
+
+
+def install_into(host: str, *, identity: str, only: str, yes: bool, dry_run: bool) -> None:
+    from ..hosts.install import host_named, install_host
+
+    client, home = host_named(host), load_config().home
+    if only not in ("", "project"):
+        raise BadInput(f"--only {only!r}: write `project`, or leave it out")
+    private = "nothing of the person's notes" if only else f"the notes of {identity}"
+    asked = f"{client.title} will be given {private}, and each project's to those who work in it. Go on?"
+    if not (yes or dry_run or typer.confirm(asked)):
+        raise typer.Exit(1)
+    for step in install_host(client, home, identity=identity, only=only, dry_run=dry_run):
+        print_step(step, dry_run)
+    if not dry_run and ask_daemon(home, "/health", {}, timeout_s=5) is None:
+        print(f"✓ the daemon is up, pid {start_daemon(home)}")
+
+
+def take_out_of(host: str, *, dry_run: bool) -> None:
+    from ..hosts.install import host_named, uninstall_host
+
+    for step in uninstall_host(host_named(host), load_config().home, dry_run=dry_run):
+        print_step(step, dry_run)
+
+
+project_app = typer.Typer(help="The memory of a project, which is its own.", no_args_is_help=True)
+app.add_typer(project_app, name="project")
+
+FolderOption = Annotated[Path, typer.Option("--in", help="A folder of the project; default: this one.")]
+PersonOption = Annotated[str, typer.Option("--identity", "-i", help="Whose project.")]
+
+
+@project_app.command("show")
+def show_command(folder: FolderOption = Path(), identity: PersonOption = "agent:main:main") -> None:
+    """Whose memory is written to and read in a folder."""
+    from ..hosts.sessions import project_of
+
+    print(project_of(load_config().home, identity, folder.absolute()) or f"{identity} (in no git repository)")
+
+
+@project_app.command("join")
+def join_project_command(
+    other: Annotated[Path, typer.Argument(help="A folder of the other checkout.")],
+    folder: FolderOption = Path(),
+    identity: PersonOption = "agent:main:main",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Let this checkout share the memory of another one of the same project."""
+    from ..hosts.sessions import join_project
+
+    asked = f"What is said in {folder.absolute()} will go into the memory of {other.absolute()}. Go on?"
+    if not yes and not typer.confirm(asked):
+        raise typer.Exit(1)
+    print(join_project(load_config().home, identity, folder.absolute(), other.absolute()))
+
+
+def ensure_daemon(home: Path) -> None:
+
+    with suppress(OmgError):
+        if ask_daemon(home, "/health", {}, timeout_s=5) is None:
+            start_daemon(home)
+
+
+@app.command("mcp")
+def mcp_command(
+    host: Annotated[str, typer.Option(help="Whose memory: as installed for this client.")] = "",
+    http: Annotated[int | None, typer.Option(help="Serve on this loopback port, with a token.")] = None,
+) -> None:
+    """Serve the memory to an MCP client: over stdio, or on a loopback port."""
+    from ..hosts.mcp import daemon_asker, run_http, run_stdio, served_identities, token_of
+
+    home = load_config().home
+    folder = Path.cwd() if http is None else None
+    ask = daemon_asker(home, *served_identities(home, host, folder), start_daemon)
+    if http is None:
+        # This starts the daemon after a restart of the machine, because a hook starts no process.
+        threading.Thread(target=ensure_daemon, args=(home,), daemon=True).start()
+        return run_stdio(ask)
+    print(f"http://127.0.0.1:{http}/mcp with the header Authorization: Bearer {token_of(home)}", flush=True)
+    run_http(ask, home, http)
+
+
+@app.command("confirm")
+def confirm_command(
+    note: Annotated[str | None, typer.Argument(help="What an assistant proposed; nothing: list all.")] = None,
+    identity: IdentityOption = None,
+) -> None:
+    """Make what an assistant proposed your own word."""
+    from ..hosts.answers import confirm_note
+    from ..plan.corrections import proposed_notes
+
+    with opened_memory(vectors=False) as memory:
+        graph = memory.find(identity)
+        if note is None:
+            lines = [f"{entry.path}  {entry.description}" for entry in proposed_notes(graph)]
+            print("\n".join(lines) or "nothing waits to be confirmed")
+            return
+        memory.refresh(graph)
+        done = confirm_note(graph, note, memory.clock())
+        print(f"{done.path} is yours; `omg undo {done.cycle}` takes it back")
