@@ -182,6 +182,30 @@ def test_a_map_follows_what_a_person_writes_corrects_and_deletes_and_brings_back
     assert omg_here("history").stdout.endswith("followed nodes/fact/router to nodes/fact/modem\n")
 
 
+def test_the_text_of_a_note_is_said_to_be_older_where_a_person_changed_its_description_alone(omg):
+    graph = omg.find()
+    with graph.lock():
+        plan = Plan(graph, NOW.date())
+        said = "Maya lives in Lisbon."
+        path = plan.apply(
+            Edit("create", "Maya's city", said, "fact", body=f"{said} Her flat has two balconies.")
+        )
+        commit_receipt(graph, Receipt("c1", "observation", NOW.isoformat(), tuple(plan.changes())))
+    older = "From before the user changed the line above: "
+
+    def prompt():
+        omg.refresh(graph)
+        return omg.inject("Where does Maya live, and has her flat a balcony?", session=MAIN).prompt
+
+    assert "Her flat has two balconies." in prompt() and older not in prompt()
+    file = graph.vault.file(path)
+    text = file.read_text()
+    file.write_text(text.replace(f"description: {said}", "description: Maya lives in Porto."))
+    assert f"{older}Maya lives in Lisbon. Her flat has two balconies." in prompt()
+    file.write_text(text.replace("Lisbon", "Porto"))
+    assert "Her flat has two balconies." in prompt() and older not in prompt()
+
+
 def test_a_renamed_note_is_followed_when_only_its_former_name_is_reported(omg):
     say(omg, 1, "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)

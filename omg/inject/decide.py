@@ -33,6 +33,7 @@ from ..text.characters import fold_text, with_labels
 from ..text.sentences import split_sentences
 from ..text.tokens import clip_text, count_tokens
 from ..text.words import STOP, singular_form, written_words
+from ..vault.vault import SAYING
 from .passages import Said, assistants_share, find_said, quoted_passages
 from .prompt import cut_text, render_prompt, render_system_slice
 
@@ -526,13 +527,19 @@ def epoch_ms_of(at: datetime) -> int:
     return round(at.timestamp() * 1000)
 
 
+OLDER = "From before the user changed the line above:"  # the text of a note of which they changed the description alone
+
+
 def more_of(graph: Graph, course: bool, entry: Entry) -> str:
     """What *entry* says beside its description, as one line; of a *course* what it said before, too."""
     try:
-        text, before = split_history(text_below_head(graph.vault.text(entry.path)))
+        whole = graph.vault.text(entry.path)
+        text, before = split_history(text_below_head(whole))
     except (OmgError, OSError, UnicodeDecodeError):
         return ""
     more = sentences_beside(entry.description, with_labels(text))
+    if more and SAYING & graph.vault.theirs(whole.encode()) == {"description"}:
+        more = [OLDER, *more]
     if course and before:
         more += ["Before:", with_labels("; ".join(line.removeprefix("- ") for line in before))]
     return cut_text(" ".join(more), MORE_CHARS)
