@@ -570,6 +570,23 @@ def test_a_note_is_found_by_the_talk_it_came_from_whichever_is_known_first(vault
     anew.close()
 
 
+def test_a_search_by_hand_puts_what_says_the_words_before_what_was_said_beside_them(vault, index, tmp_path):
+    talk = [said(1, "Ramiro, Ramiro, Ramiro!"), said(2, "We ate there.")]
+    index.archive(archive(tmp_path / "archive", *talk))
+    near = {"sources": (Source("s", "m2", talk[1].timestamp),)}
+    save(vault, "nodes/fact/dinner", "They had dinner.", **near)
+    save(
+        vault,
+        "nodes/fact/waiter",
+        "The waiter is Ramiro. " + "He told many stories of the sea. " * 40,
+        description="A waiter.",
+    )
+    index.sync(vault)
+    paths = ["nodes/fact/waiter", "nodes/fact/dinner"]
+    assert [h.entry.path for h in index.search("Ramiro", now=NOW)] == paths
+    assert [h.entry.path for h in index.search("Ramiro", now=NOW, quote=False)] == paths[::-1]
+
+
 def test_what_was_said_half_a_day_later_is_another_talk(vault, index, tmp_path):
     near, late = said(1, "We ate at Ramiro."), said(2, "The boiler is broken.")
     late = replace(late, timestamp=near.timestamp + 12 * 3_600_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -23,7 +24,7 @@ from omg.node.fields import Source, map_of_type
 from omg.node.note import Node, render_node
 from omg.secrets import redact
 from omg.text.tokens import count_tokens
-from omg.tools.reading import open_tool
+from omg.tools.reading import SAID_TOKENS, SEARCH_TOKENS, open_tool, search_tool
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 MAIN, PHONE = "agent:main:main", "agent:main:main:thread:7"
@@ -697,4 +698,71 @@ def test_the_messages_of_a_note_that_is_opened_are_quoted_by_the_same_rules(home
     archive(graph, message(text, "b", sender="Bob\n- user"))
     path = put_note(graph, "pet", "Has a pet in the house.", "b")
     said = open_tool(graph, {"id": path})["text"].partition("It was said:\n")[2]
-    assert said.startswith("- 2026-03-05 Bob - user (") and "\n" not in said
+    assert said.startswith("- 2026-03-05 12:00 Bob - user (") and "\n" not in said
+
+
+# --- a search by an agent, and a note that it opens
+
+
+def test_a_search_tells_the_persons_words_before_the_assistants_each_with_its_time(home: Memory) -> None:
+    graph, at = graph_of(home), timedelta(days=4)
+    long = "About the boat key: the boat key is made of brass, says the shop. " + "It has teeth. " * 60
+    mine = message("The boat key is behind the stove.", "p", ago=timedelta(days=5))
+    theirs = [message(long, f"a{n}", role="assistant", ago=at - timedelta(minutes=n)) for n in range(12)]
+    archive(graph, mine, *theirs)
+    for raw in (False, True):
+        text = search_tool(home.registry, graph, {"query": "boat key", "raw": raw})["text"]
+        lines = text.splitlines()
+        assert "- 2026-03-05 12:00 user: The boat key is behind the stove." in lines
+        times = [line[:18] for line in lines if " assistant: " in line]
+        assert 1 < len(times) < 12  # as many as there is room for, in the order they were said
+        assert times == sorted(times) and times[0].startswith("- 2026-03-06 12:0")
+        assert count_tokens(text) <= SEARCH_TOKENS[raw]
+    asked = {"query": "which boat key of brass did you recommend", "limit": 1, "raw": True}
+    assert " assistant: " in search_tool(home.registry, graph, asked)["text"]
+
+
+def test_a_hit_tells_the_sentences_of_its_text_that_answer(home: Memory) -> None:
+    graph = graph_of(home)
+    body = f"The boat lies in Kiel. {'It was painted again. ' * 30}Its spare key hangs behind the stove. {'It leaks. ' * 30}"
+    path = put_note(graph, "boat", "The boat lies in Kiel.", body=f"# Boat\n\n{body}")
+    line, more = search_tool(home.registry, graph, {"query": "spare key of the boat"})["text"].splitlines()
+    assert line == f"[[{path}]] — The boat lies in Kiel. (said 2026-03-05)"
+    assert "Its spare key hangs behind the stove." in more and len(more) < 400
+
+
+def test_a_search_quotes_nothing_that_its_conversation_still_has_before_it(home: Memory) -> None:
+    graph = graph_of(home)
+    archive(graph, message(CAT, "b"))
+    asked = {"query": "cat Mimi"}
+    assert CAT in search_tool(home.registry, graph, asked, MAIN)["text"]
+    assert CAT not in search_tool(home.registry, graph, asked, PHONE)["text"]
+    assert CAT in search_tool(home.registry, graph, asked | {"raw": True}, PHONE)["text"]
+
+
+def test_of_a_note_with_many_sources_the_persons_are_quoted_first_and_the_others_counted(
+    home: Memory,
+) -> None:
+    graph = graph_of(home)
+    said = [
+        message(f"{'Well. ' * 100}The boat is number {n}.", f"m{n}", role=role, ago=timedelta(days=9 - n / 9))
+        for n, role in enumerate(["assistant", "user"] * 12)
+    ]
+    archive(graph, *said)
+    put_note(graph, "other", "Another boat.", body="# Other\n\nNear [[nodes/fact/boat]].")
+    path = put_note(
+        graph,
+        "boat",
+        "The boat has a number.",
+        *(m.id for m in said),
+        body="# Boat\n\nLike [[nodes/fact/pier]].",
+    )
+    put_note(graph, "pier", "A pier by the [[nodes/fact/boat|boat]].")
+    text = open_tool(graph, {"id": path})["text"]
+    lines = text.partition("It was said:\n")[2].splitlines()
+    numbers = [int(m[1]) for line in lines if (m := re.search(r"user: .*The boat is number (\d+)\.", line))]
+    assert len(numbers) > 5 and numbers == sorted(numbers) and not any(" assistant: " in x for x in lines)
+    assert lines[-1] == f"- ({24 - len(numbers)} messages more: omg_search with `raw` finds what was said)"
+    assert count_tokens("\n".join(lines[:-1])) <= SAID_TOKENS
+    assert "\nLinked: " in text and "other" in text.partition("Linked: ")[2].splitlines()[0]
+    assert "pier" not in text.partition("Linked: ")[2].splitlines()[0]  # its text names it

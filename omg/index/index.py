@@ -159,8 +159,8 @@ class Index:
         The *k* notes that answer *query* best, best first.
 
         *now*: the time that "last week" and a note's freshness refer to. *walk*: follow links from the best hits. *uses*:
-        note id → how often it was useful. *quote*: let `why` quote the matching words. Vectors are used only after `embed` has
-        loaded the model; a search never loads it.
+        note id → how often it was useful. *quote*: a search by hand: let `why` quote the matching words, and put notes that say
+        all of them first. Vectors are used only after `embed` has loaded the model; a search never loads it.
         """
         with self._store.read() as db:
             near = functools.partial(self._near, db) if vectors and self._warm else None

@@ -44,6 +44,7 @@ RAISED_BY_DAY = 0.75  # by how much a note of the days asked for is raised
 UNSURE_BELOW = 0.05  # least confidence of a hit, found perhaps only by a word that every note has
 DATED_LEAST = 0.2  # what such a note has at least, where its words say nothing
 SUPERSEDED, DORMANT = 0.5, 0.9
+REPLACES = "replaces what was found"
 PRIORITY = {"high": 1.04, "medium": 1.0, "low": 0.96}
 FRESH, FRESH_DAYS = 0.03, 60  # e-folding time
 USED = 0.02
@@ -135,6 +136,17 @@ def notes_by_words(db: sqlite3.Connection, match: str) -> dict[int, float]:
     return dict(db.execute(select, (match,)))
 
 
+def exact_first(db: sqlite3.Connection, order: Sequence[int], pool: Pool, terms: Sequence[Term]) -> list[int]:
+    """*order*, with what says all of *terms* itself, or replaces what was found, before what only was near in the talk,
+    in meaning or by a link."""
+    match = f"{{title description body tags}} : ({' AND '.join(term.match for term in terms)})"
+    says = {id for (id,) in db.execute("select rowid from note_fts where note_fts match ?", (match,))}
+    stands = {
+        id for id in order if (id in says and pool[id].status != "superseded") or REPLACES in pool[id].why
+    }
+    return sorted(order, key=lambda id: id not in stands)
+
+
 def notes_by_days(db: sqlite3.Connection, days: Iterable[When]) -> list[int]:
     """Notes about one of *days*, or said then; the latest first."""
     found = []
@@ -191,7 +203,7 @@ def weigh_pool(
             old, successor = pool[id], pool.setdefault(new, Candidate())
             if successor.score <= old.score:
                 successor.score = old.score
-                successor.why.append("replaces what was found")
+                successor.why.append(REPLACES)
     fresh = rows_of(db, f"select {columns} from note where hit and id in", pool.keys() - rows.keys())
     for id, path, node, status, priority, *days in [*((id, *row) for id, row in rows.items()), *fresh]:
         candidate = pool[id]
@@ -242,13 +254,14 @@ MAP_SIZE = 40  # above it a map says nothing: everything is on it
 FANNED = 60  # links of one note that are followed
 
 
-def walked_order(db: sqlite3.Connection, pool: Pool, k: int) -> list[int]:
+def walked_order(db: sqlite3.Connection, pool: Pool, k: int, exact: Sequence[Term] = ()) -> list[int]:
     """
     The order of the notes once links have been followed from the best of them.
 
     The first OWN_SHARE of *k* keep their places. After them a linked note may pass one that only matches words: the more, the
     surer its entry point, the stronger the link, and the better the note itself matches. A note whose messages are all
     sources of a better note counts as linked to that note, and gives its place to others.
+    Where *exact*, notes that say all of these terms come first.
     """
     order = ranked_ids(pool)
     if not order:
@@ -269,7 +282,8 @@ def walked_order(db: sqlite3.Connection, pool: Pool, k: int) -> list[int]:
             candidate.score += STEP * sum(worth for worth, _ in steps[id]) * (candidate.score + UNASKED * top)
             candidate.why.append(max(steps[id])[1])
     chosen = set(own)
-    return telling_first(db, own + [id for id in ranked_ids(pool) if id not in chosen], k)
+    order = own + [id for id in ranked_ids(pool) if id not in chosen]
+    return telling_first(db, exact_first(db, order, pool, exact) if exact else order, k)
 
 
 def ranked_ids(pool: Pool) -> list[int]:
@@ -396,7 +410,7 @@ def find_notes(
     for id in notes_by_days(db, question.days):
         pool.setdefault(id, Candidate())
     weigh_pool(db, pool, question, now, uses)
-    order = walked_order(db, pool, k) if walk else ranked_ids(pool)
-    order = order[:k]
+    exact = chosen if quote and not question.days else ()
+    order = (walked_order(db, pool, k, exact) if walk else ranked_ids(pool))[:k]
     said = matching_words(db, order, question) if quote else {id: ["found by its words"] for id in words}
     return hits_of(db, order, pool, said, sure)

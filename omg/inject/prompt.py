@@ -375,8 +375,13 @@ class Fresh:
         """Whether one of the notes has the words of *passage* already."""
         for entry in [*self.above.values(), *self.entries][len(self.words) :]:
             self.words.append(written_words(f"{entry.description} {self.more.get(entry.path, '')}"))
-        words = written_words(passage.text)
-        return any(len(words & of_note) >= TOLD * len(words) for of_note in self.words)
+        return is_told(passage, self.words)
+
+
+def is_told(passage: Passage, known: Iterable[frozenset[str]]) -> bool:
+    """Whether one text of which *known* has the words says what *passage* says."""
+    words = written_words(passage.text)
+    return any(len(words & of_one) >= TOLD * len(words) for of_one in known)
 
 
 def render_prompt(

@@ -8,27 +8,41 @@ inject/passages.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from datetime import date
-from itertools import islice
+from datetime import date, datetime
+from itertools import islice, zip_longest
 from typing import Any
 
 from ..curate import OpenNote, open_note
 from ..dates.days import day_of_ms, event_span, span_text
 from ..dates.rules import When
-from ..errors import BadInput
+from ..errors import BadInput, OmgError
 from ..graph.graph import Graph
 from ..graph.state import SessionState
-from ..index.search import parse_query
-from ..index.store import Entry, Hit
-from ..inject.passages import Said, find_said, passage_of, quoted_passages
-from ..inject.prompt import cut_text, passage_line
+from ..index.search import ParsedQuery, parse_query
+from ..index.store import Entry, Hit, terms_of
+from ..inject.decide import sentences_beside
+from ..inject.passages import (
+    Passage,
+    Said,
+    answering_span,
+    assistants_share,
+    find_said,
+    passage_of,
+    quoted_passages,
+)
+from ..inject.prompt import SAID_LEAD, cut_text, is_told, passage_line
 from ..node.fields import GENERATED
 from ..node.markdown import Section, sections_of
+from ..node.note import text_below_head
 from ..plan.edits import split_history
 from ..plan.pages import filed_day
+from ..plural import how_many
 from ..provenance import origin_mark
+from ..text.characters import with_labels
 from ..text.tokens import count_tokens
+from ..text.words import written_words
 from ..worker.registry import Registry
 
 # --- Lenient readers for what a gateway sends with a call. None of them raises.
@@ -53,9 +67,12 @@ def said_by_user(message: Mapping[str, Any]) -> bool:
     )
 
 
-HITS, RAW_TOKENS = 8, 2_000  # unless asked for otherwise; tokens of what was said, at the most
+HITS = 8  # unless asked for otherwise
+SEARCH_TOKENS = {False: 1_500, True: 2_000}  # of an answer to a search; True: of what was said alone
+SENTENCES_CHARS = 300  # of a note's text, around what was asked for
 SEARCHED_FOR_DAYS = 100  # hits that are looked through for the days asked for: a search only raises those
-MESSAGES, MESSAGE_CHARS = 10, 400  # that a note came from
+SAID_TOKENS, MESSAGE_CHARS = 1_000, 400  # of the messages that a note came from, and of each
+LINKED = 20  # notes that are named as linked
 LONG_TOKENS = 1_500  # a longer text is opened as its outline first
 LEAD_CHARS = 600  # of what stands before its first heading
 
@@ -64,8 +81,14 @@ def hit_limit(value: object, default: int) -> int:
     return int(max(1, min(value, 20))) if isinstance(value, int | float) and value == value else default
 
 
-def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
-    """*params*: query, limit, when (days, as a person writes them), raw (what was said, not notes), order ("time")."""
+def search_tool(
+    registry: Registry, graph: Graph, params: Mapping[str, Any], session: str = ""
+) -> dict[str, Any]:
+    """
+    Notes, each with what its text says of the query, and what was said, but for what stands in the context of *session*.
+
+    *params*: query, limit, when (days, as a person writes them), raw (only what was said, anywhere), order ("time").
+    """
     words, when = (str(params.get(key) or "").strip() for key in ("query", "when"))
     if not words and not when:
         raise BadInput("omg_search needs a `query`, or `when`")
@@ -76,25 +99,74 @@ def search_tool(registry: Registry, graph: Graph, params: Mapping[str, Any]) -> 
         if not days:
             raise BadInput(f"`when` names no day: {when!r}; write 2026-03-05, 'last week' or 'in May'")
         query = replace(query, days=days)
-    if params.get("raw") is True:
-        found = find_said(graph, query, [], session="", own=SessionState(), now=now)
-        if when:
-            found = [said for said in found if is_within(days, day_of_ms(said.message.timestamp, graph.zone))]
-        said = list(islice(quoted_passages(graph, query, found, room=RAW_TOKENS), limit))
-        told = [
-            f"- said {day_of_ms(p.at_ms, graph.zone)} by {passage_line(p).removeprefix('- ')}"
-            for p in sorted(said, key=lambda p: p.at_ms)
-        ]
-        return {"text": "\n".join(told) or nothing_text(days, when), "details": {"said": len(said)}}
-    hits = graph.index.search(query, SEARCHED_FOR_DAYS if when else limit, now=now)
+    raw = params.get("raw") is True
+    hits = [] if raw else graph.index.search(query, SEARCHED_FOR_DAYS if when else limit, now=now)
     if when:
         hits = [hit for hit in hits if is_of_days(hit.entry, days)][:limit]
+    own = SessionState() if raw else graph.state().sessions.get(session) or SessionState()
+    found = find_said(graph, query, hits, session="" if raw else session, own=own, now=now)
+    if when:
+        found = [said for said in found if is_within(days, day_of_ms(said.message.timestamp, graph.zone))]
     if params.get("order") == "time":
         hits.sort(key=lambda h: (filed_day(h.entry) or date.min, h.entry.path))
-    return {
-        "text": "\n".join(map(hit_line, hits)) or nothing_text(days, when),
-        "details": {"hits": [*map(hit_value, hits)]},
-    }
+    room = SEARCH_TOKENS[raw]
+    said = quoted_passages(graph, query, persons_first(query, found), room=room)
+    if raw and "limit" in params:
+        said = islice(said, limit)
+    text = found_text(graph, query, hits, said, room)
+    return {"text": text or nothing_text(days, when), "details": {"hits": [*map(hit_value, hits)]}}
+
+
+def persons_first(query: ParsedQuery, found: Iterable[Said]) -> list[Said]:
+    """*found*, what the assistant said last, unless it is asked for."""
+    return sorted(found, key=lambda s: assistants_share(query, s.message.role, False) < 1)
+
+
+def found_text(
+    graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Iterable[Passage], room: int
+) -> str:
+    """
+    A line for each of *hits*, and in turn what its text says of *query* and one of *said*, in at most *room* tokens; the
+    quotations in the order they were said.
+    """
+    lines = [hit_line(hit) for hit in hits]
+    known = [written_words(hit.entry.description) for hit in hits]
+    said = (p for p in said if not is_told(p, known))
+    more, quoted = dict[int, str](), list[Passage]()
+    room -= count_tokens("\n".join([*lines, SAID_LEAD]))
+    for n, passage in zip_longest(range(len(hits)), said):
+        if n is not None and (text := sentences_for(graph, hits[n].entry, query)):
+            room -= (cost := count_tokens(text) + 2)
+            if room >= 0:
+                more[n] = text
+            else:
+                room += cost
+        if passage is not None:
+            room -= (cost := count_tokens(said_line(graph, passage)) + 1)
+            if room < 0:
+                break
+            quoted.append(passage)
+    told = [f"{line}\n  {more[n]}" if n in more else line for n, line in enumerate(lines)]
+    if quoted:
+        quoted.sort(key=lambda p: p.at_ms)
+        told += [SAID_LEAD] * bool(hits) + [said_line(graph, p) for p in quoted]
+    return "\n".join(told)
+
+
+def said_line(graph: Graph, passage: Passage) -> str:
+    """A quotation with its day and time."""
+    at = datetime.fromtimestamp(passage.at_ms / 1000, graph.zone)
+    return f"- {at:%Y-%m-%d %H:%M} {passage_line(passage).removeprefix('- ')}"
+
+
+def sentences_for(graph: Graph, entry: Entry, query: ParsedQuery) -> str:
+    """What the text of *entry* says of *query* besides its description."""
+    with suppress(OmgError, OSError, UnicodeDecodeError):
+        text = split_history(text_below_head(graph.vault.text(entry.path)))[0]
+        text = " ".join(sentences_beside(entry.description, with_labels(text)))
+        since, until = answering_span(text, [t.shown.lower() for t in query.terms], SENTENCES_CHARS)
+        return f"{'… ' if since else ''}{text[since:until].strip()}{' …' if until < len(text) else ''}"
+    return ""
 
 
 def nothing_text(days: Iterable[When], when: str) -> str:
@@ -153,15 +225,41 @@ def open_tool(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
     if heading:
         return {"text": f"{note_head(note)}\n\n{section_text(note, heading)}", "details": details}
     parts = [note_head(note), *note_text(note)]
-    links = dict.fromkeys((*note.node.links, *note.node.wikilinks, *note.backlinks))
-    if links:
-        parts.append("Linked: " + ", ".join(f"[[{path}]]" for path in links))
-    said = [
-        f"- {day_of_ms(m.timestamp, graph.zone)} {passage_line(passage_of(Said(m, ''), [], '', MESSAGE_CHARS)).removeprefix('- ')}"
-        for m in note.messages[:MESSAGES]
-    ]
-    said_by = "\n".join(["It was said:", *(said or [f"- ({without_messages(note)})"])])
-    return {"text": "\n\n".join([*parts, said_by]), "details": details}
+    if links := linked_text(graph, note):
+        parts.append(f"Linked: {links}")
+    said = quoted_sources(graph, note) or [f"- ({without_messages(note)})"]
+    return {"text": "\n\n".join([*parts, "\n".join(["It was said:", *said])]), "details": details}
+
+
+def linked_text(graph: Graph, note: OpenNote) -> str:
+    """The names of the notes that *note* is linked with, but for those that its text links to."""
+    links = dict.fromkeys((*note.node.links, *note.backlinks))
+    paths = [path for path in links if path not in note.node.wikilinks]
+    names = [entry.handle if (entry := graph.index.entry(path)) else path for path in paths[:LINKED]]
+    more = [f"and {len(paths) - LINKED} more"] if len(paths) > LINKED else []
+    return ", ".join([*names, *more])
+
+
+def quoted_sources(graph: Graph, note: OpenNote) -> list[str]:
+    """
+    The messages that *note* came from, of each the part that has most of its words, in the order they were said. Where
+    they are too many, the person's come before the assistant's.
+    """
+    words = [term.shown.lower() for term in terms_of(note.node.description)]
+    passages = [passage_of(Said(m, ""), words, "", MESSAGE_CHARS) for m in note.messages]
+    passages.sort(key=lambda p: p.speaker == "assistant")
+    kept, room = list[Passage](), SAID_TOKENS
+    for passage in passages:
+        room -= count_tokens(said_line(graph, passage)) + 1
+        if kept and room < 0:
+            break
+        kept.append(passage)
+    kept.sort(key=lambda p: p.at_ms)
+    left = len(passages) - len(kept)
+    told = (
+        [f"- ({how_many(left, 'message')} more: omg_search with `raw` finds what was said)"] if left else []
+    )
+    return [*(said_line(graph, p) for p in kept), *told]
 
 
 def named_section(graph: Graph, value: object) -> tuple[str, str]:

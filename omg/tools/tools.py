@@ -18,7 +18,7 @@ from ..provenance import origin_mark
 from ..worker.intake import Intake
 from ..worker.registry import Registry
 from .changing import ASK_USER, Codes, correct_tool, forget_tool, remember_tool
-from .reading import hit_limit, hit_value, mapping_in, open_tool, search_tool
+from .reading import HITS, hit_limit, hit_line, hit_value, mapping_in, open_tool, search_tool
 
 CHANGING = ("omg_correct", "omg_forget")  # of what is there; they wait for whoever is at the vault
 
@@ -52,7 +52,7 @@ def call_tool(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict[str
         return {"text": nothing_text(intake.registry, context), "details": {}}
     try:
         if name == "omg_search":
-            return search_tool(intake.registry, graph, params)
+            return search_tool(intake.registry, graph, params, str(context.get("sessionKey") or ""))
         if name == "omg_open":
             return open_tool(graph, params)
         if name == "omg_remember":
@@ -86,8 +86,9 @@ def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict
     try:
         if verb == "status":
             return {"text": status_line(graph)}
-        if verb == "search":
-            return {"text": str(search_tool(intake.registry, graph, {"query": rest})["text"])}
+        if verb == "search" and rest.strip():  # for a person to read, so without what was said
+            hits = graph.index.search(rest, HITS, now=intake.registry.clock())
+            return {"text": "\n".join(map(hit_line, hits)) or "Nothing found."}
         if verb == "forget":
             # A command is always the user's own turn, so each one counts as a turn and a message of its own.
             once = secrets.token_hex(4)
