@@ -162,7 +162,9 @@ SCHEMA = object_schema("verdicts", verdicts={"type": "object", "additionalProper
 # Characters of a message that is cited, of another one, of a proposal, and of a claim.
 CITED_CHARS, OTHER_CHARS, PROPOSAL_CHARS, CLAIM_CHARS = 1_500, 120, 700, 700
 CODE_CHARS = 400  # of each pasted piece of code
-ANSWER_CHARS = 400  # what is longer speaks for itself, whatever it answers
+# A message of more characters than ANSWER_CHARS speaks for itself, whatever it answers; one that is longer than an assent
+# names what it takes up, and is shown the end of the proposal alone. It was half of what the check is asked.
+ANSWER_CHARS, ASSENT_CHARS, END_CHARS = 400, 120, 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +233,9 @@ def said_by_people(
             continue
         words = m.spoken
         if m in cited:
-            short = len(words) <= ANSWER_CHARS
-            answers = {"answers": cut_middle(proposal, PROPOSAL_CHARS)} if proposal and short else {}
+            assent = len(words) <= ASSENT_CHARS
+            answered = cut_middle(proposal, PROPOSAL_CHARS) if assent else proposal[-END_CHARS:]
+            answers = {"answers": answered} if proposal and len(words) <= ANSWER_CHARS else {}
             quoted = "\n".join(m.text[s.start : s.end] for s in m.material if s.kind == "quote")
             about = {"about": cut_middle(quoted, PROPOSAL_CHARS)} if quoted else {}
             code = [m.text[s.start : s.end][:CODE_CHARS] for s in m.material if s.kind == "code"]

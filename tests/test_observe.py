@@ -531,6 +531,22 @@ def test_the_check_is_shown_the_persons_words_and_the_proposal_before_them_and_n
     assert "fools" not in openai_server.checks[0].user
 
 
+def test_a_message_longer_than_an_assent_is_checked_beside_the_end_of_the_proposal_alone(omg, openai_server):
+    openai_server.always(reply(edit(sources=["m2"]), edit(title="Lists", sources=["m4"])))
+    plan = {
+        "role": "assistant",
+        "content": f"First pack. {'Then rest a while. ' * 30}Shall I keep checklists short?",
+    }
+    own = "I prefer short checklists, and I have said so to everybody at work since the move, in the kitchen and in the hall, twice."
+    say(omg, plan, own, plan, "Yes, please.")
+    omg.work(force=True)
+    longer, assent = json.loads(openai_server.checks[0].user)["said"]
+    assert assent["answers"].startswith("First pack.") and longer["answers"].endswith(
+        "Shall I keep checklists short?"
+    )
+    assert len(longer["answers"]) == 240
+
+
 @pytest.mark.parametrize("field", ["title", "description", "body"])
 def test_what_is_too_long_to_be_put_to_the_check_whole_is_not_borne_out(omg, openai_server, field):
     """Somebody's words in the middle of a sentence that has no end."""
