@@ -1,6 +1,6 @@
 """
 omg_correct: a note says what the user says now, and what it said stays. Only a whole sentence of the user's changes it at
-once; anything else is a proposal (test_proposals.py).
+once; anything else is a proposal (test_proposals.py). Without the tool the rules follow a correction, too.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from omg.curate import take_back, undoable
 from omg.message.envelope import MEMORY_UNCHANGED, MEMORY_WRITTEN, result_without_memory
 from omg.node.note import Node
 from omg.plan.corrections import sentence_with
+from omg.plan.edits import split_history
 
 DAY_MS = 86_400_000
 AT = int(datetime(2026, 2, 19, 9, tzinfo=UTC).timestamp() * 1000)
+JOB = "The user works as a nurse."
 DENTIST = "I see the dentist on 2026-03-05 at 10:30."
 
 
@@ -71,6 +73,28 @@ def test_what_the_user_moves_is_moved_with_its_day_and_what_it_said_stays(agent:
     assert [s.id for s in made.sources] == ["r1", "c2"]
     assert made.origin == "user"
     assert "2026-03-12" in agent.use("omg_search", ALICE, query="dentist")["text"]
+
+
+@pytest.mark.parametrize(
+    "said, then, holds",
+    [
+        ("My sister Astrid lives in Trondheim.", "Actually she lives in Tromsø, not Trondheim.", "lives in Tromsø."),
+        ("The rent is 950 euros a month.", "No, 980 euros.", "is 980 euros"),
+        ("I have an exam on 3 December.", "It was moved to 10 December.", "on 2026-12-10."),
+    ],
+)  # fmt: skip
+def test_what_the_user_corrects_in_a_later_message_is_corrected_in_its_note_and_in_no_other(
+    agent: Agent, said: str, then: str, holds: str
+) -> None:
+    agent.heard(ALICE, "I work as a nurse.")
+    agent.heard(ALICE, said)
+    before = {note(agent, path).description for path in agent.notes(ALICE)} - {JOB}
+    agent.heard(ALICE, then)
+    now = {n.description: n for n in (note(agent, path) for path in agent.notes(ALICE))}
+    assert JOB in now
+    (right,) = now.keys() - {JOB}
+    assert holds in right
+    assert [line.partition(": ")[2] for line in split_history(now[right].body)[1]] == list(before)
 
 
 def test_a_sentence_of_the_text_is_replaced_where_it_stands(agent: Agent) -> None:

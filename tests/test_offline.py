@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,9 @@ from omg.rules.wording import with_absolute_dates
 from omg.text.tokens import count_tokens
 
 UTC = dt.UTC
-NINE = int(dt.datetime(2026, 3, 4, 9, tzinfo=UTC).timestamp() * 1000)  # a Wednesday
+TODAY = dt.date(2026, 3, 4)  # a Wednesday
+CORRECTIONS = Path(__file__).parent / "corpora" / "corrections.jsonl"
+NINE = int(dt.datetime(2026, 3, 4, 9, tzinfo=UTC).timestamp() * 1000)
 
 
 def message(n, text, role="user", sender="", calls=()):
@@ -495,6 +498,92 @@ def test_a_no_that_puts_nothing_right_leaves_the_note_as_it_is(said, then):
 def test_a_correction_long_after_a_statement_is_not_about_it():
     said = ["I live in Oslo.", "Thanks.", "How are you?", "Sorry, Bergen."]
     assert only(*said)["description"] == "The user lives in Oslo."
+
+
+@pytest.mark.parametrize(
+    ("said", "then", "description"),
+    [
+        ("My sister Astrid lives in Trondheim.", "Actually she lives in Tromsø, not Trondheim.",
+         "The user's sister Astrid lives in Tromsø."),
+        ("My car is a Honda.", "It's a Hyundai, not a Honda.", "The user's car is a Hyundai."),
+        ("My office is on the third floor.", "It's the fourth floor, not the third.", "The user's office is on the fourth floor."),
+        ("The flight to Lisbon leaves at 14:20.", "Not 14:20, the flight leaves at 15:40.", "The flight to Lisbon leaves at 15:40."),
+        ("I have an exam on 3 December.", "It's on 10 December, not on 3 December.", "The user has an exam on 2026-12-10."),
+    ],
+)  # fmt: skip
+def test_a_correction_that_names_the_wrong_value_goes_to_the_note_that_says_it(said, then, description):
+    found = edits(said, "I work as a nurse.", then)
+    assert [e["description"] for e in found] == [description, "The user works as a nurse."]
+    assert found[0]["event"] == ("2026-12-10" if "exam" in said else None)
+    assert found[1]["body"] == ""
+
+
+def test_of_two_notes_that_say_the_wrong_value_the_newest_is_put_right_and_a_note_on_another_is_not():
+    older = note("fact", "Sister", "The user's sister lives in Bergen.")
+    newer = replace(note("fact", "Brother", "The user's brother lives in Bergen."), updated=TODAY)
+    one = only("He lives in Oslo, not Bergen.", known=[newer, older])
+    assert (one["node"], one["description"]) == ("n1", "The user's brother lives in Oslo.")
+    one = only("My sister lives in Oslo, not Bergen.", known=[newer, older])
+    assert (one["node"], one["description"]) == ("n2", "The user's sister lives in Oslo.")
+    assert edits("It's Oslo, not Bergen.", known=[older]) == []  # of another day: nothing tells what "it" is
+
+
+@pytest.mark.parametrize(
+    ("said", "description"),
+    [
+        ("The wedding costs 500 euros for 40 guests. Sorry, 600 euros for 50 guests.", "The wedding costs 600 euros for 50 guests."),
+        ("I booked a table for 6 people at 19:00. Sorry, 8 people at 20:00.", "The user booked a table for 8 people at 20:00."),
+    ],
+)  # fmt: skip
+def test_each_value_of_a_correction_replaces_the_one_with_the_same_word_beside_it(said, description):
+    assert only(said)["description"] == description
+
+
+@pytest.mark.parametrize(
+    ("said", "description"),
+    [
+        ("I prefer tea. Actually no, coffee.", "The user prefers coffee."),
+        ("My favourite colour is green. No, blue.", "The user's favourite colour is blue."),
+        ("I prefer tea. No, seriously.", "The user prefers tea."),
+        ("My favourite colour is green. No, wait.", "The user's favourite colour is green."),
+    ],
+)
+def test_a_word_that_is_corrected_in_the_same_message_is_the_note(said, description):
+    assert only(said)["description"] == description
+
+
+def test_a_plan_that_it_is_said_of_has_another_day():
+    edit = edits("I have an exam on 3 December.", "I prefer tea.", "It was moved to 10 December.")[0]
+    assert (edit["description"], edit["event"]) == ("The user has an exam on 2026-12-10.", "2026-12-10")
+    edit = edits("I have an exam on 3 December.", "I prefer tea.", "It was cold on 10 December.")[0]
+    assert edit["event"] == "2026-12-03"
+
+
+@pytest.mark.parametrize(
+    ("said", "title", "event"),
+    [
+        ("The plumber comes on 30 November", "Plumber", "2026-11-30"),
+        ("The electrician is coming tomorrow", "Electrician", "2026-03-05"),
+    ],
+)
+def test_who_comes_on_a_day_is_a_plan(said, title, event):
+    edit = only(said)
+    assert (edit["type"], edit["title"], edit["event"], edit["loop"]) == ("episode", title, event, "open")
+
+
+def test_of_34_corrections_33_are_followed_and_of_44_sentences_that_correct_nothing_at_most_2_change_a_note():
+    followed = changed = 0
+    for row in map(json.loads, CORRECTIONS.read_text("utf-8").splitlines()):
+        said = [e["description"] for e in edits(*row["said"])]
+        if row["kind"] == "correction":
+            gone = any(wrong in text for wrong in row["gone"] for text in said)
+            followed += not gone and all(any(right in text for text in said) for right in row["holds"])
+        else:
+            *earlier, last = row["said"]
+            before = edits(*(earlier or [f"{last.partition('. ')[0]}."]))
+            changed += any(e["description"] not in said for e in before)
+    assert followed >= 33
+    assert changed <= 2
 
 
 def test_a_plan_for_before_a_month_is_due_on_the_day_before_it():

@@ -89,7 +89,8 @@ def shown_notes(
         now = clip_text(now, budget)
         budget -= count_tokens(now)
     made = notes_made_of(graph, plan, messages)
-    found = known_notes(graph, plan, messages, now=now, session=session if observer.ask else None)
+    session_asked = session if observer.ask else None
+    found = known_notes(graph, plan, messages, now=now, session=session_asked, before=before)
     notes, bodies = within_budget(plan, [e for e in found if e.path not in made], budget)
     notes = [*made.values(), *notes]
     handles = {e.path: f"n{n}" for n, e in enumerate(by_subject(notes), 1)}
@@ -126,7 +127,13 @@ def room_for_known(config: Config, messages: Sequence[Message], window: int) -> 
 
 
 def known_notes(
-    graph: Graph, plan: Plan, messages: Sequence[Message], *, now: str, session: str | None
+    graph: Graph,
+    plan: Plan,
+    messages: Sequence[Message],
+    *,
+    now: str,
+    session: str | None,
+    before: Sequence[Message] = (),
 ) -> list[Entry]:
     """
     The notes these messages may be about, best first: what this batch has drafted, then what the index finds for
@@ -137,10 +144,12 @@ def known_notes(
     texts = [m.text for m in messages if m.role != "tool"]
     ranked = notes_found(graph, [*texts, now], at, vectors=session is not None)
     due = due_loops(graph, at.astimezone(graph.zone).date())
-    more = [] if session is None else notes_unnamed(graph, session, messages[0].timestamp)
+    since = messages[0].timestamp
+    last = notes_of_last(graph, before, since) if session is None else []
+    more = [] if session is None else notes_unnamed(graph, session, since)
     found = {
         e.path: e
-        for e in (*ranked[:SURE], *due, *ranked, *more)
+        for e in (*last, *ranked[:SURE], *due, *ranked, *more)
         if e.path not in plan.drafts and e.path not in plan.moved
     }
     return [*reversed(plan.entries()), *found.values()]
@@ -156,6 +165,14 @@ def notes_found(graph: Graph, texts: Iterable[str], at: datetime, *, vectors: bo
             if hit.entry.status == "active" and hit.score > best.get(hit.entry.path, (-1.0, None))[0]:
                 best[hit.entry.path] = (hit.score, hit.entry)
     return [e for _, e in sorted(best.values(), key=lambda b: (-b[0], b[1].path))]
+
+
+def notes_of_last(graph: Graph, before: Sequence[Message], since_ms: int) -> list[Entry]:
+    """The notes of what the user said last in *before*, unless that was long before *since_ms*: a correction may mean them."""
+    said = [m.id for m in before if m.role == "user" and since_ms - m.timestamp <= APART_MS]
+    made = graph.index.notes_by_source(said[-1:])
+    paths = dict.fromkeys(note.path for notes in made.values() for note in notes)
+    return [e for path in paths if (e := graph.index.entry(path)) and e.status == "active"]
 
 
 def notes_unnamed(graph: Graph, session: str, since_ms: int) -> list[Entry]:

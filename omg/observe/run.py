@@ -55,6 +55,7 @@ from .question import (
     Observer,
     is_small_model,
     message_by_message,
+    notes_of_last,
     observer_prompt,
     render_material,
     render_question,
@@ -289,7 +290,9 @@ def replies_to(
             entries = [
                 replace(e, status="proposed") if e.path in waiting_notes else e for e in shown.notes.values()
             ]
-            for found in (observe_offline(piece, entries, graph.zone), {"edits": agents_own_notes(shown)}):
+            recent = {e.path for e in notes_of_last(graph, before, piece[0].timestamp)}
+            offline = observe_offline(piece, entries, graph.zone, before[-1:], recent)
+            for found in (offline, {"edits": agents_own_notes(shown)}):
                 yield unchecked(parse_value(found, shown), shown)
         elif is_small_model(config, observer):
             yield from message_by_message(shown, observer.ask, config, agent)

@@ -369,18 +369,39 @@ def is_about_everyone(cue: str, verb: str, matched: str, text: str) -> bool:
 
 
 SPECIFIC = re.compile(r"\d|(?<!^)\b(?!I\b)[A-Z][\w-]+|\w[.@]\w")
+CLOCK = re.compile(r"\b\d{1,2}(?::\d\d| ?[ap]\.?m\b)", re.I)
 SLOT = re.compile(
     r"(?P<slot>(?:the |[A-Z])[\w' -]{2,40}?)(?:'s)? (?:is|are|was|were|should be|costs?)(?: now)? (?P<what>.+)"
 )
 
 
+def subject_stated(text: str) -> str:
+    """What *text* is about, before a verb of the present: "The plumber" of "The plumber comes …"; "" if it has no such verb."""
+    words = text.split()
+    first = words[0].lower()
+    if first not in listed("articles") and (first in english_words("stop") or not text[0].isupper()):
+        return ""
+    for n, word in enumerate(words[1:6], 1):
+        third = word.endswith("s") and (word[:-1] in bases() or word[:-2] in bases())
+        if third or (word in ("is", "are") and words[n + 1 : n + 2] and words[n + 1].endswith("ing")):
+            return " ".join(words[:n])
+        if not word.replace("'s", "").isalpha():
+            break
+    return ""
+
+
 def fact_stated(text: str) -> Assertion | None:
-    """A fact about the world told to an agent; only a sentence with a name or a number counts."""
-    if (
-        holds("workshop", text)
-        or begins("transient", text)
-        or not (SPECIFIC.search(text) and holds("states", text) and says_enough(text, 3))
-    ):
+    """
+    A fact about the world told to an agent; only a sentence with a name or a number counts. What happens on a day or at a time is a
+    plan: "The plumber comes on 30 November."
+    """
+    if holds("workshop", text) or not says_enough(text, 3):
+        return None
+    subject = subject_stated(text)
+    when = DAY_WORDS.search(text) or CLOCK.search(text)
+    if subject and when and not text[: when.start()].endswith("every "):
+        return Assertion("episode", "due", subject, loop="open")
+    if begins("transient", text) or not (SPECIFIC.search(text) and holds("states", text)):
         return None
     m = SLOT.match(text)
     if not m:

@@ -1,20 +1,21 @@
 """
-Reads short corrections, and finds what they put right.
+Reads corrections, and finds what they put right.
 
-"No, it is 555-4321.", "Wait, not nuts, shellfish.", "I meant Ola, not Olav.": a number takes the place of the number in
-the statement before, a name that of the name, a word that of the word. Where the statement has several of the kind, or
-none, nothing tells which is meant, and the caller keeps the words as they are.
+A contrast names the wrong value: "Actually she lives in Tromsø, not Trondheim." It belongs to a note that has the wrong
+value and the words beside it. A short correction names none: "No, it is 555-4321.", "Sorry, 600 euros for 50 guests." It
+belongs to the statement before: a number replaces the number there, a name the name, a word the word. Where the statement
+has several of the kind, or none, nothing tells which is meant, and the caller keeps the words as they are.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import regex
 
-from ..text.words import base_of, bases, english_words, is_past
+from ..text.words import base_of, bases, denies, english_words, is_past, told_words, words_in
 from .assertions import begins, listed
 
 LONGEST_VALUE = 4  # words; what is longer is a statement
@@ -22,33 +23,148 @@ NUMBER = re.compile(r"(?<![\w.+-])\+?\d(?:[\d.,:/ -]{0,30}\d)?[a-z%]{0,3}(?!\w)"
 ISO_DAY = re.compile(r"\d{4}-\d\d")
 NAME = regex.compile(r"\p{Lu}[\w.'’-]*(?:\s\p{Lu}[\w.'’-]*){0,3}")
 IS = frozenset(("is", "are", "was", "were"))
+Put = tuple[slice, str]  # where in a text something is wrong, and what is to stand there
+
+
+def corrected_text(text: str, puts: Sequence[Put]) -> str:
+    for place, right in sorted(puts, key=lambda put: -put[0].start):
+        text = f"{text[: place.start]}{right}{text[place.stop :]}"
+    return text
+
+
+# --- A contrast: "My dog is called Bjarne, not Bruno.", "Not 14:20, the flight leaves at 15:40."
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    clause: str  # "she lives in Tromsø": ends with the value that is right
+    wrong: str  # the value that is not so
+    after: str = ""  # the small word before the wrong value, where it is named: "not in Kiel"
+    framed: bool = False  # with "no," or "I meant" before it
+
+    def applied(self, text: str, title: str, who: str, *, alone: bool) -> list[Put] | None:
+        """
+        What it changes in *text*, a note of what *who* said; None where the note is about something else. *alone*: whether
+        the two values are enough, without another word of the note: "it's Tromsø, not Trondheim".
+        """
+        places = list(value_places(self.wrong, text))
+        if len(places) != 1 or self.after not in ("", word_before(text, places[0].start)):
+            return None
+        place = places[0]
+        words = without_overlap(self.clause.split(), text[place.stop :].strip(" .!").split())
+        size = len(self.wrong.split())
+        if kind_of(self.wrong) == "name":
+            sizes = range(min(LONGEST_VALUE, len(words)), 0, -1)
+            size = next((n for n in sizes if kind_of(" ".join(words[-n:])) == "name"), size)
+        head, right = words[:-size], " ".join(words[-size:])
+        if kind_of(right) != kind_of(self.wrong) or right.lower() == self.wrong.lower():
+            return None
+        if self.after and head and head[-1].lower() != self.after:
+            return None
+        told = told_words(" ".join(head))
+        known = told_words(f"{title} {text[: place.start]} {text[place.stop :]}")
+        if not (told or alone) or not told <= known or not same_subject(head, text, who):
+            return None
+        return [(place, right)]
+
+
+def contrast(said: str) -> Contrast | None:
+    """The contrast that *said* is; None for any other sentence."""
+    m = begins("correction", said)
+    opener = (m and m["opener"]) or ""
+    rest = said[len(opener) :].strip(" .!,;:-")
+    framed = begins("put_right", rest)
+    meant = bool(framed and framed["meant"])
+    pair = begins("not_but", framed["value"] if framed and meant else rest)
+    if pair is None or said.endswith("?") or begins("maybe", rest):
+        return None
+    clause, wrong = (
+        (pair["right"] or pair["right2"]).strip(" ,"),
+        (pair["wrong"] or pair["wrong2"]).strip(" ,"),
+    )
+    first, _, value = wrong.partition(" ")
+    small = bool(value) and first.lower() in english_words("stop") - listed("articles")
+    after, wrong = (first.lower(), value) if small else ("", wrong)
+    if not kind_of(wrong) or denies(clause):
+        return None
+    return Contrast(clause, wrong, after, meant or bool(opener))
+
+
+def value_places(value: str, text: str) -> Iterator[slice]:
+    """Where *value* stands in *text*, and not as a part of a longer word, number or date."""
+    found = re.finditer(rf"(?<![\w+:-]){re.escape(value)}(?![\w:-]|[.,]\d)", text, re.I)
+    yield from (slice(*m.span()) for m in found)
+
+
+def without_overlap(words: list[str], follows: list[str]) -> list[str]:
+    """*words* without those at their end that a note has behind the wrong value, too: "it's 2 dogs, not 3"."""
+    for n in range(min(len(words) - 1, len(follows)), 0, -1):
+        if [w.lower() for w in words[-n:]] == [w.lower().strip(".,;!") for w in follows[:n]]:
+            return words[:-n]
+    return words
+
+
+def same_subject(head: list[str], text: str, who: str) -> bool:
+    """Whether a clause that begins with *head*, and is said by *who*, may be about whom the note *text* is about."""
+    first = re.split(r"['’]", head[0].lower())[0] if head else ""
+    about_who = re.search(rf"\b{re.escape(who)}(?!['’]s)\b", text, re.I)
+    match first:
+        case "i" | "we":
+            return bool(about_who)
+        case "my" | "our":
+            return who.lower() in text.lower()
+        case "he" | "she" | "they":
+            return not (about_who and about_who.start() == 0)
+        case "his" | "her" | "their":  # somebody else's
+            return bool(re.search(r"['’]s ", re.sub(rf"{re.escape(who)}['’]s ", "", text, flags=re.I)))
+    return True
+
+
+# --- A short correction: "No, it is 555-4321.", "I meant Ola."
 
 
 @dataclass(frozen=True, slots=True)
 class ShortCorrection:
     right: str
-    kind: str  # of `right`: "number", "name" or "word"
-    wrong: str = ""  # what it says is not so
+    kind: str  # of `right`: "number", "numbers", "name" or "word"
     meant: bool = False  # "I meant …" can be nothing else
     verb: str = ""  # "it costs …": that of the statement before
     after: str = ""  # "in Bodø": the word that the value follows there, too
+    bare: bool = False  # a word alone: "No, blue."
 
-    def applied(self, text: str) -> tuple[slice, str] | None:
-        """Where in *text* something is wrong, and what is to stand there; None where that cannot be told."""
+    def applied(self, text: str) -> list[Put] | None:
+        """What it changes in *text*; None where that cannot be told."""
         if self.verb and self.verb not in text.lower().split():
             return None
+        if self.kind == "numbers":
+            return self.numbers_applied(text)
         places = list(self.places(text))
         if len(places) != 1:
             return None
         right, place = self.right, places[0]
-        if self.kind == "number" and not self.wrong:
+        if self.kind == "number":
             # "5,400 NOK" for "4,500 NOK": the same unit
             unit = NUMBER.sub("", right).lower().split()
             if not set(unit) <= set(text.lower().rstrip(".").split()):
                 return None
             found = NUMBER.search(right)
             right = found[0] if found else right
-        return None if text[place] == right else (place, right)
+        return None if text[place] == right else [(place, right)]
+
+    def numbers_applied(self, text: str) -> list[Put] | None:
+        """ "8 people at 20:00": each number replaces the one that has the same word behind it, or else before it."""
+        if not set(words_in(NUMBER.sub(" ", self.right).lower())) <= set(words_in(text.lower())):
+            return None
+        puts: list[Put] = []
+        there = [slice(*m.span()) for m in NUMBER.finditer(text) if not ISO_DAY.search(m[0])]
+        for m in NUMBER.finditer(self.right):
+            behind, before = word_behind(self.right, m.end()), word_before(self.right, m.start())
+            same = [p for p in there if behind and word_behind(text, p.stop) == behind]
+            same = same or [p for p in there if before and word_before(text, p.start) == before]
+            if len(same) != 1 or any(same[0] == place for place, _ in puts):
+                return None
+            puts.append((same[0], m[0]))
+        return puts
 
     def places(self, text: str) -> Iterator[slice]:
         """Where in *text* stands what may be wrong."""
@@ -57,10 +173,7 @@ class ShortCorrection:
                 yield place
 
     def places_of_kind(self, text: str) -> Iterator[slice]:
-        if self.wrong:
-            said = re.finditer(rf"(?<!\w){re.escape(self.wrong)}(?!\w)", text, re.I)
-            yield from (slice(*m.span()) for m in said)
-        elif self.kind == "number":
+        if self.kind == "number":
             yield from (slice(*m.span()) for m in NUMBER.finditer(text) if not ISO_DAY.search(m[0]))
         elif self.kind == "name":
             for m in NAME.finditer(text):
@@ -78,7 +191,11 @@ class ShortCorrection:
         verb = words[last - 1 if behind_article else last]
         if not last or len(value) > 2 or not all(word.islower() and word.isalpha() for word in value):
             return None
-        if behind_article != (without_article(self.right) != self.right) or not (self.meant or verb in IS):
+        if self.bare and len(value) != len(without_article(self.right).split()):
+            return None
+        if behind_article != (without_article(self.right) != self.right):
+            return None
+        if not (self.meant or self.bare or verb in IS):
             return None
         start = last if behind_article else last + 1
         return slice(len(text) - len(" ".join(words[start:])), len(text))
@@ -86,6 +203,12 @@ class ShortCorrection:
 
 def word_before(text: str, at: int) -> str:
     return text[:at].rstrip(" ").rpartition(" ")[2].lower()
+
+
+def word_behind(text: str, at: int) -> str:
+    """The word behind *at*; "" where a mark or the end stands there."""
+    m = re.match(r" ([^\W\d]+)", text[at:])
+    return m[1].lower() if m else ""
 
 
 def leads_to_value(word: str) -> bool:
@@ -106,30 +229,39 @@ def short_correction(said: str) -> ShortCorrection | None:
     told = meant or bool(framed["it"])
     if not told and not opener.rstrip().endswith(tuple(",.:!;-")):  # "no sugar", "no 5 is open"
         return None
-    value = framed["value"].strip(" .!,;:-")
-    pair = begins("not_but", value)
-    right = (pair and (pair["right"] or pair["right2"])) or value
-    wrong = (pair and (pair["wrong"] or pair["wrong2"])) or ""
+    right = framed["value"].strip(" .!,;:-")
     after, _, rest = right.partition(" ")
     after = after.lower() if after.lower() in english_words("stop") - listed("articles") else ""
     right = rest if after else right
     kind = kind_of(right)
-    if not kind or (wrong and kind_of(wrong) != kind) or begins("reaction", right) or begins("agreed", right):
+    if len(NUMBER.findall(right)) > 1:
+        kind = "numbers"
+    if not kind or begins("reaction", right) or begins("agreed", right):
         return None
-    if kind == "word" and not (told or wrong):
+    bare = kind == "word" and not told
+    if bare and not is_value(right):
         return None
     verb = (framed["verb"] or "").lower()
-    return ShortCorrection(right.strip(), kind, wrong.strip(), meant, "" if verb in IS else verb, after)
+    return ShortCorrection(right.strip(), kind, meant, "" if verb in IS else verb, after, bare)
+
+
+def is_value(words: str) -> bool:
+    """Whether *words* behind "no," may be a value, and not "no, wait" or "no, seriously"."""
+    return not any(word in bases() or word.endswith("ly") for word in words.lower().split())
 
 
 def kind_of(value: str) -> str:
     """ "number", "name" or "word"; "" for what is more than a value."""
     words = without_article(value).split()
-    if not 1 <= len(words) <= LONGEST_VALUE or any(w.lower() in english_words("stop") for w in words):
+    number = NUMBER.search(value)
+    idle = (
+        w.lower() in english_words("stop") for w in words if w.islower() or not number
+    )  # "3 May" is a day
+    if not 1 <= len(words) <= LONGEST_VALUE or any(idle):
         return ""
-    if NUMBER.search(value):
+    if number:
         return "number"
-    if NAME.fullmatch(value):
+    if NAME.fullmatch(" ".join(words)):
         return "name"
     return "word" if len(words) <= 2 and all(w.islower() and w.isalpha() for w in words) else ""
 

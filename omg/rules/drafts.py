@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..node.markdown import slugify
 from ..text.words import WORD_OR_NUMBER, common_stems, denies, told_words, words_in
 from .assertions import begins, holds, word_lists
+from .corrections import contrast
 
 if TYPE_CHECKING:
     from ..index.store import Entry
@@ -149,6 +150,11 @@ class OfflineDrafts:
         """Where the drafts of this reply that *who* spoke for are, the latest first."""
         return ((i, d) for i, d in reversed(list(enumerate(self.all))) if d.sources and d.who == who)
 
+    def newest(self, who: str) -> list[tuple[int, OfflineDraft]]:
+        """The drafts that are not about another than *who*, with their places: those of this reply, then the last changed."""
+        found = [(i, d) for i, d in enumerate(self.all) if not self.is_about_another(d, who)]
+        return sorted(found, key=lambda f: (bool(f[1].sources), f[1].day or date.min, f[0]), reverse=True)
+
     def open_plan_of(self, who: str) -> int | None:
         """Where *who*'s latest plan of this reply is."""
         return next((i for i, d in self.drafts_of(who) if d.loop == "open"), None)
@@ -220,7 +226,7 @@ class OfflineDrafts:
         """
         best, most = None, RELATED
         for i, old in enumerate(self.all):
-            if self.is_about_another(old, draft.who):
+            if self.is_about_another(old, draft.who) or has_other_subject(draft, old):
                 continue
             likeness = stem_overlap(draft.words, old.words - told_words(draft.who))
             if same_slot(draft, old) or about_project(draft, old) or replaces(dropped, old):
@@ -256,6 +262,12 @@ def same_slot(draft: OfflineDraft, old: OfflineDraft) -> bool:
     )
 
 
+def has_other_subject(draft: OfflineDraft, old: OfflineDraft) -> bool:
+    """Whether *draft* is about a thing that *old* does not name: "the new flat", where *old* is of the rent."""
+    told = told_words(draft.slot) if " " in draft.slot else frozenset()
+    return bool(told) and not told & old.words
+
+
 def about_project(draft: OfflineDraft, old: OfflineDraft) -> bool:
     return old.type == "project" and len(old.title) > 3 and mentioned(old.title, draft.description)
 
@@ -265,7 +277,9 @@ def replaces(dropped: frozenset[str], old: OfflineDraft) -> bool:
 
 
 def negated(draft: OfflineDraft) -> bool:
-    return denies(draft.description) or bool(DISLIKED.search(draft.description))
+    made = contrast(draft.description)
+    text = made.clause if made else draft.description
+    return denies(text) or bool(DISLIKED.search(text))
 
 
 def repeats_note(draft: OfflineDraft, old: OfflineDraft, likeness: float) -> bool:

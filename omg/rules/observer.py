@@ -8,7 +8,7 @@ reads neither clock nor file, and what it cannot word well it leaves out.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, tzinfo
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from ..dates.days import day_of_ms, event_span
 from ..message.envelope import strip_memory
 from ..message.turn import Message
 from ..text.sentences import split_sentences
-from ..text.words import base_of, bases, told_words
+from ..text.words import base_of, bases, denies, told_words
 from .assertions import (
     Assertion,
     addressed,
@@ -29,7 +29,7 @@ from .assertions import (
     without_lead_in,
     written_sentences,
 )
-from .corrections import short_correction
+from .corrections import ISO_DAY, Put, contrast, corrected_text, kind_of, short_correction
 from .drafts import CALLED_OFF, OfflineDraft, OfflineDrafts
 from .wording import (
     IT_OR_THEM,
@@ -147,6 +147,7 @@ CALLED = re.compile(r"(?i:it's|it is|it'll be|we) (?:called|named|call it) (?P<n
 SHORT = re.compile(r"(?:I|it|we|you|my|no|yes|not|none|that|oh|hm+|well|sure|ok)\b|.*\?$", re.I)
 FIRST_PERSON = re.compile(r"\b(?:I|I'm|I've|[Mm]y|me)\b")
 
+IT = re.compile(r"(?:it|that|this)(?:'s|'d)?\s", re.I)
 TAKEN_UP = re.compile(
     r"(?:use|go with|go for|switch|stick|drop|choose|pick|move|call it \w|name it \w|postpone)\b"
 )
@@ -160,9 +161,22 @@ TYPED_CHARS, MOST_OF_A_MESSAGE = 1_500, 20
 GROUNDED = 0.6  # of a small model's words that must stand in the message
 
 
-def observe_offline(messages: Sequence[Message], known: Sequence[Entry], zone: tzinfo) -> OfflineReply:
-    """What a model would reply, shown *messages* and the *known* notes."""
-    observer = OfflineObserver(messages, {f"n{n}": e for n, e in enumerate(known, 1)}, zone)
+def observe_offline(
+    messages: Sequence[Message],
+    known: Sequence[Entry],
+    zone: tzinfo,
+    before: Sequence[Message] = (),
+    recent: Collection[str] = (),
+) -> OfflineReply:
+    """
+    What a model would reply, shown *messages* and the *known* notes. *before*: what was said right before them; *recent*: the
+    paths of the notes of what its last person said.
+    """
+    notes = {f"n{n}": e for n, e in enumerate(known, 1)}
+    observer = OfflineObserver(messages, notes, zone)
+    observer.recent = frozenset(handle for handle, e in notes.items() if e.path in recent)
+    if before:
+        observer.hear(before[-1])
     for n, message in enumerate(messages, 1):
         observer.read_message(message, f"m{n}")
     stands = {} if observer.people else now_hints(messages)  # people among themselves have no task
@@ -204,6 +218,13 @@ def first_person(text: str, who: str) -> str:
     return f"I {plain}{text[m.end() :]}"
 
 
+def moved_to(said: str) -> str:
+    """The day in "it was moved to 10 December"; "" where it says anything else."""
+    text = BECAUSE.sub("", without_lead_in(said))
+    change = holds("change", text) if IT.match(text) and not denies(text) else None
+    return text[change.end() :].strip(" .!") if change else ""
+
+
 def day_alone(text: str, said: date) -> str | None:
     """The day that *text* names, if it says nothing else."""
     written, event = with_absolute_dates(text, said, ahead=True)
@@ -235,6 +256,7 @@ class OfflineObserver:
         )
         self.acted = False  # a tool was used since a person spoke
         self.before: dict[str, str] = {}  # speaker → the message of theirs before
+        self.recent: frozenset[str] = frozenset()  # handles of known notes, of what was said right before
 
     def scene(self, m: Message, handle: str) -> Scene:
         who = speaker(m)
@@ -253,7 +275,12 @@ class OfflineObserver:
         else:
             self.read_statements(text, self.scene(m, handle))
             self.acted = False
-        self.asked = text[-400:].rstrip() if text.rstrip().endswith("?") else ""
+        self.hear(m)
+
+    def hear(self, m: Message) -> None:
+        """Know what the next message may answer."""
+        text = strip_memory(m.spoken).rstrip()
+        self.asked = text[-400:] if m.role != "tool" and text.endswith("?") else ""
         self.by_assistant = m.role == "assistant" and not m.sender
 
     # --- what people say
@@ -429,24 +456,17 @@ class OfflineObserver:
     def corrects_day(self, said: str, scene: Scene) -> bool:
         """ "No, I meant Thursday": set the day of what the same person said last right. True if that is what it was."""
         m = begins("correction", said)
-        said = (m and (m["what"] or m["what2"])) or ""
+        said = (m and (m["what"] or m["what2"])) or moved_to(said)
         # A day, and nothing but a day; after a comma there may be more: "no, Monday, Friday is a holiday".
         commas = [*(c.start() for c in re.finditer(",", said)), len(said)]
         heads = (said[:end] for end in reversed(commas))
         rest, event = next(((head, day) for head in heads if (day := day_alone(head, scene.day))), ("", None))
         if event is None:
             return False
-        old = next((i for i, d in self.drafts.drafts_of(scene.who) if d.event and d.day == scene.day), None)
-        if old is None:
-            recent = [
-                i
-                for i, d in enumerate(self.drafts.all)
-                if d.loop == "open"
-                and d.event
-                and d.day == scene.day
-                and not self.drafts.is_about_another(d, scene.who)
-            ]
-            old = recent[0] if len(recent) == 1 else None
+        dated = [(i, d) for i, d in self.drafts.newest(scene.who) if d.event and d.day == scene.day]
+        here = [i for i, d in dated if (d.who == scene.who if d.sources else d.node in self.recent)]
+        known = [i for i, d in dated if d.loop == "open"]
+        old = here[0] if here else known[0] if len(known) == 1 else None
         if old is None:
             return False
         draft = self.drafts.all[old]
@@ -466,31 +486,64 @@ class OfflineObserver:
 
     def corrects_value(self, said: str, scene: Scene, *, answers: bool) -> bool:
         """
-        "No, it is 555-4321": put right what the same person said in this message or the one before. Where nothing tells
-        what is wrong, and where it *answers* a question, the words are kept beside the note. True if that was done.
+        "She lives in Tromsø, not Trondheim": put right the newest note that says the wrong value. "No, it is 555-4321": put
+        right what the same person said in this message or the one before. Where nothing tells what is wrong, and where it
+        *answers* a question, the words are kept beside the note. True if that was done.
         """
-        made = short_correction(said)
+        made = contrast(said)
+        if made is not None:
+            dated, _ = with_absolute_dates(said, scene.day, ahead=True)
+            for i, d in self.drafts.newest(scene.who):
+                alone = not answers and d.day == scene.day
+                for each in (made, contrast(dated)):
+                    puts = each and each.applied(d.description, d.title, scene.who, alone=alone)
+                    if puts:
+                        self.put_right(i, puts, scene)
+                        return True
+            if not made.framed or not (kind_of(made.clause) or begins("pointing", made.clause)):
+                return False
+            return self.keep_beside(said, scene)
+        short = short_correction(said)
+        if short is None:
+            return False
+        for i, d in self.said_last(scene):
+            if answers or (short.bare and scene.handle not in d.sources):
+                continue
+            if puts := short.applied(d.description):
+                self.put_right(i, puts, scene)
+                return True
+        return (short.kind != "word" or short.meant) and self.keep_beside(said, scene)
+
+    def said_last(self, scene: Scene) -> list[tuple[int, OfflineDraft]]:
+        """The notes of what the same person said in this message or the one before, the latest first."""
         recent = (scene.handle, self.before.get(scene.who))
         drafts = [(i, d) for i, d in self.drafts.drafts_of(scene.who) if d.sources[-1] in recent]
-        if made is None or not drafts:
-            return False
-        for i, d in drafts:
-            done = None if answers else made.applied(d.description)
-            if done is None:
-                continue
-            place, right = done
-            text = f"{d.description[: place.start]}{right}{d.description[place.stop :]}"
+        if drafts or scene.who in self.before:
+            return drafts
+        return [(i, d) for i, d in self.drafts.newest(scene.who) if d.node in self.recent and not d.sources]
+
+    def put_right(self, i: int, puts: Sequence[Put], scene: Scene) -> None:
+        """Replace what is wrong in the draft at *i*, and in its title and its days."""
+        d = self.drafts.all[i]
+        title, event, wrong = d.title, d.event, []
+        for place, right in puts:
             was = d.description[place]
-            title = right.join(re.split(rf"(?<!\w){re.escape(was)}(?!\w)", d.title, flags=re.I))
-            title = title[:1].upper() + title[1:]
-            # the History of a note that exists keeps what it said
-            asides = d.asides if d.node else (*d.asides, f"Corrected on {scene.day}: not “{was}”.")
-            new = replace(d, title=title, description=text, asides=asides, day=scene.day)
-            self.drafts.replace_at(i, replace(new, sources=(*d.sources, scene.handle)))
-            return True
-        if made.kind == "word" and not made.meant:
+            wrong.append(f"“{was}”")
+            title = right.join(re.split(rf"(?<!\w){re.escape(was)}(?!\w)", title, flags=re.I))
+            event = event and event.replace(was, right) if ISO_DAY.search(was) else event
+        # the History of a note that exists keeps what it said
+        asides = d.asides if d.node else (*d.asides, f"Corrected on {scene.day}: not {' or '.join(wrong)}.")
+        text, title = corrected_text(d.description, puts), title[:1].upper() + title[1:]
+        new = replace(
+            d, title=title, description=text, asides=asides, event=event, who=scene.who, day=scene.day
+        )
+        self.drafts.replace_at(i, replace(new, sources=(*d.sources, scene.handle)))
+
+    def keep_beside(self, said: str, scene: Scene) -> bool:
+        """Keep *said* beside the note made last, as nothing tells what it puts right. True if there is such a note."""
+        i, d = next(iter(self.said_last(scene)), (0, None))
+        if d is None or d.node:  # the text of a note that exists is not known here
             return False
-        i, d = drafts[0]
         line = f"{scene.who[0].upper()}{scene.who[1:]} then said: “{said.strip()}”"
         self.drafts.replace_at(i, replace(d, asides=(*d.asides, line), sources=(*d.sources, scene.handle)))
         return True
