@@ -21,6 +21,7 @@ from omg.errors import NotFound
 from omg.index.index import Index
 from omg.index.links import name_key
 from omg.index.store import POOLED, Store
+from omg.inject.prompt import in_order
 from omg.message.turn import Message, message_to_json
 from omg.node.fields import Source
 from omg.node.note import Node, parse_node, render_node
@@ -268,6 +269,19 @@ def test_a_look_at_some_notes_leaves_open_whether_a_missing_one_has_moved(vault,
     rename(vault, CAT, "pets/cleo")
     index.sync(vault, [CAT])
     assert index.sync(vault).moved == ((CAT, "pets/cleo"),)
+
+
+def test_of_two_notes_of_a_day_that_contradict_each_other_the_later_said_one_is_known(vault, index):
+    day = {"created": NOW.date(), "type": "fact", "origin": "user"}
+    noon = round(NOW.timestamp() * 1000)
+    for name, said_ms, other in (("late", noon + 60_000, ("nodes/fact/early",)), ("early", noon, ())):
+        sources = (Source("s", name, said_ms),)
+        save(vault, f"nodes/fact/{name}", f"It is {name}.", sources=sources, contradicts=other, **day)
+    index.sync(vault)
+    early, late = index.entries(type="fact")
+    assert early.contradicts == (late.path,) and late.contradicts == (early.path,)
+    assert late.said_last and not early.said_last
+    assert in_order([late, early]) == [early, late]
 
 
 def test_a_copied_note_has_not_moved(vault, index):

@@ -523,6 +523,7 @@ class Entry:
     mtime: int  # ns
     standing: bool = False  # an instruction for every conversation
     contradicts: tuple[str, ...] = ()  # active notes of which one names the other so
+    said_last: bool = False  # whether it was said after all of these
     short: str = ""  # the shortest beginning of its name that no other note has; "": none, or not looked up
 
     @property
@@ -570,33 +571,35 @@ def entries_where(db: sqlite3.Connection, where: str, values: Iterable[object]) 
     for _, src, path in sorted(found):
         links.setdefault(src, {})[path] = None
     against = contradictions(db) if rows else {}
+    none: tuple[tuple[str, ...], bool] = (), False
     short = short_names(db, [(row[0], row[1]) for row in rows]) if len(rows) <= MANY else {}
     return {
-        id: entry_of_row((id, *row), tuple(links.get(id, ())), against.get(id, ()), short.get(id, ""))
+        id: entry_of_row((id, *row), tuple(links.get(id, ())), against.get(id, none), short.get(id, ""))
         for id, *row in rows
     }
 
 
-def contradictions(db: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
+def contradictions(db: sqlite3.Connection) -> dict[int, tuple[tuple[str, ...], bool]]:
     """
-    Note → the paths of the active notes that contradict it, whichever of the two says so. What the assistant or a tool
-    said puts no person's note in doubt.
+    Note → the paths of the active notes that contradict it, whichever of the two says so; and whether it was said after
+    all of them. What the assistant or a tool said puts no person's note in doubt.
     """
-    found: dict[int, set[str]] = {}
+    found: dict[int, dict[str, bool]] = {}
     select = f"""
-        select one.id, one.origin, other.path, other.origin, other.status from
+        select one.id, one.origin, other.path, other.origin, other.status,
+        (select max(timestamp) from source where note = a) > (select max(timestamp) from source where note = b) from
         (select src as a, dst as b from link indexed by idx_link_contradiction where kind = {CONTRADICTION}
         union select dst, src from link indexed by idx_link_contradiction where kind = {CONTRADICTION})
         join note one on one.id = a join note other on other.id = b
         """
-    for id, origin, path, by, status in db.execute(select):
+    for id, origin, path, by, status, later in db.execute(select):
         if status == "active" and (by not in ("tool", "assistant") or origin in ("tool", "assistant")):
-            found.setdefault(id, set()).add(path)
-    return {id: tuple(sorted(paths)) for id, paths in found.items()}
+            found.setdefault(id, {})[path] = bool(later)  # None where one of them has no message
+    return {id: (tuple(sorted(paths)), all(paths.values())) for id, paths in found.items()}
 
 
 def entry_of_row(
-    row: tuple[Any, ...], links: tuple[str, ...], contradicts: tuple[str, ...], short: str
+    row: tuple[Any, ...], links: tuple[str, ...], against: tuple[tuple[str, ...], bool], short: str
 ) -> Entry:
     _, path, id, type, title, description, priority, status, pinned, loop, event, created, updated, *rest = (
         row
@@ -622,6 +625,7 @@ def entry_of_row(
         tags=tuple(json.loads(tags)),
         mtime=mtime,
         standing=bool(standing),
-        contradicts=contradicts,
+        contradicts=against[0],
+        said_last=against[1],
         short=short,
     )

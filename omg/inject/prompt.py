@@ -233,7 +233,8 @@ def system_line(entry: Entry, chars: int = SLICE_LINE_CHARS) -> str:
 
 def contradiction_marks(entry: Entry) -> list[str]:
     others = ", ".join(map(name_of, entry.contradicts))
-    return [f"contradicts {others}; nobody said which holds"] if others else []
+    earlier = ", said earlier" if entry.said_last else ""
+    return [f"contradicts {others}{earlier}; nobody said which holds"] if others else []
 
 
 def name_of(path: str) -> str:
@@ -463,7 +464,7 @@ def within(text: Fresh, budget: int) -> str:
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    return sorted(entries, key=lambda e: (filed_day(e) or date.min, e.path))
+    return sorted(entries, key=lambda e: (filed_day(e) or date.min, e.said_last, e.path))
 
 
 def prompt_line(entry: Entry, today: date, *, above: bool) -> str:
