@@ -6,6 +6,7 @@ from datetime import UTC
 from pathlib import Path
 
 import pytest
+from shell import omg_here
 
 import omg
 from omg.config import AgentObservation, Config, Identities, Observation
@@ -200,6 +201,18 @@ def test_a_chat_that_is_not_said_to_be_the_owners_is_named_with_the_reason(home,
     (found,) = check_apart(home)
     assert (found.level, found.where) == ("warn", ROOM)
     assert f"omg identity move {ROOM} {MAIN}" in found.mend
+
+
+def test_joining_a_program_names_the_chats_that_stay_apart_and_what_brings_them_over(
+    home, openclaw, monkeypatch
+):
+    monkeypatch.setenv("OMG_HOME", str(home.folder))
+    said_in(home, OWN, session=MAIN)
+    said_in(home, UNNAMED, at=NOON + 10)
+    told = omg_here("identity", "join", "owner", "webchat:cli").stdout
+    assert f"{ROOM} stays apart: the gateway did not say" in told
+    assert omg_here(*told.split("it was owner, omg ")[1].split()).returncode == 0
+    assert MAIN in (left := omg_here("identity", "list").stdout) and ROOM not in left
 
 
 def test_without_a_gateway_no_session_is_apart_from_an_owner(home):
