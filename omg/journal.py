@@ -25,10 +25,10 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -342,10 +342,21 @@ def encode_text(text: str | None) -> bytes | None:
 
 def receipts_of(graph: Graph) -> list[Receipt]:
     """Closed receipts, newest first."""
-    files = [f for f in (graph.folder / "receipts").glob("*.json") if not f.name.endswith(".open.json")]
+    return [r for f in reversed(closed_files(graph)) if (r := readable(graph, f)) is not None]
+
+
+def closed_files(graph: Graph) -> list[Path]:
+    """The files of closed receipts, oldest first."""
+    files = [f for f in (graph.folder / "receipts").glob("*.json") if is_closed(f.name)]
     # By the second, and within one by the mark: the name between them says nothing of time.
-    files.sort(key=lambda f: (f.stem.partition("-")[0], f.stem.rpartition("-")[2]), reverse=True)
-    return [receipt for f in files if (receipt := readable(graph, f)) is not None]
+    return sorted(files, key=lambda f: (f.stem.partition("-")[0], f.stem.rpartition("-")[2]))
+
+
+def changes_since(graph: Graph, day: date) -> Iterator[Change]:
+    """The changes of closed receipts of *day*, in any time zone, and later; oldest first. One receipt is read at a time."""
+    for file in closed_files(graph):
+        if file.name >= f"{day - timedelta(days=1):%Y%m%d}" and (receipt := readable(graph, file)):
+            yield from receipt.changes
 
 
 def has_open_receipt(graph: Graph) -> bool:

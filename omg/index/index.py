@@ -307,6 +307,12 @@ class Index:
             return [Source(*row) for row in db.execute(select, (path,))]
 
     @retry_on_new_file
+    def times_said(self) -> list[tuple[str, int]]:
+        """Each note with when each of its sources was said, in ms."""
+        with self._store.read() as db:
+            return db.execute("select path, timestamp from source join note on note.id = note").fetchall()
+
+    @retry_on_new_file
     def citing(self, ids: Collection[str]) -> list[str]:
         """Paths of the notes made from one of these messages."""
         select = "select path from source join note on note.id = note where source.id in"

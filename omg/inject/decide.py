@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -28,8 +28,8 @@ from ..message.envelope import legible_text, strip_memory, without_envelope
 from ..node.fields import MOCS, OPEN_LOOPS, PRIORITIES, TYPES, map_of, map_of_type
 from ..node.note import text_below_head
 from ..plan.edits import split_history
-from ..plan.pages import filed_day, persons_words, standing_loops
-from ..text.characters import fold_text, with_labels
+from ..plan.pages import filed_day, persons_words, standing_loops, week_of
+from ..text.characters import fold_text, with_labels, without_citations
 from ..text.sentences import split_sentences
 from ..text.tokens import clip_text, count_tokens
 from ..text.words import STOP, singular_form, written_words
@@ -255,6 +255,27 @@ def named_lines(
     return [*found.values()]
 
 
+def pages_asked_for(graph: Graph, query: ParsedQuery) -> list[Hit]:
+    """
+    The pages on the weeks or months that *query* asks for. How sure they are, is the share of its words that name the
+    days ("What happened in March?": a half).
+    """
+    found: dict[str, Hit] = {}
+    asked = word_forms(query.terms)
+    for when in query.days:
+        names = word_forms(terms_of(when.phrase))
+        share = len(names) / len(asked | names) if names else 0.0
+        length = (when.end - when.start).days + 1
+        if share < SURE or not 7 <= length <= LONGEST_ASKED:
+            continue
+        days = [when.start + timedelta(n) for n in range(length)]
+        entries = [graph.index.entry(path) for path in sorted({f"reflections/{day:%Y-%m}" for day in days})]
+        if length == 7 or not any(entries):
+            entries = [graph.index.entry(path) for path in sorted({*map(week_of, days)})]
+        found |= {e.path: Hit(e, share, f"of {when.phrase}") for e in entries if e}
+    return [*found.values()]
+
+
 def lines_of(graph: Graph, path: str, limit: int, today: date) -> list[Entry]:
     """The notes of the map or project at *path*, by priority, then the newest first; open loops by their day."""
     if path == OPEN_LOOPS:
@@ -269,12 +290,14 @@ def lines_of(graph: Graph, path: str, limit: int, today: date) -> list[Entry]:
 SYSTEM_SHARE = 0.4  # of the budget; the rest is for what bears on the message itself
 MANY_NOTES = 4  # times as many, where a course or several things are asked for
 MORE_CHARS = 300  # of a note's text
+PAGE_CHARS = 1_500  # of the page on a week or month that is asked for
 URGENT_S = 60  # how long a cut waits for its observation before `system` goes on without
 SHOWN = ("identity", "preference", "project")  # types of which `system` has the best notes
 FEW_NOTES = 20  # in a vault: then `system` may have them all
 CANDIDATES = 100  # notes on who the user is, and on what they like, of which the best are shown
 SYSTEM_KEPT_DAYS = 7  # what was served to a session is dropped when nobody has come back for it
 QUERY_CHARS = 2_000  # of a prompt; what is pasted below that says little about what is meant
+LONGEST_ASKED = 92  # days for which pages are given
 FLOOR = WEAK_BELOW
 FLOOR_OF_MANY = 0.05  # where a course or several things are asked for: whatever may belong to it
 
@@ -332,6 +355,7 @@ class Relevant:
     hits: Sequence[Hit] = ()
     said: Sequence[Said] = ()
     maps: Collection[str] = ()  # that the prompt names
+    pages: Collection[str] = ()  # of weeks and months that the prompt asks for
 
 
 def keep_served(own: SessionState, run: str, text: str, epoch: int) -> None:
@@ -488,20 +512,22 @@ def find_for(
     hits = relevant_hits(graph, topic, now, limit, FLOOR_OF_MANY if many else FLOOR)
     said = find_said(graph, topic, hits, session=session, own=own, now=now, course=course)
     maps = maps_named(graph, topic)
-    named = named_lines(graph, topic, {**maps, **projects_named(topic, hits)}, limit, today)
+    pages = pages_asked_for(graph, query)
+    named = [*named_lines(graph, topic, {**maps, **projects_named(topic, hits)}, limit, today), *pages]
     if not is_sure(query, hits, said, graph.index.knows, graph.index.by_meaning):
         hits, said = [], []
     hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in surest_first(hits, named)]
     if course:  # it is told by what the person said first, and by notes of the assistant's advice last
         hits.sort(key=lambda h: -h.score * assistants_share(query, h.entry.origin, course))
-    return Relevant(topic, course, limit, hits, said, maps)
+    return Relevant(topic, course, limit, hits, said, maps, {h.entry.path for h in pages})
 
 
 def surest_first(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
     """*hits* and *named* as one list, each note once, the best score first."""
-    found = {h.entry.path for h in hits}
-    both = [*hits, *(h for h in named if h.entry.path not in found)]
-    return sorted(both, key=lambda h: -h.score) if named else both
+    found: dict[str, Hit] = {}
+    for h in sorted((*hits, *named), key=lambda h: -h.score) if named else hits:
+        found.setdefault(h.entry.path, h)
+    return [*found.values()]
 
 
 def render_fresh(
@@ -516,7 +542,7 @@ def render_fresh(
         budget,
         found.limit,
         silence,
-        more=partial(more_of, graph, course),
+        more=partial(more_of, graph, course, found.pages),
         said=quoted_passages(graph, found.topic, found.said, room=budget, course=course),
         zone=graph.zone,
         course=course,
@@ -530,19 +556,19 @@ def epoch_ms_of(at: datetime) -> int:
 OLDER = "From before the user changed the line above:"  # the text of a note of which they changed the description alone
 
 
-def more_of(graph: Graph, course: bool, entry: Entry) -> str:
-    """What *entry* says beside its description, as one line; of a *course* what it said before, too."""
+def more_of(graph: Graph, course: bool, pages: Collection[str], entry: Entry) -> str:
+    """What *entry* says beside its description, as one line; of a *course* what it said before, too; more of *pages*."""
     try:
         whole = graph.vault.text(entry.path)
         text, before = split_history(text_below_head(whole))
     except (OmgError, OSError, UnicodeDecodeError):
         return ""
-    more = sentences_beside(entry.description, with_labels(text))
+    more = sentences_beside(entry.description, without_citations(text))
     if more and SAYING & graph.vault.theirs(whole.encode()) == {"description"}:
         more = [OLDER, *more]
     if course and before:
         more += ["Before:", with_labels("; ".join(line.removeprefix("- ") for line in before))]
-    return cut_text(" ".join(more), MORE_CHARS)
+    return cut_text(" ".join(more), PAGE_CHARS if entry.path in pages else MORE_CHARS)
 
 
 def sentences_beside(line: str, text: str) -> list[str]:

@@ -48,6 +48,12 @@ NOW_LOOPS = 20  # on Now; all of them are on their own map
 OVERDUE_DAYS = 14
 
 
+def week_of(day: date) -> str:
+    """The page on the week of *day*."""
+    year, week, _ = day.isocalendar()
+    return f"reflections/{year}-W{week:02}"
+
+
 def filed_day(entry: Entry) -> date | None:
     """The day *entry* is filed under: when it happened, else when it was said."""
     days = event_span(entry.event)

@@ -6,6 +6,6 @@ The Reflector, at night: repetitions, contradictions, maps, weeks and months.
     verdicts     Asks a model about groups of notes, and reads its verdict on each group.
     permitted    Which of a model's verdicts on notes are carried out.
     similar      Notes that are alike: merges repetitions, and finds what a model has to compare.
-    periods      Reflections on weeks, months and projects: which are due, and their pages.
+    periods      Reflections on weeks and months: which are due, and their pages.
     topics       Which notes belong together; splits maps that have grown too long.
 """

@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..config import Config
+from ..dates.days import day_of_ms
 from ..errors import BadReply, ModelError, OmgError
 from ..graph.graph import Graph
+from ..index.rows import days_of_note
 from ..index.store import Entry
 from ..journal import Outcome, Receipt
 from ..llm.asker import reply_to_failure
@@ -24,21 +26,10 @@ from ..node.fields import OPEN_LOOPS, TYPES
 from ..node.note import Node
 from ..observe.question import Observer
 from ..plan.drafts import Plan
+from ..plan.pages import week_of
 from ..plural import how_many
-from .periods import (
-    BY_RULE,
-    SHOWN_SHARE,
-    Period,
-    ReflectionDraft,
-    as_shown,
-    due_months,
-    due_weeks,
-    is_enough,
-    not_of_tools,
-    notes_by_thread,
-    reflection_on,
-    write_reflection,
-)
+from . import periods, verdicts
+from .periods import Period, ReflectionDraft
 from .permitted import MergeRules, follow_verdicts
 from .similar import (
     NotesAlike,
@@ -51,28 +42,7 @@ from .similar import (
     similar_notes,
 )
 from .topics import Snapshot, assign_maps, filed_lines, link_of
-from .verdicts import (
-    VERDICTS_SCHEMA,
-    Group,
-    Matter,
-    Refusal,
-    Seen,
-    ShownGroup,
-    by_trust,
-    calls_of,
-    digest_of,
-    groups_of,
-    groups_question,
-    halves,
-    load_seen,
-    loops_past_their_day,
-    note_shown,
-    overdue,
-    pairs_alike,
-    shown_groups,
-    undone_notes,
-    weak_titles,
-)
+from .verdicts import Group, Matter, Refusal, Seen, ShownGroup
 
 # --- What one cycle of the Reflector came to, and what a model said in it.
 #
@@ -153,8 +123,9 @@ class CycleWork:
         self.similar: dict[str, dict[str, float]] = {}
         self.matters: list[Matter] = []  # to ask about
         self.looked_at: dict[str, str] = {}  # changed notes, of which the matters are, as they were
+        self.added: dict[tuple[str, str], str] = {}  # week, note → what the week added to its text
         self.state = graph.state()
-        self.seen = load_seen(graph)
+        self.seen = verdicts.load_seen(graph)
         self.before = Seen(dict(self.seen.notes), dict(self.seen.periods), dict(self.seen.matters))
         self.hashes = graph.index.hashes()
         if first is not None:
@@ -162,7 +133,8 @@ class CycleWork:
             self.cycle = Cycle(said.id, skipped=said.skipped, calls=said.calls, tokens=said.tokens)
             self.replies, self.similar = first.replies, first.similar
             self.matters, self.looked_at = first.matters, first.looked_at
-        entries = {e.path: e for e in graph.index.entries(status=None) if e.status != "superseded"}
+        self.all = graph.index.entries(status=None)
+        entries = {e.path: e for e in self.all if e.status != "superseded"}
         notes = {p: h for p, h in self.hashes.items() if p in entries and entries[p].type in TYPES}
         self.changed = notes_said_since(entries, since) if since else self.seen.changed(notes)
         self.unasked = self.changed if since else self.seen.unasked(notes)
@@ -229,17 +201,17 @@ class CycleWork:
         if not self.by_rule:
             matters = [
                 *self.loops_in_question(alike, seeds),
-                *pairs_alike(self.similar),
-                *weak_titles(self.snapshot, seeds),
+                *verdicts.pairs_alike(self.similar),
+                *verdicts.weak_titles(self.snapshot, seeds),
             ]
             self.matters = [m for m in matters if self.since or self.is_open(m, seeds)]
 
     def loops_in_question(self, alike: NotesAlike, changed: set[str]) -> Iterator[Matter]:
         """Open loops past their day. For loops that a model has answered, news is only looked for if something
         changed."""
-        for loop, days in loops_past_their_day(self.snapshot):
+        for loop, days in verdicts.loops_past_their_day(self.snapshot):
             plain = Matter("overdue", (loop.path,))
-            if (changed or self.is_open(plain, changed)) and (matter := overdue(loop, days, alike)):
+            if (changed or self.is_open(plain, changed)) and (matter := verdicts.overdue(loop, days, alike)):
                 yield matter
 
     def is_open(self, matter: Matter, changed: set[str]) -> bool:
@@ -248,7 +220,9 @@ class CycleWork:
         return news or not self.seen.is_answered(matter, self.matter_digest(matter))
 
     def matter_digest(self, matter: Matter) -> str:
-        return digest_of(note_shown("", self.snapshot.node(path)) for path in matter.known_by)
+        return verdicts.digest_of(
+            verdicts.note_shown("", self.snapshot.node(path)) for path in matter.known_by
+        )
 
     def ask_about_matters(self, rules: MergeRules) -> None:
         """Ask call by call, each seeing what the one before did."""
@@ -259,8 +233,8 @@ class CycleWork:
             return
         calls = [
             (groups, least)
-            for least, matters in by_trust(self.matters, self.snapshot.entries).items()
-            for groups in calls_of(groups_of(matters))
+            for least, matters in verdicts.by_trust(self.matters, self.snapshot.entries).items()
+            for groups in verdicts.calls_of(verdicts.groups_of(matters))
         ]
         self.questions += len(calls)
         for n, (groups, least) in enumerate(calls):
@@ -284,17 +258,19 @@ class CycleWork:
         assert self.ask is not None
         left = [self.still_in_question(group) for group in groups]
         self.replies.answered |= {m for g in groups for m in g.matters} - {m for g in left for m in g.matters}
-        shown = shown_groups([group for group in left if group.matters], least)
+        shown = verdicts.shown_groups([group for group in left if group.matters], least)
         if not shown:
             return
         nodes = {path: self.snapshot.node(path) for s in shown for path in s.notes.values()}
         system = instructions("reflect-notes", self.config.reflection.instruction)
-        user = groups_question(shown, nodes, self.plan.day)
+        user = verdicts.groups_question(shown, nodes, self.plan.day)
         agent = self.graph.identity.agent
-        question = ModelQuestion(system, user, schema=VERDICTS_SCHEMA, purpose="reflect", agent=agent)
+        question = ModelQuestion(
+            system, user, schema=verdicts.VERDICTS_SCHEMA, purpose="reflect", agent=agent
+        )
         reply = reply_to_failure(self.ask, question)
         asked = [s.group for s in shown]
-        if reply.cut and (fewer := halves(asked)):
+        if reply.cut and (fewer := verdicts.halves(asked)):
             for some in fewer:
                 self.ask_about(rules, some, least)
             return
@@ -352,28 +328,56 @@ class CycleWork:
     # --- weeks and months
 
     def draft_reflections(self) -> list[str]:
-        """Draft what is due of weekly, then of monthly reflections; a line for each."""
+        """Draft the weekly reflections that are due, then the monthly ones; returns a line for each."""
         lines: list[str] = []
-        waiting = 0
-        for periods in (due_weeks, due_months):
-            over = [p for p in periods(self.snapshot.now(), self.plan.day) if self.is_unseen(p)]
-            if not self.by_rule and self.first is not None:
-                over = [p for p in over if self.is_as_shown(p)]
-            elif not self.by_rule and self.ask is None:
+        waiting, said = 0, self.said_by_day()
+        for of in (week_of, periods.month_of):
+            if of is periods.month_of:  # a week that has a page goes into its month as that page
+                weekly = {e.path: e for e in self.snapshot.now() if periods.WEEK.fullmatch(e.path)}
+                said = [s for s in said if week_of(s[0]) not in weekly]
+                said += [(periods.monday(path), e) for path, e in weekly.items()]
+            over = [p for p in periods.due_periods(said, of, self.plan.day) if self.is_unseen(p)]
+            if not self.by_rule and self.ask is None and self.first is None:
                 waiting += len(over)
                 continue
-            due = [(p, nodes) for p in over if (nodes := self.notes_to_reflect_on(p))]
-            self.questions += 0 if self.by_rule else len(due)
-            for n, (period, nodes) in enumerate(due):
+            self.added = periods.added_texts(self.graph, over)
+            asked = [(p, nodes) for p in over if (nodes := self.notes_to_reflect_on(p))]
+            if not self.by_rule and self.first is not None:
+                asked = [(p, nodes) for p, nodes in asked if self.is_as_shown(p, nodes)]
+            self.questions += 0 if self.by_rule else len(asked)
+            for n, (period, nodes) in enumerate(asked):
                 try:
                     lines += self.draft_reflection(period, nodes)
                 except ModelError as e:
-                    self.stop_asking(f"{len(due) - n} of the weeks and months that are over", e)
+                    self.stop_asking(f"{len(asked) - n} of the weeks and months that are over", e)
                     break
         if waiting:
-            said = f"{waiting} weeks and months that are over: no model looked back on them"
-            self.cycle.skipped.append(said)
+            left = f"{waiting} weeks and months that are over: no model looked back on them"
+            self.cycle.skipped.append(left)
         return lines
+
+    def is_as_shown(self, period: Period, nodes: list[Node]) -> bool:
+        """Whether a model was asked about *period*, and was shown *nodes* as they are now."""
+        return self.replies.periods.get(period.path, ((),))[0] == periods.as_shown(nodes)
+
+    def said_by_day(self) -> list[tuple[dt.date, Entry]]:
+        """Each note with each day on which it was said, by day; also notes that others have replaced."""
+        days, zone, drafted = defaultdict[str, set[dt.date]](set), self.graph.zone, self.plan.drafted()
+        for path, ms in self.graph.index.times_said():
+            days[self.plan.place_now(path)].add(day_of_ms(ms, zone))
+        notes = {there: drafted.get(there, e) for e in self.all if (there := self.plan.place_now(e.path))}
+        for path in notes.keys() & self.plan.drafts.keys():  # another note may have been merged into it
+            days[path] |= {*days_of_note(self.plan.drafts[path].node, zone)}
+        said = ((e, days[e.path] or {e.created or self.plan.day}) for e in notes.values() if e.type in TYPES)
+        return sorted(((day, e) for e, on in said for day in on), key=lambda one: (one[0], one[1].path))
+
+    def notes_then(self, period: Period) -> list[Node]:
+        """The notes of *period* as they were when its weeks ended."""
+        zone, drafts = self.graph.zone, ((day, path, self.plan.draft(path)) for day, path in period.members)
+        then = [
+            periods.as_of(d, day, zone, self.added.get((week_of(day), path), "")) for day, path, d in drafts
+        ]
+        return periods.not_of_tools(then)
 
     def is_unseen(self, period: Period) -> bool:
         """Whether no cycle has looked at what *period* holds now."""
@@ -389,25 +393,22 @@ class CycleWork:
         """What is kept of *period* once it was looked at: a model looks again at what rules did."""
         return f"by rule {period.digest}" if self.by_rule else period.digest
 
-    def is_as_shown(self, period: Period) -> bool:
-        """Whether a model was asked about *period*, and what it was shown is so still."""
-        shown, _ = self.replies.periods.get(period.path, (None, None))
-        return shown == as_shown(not_of_tools([self.snapshot.node(path) for path in period.members]))
-
     def notes_to_reflect_on(self, period: Period) -> list[Node]:
-        """What a reflection on *period* would be made of; nothing if there is no need of one."""
-        nodes = not_of_tools([self.snapshot.node(path) for path in period.members])
-        page = self.graph.vault.bytes(period.path)
+        """The notes that a new page on *period* is made of; none if it needs no new page."""
+        nodes, page = self.notes_then(period), self.graph.vault.bytes(period.path)
         if page is None:
             # We wrote it, and a person deleted the page; after a rebuild it only has not been written yet.
             theirs = self.graph.vault.wrote(period.path) and any(period.path in n.reflected_in for n in nodes)
+            written = False
         else:
             theirs = not self.snapshot.ours(period.path)
-        ours = [n for n in nodes if not self.by_rule or self.snapshot.ours(n.path)]
-        written = page is not None and all(period.path in n.reflected_in for n in ours)
-        if written and not theirs and not self.by_rule:
-            written = BY_RULE not in self.snapshot.node(period.path).tags
-        if theirs or written or not is_enough(nodes):
+            ours = [n for n in nodes if not self.by_rule or self.snapshot.ours(n.path)]
+            written = all(period.path in n.reflected_in for n in ours)
+            written = written and periods.THEN in self.seen.periods.get(period.path, periods.THEN)
+            written = written and (
+                self.by_rule or periods.BY_RULE not in self.snapshot.node(period.path).tags
+            )
+        if theirs or written or not periods.is_enough(nodes):
             self.seen.periods[period.path] = self.period_digest(period)
             return []
         return nodes
@@ -423,27 +424,27 @@ class CycleWork:
         if found is None:
             self.cycle.skipped.append(f"{period.title}: no reflection came out shorter than its notes")
             return []
-        label = link_of(self.snapshot.node(write_reflection(self.plan, period, found, nodes)))
+        label = link_of(self.snapshot.node(periods.write_reflection(self.plan, period, found, nodes)))
         return [f"Looked back on {how_many(len(nodes), 'note')} in {label}: {found.description}"]
 
     def reflection_for(self, period: Period, nodes: list[Node]) -> ReflectionDraft | None:
         """The reflection on *nodes* that a model writes or wrote before; without a model, the one by rule."""
         if self.by_rule:
-            return notes_by_thread(nodes)
+            return periods.notes_by_thread(nodes)
         if self.ask is None:
             return self.replies.periods[period.path][1]
         try:
-            found = reflection_on(
+            found = periods.reflection_on(
                 period,
                 nodes,
                 self.ask,
                 system=instructions("reflect-period", self.config.reflection.instruction),
-                room=int(self.window * SHOWN_SHARE),
+                room=int(self.window * periods.SHOWN_SHARE),
                 agent=self.graph.identity.agent,
             )
         finally:
             self.count_question()
-        self.replies.periods[period.path] = (as_shown(nodes), found)
+        self.replies.periods[period.path] = (periods.as_shown(nodes), found)
         return found
 
     def stop_asking(self, what: str, e: ModelError) -> None:
@@ -463,7 +464,7 @@ def notes_said_since(entries: Mapping[str, Entry], since: dt.date) -> set[str]:
 
 def notes_still_undone(graph: Graph) -> set[str]:
     """Notes that are still as a person's undo left them."""
-    texts = undone_notes(graph).items()
+    texts = verdicts.undone_notes(graph).items()
     return {path for path, text in texts if graph.vault.bytes(path) == (text and text.encode())}
 
 

@@ -1,7 +1,8 @@
 """
-Reflections on weeks, months and projects: which are due, and their pages.
+Reflections on weeks and months: which are due, and their pages.
 
-Only whole ISO weeks and months that are over get a page. Of the notes, only the property `reflected_in` is changed.
+A page tells what was said in its week, in the words that the notes had when the week ended. Only ISO weeks and months
+that are over get a page. Of the notes, only the property `reflected_in` is changed.
 """
 
 from __future__ import annotations
@@ -9,54 +10,60 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations, zip_longest
 from typing import Any
 
 from ..dates.days import event_span
-from ..errors import BadReply, NotFound
+from ..errors import BadNode, BadReply, NotFound
+from ..graph.graph import Graph
+from ..index.rows import days_of_note
 from ..index.store import Entry
-from ..journal import Rebase
+from ..journal import Rebase, changes_since
 from ..llm.replies import TEXT, TEXTS, Ask, ModelQuestion, cut_out, object_schema
-from ..node.fields import PRIORITIES, TYPES, map_of_type
+from ..node.fields import PRIORITIES, map_of_type
 from ..node.markdown import wikilink
-from ..node.note import Node, render_node
+from ..node.note import Node, parse_node, render_node
 from ..plan.drafts import Plan
-from ..plan.edits import NoteDraft, one_line, split_history, weaker_origin
+from ..plan.edits import NoteDraft, fresh_sentences, one_line, place_of, split_history, weaker_origin
+from ..plan.pages import week_of
 from ..text.characters import without_citations
+from ..text.sentences import split_sentences
 from ..text.tokens import clip_text, count_tokens
-from ..text.words import words_in
+from ..text.words import stems_of, words_in
 from .topics import TopicItem, dot_product, feature_weights, normalized
 
 WEEK = re.compile(r"reflections/\d{4}-W\d\d")
 
+THEN = "then "  # begins the digest of a page in the words of then; earlier versions wrote the notes' present words
 BY_RULE = "by-rule"  # tag of a page that no model wrote
 
-LONGEST_EVENT = 31  # days; "in 2022" is no week of it
 LEAST_NOTES, LEAST_TOKENS = 3, 80  # below either, the notes are their own summary
 # Of its input's tokens that a reflection is asked to stay below; where that is too little for the names of all that
 # happened, so many for each note, and at most the larger share.
 TARGET_SHARE, TOKENS_A_NOTE, LARGEST_SHARE = 0.5, 8, 0.8
 LONGEST_REFLECTION = 800  # tokens of a reflection, however much it is made of
 NOTE_TOKENS = 300  # of a note's text that counts, and that a model is shown
+NEWS_TOKENS = 80  # of what a week added to the text of a note whose line it left as it was
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A week or a month that is over, and the paths of what belongs to it, in the order it happened."""
+    """A week or a month that is over, and what was said in it, in that order: the day, and the path of the note."""
 
     path: str  # "reflections/2026-W08", "reflections/2026-02"
     title: str
     first: dt.date
     last: dt.date
-    members: tuple[str, ...]
+    members: tuple[tuple[dt.date, str], ...]
 
     @property
     def digest(self) -> str:
-        """Of what it is made of."""
-        return hashlib.sha256("\n".join(self.members).encode()).hexdigest()[:16]
+        """Of the notes it is made of. Their words of then do not change."""
+        return THEN + hashlib.sha256("\n".join(path for _, path in self.members).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +86,9 @@ class ReflectionDraft:
 # --- what is due
 
 
-def week_of(day: dt.date) -> str:
-    year, week, _ = day.isocalendar()
-    return f"reflections/{year}-W{week:02}"
+def month_of(day: dt.date) -> str:
+    """The month that the week of *day* belongs to: that of its Thursday."""
+    return f"reflections/{day + dt.timedelta(days=3 - day.weekday()):%Y-%m}"
 
 
 def monday(week: str) -> dt.date:
@@ -89,65 +96,94 @@ def monday(week: str) -> dt.date:
     return dt.date.fromisocalendar(int(year), int(number), 1)
 
 
-def day_happened(entry: Entry) -> dt.date | None:
-    """The day it happened: its event's, else the day it was said; so too of what took months or years."""
-    days = event_span(entry.event)
-    return days[0] if days and (days[1] - days[0]).days <= LONGEST_EVENT else entry.created
+Said = Sequence[tuple[dt.date, Entry]]  # each note with each day on which it was said, by day
 
 
-def due_weeks(entries: Sequence[Entry], today: dt.date) -> list[Period]:
+def due_periods(said: Said, of: Callable[[dt.date], str], today: dt.date) -> list[Period]:
     """
-    Whole weeks in which something happened, oldest first, with all that was noted in them. *entries* are the active
-    notes. Wishes and who somebody is make no week one in which something happened.
+    The weeks or months, *of* a day each, that are over and in which something happened, oldest first.
+
+    Wishes and who somebody is are nothing that happened. A note that was replaced in the same time is told by the one
+    in its place.
     """
-    by_week: dict[str, list[tuple[dt.date, str]]] = {}
-    eventful: set[str] = set()
-    for e in entries:
-        if e.type not in TYPES or (day := day_happened(e)) is None:
+    found: dict[str, dict[str, tuple[dt.date, Entry]]] = {}
+    for day, e in said:
+        found.setdefault(of(day), {})[e.path] = (day, e)
+    due = []
+    for path, notes in sorted(found.items()):
+        if WEEK.fullmatch(path):
+            first = monday(path)
+            last, title = first + dt.timedelta(days=6), f"Week {first.isocalendar().week} of {path[12:16]}"
+        else:
+            first = dt.date.fromisoformat(f"{path[12:]}-01")
+            last = (first + dt.timedelta(days=31)).replace(day=1) - dt.timedelta(days=1)
+            title = f"{first:%B %Y}"
+        last_sunday = last + dt.timedelta(days=3 - (last.weekday() - 3) % 7)
+        if last_sunday < today and any(e.type not in ("preference", "identity") for _, e in notes.values()):
+            kept = sorted((day, p) for p, (day, e) in notes.items() if e.superseded_by not in notes)
+            due.append(Period(path, title, first, last, tuple(kept)))
+    return due
+
+
+# --- what it is made of: the notes in the words of then
+#
+# A line of a note's History is dated by the day on which the note last said so. What was added to a text is in the
+# receipts, while they are kept. Only words that stand in the note still are told: what was taken out of it, by a person
+# or because it was forgotten, does not come back.
+
+
+# A line of a History, but for those that say what became of the note and not what it said.
+STATEMENT = re.compile(
+    r"- (\d{4}-\d\d-\d\d): (?!\[\[|replaced by \[\[|closed, as its day |the assistant, in \[\[)(.+)"
+)
+
+
+def as_of(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
+    """
+    A note as it was at the end of the week of *day*; where it changed in that week, with what it said before.
+
+    *added*: what the week added to its text, as far as that is known. A note that a person wrote in is told as it is.
+    """
+    node, first = draft.node, monday(week_of(day))
+    if node.type == "reflection":
+        return node
+    after = first + dt.timedelta(days=7)
+    said = days_of_note(node, zone) or [day]
+    main, lines = split_history(node.body)
+    dated = [(event_span(m[1]), without_citations(m[2])) for line in lines if (m := STATEMENT.match(line))]
+    former = sorted(((days[0], text) for days, text in dated if days), key=lambda state: state[0])
+    if not draft.ours or "description" in draft.theirs:
+        return replace(node, body=main)
+    added = "\n".join(s.strip() for s in split_sentences(added) if place_of(s, node.body))
+    states = [*(state for state in former if state[0] <= said[-1]), (said[-1], node.description)]
+    older, until = (sum(on < limit for on, _ in states) for limit in (first, after))
+    then = until - 1 if until > older else min(older, len(states) - 1)
+    # What it said last before the week was still so in it, unless something was said between.
+    began = not any(on < first and (not older or on > states[older - 1][0]) for on in said)
+    was = states[older - 1][1] if older and began else states[older][1] if then > older else ""
+    now = states[then][1]
+    if not stems_of(was).keys() <= stems_of(now).keys():
+        now = f"{now} Before: {was}"
+    elif added and said[0] < first:
+        now = one_line(clip_text(added, NEWS_TOKENS))
+    return replace(node, description=now, body=added or (main if said[-1] < after else ""))
+
+
+def added_texts(graph: Graph, due: Sequence[Period]) -> dict[tuple[str, str], str]:
+    """Week and path of a note → what was added in that week to the text of a note that was there, as receipts tell."""
+    members = [member for period in due for member in period.members]
+    paths, first = {path for _, path in members}, min((day for day, _ in members), default=None)
+    found: dict[tuple[str, str], str] = {}
+    for c in changes_since(graph, first) if first else ():
+        if not (c.path in paths and c.before and c.after):
             continue
-        by_week.setdefault(week_of(day), []).append((day, e.path))
-        if e.type not in ("preference", "identity"):
-            eventful.add(week_of(day))
-    found = []
-    for week in sorted(eventful):
-        first = monday(week)
-        last = first + dt.timedelta(days=6)
-        if last < today:
-            year, number, _ = first.isocalendar()
-            members = tuple(path for _, path in sorted(by_week[week]))
-            found.append(Period(week, f"Week {number} of {year}", first=first, last=last, members=members))
+        with suppress(BadNode):
+            old, new = parse_node(c.before, c.path), parse_node(c.after, c.path)
+            fresh = fresh_sentences(split_history(old.body)[0], split_history(new.body)[0])
+            if fresh and (days := {*days_of_note(new, graph.zone)} - {*days_of_note(old, graph.zone)}):
+                key = week_of(max(days)), c.path
+                found[key] = f"{found[key]}\n{fresh}" if key in found else fresh
     return found
-
-
-def due_months(entries: Sequence[Entry], today: dt.date) -> list[Period]:
-    """
-    Months whose last week is over, oldest first: their weeks' reflections, and the notes of weeks too small
-    to have one. A week belongs to the month of its Thursday.
-    """
-    weekly = {e.path for e in entries if e.type == "reflection" and WEEK.fullmatch(e.path)}
-    by_month: dict[str, list[tuple[dt.date, str]]] = {}
-    for week in weekly:
-        by_month.setdefault(month_of(monday(week)), []).append((monday(week), week))
-    for e in entries:
-        if e.type in TYPES and (day := day_happened(e)) and week_of(day) not in weekly:
-            by_month.setdefault(month_of(monday(week_of(day))), []).append((day, e.path))
-    found = []
-    for month, members in sorted(by_month.items()):
-        first = dt.date.fromisoformat(f"{month}-01")
-        last = (first + dt.timedelta(days=31)).replace(day=1) - dt.timedelta(days=1)
-        if monday(week_of(last - dt.timedelta(days=(last.weekday() - 3) % 7))) + dt.timedelta(days=6) < today:
-            paths = tuple(path for _, path in sorted(members))
-            found.append(
-                Period(f"reflections/{month}", f"{first:%B %Y}", first=first, last=last, members=paths)
-            )
-    return found
-
-
-def month_of(monday: dt.date) -> str:
-    return f"{monday + dt.timedelta(days=3):%Y-%m}"
-
-
-# --- what it is made of
 
 
 def added_text(node: Node) -> str:
@@ -169,7 +205,7 @@ def target_tokens(whole: int, notes: int) -> int:
 
 
 def not_of_tools(nodes: Sequence[Node]) -> list[Node]:
-    """What a reflection on *nodes* is made of: a tool's notes are told by themselves, or, with nothing else, alone."""
+    """*nodes* without a tool's; all of them if they are all a tool's."""
     return [n for n in nodes if n.origin != "tool"] or list(nodes)
 
 
@@ -223,21 +259,15 @@ def put_page(plan: Plan, node: Node) -> None:
         return
     old = draft.node
     tags = tuple(dict.fromkeys((*node.tags, *(tag for tag in old.tags if tag != BY_RULE))))
-    kept = replace(
-        node, created=old.created, pinned=old.pinned, tags=tags, aliases=old.aliases, extra=old.extra
-    )
-    kept = replace(kept, reflected_in=old.reflected_in, links=old.links or node.links)
-    plan.rewrite(draft, kept, Rebase())
+    of_old = {name: getattr(old, name) for name in "created pinned aliases extra reflected_in".split()}
+    plan.rewrite(draft, replace(node, tags=tags, links=old.links or node.links, **of_old), Rebase())
 
 
-# --- A week or a month without a model: its notes by thread, in their own words.
-#
-# Pure and deterministic. The page says only what the notes say, leaves out what tools said, and is shorter than the
-# notes.
+# --- A week or a month without a model: its notes by thread, in their own words, shorter than the notes.
 
 
 SAME_THREAD = 0.25  # cosine of two notes' words; in a week, those that most of its notes have count nothing
-THREADS_NAMED = 3  # threads that the line on the whole names
+NOTES_NAMED = 3  # in the line on the whole
 
 
 def notes_by_thread(nodes: Sequence[Node]) -> ReflectionDraft | None:
@@ -247,7 +277,7 @@ def notes_by_thread(nodes: Sequence[Node]) -> ReflectionDraft | None:
         return None
     whole = substance_tokens(nodes)
     target = target_tokens(whole, len(nodes))
-    line = threads_named(threads)
+    line = best_named(threads)
     spent, said = count_tokens(line), set[str]()
     for node in best_of_each(threads):
         spent += count_tokens(f"\n{node.description}")
@@ -270,25 +300,20 @@ def threads_of(nodes: Sequence[Node]) -> list[list[Node]]:
     Groups of notes that link to one another or share distinctive words; the most important first. A week
     of a month is a thread of its own.
     """
-    heads = list(range(len(nodes)))
-
-    def head(n: int) -> int:
-        while heads[n] != n:
-            n = heads[n]
-        return n
+    import networkx
 
     weights = feature_weights(
         [TopicItem(n.path, n.title, n.description, frozenset(f"#{t}" for t in n.tags)) for n in nodes]
     )
+    together = networkx.Graph()
+    together.add_nodes_from(range(len(nodes)))
     for a, b in combinations(range(len(nodes)), 2):
         if "reflection" in (nodes[a].type, nodes[b].type):
             continue
         if are_linked(nodes[a], nodes[b]) or dot_product(weights[a], weights[b]) >= SAME_THREAD:
-            heads[head(b)] = head(a)
-    found: dict[int, list[Node]] = {}
-    for n, node in enumerate(nodes):
-        found.setdefault(head(n), []).append(node)
-    return sorted(found.values(), key=lambda t: (min(map(rank_of, t)), -len(t)))
+            together.add_edge(a, b)
+    found = [[nodes[n] for n in sorted(part)] for part in networkx.connected_components(together)]
+    return sorted(found, key=lambda t: (min(map(rank_of, t)), -len(t)))
 
 
 def are_linked(a: Node, b: Node) -> bool:
@@ -309,17 +334,16 @@ def best_of_each(threads: Sequence[Sequence[Node]]) -> Iterator[Node]:
         yield from (node for node in turn if node is not None)
 
 
-def threads_named(threads: Sequence[Sequence[Node]]) -> str:
-    """One line on the whole: its threads, each by the title of its best note, a week's by what comes first in it."""
-    best = [node for node, _ in zip(best_of_each(threads), threads, strict=False)]
-    names = [n.description.partition(";")[0] if n.type == "reflection" else n.title for n in best]
-    more = len(names) - THREADS_NAMED
-    return "; ".join([*names[:THREADS_NAMED], *([f"{more} more"] if more > 0 else [])])
+def best_named(threads: Sequence[Sequence[Node]]) -> str:
+    """One line on the whole: the titles of the best notes of each thread; of a week, what comes first in its line."""
+    names = [
+        n.description.partition(";")[0] if n.type == "reflection" else n.title for n in best_of_each(threads)
+    ]
+    more = len(names) - NOTES_NAMED
+    return "; ".join([*names[:NOTES_NAMED], *([f"{more} more"] if more > 0 else [])])
 
 
-# --- What a model says of a week or a month: asked for less until it is short, and held against the notes it was shown.
-#
-# A claim that names none of the notes shown is dropped. A reply that is not shorter than its notes is refused.
+# --- What a model says of a week or a month. A claim that names none of the notes it was shown is dropped.
 
 
 REFLECTION_SCHEMA = object_schema(
@@ -381,59 +405,45 @@ def ask_until_short(
     period: Period, nodes: Sequence[Node], ask: Ask, *, system: str, agent: str
 ) -> ReflectionDraft | None:
     """
-    Ask up to four times, each time for less; the first reply below the target wins, else the shortest usable one.
+    Ask up to four times, each time for less. The first reply below the target wins, else the shortest that is shorter
+    than the notes, else the first claims of one that is not, else the whole claims of one that was cut short.
 
-    After Mastra's compression ladder, with three differences: the target stands in the question, a retry is
-    shown what was too long, and nothing that grew is ever taken: of a reply that did, the first claims, which matter
-    most, as far as they are shorter than the notes. None: no reply was of use, and the same question
-    would hardly get a better one. A reply that was cut short was too long; what is whole of it counts where none
-    came to its end. Raises BadReply if there was no reply at all, which may be different tomorrow.
+    After Mastra's compression ladder; here the target stands in the question, and a retry shows what was too long.
+    None: no reply was of use, and the same question would hardly get a better one. Raises BadReply if there was no
+    reply at all, which may be different tomorrow.
     """
     shown = {f"e{n}": node for n, node in enumerate(nodes, 1)}
     text = "\n".join(shown_line(handle, node) for handle, node in shown.items())
-    whole = substance_tokens(nodes)
+    whole, before = substance_tokens(nodes), ""
     target = target_tokens(whole, len(nodes))
-    best, before = None, ""  # type: ReflectionDraft | None, str
-    grown: list[ReflectionDraft] = []
+    ended: list[ReflectionDraft] = []
     unended: list[ReflectionDraft] = []
     silent: list[BadReply] = []
     for step in LADDER:
         length = f"Stay below {target} tokens in all, about {target * 3 // 4} words. {step}".strip()
         user = f"# {period.title}, {period.first} to {period.last}\n\n{text}\n\n# Length\n\n{length}{before}"
+        cut = True
         try:
             reply = ask(ModelQuestion(system, user, schema=REFLECTION_SCHEMA, purpose="reflect", agent=agent))
-        except BadReply as e:
-            silent.append(e)
-            continue
-        try:
+            cut = reply.cut
             found = parse_reflection(reply.text, shown)
         except BadReply as e:
-            silent += [e] * reply.cut
+            silent += [e] * cut
             continue
-        size = found.tokens
-        if reply.cut:
+        if cut:
             unended.append(found)
             before = "\n\nYour last answer was far too long: it was cut short."
             continue
-        if size < target:
+        if found.tokens < target:
             return found
-        if size < whole and (best is None or size < best.tokens):
-            best = found
-        grown += [found] * (size >= whole)
+        ended.append(found)
         lines = "\n".join(f"- {c.text}" for c in found.claims)
-        before = f"\n\n# Your last answer, which had {size} tokens\n\n{found.description}\n{lines}"
+        before = f"\n\n# Your last answer, which had {found.tokens} tokens\n\n{found.description}\n{lines}"
     if len(silent) == len(LADDER):
         raise silent[-1]
-    unended = [found for found in unended if found.tokens < whole]
-    return best or next((s for s in (*(cut_claims(g, whole) for g in grown), *unended) if s), None)
-
-
-def cut_claims(found: ReflectionDraft, limit: int) -> ReflectionDraft | None:
-    """Its first claims, as many as stay below *limit* tokens; None if the first does not."""
-    for n in range(len(found.claims) - 1, 0, -1):
-        if (shorter := replace(found, claims=found.claims[:n])).tokens < limit:
-            return shorter
-    return None
+    ended.sort(key=lambda found: found.tokens)
+    shorter = (replace(f, claims=f.claims[:n]) for f in ended for n in range(len(f.claims) - 1, 0, -1))
+    return next((found for found in (*ended[:1], *shorter, *unended) if found.tokens < whole), None)
 
 
 def shown_line(handle: str, node: Node) -> str:

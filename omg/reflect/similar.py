@@ -27,6 +27,7 @@ from ..plan.drafts import Plan
 from ..plan.edits import (
     ORIGIN_ORDER,
     Edit,
+    former_state,
     fresh_sentences,
     higher_priority,
     merged_sources,
@@ -62,7 +63,7 @@ def merge_notes(plan: Plan, keep: str, gone: str, description: str = "") -> None
     line = taken_line(plan, other, node, one_line(f"{other.description} {with_labels(more)}"))
     said = one_line(description)
     if said and said != node.description:
-        lines = (*lines, former_line(plan, node))
+        lines = (*lines, former_state(node, node.event, plan.day))
         main = said if one_line(main) == node.description else f"{said}\n\n{main}"
         node = replace(node, description=said, origin=weaker_origin(node.origin, other.origin))
     if trust_of(other.origin) >= trust_of(node.origin):
@@ -74,6 +75,7 @@ def merge_notes(plan: Plan, keep: str, gone: str, description: str = "") -> None
             standing=node.standing or other.standing,
             event=node.event or other.event,
             sources=merged_sources(node.sources, other.sources),
+            reflected_in=tuple(dict.fromkeys((*node.reflected_in, *other.reflected_in))),
             links=tuple(dict.fromkeys((*node.links, *(t for t in other.links if is_related_link(t, keep))))),
             tags=tuple(dict.fromkeys((*node.tags, *other.tags))),
         )
@@ -100,27 +102,22 @@ def supersede_note(plan: Plan, old: str, successor: str) -> None:
         node = replace(node, priority=higher_priority(node.priority, other.priority))
     body = with_history_lines(main, tuple(sorted({*lines, line})))
     plan.rewrite(draft, replace(taking_over(node, other), body=body), Rebase(history=line))
-    plan.lift_contradictions(other)
-    then = f"- {said_day(plan, node)}: replaced by {wikilink(successor, node.title)}"
-    draft = plan.draft(old)
+    plan.mark_superseded(old, successor)
+    add_line(plan, old, f"- {said_day(plan, node)}: replaced by {wikilink(successor, node.title)}")
+
+
+def add_line(plan: Plan, path: str, line: str, **changes: str) -> None:
+    """Add *line* to the History of *path*, and give the note these properties."""
+    draft = plan.draft(path)
     main, lines = split_history(draft.node.body)
-    retired = replace(
-        draft.node,
-        status="superseded",
-        superseded_by=successor,
-        updated=plan.day,
-        body=with_history_lines(main, (*lines, then)),
-    )
-    head = {"status": "superseded", "superseded_by": wikilink(successor)}
-    plan.rewrite(draft, retired, Rebase(set=head, history=then))
+    node = replace(draft.node, body=with_history_lines(main, (*lines, line)), **changes)  # type: ignore[arg-type]
+    plan.rewrite(draft, node, Rebase(history=line))
 
 
 def describe_note(plan: Plan, path: str, description: str) -> None:
     """Give a note of OMG's a description that fits its text; the old one goes to its History."""
-    draft = plan.draft(path)
-    main, lines = split_history(draft.node.body)
-    body = with_history_lines(main, (*lines, former_line(plan, draft.node)))
-    plan.rewrite(draft, replace(draft.node, description=one_line(description), body=body), Rebase())
+    old = plan.draft(path).node
+    add_line(plan, path, former_state(old, old.event, plan.day), description=one_line(description))
 
 
 def lead_to(plan: Plan, path: str, other: str) -> None:
@@ -130,12 +127,9 @@ def lead_to(plan: Plan, path: str, other: str) -> None:
 
 def close_loop(plan: Plan, path: str, told: Node | None) -> None:
     """Close the open loop of *path*; *told*: the note that says what became of it."""
-    draft = plan.draft(path)
-    main, lines = split_history(draft.node.body)
     because = f", going by {wikilink(told.path, told.title)}" if told else ""
-    line = f"- {plan.day}: closed, as its day {draft.node.event} is past{because}"
-    body = with_history_lines(main, (*lines, line))
-    plan.rewrite(draft, replace(draft.node, loop="done", body=body), Rebase())
+    line = f"- {plan.day}: closed, as its day {plan.draft(path).node.event} is past{because}"
+    add_line(plan, path, line, loop="done")
 
 
 def retitle_note(plan: Plan, path: str, title: str) -> Node:
@@ -165,11 +159,6 @@ def relink_note(plan: Plan, path: str, moved: Mapping[str, str]) -> bool:
 def with_link(text: str, old: str, new: str) -> str:
     """*text* with every wikilink to *old* leading to *new*; labels and headings stay."""
     return re.sub(rf"\[\[{re.escape(old)}(?:\.md)?(?=\\?\||\]|#)", lambda _: f"[[{new}", text)
-
-
-def former_line(plan: Plan, node: Node) -> str:
-    """A line for the note's History: what *node* said, and when."""
-    return f"- {said_day(plan, node)}: {node.description}"
 
 
 def taken_line(plan: Plan, node: Node, into: Node, said: str) -> str:
