@@ -17,7 +17,8 @@ not stand in its own context counts as unknown. The judge sees question, gold an
 All is kept in --out, a file an item: killed and run again, it goes on; another --judge judges the same answers.
 Another run's points on the same questions are compared with `--against`: a paired difference, with its interval.
 bench/questions/exclusions.json names gold answers that are plainly wrong, with the reason: they are left out.
-PYTHONPATH may name another checkout, whose omg is measured then.
+PYTHONPATH may name another checkout, whose omg is measured then. OMG_OBSERVATION_EFFORT=low with `--nights each` measures
+that effort; give it an --out of its own.
 """
 
 from __future__ import annotations

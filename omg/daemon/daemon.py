@@ -216,6 +216,7 @@ class Daemon:
             "plugin": self.with_parent,
             "polled_s": None if polled is None else round(time.monotonic() - polled, 1),
             "observer": self.memory.worker.models(),
+            "effort": self.config.observation.effort,
             "lent": self.model.answered,
             "trouble": self.model.trouble,
         }

@@ -388,10 +388,13 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
     """Which model observes, as the daemon has it where one is up, and whether it can be asked."""
     ours = memory.worker.models()
     models = list((up or {}).get("observer") or ours)
-    if models != ours:
+    wanted = memory.config.observation.effort
+    effort = (up or {}).get("effort", wanted)
+    if (models, effort) != (ours, wanted):
+        theirs, own = (f"{', else '.join(m)}, effort {e}" for m, e in ((models, effort), (ours, wanted)))
         yield Finding(
             "warn",
-            f"the daemon observes with {', else '.join(models)}; omg.toml and this environment say {', else '.join(ours)}",
+            f"the daemon observes with {theirs}; omg.toml and this environment say {own}",
             str(memory.folder / "omg.toml"),
             "`omg down`: the gateway starts the daemon again with the new model; without a gateway `omg up` does",
         )
@@ -405,7 +408,6 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
             what = f"{', else '.join(reflecting)} reflects only; what is said is noted by rules"
             yield Finding("note", what, mend="set [observation] model as well, if it is to observe, too")
     else:
-        effort = memory.config.observation.effort
         said = observer_text(
             {"observer": ", else ".join(models), "offline": False, "effort": effort, "daemon": up}
         )
