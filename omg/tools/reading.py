@@ -69,6 +69,10 @@ def said_by_user(message: Mapping[str, Any]) -> bool:
 
 HITS = 8  # unless asked for otherwise
 SEARCH_TOKENS = {False: 1_500, True: 2_000}  # of an answer to a search; True: of what was said alone
+MORE_SAID = {
+    False: "- (more was said: `raw` quotes it)",
+    True: "- (more was said: narrower words, or `when`, find it)",
+}
 SENTENCES_CHARS = 300  # of a note's text, around what was asked for
 SEARCHED_FOR_DAYS = 100  # hits that are looked through for the days asked for: a search only raises those
 SAID_TOKENS, MESSAGE_CHARS = 1_000, 400  # of the messages that a note came from, and of each
@@ -126,14 +130,15 @@ def found_text(
     graph: Graph, query: ParsedQuery, hits: Sequence[Hit], said: Iterable[Passage], room: int
 ) -> str:
     """
-    A line for each of *hits*, and in turn what its text says of *query* and one of *said*, in at most *room* tokens; the
-    quotations in the order they were said.
+    A line for each of *hits*. Then, in what is left of *room* tokens, what the text of each says of *query*, and *said* in
+    turn; the quotations in the order they were said, and a line that tells where there are more.
     """
+    more_said = MORE_SAID[not hits]
     lines = [hit_line(hit) for hit in hits]
     known = [written_words(hit.entry.description) for hit in hits]
     said = (p for p in said if not is_told(p, known))
-    more, quoted = dict[int, str](), list[Passage]()
-    room -= count_tokens("\n".join([*lines, SAID_LEAD]))
+    more, quoted, told_all = dict[int, str](), list[Passage](), True
+    room -= count_tokens("\n".join([*lines, SAID_LEAD, more_said]))
     for n, passage in zip_longest(range(len(hits)), said):
         if n is not None and (text := sentences_for(graph, hits[n].entry, query)):
             room -= (cost := count_tokens(text) + 2)
@@ -143,14 +148,14 @@ def found_text(
                 room += cost
         if passage is not None:
             room -= (cost := count_tokens(said_line(graph, passage)) + 1)
-            if room < 0:
+            if not (told_all := room >= 0):
                 break
             quoted.append(passage)
     told = [f"{line}\n  {more[n]}" if n in more else line for n, line in enumerate(lines)]
     if quoted:
         quoted.sort(key=lambda p: p.at_ms)
         told += [SAID_LEAD] * bool(hits) + [said_line(graph, p) for p in quoted]
-    return "\n".join(told)
+    return "\n".join([*told, *([] if told_all else [more_said])])
 
 
 def said_line(graph: Graph, passage: Passage) -> str:
