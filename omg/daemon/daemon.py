@@ -153,7 +153,9 @@ class Daemon:
             for thread in (*threads, threading.Thread(target=self._warm, daemon=True)):
                 thread.start()
             log.info("up, pid %d", os.getpid())
-            self.stopping.wait()
+            # Python handles a signal in the main thread, which another thread's receiving it does not wake.
+            while not self.stopping.wait(1):
+                pass
             server.shutdown()
             (self.config.home / SOCKET).unlink(missing_ok=True)
             # Do not wait for a model call; its turns stay pending.
