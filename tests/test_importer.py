@@ -1,6 +1,7 @@
 import contextlib
 import json
 import os
+import random
 import re
 import signal
 import sqlite3
@@ -12,8 +13,6 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import given
-from hypothesis import strategies as st
 from openai_server import believed
 
 from omg.cli.conversations import import_summary
@@ -21,15 +20,12 @@ from omg.config import Config
 from omg.errors import BadInput, NotFound
 from omg.identity import identity_of_session
 from omg.importers.drops import (
-    DROP_TOKENS,
-    drop_chunks,
     drop_name,
-    estimated_tokens,
     import_drops,
     openclaw_state_drops,
     read_drops,
 )
-from omg.importers.readers import Session, said_epoch_ms
+from omg.importers.readers import said_epoch_ms
 from omg.llm.ledger import ModelReply
 from omg.memory import Memory
 from omg.message.drop import read_drop
@@ -269,15 +265,13 @@ def test_nothing_is_read_if_one_of_the_files_has_an_unknown_form(tmp_path):
 
 
 def test_the_intact_part_of_a_damaged_archive_is_read_and_the_file_is_named(tmp_path):
-    events = [
-        event(f"m{i}", "user", f"{i} " + "".join(chr(97 + (i * k) % 26) for k in range(400)))
-        for i in range(900)
-    ]
+    chance = random.Random(7)  # what repeats is one block of the archive, and is lost with it
+    events = [event(f"m{i}", "user", f"{i} {chance.randbytes(400).hex()}") for i in range(900)]
     path = jsonl(tmp_path / "s-1.jsonl.zst", [TALK[0], *events], packed=True)
     path.write_bytes(path.read_bytes()[:-200] + b"\0" * 200)
     drops = read_drops([path])
-    assert len(words(drops)) <= 900
-    assert drops.reading.skipped
+    assert 0 < len(words(drops)) < 900
+    assert str(path) in drops.reading.skipped[0]
 
 
 # --- the live database
@@ -424,52 +418,7 @@ def test_since_applies_to_the_database_too(state):
     assert words(openclaw_state_drops(state, since=datetime(2026, 3, 6, tzinfo=UTC))) == ["again"]
 
 
-def test_the_database_and_an_export_of_it_are_one_conversation(state, tmp_path):
-    live = [m.id for t in turns(openclaw_state_drops(state)) for m in t.messages][:3]
-    assert live == [
-        m.id for t in turns(read_drops([jsonl(tmp_path / "export.jsonl", TALK)])) for m in t.messages
-    ]
-
-
 # --- drops
-
-SESSION = Session("agent:main:main", "s", "main")
-entries = st.lists(
-    st.tuples(
-        st.sampled_from(["user", "assistant", "call", "toolResult"]),
-        st.sampled_from(["ok", "word " * 900, "x " * 9000]),
-    ),
-    max_size=30,
-)
-
-
-@given(entries)
-def test_drops_hold_every_entry_in_order_and_no_call_without_its_result(kinds):
-    talk, waiting = [], []
-    for n, (role, text) in enumerate(kinds):
-        if role == "call":
-            waiting.append(f"c{n}")
-            content = [{"type": "text", "text": text}, {"type": "toolCall", "id": f"c{n}", "arguments": {}}]
-            talk.append(event(f"m{n}", "assistant", content, at=NOON + n))
-        elif role == "toolResult" and waiting:
-            talk.append(event(f"m{n}", role, text, at=NOON + n, toolCallId=waiting.pop()))
-        elif not waiting:
-            talk.append(event(f"m{n}", "user" if role == "user" else "assistant", text, at=NOON + n))
-    talk = [{"entryId": e["id"], "createdAt": NOON, "message": e["message"]} for e in talk]
-    drops = list(drop_chunks(SESSION, talk))
-    assert [e for d in drops for e in d["entries"]] == talk
-    assert [drop_name(d) for d in drops] == sorted({drop_name(d) for d in drops})
-    for d in drops:
-        made = {
-            p["id"]
-            for e in d["entries"]
-            for p in e["message"]["content"]
-            if isinstance(p, dict) and "id" in p
-        }
-        answered = {e["message"]["toolCallId"] for e in d["entries"] if e["message"]["role"] == "toolResult"}
-        assert answered <= made
-        if not made and len(d["entries"]) > 1:
-            assert sum(estimated_tokens(e["message"]) for e in d["entries"]) <= DROP_TOKENS
 
 
 def test_a_long_conversation_is_cut_where_a_person_begins_to_speak(tmp_path):
@@ -524,13 +473,6 @@ def test_a_line_that_is_not_utf_8_is_skipped_and_named_with_the_remedy(tmp_path)
     assert skipped.startswith(f"{path}:2: is not UTF-8; convert") and "iconv" in skipped
     path.write_bytes("".join(lines).encode())
     assert words(read_drops([path])) == ["Berlin", "Köln", "Bonn"]
-
-
-def test_a_file_that_ends_in_the_middle_of_a_character_is_read_up_to_there(tmp_path):
-    path = tmp_path / "chat.jsonl"
-    path.write_bytes("".join(json.dumps(x) + "\n" for x in plain("a", "b")).encode("utf-16")[:-3])
-    drops = read_drops([path])
-    assert words(drops)[:1] in ([], ["a"]) and len(drops.reading.skipped) == 1
 
 
 def test_each_imported_file_is_a_session_with_calls_sources_and_a_task_of_its_own(home, tmp_path):

@@ -212,7 +212,7 @@ def session_of(path: Path) -> Session | None:
             elif (entry := entry_of(event, 0)) and (sender := sender_of(entry["message"])) is not None:
                 senders.append(sender)
     except BadInput:
-        return None
+        pass  # only what stands before the damage is imported; whoever reads the entries names it
     key = key or stored_key(path.parent / "sessions.json", id)
     if not key:
         owned = all(says_owner(sender) or not sender.get("senderId") for sender in senders)
