@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spooled import hand_over
 
 from omg.config import Config, Context, Embedding, Observation
 from omg.daemon import daemon as module
 from omg.daemon.daemon import Daemon
 from omg.graph.state import flock
-from omg.worker.status import home_status
 
 SESSION = "agent:main:main"
 NOW = 1_773_144_000_000
@@ -41,9 +41,7 @@ def talked(daemon: Daemon, turns: int = 30, session: str = SESSION) -> dict[str,
         said.append({"role": "user", "content": text, "timestamp": NOW + 2000 * n})
         said.append({"role": "assistant", "content": "Noted, as asked.", "timestamp": NOW + 2000 * n + 1000})
     entries = [{"entryId": f"e{i}", "message": m} for i, m in enumerate(said)]
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": entries}
-    (daemon.config.home / "spool").mkdir(parents=True, exist_ok=True)
-    (daemon.config.home / "spool" / f"{NOW:015d}-a.json").write_text(json.dumps(drop))
+    hand_over(daemon.config.home, *entries, session=session)
     daemon.memory.take_in()
     return {"sessionKey": session, "messages": said}
 
@@ -77,25 +75,6 @@ def test_a_wait_in_vain_ends_and_is_not_repeated(daemon: Daemon, monkeypatch: py
     assert daemon.assemble(body) == {}
     daemon.memory.work(force=True)
     assert daemon.assemble(body)["cut"]
-
-
-def test_a_context_that_was_never_above_it_waits_for_nobody(daemon: Daemon) -> None:
-    assert daemon.assemble(talked(daemon, 6)) == {}
-
-
-def test_of_many_that_ask_at_once_one_cuts_and_all_are_told_the_same(daemon: Daemon) -> None:
-    body = talked(daemon)
-    daemon.memory.work(force=True)
-    answers: list[Any] = []
-    turns = [threading.Thread(target=lambda: answers.append(daemon.assemble(body))) for _ in range(8)]
-    for turn in turns:
-        turn.start()
-    for turn in turns:
-        turn.join(20)
-    assert [answer == answers[0] for answer in answers] == [True] * 8
-    events = (daemon.config.home / "events.jsonl").read_text()
-    assert events.count("context_cut") == 1
-    assert "over all others" not in events + json.dumps(home_status(daemon.memory.worker), default=str)
 
 
 def test_a_memory_that_is_stuck_holds_up_no_other(daemon: Daemon) -> None:

@@ -1,11 +1,11 @@
 """Corrections, reversals, cancellations, moved dates, retitles: one note with the present state, its course behind it."""
 
-import json
 from datetime import UTC, date, datetime
 
 import pytest
 from corpora.grounded import rows
 from openai_server import OpenAIServer
+from spooled import entry, hand_over
 
 from omg.config import Config, Llm, Observation
 from omg.identity import identity_of_session
@@ -68,15 +68,8 @@ def known_note(note):
 
 
 def drop(memory, n, case):
-    entries = [
-        {
-            "entryId": f"e{n}-{m['id']}",
-            "message": {"role": m["role"], "content": m["text"], "timestamp": ms(m["at"])},
-        }
-        for m in case["messages"]
-    ]
-    said = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session(case), "entries": entries}
-    (memory.folder / "spool" / f"{n:015d}-{n}.json").write_text(json.dumps(said))
+    entries = [entry(f"e{n}-{m['id']}", m["text"], ms(m["at"]), m["role"]) for m in case["messages"]]
+    hand_over(memory.folder, *entries, session=session(case))
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))

@@ -75,7 +75,7 @@ def test_each_command_says_what_it_did_and_undo_takes_it_back(omg):
     assert omg("show", "modem")[0] == 1
 
 
-def test_scripts_get_json_from_all_of_them(omg, tmp_path):
+def test_scripts_get_json_from_all_of_them(omg):
     path = "nodes/fact/router"
     assert value(omg("pin", "router", "--json"))["path"] == path
     assert value(omg("pin", "router", "--json"))["cycle"] is None
@@ -88,9 +88,6 @@ def test_scripts_get_json_from_all_of_them(omg, tmp_path):
     assert value(omg("undo", "--json"))["refused"] == []
     assert value(omg("supersede", "router", "modem", "--json"))["path"] == path
     assert {n["path"] for n in json.loads(omg("export", "--form", "json")[1])} >= {path}
-    for args in (("export", "--out", f"{tmp_path}/all.md"), ("graph", "--html", f"{tmp_path}/all.html")):
-        assert omg(*args)[0] == 0
-        assert Path(args[-1]).stat().st_mode & 0o777 == 0o600
     assert value(omg("search", "attic", "--json"))[0]["path"]
     dry = value(omg("forget", "--matching", WORD, "--json"))
     assert (dry["done"], len(dry["paths"]), len(dry["messages"])) == (False, 1, 1)
@@ -108,12 +105,10 @@ def test_scripts_get_json_from_all_of_them(omg, tmp_path):
         (("new", "fact", "Router", "-t", "The router is in the attic. And so on."), "same sentence"),
         (("show", "rooter"), "did you mean nodes/fact/router?"),
         (("show", ""), "no note"),
-        (("pin", "index"), "OMG writes"),
         (("link", "router", "router"), "to itself"),
         (("merge", "router", "router"), "with itself"),
         (("supersede", "modem", "modem"), "itself"),
         (("rename", "router", "modem"), "exists already"),
-        (("rename", "router", "a|b"), "cannot be linked to"),
         (("rename", "router", "../../x"), "not the path of a note"),
         (("undo", "nope"), "omg history"),
         (("history", "nope"), "no note"),
@@ -167,10 +162,6 @@ def test_a_rebuild_is_looked_at_first_and_then_put_in_place(omg, home):
     assert "the old notes are in" in out
     assert not (graph / "vault" / "nodes" / "fact" / "router.md").exists()
     assert (graph / "vault" / "nodes" / "fact" / "mine.md").read_text() == "My own words.\n"
-
-
-def test_a_page_of_all_notes_says_nothing_twice(omg):
-    assert omg("export")[1].count("The router is in the attic.") == 1
 
 
 def test_a_number_of_lines_is_given_alike_everywhere_and_a_negative_one_refused(omg):

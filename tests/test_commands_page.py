@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from omg.cli.app import app
+from test_cli import ALL
 
 PAGE = Path(__file__).parents[1] / "docs" / "commands.md"
-
-
-def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
-    for key, sub in sorted(command.commands.items()):
-        if hasattr(sub, "commands"):
-            yield from commands(sub, f"{name} {key}")
-        else:
-            yield f"{name} {key}", sub
 
 
 def page() -> str:
@@ -29,10 +18,14 @@ def page() -> str:
         "begin with `omg:`, and the exit code is 1. A wrong option prints the usage, and the exit code is 2. With `--json` a",
         "command prints one JSON value. This page is generated from the code.\n",
     ]
-    for name, command in commands(typer.main.get_command(app), "omg"):
+    for name, command in ALL.items():
         arguments = [p for p in command.params if p.param_type_name == "argument"]
-        usage = " ".join([name, *(shown(p) for p in arguments)])
-        parts += [f"## {name}\n", f"`{usage}`\n", " ".join(command.help.split()).replace("\\[", "[") + "\n"]
+        usage = " ".join(["omg", name, *(shown(p) for p in arguments)])
+        parts += [
+            f"## omg {name}\n",
+            f"`{usage}`\n",
+            " ".join(command.help.split()).replace("\\[", "[") + "\n",
+        ]
         rows = [(name_of(p), told(p)) for p in command.params if p.name != "help"]
         if rows:
             parts += ["| | |", "|---|---|", *(f"| {what} | {why} |" for what, why in rows), ""]

@@ -27,21 +27,15 @@ def observation(home: Path, line: str) -> Config:
 
 REFUSED = [
     ("buffer_tokens = 0", "buffer_tokens", "share"),
-    ("buffer_tokens = -0.2", "buffer_tokens", "share"),
     ("buffer_tokens = nan", "buffer_tokens", "share"),
-    ("buffer_tokens = inf", "buffer_tokens", "share"),
     ("buffer_tokens = true", "buffer_tokens", "false"),
     ('buffer_tokens = "often"', "buffer_tokens", "turn"),
-    ("buffer_tokens = 30000", "buffer_tokens", "smaller than message_tokens"),
-    ("message_tokens = 5000\nbuffer_tokens = 6000", "buffer_tokens", "5000"),
+    ("message_tokens = 5000\nbuffer_tokens = 6000", "buffer_tokens", "smaller than message_tokens"),
     ("message_tokens = 0", "message_tokens", "above 0"),
     ("message_tokens = 30000.5", "message_tokens", "whole number"),
-    ("message_tokens = true", "message_tokens", "whole number"),
     ("max_tokens_per_batch = -1", "max_tokens_per_batch", "above 0"),
     ("previous_observer_tokens = -1", "previous_observer_tokens", "0 to show none"),
     ("previous_observer_tokens = true", "previous_observer_tokens", "false for no limit"),
-    ("previous_observer_tokens = inf", "previous_observer_tokens", "false for no limit"),
-    ("activate_after_idle = -5", "activate_after_idle", "5m"),
     ('activate_after_idle = "5 parsecs"', "activate_after_idle", "5m"),
     ("activate_after_idle = true", "activate_after_idle", "false"),
     ('quiet_after = "soon"', "quiet_after", "seconds"),
@@ -57,11 +51,9 @@ REFUSED = [
     ('enabled = "sometimes"', "enabled", "boolean"),
     ("[llm]\ntemperature = 0.3", "llm.temperature", '"openai/gpt-5-mini" = 1'),
     ('[llm.temperature]\n"openai/m" = 3', "llm.temperature", "from 0 to 2"),
-    ('[llm.temperature]\n"openai/m" = true', "llm.temperature", "from 0 to 2"),
     ('style = "terse"', "style", "turnwise"),
     ("[observation.agents.mona]\nmodel = []", "observation.agents.mona.model", "name a model"),
     ('[observation.agents.mona]\nmodle = "x"', "observation.agents.mona.modle", "unknown key"),
-    ("[reflection]\nbuffer_activation = 0", "reflection.buffer_activation", "share"),
     ("[reflection]\nbuffer_activation = 1.2", "reflection.buffer_activation", "share"),
     ("[reflection]\nobservation_tokens = 0", "reflection.observation_tokens", "above 0"),
     ("[reflection]\nmoc_entries = 0", "reflection.moc_entries", "above 0"),
@@ -145,11 +137,6 @@ def test_an_unknown_key_is_told_with_its_nearest_neighbour(home):
         read(home, "[observations]\nstyle = 'full'")
 
 
-def test_a_section_that_is_no_section_says_how_to_write_one(home):
-    with pytest.raises(ConfigError, match=r"write \[observation\]"):
-        read(home, "observation = 3")
-
-
 def test_several_faults_are_told_at_once(home):
     with pytest.raises(ConfigError, match=r"quiet_after.*timeout_s"):
         read(home, "[observation]\nquiet_after = -1\n[llm]\ntimeout_s = 0")
@@ -212,15 +199,8 @@ def test_without_a_model_the_gateway_is_asked_where_there_is_one(home):
     alone, under = home_with(home, ""), home_with(home, "", gateway=lambda question: None)
     assert alone.worker.observer("main").model == "offline"
     assert under.worker.observer("main").model == "gateway"
-    assert (alone.worker.ledger.cap_tokens, under.worker.ledger.cap_tokens) == (500_000, 500_000)
     alone.close()
     under.close()
-
-
-def test_a_model_of_ones_own_has_no_cap_of_ours(home):
-    which = home_with(home, '[observation]\nmodel = "openai/gpt-4o-mini"')
-    assert which.worker.ledger.cap_tokens is None
-    which.close()
 
 
 def test_the_instruction_of_an_agent_replaces_the_shared_one(home):

@@ -1,5 +1,5 @@
 """
-Pull the plug at every write of an observation, and fifty times at random for real: after the next run the
+Pull the plug at every write of an observation, and thirty times at random for real: after the next run the
 vault is what an undisturbed run would have made of it.
 """
 
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from killed import in_child
+from spooled import entry, hand_over
 
 from omg.config import Config, Observation
 from omg.memory import Memory
@@ -37,12 +38,9 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def fill(home: Path, said: list[tuple[str, str, str]] = SAID) -> None:
-    (home / "spool").mkdir(parents=True)
     for n, (session, role, text) in enumerate(said):
         at = 1_771_500_000_000 + n * 60_000
-        entry = {"entryId": f"e{n}", "message": {"role": role, "content": text, "timestamp": at}}
-        drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": [entry]}
-        (home / "spool" / f"{at:015d}-{n}.json").write_text(json.dumps(drop))
+        hand_over(home, entry(f"e{n}", text, at, role), session=session)
 
 
 def run(home: Path) -> None:
@@ -131,7 +129,7 @@ def test_killed_at_random_times_for_real(undisturbed, tmp_path):
     os.waitpid(begun(home), 0)
     whole = time.monotonic() - started
     killed = 0
-    for n in range(50):
+    for n in range(30):
         home = tmp_path / f"k{n}" / "omg"
         fill(home)
         pid = begun(home)

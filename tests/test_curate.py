@@ -5,6 +5,8 @@ import sqlite3
 from datetime import UTC, datetime
 
 import pytest
+from spooled import entry, hand_over
+from test_forget_everywhere import traces
 
 from omg.config import Config, Observation
 from omg.curate import (
@@ -47,29 +49,26 @@ def omg(home):
 
 
 def say(omg, *texts, session=MAIN):
-    entries = []
-    for text in texts:
-        omg.said = getattr(omg, "said", 0) + 1
-        entries.append(
-            {
-                "entryId": f"e{omg.said}",
-                "message": {
-                    "role": "user",
-                    "content": text,
-                    "timestamp": 1_771_500_000_000 + omg.said * 1000,
-                },
-            }
-        )
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": entries}
-    (omg.folder / "spool" / f"{1_771_500_000_000 + omg.said:015d}-{omg.said}.json").write_text(
-        json.dumps(drop)
-    )
+    said = getattr(omg, "said", 0)
+    omg.said = said + len(texts)
+    entries = [entry(f"e{n}", text, 1_771_500_000_000 + n * 1000) for n, text in enumerate(texts, said + 1)]
+    hand_over(omg.folder, *entries, session=session)
     omg.work(force=True)
 
 
 @pytest.fixture
 def graph(omg):
     return omg.find()
+
+
+@pytest.fixture
+def router(graph):
+    return new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
+
+
+@pytest.fixture
+def modem(graph):
+    return new_note(graph, "fact", "Modem", "The modem is up there.", NOW).path
 
 
 def test_a_new_note_is_on_its_map_and_is_the_persons(graph):
@@ -119,25 +118,6 @@ def test_a_change_of_which_nothing_is_left_is_not_said_to_be_undone(graph):
     assert graph.vault.bytes(made.path) is None
 
 
-def test_an_unknown_type_is_answered_with_the_nearest(graph):
-    with pytest.raises(BadInput, match="did you mean fact"):
-        new_note(graph, "facts", "x", "y", NOW)
-
-
-def test_a_rename_keeps_the_id_and_every_link_follows(graph):
-    router = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
-    other = new_note(graph, "fact", "Attic", f"It holds the [[{router}|router]].", NOW).path
-    id = graph.vault.read(router).id
-    new = rename_note(graph, router, "Modem", NOW).path
-    assert new == "nodes/fact/Modem"
-    assert graph.vault.bytes(router) is None
-    node = graph.vault.read(new)
-    assert node.id == id
-    assert node.aliases == (router,)
-    assert f"[[{new}|router]]" in graph.vault.text(other)
-    assert graph.index.resolve(router) == new
-
-
 def body(graph, path):
     return graph.vault.text(path).partition("\n---\n")[2].strip()
 
@@ -183,8 +163,7 @@ def test_an_older_note_of_ours_gets_its_title_when_it_is_next_written_and_a_pers
     assert "# About theirs" not in theirs.read_text() and "Mine.\n" in theirs.read_text()
 
 
-def test_a_move_in_the_file_manager_does_the_same(omg, graph):
-    router = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
+def test_a_move_in_the_file_manager_does_the_same(omg, graph, router):
     other = new_note(graph, "fact", "Attic", f"It holds the [[{router}|router]].", NOW).path
     graph.vault.file(router).rename(graph.vault.file("nodes/fact/gadget"))
     omg.refresh(graph)
@@ -193,33 +172,23 @@ def test_a_move_in_the_file_manager_does_the_same(omg, graph):
     assert "nodes/fact/gadget" in graph.index.entry(other).links
 
 
-def test_a_merge_leaves_one_note_and_its_history(graph):
-    a = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
-    b = new_note(graph, "fact", "Modem", "The modem is up there.", NOW).path
-    merge_into(graph, a, b, NOW)
-    assert graph.vault.read(b).superseded_by == a
-    assert "The modem is up there." in graph.vault.read(a).body
+def test_a_merge_leaves_one_note_and_its_history(graph, router, modem):
+    merge_into(graph, router, modem, NOW)
+    assert graph.vault.read(modem).superseded_by == router
+    assert "The modem is up there." in graph.vault.read(router).body
     assert "modem" not in graph.vault.text("mocs/moc-facts").lower().replace("[[nodes/fact/router", "")
 
 
-def test_pin_link_and_supersede_say_so_in_the_frontmatter(graph):
-    a = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
-    b = new_note(graph, "fact", "Modem", "The modem is up there.", NOW).path
-    pin_note(graph, a, NOW)
-    link_notes(graph, a, b, NOW)
-    supersede_by(graph, b, a, NOW)
-    node = graph.vault.read(a)
+def test_pin_link_and_supersede_say_so_in_the_frontmatter(graph, router, modem):
+    pin_note(graph, router, NOW)
+    link_notes(graph, router, modem, NOW)
+    supersede_by(graph, modem, router, NOW)
+    node = graph.vault.read(router)
     assert node.pinned
-    assert b in node.links
-    assert node.supersedes == (b,)
-    pin_note(graph, a, NOW, pinned=False)
-    assert not graph.vault.read(a).pinned
-
-
-def test_a_name_that_fits_nothing_is_answered_with_the_nearest(graph):
-    new_note(graph, "fact", "Router", "The router is in the attic.", NOW)
-    with pytest.raises(NotFound, match="nodes/fact/router"):
-        find_note(graph, "nodes/fact/ruoter")
+    assert modem in node.links
+    assert node.supersedes == (modem,)
+    pin_note(graph, router, NOW, pinned=False)
+    assert not graph.vault.read(router).pinned
 
 
 def test_the_beginning_of_a_name_opens_a_note_and_changes_none(graph):
@@ -227,15 +196,6 @@ def test_the_beginning_of_a_name_opens_a_note_and_changes_none(graph):
     assert open_note(graph, "garden-gate").node.path == path
     with pytest.raises(NotFound, match="did you mean"):
         find_note(graph, "garden-gate")
-
-
-def holding(home, text):
-    """Files that hold *text*, in any case."""
-    return [
-        str(f.relative_to(home))
-        for f in sorted(home.rglob("*"))
-        if f.is_file() and text in f.read_bytes().lower()
-    ]
 
 
 def test_what_is_forgotten_leaves_no_trace_in_any_file(omg):
@@ -247,12 +207,12 @@ def test_what_is_forgotten_leaves_no_trace_in_any_file(omg):
     say(omg, "I decided to repaint the zanzibarquartz locker because it rusts.")
     say(omg, "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)
-    assert holding(omg.folder, b"zanzibarquartz")
+    assert traces(omg)
     what = select_to_forget(graph, matching="zanzibarquartz")
     assert what.paths
     forget_selection(omg.intake, graph, what)
     omg.work(force=True)
-    assert holding(omg.folder, b"zanzibarquartz") == []
+    assert traces(omg) == []
     kept = [e.description for e in graph.index.entries() if e.path.startswith("nodes/")]
     assert any("Lisbon" in d for d in kept)
     assert any("checklists" in d for d in kept)
@@ -266,25 +226,13 @@ def test_a_forgotten_message_cannot_be_imported_again(omg):
     forget_selection(omg.intake, graph, select_to_forget(graph, session=MAIN))
     omg.said = 0
     say(omg, "My locker combination is zanzibarquartz.")
-    assert holding(omg.folder, b"zanzibarquartz") == []
+    assert traces(omg) == []
     assert graph.pending() == []
-
-
-def test_export_holds_every_active_note(graph):
-    new_note(graph, "fact", "Router", "The router is in the attic.", NOW)
-    assert "The router is in the attic." in export_graph(graph, "md")
-    assert json.loads(export_graph(graph, "json"))[0]["path"] == "nodes/fact/router"
 
 
 def cited(graph, *ids):
     """Descriptions of the notes that cite these messages."""
     return [graph.index.entry(p).description for p in graph.index.citing(ids)]
-
-
-def traces(omg, word):
-    """Files that hold *word*, in their bytes or in their names."""
-    named = [str(f.relative_to(omg.folder)) for f in omg.folder.rglob("*") if word in f.name.lower()]
-    return holding(omg.folder, word.encode()) + named
 
 
 def test_a_note_that_has_other_sources_is_derived_from_them_again(omg):
@@ -305,7 +253,7 @@ def test_a_note_that_has_other_sources_is_derived_from_them_again(omg):
     omg.work(force=True)
     assert cited(graph, "e1") == ["The user prefers tea in the morning."]
     assert [m.id for m in graph.index.messages(["e1", "e2"])] == ["e1"]
-    assert traces(omg, "zanzibarquartz") == []
+    assert traces(omg) == []
 
 
 def test_before_a_day_means_the_day_where_the_person_is(omg):
@@ -327,7 +275,7 @@ def test_a_note_of_ones_own_is_forgotten_under_every_name_it_had(omg):
     what = select_to_forget(graph, ids=["zanzibarquartz"])
     assert what.linking == (other,)
     forget_selection(omg.intake, graph, what)
-    assert traces(omg, "zanzibarquartz") == []
+    assert traces(omg) == []
     assert "Up there is the thing, and dust." in graph.vault.text(other)
     assert [link for link in graph.index.dangling() if link[0].startswith("nodes/")] == []
 
@@ -339,11 +287,11 @@ def test_what_replaced_and_what_was_replaced_say_nothing_of_a_forgotten_note(omg
     merge_into(graph, kept, old, NOW)
     assert "zanzibarquartz" in graph.vault.text(kept)
     forget_selection(omg.intake, graph, select_to_forget(graph, ids=[old]))
-    assert traces(omg, "zanzibarquartz") == []
+    assert traces(omg) == []
     a = new_note(graph, "fact", "Zanzibarquartz", "The zanzibarquartz is down there.", NOW).path
     supersede_by(graph, kept, a, NOW)
     forget_selection(omg.intake, graph, select_to_forget(graph, ids=[a]))
-    assert traces(omg, "zanzibarquartz") == []
+    assert traces(omg) == []
     assert (graph.vault.read(kept).status, graph.vault.read(kept).superseded_by) == ("active", None)
 
 
@@ -354,7 +302,7 @@ def test_a_person_who_deleted_the_note_can_still_have_its_message_and_journal_fo
     graph.vault.file(path).unlink()
     omg.refresh(graph)
     forget_selection(omg.intake, graph, select_to_forget(graph, matching="ZanzibarQuartz"))
-    assert traces(omg, "zanzibarquartz") == []
+    assert traces(omg) == []
 
 
 def test_forgetting_reaches_logs_broken_drops_rebuilt_graphs_and_the_inbox(omg):
@@ -382,7 +330,7 @@ def test_forgetting_reaches_logs_broken_drops_rebuilt_graphs_and_the_inbox(omg):
     held.write_text("")
     forget_selection(omg.intake, graph, select_to_forget(graph, matching="zanzibarquartz"))
     omg.work(force=True)
-    assert traces(omg, "zanzibarquartz") == []
+    assert traces(omg) == []
     assert log.read_text() == "up\ndown\n"
     assert cited(graph, "e2") == ["The user's sister Maya lives in Lisbon."]
     [old] = (graph.folder / "replaced").iterdir()
@@ -398,7 +346,7 @@ def test_what_a_person_wrote_on_a_map_is_named_and_left_to_them(omg):
     what = select_to_forget(graph, matching="zanzibarquartz")
     assert what.left == ("mocs/moc-facts",)
     forget_selection(omg.intake, graph, what)
-    assert holding(omg.folder, b"zanzibarquartz") == [str(page.relative_to(omg.folder))]
+    assert traces(omg) == [str(page.relative_to(omg.folder))]
 
 
 STEPS = (
@@ -419,7 +367,7 @@ def test_a_forgetting_cut_short_anywhere_is_finished_at_the_next_start(omg, monk
     again = Memory(omg.config, clock=lambda: NOW, embed=None)
     again.find(MAIN)
     again.close()
-    assert traces(omg, "zanzibarquartz") == []
+    assert traces(omg) == []
 
 
 def test_a_reader_that_was_open_before_sees_nothing_of_it_after(omg):
@@ -432,7 +380,7 @@ def test_a_reader_that_was_open_before_sees_nothing_of_it_after(omg):
     assert reader.index.search_raw("zanzibarquartz", 3, now=NOW) == []
     assert reader.index.search("zanzibarquartz", 3, now=NOW) == []
     other.close()
-    assert traces(omg, "zanzibarquartz") == []
+    assert traces(omg) == []
 
 
 def test_nothing_is_forgotten_while_the_graph_is_being_rebuilt(omg):
@@ -446,10 +394,8 @@ def test_nothing_is_forgotten_while_the_graph_is_being_rebuilt(omg):
 # --- undo, history, refusals
 
 
-def test_every_change_of_a_persons_own_can_be_undone_and_that_undone(graph):
-    a = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
-    b = new_note(graph, "fact", "Modem", "The modem is up there.", NOW).path
-    new_note(graph, "fact", "Attic", f"It holds the [[{a}|router]].", NOW)
+def test_every_change_of_a_persons_own_can_be_undone_and_that_undone(graph, router, modem):
+    new_note(graph, "fact", "Attic", f"It holds the [[{router}|router]].", NOW)
 
     def files():
         return {p: graph.vault.text(p) for p in graph.vault.paths()}
@@ -458,11 +404,11 @@ def test_every_change_of_a_persons_own_can_be_undone_and_that_undone(graph):
         return next(r for r in closed_cycles(graph) if r.summary == (f"undid {cycle}",))
 
     for deed in (
-        lambda: pin_note(graph, a, NOW),
-        lambda: link_notes(graph, a, b, NOW),
-        lambda: merge_into(graph, a, b, NOW),
-        lambda: supersede_by(graph, a, b, NOW),
-        lambda: rename_note(graph, a, "gadget", NOW),
+        lambda: pin_note(graph, router, NOW),
+        lambda: link_notes(graph, router, modem, NOW),
+        lambda: merge_into(graph, router, modem, NOW),
+        lambda: supersede_by(graph, router, modem, NOW),
+        lambda: rename_note(graph, router, "gadget", NOW),
         lambda: new_note(graph, "fact", "Cellar", "It is damp.", NOW),
     ):
         before = files()
@@ -478,26 +424,25 @@ def test_every_change_of_a_persons_own_can_be_undone_and_that_undone(graph):
         assert files() == before
 
 
-def test_a_rename_undone_leaves_a_persons_note_theirs(graph):
-    path = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
-    file = graph.vault.file(path)
+def test_a_rename_undone_leaves_a_persons_note_theirs(graph, router):
+    file = graph.vault.file(router)
     file.write_text(file.read_text() + "\nMine.\n")
-    done = rename_note(graph, path, "gadget", NOW)
+    done = rename_note(graph, router, "gadget", NOW)
     assert not is_untouched(graph, done.path)
     take_back(graph, done.cycle, NOW)
-    assert not is_untouched(graph, path)
+    assert not is_untouched(graph, router)
 
 
-def test_a_rename_follows_links_in_every_form_and_shows_what_they_showed(graph):
-    path = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
+def test_a_rename_follows_links_in_every_form_and_shows_what_they_showed(graph, router):
     text = "See [[router]], [[Nodes/Fact/Router#Name|it]], [[omg/fact/router]]; not `[[router]]`."
     other = new_note(graph, "fact", "Attic", text, NOW).path
-    new = rename_note(graph, path, "gadget", NOW).path
+    new = rename_note(graph, router, "gadget", NOW).path
     said = "See [[nodes/fact/gadget|router]], [[nodes/fact/gadget#Name|it]], [[omg/fact/router]]; not `[[router]]`."
     assert said in graph.vault.text(other)
     assert find_note(graph, "router") == new
+    assert (graph.vault.read(new).id, graph.vault.bytes(router)) == ("omg/fact/router", None)
     assert "[[nodes/fact/gadget|Gadget]]" in graph.vault.text("mocs/moc-facts")
-    assert f"wrote {path}" in [r.summary[0] for r in closed_cycles(graph, new)]
+    assert f"wrote {router}" in [r.summary[0] for r in closed_cycles(graph, new)]
 
 
 def test_a_rename_follows_links_written_from_a_folder_above_the_vault(graph):
@@ -512,13 +457,12 @@ def test_a_rename_follows_links_written_from_a_folder_above_the_vault(graph):
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
-def test_a_rename_and_its_undoing_leave_a_note_as_private_as_it_was(graph, mode):
-    path = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
-    graph.vault.file(path).chmod(mode)
-    done = rename_note(graph, path, "gadget", NOW)
+def test_a_rename_and_its_undoing_leave_a_note_as_private_as_it_was(graph, mode, router):
+    graph.vault.file(router).chmod(mode)
+    done = rename_note(graph, router, "gadget", NOW)
     assert graph.vault.mode(done.path) == mode
     take_back(graph, done.cycle, NOW)
-    assert graph.vault.mode(path) == mode
+    assert graph.vault.mode(router) == mode
 
 
 @pytest.mark.parametrize(
@@ -531,48 +475,37 @@ def test_a_rename_and_its_undoing_leave_a_note_as_private_as_it_was(graph, mode)
         ("nodes/project/macOS", "macOS", True),
     ],
 )
-def test_a_new_name_is_the_title_as_it_was_typed(graph, name, title, alias):
-    path = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
-    new = rename_note(graph, path, name, NOW).path
+def test_a_new_name_is_the_title_as_it_was_typed(graph, name, title, alias, router):
+    new = rename_note(graph, router, name, NOW).path
     node = graph.vault.read(new)
-    assert (node.title, node.aliases) == (title, (title, path) if alias else (path,))
+    assert (node.title, node.aliases) == (title, (title, router) if alias else (router,))
     assert graph.index.entry(new).title == title
     assert f"[[{new}|{title}]]" in graph.vault.text("mocs/moc-facts")
 
 
 @pytest.mark.parametrize("name", ["../x", ".hidden", "a|b", "a[b", "x#y", "", "nodes/../../x", "a\\b"])
-def test_a_name_that_cannot_be_linked_to_or_leads_out_is_refused(graph, name):
-    path = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
+def test_a_name_that_cannot_be_linked_to_or_leads_out_is_refused(graph, name, router):
     with pytest.raises(OmgError):
-        rename_note(graph, path, name, NOW)
-    assert graph.vault.bytes(path) is not None
+        rename_note(graph, router, name, NOW)
+    assert graph.vault.bytes(router) is not None
 
 
-def test_pages_that_are_made_for_the_person_are_no_notes_to_merge_or_rename(graph):
-    path = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
+def test_pages_that_are_made_for_the_person_are_no_notes_to_merge_or_rename(graph, router):
     for deed in (
         lambda: rename_note(graph, "mocs/moc-facts", "x", NOW),
-        lambda: merge_into(graph, path, "index", NOW),
-        lambda: supersede_by(graph, "now", path, NOW),
+        lambda: merge_into(graph, router, "index", NOW),
+        lambda: supersede_by(graph, "now", router, NOW),
         lambda: pin_note(graph, "index", NOW),
     ):
         with pytest.raises(BadInput, match="OMG writes"):
             deed()
 
 
-def test_a_note_that_begins_like_another_is_not_dropped_in_silence(graph):
-    new_note(graph, "fact", "Router", "The router is in the attic.", NOW)
-    with pytest.raises(BadInput, match="same sentence"):
-        new_note(graph, "fact", "Router", "The router is in the attic. Its name is Bob.", NOW)
-
-
-def test_what_is_superseded_replaces_nothing(graph):
-    a = new_note(graph, "fact", "Router", "The router is in the attic.", NOW).path
-    b = new_note(graph, "fact", "Modem", "The modem is up there.", NOW).path
-    supersede_by(graph, a, b, NOW)
+def test_what_is_superseded_replaces_nothing(graph, router, modem):
+    supersede_by(graph, router, modem, NOW)
     with pytest.raises(BadInput, match="itself superseded"):
-        supersede_by(graph, b, a, NOW)
-    assert supersede_by(graph, a, b, NOW).cycle is None
+        supersede_by(graph, modem, router, NOW)
+    assert supersede_by(graph, router, modem, NOW).cycle is None
 
 
 def test_what_is_forgotten_while_the_model_is_thinking_is_not_written_after(omg, monkeypatch):
@@ -587,7 +520,7 @@ def test_what_is_forgotten_while_the_model_is_thinking_is_not_written_after(omg,
 
     monkeypatch.setattr(run, "replies_to", meanwhile)
     say(omg, "My locker combination is zanzibarquartz.")
-    assert traces(omg, "zanzibarquartz") == []
+    assert traces(omg) == []
     assert cited(graph, "e1") == ["The user's sister Maya lives in Lisbon."]
 
 
@@ -610,21 +543,15 @@ def test_a_merge_by_hand_keeps_what_a_night_would_keep(graph):
     assert f"Paint the flat. ([[{b}|" in graph.vault.text(a)
 
 
-def test_a_note_that_takes_anothers_place_is_as_old_a_generation_as_that_was(graph):
+def test_a_note_that_takes_anothers_place_keeps_its_generation_and_one_merged_into_is_a_generation_older(
+    graph,
+):
     first, second = (new_note(graph, "fact", t, f"{t} is so.", NOW).path for t in ("Alder", "Birch"))
     merge_into(graph, first, second, NOW)
     heir = write_edits(graph, [Edit("supersede", "Cedar", "Cedar is so.", target=first)], NOW, "replaced it")
-    fresh = write_edits(graph, [Edit("create", "Elm", "Elm is so.")], NOW, "wrote it")
-    assert [graph.vault.read(path).generation for path in (heir, fresh)] == [1, 0]
-
-
-def test_a_note_that_outlives_another_is_a_generation_older(graph):
-    first, second, third = (
-        new_note(graph, "fact", title, f"{title} is so.", NOW).path for title in ("Alder", "Birch", "Cedar")
-    )
-    merge_into(graph, first, second, NOW)
-    assert graph.vault.read(first).generation == 1
-    merge_into(graph, third, first, NOW)
+    third = new_note(graph, "fact", "Elm", "Elm is so.", NOW).path
+    assert [graph.vault.read(path).generation for path in (heir, third)] == [1, 0]
+    merge_into(graph, third, heir, NOW)
     assert graph.vault.read(third).generation == 2
 
 

@@ -22,13 +22,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai_server import OpenAIServer, Reply, Request
 from planted import Scripted, graph_of, home_at, plant
+from spooled import entry, hand_over
 
 from omg.client import UnixConnection, ask_daemon
 from omg.config import load_config
 from omg.daemon.daemon import RENDERED_AT_ONCE, STUCK_S, Daemon
 from omg.daemon.lending import GatewayModel, failure_kind
 from omg.daemon.server import CONNECTIONS_AT_ONCE, Server
-from omg.errors import ModelUnavailable, OmgError
+from omg.errors import OmgError
 from omg.graph.state import flock
 from omg.llm.replies import ModelQuestion
 
@@ -109,17 +110,18 @@ def start(home: Path) -> Iterator[Start]:
         one.end()
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One daemon for the tests that leave it as it was; it knows a secret of the owner's."""
+    daemon = Running(tmp_path_factory.mktemp("d") / "omg").ready()
+    daemon.remembered(f"I prefer {SECRET} at breakfast.")
+    yield daemon
+    daemon.end()
+
+
 def drop(home: Path, text: str, session: str = OWNER, id: str = "") -> None:
     now = time.time_ns()
-    entry = {
-        "entryId": id or f"m{now}",
-        "message": {"role": "user", "content": text, "timestamp": now // 1_000_000},
-    }
-    value = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": [entry]}
-    (home / "spool").mkdir(exist_ok=True)
-    scratch = home / "spool" / f".{now}"
-    scratch.write_text(json.dumps(value))
-    scratch.replace(home / "spool" / f"{now // 1_000_000:015d}-{now}.json")
+    hand_over(home, entry(id or f"m{now}", text, now // 1_000_000), session=session)
 
 
 def eventually(truth: Callable[[], Any], within_s: float) -> float:
@@ -139,13 +141,12 @@ def test_a_turn_becomes_a_note_that_the_next_prompt_is_given(start: Start) -> No
     assert "short checklists" in given["appendSystemContext"] + given.get("prependContext", "")
 
 
-def test_a_prompt_is_answered_though_nothing_can_be_written_of_its_run(start: Start, home: Path) -> None:
-    daemon = start().ready()
-    daemon.remembered("I prefer green ink.")
-    shutil.rmtree(home / "runs", ignore_errors=True)
-    (home / "runs").write_text("no folder: as little can be written below it as on a full disk")
-    assert "green ink" in json.dumps(daemon.inject("Which ink do I prefer?"))
-    (home / "runs").unlink()
+def test_a_prompt_is_answered_though_nothing_can_be_written_of_its_run(shared: Running) -> None:
+    runs = shared.home / "runs"
+    shutil.rmtree(runs, ignore_errors=True)
+    runs.write_text("no folder: as little can be written below it as on a full disk")
+    assert SECRET in json.dumps(shared.inject("What do I prefer at breakfast?"))
+    runs.unlink()
 
 
 def test_of_too_many_prompts_at_once_one_is_given_what_its_session_had_if_that_still_holds(
@@ -184,12 +185,11 @@ def test_of_too_many_prompts_at_once_one_is_given_what_its_session_had_if_that_s
         memory.close()
 
 
-def test_the_socket_is_for_its_owner_alone(start: Start, home: Path) -> None:
-    daemon = start().ready()
-    assert stat.S_IMODE((home / "omg.sock").stat().st_mode) == 0o600
-    assert stat.S_IMODE(home.stat().st_mode) == 0o700
-    assert stat.S_IMODE((home / "omg.log").stat().st_mode) == 0o600
-    assert not tcp_ports(daemon.process.pid)
+def test_the_socket_is_for_its_owner_alone(shared: Running) -> None:
+    assert stat.S_IMODE((shared.home / "omg.sock").stat().st_mode) == 0o600
+    assert stat.S_IMODE(shared.home.stat().st_mode) == 0o700
+    assert stat.S_IMODE((shared.home / "omg.log").stat().st_mode) == 0o600
+    assert not tcp_ports(shared.process.pid)
 
 
 def tcp_ports(pid: int) -> set[str]:
@@ -234,9 +234,7 @@ def test_what_leaves_a_context_is_the_same_for_two_who_ask_at_once_and_after_a_k
         said.append(
             {"role": "assistant", "content": "Noted, as you asked.", "timestamp": now + 2000 * n + 1000}
         )
-    entries = [{"entryId": f"e{i}", "message": m} for i, m in enumerate(said)]
-    whole = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": OWNER, "entries": entries}
-    (home / "spool" / f"{now:015d}-a.json").write_text(json.dumps(whole))
+    hand_over(home, *({"entryId": f"e{i}", "message": m} for i, m in enumerate(said)))
     body = {"sessionKey": OWNER, "messages": said}
     eventually(lambda: daemon.ask("/context/assemble", **body).get("cut"), 20)
     answers: list[dict[str, Any]] = []
@@ -276,15 +274,7 @@ def test_it_goes_when_asked_and_leaves_no_socket(start: Start, home: Path, how: 
     assert not (home / "omg.sock").exists()
 
 
-def test_without_a_parent_it_outlives_its_stdin(start: Start) -> None:
-    daemon = start().ready()
-    time.sleep(0.3)
-    assert daemon.process.poll() is None
-
-
-def test_a_stranger_is_told_nothing_and_quickly(start: Start) -> None:
-    daemon = start().ready()
-    daemon.remembered(f"I prefer {SECRET}.")
+def test_a_stranger_is_told_nothing_and_quickly(shared: Running) -> None:
     for session in (
         "agent:main:telegram:direct:999",
         "agent:main:cron:x:run:y",
@@ -293,10 +283,10 @@ def test_a_stranger_is_told_nothing_and_quickly(start: Start) -> None:
         "x" * 9000,
     ):
         began = time.monotonic()
-        assert daemon.inject(SECRET, session) == {}
+        assert shared.inject(SECRET, session) == {}
         assert time.monotonic() - began < 0.5
-    assert daemon.ask("/inject", sessionKey=OWNER, prompt=SECRET, trigger="cron") == {}
-    assert daemon.ask("/inject", sessionKey=OWNER, prompt=SECRET) == {}
+    assert shared.ask("/inject", sessionKey=OWNER, prompt=SECRET, trigger="cron") == {}
+    assert shared.ask("/inject", sessionKey=OWNER, prompt=SECRET) == {}
 
 
 def test_a_model_that_hangs_delays_no_prompt(start: Start, openai_server: OpenAIServer) -> None:
@@ -367,9 +357,8 @@ def test_the_command_line_searches_with_the_daemons_vectors(start: Start, home: 
     assert found() == []
 
 
-def test_nothing_said_is_in_the_log(start: Start, home: Path) -> None:
-    daemon = start().ready()
-    daemon.remembered(f"I prefer {SECRET} at breakfast.")
+def test_nothing_said_is_in_the_log(shared: Running) -> None:
+    home = shared.home
     (home / "spool" / "000000000000001-x.json").write_text(f'{{"v": 1, "sessionKey": "{SECRET}"')
     (home / "spool" / "000000000000002-x.json").write_text(json.dumps({"v": SECRET, "entries": SECRET}))
     eventually(lambda: len(list((home / "spool" / "bad").glob("*.json"))) == 2, 10)
@@ -383,12 +372,11 @@ def test_nothing_said_is_in_the_log(start: Start, home: Path) -> None:
                 ask_daemon(home, path, body)
             except OmgError as e:
                 assert SECRET not in str(e)
-    assert SECRET not in daemon.log()
+    assert SECRET not in shared.log()
     assert SECRET not in (home / "events.jsonl").read_text()
 
 
-def test_what_is_no_request_is_refused_and_the_next_one_answered(start: Start, home: Path) -> None:
-    daemon = start().ready()
+def test_what_is_no_request_is_refused_and_the_next_one_answered(shared: Running) -> None:
     for path, data, status in [
         ("/nowhere", b"{}", 404),
         ("/inject", b"[1]", 400),
@@ -396,11 +384,11 @@ def test_what_is_no_request_is_refused_and_the_next_one_answered(start: Start, h
         ("/inject", b"[" * 100_000, 400),
         ("/inject", b"\xff\xfe", 400),
     ]:
-        connection = UnixConnection(home / "omg.sock", 5)
+        connection = UnixConnection(shared.home / "omg.sock", 5)
         connection.request("POST", path, data)
         assert connection.getresponse().status == status, data[:20]
         connection.close()
-    assert daemon.health()
+    assert shared.health()
 
 
 def test_the_gateways_model_is_asked_over_the_socket(start: Start, home: Path) -> None:
@@ -437,9 +425,17 @@ def test_a_wait_for_the_gateways_model_ends_when_the_daemon_stops(start: Start) 
     ).ready()
     daemon.say("I prefer short checklists.")
     assert daemon.ask("/llm/next", timeout_s=40)["id"]  # and is never answered
+
+    def poll() -> None:
+        with contextlib.suppress(OmgError):
+            daemon.ask("/llm/next")
+
+    polling = threading.Thread(target=poll)
+    polling.start()
     began = time.monotonic()
     daemon.process.terminate()
     assert daemon.process.wait(10) == 0
+    polling.join(5)
     assert time.monotonic() - began < 5
 
 
@@ -515,29 +511,6 @@ def test_with_256_descriptors_the_owner_is_served_however_many_others_write(star
         daemon.inject("tea?", f"agent:main:telegram:direct:{n}")
     assert "short checklists" in json.dumps(daemon.inject("How do I like my checklists?"))
     assert sum(1 for _ in Path(f"/proc/{daemon.process.pid}/fd").iterdir()) < 150
-
-
-def test_a_closed_gateway_model_ends_every_wait() -> None:
-    model, ends = GatewayModel(60, 4_000, poll_s=60), []
-    question = ModelQuestion("s", "u", None, "observe")
-
-    def ask() -> None:
-        with pytest.raises(ModelUnavailable):
-            model(question)
-        ends.append("ask")
-
-    threads = [threading.Thread(target=ask), threading.Thread(target=lambda: ends.append(model.next({})))]
-    threads[0].start()
-    eventually(lambda: model._waiting, 5)
-    assert model.next({})["question"]["messages"] == [{"role": "user", "content": "u"}]
-    threads[1].start()
-    time.sleep(0.1)
-    model.close()
-    for thread in threads:
-        thread.join(5)
-    assert len(ends) == 2
-    with pytest.raises(ModelUnavailable):
-        model(question)
 
 
 @given(st.text(max_size=200), st.text(max_size=40))

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from omg import embed
 from omg.embed import (
@@ -92,23 +90,6 @@ def test_threads_may_embed_at_once(embedder):
     assert wrong == []
 
 
-@given(st.lists(st.text(), max_size=5))
-def test_the_table_bears_any_text(texts):
-    vectors = STATIC(texts)
-    assert vectors.shape == (len(texts), 256)
-    assert np.isfinite(vectors).all()
-
-
-STATIC = load_embedder("static")
-
-
-def test_ids_differ_by_model_and_name_it():
-    static, minilm = load_embedder("static"), load_embedder("minilm")
-    assert static.id == "static/wordllama-0.4.0.post1-256"
-    assert minilm.id.startswith("st/sentence-transformers/all-MiniLM-L6-v2@")
-    assert (static.dim, minilm.dim) == (256, 384)
-
-
 @light
 def test_auto_is_the_light_minilm_where_it_is_installed_and_needs_no_torch(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", without("sentence_transformers", "torch"))
@@ -154,10 +135,6 @@ def test_auto_does_not_download_and_says_how_sentence_transformers_gets_its_mode
 def without(*packages):
     real = embed.importlib.util.find_spec
     return lambda name: None if name in packages else real(name)
-
-
-def test_none_is_none():
-    assert load_embedder("none") is None
 
 
 def test_a_folder_is_a_model_and_its_id_changes_with_its_settings(tmp_path):

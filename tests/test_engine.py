@@ -10,10 +10,10 @@ from typing import Any
 
 import openclaw_command
 import pytest
+from spooled import entry, hand_over
 
 from omg.config import Config, Context, Observation, load_config
 from omg.dates.days import time_text
-from omg.errors import GatewayError
 from omg.memory import Memory
 from omg.openclaw.doctor.gateway import MISSED_TURNS, check_engine, check_loaded, check_turns
 from omg.openclaw.doctor.run import examine_home
@@ -47,12 +47,6 @@ def change(claw: OpenClaw, over: Json) -> None:
 
 def examined(claw: OpenClaw) -> list[tuple[str, str]]:
     return [(f.level, f.what) for f in check_engine(claw, claw.config())]
-
-
-def test_installing_omg_leaves_the_slot_alone(claw: OpenClaw) -> None:
-    assert "slots" not in claw.config()["plugins"]
-    assert not engine_folder(claw).exists()
-    assert examined(claw) == []
 
 
 @pytest.mark.parametrize(
@@ -112,19 +106,10 @@ def test_a_dry_run_of_it_changes_nothing(claw: OpenClaw, home: Path) -> None:
     assert not engine_folder(claw).exists()
 
 
-def test_an_engine_that_openclaw_did_not_take_is_an_error(claw: OpenClaw, home: Path) -> None:
-    (claw.state / "sulking").touch()
-    with pytest.raises(GatewayError, match="did not install"):
-        list(install_engine(claw, home))
-
-
-def test_the_doctor_names_an_engine_without_effect_gone_or_old(claw: OpenClaw, home: Path) -> None:
+def test_the_doctor_names_an_engine_that_is_gone_or_old(claw: OpenClaw, home: Path) -> None:
     list(install_engine(claw, home))
     (engine_folder(claw) / "index.js").write_text("// older")
     assert [level for level, _ in examined(claw)] == ["warn"]
-    list(install_engine(claw, home))
-    change(claw, {"plugins": {"entries": {ENGINE: {"enabled": False}}}})
-    assert "is disabled" in examined(claw)[0][1]
     change(claw, {"plugins": {"entries": {ENGINE: None}}})
     for file in engine_folder(claw).iterdir():
         file.unlink()
@@ -258,18 +243,8 @@ def test_status_says_what_was_cut_when_and_why_and_is_silent_without_the_engine(
         )
         assert "came from a cache" not in text  # nobody has said so
         usage = {"input": 100, "output": 7, "cacheRead": 900, "cacheWrite": 0, "cost": {"total": 0.1}}
-        answer_said = {"role": "assistant", "content": "Noted.", "timestamp": NOON + 90_000, "usage": usage}
-        drop = {"v": 1, "sessionKey": MAIN, "entries": [{"entryId": "u", "message": answer_said}]}
-        (home / "spool" / f"{NOON + 90_000}-u.json").write_text(json.dumps(drop))
+        hand_over(home, entry("u", "Noted.", NOON + 90_000, "assistant", usage=usage))
         memory.take_in()
         assert "90% of its prompts came from a cache" in status_text(home_status(memory.worker), UTC)
         list(remove_engine(claw, home))
         assert "context" not in home_status(memory.worker)["graphs"][0]["sessions"][session]
-
-
-def test_a_home_that_knows_nothing_of_it_opens_as_before(claw: OpenClaw, home: Path) -> None:
-    with Memory(load_config(home), embed=None) as memory:
-        memory.capture([{"role": "user", "content": "I prefer tea."}])
-        memory.observe()
-        graph = memory.find(None)
-        assert [s.timeline for s in graph.state().sessions.values()] == [""]

@@ -13,6 +13,7 @@ from unittest.mock import patch
 import pytest
 from killed import die_at
 from shell import omg_here
+from spooled import entry, hand_over
 from test_forget_everywhere import ALICE, MAIN, NOW, SECRET, opened, say, traces
 
 from omg.curate import closed_cycles, forget_selection, move_identity, new_note, select_to_forget, take_back
@@ -97,16 +98,11 @@ def test_what_was_done_before_a_redaction_can_still_be_undone(home: Memory) -> N
 
 def test_a_redacted_message_is_not_taken_in_again(home: Memory) -> None:
     say(home, f"My locker combination is {SECRET}.")
-    spool = home.folder / "spool" / "001771500000777-x.json"
     graph = redact(home)
     (path,) = notes(graph)
     (m,) = graph.index.messages([graph.index.sources(path)[0].id])
-    message = {"role": "user", "content": f"My locker combination is {SECRET}.", "timestamp": m.timestamp}
     for id in (m.id, "another-id"):
-        entry = {"entryId": id, "message": message}
-        spool.write_text(
-            json.dumps({"v": 1, "reason": "turn", "agentId": "main", "sessionKey": MAIN, "entries": [entry]})
-        )
+        hand_over(home.folder, entry(id, f"My locker combination is {SECRET}.", m.timestamp))
         home.work(force=True)
     assert traces(home) == []
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spooled import entry, hand_over
 
 from omg.config import Config, Observation
 from omg.curate import forget_selection, move_identity, new_note, select_to_forget
@@ -22,7 +23,6 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MAIN = "agent:main:main"
 ALICE = "agent:main:telegram:direct:4915550123"
 SECRET = "zanzibarquartz"
-ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -41,15 +41,11 @@ def opened(folder: Path) -> Memory:
 said = iter(range(1, 10_000))
 
 
-def say(home: Memory, *texts: str, session: str = MAIN, observe: bool = True, **more: Any) -> list[str]:
+def say(home: Memory, *texts: Any, session: str = MAIN, observe: bool = True, **more: Any) -> list[str]:
     """Messages of the user's, as a hook hands them over; their ids."""
-    entries = []
-    for text in texts:
-        n = next(said)
-        message = {"role": "user", "content": text, "timestamp": 1_771_500_000_000 + n * 1000, **more}
-        entries.append({"entryId": f"entry-{n:05}", "message": message})
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": entries}
-    (home.folder / "spool" / f"{1_771_500_000_000 + n:015d}-{n}.json").write_text(json.dumps(drop))
+    numbered = [(next(said), text) for text in texts]
+    entries = [entry(f"entry-{n:05}", text, 1_771_500_000_000 + n * 1000, **more) for n, text in numbered]
+    hand_over(home.folder, *entries, session=session)
     if observe:
         home.work(force=True)
     return [e["entryId"] for e in entries]
@@ -118,11 +114,9 @@ def test_a_message_is_forgotten_by_who_said_it_and_by_the_tool_that_was_called(h
     sender = {"senderId": "77", "senderName": "Zanzibar  Quartz", "senderIsOwner": True}
     call = {"type": "toolCall", "id": "c1", "name": "zanzibar_quartz_lookup", "arguments": {"q": "tide"}}
     ids = say(home, "I prefer tea.", __openclaw=sender)
-    ids += say(home, "I prefer tea.", role="assistant", content=[{"type": "text", "text": "Looking."}, call])
+    ids += say(home, [{"type": "text", "text": "Looking."}, call], role="assistant")
     result = [{"type": "text", "text": "High at nine."}]
-    ids += say(
-        home, "", role="toolResult", toolCallId="c1", toolName="zanzibar_quartz_lookup", content=result
-    )
+    ids += say(home, result, role="toolResult", toolCallId="c1", toolName="zanzibar_quartz_lookup")
     graph = home.find(MAIN)
     assert set(select_to_forget(graph, matching="zanzibar quartz").messages) == set(ids)
 
@@ -153,12 +147,7 @@ def test_a_person_whose_whole_session_is_forgotten_leaves_not_even_a_folders_nam
     forget(home, ALICE, session=ALICE)
     assert traces(home, "4915550123") == []
     # Another process had the graph open; and what was forgotten does not come back.
-    entry = {
-        "entryId": ids[0],
-        "message": {"role": "user", "content": "My sister Maya lives in Lisbon.", "timestamp": 1},
-    }
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": ALICE, "entries": [entry]}
-    (home.folder / "spool" / "001771500009999-x.json").write_text(json.dumps(drop))
+    hand_over(home.folder, entry(ids[0], "My sister Maya lives in Lisbon.", 1), session=ALICE)
     home.work(force=True)
     assert traces(home, "lisbon") == []
     say(home, "I moved to Porto.", session=ALICE)
@@ -219,8 +208,8 @@ def test_a_second_forgetting_finishes_the_one_that_was_cut_short(
 
 
 def test_what_a_killed_hook_left_in_the_spool_is_taken_in_and_forgotten(home: Memory) -> None:
-    entry = {"entryId": "raw-1", "message": {"role": "user", "content": f"It is {SECRET}.", "timestamp": 1}}
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": MAIN, "entries": [entry]}
+    said = entry("raw-1", f"It is {SECRET}.", 1)
+    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": MAIN, "entries": [said]}
     whole = home.folder / "spool" / ".001771500000001-aaaa.json.0a1b2c3d-1111"
     whole.write_text(json.dumps(drop))
     torn = home.folder / "spool" / ".001771500000002-bbbb.json.0a1b2c3d-2222"
@@ -231,7 +220,7 @@ def test_what_a_killed_hook_left_in_the_spool_is_taken_in_and_forgotten(home: Me
     assert not whole.exists()
     forget(home, matching=SECRET)
     assert traces(home) == []
-    (home.folder / "spool" / "001771500000003-cccc.json").write_text(json.dumps(drop))
+    hand_over(home.folder, said)
     home.intake.take_in()
     assert traces(home) == []
 

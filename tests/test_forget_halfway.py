@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from spooled import entry, hand_over
 from test_forget_everywhere import ALICE, MAIN, NOW, SECRET, forget, opened, say, traces
 
 from omg.config import Config, Embedding, Observation
@@ -33,10 +34,32 @@ def killed(*_: Any, **__: Any) -> NoReturn:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Memory]:
-    which = opened(tmp_path / "omg")
-    yield which
-    which.close()
+def begin(tmp_path: Path) -> Iterator[Callable[[], Memory]]:
+    """Opens the home, as the next process would: the one before is closed."""
+    opened_before: list[Memory] = []
+
+    def begin() -> Memory:
+        for before in opened_before:
+            before.close()
+        opened_before[:] = [opened(tmp_path / "omg")]
+        return opened_before[0]
+
+    yield begin
+    for last in opened_before:
+        last.close()
+
+
+@pytest.fixture
+def home(begin: Callable[[], Memory]) -> Memory:
+    return begin()
+
+
+@contextmanager
+def killed_at(where: Any, step: str) -> Iterator[None]:
+    """What is done meanwhile is killed when it comes to *step*."""
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(where, step, killed)
+        yield
 
 
 def redact(home: Memory) -> Graph:
@@ -74,47 +97,44 @@ def test_words_taken_out_while_the_observer_answers_are_not_written_back(
     assert any("Lisbon" in text for text in told(home.find(MAIN)).values())
 
 
-def test_a_daemon_does_not_begin_anew_a_graph_that_a_command_forgot_whole(tmp_path: Path) -> None:
-    folder = tmp_path / "omg"
-    home = opened(folder)
-    say(home, "I prefer tea in the morning.", session=ALICE)
-    home.close()
-    config = Config(home=folder, observation=Observation(model="offline"), embedding=Embedding(model="none"))
+@pytest.fixture
+def daemon(home: Memory) -> Iterator[Daemon]:
+    """Beside the commands of *home*."""
+    config = Config(
+        home=home.folder, observation=Observation(model="offline"), embedding=Embedding(model="none")
+    )
     daemon = Daemon(config)
+    yield daemon
+    daemon.memory.close()
+
+
+def test_a_daemon_does_not_begin_anew_a_graph_that_a_command_forgot_whole(
+    home: Memory, daemon: Daemon
+) -> None:
+    say(home, "I prefer tea in the morning.", session=ALICE)
     daemon.memory.find(ALICE)
-    command = opened(folder)
-    forget(command, ALICE, session=ALICE)
-    command.close()
+    forget(home, ALICE, session=ALICE)
     assert traces(daemon.memory, PERSON) == []
     daemon._rescanned = -1e9
     daemon._keep()
     daemon.memory.work()
     assert traces(daemon.memory, PERSON) == []
-    daemon.memory.close()
 
 
 def test_a_daemon_names_in_no_log_a_session_that_a_command_forgot_whole(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    home: Memory, daemon: Daemon, caplog: pytest.LogCaptureFixture
 ) -> None:
-    folder = tmp_path / "omg"
-    home = opened(folder)
     say(home, "I prefer coffee.")
     say(home, "I prefer tea in the morning.", session=ALICE)
-    home.close()
-    config = Config(home=folder, observation=Observation(model="offline"), embedding=Embedding(model="none"))
-    daemon = Daemon(config)
     daemon._unlooked.extend(daemon.memory.registry.identities())
     under_way = daemon.memory.registry.graphs()
     assert next(under_way).identity.key == MAIN
-    command = opened(folder)
-    forget(command, ALICE, session=ALICE)
-    command.close()
+    forget(home, ALICE, session=ALICE)
     caplog.set_level(logging.INFO)
     daemon._keep()
     assert list(under_way) == []
     assert "forgotten whole" in caplog.text
     assert PERSON not in caplog.text
-    daemon.memory.close()
 
 
 def test_what_is_said_while_a_graph_is_removed_begins_it_anew(
@@ -137,9 +157,8 @@ def test_what_is_said_while_a_graph_is_removed_begins_it_anew(
 
 
 def test_what_is_said_while_a_graph_is_removed_outlives_a_kill(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Memory, begin: Callable[[], Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = opened(tmp_path / "omg")
     say(home, "I prefer tea in the morning.", session=ALICE)
     remove = bare.remove_graph
 
@@ -153,13 +172,11 @@ def test_what_is_said_while_a_graph_is_removed_outlives_a_kill(
     with pytest.raises(Killed):
         forget(home, ALICE, session=ALICE)
     monkeypatch.undo()
-    home.close()
-    home = opened(tmp_path / "omg")
+    home = begin()
     home.work(force=True)
     (text,) = told(home.find(ALICE)).values()
     assert "Porto" in text
     assert traces(home, "tea in the morning") == []
-    home.close()
 
 
 def test_a_slice_served_between_two_steps_of_a_redaction_is_served_no_more(
@@ -200,48 +217,37 @@ def test_a_vault_elsewhere_of_an_account_that_was_merged_is_forgotten_too(tmp_pa
 
 
 def test_what_a_person_wrote_into_a_note_that_a_stopped_redaction_had_renamed_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Memory, begin: Callable[[], Memory]
 ) -> None:
-    home = opened(tmp_path / "omg")
     graph = home.find()
     path = new_note(graph, "fact", f"{SECRET} shelf", f"The {SECRET} lies on it.", NOW).path
-    monkeypatch.setattr(type(graph.vault), "remove", killed)
-    with pytest.raises(Killed), graph.lock():
+    with killed_at(type(graph.vault), "remove"), graph.lock():
         forget_now(graph, select_words(graph, SECRET))
-    monkeypatch.undo()
     file = graph.vault.root / f"{path}.md"
     file.write_text(f"{file.read_text()}\nHerons nest on it.\n")
-    home.close()
-    home = opened(tmp_path / "omg")
+    home = begin()
     home.find()
     assert traces(home) == []
     assert traces(home, "herons nest")
-    home.close()
 
 
-def test_whoever_works_next_completes_a_forgetting_that_another_process_began(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command, daemon = opened(tmp_path / "omg"), opened(tmp_path / "omg")
+def test_whoever_works_next_completes_a_forgetting_that_another_process_began(home: Memory) -> None:
+    command, daemon = opened(home.folder), home
     say(command, f"My locker combination is {SECRET}.")
     say(command, "My sister Maya lives in Lisbon.")
     graph = daemon.find(MAIN)
-    monkeypatch.setattr(erase, "copies_of", killed)
-    with pytest.raises(Killed):
+    with killed_at(erase, "copies_of"):
         forget(command, MAIN, matching=SECRET)
-    monkeypatch.undo()
+    command.close()
     daemon.refresh(graph)
     assert traces(daemon) == []
     assert any("Lisbon" in text for text in told(daemon.find(MAIN)).values())
-    command.close()
-    daemon.close()
 
 
 def test_a_note_that_a_stopped_forgetting_took_away_is_made_anew_of_what_else_it_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Memory, begin: Callable[[], Memory]
 ) -> None:
     """A note of two messages: one is forgotten, the other is observed again, though its note was missed meanwhile."""
-    home = opened(tmp_path / "omg")
     (kept,) = say(home, "My sister Maya lives in Lisbon.")
     (gone,) = say(home, f"My locker combination is {SECRET}.")
     graph = home.find(MAIN)
@@ -258,43 +264,33 @@ def test_a_note_that_a_stopped_forgetting_took_away_is_made_anew_of_what_else_it
     home.refresh(graph)
     what = select_to_forget(graph, matching=SECRET)
     assert what.again == (kept,)
-    monkeypatch.setattr(erase, "copies_of", killed)
-    with pytest.raises(Killed), graph.lock():
+    with killed_at(erase, "copies_of"), graph.lock():
         forget_now(graph, what)
-    monkeypatch.undo()
-    home.close()
-    home = opened(tmp_path / "omg")
+    home = begin()
     home.work(force=True)
     assert any("Lisbon" in text for text in told(home.find(MAIN)).values())
     assert traces(home) == []
-    home.close()
 
 
 def test_a_note_that_a_stopped_redaction_renamed_does_not_count_as_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Memory, begin: Callable[[], Memory]
 ) -> None:
-    home = opened(tmp_path / "omg")
     say(home, f"My {SECRET} is 12 metres long.")
     graph = home.find(MAIN)
-    monkeypatch.setattr(erase, "change_folder", killed)
-    with pytest.raises(Killed), graph.lock():
+    with killed_at(erase, "change_folder"), graph.lock():
         forget_now(graph, select_words(graph, SECRET))
-    monkeypatch.undo()
-    home.close()
-    home = opened(tmp_path / "omg")
+    home = begin()
     graph = home.find(MAIN)
     ids = {e.path: e.id for e in graph.index.entries()}
     made = {s.id: [ids[p]] for p in told(graph) for s in graph.index.sources(p)}
     assert made
     assert not graph.tombstones.gone(made)
     assert traces(home) == []
-    home.close()
 
 
 def test_tombstones_kept_of_a_graph_that_was_removed_are_whole_or_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Memory, begin: Callable[[], Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = opened(tmp_path / "omg")
     (id,) = say(home, "My sister Maya lives in Lisbon.", session=ALICE)
     forget(home, ALICE, matching="lisbon")
     say(home, "I prefer tea.", session=ALICE)
@@ -302,19 +298,12 @@ def test_tombstones_kept_of_a_graph_that_was_removed_are_whole_or_not_there(
     with pytest.raises(Killed):
         forget(home, ALICE, session=ALICE)
     monkeypatch.undo()
-    home.close()
-    home = opened(tmp_path / "omg")
+    home = begin()
     for who in home.registry.identities():
         home.graph(who)
-    entry = {
-        "entryId": id,
-        "message": {"role": "user", "content": "My sister Maya lives in Lisbon.", "timestamp": 1},
-    }
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": ALICE, "entries": [entry]}
-    (home.folder / "spool" / "001771500009999-x.json").write_text(json.dumps(drop))
+    hand_over(home.folder, entry(id, "My sister Maya lives in Lisbon.", 1), session=ALICE)
     home.work(force=True)
     assert traces(home, "lisbon") == []
-    home.close()
 
 
 def test_a_note_that_is_no_text_is_named_and_left_as_it_is(home: Memory) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from planted import MONDAY, NOW, OWNER, graph_of, home_at, note, put
+from test_forget_everywhere import SECRET, traces
 
 from omg.curate import forget_selection, select_to_forget
 from omg.forget.erase import select_words
@@ -28,7 +29,6 @@ from omg.reflect.run import reflect_graph
 from omg.reflect.verdicts import load_seen, stage_seen
 
 DAY = dt.timedelta(days=1)
-SECRET = "zanzibarquartz"
 TEXTS = (
     f"Ines told Tomas that the combination of the locker is {SECRET}, and he wrote it on his hand",
     "Ines signed the lease of the flat at Rua da Bica 7 for 900 euros a month, from February on",
@@ -88,13 +88,6 @@ def forget(home: Memory, **what: object) -> None:
     graph = graph_of(home)
     home.refresh(graph)
     forget_selection(home.intake, graph, select_to_forget(graph, **what))
-
-
-def traces(home: Memory, word: str = SECRET) -> list[str]:
-    """Files that hold *word*, in their bytes or in their names."""
-    files = [f for f in sorted(home.folder.rglob("*")) if f.is_file()]
-    found = [f for f in files if word.encode() in f.read_bytes().lower() or word in f.name.lower()]
-    return [str(f.relative_to(home.folder)) for f in found]
 
 
 def leaf(path: str) -> str:

@@ -310,10 +310,6 @@ def test_the_page_of_a_graph_has_its_notes_their_text_and_their_links(tmp_path: 
     assert data["root"] == (tmp_path / "vault").as_posix()
 
 
-def test_the_page_without_notes_is_smaller_than_a_photo() -> None:
-    assert len(page((), ()).encode()) < 500_000
-
-
 def test_every_type_we_write_has_a_colour_and_a_persons_own_has_one_too() -> None:
     assert set(COLOURS) == {*TYPES, *GENERATED} - {"log"}
     kinds = page_types([node("a", "A", "recipe"), node("b", "B", "moc"), node("c", "C", "identity")])

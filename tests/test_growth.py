@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +12,6 @@ import pytest
 from omg.config import Config, Observation
 from omg.graph.graph import Graph
 from omg.graph.state import SESSIONS_KEPT, USE_DAY_MS, USES_SLACK, SessionState, State, Uses
-from omg.inject.decide import slice_for
 from omg.memory import Memory
 from omg.worker.nights import reflect_each
 
@@ -43,14 +41,6 @@ def test_conversations_that_ended_long_ago_are_no_part_of_what_a_prompt_reads_an
     assert len(graph.state().sessions) == SESSIONS_KEPT
 
 
-def test_a_conversation_that_comes_back_after_many_others_is_activated_anew(omg: Memory) -> None:
-    graph = omg.find()
-    old = "agent:main:main:thread:2999"
-    graph.update(many)
-    given = slice_for(graph, "What is next?", old, NOW, omg.config)
-    assert given.reason == "new_session" and old in graph.state().sessions
-
-
 def test_a_prompt_writes_a_line_for_a_note_of_use_however_many_were_before(omg: Memory) -> None:
     graph = omg.find()
     graph.uses.adopt({f"omg/fact/n{n}": (3, NOW_MS - 9 * USE_DAY_MS) for n in range(5_000)})
@@ -60,11 +50,6 @@ def test_a_prompt_writes_a_line_for_a_note_of_use_however_many_were_before(omg: 
     assert graph.uses.file.stat().st_size - before < 60
     again = Graph(graph.identity, graph.folder, graph.vault, graph.index)
     assert again.uses.times()["omg/fact/n7"] == 4 and again.uses.last_ms("omg/fact/n7") == NOW_MS
-    assert (
-        "uses" not in (graph.folder / "state.json").read_text()
-        if (graph.folder / "state.json").exists()
-        else 1
-    )
 
 
 def test_use_counts_are_bounded_by_the_notes_and_survive_a_torn_line(tmp_path: Path) -> None:
@@ -83,18 +68,6 @@ def test_use_counts_are_bounded_by_the_notes_and_survive_a_torn_line(tmp_path: P
     }
     uses.keep({"omg/fact/a"})
     assert list(other.times()) == ["omg/fact/a"]
-
-
-def test_a_tick_does_not_list_the_vault_because_of_a_loose_note(omg: Memory, monkeypatch) -> None:
-    graph = omg.find()
-    (graph.vault.root / "inbox" / "a.md").write_text("I like the market on Saturdays.\n")
-    (graph.vault.root / "inbox" / "a (conflicted copy 2026-03-01).md").write_text("I like nothing.\n")
-    assert [m for p in omg.work(force=True) for m in [p.messages]] == [1]
-    listed: list[Path] = []
-    scan = os.scandir
-    monkeypatch.setattr("os.scandir", lambda where=".": (listed.append(Path(where)), scan(where))[1])
-    omg.work()
-    assert [where for where in listed if where.is_relative_to(graph.vault.root / "nodes")] == []
 
 
 def test_what_was_of_use_is_forgotten_with_a_note_that_is_gone(omg: Memory) -> None:

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import openclaw_command
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from shell import omg_here
 
 from omg.config import load_config, others_can_reach, workspace_of
@@ -24,7 +21,7 @@ from omg.memory import Memory
 from omg.openclaw.doctor.gateway import check_gateway, check_places
 from omg.openclaw.doctor.run import Finding
 from omg.openclaw.gateway import OpenClaw
-from omg.openclaw.install import entry_patch, gateway_command, install_plugin, leftovers, uninstall_plugin
+from omg.openclaw.install import gateway_command, install_plugin, uninstall_plugin
 
 Json = dict[str, Any]
 BARE: Json = {"gateway": {"mode": "local", "port": 9}}  # its workspace lies in its state folder
@@ -109,12 +106,6 @@ def test_the_self_test_leaves_no_trace(claw: OpenClaw, home: Path, tmp_path: Pat
     assert not list(home.glob("graphs/*/pending/*"))
 
 
-def test_the_vault_that_installing_names_is_there_to_be_opened(claw: OpenClaw, home: Path) -> None:
-    (named,) = [step for step in install_plugin(claw, home) if "put the owner's vault" in step.what]
-    assert named.what.endswith(str(claw.state / "workspace" / "memory" / "omg"))
-    assert (claw.state / "workspace" / "memory" / "omg" / "index.md").is_file()
-
-
 def test_where_others_can_write_to_the_agent_no_vault_lies_in_its_workspace(
     claw: OpenClaw, home: Path
 ) -> None:
@@ -149,11 +140,6 @@ def test_without_a_configuration_the_way_to_one_is_named(claw: OpenClaw, home: P
     claw.file.unlink()
     with pytest.raises(GatewayError, match="openclaw onboard"):
         list(install_plugin(claw, home))
-
-
-def test_several_agents_are_each_asked_with_their_own_model() -> None:
-    config = {"agents": {"entries": {"main": {}, "work": {}}}}
-    assert entry_patch(config, Path("/h"))["llm"] == {"allowAgentIdOverride": True}
 
 
 # --- uninstall
@@ -214,35 +200,7 @@ def test_the_vault_outlives_the_uninstall_and_a_second_install_finds_it(claw: Op
     assert load_config(home).vaults == {}  # not a new one in the workspace
 
 
-values = st.none() | st.booleans() | st.text(max_size=3)
-sections = st.dictionaries(
-    st.sampled_from(["omg", "x", "y"]), st.fixed_dictionaries({}, optional={"enabled": st.booleans()})
-)
-lists = st.lists(st.sampled_from(["omg", "x", "y"]), max_size=3, unique=True)
-
-
-@given(st.fixed_dictionaries({}, optional={"plugins": st.fixed_dictionaries({}, optional={"entries": sections, "allow": lists, "deny": lists})}))  # fmt: skip
-def test_what_installing_adds_to_any_configuration_uninstalling_takes_out(before: Json) -> None:
-    from omg.openclaw.install import admission_patch
-
-    def patched(config: Json, over: Json) -> Json:
-        return openclaw_command.merged(config, over)
-
-    now = patched(before, admission_patch(before))
-    now = patched(now, {"plugins": {"entries": {"omg": entry_patch(now, Path("/h"))}}})
-    assert admission_patch(now) == {}
-    assert entry_patch(now, Path("/h")) == {}
-    assert comparable(patched(now, leftovers(now, before))) == comparable(before)
-
-
 # --- doctor
-
-
-def test_after_installing_the_doctor_finds_nothing_wrong(
-    claw: OpenClaw, home: Path, examined: Callable[[], list[Finding]]
-) -> None:
-    list(install_plugin(claw, home))
-    assert {f.level for f in examined()} <= {"ok", "note"}
 
 
 BROKEN: dict[str, tuple[Json, str, str]] = {
@@ -276,7 +234,7 @@ BROKEN: dict[str, tuple[Json, str, str]] = {
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_the_doctor_names_what_is_broken_and_nothing_else(
+def test_the_doctor_names_what_is_broken_and_nothing_else_and_installing_again_mends_it(
     claw: OpenClaw, home: Path, examined: Callable[[], list[Finding]], broken: str
 ) -> None:
     list(install_plugin(claw, home))
@@ -290,18 +248,9 @@ def test_the_doctor_names_what_is_broken_and_nothing_else(
     assert found == level
     assert where in place
     assert mend
-
-
-@pytest.mark.parametrize(
-    "broken", [b for b in BROKEN if b not in ("one session for all", "a vault that others' sessions see")]
-)
-def test_installing_again_mends_it(
-    claw: OpenClaw, home: Path, examined: Callable[[], list[Finding]], broken: str
-) -> None:
-    list(install_plugin(claw, home))
-    change(claw, BROKEN[broken][0])
-    list(install_plugin(claw, home))
-    assert {f.level for f in examined()} <= {"ok", "note"}
+    if "channels" not in over:
+        list(install_plugin(claw, home))
+        assert {f.level for f in examined()} <= {"ok", "note"}
 
 
 def test_a_vault_that_others_sessions_see_is_moved_by_what_the_doctor_says(
@@ -367,7 +316,3 @@ def test_a_workspace_is_where_openclaw_puts_it() -> None:
     assert [workspace_of(shared, a, state) for a in ("main", "work")] == [Path("/w"), Path("/w/work")]
     own = {"agents": {"defaults": {"workspace": "/w"}, "entries": {"work": {"workspace": "/own"}}}}
     assert workspace_of(own, "work", state) == Path("/own")
-
-
-def test_the_plugin_starts_the_python_that_installed_it() -> None:
-    assert gateway_command()[0] == sys.executable

@@ -153,8 +153,8 @@ def test_only_the_text_room_splits_words_and_sentences():
     assert found == set()
 
 
-@pytest.mark.parametrize("name", ["omg", "omg.cli", "omg.hosts.hook"])
-def test_the_package_the_command_line_and_a_hook_load_nothing_heavy(name):
+@pytest.mark.parametrize("name", ["omg.memory", "omg.llm.asker", "omg.cli.app"])
+def test_a_program_a_question_and_the_command_line_load_nothing_heavy_at_their_start(name):
     code = f"import {name}, sys; print({HEAVY!r} & sys.modules.keys())"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout == "set()\n"

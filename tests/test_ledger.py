@@ -3,8 +3,6 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from omg.config import Config
 from omg.errors import OverBudget
@@ -36,31 +34,6 @@ def test_a_reply_is_one_line_of_numbers(open_ledger):
         "usd": 0.5,
     }
     assert ledger.file.stat().st_mode & 0o777 == 0o600
-
-
-@given(st.lists(st.tuples(st.integers(-2, 2), st.integers(0, 10**6), st.booleans()), max_size=30))
-def test_the_sums_are_those_of_the_day_whoever_reads_and_whenever(tmp_path_factory, entries):
-    file = tmp_path_factory.mktemp("l") / "ledger.jsonl"
-    config = Config(home=file.parent, time={"zone": "UTC"})
-    one, other = Ledger(file, config), Ledger(file, config)
-    for day, tokens, by_other in entries:
-        (other if by_other else one).spend(
-            ModelReply("", "m", tokens, 1), "observe", NOON + timedelta(days=day)
-        )
-        one.today(NOON)
-    todays = [tokens + 1 for day, tokens, _ in entries if day == 0]
-    assert one.today(NOON) == other.today(NOON) == Spent(sum(todays), 0.0, len(todays))
-
-
-def test_a_call_reads_only_what_was_appended(open_ledger):
-    ledger = open_ledger()
-    for _ in range(3):
-        ledger.spend(SAID, "observe", NOON)
-    assert ledger.today(NOON).calls == 3
-    # what is behind is not looked at again
-    ledger.file.write_bytes(b"#" * (ledger.file.stat().st_size - 1) + b"\n")
-    ledger.spend(SAID, "observe", NOON)
-    assert ledger.today(NOON).calls == 4
 
 
 def test_a_day_is_one_of_the_persons_time_zone(open_ledger):

@@ -136,15 +136,6 @@ def test_each_name_has_a_memory_of_its_own_and_its_threads_share_it(memory):
         memory.capture(SAID, session="agent:main:cron:daily")
 
 
-def test_a_prompts_system_part_stands_still_and_a_dry_run_keeps_nothing(memory):
-    memory.capture(SAID)
-    memory.observe()
-    assert memory.inject("Hello", dry_run=True).reason == memory.inject("Hello").reason == "new_session"
-    first, second = memory.inject("Hello again"), memory.inject("And again")
-    assert (first.reason, second.reason) == (None, None) and first.system == second.system
-    assert "short answers" in first.system and first.tokens <= memory.config.inject.budget_tokens
-
-
 def test_a_persons_edit_is_seen_by_the_next_call(memory):
     memory.capture(SAID)
     memory.observe()

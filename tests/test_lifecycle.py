@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 import pytest
-from openai_server import Fail, believed
+from openai_server import believed
+from spooled import entry, hand_over
 
 from omg.config import Config, Llm, Observation
 from omg.curate import forget_selection, select_to_forget
 from omg.errors import ModelUnavailable
 from omg.graph.state import State
 from omg.inject.decide import slice_for
-from omg.llm.child import Child
 from omg.llm.ledger import ModelReply
 from omg.memory import Memory
 from omg.observe.run import pending_batches
@@ -111,22 +111,17 @@ def omg(make):
     return make()
 
 
-def say(omg, *texts, session=MAIN, reason="turn", at=None):
+def say(omg, *texts, session=MAIN, reason="turn"):
     """One turn, dropped and taken in, of messages a second apart; a text of N words has about N tokens."""
     n = getattr(omg, "count", 0)
     omg.count = n + len(texts)
-    now = at or omg.clock()
-    entries = []
-    for i, text in enumerate(texts):
-        message = {"role": "user", "content": text} if isinstance(text, str) else text
-        entries.append(
-            {
-                "entryId": f"{session}-{n + i}",
-                "message": {"timestamp": int(now.timestamp() * 1000) + i, **message},
-            }
-        )
-    drop = {"v": 1, "reason": reason, "agentId": "main", "sessionKey": session, "entries": entries}
-    (omg.folder / "spool" / f"{int(now.timestamp() * 1000):015d}-{n}.json").write_text(json.dumps(drop))
+    now_ms = int(omg.clock().timestamp() * 1000)
+    said = [{"content": text} if isinstance(text, str) else text for text in texts]
+    entries = [
+        entry(f"{session}-{n + i}", m["content"], now_ms + i, **{k: m[k] for k in m if k != "content"})
+        for i, m in enumerate(said)
+    ]
+    hand_over(omg.folder, *entries, session=session, reason=reason, at_ms=now_ms)
     omg.take_in()
     return omg.find(MAIN)
 
@@ -348,24 +343,6 @@ def test_pauses_double_up_to_an_hour():
         pauses.append(retry_at(state))
     assert pauses[:4] == [30, 60, 120, 240]
     assert pauses[-1] == LONGEST_PAUSE_S
-    state.failures = 10_000
-    assert retry_at(state) == LONGEST_PAUSE_S
-
-
-def test_the_next_model_answers_where_the_first_is_down_and_status_is_calm(home, clock, openai_server):
-    openai_server.always(lambda r: Fail(500) if r.model == "first" else json.dumps({"edits": [], "now": {}}))
-    config = Config(
-        home=home,
-        observation=Observation(model=["openai/first", "openai/second"]),
-        llm=Llm(api_base=openai_server.base, api_key="k", attempts=2, backoff_s=0.01, context_window=64_000),
-    )
-    omg, child = Memory(config, clock=clock, embed=None), Child()
-    omg.worker._child = child
-    say(omg, words(20))
-    assert len(omg.work(force=True)) == 1
-    assert [r.model for r in openai_server.history] == ["first", "first", "second"]
-    assert omg.worker.waits(omg.find(MAIN)) == ""
-    omg.close()
 
 
 def test_a_conversation_that_no_model_can_answer_does_not_hold_up_the_others(omg, model, clock):
@@ -460,37 +437,6 @@ def test_the_slice_stands_still_while_notes_are_written_and_takes_them_in_at_the
     assert "threshold" in (here.reason, last.reason)
     assert last.system != first.system
     assert omg.find(MAIN).state().sessions[MAIN].window < 1_000
-
-
-def test_a_rest_activates_once_the_cache_is_cold(omg, clock):
-    say(omg, words(20))
-    given(omg)
-    clock.pass_(seconds=241)
-    omg.work()
-    assert given(omg).reason is None  # the provider still has the prefix
-    clock.pass_(seconds=301)
-    assert given(omg).reason in ("quiet", "idle")
-    assert given(omg).reason is None
-
-
-def test_a_cut_activates_as_soon_as_what_was_said_is_observed(omg, clock):
-    say(omg, words(20))
-    given(omg)
-    clock.pass_(seconds=5)
-    say(omg, words(20, "chair"), reason="compaction")
-    assert given(omg).reason is None
-    clock.pass_(seconds=1)
-    omg.work()
-    clock.pass_(seconds=1)
-    assert given(omg).reason == "compaction"
-    assert given(omg).reason is None
-
-
-def test_another_model_has_no_cache_and_gets_a_fresh_slice(omg):
-    say(omg, words(20))
-    given(omg, model="a")
-    assert given(omg, model="a").reason is None
-    assert given(omg, model="b").reason == "model_change"
 
 
 def test_a_persons_edit_activates_every_conversation(omg):

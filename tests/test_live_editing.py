@@ -1,10 +1,10 @@
 """A person works in the vault while it is in use: what they write, move and delete holds, and OMG says what it cannot read."""
 
-import json
 from datetime import UTC, datetime
 
 import pytest
 from shell import omg_here
+from spooled import entry, hand_over
 
 from omg.config import Config, Llm, Observation
 from omg.curate import pin_note
@@ -30,9 +30,7 @@ def omg(home):
 
 def say(omg, n, text):
     at = 1_771_500_000_000 + n * 60_000
-    entry = {"entryId": f"e{n}", "message": {"role": "user", "content": text, "timestamp": at}}
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": MAIN, "entries": [entry]}
-    (omg.folder / "spool" / f"{at:015d}-{n}.json").write_text(json.dumps(drop))
+    hand_over(omg.folder, entry(f"e{n}", text, at))
     omg.work(force=True)
 
 

@@ -13,18 +13,16 @@ from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from openai_server import Drop, Fail, Hang, OpenAIServer, Raw, Say, Slow
 
 from omg.config import Config, Llm
 from omg.daemon.lending import llm_request
 from omg.errors import BadReply, ConfigError, CutShort, ModelUnavailable, OverBudget
 from omg.llm import child as module
-from omg.llm.asker import make_asker, pause_before_retry
-from omg.llm.child import Child, is_strict, quotes_message
+from omg.llm.asker import make_asker
+from omg.llm.child import Child, is_strict
 from omg.llm.ledger import Ledger, ModelReply
-from omg.llm.replies import Failure, ModelQuestion, is_degenerate, model_window
+from omg.llm.replies import ModelQuestion, is_degenerate, model_window
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 SCHEMA = {"type": "object", "properties": {"edits": {"type": "array"}}}
@@ -96,14 +94,6 @@ def test_a_reply_comes_back_with_its_cost_and_is_entered(ask, server, tmp_path):
     assert (line["purpose"], line["tokens_in"]) == ("observe", 50)
 
 
-def test_the_reflector_is_asked_without_chance_and_the_observer_with_a_little(ask, server):
-    server.replies(Say("x"), Say("x"))
-    one = ask()
-    one(ASKED)
-    one(replace(ASKED, purpose="reflect"))
-    assert [request.body["temperature"] for request in server.history] == [0.3, 0.0]
-
-
 def test_a_model_with_a_price_costs_money(ask, server):
     server.replies(Say("x", tokens_in=1_000_000, tokens_out=0))
     assert ask("openai/gpt-4o-mini")(ASKED).usd == pytest.approx(0.15)
@@ -117,14 +107,14 @@ def test_tokens_are_counted_here_when_the_server_counts_none(ask, server):
 
 @pytest.mark.parametrize(
     "text",
-    ['```json\n{"edits": []}\n```\nThat is all.', '{"edits": [{"op": "cre', '{"edits": []}'],
-    ids=["fenced", "truncated", "plain"],
+    ['```json\n{"edits": []}\n```\nThat is all.', '{"edits": [{"op": "cre'],
+    ids=["fenced", "truncated"],
 )
-def test_text_is_handed_on_as_it_came(ask, server, text):
+def test_text_is_handed_on_as_it_came_and_the_ledger_says_what_was_cut(ask, server, tmp_path, text):
     server.replies(Say(text, finish="length" if text.endswith("cre") else "stop"))
     reply = ask()(ASKED)
     assert reply.text == text
-    assert reply.cut == text.endswith("cre")
+    assert reply.cut == ("cut" in lines(tmp_path)[0]) == text.endswith("cre")
 
 
 def test_thinking_is_no_part_of_a_reply(ask, server):
@@ -176,8 +166,10 @@ def test_a_model_is_asked_with_the_temperature_that_it_is_given(ask, server):
     server.always("fine")
     ask("openai/m", temperature={"openai/m": 1.0})(with_schema())
     ask("openai/m", temperature={"openai/m": False})(with_schema())
-    ask("openai/m", temperature={"openai/other": 1.0})(with_schema())
-    assert [request.body.get("temperature") for request in server.history] == [1.0, None, 0.3]
+    by_default = ask("openai/m", temperature={"openai/other": 1.0})
+    by_default(with_schema())
+    by_default(replace(ASKED, purpose="reflect"))
+    assert [request.body.get("temperature") for request in server.history] == [1.0, None, 0.3, 0.0]
 
 
 def test_the_gateways_model_is_asked_with_a_temperature_only_where_it_is_given_one(tmp_path):
@@ -224,9 +216,7 @@ def test_a_rate_limit_is_waited_out(ask, server, tmp_path):
     assert len(lines(tmp_path)) == 1
 
 
-@pytest.mark.parametrize(
-    "fault", [Fail(408), Fail(425), Fail(500), Fail(503), Drop(), Raw(b"<html>"), Drop("x", after=9)]
-)
+@pytest.mark.parametrize("fault", [Fail(408), Fail(500), Drop(), Raw(b"<html>"), Drop("x", after=9)])
 def test_a_passing_fault_is_tried_again(ask, server, fault):
     server.replies(fault, "at last")
     assert ask()(ASKED).text == "at last"
@@ -274,13 +264,6 @@ def test_a_server_that_is_down_is_tried_and_named(ask):
         ask(api_base="http://127.0.0.1:9/v1", attempts=2)(ASKED)
 
 
-def test_a_server_that_hangs_is_given_up_in_time_and_tried_again(ask, server):
-    server.replies(Hang(), "at last")
-    start = time.monotonic()
-    assert ask(timeout_s=0.4)(ASKED).text == "at last"
-    assert time.monotonic() - start < 3
-
-
 def test_a_server_that_hangs_for_good_is_an_error_that_says_how_long(ask, server):
     server.always(Hang())
     with pytest.raises(ModelUnavailable, match=r"did not answer within 0.3 s after 2 tries"):
@@ -296,7 +279,7 @@ def test_a_request_to_stay_away_for_long_is_not_waited_for(ask, server, form):
     assert len(server.history) == 1
 
 
-@pytest.mark.parametrize("text", ["", " \n ", None, LOOP, "<think>on and on"])
+@pytest.mark.parametrize("text", ["", None, LOOP, "<think>on and on"])
 def test_a_useless_reply_gets_one_more_chance_and_both_are_paid_for(ask, server, tmp_path, text):
     server.replies(Say(text), "better")
     assert ask()(ASKED).text == "better"
@@ -339,13 +322,6 @@ def test_a_server_that_refuses_a_long_reply_is_asked_for_a_short_one(ask, server
     assert [r.body["max_tokens"] for r in server.history] == [8_000, 4_000]
 
 
-def test_the_ledger_says_which_replies_were_cut(ask, server, tmp_path):
-    server.replies("x " * 100, "whole")
-    one = ask(max_output_tokens=10)
-    assert [one(ASKED).cut, one(ASKED).cut] == [True, False]
-    assert ["cut" in line for line in lines(tmp_path)] == [True, False]
-
-
 def test_the_next_model_is_asked_when_one_fails(ask, server, caplog):
     server.always(lambda request: Fail(401) if request.model == "a" else f"I am {request.model}")
     assert ask(["openai/a", "openai/b"])(ASKED).text == "I am b"
@@ -353,41 +329,7 @@ def test_the_next_model_is_asked_when_one_fails(ask, server, caplog):
     assert "openai/a: refused the key" in caplog.text
 
 
-def test_when_all_models_fail_each_is_named(ask, server):
-    server.always(lambda request: Fail(401) if request.model == "a" else "")
-    with pytest.raises(ModelUnavailable, match=r"openai/a: refused.*; openai/b: sent an empty"):
-        ask(["openai/a", "openai/b"])(ASKED)
-
-
-@given(
-    st.builds(
-        Failure,
-        st.just("x"),
-        st.integers(0, 599),
-        st.booleans(),
-        st.none() | st.floats(0, 1e9, allow_nan=False),
-    ),
-    st.integers(1, 30),
-    st.builds(Llm, attempts=st.integers(1, 20), backoff_s=st.floats(0, 100)),
-)
-def test_a_pause_is_bounded_and_tries_end(failure, tries, llm):
-    pause = pause_before_retry(failure, tries, llm)
-    if tries >= llm.attempts or not failure.again:
-        assert pause is None
-    else:
-        assert pause is None or (failure.wait_s or 0) <= pause <= 72
-
-
 # ---- budgets
-
-
-def test_a_reached_cap_stops_the_call_before_it_is_made(ask, server, tmp_path):
-    server.always(Say("x", tokens_in=900, tokens_out=100))
-    one = ask(observation={"daily_budget_tokens": 2000})
-    one(ASKED), one(ASKED)
-    with pytest.raises(OverBudget, match="2,000 of 2,000 tokens"):
-        one(ASKED)
-    assert len(server.history) == 2
 
 
 def test_a_loop_of_useless_replies_cannot_go_past_the_cap(ask, server):
@@ -480,19 +422,6 @@ def test_no_error_and_no_log_holds_the_conversation_or_a_key(ask, server, caplog
     assert "it quotes the conversation" in str(e.value) and "[key]" in str(f.value)
 
 
-@pytest.mark.parametrize(
-    ("message", "quoted"),
-    [
-        ("bad: her cat is called Cleo", False),
-        ("bad: 'Alice said that her cat is' unterminated", True),
-        ("short", False),
-        ("", False),
-    ],
-)
-def test_a_quotation_is_24_characters_of_it(message, quoted):
-    assert quotes_message(message, ASKED.user) is quoted
-
-
 @pytest.mark.parametrize("own_address", [True, False])
 def test_a_key_is_shown_to_one_provider_only(ask, server, own_address):
     server.always(Fail(401))
@@ -508,7 +437,7 @@ def test_a_key_is_shown_to_one_provider_only(ask, server, own_address):
 def test_a_call_that_drips_past_its_time_is_given_up_and_tried_again(ask, server):
     server.replies(Slow("x" * 200, 60, drip=True), "at last")
     start = time.monotonic()
-    assert ask(timeout_s=2)(ASKED).text == "at last"
+    assert ask(timeout_s=0.5)(ASKED).text == "at last"
     assert time.monotonic() - start < 50
 
 
@@ -565,16 +494,6 @@ def test_speaking_to_a_process_that_is_just_leaving_loses_nothing(quick):
         time.sleep(pause)
 
 
-def test_a_process_that_dies_in_the_middle_is_a_passing_fault(quick):
-    assert quick("die") == {
-        "why": "its process died, exit code -9",
-        "status": 0,
-        "again": True,
-        "wait_s": None,
-    }
-    assert "text" in quick("who?")
-
-
 def test_a_process_that_is_stuck_is_killed(quick, monkeypatch):
     monkeypatch.setattr(module, "KILL_S", 1.0)
     quick("who?")
@@ -587,14 +506,6 @@ def test_a_process_that_is_stuck_is_killed(quick, monkeypatch):
 def at_once(call, *said):
     with ThreadPoolExecutor(len(said)) as pool:
         return list(pool.map(call, said))
-
-
-def test_one_process_answers_many_questions_at_once(quick):
-    quick("who?")
-    began = time.monotonic()
-    answers = at_once(quick, *["after 1"] * 16, "who?")
-    assert time.monotonic() - began < 8
-    assert len({answer["text"] for answer in answers}) == 1
 
 
 def test_a_call_that_hangs_holds_up_no_other_and_its_process_lives_on(quick):
@@ -677,13 +588,6 @@ def alive(pid):
         return False
 
 
-def test_nothing_heavy_is_imported_by_asking():
-    code = "import omg.llm.asker, sys; print(sorted({'litellm', 'openai', 'tiktoken', 'numpy'} & sys.modules.keys()))"
-    here = Path(__file__).parent.parent
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=here)
-    assert out.stdout == "[]\n"
-
-
 # ---- loops
 
 
@@ -747,20 +651,6 @@ EDITS = [
 )
 def test_a_faithful_list_is_no_loop(text):
     assert not is_degenerate(text)
-
-
-@given(st.sets(st.integers(1, 10**9), min_size=15, max_size=40), st.sampled_from(["\n", " ", ", "]))
-def test_distinct_sentences_are_never_a_loop_and_a_repeated_one_always_is(numbers, between):
-    sentences = [" and ".join(f"{n * k:x}" for k in range(3, 20)) for n in sorted(numbers)]
-    assert not is_degenerate(between.join(sentences))
-    assert is_degenerate(between.join(sentences[:1]) + between.join(sentences[1:2] * 300))
-
-
-def test_the_longest_reply_is_judged_in_no_time():
-    text = json.dumps(EDITS * 20)
-    start = time.process_time()
-    is_degenerate(text), is_degenerate("ab" * 50_000)
-    assert time.process_time() - start < 0.5
 
 
 # ---- windows

@@ -43,6 +43,27 @@ def store(database):
 
 
 @pytest.fixture
+def row(store):
+    """A graph of the tenant acme."""
+    from omg.identity import identity_of_session
+
+    store.add_tenant("acme")
+    return store.make_graph(store.tenant_id("acme"), identity_of_session("agent:main:main"))
+
+
+@pytest.fixture
+def observed(store, homes, row):
+    """The same graph once a turn of it was observed."""
+    from test_store import say
+
+    from omg.fleet.work import do_job
+
+    say(store, row, "I prefer green tea in the morning.")
+    do_job(store, homes, "observe", row.id)
+    return row
+
+
+@pytest.fixture
 def homes(store, tmp_path, monkeypatch):
     """Where graphs are checked out, with the rules as the Observer and no vectors."""
     from omg.fleet.homes import Homes

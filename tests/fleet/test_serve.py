@@ -1,5 +1,6 @@
 """A fleet as its clients see it: a server and workers as processes, over HTTP."""
 
+import asyncio
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,8 +20,11 @@ from test_store import drop, everything, notes, rows, say
 from omg.client import ask_daemon
 from omg.errors import OmgError
 from omg.fleet.homes import Home, Homes
+from omg.fleet.moves import check_out, commit_edits, export_home, import_home
 from omg.fleet.serve import Serving
 from omg.fleet.work import do_job
+from omg.identity import identity_of_session
+from omg.memory import Memory
 
 MAIN = "agent:main:main"
 
@@ -118,13 +123,10 @@ def test_a_turn_sent_to_the_server_is_observed_by_a_worker_and_given_to_the_next
     assert not [*(tmp_path / "s").rglob("index.db"), *(tmp_path / "w").rglob("index.db")]
 
 
-def test_omg_asks_a_fleet_where_the_home_has_an_address_and_a_token(database, store, homes, home, tmp_path):
-    token = store.add_tenant("acme")
-    from omg.identity import identity_of_session
-
-    row = store.make_graph(store.tenant_id("acme"), identity_of_session(MAIN))
-    say(store, row, "I prefer green tea in the morning.")
-    do_job(store, homes, "observe", row.id)
+def test_omg_asks_a_fleet_where_the_home_has_an_address_and_a_token(
+    database, store, observed, home, tmp_path
+):
+    token = store.rotate("acme")
     home.mkdir(exist_ok=True)
     with server(database, tmp_path / "s") as url:
         (home / "fleet.json").write_text(json.dumps({"url": url, "token": token}))
@@ -136,17 +138,11 @@ def test_omg_asks_a_fleet_where_the_home_has_an_address_and_a_token(database, st
         ask_daemon(home, "/search", {"query": "tea", "k": 5})
 
 
-def test_a_cold_graph_gives_the_standing_slice_within_the_deadline(store, homes, tmp_path, monkeypatch):
-    import asyncio
-
-    from omg.identity import identity_of_session
-
-    store.add_tenant("acme")
-    row = store.make_graph(store.tenant_id("acme"), identity_of_session(MAIN))
-    say(store, row, "I prefer green tea in the morning.")
-    do_job(store, homes, "observe", row.id)
+def test_a_cold_graph_gives_the_standing_slice_within_the_deadline(
+    store, homes, observed, tmp_path, monkeypatch
+):
     asked = prompt("What do I like in the morning?")
-    warm = Serving(store, homes).answer(row.tenant, "/inject", asked)
+    warm = Serving(store, homes).answer(observed.tenant, "/inject", asked)
     with Homes(store, tmp_path / "cold") as cold:
         bring_up = Home.bring_up
         monkeypatch.setattr(
@@ -155,11 +151,11 @@ def test_a_cold_graph_gives_the_standing_slice_within_the_deadline(store, homes,
             lambda home, *how: (time.sleep(3 if home.row.folder else 0), bring_up(home, *how)),
         )
         serving = Serving(store, cold)
-        serving.identity(row.tenant, asked)  # the tenant is known here, the graph is not
+        serving.identity(observed.tenant, asked)  # the tenant is known here, the graph is not
 
         async def ask(deadline_ms):
             began = time.monotonic()
-            said = await serving.inject(row.tenant, {**asked, "deadline_ms": deadline_ms})
+            said = await serving.inject(observed.tenant, {**asked, "deadline_ms": deadline_ms})
             return said, time.monotonic() - began
 
         async def both():
@@ -183,8 +179,8 @@ COLLIDING = [
 
 
 def test_no_tenant_is_given_anothers_words(database, store, homes, tmp_path):
-    """50 tenants with the same sessions and note names; wrong, old and foreign tokens."""
-    tokens = {f"t{i}": store.add_tenant(f"t{i}") for i in range(50)}
+    """20 tenants with the same sessions and note names; wrong, old and foreign tokens."""
+    tokens = {f"t{i}": store.add_tenant(f"t{i}") for i in range(20)}
     ids = {name: store.tenant_id(name) for name in tokens}
     serving = Serving(store, homes)
     for i, name in enumerate(tokens):
@@ -218,7 +214,7 @@ def test_no_tenant_is_given_anothers_words(database, store, homes, tmp_path):
                 said = json.dumps(serving.answer(ids[name], path, body))
                 served += f"canary{name}x" in said
                 leaks += [(name, other) for other in tokens if other != name and f"canary{other}x" in said]
-    assert leaks == [] and served >= 100
+    assert leaks == [] and served >= 40
     old = tokens["t1"]
     new = store.rotate("t1")
     with server(database, tmp_path / "s") as url:
@@ -230,9 +226,6 @@ def test_no_tenant_is_given_anothers_words(database, store, homes, tmp_path):
 
 
 def test_a_home_comes_out_as_it_went_in_byte_for_byte(store, homes, home, tmp_path, monkeypatch):
-    from omg.fleet.moves import export_home, import_home
-    from omg.memory import Memory
-
     monkeypatch.setenv("OMG_OBSERVATION_MODEL", "offline")
     with Memory(home) as memory:
         for session in (MAIN, "alice"):
@@ -266,14 +259,7 @@ def test_a_home_comes_out_as_it_went_in_byte_for_byte(store, homes, home, tmp_pa
         assert opened.memory.search("tea") and opened.memory.config.time.zone == "Europe/Berlin"
 
 
-def test_a_persons_edits_are_committed_and_a_conflict_keeps_both(store, homes, tmp_path):
-    from omg.fleet.moves import check_out, commit_edits
-    from omg.identity import identity_of_session
-
-    store.add_tenant("acme")
-    row = store.make_graph(store.tenant_id("acme"), identity_of_session(MAIN))
-    say(store, row, "I prefer green tea in the morning.")
-    do_job(store, homes, "observe", row.id)
+def test_a_persons_edits_are_committed_and_a_conflict_keeps_both(store, homes, observed, tmp_path):
     check_out(store, "acme", tmp_path / "edit")
     other = tmp_path / "other"
     check_out(store, "acme", other)
@@ -285,7 +271,7 @@ def test_a_persons_edits_are_committed_and_a_conflict_keeps_both(store, homes, t
     assert commit_edits(store, homes, tmp_path / "edit")["conflicts"] == []
     done = commit_edits(store, homes, other)
     assert len(done["conflicts"]) == 1
-    kept = b"".join(rows(store, row.id).values()).decode()
+    kept = b"".join(rows(store, observed.id).values()).decode()
     assert "hills of Shizuoka" in kept and "Also with lemon" in kept and "My bike is blue" in kept
     assert (
         "conflict" in "".join(p.name for p in other.rglob("*.md"))
@@ -311,10 +297,6 @@ def test_the_commands_make_a_tenant_say_how_much_there_is_and_what_is_wrong(data
 
 
 def test_one_tenant_that_waits_for_its_own_graph_keeps_no_other_waiting(database, store, homes, tmp_path):
-    from concurrent.futures import ThreadPoolExecutor
-
-    from omg.identity import identity_of_session
-
     tokens = {name: store.add_tenant(name) for name in ("slow", "quick")}
     made = {name: store.make_graph(store.tenant_id(name), identity_of_session(MAIN)) for name in tokens}
     for row in made.values():

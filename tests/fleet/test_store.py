@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -15,8 +14,6 @@ from omg.errors import BadInput, ConfigError, Stale
 from omg.fleet.homes import Homes
 from omg.fleet.work import do_job, tick
 from omg.identity import identity_of_session
-
-MAIN = identity_of_session("agent:main:main")
 
 
 def drop(
@@ -37,12 +34,6 @@ def drop(
 
 def say(store, row, text: str, at_ms: int = 1_770_000_000_000) -> None:
     store.put_drop(row.id, f"{at_ms:015d}-{at_ms:08x}.json", drop(text, at_ms))
-
-
-@pytest.fixture
-def row(store):
-    store.add_tenant("acme")
-    return store.make_graph(store.tenant_id("acme"), MAIN)
 
 
 def rows(store, graph: int) -> dict[str, bytes]:
@@ -89,12 +80,10 @@ def test_a_drop_becomes_notes_in_rows_and_its_row_goes(store, homes, row):
     assert (generation, due) == (1, None) and night is not None
 
 
-def test_a_job_with_nothing_to_do_is_not_made_again(store, homes, row):
-    say(store, row, "I prefer green tea in the morning.")
-    do_job(store, homes, "observe", row.id)
+def test_a_job_with_nothing_to_do_is_not_made_again(store, homes, observed):
     with store.pool.connection() as conn:
-        conn.execute("UPDATE omg_graphs SET due_at = now() WHERE id = %s", (row.id,))
-        do_job(store, homes, "observe", row.id)
+        conn.execute("UPDATE omg_graphs SET due_at = now() WHERE id = %s", (observed.id,))
+        do_job(store, homes, "observe", observed.id)
         assert conn.execute("SELECT count(*) FROM omg_graphs WHERE due_at IS NOT NULL").fetchone() == (0,)
 
 
@@ -107,13 +96,6 @@ def test_another_machine_goes_on_where_the_first_left_off(store, homes, row, tmp
             with Homes(store, tmp_path / "other") as other:
                 do_job(store, other, "observe", row.id)
     assert len(archived(store, row.id)) == len(set(archived(store, row.id))) == 6
-
-
-def test_the_same_drop_again_adds_nothing(store, homes, row):
-    for _ in range(2):
-        say(store, row, "I prefer green tea in the morning.")
-        do_job(store, homes, "observe", row.id)
-    assert len(archived(store, row.id)) == 1
 
 
 def test_a_stale_worker_changes_nothing(store, homes, row, tmp_path):
@@ -155,21 +137,21 @@ do_job(store, h.Homes(store, Path({str(tmp_path / "dead")!r})), "observe", {row.
         assert not any(path.exists() for path in left)
 
 
-def test_what_was_given_to_sessions_is_kept_beside_a_worker_and_fences_nobody(store, homes, row, tmp_path):
-    say(store, row, "I prefer green tea in the morning.")
-    do_job(store, homes, "observe", row.id)
-    say(store, row, "I prefer black coffee at noon.", 1_770_000_100_000)
-    with Homes(store, tmp_path / "worker") as worker, worker.hold(row, drops=True) as at_work:
+def test_what_was_given_to_sessions_is_kept_beside_a_worker_and_fences_nobody(
+    store, homes, observed, tmp_path
+):
+    say(store, observed, "I prefer black coffee at noon.", 1_770_000_100_000)
+    with Homes(store, tmp_path / "worker") as worker, worker.hold(observed, drops=True) as at_work:
         at_work.memory.take_in()
-        with homes.hold(row) as home:  # a server, meanwhile
+        with homes.hold(observed) as home:  # a server, meanwhile
             given = home.memory.inject("What do I like in the morning?", session="agent:main:main")
             home.keep_served(store)
         assert given.reason == "new_session"
         at_work.memory.work()
         at_work.commit(store)
-    state = json.loads(rows(store, row.id)["state.json"])["sessions"]["agent:main:main"]
+    state = json.loads(rows(store, observed.id)["state.json"])["sessions"]["agent:main:main"]
     assert state["system"] == given.system and state["last_ms"] == 1_770_000_100_000
-    with Homes(store, tmp_path / "another") as another, another.hold(row) as home:
+    with Homes(store, tmp_path / "another") as another, another.hold(observed) as home:
         again = home.memory.inject("And at noon?", session="agent:main:main")
     assert again.system == given.system and again.reason is None
 
@@ -196,31 +178,27 @@ def test_what_is_forgotten_is_in_no_row_and_no_cache(store, homes, row, tmp_path
             )
 
 
-def test_a_note_removed_elsewhere_is_no_deletion_by_a_person(store, homes, row, tmp_path):
-    say(store, row, "I prefer green tea in the morning.")
-    do_job(store, homes, "observe", row.id)
-    path = next(p for p in rows(store, row.id) if p.startswith("vault/nodes/") and "tea" in p)
+def test_a_note_removed_elsewhere_is_no_deletion_by_a_person(store, homes, observed, tmp_path):
+    path = next(p for p in rows(store, observed.id) if p.startswith("vault/nodes/") and "tea" in p)
     with Homes(store, tmp_path / "other") as other:
-        with other.hold(row) as home:
+        with other.hold(observed) as home:
             home.memory.search("tea")
-        with homes.hold(row) as home:
+        with homes.hold(observed) as home:
             (home.own.root / path).rename(home.own.root / path.replace("tea", "leaves"))
             home.memory.refresh(home.memory.find())
             home.commit(store)
-        before = rows(store, row.id).get("tombstones.jsonl")
-        with other.hold(row) as home:
+        before = rows(store, observed.id).get("tombstones.jsonl")
+        with other.hold(observed) as home:
             assert [hit.entry.path for hit in home.memory.search("tea")]
             home.commit(store)
-        assert rows(store, row.id).get("tombstones.jsonl") == before
+        assert rows(store, observed.id).get("tombstones.jsonl") == before
 
 
-def test_a_long_file_is_written_by_its_last_part(store, homes, row):
-    say(store, row, "I prefer green tea in the morning.")
-    do_job(store, homes, "observe", row.id)
-    with homes.hold(row) as home:
+def test_a_long_file_is_written_by_its_last_part(store, homes, observed):
+    with homes.hold(observed) as home:
         (home.own.root / "archive" / "2020-01.jsonl").write_bytes(b'{"x": 1}\n' * 30_000)
         home.commit(store)
-    with homes.hold(row) as home:
+    with homes.hold(observed) as home:
         with (home.own.root / "archive" / "2020-01.jsonl").open("ab") as f:
             f.write(b'{"x": 2}\n')
         home.commit(store)
@@ -229,7 +207,7 @@ def test_a_long_file_is_written_by_its_last_part(store, homes, row):
             "SELECT part, revision FROM omg_files WHERE path = 'archive/2020-01.jsonl' ORDER BY part"
         ).fetchall()
     assert [revision for _, revision in parts[:-1]] == [2] * (len(parts) - 1) and parts[-1][1] == 3
-    assert rows(store, row.id)["archive/2020-01.jsonl"] == b'{"x": 1}\n' * 30_000 + b'{"x": 2}\n'
+    assert rows(store, observed.id)["archive/2020-01.jsonl"] == b'{"x": 1}\n' * 30_000 + b'{"x": 2}\n'
 
 
 def test_a_path_that_leads_out_of_a_graph_is_refused(store, homes, row):
@@ -256,18 +234,6 @@ def test_no_job_holds_text_and_two_of_a_kind_are_one(store, row):
         assert conn.execute("SELECT args, lock FROM procrastinate_jobs").fetchall() == [
             ({"graph": row.id}, f"graph:{row.id}")
         ]
-
-
-def test_importing_omg_imports_no_package_of_a_fleet():
-    code = "import sys, omg, omg.memory, omg.cli.app; print([m for m in sys.modules if m.split('.')[0] in ('psycopg', 'procrastinate', 'starlette', 'uvicorn', 'prometheus_client')])"
-    told = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env={**os.environ},
-        cwd=Path(__file__).parents[2],
-    )
-    assert told.stdout.strip() == "[]", told.stderr
 
 
 def test_a_drop_that_could_not_be_read_is_forgotten_in_the_caches_of_the_tenants_other_graphs_too(

@@ -61,15 +61,6 @@ def test_a_night_is_made_once_it_is_due_and_none_is_made_where_nothing_was_said_
     assert graph_times(store, row.id)[2] is not None
 
 
-def test_a_night_joins_what_was_said_twice_as_it_does_at_home(store, homes, row):
-    before = [path for path in rows(store, row.id) if path.startswith("vault/nodes/")]
-    do_job(store, homes, "reflect", row.id)
-    after = [path for path in rows(store, row.id) if path.startswith("vault/nodes/")]
-    assert "green tea" in notes(store, row.id) and "pottery" in notes(store, row.id)
-    assert len(after) <= len(before) and any(path.startswith("receipts/") for path in rows(store, row.id))
-    assert len(archived(store, row.id)) == len(SAID)
-
-
 def test_nights_are_spread_from_one_to_six_where_the_user_is(store, homes):
     store.add_tenant("tokyo")
     tenant, zone = store.tenant_id("tokyo"), ZoneInfo("Asia/Tokyo")
