@@ -28,19 +28,9 @@ from ..observe.question import Observer
 from ..plan.drafts import Plan
 from ..plan.pages import week_of
 from ..plural import how_many
-from . import periods, verdicts
+from . import periods, similar, verdicts
 from .periods import Period, ReflectionDraft
 from .permitted import MergeRules, follow_verdicts
-from .similar import (
-    NotesAlike,
-    link_mentions_by_night,
-    linked_lines,
-    mark_dormant,
-    mend_links,
-    merge_repeated,
-    proposed_pairs,
-    similar_notes,
-)
 from .topics import Snapshot, assign_maps, filed_lines, link_of
 from .verdicts import Group, Matter, Refusal, Seen, ShownGroup
 
@@ -148,7 +138,7 @@ class CycleWork:
 
     def draft(self) -> None:
         cycle, snapshot, options = self.cycle, self.snapshot, self.config.reflection
-        repeated, mended = merge_repeated(snapshot), mend_links(snapshot)
+        repeated, mended = similar.merge_repeated(snapshot), similar.mend_links(snapshot)
         if self.first is None:
             self.look_for_matters()
         asked = {frozenset(m.paths) for m in self.matters if m.kind == "same"}
@@ -158,14 +148,14 @@ class CycleWork:
         else:
             self.follow_again(rules)
         reflections = self.draft_reflections()
-        dormant, woken = mark_dormant(snapshot, self.now, options.dormant_after_days)
-        linked = link_mentions_by_night(snapshot)
+        dormant, woken = similar.mark_dormant(snapshot, self.now, options.dormant_after_days)
+        linked = similar.link_mentions_by_night(snapshot)
         split, filed = assign_maps(snapshot, options.moc_entries)
         cycle.summary = [
             *repeated,
             *rules.done,
             *mended,
-            *linked_lines(linked),
+            *similar.linked_lines(linked),
             *reflections,
             *split,
             *filed_lines(filed),
@@ -173,7 +163,7 @@ class CycleWork:
         cycle.summary += [f"{n} is dormant now." for n in dormant] + [f"{n} is active again." for n in woken]
         cycle.proposed = [
             *rules.proposed,
-            *proposed_pairs(snapshot, self.not_compared()),
+            *similar.proposed_pairs(snapshot, self.not_compared()),
         ]
         cycle.refused = rules.refused
         cycle.verdicts = rules.verdicts
@@ -194,9 +184,9 @@ class CycleWork:
 
     def look_for_matters(self) -> None:
         """What changed and may be one with other notes, loops past their day, weak titles: all that was not answered."""
-        alike = NotesAlike(self.snapshot, self.now)
+        alike = similar.NotesAlike(self.snapshot, self.now)
         seeds = (self.changed if self.by_rule else self.unasked) - self.snapshot.frozen
-        self.similar = similar_notes(alike, seeds)
+        self.similar = similar.similar_notes(alike, seeds)
         self.looked_at = {path: self.hashes[path] for path in seeds}
         if not self.by_rule:
             matters = [
@@ -206,7 +196,7 @@ class CycleWork:
             ]
             self.matters = [m for m in matters if self.since or self.is_open(m, seeds)]
 
-    def loops_in_question(self, alike: NotesAlike, changed: set[str]) -> Iterator[Matter]:
+    def loops_in_question(self, alike: similar.NotesAlike, changed: set[str]) -> Iterator[Matter]:
         """Open loops past their day. For loops that a model has answered, news is only looked for if something
         changed."""
         for loop, days in verdicts.loops_past_their_day(self.snapshot):

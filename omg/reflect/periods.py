@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import combinations, zip_longest
+from itertools import accumulate, combinations, groupby, zip_longest
 from typing import Any
 
 from ..dates.days import event_span
@@ -284,12 +284,9 @@ def notes_by_thread(nodes: Sequence[Node]) -> ReflectionDraft | None:
         if said and spent >= target:
             break
         said.add(node.path)
-    claims = [
-        Claim(" ".join(n.description for n in thread if n.path in said), tuple(thread))
-        for thread in threads
-        if any(n.path in said for n in thread)
-    ]
-    if rest := [n for thread in threads if said.isdisjoint(n.path for n in thread) for n in thread]:
+    quoted = [(" ".join(n.description for n in thread if n.path in said), thread) for thread in threads]
+    claims = [Claim(text, tuple(thread)) for text, thread in quoted if text]
+    if rest := [n for text, thread in quoted if not text for n in thread]:
         claims.append(Claim("", tuple(rest)))
     found = ReflectionDraft(line, tuple(claims), by_rule=True)
     return found if found.tokens < whole else None
@@ -385,20 +382,13 @@ def reflection_on(
     return ReflectionDraft(said[:LINE_CHARS], tuple(c for p in parts for c in p.claims))
 
 
-def fitting_parts(nodes: Sequence[Node], room: int) -> Iterator[list[Node]]:
-    """*nodes* in as few parts as *room* tokens allow. The parts are of about the same size, because a small rest
-    could not be condensed."""
+def fitting_parts(nodes: Sequence[Node], room: int) -> list[list[Node]]:
+    """*nodes* in as few parts as *room* tokens allow, all of about one size: a small rest could not be condensed."""
     sizes = [count_tokens(shown_line("e100", n)) for n in nodes]
     share = sum(sizes) / -(-sum(sizes) // room)
-    part: list[Node] = []
-    spent, full = 0.0, share
-    for node, size in zip(nodes, sizes, strict=True):
-        if part and spent + size / 2 > full:
-            yield part
-            part, full = [], full + share
-        part.append(node)
-        spent += size
-    yield part
+    middles = (end - size / 2 for end, size in zip(accumulate(sizes), sizes, strict=True))
+    parts = groupby(zip(middles, nodes, strict=True), lambda at: int(at[0] / share))
+    return [[node for _, node in part] for _, part in parts]
 
 
 def ask_until_short(
