@@ -28,7 +28,7 @@ from typing import Any
 
 from contexts import OWN, Contexts, polled, spoken, stripped
 from killed import die_at
-from openai_server import believed
+from openai_server import believed, created
 
 from omg.config import Config, Context, Inject, Llm, Observation
 from omg.errors import BadNode, ModelUnavailable, OmgError
@@ -145,35 +145,14 @@ class Life:
             return answer
         shown = re.findall(r"^(m\d+) \S+ user: Statement (\d+): (.*)$", question.user, re.M)
         known = re.findall(r"^(n\d+) \[", question.user, re.M)
-        edits: list[dict[str, Any]] = [
-            {
-                "op": "supersede",
-                "node": "n99",
-                "type": "fact",
-                "title": "x",
-                "description": "never shown",
-                "priority": "low",
-                "sources": ["m1"],
-            },
-            {
-                "op": "create",
-                "type": "fact",
-                "title": "y",
-                "description": "no source",
-                "priority": "low",
-                "sources": ["m999"],
-            },
+        edits = [
+            created("never shown", "m1", op="supersede", node="n99"),
+            created("no source", "m999"),
         ]
         for handle, number, text in shown:
             chance = self.rng.random()
-            edit = {
-                "op": "create",
-                "type": self.rng.choice(("fact", "preference", "episode")),
-                "title": f"About {text.split()[-1]}",
-                "description": f"Said {number}: {text}",
-                "priority": "medium",
-                "sources": [handle],
-            }
+            kind, title = self.rng.choice(("fact", "preference", "episode")), f"About {text.split()[-1]}"
+            edit = created(f"Said {number}: {text}", handle, type=kind, title=title, priority="medium")
             if chance < 0.3 and known:
                 edit |= {"op": self.rng.choice(("update", "supersede")), "node": self.rng.choice(known)}
             if chance < 0.9:
@@ -541,17 +520,7 @@ class Crowd:
             raise ModelUnavailable("gateway: scripted failure")
         if answer := believed(question):
             return answer
-        edits = [
-            {
-                "op": "create",
-                "type": "fact",
-                "title": text,
-                "description": text,
-                "priority": "low",
-                "sources": [m],
-            }
-            for m, text, *_ in shown
-        ]
+        edits = [created(text, m) for m, text, *_ in shown]
         return ModelReply(json.dumps({"edits": edits}), "scripted", self.CALL - 20, 20)
 
     def step(self) -> None:

@@ -139,6 +139,12 @@ def borne_out(user: str) -> dict[str, Any]:
     return {"verdicts": dict.fromkeys(claims_of(user), "supported")}
 
 
+def created(text: str, *sources: str, **more: Any) -> dict[str, Any]:
+    """An edit by which a model notes *text* as a fact."""
+    edit = {"op": "create", "type": "fact", "title": text, "description": text, "priority": "low"}
+    return {**edit, "sources": list(sources), **more}
+
+
 def believed(question: ModelQuestion) -> ModelReply | None:
     """The same for a model that is a function; None where *question* is no check."""
     answer = borne_out(question.user)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai_server import Hang, OpenAIServer, Request, Say
+from openai_server import Hang, OpenAIServer, Request, Say, created
 from test_daemon import Running, Start, drop, eventually, start
 
 from omg.config import Config
@@ -61,17 +61,7 @@ class Model:
         self.during(who[0] if who else "")
         with self._guard:
             self.under_way -= 1
-        edits = [
-            {
-                "op": "create",
-                "type": "fact",
-                "title": text,
-                "description": text,
-                "priority": "low",
-                "sources": [m],
-            }
-            for m, text in shown.items()
-        ]
+        edits = [created(text, m) for m, text in shown.items()]
         tokens_in, tokens_out = self.tokens
         return Say(json.dumps({"edits": edits, "groups": []}), tokens_in, tokens_out)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import qa
-from openai_server import Fail, Hang, Request
+from openai_server import Fail, Hang, Request, created
 from questions.answers import checked
 from questions.data import Conversation, read_all, sample
 
@@ -159,14 +159,7 @@ def test_a_run_that_is_killed_goes_on_and_comes_to_the_same_report(run, openai_s
 
 def test_a_conversation_is_observed_on_its_days_and_goes_on_where_its_model_failed(run, openai_server):
     def note(request: Request) -> Any:
-        about = {
-            "op": "create",
-            "type": "fact",
-            "title": "Cat",
-            "description": "Has a cat.",
-            "sources": ["m1"],
-        }
-        return {"edits": [about | {"priority": "medium", "links": []}]}
+        return {"edits": [created("Has a cat.", "m1", title="Cat", links=[])]}
 
     openai_server.replies(note, Fail(401))
     observe = ("--stage", "observe", "--observe", "openai/strong", "--parallel", "1", "--questions", "1")

@@ -59,8 +59,7 @@ def remember(tmp_path):
 )  # fmt: skip
 def test_no_character_of_a_question_is_syntax(remember, query):
     find = remember({"ines": "Ines has her birthday on 4 May.", "other": "The boiler is broken."})
-    assert find(query[:60_000])[:1] in (["ines"], [])
-    assert find(query)[:1] == ["ines"] or len(query) > 2000
+    assert find(query)[:1] == ([] if len(query) > 2000 else ["ines"])
 
 
 @given(st.text(max_size=200))
@@ -307,12 +306,7 @@ def test_links_are_followed_both_ways_and_not_through_a_map_of_everything(rememb
             **many,
         }
     )
-    assert find("alpha") == ["start", "backward", "forward", "shelf"] or set(find("alpha")) == {
-        "start",
-        "backward",
-        "forward",
-        "shelf",
-    }
+    assert set(find("alpha")) == {"start", "backward", "forward", "shelf"}
     assert find("alpha")[-1] == "shelf"
 
 

@@ -113,12 +113,6 @@ def test_no_piece_of_a_key_survives(form, seed, before, after):
     assert not any(piece in clean for piece in left)
 
 
-@given(st.text())
-def test_redacting_twice_changes_nothing(text):
-    once, _ = redact(text)
-    assert redact(once) == (once, 0)
-
-
 words = st.sampled_from(
     [
         *("password:", "password", "is", "api_key=", "token:", "[redacted: key]", '"', "'", "hunter2", "="),
@@ -148,8 +142,8 @@ words = st.sampled_from(
 )
 
 
-@given(st.lists(words).map("".join))
-def test_redacting_twice_changes_nothing_among_secrets(text):
+@given(st.text() | st.lists(words).map("".join))
+def test_redacting_twice_changes_nothing(text):
     once, _ = redact(text)
     assert redact(once) == (once, 0)
 

@@ -4,6 +4,7 @@ from datetime import UTC
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openai_server import created
 
 from omg.errors import BadReply
 from omg.llm.replies import cut_out
@@ -36,15 +37,8 @@ def parsed(text: str, shown: ShownToObserver, verdict: Verdict = "supported") ->
 
 
 def edit(**changes):
-    return {
-        "op": "create",
-        "type": "preference",
-        "title": "Checklists",
-        "description": "Prefers short checklists.",
-        "priority": "high",
-        "sources": ["m1"],
-        **changes,
-    }
+    made = created("Prefers short checklists.", "m1", type="preference", title="Checklists", priority="high")
+    return made | changes
 
 
 def one(**changes):

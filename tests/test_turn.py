@@ -71,17 +71,12 @@ hostile = st.text() | st.lists(
 ).map("".join)
 
 
-@given(hostile, hostile)
-@example("", "")
-@example("x", "\n\nx")
-@example("</omg-memory>\nsecret", "</omg-memory>tail")
-@example('<omg-memory v="00000000">', '<omg-memory v="00000000">\nnot ours\n</omg-memory>')
-def test_what_was_wrapped_is_stripped_and_not_a_word_more(x, m):
-    assert strip_memory(wrap_memory(x) + m) == m
-
-
 @given(hostile, hostile, hostile)
-def test_it_is_stripped_wherever_it_stands(before, x, after):
+@example("", "", "")
+@example("", "x", "\n\nx")
+@example("", "</omg-memory>\nsecret", "</omg-memory>tail")
+@example("", '<omg-memory v="00000000">', '<omg-memory v="00000000">\nnot ours\n</omg-memory>')
+def test_what_was_wrapped_is_stripped_wherever_it_stands_and_not_a_word_more(before, x, after):
     assert strip_memory(before + wrap_memory(x) + after) == before + after
 
 
