@@ -119,15 +119,6 @@ def test_an_answer_borrowed_from_another_question_counts_as_unknown_and_no_judge
     assert not any(text in r.user for r in judged for said in SAID.values() for text in said.values())
 
 
-def test_to_say_that_one_does_not_know_is_right_only_where_nothing_is_known(run, openai_server):
-    openai_server.always(
-        lambda r: judged(r) if r.system.startswith("You grade") else {"answer": "I don’t know.", "quotes": []}
-    )
-    full = rows(run("--context", "full"))["full"]
-    assert {k: c["points"] for k, c in full["categories"].items()} == {"c0": 0, "c1": 0, "unknown": 1}
-    assert full["abstained"] == 6 and full["refused"] == 0
-
-
 def test_a_run_that_is_killed_goes_on_and_comes_to_the_same_report(run, openai_server, tmp_path):
     openai_server.always(right)
     whole = run("--context", "full", "slice", out="whole")

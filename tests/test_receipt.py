@@ -338,16 +338,6 @@ def test_what_is_forgotten_later_is_hashed_with_the_salt_there_is(graph):
     assert graph.tombstones.messages(["m1", "m2", "m3"]) == {"m1", "m2"}
 
 
-def test_what_is_kept_for_an_undo_does_not_grow_with_the_maps(graph):
-    for n in range(40):
-        write(
-            graph, edit(title=f"Note {n}", description=f"Likes the number {n}.", said=f"m{n}"), id=f"c{n:02d}"
-        )
-    sizes = [f.stat().st_size for f in sorted((graph.folder / "receipts").glob("c*.json"))]
-    assert sizes[-1] < sizes[1] * 1.2
-    assert "Likes the number 39" in graph.vault.text("mocs/moc-preferences")
-
-
 def test_an_undo_leaves_no_line_on_any_map_for_a_note_that_was_written_long_before(graph):
     write(graph, edit(title="First", said="m1", loop="open"), id="c1")
     write(graph, edit(title="Second", description="Prefers long lists.", said="m2"), id="c2")

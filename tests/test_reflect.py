@@ -33,10 +33,15 @@ HISTORY = re.compile(r"## History\n(?:- .*\n?)+")
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Iterator[Graph]:
+def memory(tmp_path: Path) -> Iterator[Memory]:
     home = home_at(tmp_path / "omg")
-    yield graph_of(home)
+    yield home
     home.close()
+
+
+@pytest.fixture
+def graph(memory: Memory) -> Graph:
+    return graph_of(memory)
 
 
 def night(graph: Graph, ask: Ask | None = None, now: dt.datetime = NOW, **more: Any) -> Cycle:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,6 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from planted import MONDAY, NOW, OWNER, edit, graph_of, home_at, ms, note, put
 from test_reflect import AIR, DAY, SEA, active, groups_in, history, night, saying, sea_and_air
+from test_reflect import graph as graph
+from test_reflect import memory as memory
 from test_reflect_groups import BOAT, SISTER, WIFE, Listening, disagreeing
 
 from omg.curate import forget_selection, select_to_forget
@@ -22,6 +23,7 @@ from omg.index.store import Entry
 from omg.inject.decide import preview
 from omg.llm.ledger import ModelReply
 from omg.llm.replies import Ask, ModelQuestion
+from omg.memory import Memory
 from omg.node.fields import Source
 from omg.node.note import Node
 from omg.openclaw.doctor.graph import check_graph
@@ -30,13 +32,6 @@ from omg.plan.edits import Edit, as_read
 from omg.text.sentences import split_sentences
 from omg.worker.nights import reflect_each
 from omg.worker.status import home_status, status_text
-
-
-@pytest.fixture
-def graph(tmp_path: Path) -> Iterator[Graph]:
-    home = home_at(tmp_path / "omg")
-    yield graph_of(home)
-    home.close()
 
 
 def origins_shown(user: str) -> set[str]:
@@ -132,9 +127,9 @@ def test_beside_the_assistants_words_a_note_may_link_close_and_contradict(graph:
     assert (sea.loop, sea.contradicts) == ("done", (AIR,)) and AIR in sea.links
 
 
-def test_what_is_refused_is_an_event_a_figure_a_line_of_the_log_and_of_the_status(tmp_path: Path) -> None:
-    home = home_at(tmp_path / "omg")
-    graph = graph_of(home)
+def test_what_is_refused_is_an_event_a_figure_a_line_of_the_log_and_of_the_status(
+    memory: Memory, graph: Graph
+) -> None:
     sea_and_air(graph, other={"origin": "assistant"})
     graph.index.sync(graph.vault)
     ask = saying(
@@ -151,13 +146,12 @@ def test_what_is_refused_is_an_event_a_figure_a_line_of_the_log_and_of_the_statu
     assert "1 refused" in cycle.headline
     page = graph.vault.text("reflections/log/2026-04")
     assert f"- describe [[{SEA}|Sea]]: a person's note takes new words only" in page
-    status = home_status(home.worker)
+    status = home_status(memory.worker)
     assert status["graphs"][0]["verdicts"] == {"said": 2, "refused": 1}
     assert "refused   1 of 2 verdicts of the last night" in status_text(status, NOW.tzinfo)
-    (done,) = reflect_each(home.worker, [graph.identity])
+    (done,) = reflect_each(memory.worker, [graph.identity])
     assert done.value()["refused"] == []
-    assert home_status(home.worker)["graphs"][0]["verdicts"]["refused"] == 1  # nobody was asked since
-    home.close()
+    assert home_status(memory.worker)["graphs"][0]["verdicts"]["refused"] == 1  # nobody was asked since
 
 
 # --- loops
@@ -202,9 +196,7 @@ def test_a_loop_is_not_closed_by_the_assistants_word_nor_by_what_was_heard_befor
 # --- contradictions
 
 
-def test_a_contradiction_is_told_with_either_note_and_by_the_doctor(tmp_path: Path) -> None:
-    home = home_at(tmp_path / "omg")
-    graph = graph_of(home)
+def test_a_contradiction_is_told_with_either_note_and_by_the_doctor(memory: Memory, graph: Graph) -> None:
     disagreeing(graph)
     edit(graph, WIFE, "She told me so.", MONDAY)  # so its head stays as the person saved it
     night(graph, saying({"op": "contradict", "node": "in Lisbon", "other": "in Porto"}))
@@ -214,12 +206,11 @@ def test_a_contradiction_is_told_with_either_note_and_by_the_doctor(tmp_path: Pa
         WIFE: (SISTER,),
         SISTER: (WIFE,),
     }
-    given = preview(graph, "Where was Maya, the sister of Tomas, born?", OWNER, NOW, home.config)
+    given = preview(graph, "Where was Maya, the sister of Tomas, born?", OWNER, NOW, memory.config)
     for other, earlier in ((WIFE, ", said earlier"), (SISTER, "")):
         assert f"contradicts {other.rpartition('/')[2]}{earlier}; nobody said which holds" in given.system
-    found = [f for f in check_graph(home, graph) if "nobody said which" in f.what]
+    found = [f for f in check_graph(memory, graph) if "nobody said which" in f.what]
     assert len(found) == 1 and {found[0].where, found[0].what.split()[1].rstrip(",")} == {WIFE, SISTER}
-    home.close()
 
 
 def test_what_the_assistant_says_against_a_person_is_marked_in_both_and_puts_in_doubt_its_own(
@@ -264,13 +255,10 @@ def test_a_contradiction_is_over_once_one_side_says_something_else_or_is_replace
     assert "says otherwise" in plan.drafts[SISTER].text  # its History still tells of it
 
 
-def test_what_is_forgotten_leaves_no_contradiction_behind(tmp_path: Path) -> None:
-    home = home_at(tmp_path / "omg")
-    graph = graph_of(home)
+def test_what_is_forgotten_leaves_no_contradiction_behind(memory: Memory, graph: Graph) -> None:
     contradicted(graph)
-    forget_selection(home.intake, graph, select_to_forget(graph, ids=[SISTER]))
+    forget_selection(memory.intake, graph, select_to_forget(graph, ids=[SISTER]))
     assert "maya-porto" not in graph.vault.text(WIFE) and graph.vault.read(WIFE).contradicts == ()
-    home.close()
 
 
 # --- merges

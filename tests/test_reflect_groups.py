@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from planted import KEYS, MONDAY, NOW, edit, graph_of, home_at, note, put
+from planted import KEYS, MONDAY, NOW, edit, note, put
 from test_reflect import DAY, active, groups_in, history, map_of, night, saying
+from test_reflect import graph as graph
+from test_reflect import memory as memory
 
 from omg.curate import take_back
 from omg.graph.graph import Graph
@@ -20,13 +20,6 @@ from omg.llm.replies import ModelQuestion
 from omg.reflect.verdicts import load_seen
 
 BOAT, DENTIST, TAXES = "nodes/project/boat", "nodes/decision/dentist", "nodes/decision/taxes"
-
-
-@pytest.fixture
-def graph(tmp_path: Path) -> Iterator[Graph]:
-    home = home_at(tmp_path / "omg")
-    yield graph_of(home)
-    home.close()
 
 
 class Listening:

@@ -216,19 +216,6 @@ def test_what_nobody_has_observed_yet_stays_and_its_observation_is_asked_for(tal
     assert talk.asked().cut
 
 
-def test_calls_go_with_their_results_though_the_gateway_shows_them_under_other_ids(talk: Talk) -> None:
-    for n in range(12):
-        talk.turn(f"List folder {n}", tool="a file\n" * 60)
-    talk.take_in()
-    made = talk.asked()
-    kept = [m for i, m in enumerate(talk.view()) if i not in made.cut]
-    made_calls = {
-        p["id"] for m in kept if m["role"] == "assistant" for p in m["content"] if p["type"] == "toolCall"
-    }
-    assert made.cut
-    assert {m["toolCallId"] for m in kept if m["role"] == "toolResult"} == made_calls
-
-
 def shown(talk: Talk, made: Cut, start: int, end: int) -> list[str]:
     """The request as the plugin puts it together where the messages from *start* to *end* are handed over."""
     handed = [json.dumps(m) for m in talk.said[start:end]]
@@ -337,18 +324,6 @@ def test_a_turn_that_grew_after_it_was_cut_is_shown_again(talk: Talk) -> None:
     assert len(after.cut) == len(before.cut) - 2
 
 
-def test_after_going_back_to_a_message_that_was_cut_the_last_turns_stand_word_for_word(talk: Talk) -> None:
-    long_talk(talk)
-    talk.take_in()
-    first = talk.asked()
-    del talk.said[len(first.cut) - 6 :]
-    after = talk.asked()
-    assert after.cut == tuple(range(len(talk.said) - 4))
-    talk.turn("Let us go on from here.")
-    later = talk.asked()
-    assert (later.text, later.cut, later.reason) == (after.text, after.cut, "")
-
-
 # --- what a message was served, in the requests behind it
 
 
@@ -382,24 +357,6 @@ def test_what_a_message_was_served_stands_before_it_again_byte_for_byte_until_th
     assert talk.memory.find(SESSION).state().sessions[SESSION].served == {}
 
 
-def test_what_a_message_was_served_stands_before_it_again_behind_turns_that_are_served_nothing(
-    talk: Talk,
-) -> None:
-    long_talk(talk)
-    talk.take_in()
-    talk.asked()
-    before = len(talk.said)
-    ((one, _),) = questions(talk, 1)
-    for text in ("Thank you, go on.", "Fine, and on."):
-        assert talk.prompted(text) == ""
-        assert talk.asked().served == {before: one}
-        talk.turn(text)
-        talk.take_in()
-    ((two, made),) = questions(talk, 1, first=5)
-    assert made.served == {before: one}
-    assert talk.asked().served == {before: one, before + 6: two}
-
-
 def test_before_the_first_cut_nothing_is_served_again_and_only_the_newest_is_kept_for_it(talk: Talk) -> None:
     long_talk(talk, 5)
     talk.take_in()
@@ -417,23 +374,6 @@ def test_what_was_served_never_makes_a_context_longer_than_without_us(talk: Talk
         cost = made.raw + sum(map(count_tokens, (made.text, *made.served.values())))
         assert cost <= whole
         assert made.raw + sum(map(count_tokens, made.served.values())) < 1000  # the threshold is for both
-
-
-def test_short_questions_that_are_served_much_are_cut_when_all_of_that_reaches_the_threshold(
-    talk: Talk,
-) -> None:
-    """Before, what had no room went by and by, and no two requests began alike."""
-    long_talk(talk)
-    talk.take_in()
-    talk.asked()
-    expected: dict[int, str] = {}
-    for n in range(20):
-        before, asked = len(talk.said), f"Which number did I prefer, {3 + n % 3}?"
-        served, made = talk.prompted(asked), talk.asked()
-        assert made.served == ({} if made.reason else expected), n
-        expected = {**made.served, before: served}
-        talk.turn(asked, answer="Yes.")
-        talk.take_in()
 
 
 @pytest.mark.parametrize("gone", ["forgotten", "edited", "superseded", "redacted"])

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from test_window import SESSION, Talk, long_talk
+from test_window import talk as talk
 
 from omg.config import Context
 from omg.text.tokens import count_tokens
-from omg.window import cut as messages
 from omg.window.context import Cut, cut_context
 from omg.window.cut import tokens_of
 from omg.worker.schedule import note_capped
 
 GROUP = "agent:main:telegram:group:-100"
 PAD = "And so on and so forth with all of that. " * 5
-
-
-@pytest.fixture
-def talk(tmp_path: Path) -> Iterator[Talk]:
-    talk = Talk(tmp_path / "omg")
-    yield talk
-    talk.memory.close()
 
 
 def lost(talk: Talk, made: Cut) -> list[dict[str, Any]]:
@@ -276,20 +268,6 @@ def test_a_message_that_makes_no_sense_stays_and_costs_the_others_nothing(talk: 
         made = talk.asked(messages=[*view[:where], odd, *view[where:]])
         assert where not in made.cut
         assert made.cut
-
-
-def test_what_was_cut_is_not_counted_again_after_the_gateway_has_started_anew(
-    talk: Talk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All of it comes in full then; counting eight megabytes would take longer than the plugin waits."""
-    long_talk(talk)
-    talk.take_in()
-    first = talk.asked()
-    counted: list[str] = []
-    monkeypatch.setattr(messages, "count_tokens", lambda text: counted.append(text) or count_tokens(text))
-    assert talk.asked() == replace(first, reason="")
-    assert not any("number 3 over" in text for text in counted)
-    assert any("number 29 over" in text for text in counted)
 
 
 # --- forks

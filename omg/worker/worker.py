@@ -28,7 +28,7 @@ from heapq import heappop, heappush
 from itertools import accumulate, islice
 from typing import Any
 
-from ..errors import BadReply, Locked, NotFound, OmgError, OverBudget, Stale, error_text
+from ..errors import BadReply, Locked, ModelUnavailable, NotFound, OmgError, OverBudget, Stale, error_text
 from ..graph.graph import Graph, Pending
 from ..graph.state import State, flock
 from ..identity import Identity
@@ -475,6 +475,8 @@ class Worker:
         except Exception as e:
             if not graph.is_there():
                 return False  # forgotten whole meanwhile
+            if self.closed and isinstance(e, ModelUnavailable):
+                return False  # we ended the call ourselves; the next start asks again at once
             self._failed(graph, batch, work.reason, e, started)
             work.failure = error_text(e)
             work.stuck.add(batch[0].session)
