@@ -341,16 +341,6 @@ def test_what_was_just_said_elsewhere_is_gone_once_it_is_forgotten(home: Memory,
     assert "Mimi" not in told(home, ASK_CAT)
 
 
-def test_what_was_said_elsewhere_moves_to_what_was_said_once_it_is_observed(home: Memory) -> None:
-    say(home, "My cat is called Mimi and she sleeps in the piano of my aunt.", session=PHONE, observe=False)
-    home.take_in()
-    assert WAITING_LEAD in told(home, ASK_CAT)
-    home.work(force=True)
-    text = told(home, ASK_CAT)
-    assert WAITING_LEAD not in text
-    assert "Mimi" in home.inject(ASK_CAT).system + text
-
-
 def test_what_an_undone_observation_had_noted_is_not_quoted(home: Memory) -> None:
     from omg.curate import closed_cycles, take_back
 

@@ -198,21 +198,6 @@ def test_null_leaves_a_field_as_it_is_and_clear_clears_it(graph):
     assert "Nabertherm" in body
 
 
-def test_a_moved_date_leaves_the_former_one_in_the_history(graph):
-    trip = {
-        "op": "create",
-        "type": "episode",
-        "title": "Trip",
-        "description": "A trip to Gdynia.",
-        "loop": "open",
-    }
-    observe(graph, {**trip, "event": "2026-03-05"})
-    observe(graph, update("nodes/episode/trip", event="2026-03-12"), said="The trip to Gdynia moved", day=1)
-    (entry,) = active(graph)
-    assert (entry.event, entry.loop) == ("2026-03-12", "open")
-    assert "- 2026-02-19: A trip to Gdynia. (on 2026-03-05)" in graph.vault.read(entry.path).body
-
-
 def test_within_one_reply_a_thing_begins_changes_and_ends(graph):
     observe(
         graph,
