@@ -312,6 +312,91 @@ def test_what_is_no_sentence_of_the_user_changes_no_note_and_is_the_assistants_p
     assert {p: graph.vault.text(p) for p in before} == before
 
 
+FRIDAY = "The dentist appointment is on Friday at 15:00."
+LATER = "The dentist appointment is on Friday at 15:30."
+
+
+@pytest.mark.parametrize(
+    "said, was, new",
+    [
+        ("dentist at 15:30", FRIDAY, LATER),
+        ("Sorry, the dentist is at 15:30, not 15:00.", FRIDAY, LATER),
+        ("The dentist was moved to 15:30.", FRIDAY, LATER),
+        ("dentist on Thursday", FRIDAY, "The dentist appointment is on Thursday at 15:00."),
+        ("Not 15:00, dentist at 15:30. Thanks!", FRIDAY, LATER),
+        ("Ada owes 70", "Ada owes Bo 50 euros.", "Ada owes Bo 70 euros."),
+    ],
+)
+def test_a_sentence_is_corrected_of_which_the_user_said_only_what_changes(
+    agent: Agent, said: str, was: str, new: str
+) -> None:
+    path = remember(agent, was)
+    assert correct(agent, said, path, new, days=0)["text"].startswith("Corrected [[")
+    assert (note(agent, path).description, note(agent, path).origin) == (new, "user")
+
+
+NUTS = "I am allergic to nuts and penicillin."
+NOT_JUST_THAT = [
+    ("no", FRIDAY, LATER),
+    ("yes, do that", FRIDAY, LATER),
+    ("15:30", FRIDAY, LATER),  # the answer to another question
+    ("dentist at 15:30?", FRIDAY, LATER),
+    ("Is the dentist at 15:30", FRIDAY, LATER),
+    ("Maybe the dentist is at 15:30.", FRIDAY, LATER),
+    ("If the dentist is at 15:30", FRIDAY, LATER),
+    ("The dentist is not at 15:30.", FRIDAY, LATER),
+    ("The dentist is no longer at 15:30.", FRIDAY, LATER),
+    ("dentist at 15:30 is too late", FRIDAY, LATER),
+    ("dentist on Thursday at 15:30", FRIDAY, LATER),
+    ("dentist at 15:30, not on Friday", FRIDAY, LATER),
+    ("dentist moved from 15:30", FRIDAY, LATER),
+    ("his dentist is at 15:30", FRIDAY, LATER),
+    ("dentist at 15:30", FRIDAY, "The dentist appointment is at 15:30."),
+    ("dentist at 15:30", FRIDAY, "The dentist appointment in Kiel is on Friday at 15:30."),
+    ("The page says: dentist at 15:30", FRIDAY, LATER),
+    ("> dentist at 15:30", FRIDAY, LATER),
+    ("“dentist at 15:30”", FRIDAY, LATER),
+    ("Translate this:\n\ndentist at 15:30", FRIDAY, LATER),
+    ("Ada owes Bo 50 euros!", "Ada owes Bo 50 euros.", "Bo owes Ada 50 euros."),
+    ("allergic to eggs", NUTS, "I am allergic to eggs."),
+    ("allergic to nuts", NUTS, "I am allergic to nuts."),
+    ("allergic to nuts", NUTS, "I am not allergic to nuts."),
+    ("I want to eat fish", "I do not eat meat.", "I do not eat fish."),
+    ("I refused to pay 999 euros", "I pay 4 euros to Bo.", "I pay 999 euros to Bo."),
+    ("I bought tea and coffee.", "I like tea, not coffee.", "I like coffee, not tea."),
+    ("The invoice number is 999.", "I pay bills to account 4.", "I pay bills to account 999."),
+]
+
+
+@pytest.mark.parametrize("said, was, new", NOT_JUST_THAT)
+def test_what_the_user_did_not_say_of_a_change_stays_a_proposal(
+    agent: Agent, said: str, was: str, new: str
+) -> None:
+    path = remember(agent, was)
+    before = agent.home.find(ALICE).vault.text(path)
+    done = correct(agent, said, path, new, days=0)
+    assert note(agent, done["details"]["path"]).origin == "assistant"
+    assert agent.home.find(ALICE).vault.text(path) == before
+
+
+def test_a_day_that_only_the_assistant_gives_changes_nothing(agent: Agent) -> None:
+    path = remember(agent, FRIDAY, when="2026-02-20")
+    done = correct(agent, "dentist at 15:30", path, LATER, days=0, when="2026-05-01")
+    assert note(agent, done["details"]["path"]).origin == "assistant"
+
+
+def test_a_correction_that_is_made_leaves_no_proposal_of_the_same_behind(agent: Agent) -> None:
+    path = remember(agent, FRIDAY)
+    four = "The dentist appointment is on Friday at 16:00."
+    proposed = correct(agent, "they called about the dentist", path, LATER, days=0)["details"]["path"]
+    other = correct(agent, "what now", path, four, days=0)["details"]["path"]
+    correct(agent, "dentist at 15:30", path, LATER, days=0)
+    assert note(agent, path).description == LATER
+    gone = agent.home.find(ALICE).vault.read(proposed)
+    assert (gone.status, gone.superseded_by) == ("superseded", note(agent, path).path)
+    assert note(agent, other).status == "active"  # nobody said that
+
+
 @pytest.mark.parametrize("said", ["Nice weather today.", "no, leave it.", "I buy nuts for the squirrels."])
 def test_a_sentence_of_the_users_about_something_else_takes_the_place_of_no_note(
     agent: Agent, said: str

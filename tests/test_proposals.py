@@ -215,6 +215,38 @@ def test_without_a_model_a_proposal_stays_the_assistants(home: Path, said: str) 
     agent.home.close()
 
 
+@pytest.mark.parametrize(
+    "said, text, waits",
+    [
+        ("Please remember my dentist is Dr. Voss in Kiel.", "The user's dentist is Dr. Voss in Kiel.", False),
+        ("Please remember my dentist is Dr. Voss in Kiel.", "The user's dentist is Dr. Voss in Bonn.", True),
+        ("I have an exam on 3 December.", "The user has an exam on 2026-12-03.", False),
+        ("I have an exam on 3 December.", "The user has an exam on 2026-12-04.", True),
+        ("I can't stand olives.", "The user can stand olives.", True),
+    ],
+)
+def test_what_the_rules_note_of_the_users_words_leaves_no_proposal_of_the_same_behind(
+    home: Path, said: str, text: str, waits: bool
+) -> None:
+    agent = Agent(home)
+    proposed = turn(agent, said, "omg_remember", text=text)
+    node = agent.home.find(ALICE).vault.read(proposed)
+    (own,) = (n for n in notes(agent).values() if n.origin == "user")
+    assert (node.status, node.superseded_by) == (("active", None) if waits else ("superseded", own.path))
+    agent.home.close()
+
+
+def test_a_proposal_of_what_the_rules_correct_by_themselves_is_settled(home: Path) -> None:
+    agent = Agent(home)
+    turn(agent, "I have an exam on 3 December.")
+    (path,) = notes(agent)
+    new = "The user has an exam on 2026-12-10."
+    proposed = turn(agent, "It was moved to 10 December.", "omg_correct", old=path, new=new)
+    assert theirs(agent) == [new]
+    assert agent.home.find(ALICE).vault.read(proposed).status == "superseded"
+    agent.home.close()
+
+
 @pytest.mark.parametrize("type", ["preference", "fact"])
 @pytest.mark.parametrize("tool", ["omg_remember", "omg_correct"])
 def test_what_the_assistant_proposes_takes_nothing_from_a_note_of_the_users_that_says_the_same(

@@ -37,7 +37,7 @@ from ..llm.replies import Ask, ModelQuestion
 from ..message.turn import Message, split_halves, split_messages
 from ..node.markdown import wikilink
 from ..node.note import Node
-from ..plan.corrections import take_up
+from ..plan.corrections import settle_proposals, take_up
 from ..plan.drafts import PERSONS, Plan
 from ..plan.mentions import link_names
 from ..provenance import (
@@ -225,6 +225,7 @@ def observe_said(
             total.dropped += reply.dropped
             edits += reply.proposed
             total.cut += reply.cut
+    settle_proposals(plan, [node.path for node in proposals_of(graph, messages)])
     link_names(plan, [p for p, d in plan.drafts.items() if d.text != d.before], graph.index.entries())
     if not said.read:
         file_loose_notes(plan, messages, graph)

@@ -8,12 +8,13 @@ change. Which note is meant, and whether a person asked, is decided in tools/cha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 
 from ..dates.days import days_in, event_span, says_day
+from ..dates.rules import resolve_dates
 from ..errors import BadInput, BadNode, NotFound
 from ..graph.graph import Graph
 from ..index.store import Entry
@@ -22,7 +23,7 @@ from ..node.fields import TYPES, Source
 from ..node.markdown import HISTORY_HEADING, bare_target, load_properties, split_head, wikilink
 from ..node.note import Node, head_of
 from ..text.sentences import sentence_spans
-from ..text.words import told_words
+from ..text.words import denies, told_words
 from .drafts import PERSONS, Plan
 from .edits import (
     Edit,
@@ -181,6 +182,39 @@ def proposed_notes(graph: Graph) -> Iterator[Entry]:
         with suppress(BadNode, NotFound):  # a person has changed or removed it since the index was made
             if ours and graph.vault.read(entry.path).proposes:
                 yield entry
+
+
+def settle_proposals(plan: Plan, paths: Iterable[str]) -> None:
+    """
+    Let those of the proposals at *paths* whose words a note of the user's has by now lead to that note, and wait no
+    more. A correction is one of its own note; anything else may be said by any note that *plan* changes.
+    """
+    for path in paths:
+        with suppress(NotFound, BadNode):
+            node = plan.draft(path).node
+            found = corrected_by(node)
+            near = [found[0]] if found else [p for p, d in plan.drafts.items() if d.text != d.before]
+            theirs = (
+                n for n in (plan.draft(p).node for p in near) if n.origin in PERSONS and n.status == "active"
+            )
+            by = next((n.path for n in theirs if says_all(n, node)), None)
+            if by and node.proposes and node.status == "active":
+                plan.mark_superseded(path, by)
+
+
+def says_all(node: Node, other: Node) -> bool:
+    """Whether *node* says what the description of *other* says, on the same days."""
+    told = told_words(other.description)
+    return (
+        bool(told)
+        and told <= told_words(f"{node.title} {node.description}")
+        and denies(node.description) == denies(other.description)
+        and days_said(other) <= days_said(node) | set(event_span(node.event) or ())
+    )
+
+
+def days_said(node: Node) -> set[date]:
+    return {when.start for when in resolve_dates(node.description, node.updated)} if node.updated else set()
 
 
 def correction_proposed(node: Node, made: Correction, sources: tuple[Source, ...]) -> Edit:

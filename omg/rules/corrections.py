@@ -12,15 +12,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
+from difflib import SequenceMatcher
 
 import regex
 
-from ..text.words import base_of, bases, denies, english_words, is_past, told_words, words_in
-from .assertions import begins, listed
+from ..text.words import (
+    ISO_DAY,
+    WORD_OR_NUMBER,
+    base_of,
+    bases,
+    denies,
+    english_words,
+    is_past,
+    told_words,
+    words_in,
+)
+from .assertions import begins, listed, without_lead_in, written_sentences
+from .wording import with_absolute_dates
 
 LONGEST_VALUE = 4  # words; what is longer is a statement
 NUMBER = re.compile(r"(?<![\w.+-])\+?\d(?:[\d.,:/ -]{0,30}\d)?[a-z%]{0,3}(?!\w)")
-ISO_DAY = re.compile(r"\d{4}-\d\d")
 NAME = regex.compile(r"\p{Lu}[\w.'’-]*(?:\s\p{Lu}[\w.'’-]*){0,3}")
 IS = frozenset(("is", "are", "was", "were"))
 Put = tuple[slice, str]  # where in a text something is wrong, and what is to stand there
@@ -118,6 +130,82 @@ def same_subject(head: list[str], text: str, who: str) -> bool:
         case "his" | "her" | "their":  # somebody else's
             return bool(re.search(r"['’]s ", re.sub(rf"{re.escape(who)}['’]s ", "", text, flags=re.I)))
     return True
+
+
+# --- What of a sentence changes: "dentist at 15:30" says that of "the dentist appointment is on Friday at 15:00".
+
+
+QUOTED = re.compile(r"[\"“”„«»]|(?<!\w)['‘`]")
+LEFT_OUT = frozenset(("a", "an", "the")) | IS  # by whom says only what changes
+
+
+def says_change(said: str, was: str, new: str, day: date) -> bool:
+    """
+    Whether a sentence of *said*, of that *day*, says what makes *new* of *was*, and nothing else. Its words stand in *new*, in
+    their order; those that *was* does not have are all among them. It also has a word that both have, or says what is not so.
+    A question, a quotation, a "maybe" and a bare "yes" say nothing. What is denied stays denied, and no word goes
+    for which none comes, unless the sentence names it as wrong.
+    """
+    before, after = (tokens_of(text, day) for text in (was, new))
+    blocks = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    gone = [w for kind, i, j, _, _ in blocks if kind != "equal" for w in before[i:j]]
+    come = [w for kind, _, _, i, j in blocks if kind != "equal" for w in after[i:j]]
+    if not come or denies(was) != denies(new):
+        return False
+    kept = told_words(" ".join(w for w in after if w not in come))
+    return any(
+        sentence_says(sentence, after=after, gone=gone, come=come, kept=kept, day=day, denied=denies(new))
+        for sentence in written_sentences(said)
+    )
+
+
+def sentence_says(
+    said: str,
+    *,
+    after: list[str],
+    gone: list[str],
+    come: list[str],
+    kept: frozenset[str],
+    day: date,
+    denied: bool,
+) -> bool:
+    if said.rstrip().endswith(("?", "？", "؟")) or QUOTED.search(said):
+        return False
+    text = without_lead_in(said)
+    if begins("question", text) or begins("maybe", text):
+        return False
+    made = contrast(said)
+    wrong = [w for w in tokens_of(made.wrong, day) if w not in LEFT_OUT] if made else []
+    clause = made.clause if made else text
+    words = tokens_of(clause, day)
+    # "moved to 15:30"
+    moved = [
+        n
+        for n, (a, b, c) in enumerate(zip(words, words[1:], words[2:], strict=False))
+        if is_past(a) and b == "to" and c in come
+    ]
+    words = [w for n, w in enumerate(words) if n not in moved and n - 1 not in moved]
+    told = [w for w in words if w not in LEFT_OUT or w in come]
+    rest = iter(after)
+    return (
+        denies(clause) == denied
+        and all(word in rest for word in told)  # in this order
+        and set(come) <= set(told)
+        and set(wrong) <= set(gone)
+        and len(telling(gone) - set(wrong)) <= len(telling(come))
+        and bool(wrong or told_words(" ".join(told)) & kept)
+    )
+
+
+def tokens_of(text: str, day: date) -> list[str]:
+    """The words of *text* in lower case; a day is one of them, in digits."""
+    dated, _ = with_absolute_dates(text, day, ahead=True)
+    digits = ISO_DAY.sub(lambda m: m[0].replace("-", ""), dated)
+    return [m[0].lower() for m in WORD_OR_NUMBER.finditer(digits)]
+
+
+def telling(words: Sequence[str]) -> set[str]:
+    return set(words) - english_words("stop")
 
 
 # --- A short correction: "No, it is 555-4321.", "I meant Ola."

@@ -17,7 +17,7 @@ from ..dates.days import day_of_ms, event_span
 from ..message.envelope import strip_memory
 from ..message.turn import Message
 from ..text.sentences import split_sentences
-from ..text.words import base_of, bases, denies, told_words
+from ..text.words import ISO_DAY, base_of, bases, denies, told_words
 from .assertions import (
     Assertion,
     addressed,
@@ -29,7 +29,7 @@ from .assertions import (
     without_lead_in,
     written_sentences,
 )
-from .corrections import ISO_DAY, Put, contrast, corrected_text, kind_of, short_correction
+from .corrections import Put, contrast, corrected_text, kind_of, short_correction
 from .drafts import CALLED_OFF, OfflineDraft, OfflineDrafts
 from .wording import (
     IT_OR_THEM,

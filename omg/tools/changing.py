@@ -48,12 +48,14 @@ from ..plan.corrections import (
     correction_proposed,
     draft_correction,
     sentence_with,
+    settle_proposals,
 )
 from ..plan.drafts import Plan
 from ..plan.edits import Edit, as_read, one_line, short_title, split_history
 from ..plural import how_many
 from ..provenance import as_others
 from ..rules.assertions import read_sentence, without_lead_in, written_sentences
+from ..rules.corrections import says_change
 from ..secrets import redact
 from ..text.characters import visible
 from ..text.sentences import sentence_spans, split_sentences
@@ -195,7 +197,7 @@ def days_asked(when: object) -> str | None:
 
 # --- omg_correct: a person says that something remembered is wrong or has changed.
 #
-# The note says so at once where the user's own message says just that; else the correction is a proposal of the assistant's
+# The note changes at once where the user's own message says just that, or just what changes; else the correction is a proposal of the assistant's
 # (plan/corrections.py), until the observation of the turn finds that the user's words bear it out. Exactly one note is meant, or
 # none is changed; what could be meant is named.
 
@@ -242,13 +244,18 @@ def correct_tool(
             raise BadInput(f"[[{node.path}]] says so already")
         plan.day, source = day, (Source(session, asked.id, at),)
         # A sentence of the user's own may still be about something else.
-        if not holds_plainly(new, asked.spoken) or not shared_words(new, was):
+        plain = holds_plainly(new, asked.spoken) and shared_words(new, was)
+        changed = made.event in (None, moved_event(node, new, day)) and says_change(
+            asked.spoken, was, new, day
+        )
+        if not plain and not changed:
             path = plan.apply(correction_proposed(node, made, source))
             if path is None:
                 raise BadInput(f"{plan.dropped[-1]}; nothing was written")
             done_with(graph, path, receipt_of(plan, now, f"proposed to correct {node.path}"))
             return {"text": f"{CORRECTED} {CHANGE_PROPOSED.format(node.path)}", "details": {"path": path}}
         done = draft_correction(plan, node.path, made, source)
+        settle_proposals(plan, [p for p in graph.index.backlinks(node.path) if p.startswith("nodes/")])
         done_with(graph, done.path, receipt_of(plan, now, f"corrected {done.path}"))
     return {"text": told_of(done, made), "details": {"path": done.path}}
 
