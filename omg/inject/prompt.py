@@ -101,8 +101,9 @@ def render_system_slice(
     The stable part for the conversation *own*; "" where there is nothing to say, or no room to say it.
 
     *entries* are the candidates: standing instructions, who the user is, what they like, pinned notes, open loops and
-    projects. *others* come last, if they cost no more than FEW_SHARE. *counts* says how many notes each map lists, *written* what a person
-    wrote on a page, by its path. *today* decides which hints and loops still stand; it is never said.
+    projects. *others* come last, if they cost no more than FEW_SHARE. *counts* says how many notes each map lists,
+    *written* what a person wrote on a page, by its path. *today* decides which hints and loops still stand; it is never
+    said.
     """
     notes = note_lines(entries, others, today)
     if sum(count_tokens(line.text) for line in notes if line.rank == Rank.OTHERS) > budget * FEW_SHARE:
