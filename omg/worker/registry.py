@@ -304,7 +304,7 @@ class Registry:
                 while not self._has_room():
                     dropped.append(self._kept.popitem(last=False)[1])
         if dropped:  # whoever asks does not wait for SQLite to close another graph's index
-            threading.Thread(target=dropped.clear).start()
+            threading.Thread(target=dropped.clear, name="close-graphs").start()
         return graph
 
     def _has_room(self, more: int = 0) -> bool:
