@@ -17,10 +17,11 @@ from spooled import entry, hand_over
 from test_forget_everywhere import ALICE, MAIN, NOW, SECRET, opened, say, traces
 
 from omg.curate import closed_cycles, forget_selection, move_identity, new_note, select_to_forget, take_back
-from omg.forget.erase import forget_now, select_words
+from omg.forget.erase import forget_now, forgetting, redacting, select_words
 from omg.forget.places import BLANK
-from omg.forget.selection import select
+from omg.forget.selection import Selection, select
 from omg.graph.graph import Graph
+from omg.journal import Change, Rebase, Receipt
 from omg.memory import Memory
 from omg.openclaw.doctor.graph import check_graph
 from omg.rebuild import build_anew, swap_graphs
@@ -46,6 +47,27 @@ def redact(home: Memory, words: str = SECRET, key: str = MAIN) -> Graph:
     graph = home.find(key)
     forget_selection(home.intake, graph, select_words(graph, words))
     return graph
+
+
+# --- what a person wrote in a head, and what a receipt calls things
+
+
+def test_a_property_that_omg_does_not_understand_stays_when_what_the_note_links_to_is_forgotten(
+    home: Memory,
+) -> None:
+    odd = "links: 5\nsuperseded_by: see the attic\n"
+    head = f"---\ndescription: The shed is dry.\n{odd}contradicts:\n- '[[nodes/fact/gone]]'\n- later\n---\n"
+    what = Selection(paths=("nodes/fact/gone",), messages=())
+    left = forgetting(home.find(), what).note(f"{head}It is next to [[nodes/fact/gone|the pond]].\n", "x")
+    assert "It is next to the pond." in left and "nodes/fact/gone" not in left
+    assert all(line in left for line in odd.splitlines())
+
+
+def test_a_redacted_word_that_names_a_property_leaves_the_properties_of_receipts_their_names() -> None:
+    change = Change("nodes/fact/shed", None, None, Rebase(set={"description": "my description"}))
+    edit = redacting(Selection((), (), text="description", redacts=True))
+    (clean,) = edit.receipt(Receipt("r1", "edit", "2026-03-01T12:00:00Z", (change,))).changes
+    assert clean.rebase.set == {"description": f"my {BLANK}"}
 
 
 # --- redact

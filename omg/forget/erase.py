@@ -113,6 +113,9 @@ def path_holds(graph: Graph, path: str, words: str) -> bool:
 # --- The change itself, place by place: one for forgetting, one for redacting, and the doctor's for secrets.
 
 
+NOTHING = Selection((), ())
+
+
 @dataclass(frozen=True, slots=True)
 class Edit:
     """
@@ -129,8 +132,9 @@ class Edit:
     names: Mapping[str, str | None] = field(
         default_factory=dict
     )  # path or other name of a note → its new one, or None
-    forgets: Selection | None = None
-    redacts: Selection | None = None
+    forgets: bool = False
+    redacts: bool = False
+    what: Selection = NOTHING
     resolve: Callable[[str], str | None] = str  # a link's target → the path of the note that it leads to
 
     def tombstones(self, graph: Graph) -> None:
@@ -149,19 +153,19 @@ class Edit:
 
     def notes(self, graph: Graph) -> None:
         outcome = Outcome()
-        if forgets := self.forgets:
-            observe_again(graph, set(forgets.again))
+        if self.forgets:
+            observe_again(graph, set(self.what.again))
             # Before the notes go: what leads to them, and what History says of them.
-            for path in notes_linking(graph, forgets.paths, self.trace.names):
+            for path in notes_linking(graph, self.what.paths, self.trace.names):
                 self._rewrite(graph, path, outcome)
-            for path in forgets.trash:
+            for path in self.what.trash:
                 (graph.vault.root / path).unlink(missing_ok=True)
-            for path in forgets.paths:
-                self._remove(graph, path, alone=path in forgets.alone)
-        if redacts := self.redacts:
-            for path in redacts.paths:
+            for path in self.what.paths:
+                self._remove(graph, path, alone=path in self.what.alone)
+        if self.redacts:
+            for path in self.what.paths:
                 self._rewrite(graph, path, outcome)
-            for path in redacts.trash:
+            for path in self.what.trash:
                 self._file(graph.vault.root / path)
 
     def _remove(self, graph: Graph, path: str, *, alone: bool) -> None:
@@ -269,7 +273,8 @@ class Edit:
             None if text is None else self.note(text, c.path) for text in (c.before, c.after, c.rebase.block)
         )
         history = c.rebase.history and self.value(c.rebase.history)
-        rebase = replace(c.rebase, block=block, history=history, set=self.value(c.rebase.set))
+        properties = {key: self.value(value) for key, value in c.rebase.set.items()}
+        rebase = replace(c.rebase, block=block, history=history, set=properties)
         return replace(c, path=self.value(c.path), before=before, after=after, rebase=rebase)
 
     def state(self, state: State) -> None:
@@ -292,7 +297,7 @@ class Edit:
         state.by_hand = {path: at for path, at in named if path is not None}
         state.error = "" if any(key in state.error for key in trace.keys) else self.clean(state.error)
         state.epoch += 1
-        state.redactions += self.redacts is not None
+        state.redactions += self.redacts
 
     def uses(self, graph: Graph) -> None:
         uses = graph.uses.all()
@@ -352,9 +357,10 @@ class Edit:
         return found[0]
 
     def _property(self, key: str, value: Any) -> Any:
-        if key in LINKING:
-            links = [self._linked(link) for link in ([value] if isinstance(value, str) else value)]
-            kept = [link for link in links if link.startswith("[[")]
+        values = [value] if isinstance(value, str) else value
+        if key in LINKING and isinstance(values, list) and all(isinstance(v, str) for v in values):
+            kept = [new for v in values if (new := self._linked(v)) == v or new.startswith("[[")]
+            kept = self.value(kept) if self.redacts else kept
             return kept[0] if kept and isinstance(value, str) else kept or None
         if key in FIXED or not self.redacts:
             return value
@@ -381,7 +387,8 @@ def forgetting(graph: Graph, what: Selection) -> Edit:
         clean=partial(blanked, words=what.text),
         trace=what.trace,
         names=dict.fromkeys(what.trace.names),
-        forgets=what,
+        forgets=True,
+        what=what,
         resolve=graph.index.resolve,
     )
 
@@ -396,7 +403,7 @@ def redacting(what: Selection) -> Edit:
         }
         return replace(m, calls=tuple(calls), **texts)
 
-    return Edit(said, clean, what.trace, dict(what.renamed), redacts=what)
+    return Edit(said, clean, what.trace, dict(what.renamed), redacts=True, what=what)
 
 
 # --- names

@@ -468,7 +468,7 @@ def changed_turn(text: str, edit: Edit) -> str | None:
     except BadInput:
         return edit.unread(text)
     kept = tuple(clean for m in turn.messages if (clean := edit.message(m)) is not None)
-    left = replace(turn, messages=kept, sender=edit.clean(turn.sender))
+    left = replace(turn, messages=kept, sender=blanked(turn.sender, edit.trace.text))
     if left == turn:
         return text
     return turn_to_json(left) if kept else None
