@@ -15,10 +15,10 @@ from typing import Any
 from .config import set_value, set_vault
 from .errors import BadInput, BadNode, NotFound
 from .forget.erase import forget_now
-from .forget.places import JOINED, json_object
+from .forget.places import JOINED
 from .forget.selection import Selection, select
 from .graph.graph import GRAPH_MARK, Graph, marked_identity
-from .graph.state import State, append_lines, write_private
+from .graph.state import State, append_lines, read_object, write_private
 from .identity import Identity, identity_of_session
 from .index.store import Entry
 from .journal import (
@@ -429,7 +429,7 @@ def move_identity(registry: Registry, old: str, new: str) -> str:
         kept_apart = {"vault": str(vault)} if (vault := registry.config.vaults.get(old)) else {}
         write_private(mark.parent / JOINED, json.dumps({"into": to.key, **kept_apart}))
     for earlier in (registry.folder / "joined").glob(f"*/{JOINED}"):
-        if (told := json_object(earlier)).get("into") == old:
+        if (told := read_object(earlier)).get("into") == old:
             write_private(earlier, json.dumps({**told, "into": to.key}))
     target.parent.mkdir(exist_ok=True, mode=0o700)
     mark.parent.rename(target)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import sys
 from collections import Counter
@@ -315,20 +314,12 @@ def message_line(message: Message, zone: tzinfo, found: bool, query: str) -> str
 
 
 def passage(text: str, query: str, chars: int = PASSAGE_CHARS) -> str:
-    """Of *text*, the stretch of about *chars* in which most of the words of *query* stand."""
+    """The part of *text*, about *chars* long, that answers *query*."""
     from ..index.store import terms_of
+    from ..inject.passages import answering_span
 
-    if len(text) <= chars:
-        return text
-    wanted = {t.match for t in terms_of(query)}
-    parts = [*re.finditer(r"\S+", text)]
-    hits = [m.start() for m in parts if wanted & {t.match for t in terms_of(m[0])}]
-    best = max(hits, key=lambda at: sum(at <= other < at + chars * 2 // 3 for other in hits), default=0)
-    start = max(0, min(best - chars // 3, len(text) - chars))
-    start = text.rfind(" ", 0, start) + 1 if start else 0
-    end = start + chars
-    end = len(text) if end >= len(text) else max(text.rfind(" ", start, end), start + chars // 2)
-    return f"{'… ' * (start > 0)}{text[start:end]}{' …' * (end < len(text))}"
+    since, until = answering_span(text, [term.shown.lower() for term in terms_of(query)], chars)
+    return f"{'… ' * (since > 0)}{text[since:until].strip()}{' …' * (until < len(text))}"
 
 
 @app.command("inject")

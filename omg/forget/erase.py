@@ -20,7 +20,7 @@ from typing import Any
 
 from ..errors import BadInput, BadNode
 from ..graph.graph import Graph
-from ..graph.state import State, flock, forget_served, write_private
+from ..graph.state import State, flock, forget_served, read_object, write_private
 from ..journal import Change, Outcome, Receipt, apply_change
 from ..message.turn import Message, Turn, said_at
 from ..node.fields import LOG_FOLDER
@@ -42,7 +42,6 @@ from .places import (
     every_message,
     folded_words,
     holds_words,
-    json_object,
     message_holds,
     notes_linking,
     our_trash,
@@ -225,7 +224,7 @@ class Edit:
 
     def copy(self, folder: Path, vault: Path) -> None:
         """Its other notes stay. Of an account that goes whole, all goes: its messages are in the living graph."""
-        whole = json_object(folder / "identity.json").get("key") in self.trace.keys
+        whole = read_object(folder / "identity.json").get("key") in self.trace.keys
         if not whole or not vault.is_relative_to(folder):  # a vault elsewhere stays
             remove_derived(folder)
             found = notes_telling(vault, self.trace) if self.forgets else {}

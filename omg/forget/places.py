@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from ..config import configured, configured_agents, workspace_of
 from ..errors import BadInput, BadNode, NotFound
 from ..graph.graph import Graph
-from ..graph.state import TEMPORARY, process_alive, write_private
+from ..graph.state import TEMPORARY, process_alive, read_object, write_private
 from ..journal import read_receipt, readable
 from ..message.turn import Message, message_from_json, message_to_json, turn_from_json, turn_to_json
 from ..node.fields import LOG_FOLDER
@@ -518,7 +518,7 @@ def copies_of(graph: Graph, trace: Trace) -> Iterator[tuple[Path, Path]]:
         for old in sorted((folder / "replaced").glob("*/")):
             yield old, old / "vault"
     for folder in joined:
-        yield folder, Path(str(json_object(folder / JOINED).get("vault") or folder / "vault"))
+        yield folder, Path(str(read_object(folder / JOINED).get("vault") or folder / "vault"))
 
 
 def joined_folders(graph: Graph, messages: Collection[str] = ()) -> list[Path]:
@@ -528,8 +528,8 @@ def joined_folders(graph: Graph, messages: Collection[str] = ()) -> list[Path]:
 
 
 def joined_into(graph: Graph, folder: Path, messages: Collection[str]) -> bool:
-    if into := json_object(folder / JOINED).get("into"):
-        return into == graph.identity.key
+    if into := read_object(folder / JOINED).get("into"):
+        return bool(into == graph.identity.key)
     # An earlier version wrote down nothing.
     ids = {m.id for _, m in archived_messages(folder / "archive")}
     return not ids.isdisjoint(messages) or bool(graph.index.seen(ids))
@@ -584,18 +584,9 @@ def change_logs(home: Path, edit: Edit) -> None:
 def remove_keys(home: Path, keys: Collection[str]) -> None:
     """Remove the sessions *keys* from the files that record who speaks in them and how far they were read."""
     for file in sorted((home / "cursors").glob("*.json")):
-        if json_object(file).get("sessionKey") in keys:
+        if read_object(file).get("sessionKey") in keys:
             file.unlink()
-    owners = json_object(home / "owners.json")
+    owners = read_object(home / "owners.json")
     left = {key: own for key, own in owners.items() if key not in keys}
     if left != owners:
         write_private(home / "owners.json", json.dumps(left))
-
-
-def json_object(file: Path) -> dict[str, object]:
-    """The object in *file*; empty where there is none."""
-    try:
-        value = json.loads(text_of(file))
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -63,6 +63,15 @@ def write_private(file: Path, text: str) -> os.stat_result:
     return found
 
 
+def read_object(file: Path) -> dict[str, Any]:
+    """The JSON object in *file*; empty if there is none."""
+    try:
+        value = json.loads(file.read_text(encoding="utf-8", errors="replace"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def process_alive(pid: int) -> bool:
     """Whether that process runs. After a restart another process may have its number, which only delays a clean-up."""
     try:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import error_text
-from ..graph.state import write_private
+from ..graph.state import read_object, write_private
 from ..importers.drops import make_drop
 from ..importers.readers import Session
 from ..inject.decide import Slice, slice_for
@@ -36,7 +36,7 @@ from ..memory import Memory
 from ..message.drop import to_epoch_ms
 from ..message.envelope import strip_wrapper, wrap_memory
 from .hook import HOSTS, MARKS, OPENCODE, Host
-from .sessions import Heartbeat, HostSession, HostSessions, heartbeats, installed_hosts, read_object
+from .sessions import Heartbeat, HostSession, HostSessions, heartbeats, installed_hosts
 from .transcripts import READERS, Entry, Row, of_sub_agent
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from typing import Any
 
 from ..dates.days import time_text
 from ..errors import BadInput
-from ..graph.state import write_private
+from ..graph.state import read_object, write_private
 from .hook import HOSTS
 
 INSTALLED = "hosts.json"  # in the home: which clients OMG serves, with whose memory, since when
@@ -39,15 +39,6 @@ SILENT_S = 3_600  # how much newer than the last captured turn a transcript may 
 def installed_hosts(home: Path) -> dict[str, dict[str, Any]]:
     """Host → `{identity, only, config, at}`, as `omg install HOST` wrote it."""
     return {k: v for k, v in read_object(home / INSTALLED).items() if isinstance(v, dict)}
-
-
-def read_object(file: Path) -> dict[str, Any]:
-    """The JSON object in *file*; empty if there is none."""
-    try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 # --- projects
