@@ -20,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from ..identity import identity_of_session
 from .hook import HOSTS, PLUGIN, VERSION, Host
 from .sessions import INSTALLED, installed_hosts
 
-TIMEOUT_S = 180
+TIMEOUT_S = 180  # a command of OpenClaw starts in 4 to 13 s, and much later on a loaded machine
 DESCRIPTION = "One memory in every tool: what was said becomes notes that you own."
 
 Files = dict[str, str]  # place in a folder → text
@@ -213,17 +213,25 @@ def run_client(host: Host, args: Sequence[str], folder: Path, *, only_said: bool
     said, short = " ".join(line), " ".join(line[:4])
     if only_said:
         return said
+    run_program([program_of(host), *line[1:]], short, dict(host.install_environment))
+    return said
+
+
+def run_program(
+    argv: Sequence[str], name: str, environment: Mapping[str, str], error: type[OmgError] = OmgError
+) -> str:
+    """Standard output of a program. Raises *error*, naming it as *name*, with the last lines of its error output."""
     try:
         done = subprocess.run(
-            [program_of(host), *line[1:]], capture_output=True, text=True, timeout=TIMEOUT_S,
-            stdin=subprocess.DEVNULL, env={**os.environ, **dict(host.install_environment)},
+            argv, capture_output=True, text=True, timeout=TIMEOUT_S,
+            stdin=subprocess.DEVNULL, env={**os.environ, **environment},
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as e:
-        raise OmgError(f"`{short}` could not be run: {e}") from e
+        raise error(f"`{name}` could not be run: {e}") from e
     if done.returncode != 0:
         why = " ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
-        raise OmgError(f"`{short}` failed: {why[:500] or done.returncode}")
-    return said
+        raise error(f"`{name}` failed: {why[:500] or f'exit code {done.returncode}'}")
+    return done.stdout
 
 
 def settings_text(host: Host) -> str:

@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,9 +20,9 @@ import json5
 
 from ..config import value_at
 from ..errors import GatewayError
+from ..hosts.install import run_program
 
 PORT = 18789  # the gateway's, where the configuration names none
-TIMEOUT_S = 180  # a command of theirs starts in 4–13 s, and much later on a loaded machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +35,8 @@ class OpenClaw:
 
     def run(self, *args: str) -> str:
         """Standard output of `openclaw ARGS`. Raises GatewayError with the last lines of what it complained about."""
-        env = {**os.environ, "OPENCLAW_STATE_DIR": str(self.state), "OPENCLAW_CONFIG_PATH": str(self.file)}
-        try:
-            done = subprocess.run(
-                [*self.command, *args],
-                env=env,
-                capture_output=True,
-                text=True,
-                timeout=TIMEOUT_S,
-                stdin=subprocess.DEVNULL,
-            )
-        except (OSError, subprocess.TimeoutExpired) as e:
-            raise GatewayError(f"`openclaw {' '.join(args[:3])}` could not be run: {e}") from e
-        if done.returncode != 0:
-            said = " ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
-            raise GatewayError(
-                f"`openclaw {' '.join(args[:3])}` failed: {said[:500] or f'exit code {done.returncode}'}"
-            )
-        return done.stdout
+        env = {"OPENCLAW_STATE_DIR": str(self.state), "OPENCLAW_CONFIG_PATH": str(self.file)}
+        return run_program([*self.command, *args], f"openclaw {' '.join(args[:3])}", env, GatewayError)
 
     def config(self) -> dict[str, Any]:
         """The configuration as its owner wrote it, before defaults. Raises GatewayError if it cannot be read."""
