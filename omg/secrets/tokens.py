@@ -289,6 +289,9 @@ HASH = re.compile(
 
 # Telegram's: Kingfisher's rule wants the word "telegram" near it.
 BOT = re.compile(r"(?<![A-Za-z0-9_])\d{8,12}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])")
+TAVILY = re.compile(
+    r"(?<![A-Za-z0-9_])tvly-(?:[a-z]{3,4}-)?[A-Za-z0-9]{32}(?![A-Za-z0-9_-])"
+)  # it has no rule for these
 
 
 LOADING = Lock()  # `cache` lets each thread that comes meanwhile load them for itself
@@ -316,5 +319,7 @@ def formatted_secrets(text: str) -> Iterator[Span]:
         yield from ((*m.span(), "private key") for m in PEM.finditer(text))
     if ":AA" in text:
         yield from ((*m.span(), "telegram bot token") for m in BOT.finditer(text))
+    if "tvly-" in text:
+        yield from ((*m.span(), "tavily key") for m in TAVILY.finditer(text))
     if "$" in text or "}" in text:
         yield from ((*m.span(), "password hash") for m in HASH.finditer(text))
