@@ -2,8 +2,7 @@
 What every gateway test stands on. Node or OpenClaw missing: all are skipped, and one line says what to do.
 
 A module's tests share one gateway, since a boot costs 17–27 seconds. Each passes alone and in any order: what it needs is
-brought about by itself or a fixture, also where another test has taken it away. Those of test_context_engine.py pass alone
-or in the order in which they stand: its last two break and remove the engine.
+brought about by itself or a fixture, also where another test has taken it away.
 """
 
 from __future__ import annotations

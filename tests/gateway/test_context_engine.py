@@ -1,8 +1,8 @@
 """
 A conversation that is longer than its model's window, with OMG as the context engine and, beside it, without.
 
-One gateway: the engine comes by `omg install --context-engine` and goes by `--no-context-engine`, and one long
-conversation for all tests.
+The engine comes by `omg install --context-engine` and goes by `--no-context-engine`. One gateway and one long conversation
+for all tests but two: where the engine is removed, and where it is broken, the gateway is the test's own.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ TURNS = 44  # bench/window.py has two hundred
 WITH, WITHOUT = "agent:main:main", "agent:main:other"
 
 
-@pytest.fixture(scope="module")
-def gateway(boot: Any) -> Iterator[Gateway]:
-    yield boot(
+def with_legacy(boot: Any) -> Gateway:
+    """A gateway without OMG, not yet started."""
+    gateway: Gateway = boot(
         plugin=False,
         omg='[observation]\nmodel = "offline"\nbuffer_tokens = "turn"\n',
         config={
@@ -48,6 +48,21 @@ def gateway(boot: Any) -> Iterator[Gateway]:
             "plugins": {"slots": {"contextEngine": "legacy"}},
         },
     )
+    return gateway
+
+
+@pytest.fixture(scope="module")
+def gateway(boot: Any) -> Gateway:
+    return with_legacy(boot)
+
+
+@pytest.fixture
+def own_gateway(boot: Any) -> Iterator[Gateway]:
+    """One with the engine, not yet started, for a test that takes the engine away."""
+    gateway = with_legacy(boot)
+    gateway.omg("install", "--no-nightly", "--context-engine")
+    yield gateway
+    gateway.stop()
 
 
 @pytest.fixture(scope="module")
@@ -146,14 +161,14 @@ def test_status_and_doctor_know_it(gateway: Gateway) -> None:
     assert "omg-context puts contexts together" in gateway.omg("doctor", fails=None)
 
 
-@pytest.mark.usefixtures("turns")
-def test_the_doctor_names_an_engine_that_the_gateway_has_put_out_of_use(gateway: Gateway) -> None:
-    gateway.stop()
+def test_the_doctor_names_an_engine_that_the_gateway_has_put_out_of_use(own_gateway: Gateway) -> None:
+    gateway = own_gateway
     file = gateway.state / "extensions" / "omg-context" / "index.js"
     file.write_text(
         file.read_text().replace("async compact(params) {", 'async compact() { throw new Error("broken");')
     )
     gateway.start()
+    gateway.say(WITH, "Is it broken?")
     gateway.chat(WITH, "/compact")
     found = gateway.omg("doctor", fails=True)
     assert "the gateway has put omg-context out of use: broken (compact)" in found
@@ -161,10 +176,11 @@ def test_the_doctor_names_an_engine_that_the_gateway_has_put_out_of_use(gateway:
     assert gateway.say(WITH, "Do you go on?")["status"] == "ok"
 
 
-@pytest.mark.usefixtures("engine")
 def test_uninstalling_it_gives_the_slot_back_and_the_session_goes_on(
-    gateway: Gateway, provider: OpenAIServer, capsys: pytest.CaptureFixture[str]
+    own_gateway: Gateway, provider: OpenAIServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    gateway = own_gateway.start()
+    assert gateway.say(WITH, "Are you there?")["status"] == "ok"
     assert "by legacy" in gateway.omg("install", "--no-nightly", "--no-context-engine")
     assert slot(gateway) == "legacy"
     assert not (gateway.state / "extensions" / "omg-context").exists()
