@@ -104,7 +104,9 @@ def test_a_key_is_gone_whole_and_nothing_else_is(prefix, alphabet, length, suffi
 
 
 @given(st.sampled_from(FORMS), st.integers(0, 10**6), st.text(max_size=40), st.text(max_size=40))
-@example(("tvly-dev-", ALNUM, 32, ""), 114729, "", "")  # letters that hardly look drawn
+@example(("tvly-dev-", ALNUM, 32, ""), 114729, "", "")  # these hardly look drawn
+@example(("sk-proj-", URLSAFE, 148, ""), 3345, "", "")
+@example(("whsec_", ALNUM, 32, ""), 52, "", "")
 def test_no_piece_of_a_key_survives(form, seed, before, after):
     prefix, alphabet, length, suffix = form
     key = secret(prefix, alphabet, length, suffix, seed)

@@ -289,9 +289,12 @@ HASH = re.compile(
 
 # Telegram's: Kingfisher's rule wants the word "telegram" near it.
 BOT = re.compile(r"(?<![A-Za-z0-9_])\d{8,12}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])")
-TAVILY = re.compile(
-    r"(?<![A-Za-z0-9_])tvly-(?:[a-z]{3,4}-)?[A-Za-z0-9]{32}(?![A-Za-z0-9_-])"
-)  # it has no rule for these
+# Keys of which Kingfisher has no rule, or one that wants more than the key itself.
+SERVICE_KEY = re.compile(
+    r"(?<![A-Za-z0-9_])(?:tvly-(?:[a-z]{3,4}-)?[A-Za-z0-9]{32}|whsec_[A-Za-z0-9]{32}|ntn_[A-Za-z0-9]{40,60}"
+    r"|sk-(?:proj|svcacct|admin)-(?=[a-z_-]{0,40}[A-Z0-9])[A-Za-z0-9_-]{40,200})(?![A-Za-z0-9_-])"
+)
+SERVICE = re.compile("tvly-|whsec_|ntn_|sk-")
 
 
 LOADING = Lock()  # `cache` lets each thread that comes meanwhile load them for itself
@@ -319,7 +322,7 @@ def formatted_secrets(text: str) -> Iterator[Span]:
         yield from ((*m.span(), "private key") for m in PEM.finditer(text))
     if ":AA" in text:
         yield from ((*m.span(), "telegram bot token") for m in BOT.finditer(text))
-    if "tvly-" in text:
-        yield from ((*m.span(), "tavily key") for m in TAVILY.finditer(text))
+    if SERVICE.search(text):
+        yield from ((*m.span(), "key") for m in SERVICE_KEY.finditer(text) if not STAND_IN.match(m[0]))
     if "$" in text or "}" in text:
         yield from ((*m.span(), "password hash") for m in HASH.finditer(text))
