@@ -102,6 +102,18 @@ def test_episodes_are_newest_first_under_their_months() -> None:
     assert "- 2026-01-20 [[nodes/episode/said|Said]] — What said is about." in text
 
 
+def test_a_map_of_more_than_ten_notes_has_a_heading_for_each_month() -> None:
+    notes = [entry(f"nodes/fact/n{n:02}", created=date(2026, 1 + n % 2, 1 + n)) for n in range(11)]
+
+    def headings(entries: list[Entry]) -> list[str]:
+        return [
+            line[4:] for line in map_block("mocs/moc-facts", entries).splitlines() if line.startswith("### ")
+        ]
+
+    assert headings(notes) == ["February 2026", "January 2026"]
+    assert headings(notes[:10]) == []
+
+
 def test_a_task_and_a_state_on_now_lead_to_the_notes_that_they_mention(home: Path) -> None:
     with Memory(home, embed=None) as memory:
         graph = graph_of(memory)
