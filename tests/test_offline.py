@@ -506,6 +506,7 @@ def test_a_correction_long_after_a_statement_is_not_about_it():
         ("My sister Astrid lives in Trondheim.", "Actually she lives in Tromsø, not Trondheim.",
          "The user's sister Astrid lives in Tromsø."),
         ("My car is a Honda.", "It's a Hyundai, not a Honda.", "The user's car is a Hyundai."),
+        ("My niece is called Frida.", "Freya, not Frida, sorry.", "The user's niece is called Freya."),
         ("My office is on the third floor.", "It's the fourth floor, not the third.", "The user's office is on the fourth floor."),
         ("The flight to Lisbon leaves at 14:20.", "Not 14:20, the flight leaves at 15:40.", "The flight to Lisbon leaves at 15:40."),
         ("I have an exam on 3 December.", "It's on 10 December, not on 3 December.", "The user has an exam on 2026-12-10."),
@@ -546,10 +547,17 @@ def test_each_value_of_a_correction_replaces_the_one_with_the_same_word_beside_i
         ("My favourite colour is green. No, blue.", "The user's favourite colour is blue."),
         ("I prefer tea. No, seriously.", "The user prefers tea."),
         ("My favourite colour is green. No, wait.", "The user's favourite colour is green."),
+        ("My passport expires in May. No, June.", "The user's passport expires in June 2026."),
     ],
 )
 def test_a_word_that_is_corrected_in_the_same_message_is_the_note(said, description):
     assert only(said)["description"] == description
+
+
+def test_a_correction_of_a_sentence_that_is_not_noted_changes_no_other_note():
+    said = "I live in Oslo."
+    assert only(said, "We drive a Skoda. Wait no, a Seat.")["description"] == "The user lives in Oslo."
+    assert only(said, "Wait no, Bergen.")["description"] == "The user lives in Bergen."
 
 
 def test_a_plan_that_it_is_said_of_has_another_day():

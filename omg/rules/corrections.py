@@ -87,7 +87,9 @@ def contrast(said: str) -> Contrast | None:
     rest = said[len(opener) :].strip(" .!,;:-")
     framed = begins("put_right", rest)
     meant = bool(framed and framed["meant"])
-    pair = begins("not_but", framed["value"] if framed and meant else rest)
+    value = framed["value"] if framed and meant else rest
+    head, comma, tail = value.rpartition(", ")
+    pair = begins("not_but", head if comma and begins("reaction", tail) else value)  # ", sorry"
     if pair is None or said.endswith("?") or begins("maybe", rest):
         return None
     clause, wrong = (
@@ -229,7 +231,7 @@ class ShortCorrection:
         places = list(self.places(text))
         if len(places) != 1:
             return None
-        right, place = self.right, places[0]
+        right, place = self.right if self.kind == "word" else without_article(self.right), places[0]
         if self.kind == "number":
             # "5,400 NOK" for "4,500 NOK": the same unit
             unit = NUMBER.sub("", right).lower().split()
@@ -264,8 +266,10 @@ class ShortCorrection:
         if self.kind == "number":
             yield from (slice(*m.span()) for m in NUMBER.finditer(text) if not ISO_DAY.search(m[0]))
         elif self.kind == "name":
+            article = without_article(self.right) != self.right
             for m in NAME.finditer(text):
-                if leads_to_value(word_before(text, m.start())):
+                before = word_before(text, m.start())
+                if before in listed("articles") if article else leads_to_value(before):
                     yield slice(m.start(), m.start() + len(m[0].rstrip(".")))
         elif place := self.place_of_word(text.rstrip(".")):
             yield place

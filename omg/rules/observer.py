@@ -290,6 +290,7 @@ class OfflineObserver:
         here: int | None = None  # where the draft is that an aside belongs to
         thing = ""  # what "it" is
         loose: list[str] = []
+        unnoted: list[str] = []  # sentences of it that became no note
         names = [s for s in self.speakers if s != scene.who]
         before = len(self.drafts.all)
         for n, said in enumerate(written_sentences(text)):
@@ -304,7 +305,7 @@ class OfflineObserver:
                 continue
             if (
                 self.corrects_day(said, scene)
-                or self.corrects_value(said, scene, answers=bool(n == 0 and self.asked))
+                or self.corrects_value(said, scene, answers=bool(n == 0 and self.asked), unnoted=unnoted)
                 or self.ends_plan(said, scene)
                 or self.names_project(here, said, scene)
             ):
@@ -318,6 +319,7 @@ class OfflineObserver:
                     here = here if where is None else where
                     continue
             # no note of its own, but it may help another
+            unnoted.append(said)
             reason = here is not None and self.drafts.all[here].type == "decision" and BECAUSE.search(said)
             if here is not None and (found or reason):
                 self.add_aside(here, said, scene)
@@ -484,11 +486,12 @@ class OfflineObserver:
         self.drafts.replace_at(old, corrected)
         return True
 
-    def corrects_value(self, said: str, scene: Scene, *, answers: bool) -> bool:
+    def corrects_value(self, said: str, scene: Scene, *, answers: bool, unnoted: Sequence[str]) -> bool:
         """
         "She lives in Tromsø, not Trondheim": put right the newest note that says the wrong value. "No, it is 555-4321": put
         right what the same person said in this message or the one before. Where nothing tells what is wrong, and where it
-        *answers* a question, the words are kept beside the note. True if that was done.
+        *answers* a question, the words are kept beside the note. A sentence of *unnoted* before it may be what it puts right.
+        True if something was done.
         """
         made = contrast(said)
         if made is not None:
@@ -504,7 +507,7 @@ class OfflineObserver:
                 return False
             return self.keep_beside(said, scene)
         short = short_correction(said)
-        if short is None:
+        if short is None or any(short.applied(sentence) for sentence in unnoted):
             return False
         for i, d in self.said_last(scene):
             if answers or (short.bare and scene.handle not in d.sources):
