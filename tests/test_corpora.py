@@ -153,17 +153,9 @@ def test_forty_changes_each_say_what_is_so_now_and_what_was_before() -> None:
     assert {"correction", "reversal", "cancellation", "moved date", "retitle"} <= {
         row["kind"] for row in rows
     }
-    for row in rows:
-        expect, edits = row["expect"], row["edits"]
-        names = [note["handle"] for note in row["known"]] + [edit["title"] for edit in edits]
-        assert all(edit["node"] is None or edit["node"] in names for edit in edits), row["id"]
-        assert all(edit["sources"] for edit in edits), row["id"]
-        told = [note["description"] for note in row["known"]] + [edit["description"] for edit in edits]
-        assert all(word in told[-1] for word in expect["present"]), row["id"]
-        assert all(word in " ".join(told[:-1]) for word in expect["history"]), row["id"]
+    for row in rows:  # that they are written so is what test_changes.py is about
+        expect = row["expect"]
         assert expect["active"] == 1 and expect["present"] and expect["history"], row["id"]
-        bodies = " ".join(str(text["body"] or "") for text in [*row["known"], *edits])
-        assert all(word in bodies for word in expect.get("kept", [])), row["id"]
 
 
 def test_a_situation_says_what_must_be_so_and_its_days_go_forward() -> None:

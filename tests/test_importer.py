@@ -535,7 +535,7 @@ def test_an_import_counts_what_it_left_out_and_what_it_could_not_read(tmp_path, 
 def test_an_import_that_is_stopped_says_so_and_the_next_one_loses_and_doubles_nothing(tmp_path, home):
     home.mkdir(parents=True, exist_ok=True)
     (home / "omg.toml").write_text('[observation]\nmodel = "offline"\n[embedding]\nmodel = "none"\n')
-    said = [f"I keep {n} goats and {n} geese in pen {n}, beside the barn." for n in range(400)]
+    said = [f"I keep {n} goats and {n} geese in pen {n}, beside the barn." for n in range(200)]
     lines = [{**line, "session": f"s{n // 20}"} for n, line in enumerate(plain(*said))]
     run = "import signal; from omg.cli import main; signal.signal(signal.SIGINT, signal.default_int_handler); main()"
     command = [sys.executable, "-c", run, "import", str(jsonl(tmp_path / "chat.jsonl", lines))]
@@ -555,5 +555,5 @@ def test_an_import_that_is_stopped_says_so_and_the_next_one_loses_and_doubles_no
     assert "what came in is kept, and the same command goes on from there" in told
     assert 0 < len(archived()) < len(said)
     again = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
-    assert "400 messages, of them 0 new, came in" in again.stdout
+    assert "200 messages, of them 0 new, came in" in again.stdout
     assert sorted(archived()) == sorted(said)
