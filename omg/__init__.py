@@ -12,59 +12,85 @@ is the journal's record of one **cycle** of changes. A **map** (`mocs/`) lists n
 each time. A **tombstone** keeps a deleted note from coming back.
 
 The rooms are folders or modules, in reading order. A room imports only from rooms above it (tests/test_layers.py).
-Each line is the first sentence of the room's docstring; `UPDATE_DOCS=1 pytest tests/test_docs.py` rewrites the list.
+Each line is the first sentence of the room's docstring, then come the names of its modules;
+`UPDATE_DOCS=1 pytest tests/test_docs.py` rewrites the list.
 
     Base, known to all
       errors      The exceptions of OMG, as a tree.
       plural      Writes a count with its noun: "1 note", "2 notes".
       text/       How a text is read: its characters, words, sentences and negations, and its cost in tokens.
+                    characters · sentences · tokens · words
       client      Finds the home, and asks its daemon over a socket, or a fleet over HTTP.
       config      Reads and edits omg.toml; `OMG_*` variables take precedence over it.
       identity    Whose memory a session writes to and reads from.
       dates/      Days in text: finds them ("next Friday") and writes them ("3 weeks ago").
+                    days · rules
     Values, without I/O
       node/       A note as a value: its properties and its text, parsed and rendered.
+                    fields · markdown · note
       secrets/    Finds secrets in a text (passwords, keys, card numbers) and redacts them.
+                    labels · redaction · tokens
       message/    Messages and turns: what was said, cleaned of secrets and of OMG's own text.
+                    drop · envelope · material · turn
     Files, and the outside world
       vault/      A folder of markdown notes: the only code that writes .md files.
+                    files · vault
       llm/        Asks a language model, in a child process, and records what it cost.
+                    asker · child · ledger · replies
       embed       Turns texts into vectors, with the first of four embedders that is installed.
     What is in a vault
       index/      A SQLite index of one vault and its archive: search by words, meaning, date and link.
+                    archived · index · links · rows · search · store · vectors
     One identity's folder
       graph/      The folder of one identity: pending turns, archive, state, locks, tombstones.
+                    graph · state · tombstones
     What is written, and how
       journal     The journal of one batch: every file with its text before and after, written before the first note
                   changes.
       inbox       Loose notes as messages: files that people leave in inbox/, and the agent's own memory files.
       plan/       Proposed edits as drafts of notes; the text of maps, index and Now.
+                    corrections · drafts · edits · mentions · pages
       rules/      The Observer without a model: rules that note what people assert, decide, prefer and plan.
+                    assertions · corrections · drafts · observer · wording
       provenance  Decides whose words a note holds (the user's, the assistant's or a tool's), and checks doubtful
                   ones.
     What is done with it
       inject/     The slice of memory that a prompt is given: `system`, stable between activations, and `prompt`, new
                   each time.
+                    decide · former · passages · prompt
       forget/     Forgets notes, messages or words: removes them from every file that OMG keeps.
+                    erase · places · selection
       observe/    The Observer: pending turns become notes.
+                    question · reply · run · unread
       window/     Long conversations: observed turns leave the context, and their notes take their place.
+                    context · cut
       reflect/    The Reflector, at night: repetitions, contradictions, maps, weeks and months.
+                    drafting · periods · permitted · run · similar · topics · verdicts
       rebuild     Makes the notes of a graph again from its archive, for example with a better model.
     Every identity of a home
       worker/     All graphs of one home: takes turns in, observes them on time, reflects at night, reports.
+                    delegate · events · intake · nights · registry · schedule · status · worker
       curate      A person's own edits: write, link, merge, rename, undo, export, join accounts.
       importers/  Imports old conversations: reads their files and writes them as drops into the spool.
+                    drops · readers
       tools/      Answers the agent's tools, the /omg command and memory_search.
+                    changing · reading · tools
       memory      `Memory`: an open home, for programs, the command line, the daemon and the doctor.
     For people, other assistants and the gateway
       hosts/      OMG in other assistants: Claude Code, Codex, OpenCode, Gemini CLI.
+                    answers · hook · install · mcp · serve · sessions · transcripts
       openclaw/   OpenClaw: its command line and configuration, installing, the doctor.
+                    doctor · gateway · install
       page/       The graph as one HTML page for a browser. assets/ has its scripts, vendor/ the library that draws
                   it.
+                    build
       demo        `omg demo`: takes the sample conversation through the whole path, offline, in a folder of its own.
       daemon/     The process beside the gateway: answers on a socket, and observes in the background.
+                    daemon · lending · server
       fleet/      Many machines on Postgres (the extra `fleet`, docs/fleet.md).
+                    homes · moves · serve · store · tree · work
       cli/        The command `omg`: parse, call one function, print.
+                    app · base · conversations · curate · fleet · gateway · reading
 
 Data: prompts/ (what the models are told), sample/ (the demo's conversation). Where to change what:
 
@@ -81,6 +107,7 @@ Data: prompts/ (what the models are told), sample/ (the demo's conversation). Wh
     what a model is asked at night       reflect/verdicts.py and prompts/
     what becomes dormant                 reflect/similar.py
     the text of a map or of Now          plan/pages.py
+    what `omg undo` takes back           journal.py
     what omg_remember accepts            tools/changing.py
     how files in inbox/ are read         inbox.py, message/drop.py
     how a person's deletion is noticed   worker/registry.py, graph/tombstones.py

@@ -193,6 +193,10 @@ def listed(name: str, where: Path, indent: int, width: int) -> str:
     )
 
 
+def is_module(part: Path) -> bool:
+    return part.suffix == ".py" or (part / "__init__.py").exists()
+
+
 def with_list(text: str, lines: list[str], first: str) -> str:
     """*text* of a module, with *lines* as the indented block that begins with *first* in its docstring."""
     for block in LISTED.finditer(text):
@@ -204,11 +208,7 @@ def with_list(text: str, lines: list[str], first: str) -> str:
 def with_contents(package: Path) -> str:
     """The text of a package's `__init__.py`, its modules listed in the order in which they stand there."""
     text = (package / "__init__.py").read_text("utf-8")
-    names = {
-        part.stem
-        for part in package.iterdir()
-        if not part.name.startswith("_") and (part.suffix == ".py" or (part / "__init__.py").exists())
-    }
+    names = {part.stem for part in package.glob("[a-z]*") if is_module(part)}
     block = LISTED.search(docstring(package / "__init__.py") + "\n")
     standing = [] if block is None else re.findall(r"^    (\w+)", block[0], re.M)
     order = [*(name for name in standing if name in names), *sorted(names - set(standing))]
@@ -220,10 +220,17 @@ def with_contents(package: Path) -> str:
 
 
 def with_rooms(text: str) -> str:
-    """The text of omg/__init__.py, its rooms listed by row."""
+    """The text of omg/__init__.py, its rooms listed by row, with the names of their modules."""
     lines = []
     for heading, steps in ROWS.items():
-        lines += [f"    {heading}", *(listed(r, PACKAGE, 6, 12) for step in steps for r in step.split())]
+        lines.append(f"    {heading}")
+        for room in " ".join(steps).split():
+            lines.append(listed(room, PACKAGE, 6, 12))
+            if modules := sorted(part.stem for part in (PACKAGE / room).glob("[a-z]*") if is_module(part)):
+                begin = " " * 20
+                lines.append(
+                    textwrap.fill(" · ".join(modules), 118, initial_indent=begin, subsequent_indent=begin)
+                )
     return with_list(text, lines, "Base")
 
 
