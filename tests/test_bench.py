@@ -39,6 +39,7 @@ LOCOMO = [
 FACTS = {"facts": [{"type": "fact", "text": "Ann adopted a grey cat called Miso."}]}
 # Arguments of the smallest run, and what it has to print.
 TINY: dict[str, tuple[str, str]] = {
+    "cost": ("--recorded {recorded} --data {talk} --json", '"low"'),
     "fidelity": ("--recorded {recorded} --data {talk} --json", "body sentences"),
     "floor": ("{tmp}/vault {tmp}/floor.db", ""),
     "fuzz": ("--steps 3 --life 3", "0 broken"),

@@ -1,6 +1,7 @@
 """What an update does to a note: nothing is lost, nothing need be repeated, and what is not said stays."""
 
 import json
+import os
 from datetime import UTC, date, datetime
 
 import pytest
@@ -139,6 +140,25 @@ def test_a_note_that_a_person_wrote_in_keeps_its_name(graph):
     assert "our good old Nabertherm" in text
     assert "- 2026-02-20: Repaired on 2026-02-20." in text
     assert graph.vault.bytes("nodes/fact/kiln-repaired") is None
+
+
+def test_the_successor_of_a_note_that_a_person_edited_keeps_all_that_the_update_does_not_change(graph):
+    observe(graph, kiln(loop="open", event="2026-03-01", tags=["pottery"]))
+    file = graph.vault.file(KILN)
+    mine = file.read_text().replace("\ntype: fact", "\ntype: fact\npinned: true\nvenue: shed", 1)
+    file.write_text(mine.replace(BODY, f"{BODY}\n- the fuse box is behind the door"))
+    os.utime(file, (AT / 1000, AT / 1000))
+    graph.index.sync(graph.vault)
+    observe(graph, update(description="The kiln holds 1240 °C again."), day=1)
+    (entry,) = active(graph)
+    note = graph.vault.read(entry.path)
+    assert entry.path != KILN and note.description == "The kiln holds 1240 °C again."
+    assert (note.loop, note.event, note.tags, note.pinned) == ("open", "2026-03-01", ("pottery",), True)
+    assert note.extra["venue"] == "shed"
+    assert "Bought second-hand in 2019." in note.body and "- the fuse box is behind the door" in note.body
+    assert [s.id for s in note.sources] == ["u0", "u1"]
+    assert "above 1180 °C" in note.body.partition("## History")[2]
+    assert "the fuse box is behind the door" in graph.vault.text(KILN)
 
 
 def test_a_note_in_which_a_person_set_a_property_gets_its_title_where_it_is(graph):

@@ -41,6 +41,7 @@ from .edits import (
     place_of,
     split_history,
     title_alias,
+    trust_of,
     weaker_origin,
     with_history_lines,
     with_node_properties,
@@ -203,7 +204,7 @@ class Plan:
             return self.recall_earlier(draft, edit)
         stated = not draft.ours or "description" in draft.theirs  # by a person, in their own words
         if stated and restated and self.said_since(edit, old.path):
-            return self.supersede(replace(edit, description=node.description))
+            return self.succeed(edit, old, node)
         if stated and draft.ours and restated:
             return self.recall_earlier(draft, edit)
         if anew:
@@ -276,6 +277,31 @@ class Plan:
         path = self.create(replacement, history=(line,), supersedes=(old.path,))
         if path is not None and path != old.path:
             self.mark_superseded(old.path, path)
+            if old.pinned:
+                self.amend(path, pinned=True)
+        return path
+
+    def succeed(self, edit: Edit, old: Node, node: Node) -> str | None:
+        """Draft a successor of *old*, whose text a person wrote: *node*, which is *old* as *edit* updates it, in a file of
+        its own. Words of less trust than *edit* stay behind."""
+        trusted = trust_of(node.origin) >= trust_of(edit.origin)
+        whole = replace(
+            edit,
+            type=node.type,
+            description=node.description,
+            body=split_history(node.body)[0] if trusted else edit.body,
+            priority=node.priority,
+            event=node.event,
+            loop=node.loop,
+            standing=node.standing,
+            links=tuple(link for link in node.links if not link.startswith("mocs/")),
+            tags=node.tags,
+        )
+        path = self.supersede(whole)
+        if path is not None and path != old.path:
+            made = self.draft(path).node
+            sources = merged_sources(old.sources, made.sources)
+            self.amend(path, sources=sources, extra={**node.extra, **made.extra})
         return path
 
     def recall_earlier(self, draft: NoteDraft, edit: Edit) -> str:
