@@ -279,6 +279,12 @@ this summer                                  2023-06-01..2023-08-31
 in the fall of 2021                          2021-09-01..2021-11-30
 winter 2022                                  2022-12-01..2023-02-28
 Q2 2024                                      2024-04-01..2024-06-30
+we will ship it in Q4                        2023-10-01..2023-12-31
+by Q3 we need numbers                        2023-07-01..2023-09-30
+we will launch Q4, then rest                 2023-10-01..2023-12-31
+send the Q4 report by 2 June                 2023-06-02
+Q3 2022 numbers came in May 2023             2023-05-01..2023-05-31
+in the Q4 report of 2 May                    2023-05-02
 last quarter                                 2023-01-01..2023-03-31
 the third quarter of 2022                    2022-07-01..2022-09-30
 from April to June 2022                      2022-04-01..2022-06-30
@@ -307,10 +313,25 @@ def test_what_people_say_for_days_is_understood(saying: str) -> None:
         *("sat down in the sun", "we wed", "in the third quarter we scored", "the fall hurt", "20230507"),
         *("version 2023.5.7", "in 5 minutes", "some time ago", "the last one", "in two", "31 out of 40"),
         *("on the 5th floor", "the last week of the course", "I finished it in 3 days", "1234-56-78", ""),
+        *("Q3 numbers", "in the 2025 budget", "Karin's Q4 report", "by the May report"),
     ],
 )
 def test_what_is_no_day_is_left_alone(text: str) -> None:
     assert meant(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I'm flying on 12 December and come back on the 19th.", ["2026-12-12", "2026-12-19"]),
+        ("My train leaves on 3 January and I return on the 9th.", ["2027-01-03", "2027-01-09"]),
+        ("We leave on 28 December and return on the 4th.", ["2026-12-28", "2027-01-04"]),
+        ("I flew out on 3 March and came back on the 9th.", ["2026-03-03", "2026-03-09"]),
+        ("My trip is on 12 December. I pay on the 19th.", ["2026-12-12", "2026-11-19"]),
+    ],
+)
+def test_a_day_without_a_month_follows_the_full_day_of_its_sentence(text: str, expected: list[str]) -> None:
+    assert meant(text, date(2026, 11, 3)) == expected
 
 
 @pytest.mark.parametrize(

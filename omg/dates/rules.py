@@ -189,12 +189,17 @@ def is_past_tense(sentence: str, m: re.Match[str], ahead: list[tuple[int, int]])
 Meaning = Callable[[re.Match[str], date, str], Days | tuple[()] | None]
 
 
-_LED = re.compile(r"\b(in|during|over|since|until|till|by|before|after|around|through)(?:\s+the)?\s+$", re.I)
+_LED = re.compile(r"\b(?:in|during|over|since|until|till|by|before|after|around|through)(\s+the)?\s+$", re.I)
 
 
-def _led(m: re.Match[str]) -> bool:
-    """Whether a word before the match marks it as a time: "in May", "since 2019", "over the summer"."""
-    return bool(_LED.search(m.string, max(0, m.start() - 20), m.start()))
+def _led(m: re.Match[str], article: bool = False) -> bool:
+    """
+    Whether a word before the match marks it as a time: "in May", "since 2019".
+
+    *article*: "the" may stand between, as in "over the summer". Elsewhere it begins a name: "in the 2025 budget".
+    """
+    led = _LED.search(m.string, max(0, m.start() - 20), m.start())
+    return bool(led and (article or not led[1]))
 
 
 _PREPOSITIONS = ("on", "by", "until", "since", "before", "after", "from", "between")
@@ -303,7 +308,7 @@ def _month(m: re.Match[str], said: date, tense: str) -> Days | None:
 
 def _season(m: re.Match[str], said: date, tense: str) -> Days | None:
     which = m["which"] or ""
-    if not (which or m["year"] or _led(m)):
+    if not (which or m["year"] or _led(m, article=True)):
         return None
     found = [month_span(year, SEASONS[m["season"].lower()], 3) for year in _years(m, said)]
     if which.lower() == "this" and (on := [s for s in found if s[0] <= said <= s[1]]):
@@ -314,6 +319,8 @@ def _season(m: re.Match[str], said: date, tense: str) -> Days | None:
 def _quarter(m: re.Match[str], said: date, tense: str) -> Days | None:
     if m["nth"] and not m["year"]:
         return None  # of a game
+    if m["q"] and not _led(m) and not _NOT_IN_A_NAME.match(m.string, m.end()):
+        return None  # "the Q4 report"
     n = int(m["q"]) if m["q"] else ("first", "second", "third", "fourth").index(m["nth"].lower()) + 1
     return pick_days([month_span(year, n * 3 - 2, 3) for year in _years(m, said)], said, tense)
 
@@ -447,7 +454,7 @@ def _nth(m: re.Match[str], said: date, tense: str) -> Days | None:
 
 def _year(m: re.Match[str], _said: date, _tense: str) -> Days | None:
     year = int(m["year"])
-    if not _led(m) or (m["decade"] and year % 10):
+    if not _led(m, article=bool(m["decade"])) or (m["decade"] and year % 10):
         return None
     return date(year, 1, 1), date(year + (9 if m["decade"] else 0), 12, 31)
 
@@ -463,6 +470,8 @@ def _fixed(days: int) -> Meaning:
 # --- the table
 
 PARTS = {
+    # What can follow a day or a quarter that is not the first word of a name.
+    "alone": r"(?=\s*(?:$|[.,;:!?)]|(?:and|or|but|because|if|when|at|for|with|we|i|to)\b))",
     "wd": "(?:mon|tues|wednes|thurs|fri|satur|sun)day",
     "short": "(?:mon|tues?|wed|thurs?|thu|fri|sat|sun)",
     "month": r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
@@ -476,6 +485,9 @@ PARTS = {
     "n": rf"(?:\d{{1,3}}|(?:a\s+)?(?:couple(?:\s+of)?|few|dozen)|an?|{COUNTING.replace(' ', '|')}|another|several)",
     "which": r"(?P<which>this\s+past|this\s+coming|last|past|previous|this|next|coming|upcoming)",
 }
+
+
+_NOT_IN_A_NAME = re.compile(PARTS["alone"], re.I)
 
 
 class Rule(NamedTuple):
@@ -565,7 +577,7 @@ RULES = [
     _rule(r"\b@which\s+@unit(?!\s+of\b)", _this_unit),
     _rule(r"\bthe\s+weekend\b", _the_weekend),
     _rule(r"\b(?:@which\s+)?(?P<wd>@wd|@short)\b(?!\s+(?:morning|afternoon|evening|night)s\b)", _weekday),
-    _rule(r"\bthe\s+(?P<day>\d\d?(?:st|nd|rd|th))(?=\s*(?:$|[.,;:!?)]|(?:and|at|for|with|we|i|to)\b))", _nth),
+    _rule(r"\bthe\s+(?P<day>\d\d?(?:st|nd|rd|th))@alone", _nth),
     _rule(r"\b(?P<year>(?:19|20)\d\d)(?P<decade>s)?(?![\w/-]|[.:,]\d)", _year),
 ]
 
@@ -588,7 +600,7 @@ def resolve_dates(text: str, said: date, ahead: bool = False) -> list[When]:
     Weeks begin on Monday, but on a Sunday "last week" is the seven days before it. "next Friday" is in next week, "last
     Friday" is the latest before *said*. A bare weekday and a date without a year lie ahead in a plan and behind in a
     report, as the verbs and "for", "by" and "until" tell. Where nothing tells, the weekday lies ahead, and the date in
-    the nearest year. A date within two months is taken for the one meant if its verb allows that ("the deadline is May
+    the nearest year. "the 19th" behind "12 December" is the first 19th from then on. A date within two months is taken for the one meant if its verb allows that ("the deadline is May
     28", said in June). A weekday named with a date has to fit. *ahead*: every day lies ahead, whatever the verbs.
     Recurring days ("every Friday", "on Mondays") are left out.
     """
@@ -608,6 +620,12 @@ def looks_ahead(text: str, start: int, end: int) -> bool:
     return bool(INTENT.search(sentence_around(text, start, end)[0]))
 
 
+def full_day_before(text: str, at: int, full: Iterable[tuple[int, Days]]) -> date | None:
+    """The last day that the sentence names with its month before *at*; *full*: where such days end in *text*."""
+    since = at - len(sentence_around(text, at, at)[0])
+    return max(((end, days[1]) for end, days in full if since <= end <= at), default=(0, None))[1]
+
+
 LOOKED_AT = 8_000  # chars in which days are sought, at 25 µs a char: no question and no note is longer
 
 
@@ -616,6 +634,7 @@ def _found(
 ) -> list[tuple[int, int, Days]]:
     """Every match that means days. A later rule never touches what an earlier one matched."""
     found: list[tuple[int, int, Days]] = []
+    full: list[tuple[int, Days]] = []
     text = text[:LOOKED_AT]
     taken = bytearray(len(text))
     for pattern, meaning in rules:
@@ -624,11 +643,15 @@ def _found(
             if any(taken[start:end]) or (with_year and not m.groupdict("")["year"]):
                 continue
             try:
-                days = meaning(m, said, "ahead" if ahead else tense_of(text, start, end))
+                since = full_day_before(text, start, full) if meaning is _nth else None
+                tense = "ahead" if ahead or since else tense_of(text, start, end)
+                days = meaning(m, since or said, tense)
             except (ValueError, OverflowError):  # 31 February, the year 10000
                 continue
             if days:
                 found.append((start, end, (min(days), max(days))))
+                if meaning in (_dated, _iso, _numeric):
+                    full.append((end, found[-1][2]))
             if days is not None:
                 taken[start:end] = b"x" * (end - start)
     return sorted(found)
