@@ -225,7 +225,7 @@ BROKEN: dict[str, tuple[Json, str, str]] = {
         {"plugins": {"entries": {"omg": {"config": {"command": ["/gone/python"]}}}}}, "fail", "config.command",
     ),
     "entry gone": ({"plugins": {"entries": {"omg": None}}}, "fail", "plugins.entries.omg"),
-    "a second agent": ({"agents": {"entries": {"main": {}, "work": {}}}}, "warn", "allowAgentIdOverride"),
+    "a second agent": ({"agents": {"entries": {"main": {}, "work": {}}}}, "fail", "allowAgentIdOverride"),
     "one session for all": ({"channels": OTHERS}, "warn", "session.dmScope"),
     "a vault that others' sessions see": (
         {"channels": OTHERS, "session": {"dmScope": "per-channel-peer"}}, "fail", "workspace/memory/omg",

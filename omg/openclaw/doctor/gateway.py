@@ -116,8 +116,8 @@ def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Itera
         what = f"the plugin starts {program!r}, which does not exist any more"
         yield Finding("fail", what, f"{place}.config.command", INSTALL_AGAIN)
     if len(configured_agents(config)) > 1 and value_at(entry, "llm.allowAgentIdOverride") is not True:
-        what = "with several agents, the plugin may not ask each one's own model"
-        yield Finding("warn", what, f"{place}.llm.allowAgentIdOverride", INSTALL_AGAIN)
+        what = "there are several agents now, and the plugin may ask none of their models yet: turns wait"
+        yield Finding("fail", what, f"{place}.llm.allowAgentIdOverride", INSTALL_AGAIN)
 
 
 def check_running(memory: Memory, claw: OpenClaw) -> Iterator[Finding]:
