@@ -232,6 +232,30 @@ def test_a_correction_is_one_cycle_and_undo_takes_it_back(agent: Agent) -> None:
     assert graph.vault.bytes(moved) is None
 
 
+@pytest.mark.parametrize(
+    "was, says, title, named",
+    [
+        (
+            "I start my new job at Kongsberg on 2027-01-04.",
+            "I start at Kongsberg on 2027-02-01.",
+            "Job",
+            "Job",
+        ),
+        ("I live in Ghent.", "I live in Bruges.", "Ghent", "I live in Bruges"),
+        ("I eat nuts and eggs.", "I eat nuts.", "Nuts and eggs", "I eat nuts"),
+        ("I fly on 2027-01-04.", "I fly on 2027-02-01.", "Flight on 4 January 2027", "I fly on 2027-02-01"),
+    ],
+)
+def test_a_corrected_note_keeps_its_title_unless_the_title_names_what_was_corrected(
+    agent: Agent, was: str, says: str, title: str, named: str
+) -> None:
+    path = remember(agent, was, title=title, type="identity")
+    done = correct(agent, says, path, says)
+    kept = note(agent, done["details"]["path"])
+    assert (kept.description, kept.title) == (says, named)
+    assert (kept.path == path) is (title == named)
+
+
 def test_what_else_the_note_says_with_the_old_words_is_named_and_left(agent: Agent) -> None:
     path = remember(agent, DENTIST, type="episode", title="Dentist appointment", when="2026-03-05")
     graph = agent.home.find(ALICE)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
+from difflib import SequenceMatcher
 
 from ..dates.days import days_in, event_span, says_day
 from ..dates.rules import resolve_dates
@@ -23,7 +24,7 @@ from ..node.fields import TYPES, Source
 from ..node.markdown import HISTORY_HEADING, bare_target, load_properties, split_head, wikilink
 from ..node.note import Node, head_of
 from ..text.sentences import sentence_spans
-from ..text.words import denies, told_words
+from ..text.words import denies, stems_of, told_words
 from .drafts import PERSONS, Plan
 from .edits import (
     Edit,
@@ -84,7 +85,7 @@ def draft_correction(plan: Plan, path: str, made: Correction, sources: tuple[Sou
     was, now = head_of(draft.node), head_of(node)
     changed = {key: value for key, value in now.items() if was.get(key) != value}
     if draft.ours:
-        if holds_taken(node.title, made) and not draft.touched:
+        if titled_by_corrected(node.title, made) and not draft.touched:
             named = Edit("update", title=short_title(made.says), description="", sets=frozenset(["title"]))
             node = plan.renamed(node, named, draft.node, stays=False)
         path = plan.rewrite(draft, node, Rebase(set=changed, history=line))
@@ -159,6 +160,21 @@ def holds_taken(text: str, made: Correction) -> bool:
     """Whether *text* still has words or days that *made* removed."""
     gone = told_words(made.was) - told_words(made.says)
     return bool(told_words(text) & gone) or any(says_day(text, day) for day in taken_days(made))
+
+
+def titled_by_corrected(title: str, made: Correction) -> bool:
+    """
+    Whether *title* names what *made* corrects: a day, or a word in whose place others stand now.
+
+    Words that the new sentence only leaves out count where it corrects nothing else: "I start a new job on Monday" and
+    "I start on Tuesday" are both of "Job".
+    """
+    days = taken_days(made)
+    was, says = ([w for w in stems_of(text) if w in told_words(text)] for text in (made.was, made.says))
+    steps = SequenceMatcher(None, was, says, autojunk=False).get_opcodes()
+    replaced = {word for step, at, end, _, _ in steps if step == "replace" for word in was[at:end]}
+    corrected = replaced if replaced or days else set(was)
+    return bool(told_words(title) & corrected - set(says)) or any(says_day(title, day) for day in days)
 
 
 def taken_days(made: Correction) -> frozenset[date]:
