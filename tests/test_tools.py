@@ -550,6 +550,103 @@ def test_a_long_note_is_opened_as_its_outline_and_one_section_at_a_time(agent: A
     assert "Oak." in agent.use("omg_open", ALICE, id="nodes/project/boat")["text"]
 
 
+def left_with(agent: Agent, word: str) -> list[str]:
+    files = (f for f in agent.home.folder.rglob("*") if f.is_file())
+    return [str(f) for f in files if word.lower() in f.read_text("utf-8", errors="replace").lower()]
+
+
+def test_every_note_that_holds_the_words_is_offered_and_those_not_listed_are_counted(agent: Agent) -> None:
+    """More notes than a search gives, and a message of the agent's that no note cites."""
+    things = "chess tea skiing rowing poker opera baking sailing fishing cycling judo bowls".split()
+    for thing in things:
+        agent.heard(ALICE, f"My colleague Quentin likes {thing} on Sundays.")
+    spoke = {"role": "assistant", "content": "Quentin is at his desk.", "timestamp": 1_795_000_100_000}
+    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": ALICE}
+    drop["entries"] = [{"entryId": "a1", "message": spoke}]
+    (agent.home.folder / "spool" / "1795000100000-a.json").write_text(json.dumps(drop))
+    agent.home.work(force=True)
+    about = [p for p in agent.notes(ALICE) if SECRET not in p]
+    assert len(about) > 10
+    first = agent.use("omg_forget", ALICE, said=("m90", "Forget Quentin."), query="everything about Quentin")
+    assert first["details"]["paths"] == sorted(about)
+    assert set(first["details"]["codes"]) == {"forget", "alone", "redact"}
+    assert first["text"].count(f"and {len(about) - 10} more note") == 2
+    code = first["details"]["code"]
+    done = agent.use("omg_forget", ALICE, "run-2", ("m91", code), code=code)
+    assert f"Forgotten: {len(about)} notes and {len(things) + 1} messages" in done["text"]
+    assert left_with(agent, "Quentin") == []
+    assert len(agent.notes(ALICE)) == 1
+
+
+def test_where_only_likeness_finds_notes_it_is_said_that_there_may_be_more(agent: Agent) -> None:
+    told = agent.use("omg_forget", ALICE, said=("m8", "forget it"), query=f"tea of {SECRET}")
+    assert "found by likeness; there may be more" in told["text"]
+    assert set(told["details"]["codes"]) == {"forget", "alone"}
+    told = agent.use("omg_forget", ALICE, said=("m8", "forget it"), query=SECRET)
+    assert "likeness" not in told["text"]
+
+
+@pytest.mark.parametrize("query", ["Heron", "everything about Heron"])
+def test_a_name_that_is_a_notes_offers_the_note_and_beside_it_all_that_holds_the_name(
+    agent: Agent, query: str
+) -> None:
+    asks = "Forget everything about Heron."
+    agent.heard(ALICE, "I use SQLite instead of Realm for Heron.")
+    graph = agent.home.find(ALICE)
+    title = agent.use(
+        "omg_remember",
+        ALICE,
+        said=("m50", "The app is due in May."),
+        text="The app is due in May.",
+        title="Heron",
+        type="project",
+    )["details"]["path"]
+    assert title == "nodes/project/heron"
+    (beside,) = (p for p in agent.notes(ALICE) if p != title and SECRET not in p)
+    asked = agent.heard(ALICE, asks, observe=False)
+    agent.home.take_in()
+    first = agent.use("omg_forget", ALICE, said=(asked, asks), query=query)
+    codes = first["details"]["codes"]
+    assert (first["details"]["paths"], set(codes)) == ([title], {"forget", "everything", "alone", "redact"})
+    assert "Or everything that holds 'Heron'" in first["text"] and "in 0 files" not in first["text"]
+    assert first["text"].count(f"[[{beside}]]") == 1
+    assert f"forget everything that holds the words: {codes['everything']}" in first["text"]
+    code = codes["everything"]
+    done = agent.use("omg_forget", ALICE, "run-2", ("m91", code), code=code)
+    assert "Forgotten: 2 notes" in done["text"]
+    made = {"type": "toolCall", "id": "c1", "name": "omg_forget", "arguments": {"code": code}}
+    result = {"role": "toolResult", "toolName": "omg_forget", "toolCallId": "c1", "content": done["text"]}
+    turn = [
+        {"role": "user", "content": code},
+        {"role": "assistant", "content": [{"type": "text", "text": "So Heron goes."}, made]},
+        result,
+        {"role": "assistant", "content": "All that I knew of Heron is forgotten."},
+    ]
+    at = 1_795_000_200_000
+    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": ALICE}
+    drop["entries"] = [
+        {"entryId": f"m{91 + n}", "message": {**m, "timestamp": at + n}} for n, m in enumerate(turn)
+    ]
+    (agent.home.folder / "spool" / f"{at}-b.json").write_text(json.dumps(drop))
+    agent.home.work(force=True)
+    assert left_with(agent, "Heron") == []
+    assert len(agent.notes(ALICE)) == 1 and graph.index.entry(title) is None
+
+
+def test_a_page_where_the_user_wrote_the_words_is_named_as_theirs_to_mend(agent: Agent) -> None:
+    page = agent.home.find(ALICE).vault.root / "now.md"
+    page.write_text(f"{page.read_text()}\nBuy {SECRET} seeds.\n")
+    agent.home.refresh(agent.home.find(ALICE))
+    told = agent.use("omg_forget", ALICE, said=("m8", "forget it"), query=SECRET)
+    assert "[[now]] has it too, in what the user wrote there" in told["text"]
+
+
+def test_a_request_that_says_more_is_said_to_go_where_it_holds_the_words(agent: Agent) -> None:
+    asks = f"I moved to Porto. Forget my {SECRET}."
+    told = agent.use("omg_forget", ALICE, said=("m8", asks), query=SECRET)
+    assert "says more, and goes whole with everything that holds the words" in told["text"]
+
+
 def test_words_that_no_note_says_are_forgotten_without_offering_other_notes(agent: Agent) -> None:
     agent.heard(ALICE, "My workshop code is 4471-Q.", observe=False)
     agent.home.take_in()

@@ -205,6 +205,31 @@ def test_the_words_that_our_tools_were_given_are_not_kept(name, arguments):
     assert "Cleo" not in kept + text
 
 
+@pytest.mark.parametrize("last, kept", [("omg_search", False), ("send_mail", True)])
+def test_what_the_agent_says_of_a_forgetting_is_not_kept_and_what_it_says_of_other_work_is(last, kept):
+    def call(id, name, at, text="Cleo, then."):
+        made = {"type": "toolCall", "id": id, "name": name, "arguments": {"query": "Cleo"}}
+        return said("assistant", [{"type": "text", "text": text}, made], at)
+
+    def result(id, name, at):
+        return said("toolResult", "x", at, toolCallId=id, toolName=name)
+
+    left = clean_entries(
+        [
+            said("user", "Forget Cleo.", "u1"),
+            *(call("c1", "omg_forget", "a1"), result("c1", "omg_forget", "r1")),
+            said("assistant", "This would be forgotten: Cleo is the cat.", "a2"),
+            *(call("c2", last, "a3"), result("c2", last, "r2")),
+            said("assistant", "Cleo was spoken of.", "a4"),
+            said("user", "Thanks.", "u2"),
+            said("assistant", "Cleo is a nice name.", "a5"),
+        ]
+    )
+    holding = {m.id for m in left if m.role == "assistant" and "Cleo" in m.text}
+    assert holding == ({"a3", "a4", "a5"} if kept else {"a5"})
+    assert {"a1", "a2"} <= {m.id for m in left}
+
+
 @pytest.mark.parametrize(
     "name, arguments",
     [

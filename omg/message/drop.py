@@ -26,10 +26,13 @@ from ..errors import BadInput
 from ..identity import WEB_CHAT, says_owner
 from ..secrets import answers_with, redact, redact_arguments, redact_result
 from .envelope import (
+    FORGET_ANSWER,
+    MEMORY_FORGOTTEN,
     arguments_without_memory,
     cut_middle,
     is_from_gateway,
     legible_text,
+    memory_mark,
     result_without_memory,
     spoken_answer,
     strip_memory,
@@ -191,13 +194,15 @@ def clean_entries(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[
 
     A turn that the gateway began by itself (heartbeat, cron, another session) goes whole, unless its source
     is *asked* for: then its answer stays. So does `/omg` with our answer to it. Of a person's turn that the
-    agent left unanswered (NO_REPLY), the person's words stay.
+    agent left unanswered (NO_REPLY), the person's words stay. What the agent says with a call of omg_forget and after
+    it, until it calls a tool that is not memory's, is left out: it repeats what is to be forgotten.
     """
     kept: list[Message] = []
     seen: set[str] = set()
     calls: dict[str, Call] = {}  # by id
     inside = False  # a turn of the gateway's own
     commanded = False  # the person's last message was for us
+    forgetting = False  # the agent has called omg_forget, and since then nothing but memory
     for raw in entries:
         try:
             entry = DropEntry.model_validate(raw)
@@ -212,8 +217,14 @@ def clean_entries(entries: Iterable[Any], asked: Collection[str] = ()) -> tuple[
         elif commanded and entry.message.model == INJECTED:
             continue
         message = None if inside else _message(entry, calls)
-        if message and message.role == "user" and kept:
-            message = _without_answer(message, kept[-1].text)
+        if message and message.role == "user":
+            forgetting = False
+            message = _without_answer(message, kept[-1].text) if kept else message
+        elif message and message.role == "assistant":
+            marks = [memory_mark(call.name, call.arguments) for call in message.calls]
+            forgetting = MEMORY_FORGOTTEN in marks or (forgetting and None not in marks)
+            if forgetting and message.text:
+                message = replace(message, text=FORGET_ANSWER)
         if message and seen.isdisjoint((message.id, message.key)):
             seen |= {message.id, message.key}
             kept.append(message)

@@ -29,6 +29,7 @@ MEMORY_UNCHANGED = "[memory was not changed here]"
 MANUAL = "[how memory works was looked up here]"
 # Lines that replace the results of calls to OMG
 MEMORY_NOTES = frozenset((MEMORY_READ, MEMORY_WRITTEN, MEMORY_FORGOTTEN, MEMORY_UNCHANGED, MANUAL))
+FORGET_ANSWER = "[a request to forget was answered here]"  # replaces the agent's words about it
 SKILL_NAME = "observational-memory-graph"
 
 # in the heads of the skill's pages

@@ -27,7 +27,7 @@ from ..dates.rules import resolve_dates
 from ..errors import BadInput, NotFound
 from ..forget.erase import select_words
 from ..forget.places import BLANK, holds_words
-from ..forget.selection import Selection, select
+from ..forget.selection import Selection, notes_holding, select
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..identity import is_remembered, says_owner
@@ -76,9 +76,9 @@ class Issued:
 
     key: str
     at: float  # monotonic seconds
-    choice: str  # forget, alone or redact
-    paths: tuple[str, ...]
-    words: str = ""  # of a redaction
+    choice: str  # forget, everything, alone or redact
+    paths: tuple[str, ...]  # none, where it is all that holds *words*
+    words: str = ""
     asked: tuple[str, ...] = ()  # ids of the messages that ask for it and say nothing else
 
 
@@ -403,41 +403,76 @@ def forget_tool(
     if not what:
         raise BadInput("omg_forget needs an `id` or a `query`, or the `code` of an earlier call")
     find = graph.index.resolve if params.get("query") else graph.index.find
-    path = find(what)
-    words = None if path else words_anywhere(graph, what)
-    hits = [path] if path else notes_about(intake, graph, what, said=bool(words))
-    if not hits and not words:
+    if (note := find(what)) is None:
+        what = words_meant(graph, what)
+        note = graph.index.resolve(what)
+    asked = asking(message)
+    by_path = note and "/" in what and note.rpartition("/")[2] == what.lower().rpartition("/")[2]
+    words = None if by_path or (note and not params.get("query")) else words_anywhere(graph, what)
+    held = select_to_forget(graph, matching=what) if words else None
+    holding = sorted(notes_holding(graph, what)[0]) if words else []
+    alike = [] if note or holding else notes_about(intake, graph, what, said=bool(words))
+    if alike and words and not words.paths and set(words.messages) <= {str(message.get("id") or "")}:
+        words = held = None  # only the message that asks has them
+    if not note and not alike and not held:
         beside = said_of(intake, graph, what, asked_in=str(message.get("id") or ""))
         raise NotFound(f"nothing is remembered about {what!r}{beside}")
-    found: list[tuple[str, Selection]] = []
+    found: dict[str, Selection] = {}
+    if hits := [note] if note else alike:
+        found["forget"] = select_to_forget(graph, ids=hits)
+        if held and takes_more(held, found["forget"], asked):
+            found["everything"] = held
+    elif held:
+        found["forget"] = held
+    if hits := hits or holding:
+        found["alone"] = select(graph, paths=hits, alone=True)
     if words:
-        found.append(("redact", words))
-    if hits:
-        found += [
-            ("alone", select(graph, paths=hits, alone=True)),
-            ("forget", select_to_forget(graph, ids=hits)),
-        ]
-    elif words:
-        found.append(("forget", select_to_forget(graph, matching=what)))
-    asked = asking(message)
+        found["redact"] = words
     given = {
-        choice: codes.issue(
-            graph.identity.key, choice, hits, "" if hits and choice != "redact" else what, asked
-        )
-        for choice, _ in found
+        choice: codes.issue(graph.identity.key, choice, () if taken.text else hits, taken.text, asked)
+        for choice, taken in reversed(found.items())
     }
-    lines = [choice_text(graph, choice, taken) for choice, taken in reversed(found)]
-    if hits and said_by_user(message) and not asked:
-        lines.append("The message that asks for this says more, and stays.")
-    lines += beyond_text([taken for _, taken in found], context)
+    lines = [choice_text(graph, choice, taken) for choice, taken in found.items()]
+    if alike:
+        lines.append("The notes listed first were found by likeness; there may be more.")
+    if said_by_user(message) and not asked:
+        matching = any(taken.text and not taken.redacts for taken in found.values())
+        goes = matching and holds_words(str(message.get("text") or ""), what)
+        fate = "goes whole with everything that holds the words" if goes else "stays"
+        lines.append(f"The message that asks for this says more, and {fate}.")
+    lines += beyond_text([*found.values()], context)
     answers = " · ".join(f"{NAMES[choice]}: {code}" for choice, code in given.items())
     return {
         "text": "\n".join([*lines, ASK_USER + answers]),
-        "details": {"code": given.get("forget"), "codes": given, "paths": list(found[-1][1].paths)},
+        "details": {"code": given["forget"], "codes": given, "paths": list(found["forget"].paths)},
     }
 
 
-NAMES = {"forget": "forget", "alone": "only the notes", "redact": "only the words"}
+NAMES = {
+    "forget": "forget",
+    "everything": "forget everything that holds the words",
+    "alone": "only the notes",
+    "redact": "only the words",
+}
+
+
+def words_meant(graph: Graph, query: str) -> str:
+    """
+    *query*, or without the words at its ends that carry no meaning ("everything about Heron"), if no note holds or is called
+    *query* and one holds or is called the rest.
+    """
+    parts = query.split()
+    told = [n for n, word in enumerate(parts) if told_words(word)]
+    rest = " ".join(parts[told[0] : told[-1] + 1]) if told else ""
+    for words in (query, rest):
+        if len(words) > 1 and (graph.index.resolve(words) or notes_holding(graph, words)[0]):
+            return words
+    return query
+
+
+def takes_more(held: Selection, other: Selection, asked: Sequence[str]) -> bool:
+    """Whether *held* takes a note or a message that *other* leaves; both take the messages *asked*."""
+    return not (set(held.paths) <= set(other.paths) and set(held.messages) <= {*other.messages, *asked})
 
 
 def asking(message: Mapping[str, Any]) -> tuple[str, ...]:
@@ -451,15 +486,13 @@ def asking(message: Mapping[str, Any]) -> tuple[str, ...]:
 
 def notes_about(intake: Intake, graph: Graph, query: str, *, said: bool) -> list[str]:
     """
-    The notes that hold the words as they are, if there are any; else those that have most of the words. Where nobody
-    *said* the words just so, half of them is enough, or a near meaning. A message said beside a note does not count.
+    A few notes that have most of the words of *query*, which no note holds as they are. Where nobody *said* the words just
+    so, half of them is enough, or a near meaning. A message said beside a note does not count.
     """
     found = graph.index.search(query, 5, now=intake.registry.clock(), walk=False)
     # a link beside is no word of it
     notes = [graph.vault.read(h.entry.path) for h in found]
     texts = {n.path: f"{n.title} {n.description} {n.full_body}" for n in notes}
-    if held := [path for path, text in texts.items() if holds_words(text, query)]:
-        return held
     told = told_words(query)
     least = len(told) // 2 + 1 if said else max(1, (len(told) + 1) // 2)
     near = {h.entry.path for h in found if not said and (h.cosine or 0.0) > TYPICAL}
@@ -484,24 +517,48 @@ def words_anywhere(graph: Graph, words: str) -> Selection | None:
     return None
 
 
+LISTED = 10  # notes of a choice that are named; of the others, how many there are
+
+
 def choice_text(graph: Graph, choice: str, what: Selection) -> str:
     """What a choice would take, for the user to read."""
-    notes = "\n".join(f"- [[{p}]] — {e.description}" for p in what.paths if (e := graph.index.entry(p)))
     files, messages = how_many(len(what.paths), "file"), how_many(len(what.messages), "message")
     if what.redacts:
-        return f"Or only the words, replaced by {BLANK} in {files} and {messages}; all else stays."
+        return (
+            f"Or only the words {what.text!r}, replaced by {BLANK} in {files} and {messages}; all else stays."
+        )
+    entries = [graph.index.entry(path) for path in what.paths[:LISTED]]
+    listed = [
+        f"- [[{path}]]{f' — {entry.description}' if entry else ''}"
+        for path, entry in zip(what.paths, entries, strict=False)
+    ]
+    more = [f"and {how_many(len(what.paths) - LISTED, 'more note')}"] if len(what.paths) > LISTED else []
     if choice == "alone":
-        return f"Or only these notes; the messages they came from stay:\n{notes}"
-    if not what.paths:
+        head = "Or only these notes; the messages they came from stay:"
+    elif what.text and not what.paths and choice == "forget":
         return f"This would be forgotten: {messages} that say it; no note does."
-    return f"This would be forgotten, with {messages} that it came from:\n{notes}"
+    elif what.text:
+        begun = "Or everything" if choice == "everything" else "This would be forgotten: everything"
+        notes = how_many(len(what.paths), "note")
+        head = f"{begun} that holds {what.text!r}, also inside longer words, and what came of it: {notes} and {messages}:"
+    else:
+        head = f"This would be forgotten, with {messages} that it came from:"
+    return "\n".join([head, *listed, *more])
 
 
 def beyond_text(taken: Sequence[Selection], context: Mapping[str, Any]) -> list[str]:
     """What a forgetting cannot reach. Only the owner is told the path, which reveals their machine."""
+    left = [
+        f"[[{page}]] has it too, in what the user wrote there: they can mend it themselves."
+        for page in dict.fromkeys(p for what in taken for p in what.left)
+    ]
     if says_owner(context):
-        return [f"Not reached: {place}" for place in dict.fromkeys(p for what in taken for p in what.beyond)]
-    return ["Not reached: the gateway's own transcript, and files that the owner sees with `omg forget`."]
+        beyond = dict.fromkeys(p for what in taken for p in what.beyond)
+        return [*left, *(f"Not reached: {place}" for place in beyond)]
+    return [
+        *left,
+        "Not reached: the gateway's own transcript, and files that the owner sees with `omg forget`.",
+    ]
 
 
 def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping[str, Any]) -> dict[str, Any]:
@@ -515,9 +572,11 @@ def forget_chosen(intake: Intake, graph: Graph, issued: Issued, context: Mapping
         what = select(graph, paths=issued.paths, alone=True)
         told = f"{FORGOTTEN} {how_many(len(what.paths), 'note')}. The messages they came from stay."
     else:
-        about: dict[str, Any] = {"ids": issued.paths} if issued.paths else {"matching": issued.words}
-        asked = [id for id in issued.asked if set(graph.index.citing([id])) <= set(issued.paths)]
+        about: dict[str, Any] = {"matching": issued.words} if issued.words else {"ids": issued.paths}
+        gone = select_to_forget(graph, **about)
+        asked = [id for id in issued.asked if set(graph.index.citing([id])) <= set(gone.paths)]
         what = select_to_forget(graph, **about, asked=asked)
-        told = f"{FORGOTTEN} {how_many(len(what.paths), 'note')} and the messages they came from."
+        said = how_many(len(gone.messages), "message") if issued.words else "the messages they came from"
+        told = f"{FORGOTTEN} {how_many(len(what.paths), 'note')} and {said}."
     forget_selection(intake, graph, what)
     return {"text": "\n".join([told, *beyond_text([what], context)]), "details": {"paths": list(what.paths)}}
