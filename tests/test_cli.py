@@ -317,6 +317,19 @@ def test_notes_are_listed_newest_first_and_by_type(home: Path, tmp_path: Path) -
     assert "there are: identity" in run("list", "people", code=1).stderr
 
 
+def test_a_superseded_note_is_shown_with_its_successor_and_as_no_open_loop(
+    home: Path, tmp_path: Path
+) -> None:
+    run("import", str(chat(tmp_path, "I have to send Karin the Q4 report by 2026-03-06.")))
+    run("new", "fact", "Report", "--text", "Karin has the report.")
+    [path] = [n["path"] for n in json.loads(run("list", "--json").stdout) if n["loop"] == "open"]
+    assert "open loop" in run("show", path).stdout
+    run("merge", "report", path)
+    shown = run("show", path).stdout
+    assert "(episode, superseded by report, " in shown
+    assert "open loop" not in shown
+
+
 def test_a_note_is_shown_in_words_and_without_its_yaml(home: Path, tmp_path: Path) -> None:
     run("init", str(tmp_path / "notes"))
     run("import", str(chat(tmp_path, "My sister Maya lives in Lisbon.")))

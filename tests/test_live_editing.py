@@ -14,7 +14,7 @@ from omg.memory import Memory
 from omg.node.fields import Source
 from omg.openclaw.doctor.graph import check_graph
 from omg.plan.drafts import Plan
-from omg.plan.edits import Edit
+from omg.plan.edits import Edit, split_history
 from omg.worker.nights import reflect_each
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -224,3 +224,28 @@ def test_a_corrected_note_counts_from_the_day_it_was_corrected(omg):
     omg.refresh(graph)
     saved = datetime.fromtimestamp(file.stat().st_mtime, UTC).date()
     assert graph.index.entry(path).updated == saved
+
+
+def test_the_history_of_a_successor_tells_what_the_person_wrote(omg):
+    say(omg, 1, "My sister Maya lives in Lisbon.")
+    graph = omg.find(MAIN)
+    [path] = graph.index.citing(["e1"])
+    file = graph.vault.file(path)
+    head, below = file.read_text().split("\n# ", 1)
+    file.write_text(f"{head}\n# {below.replace('lives in Lisbon', 'lives in Porto')}")
+    source = Source(MAIN, "e9", int(file.stat().st_mtime * 1000) + 60_000, "user")
+    madrid = Edit(
+        "update",
+        "Sister",
+        "The user's sister Maya lives in Madrid.",
+        sources=(source,),
+        origin="user",
+        target=path,
+    )
+    with graph.lock():
+        plan = Plan(graph, NOW.date())
+        successor = plan.update(madrid)
+    assert successor and successor != path
+    main, (line,) = split_history(plan.drafts[successor].node.body)
+    assert "lives in Porto." in line and "Lisbon" not in line
+    assert "Madrid" in main and "Porto" not in main

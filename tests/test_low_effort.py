@@ -17,7 +17,7 @@ from openai_server import Fail, Hang, OpenAIServer, Request
 from omg.config import Config
 from omg.curate import forget_selection, select_to_forget, take_back
 from omg.memory import Memory
-from omg.worker.status import home_status, status_text
+from omg.worker.status import home_status, observer_text, status_text
 
 MORNING = datetime(2026, 3, 5, 9, tzinfo=UTC)
 NIGHT = MORNING + timedelta(hours=18)
@@ -93,6 +93,14 @@ def test_a_turn_is_a_note_at_once_and_no_model_is_asked(home: Path, openai_serve
     assert openai_server.history == [] and openai_server.checks == []
     assert "rules, at once; a model reads it at night: openai/scripted" in status
     assert "unread    1 piece" in status
+
+
+def test_without_a_gateway_only_the_night_waits() -> None:
+    asked = {"offline": False, "effort": "low", "observer": "gateway", "daemon": {}}
+    told = observer_text(asked)
+    assert "the rules note what is said at once, and only the night's reading waits" in told
+    assert "what is said waits" not in told
+    assert "what is said waits until one is up" in observer_text({**asked, "effort": "full"})
 
 
 def test_the_night_reads_all_turns_in_one_question_and_updates_the_notes_of_the_rules(

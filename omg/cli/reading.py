@@ -91,14 +91,15 @@ def show_command(
 def note_page(note: OpenNote, said: str, file: Path) -> str:
     """Title, what it *said* in a line, what is known of the note, its file, and its text; no properties but in words."""
     from ..provenance import origin_mark
-    from ..tools.reading import day_marks
+    from ..tools.reading import day_marks, status_marks
 
     node = note.node
+    status, loop = status_marks(node)
     marks = (
         node.type,
-        node.status if node.status != "active" else "",
+        status,
         "pinned" if node.pinned else "",
-        f"{node.loop} loop" if node.loop else "",
+        loop,
         *day_marks(node.event, node.updated),
         origin_mark(node.origin),
     )

@@ -18,6 +18,7 @@ from weakref import WeakMethod
 
 from ..errors import BadNode, NotFound
 from ..graph.graph import Graph
+from ..index.rows import as_corrected
 from ..index.store import Entry
 from ..journal import Change, Rebase
 from ..node.fields import GENERATED, map_of_type
@@ -188,7 +189,8 @@ class Plan:
         """Update the note in place; its former statement and each removed sentence move to History."""
         assert edit.target is not None
         draft = self.draft(edit.target)
-        old, node = draft.node, self.updated(draft.node, edit)
+        old = self.as_read(draft)
+        node = self.updated(old, edit)
         sources, restated = node.sources, node.description != old.description
         anew = draft.ours and (node.type, edit.title) != (old.type, old.title)
         if not anew and replace(node, sources=old.sources, updated=old.updated) == old:
@@ -268,7 +270,7 @@ class Plan:
         """Draft a new note in the place of the target, which stays on disk but leaves the maps."""
         assert edit.target is not None
         draft = self.draft(edit.target)
-        old = draft.node
+        old = self.as_read(draft)
         earlier = edit.said_ms and edit.said_ms < max((s.timestamp for s in old.sources), default=0)
         if one_line(edit.description) == old.description or earlier:
             return self.update(edit)
@@ -378,6 +380,12 @@ class Plan:
             ours = BODY_PART not in theirs and not vault.read_only(path)
             self.drafts[path] = NoteDraft(text, node, text, ours, theirs=theirs if ours else frozenset())
         return self.drafts[path]
+
+    def as_read(self, draft: NoteDraft) -> Node:
+        """The note of *draft* as the index shows it: with the sentence that a person corrected in its text."""
+        if draft.before is None:
+            return draft.node
+        return as_corrected(draft.node, self.graph.vault.theirs(draft.before.encode("utf-8")))
 
     def place_now(self, path: str) -> str:
         """The path of the note at *path* after the edits, which may rename its file."""

@@ -32,10 +32,10 @@ from ..inject.passages import (
     passage_of,
     quoted_passages,
 )
-from ..inject.prompt import SAID_LEAD, cut_text, is_told, passage_line
+from ..inject.prompt import SAID_LEAD, cut_text, is_told, name_of, passage_line
 from ..node.fields import GENERATED
 from ..node.markdown import Section, sections_of
-from ..node.note import text_below_head
+from ..node.note import Node, text_below_head
 from ..plan.edits import split_history
 from ..plan.pages import filed_day
 from ..plural import how_many
@@ -274,13 +274,21 @@ def named_section(graph: Graph, value: object) -> tuple[str, str]:
     return (name, "") if graph.index.entry(name) else (note.strip(), heading.strip())
 
 
+def status_marks(node: Node) -> tuple[str, str]:
+    """The status of *node*, and its loop; each "" if there is nothing to say. The loop of a superseded note is its successor's."""
+    if node.status == "superseded":
+        return f"superseded by {name_of(node.superseded_by)}" if node.superseded_by else node.status, ""
+    return node.status if node.status != "active" else "", f"{node.loop} loop" if node.loop else ""
+
+
 def note_head(note: OpenNote) -> str:
     node = note.node
+    status, loop = status_marks(node)
     marks = [
         node.type,
-        node.status if node.status != "active" else "",
+        status,
         *day_marks(node.event, node.updated),
-        f"{node.loop} loop" if node.loop else "",
+        loop,
         origin_mark(node.origin),
     ]
     return f"[[{node.path}]] {node.title}: {node.description} ({', '.join(filter(None, marks))})"

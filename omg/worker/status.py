@@ -145,11 +145,17 @@ def context_status(session: SessionState, cut: Mapping[str, Any] | None) -> dict
 
 def observer_text(answer: Mapping[str, Any]) -> str:
     """Which model observes, and what keeps it from it, for a person."""
-    daemon, name = answer.get("daemon") or {}, str(answer["observer"])
     if answer["offline"]:
-        return f"{name} (rules, no model: near-verbatim notes)"
+        return f"{answer['observer']} (rules, no model: near-verbatim notes)"
     if answer.get("effort") == "low":
-        return f"rules, at once; a model reads it at night: {observer_text({**answer, 'effort': 'full'})}"
+        waits = "the rules note what is said at once, and only the night's reading waits until one is up"
+        return f"rules, at once; a model reads it at night: {model_text(answer, waits)}"
+    return model_text(answer, "what is said waits until one is up")
+
+
+def model_text(answer: Mapping[str, Any], waits: str) -> str:
+    """The model, and what keeps it from answering; *waits*: what follows while no gateway lends it."""
+    daemon, name = answer.get("daemon") or {}, str(answer["observer"])
     if not name.startswith("gateway"):
         return name
     text = name.replace("gateway", "the agent's own model, asked through the gateway", 1)
@@ -158,7 +164,7 @@ def observer_text(answer: Mapping[str, Any]) -> str:
     if trouble := daemon.get("trouble"):
         return f"{text}\n          not now: {trouble}"
     if daemon.get("polled_s") is None:
-        return f"{text}\n          not now: no gateway lends it; what is said waits until one is up"
+        return f"{text}\n          not now: no gateway lends it; {waits}"
     return text
 
 
