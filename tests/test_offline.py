@@ -898,6 +898,17 @@ def names_its_day(row):
     return event is not None and event[:10] == row["expect"]
 
 
+@pytest.mark.parametrize(
+    ("text", "worded"),
+    [
+        ("We will ship in Q4.", "We will ship in Q4 2026."),
+        ("We meet in early May.", "We meet in the days from 2027-05-01 to 2027-05-10."),
+    ],
+)
+def test_a_span_of_days_reads_as_one_after_in(text, worded):
+    assert with_absolute_dates(text, dt.date(2026, 11, 23))[0] == worded
+
+
 def test_of_60_dated_sentences_that_another_wrote_at_least_58_name_the_right_day():
     rows = dated_sentences()
     wrong = [row["text"] for row in rows if not names_its_day(row)]

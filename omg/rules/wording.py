@@ -312,6 +312,8 @@ def in_words(when: When, out: str, text: str, end: int) -> tuple[str, int]:
         plain = f"{when.start}"
     if before == "from" and preposition == "between":
         plain = plain.replace(" and ", " to ")
+    if before in ("in", "during") and preposition == "between":
+        plain = "the days from " + plain.replace(" and ", " to ")
     part = PART_OF_DAY.match(text, end) if preposition == "on" else None
     hour = (
         (part or re.search(r"(morning|afternoon|evening|night)$", when.phrase, re.I) or [""])[0]
@@ -345,6 +347,8 @@ def dates_in_words(when: When) -> tuple[str, str]:
     if n == 7 and start.weekday() == 0:
         return f"the week of {start}", "in"
     if (start.day, (end + timedelta(days=1)).day) == (1, 1):
+        if re.search(r"\bq[1-4]\b|quarter", phrase, re.I):
+            return f"Q{(start.month + 2) // 3} {start.year}", "in"
         if n <= 31:
             return f"{MONTHS[start.month - 1].title()} {start.year}", "in"
         if (start.month, end.month) == (1, 12):
