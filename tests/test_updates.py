@@ -161,6 +161,22 @@ def test_the_successor_of_a_note_that_a_person_edited_keeps_all_that_the_update_
     assert "the fuse box is behind the door" in graph.vault.text(KILN)
 
 
+def test_the_successor_does_not_repeat_the_day_that_its_description_changed(graph):
+    observe(graph, kiln(description="The kiln is serviced at 14:30.", body="Bring the fuse."))
+    file = graph.vault.file(KILN)
+    mine = file.read_text().replace(
+        "description: The kiln is serviced at 14:30.", "description: Kiln man, 14:30."
+    )
+    file.write_text(mine.replace("Bring the fuse.", "The kiln is serviced at 14:30. Bring the fuse."))
+    os.utime(file, (AT / 1000, AT / 1000))
+    graph.index.sync(graph.vault)
+    observe(graph, update(description="The kiln is serviced at 15:30."), day=1)
+    (entry,) = active(graph)
+    text = graph.vault.read(entry.path).body.partition("## History")[0]
+    assert "14:30" not in text and "Bring the fuse." in text
+    assert "The kiln is serviced at 14:30. Bring the fuse." in graph.vault.text(KILN)
+
+
 def test_a_note_in_which_a_person_set_a_property_gets_its_title_where_it_is(graph):
     observe(graph, kiln())
     file = graph.vault.file(KILN)

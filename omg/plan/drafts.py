@@ -24,6 +24,7 @@ from ..journal import Change, Rebase
 from ..node.fields import GENERATED, map_of_type
 from ..node.markdown import wikilink
 from ..node.note import Node, amend_text, head_of, parse_node, render_node, with_heading
+from ..text.sentences import split_sentences
 from ..text.tokens import count_tokens
 from ..text.words import told_words
 from ..vault.vault import BODY_PART
@@ -206,7 +207,7 @@ class Plan:
             return self.recall_earlier(draft, edit)
         stated = not draft.ours or "description" in draft.theirs  # by a person, in their own words
         if stated and restated and self.said_since(edit, old.path):
-            return self.succeed(edit, old, node)
+            return self.succeed(edit, old)
         if stated and draft.ours and restated:
             return self.recall_earlier(draft, edit)
         if anew:
@@ -283,9 +284,15 @@ class Plan:
                 self.amend(path, pinned=True)
         return path
 
-    def succeed(self, edit: Edit, old: Node, node: Node) -> str | None:
-        """Draft a successor of *old*, whose text a person wrote: *node*, which is *old* as *edit* updates it, in a file of
-        its own. Words of less trust than *edit* stay behind."""
+    def succeed(self, edit: Edit, old: Node) -> str | None:
+        """Draft a successor of *old*, whose text a person wrote: *old* as *edit* updates it, in a file of its own. Words of
+        less trust than *edit* stay behind."""
+        # A sentence with no word but those of the new description tells a former day or number.
+        said = told_words(edit.description)
+        sentences = split_sentences(split_history(old.body)[0])
+        words = {sentence: {w for w in told_words(sentence) if not w.isdigit()} for sentence in sentences}
+        stale = tuple(sentence for sentence in sentences if words[sentence] and words[sentence] <= said)
+        node = self.updated(old, replace(edit, drop=(*edit.drop, *stale)))
         trusted = trust_of(node.origin) >= trust_of(edit.origin)
         whole = replace(
             edit,
