@@ -4,6 +4,7 @@ How well an assistant answers questions about the past with what this memory giv
 
     python bench/qa.py --data FILE|FOLDER… --out DIR --observe MODEL|offline --answer MODEL --judge MODEL [--questions N]
                        [--context none last full raw slice vault tools] [--budget TOKENS] [--against DIR] [--json]
+    python bench/qa.py --curve LABEL=DIR… --out DIR [--json]
 
     none   nothing: what can be guessed       raw    a search over the messages themselves, to the budget
     last   the last messages, to the budget   slice  what a prompt is given on the day of the question, to the budget
@@ -16,6 +17,8 @@ not stand in its own context counts as unknown. The judge sees question, gold an
 
 All is kept in --out, a file an item: killed and run again, it goes on; another --judge judges the same answers.
 Another run's points on the same questions are compared with `--against`: a paired difference, with its interval.
+`--curve` asks nothing: it reads the folders of runs that are done, one for each budget and way of observing, and writes
+curve.md and curve.svg, the points over the tokens that a question read, into --out.
 bench/questions/exclusions.json names gold answers that are plainly wrong, with the reason: they are left out.
 PYTHONPATH may name another checkout, whose omg is measured then. OMG_OBSERVATION_EFFORT=low with `--nights each` measures
 that effort; give it an --out of its own.
@@ -29,6 +32,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -38,6 +42,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from questions.answers import Item, answer, prompt_hash
 from questions.contexts import CONTEXTS, SHARED, context_file, make_contexts
+from questions.curve import as_svg, as_table, curve
 from questions.data import Conversation, Question, read_all, sample
 from questions.files import in_parallel, read, write
 from questions.judge import judge, shuffled
@@ -55,6 +60,9 @@ ANSWERED = ("answer", "prompt")  # and answers, besides
 
 def main() -> None:
     args = arguments()
+    if args.curve:
+        draw(args)
+        sys.exit(0)
     conversations = read_all(args.data)
     chosen = sample(conversations, args.questions, args.seed, args.adversarial)
     excluded = {
@@ -79,6 +87,17 @@ def main() -> None:
     if args.json:
         print(json.dumps({**report, "troubles": troubles}))
     sys.exit(bool(troubles))
+
+
+def draw(args: Any) -> None:
+    """Write the curve of the runs that `--curve` names."""
+    runs = [(label, Path(folder)) for label, _, folder in (run.partition("=") for run in args.curve)]
+    dots = curve(runs, args.judge, args.seed)
+    write(args.out / "curve.md", as_table(dots))
+    write(args.out / "curve.svg", as_svg(dots))
+    print(as_table(dots))
+    if args.json:
+        print(json.dumps({"curve": [asdict(dot) for dot in dots]}))
 
 
 def work(
@@ -201,7 +220,7 @@ def arguments() -> Any:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--data", type=Path, nargs="+", required=True)
+    add("--data", type=Path, nargs="+", default=[])
     add("--out", type=Path, required=True, help="everything is kept here")
     add("--vaults", type=Path, help="where the observed conversations are; default: OUT/vaults")
     add("--stage", choices=(*STAGES, "all"), default="all")
@@ -221,13 +240,25 @@ def arguments() -> Any:
     add("--answer", default="openai/strong", metavar="MODEL")
     add("--judge", default="openai/strong", metavar="MODEL")
     add("--against", type=Path, help="the folder of another run, to compare with on the same questions")
+    add(
+        "--curve",
+        nargs="+",
+        default=[],
+        metavar="LABEL=DIR",
+        help="draw the curve of these runs, and ask nothing",
+    )
     add("--api-base", default="", help="a server for all three models")
     for role in ("observe", "answer", "judge"):
         add(f"--{role}-base", default="", help=argparse.SUPPRESS)
     add("--timeout", type=float, default=7_000, help="seconds for one request of answerer or judge")
     add("--parallel", type=int, default=8, help="conversations, then requests, at the same time")
     add("--json", action="store_true", help="one JSON object on the last line")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if bad := [run for run in args.curve if not Path(run.partition("=")[2] or "?").is_dir()]:
+        parser.error(f"--curve takes LABEL=DIR, where DIR is the folder of a run: {', '.join(bad)}")
+    if not (args.data or args.curve):
+        parser.error("--data is needed: a file or folder of conversations")
+    return args
 
 
 if __name__ == "__main__":

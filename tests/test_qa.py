@@ -304,3 +304,24 @@ def test_longmemeval_and_beam_are_read_in_the_order_of_their_days(tmp_path):
         ("beam-7-abstention-0", True, 1),
         ("beam-7-summarization-0", False, 2),
     ]
+
+
+def test_the_curve_has_each_run_at_the_tokens_that_it_read(run, openai_server, tmp_path):
+    """The same questions in all; a row with two budgets is one line of the plot; contexts have names of their own."""
+    openai_server.always(right)
+    for budget in (40, 3000):
+        run("--context", "slice", "--budget", str(budget), out=f"rules{budget}")
+    run("--context", "full", out="whole")
+    runs = [f"rules={tmp_path}/rules40", f"rules={tmp_path}/rules3000", f"rules={tmp_path}/whole"]
+    dots = run("--curve", *runs, out="curve")["curve"]
+    assert [(d["row"], d["n"]) for d in dots] == [("rules", 6), ("rules", 6), ("whole history", 6)]
+    assert dots[0]["tokens"] <= 40 < dots[1]["tokens"] <= 3000
+    plot = (tmp_path / "curve/curve.svg").read_text()
+    assert plot.count("<polyline") == 2 and plot.count("<circle") == 3 + 2
+    assert f"| whole history | {dots[2]['tokens']} | 1.000 |" in (tmp_path / "curve/curve.md").read_text()
+
+
+def test_a_curve_of_runs_that_share_no_question_is_refused(run, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(AssertionError, match="no question is judged"):
+        run("--curve", f"rules={tmp_path}/empty")
