@@ -9,7 +9,7 @@ How well an assistant answers questions about the past with what this memory giv
     none   nothing: what can be guessed       raw    a search over the messages themselves, to the budget
     last   the last messages, to the budget   slice  what a prompt is given on the day of the question, to the budget
     full   the whole conversation             vault  every note, whole
-    tools  the slice, and up to four calls of omg_search, omg_open and a search over the messages
+    tools  the slice, and up to four calls of omg_search (also `raw`) and omg_open
 
 Any LiteLLM model; `--api-base` (or one for each) names a server. Conversations are observed session by session through
 the library, on the days they were had. The answerer quotes the words that decide its answer; an answer whose quotes do

@@ -87,7 +87,7 @@ def answer(item: Item, out: Path, model: Model, memory: Callable[[], Memory]) ->
         for call in said.calls:
             left -= 1
             text = (
-                call_tool(memory(), item.conversation, call["name"], json_in(call["arguments"]))
+                call_tool(memory(), call["name"], json_in(call["arguments"]))
                 if left >= 0
                 else "No calls are left; answer now."
             )

@@ -155,7 +155,6 @@ def whole_notes(vault: Path) -> str:
 # --- tools
 
 CALLS = 4
-RAW_TOKENS = 1_500  # of one search over the messages
 TEXT = {"type": "string"}
 TOOLS = [
     {
@@ -189,13 +188,11 @@ TOOLS = [
 ]
 
 
-def call_tool(memory: Memory, conversation: Conversation, name: str, params: dict[str, Any]) -> str:
+def call_tool(memory: Memory, name: str, params: dict[str, Any]) -> str:
     """What the tool says to the model, as the gateway would hand it on."""
     from omg.tools.changing import Codes
     from omg.tools.tools import call_tool
 
-    if name == "omg_search" and params.pop("raw", False):
-        return found_messages(conversation, str(params.get("query") or ""), RAW_TOKENS) or "Nothing found."
     if name not in ("omg_search", "omg_open"):
         return f"There is no tool {name!r}."
     body = {"name": name, "params": params, "context": {"sessionKey": MAIN}}
