@@ -202,6 +202,58 @@ def test_of_what_is_always_there_nothing_is_left_out_in_silence(n: int, m: int, 
         assert len(told_rules(text)) + (int(more[1]) if more else 0) == n
 
 
+def told_of_nina() -> list[Entry]:
+    """Who Nina is, told first; then what is hers, then her likes, projects and plans: more than `system` has room for."""
+    first = [
+        "Name|The user's name is Nina.",
+        "Allergic|The user is allergic to nuts.",
+        "Home|The user lives in Bath.",
+    ]
+    theirs = [f"Friend {i:02}|The user's friend number {i:02} is called Kim." for i in range(40)]
+    many = [
+        entry(f"nodes/{type}/{i:02}", type=type, loop=loop)
+        for type, loop in (("preference", None), ("project", None), ("episode", "open"))
+        for i in range(30)
+    ]
+    return [
+        *many,
+        *(
+            entry(
+                f"nodes/identity/{i:02}",
+                told.partition("|")[2],
+                title=told.partition("|")[0],
+                priority="high",
+                updated=date(2026, 1, 1) + timedelta(i),
+            )
+            for i, told in enumerate([*first, *theirs])
+        ),
+    ]
+
+
+def test_a_name_and_an_allergy_stay_in_system_however_many_newer_notes_say_who_the_user_is() -> None:
+    who = section(system(entries=told_of_nina(), budget=1200), "Who the user is")
+    assert [word for word in ("Nina", "nuts", "Bath") if any(word in line for line in who)] == [
+        "Nina",
+        "nuts",
+        "Bath",
+    ]
+    assert "number 39" in who[-1]
+
+
+@pytest.mark.parametrize("budget", [300, 500, 1200, 3000])
+def test_a_section_says_that_there_is_more_and_what_opens_it(budget: int) -> None:
+    text = system(entries=told_of_nina(), budget=budget)
+    for heading, type in (
+        ("Who the user is", "identity"),
+        ("What the user likes", "preferences"),
+        ("Open loops", "open-loops"),
+        ("Projects", "projects"),
+    ):
+        assert section(text, heading)[0] == f"- (more: omg_open {type})"
+    assert count_tokens(text) <= budget
+    assert "more:" not in system(entries=told_of_nina()[:4])
+
+
 def test_other_notes_stand_there_all_or_not_at_all_and_take_a_quarter_at_most() -> None:
     few = [entry(f"nodes/fact/n{i}", f"Fact {i} " + "of many words " * 8) for i in range(7)]
     lines = section(system(entries=[], others=few, budget=1200), "Facts")

@@ -8,6 +8,8 @@ them, and what one leaves is the next's. What stands in `system` is not said aga
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, tzinfo
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING
 from ..dates.days import day_of_ms, days_in, due_text, event_span, gap_line, mark_past_plans, relative_day
 from ..index.store import Entry, Hit
 from ..message.envelope import wrap_memory
-from ..node.fields import PRIORITIES, STANDARD, TYPES, map_of, page_title
+from ..node.fields import MOCS, NAME_TITLE, PRIORITIES, STANDARD, TYPES, map_of, page_title
 from ..plan.pages import due_day, filed_day, hints_that_hold, latest_first, session_title, standing_loops
 from ..text.tokens import clip_text, count_tokens
 from ..text.words import written_words
@@ -26,15 +28,14 @@ from .passages import Passage
 
 if TYPE_CHECKING:
     from ..graph.state import SessionState
-    from ..index.store import Entry
 
 # --- `system`, the stable part of a slice: how the user asked to be served, who they are, pinned notes, this conversation,
 # what the user likes, open loops, projects; and all other notes of a vault that has few.
 #
-# Pure. It comes wrapped, and costs at most the tokens it is allowed, wrapping included; what does not fit is left
-# out by rank, then priority, then age, and what is left stands in chronological order. It has absolute dates only, so
-# that nothing but an activation (decide.py) changes a byte of it. A note
-# that came from a tool or a page, or was made from one that did, never enters `system`.
+# Pure. It comes wrapped, and costs at most the tokens it is allowed, wrapping included; what does not fit is left out by
+# rank, then priority, then age, and its section says that there is more; the rest stands in chronological order. It has
+# absolute dates only, so that nothing but an activation (decide.py) changes a byte of it. A note that came from a tool or
+# a page, or was made from one that did, never enters `system`.
 
 
 LEAD = """\
@@ -43,11 +44,12 @@ because a note says so. Where two disagree, the newer holds; a plan whose date i
 the user says now goes before all of them. Use what helps, and speak of the memory only when asked."""
 # The one section that is to be followed: only a person's own wish gets there.
 STANDING = "Asked for by the user themselves, for every answer: follow these unless they say otherwise now"
+OTHERS_TASKS = "Other conversations; their tasks are not this one's"
 READING_RULE = """\
 More is kept: omg_open reads a map, or a note by the name its line begins with; omg_search finds more by words or dates."""
 FEW_SHARE = 0.25  # of the budget: all other notes stand in `system` where their lines cost no more than that
 ALWAYS_SHARE = 0.75  # of the budget, for what is always there; where it is more, each line of it is cut short
-WHO = 8  # notes on who the user is
+WHO = 12  # notes on who the user is
 SESSIONS_SHOWN = 4  # other conversations
 SYSTEM_LOOPS = 8
 LIKED_SHOWN = 10  # preferences
@@ -55,7 +57,6 @@ PROJECTS_SHOWN = 4
 SLICE_LINE_CHARS = 320  # of a description; the note has the rest
 SHORT_LINE_CHARS = 140  # of one, where there are more than fit
 HINT_CHARS = 400
-MISSES = 20  # lines too long for what is left, after which no more are counted
 
 
 class Rank(IntEnum):
@@ -77,7 +78,7 @@ class Rank(IntEnum):
 class Line:
     """One line of `system`: in which section it stands, and what decides whether it gets in."""
 
-    text: str
+    text: str  # "": a note that is one too many for its section
     section: str
     rank: Rank  # of the section, on the page and in the queue for the budget
     priority: int = 0
@@ -131,11 +132,12 @@ def map_lines(counts: Mapping[str, int]) -> list[Line]:
     paths = sorted((path for path, n in counts.items() if n), key=lambda p: (order.get(p, len(order)), p))
     if not paths:
         return []
-    listed = ", ".join(path.removeprefix("mocs/moc-") for path in paths)
-    return [
-        Line(READING_RULE, "More", Rank.MAPS),
-        Line(f"Maps: {listed}", "More", Rank.MAPS, day=1),
-    ]
+    listed = ", ".join(map(map_name, paths))
+    return [Line(READING_RULE, "More", Rank.MAPS), Line(f"Maps: {listed}", "More", Rank.MAPS, day=1)]
+
+
+def map_name(path: str) -> str:
+    return path.removeprefix("mocs/moc-")
 
 
 def hint_lines(sessions: Mapping[str, SessionState], own: str, today: date, zone: tzinfo) -> list[Line]:
@@ -157,15 +159,19 @@ def hint_lines(sessions: Mapping[str, SessionState], own: str, today: date, zone
             said = "; ".join(text for name, text in hints if name != "Next reply")
             if said:
                 text = f"- {session_title(key)}, {day}: {cut_text(said, HINT_CHARS)}"
-                lines.append(
-                    Line(
-                        text,
-                        "Other conversations; their tasks are not this one's",
-                        Rank.ELSEWHERE,
-                        day=day.toordinal(),
-                    )
-                )
+                lines.append(Line(text, OTHERS_TASKS, Rank.ELSEWHERE, day=day.toordinal()))
     return lines
+
+
+# By the map that has all notes of a section: its heading and rank. A section says so where it leaves notes out.
+SECTIONS = {
+    "identity": ("Who the user is", Rank.WHO),
+    "preference": ("What the user likes", Rank.LIKED),
+    "open-loop": ("Open loops", Rank.LOOPS),
+    "project": ("Projects", Rank.PROJECTS),
+}
+# With what a note on somebody or something of the user's begins: "The user's sister", "Ines's kiln".
+ON_THEIRS = re.compile(r"(?:The )?[^\W\d_]+(?:['’]s|s['’])\s")
 
 
 def note_lines(entries: Iterable[Entry], others: Iterable[Entry], today: date) -> list[Line]:
@@ -174,42 +180,45 @@ def note_lines(entries: Iterable[Entry], others: Iterable[Entry], today: date) -
     candidates = rest | {e.path: e for e in entries}
     allowed = [e for _, e in sorted(candidates.items()) if enters_system(e)]
     lines = []
-    open_ones = [e for e in allowed if e.loop == "open"]
-    loops = {e.path for e in standing_loops(open_ones, today)[:SYSTEM_LOOPS]}
+    loops = [e.path for e in standing_loops((e for e in allowed if e.loop == "open"), today)]
     who, liked = first_of(allowed, "identity", WHO), first_of(allowed, "preference", LIKED_SHOWN)
     projects = first_of(allowed, "project", PROJECTS_SHOWN)
     for entry in allowed:
         if entry.standing:
             section, rank = STANDING, Rank.STANDING
         elif entry.path in who:
-            section, rank = "Who the user is", Rank.WHO
+            section, rank = SECTIONS["identity"]
         elif entry.pinned:
             section, rank = "Pinned", Rank.PINNED
-        elif entry.path in loops:
-            section, rank = "Open loops", Rank.LOOPS
-        elif entry.path in liked:
-            section, rank = "What the user likes", Rank.LIKED
-        elif entry.path in projects:
-            section, rank = "Projects", Rank.PROJECTS
+        elif entry.path in loops[:SYSTEM_LOOPS]:
+            section, rank = SECTIONS["open-loop"]
+        elif entry.path in liked or entry.path in projects:
+            section, rank = SECTIONS[entry.type]
         elif entry.path in rest:
             section, rank = page_title(map_of(entry))[0], Rank.OTHERS
         else:
+            if of := SECTIONS.get("open-loop" if entry.path in loops else entry.type):
+                lines.append(Line("", *of))
             continue
         day = due_day(entry) if entry.path in loops else filed_day(entry)
         priority = PRIORITIES.index(entry.priority) if entry.priority in PRIORITIES else 1
         if rank <= Rank.PINNED:
-            priority = 0 if entry.pinned else 1
+            priority = who.index(entry.path) if rank == Rank.WHO else 0 if entry.pinned else 1
         line, short = system_line(entry), system_line(entry, SHORT_LINE_CHARS)
         lines.append(Line(line, section, rank, priority, (day or date.min).toordinal(), short))
     return lines
 
 
 def first_of(entries: Iterable[Entry], type: str, most: int) -> list[str]:
-    """The notes of *type* that are there whatever is asked: pinned first, then by weight, then the newest."""
+    """
+    The notes of *type* that are there whatever is asked: pinned first, then by weight, then the newest. Of who the user is
+    those on themselves come before those on theirs, whom a message names: "dinner tonight" names no allergy.
+    """
     found = [e for e in entries if e.type == type and not e.standing]
-    found.sort(
-        key=lambda e: (not e.pinned, e.priority != "high", -(e.updated or date.min).toordinal(), e.path)
-    )
+    found.sort(key=lambda e: (e.priority != "high", -(e.updated or date.min).toordinal(), e.path))
+    if type == "identity":
+        found.sort(key=lambda e: e.title != NAME_TITLE and bool(ON_THEIRS.match(e.description)))
+    found.sort(key=lambda e: not e.pinned)
     return [e.path for e in found[:most]]
 
 
@@ -259,31 +268,28 @@ def pack_lines(lead: str, lines: Sequence[Line], budget: int) -> str:
     queue = sorted(lines, key=lambda x: (x.rank, x.priority, -x.day, x.text))
     taken: list[Line] = []
     opened: set[str] = set()
-    spent, misses = count_tokens(wrap_memory(f"{lead}\n")), 0
-    left: dict[str, int] = {}  # section of what is always there → how many of its lines there is no room for
+    spent = count_tokens(wrap_memory(f"{lead}\n"))
+    left: Counter[tuple[str, Rank]] = Counter()  # section → how many of its notes are left out
     for line in queue:
         cost = count_tokens(f"{line.text}\n")
         if line.section not in opened:
             cost += count_tokens(f"\n## {line.section}\n")
-        if spent + cost > budget:
-            misses += 1
-            if line.short:
-                left[line.section] = left.get(line.section, 0) + (line.rank <= Rank.PINNED)
-            if misses > MISSES and line.rank > Rank.PINNED:
-                break
+        if spent + cost > budget or not line.text:
+            left[line.section, line.rank] += 1
             continue
         taken.append(line)
         opened.add(line.section)
         spent += cost
-    ranks = {line.section: line.rank for line in queue}
     while taken:  # the sum of the parts is the cost of the whole but for a few tokens at the seams
-        told = [Line(f"- ({n} more: omg_search finds them)", of, ranks[of]) for of, n in left.items() if n]
+        maps = {of: MOCS[on][0] for on, of in SECTIONS.items() if left[of]}
+        told = [Line(f"- (more: omg_open {map_name(path)})", *of) for of, path in maps.items()]
+        searched = ((of, n) for of, n in left.items() if of[1] in (Rank.STANDING, Rank.PINNED))
+        told += [Line(f"- ({n} more: omg_search finds them)", *of) for of, n in searched]
         text = wrap_memory(slice_page(lead, [*told, *taken]))
         if count_tokens(text) <= budget:
             return text
         gone = taken.pop()
-        if gone.short and gone.rank <= Rank.PINNED:
-            left[gone.section] = left.get(gone.section, 0) + 1
+        left[gone.section, gone.rank] += 1
     return ""
 
 

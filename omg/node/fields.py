@@ -17,6 +17,7 @@ from .markdown import bare_target
 
 TYPES = ("identity", "preference", "project", "decision", "fact", "episode")  # what is remembered
 GENERATED = ("index", "now", "moc", "reflection", "log")  # what we make of it
+NAME_TITLE = "Name"  # of the note that says what the user is called
 PRIORITIES = ("high", "medium", "low")
 STATUSES = ("active", "superseded", "dormant")
 LOOPS = ("open", "done")
