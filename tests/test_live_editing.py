@@ -1,5 +1,7 @@
 """A person works in the vault while it is in use: what they write, move and delete holds, and OMG says what it cannot read."""
 
+import os
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -224,6 +226,43 @@ def test_a_corrected_note_counts_from_the_day_it_was_corrected(omg):
     omg.refresh(graph)
     saved = datetime.fromtimestamp(file.stat().st_mtime, UTC).date()
     assert graph.index.entry(path).updated == saved
+
+
+def rewrite_yoga_class(omg):
+    say(omg, 1, "My yoga class is on 3 December at 18:00.")
+    graph = omg.find(MAIN)
+    [path] = graph.index.citing(["e1"])
+    file = graph.vault.file(path)
+    file.write_text(re.sub("description: .*", "description: Yoga with Mira at 18:00.", file.read_text()))
+    omg.refresh(graph)
+    return graph, file
+
+
+def test_news_after_a_person_rewrote_the_description_is_what_prompts_and_search_tell(omg):
+    graph, file = rewrite_yoga_class(omg)
+    os.utime(file, (1_771_500_000 + 90, 1_771_500_000 + 90))
+    omg.refresh(graph)
+    say(omg, 2, "My yoga class is now on 3 December at 19:00.")
+    say(omg, 3, "My yoga class is now at 20:00.")
+    [entry] = [e for e in graph.index.entries() if e.path.startswith("nodes/") and e.status == "active"]
+    note = graph.vault.read(entry.path)
+    main, history = split_history(note.body)
+    assert note.title == "Yoga class" and "20:00" in main and "18:00" not in main
+    assert "Yoga with Mira at 18:00." in history[0] and "19:00" in history[1]
+    assert "Yoga with Mira at 18:00." in file.read_text()
+    assert omg.search("yoga class")[0].entry.path == entry.path
+    given = omg.inject("When is my yoga class?")
+    assert "20:00" in given.system + given.prompt
+
+
+def test_news_from_before_a_person_rewrote_the_description_stands_beside_it_until_someone_says_what_holds(
+    omg,
+):
+    graph, _ = rewrite_yoga_class(omg)
+    say(omg, 2, "My yoga class is now on 3 December at 19:00.")
+    told = {e.description: e for e in graph.index.entries() if e.type == "episode" and e.status == "active"}
+    assert len(told) == 2 and "Yoga with Mira at 18:00." in told
+    assert all(e.contradicts for e in told.values())
 
 
 def test_the_history_of_a_successor_tells_what_the_person_wrote(omg):

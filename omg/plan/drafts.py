@@ -158,7 +158,9 @@ class Plan:
             aliases=title_alias(edit.title, path),
             body=with_history_lines(body, history),
         )
-        node = with_heading(node)
+        first = next(numbered_paths(edit.type, edit.title))  # its title has no number, if its file has one
+        named = replace(node, path=first, aliases=title_alias(edit.title, first))
+        node = replace(node, heading=with_heading(named).heading)
         self.drafts[path] = NoteDraft(None, node, render_node(node), ours=True)
         self.maps.add(node)
         return path
@@ -202,12 +204,15 @@ class Plan:
             )
         if old.path in self.graph.carried and sources == old.sources:
             return old.path  # a rebuild: the person had what these messages said before them
-        late = edit.said_ms and edit.said_ms < max((s.timestamp for s in old.sources), default=0)
+        last_ms = max((s.timestamp for s in old.sources), default=0)
+        late = edit.said_ms and edit.said_ms < last_ms
         if late and edit.about is None:
             return self.recall_earlier(draft, edit)
         stated = not draft.ours or "description" in draft.theirs  # by a person, in their own words
         if stated and restated and self.said_since(edit, old.path):
             return self.succeed(edit, old)
+        if stated and restated and edit.said_ms > last_ms and edit.origin in PERSONS:
+            return self.put_beside(edit, old)
         if stated and draft.ours and restated:
             return self.recall_earlier(draft, edit)
         if anew:
@@ -290,7 +295,7 @@ class Plan:
         # A sentence with no word but those of the new description tells a former day or number.
         said = told_words(edit.description)
         sentences = split_sentences(split_history(old.body)[0])
-        words = {sentence: {w for w in told_words(sentence) if not w.isdigit()} for sentence in sentences}
+        words = {s: {w for w in told_words(s) if not w[0].isdigit()} for s in sentences}
         stale = tuple(sentence for sentence in sentences if words[sentence] and words[sentence] <= said)
         node = self.updated(old, replace(edit, drop=(*edit.drop, *stale)))
         trusted = trust_of(node.origin) >= trust_of(edit.origin)
@@ -311,6 +316,15 @@ class Plan:
             made = self.draft(path).node
             sources = merged_sources(old.sources, made.sources)
             self.amend(path, sources=sources, extra={**node.extra, **made.extra})
+        return path
+
+    def put_beside(self, edit: Edit, old: Node) -> str | None:
+        """Draft what *edit* says as a note that contradicts *old*: it is news to its messages, but older than what a person
+        wrote there since, so nothing tells which holds."""
+        beside = next((path for path in old.contradicts if self.draft(path).ours), None)
+        path = self.apply(replace(edit, about=None, target=beside, op="update" if beside else "create"))
+        if path is not None and path != old.path:
+            self.contradict(path, old.path)
         return path
 
     def recall_earlier(self, draft: NoteDraft, edit: Edit) -> str:

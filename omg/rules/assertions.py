@@ -127,7 +127,7 @@ QUESTION_WORDS = re.compile(
 SPEAKING = r"(?:I|I'm|I've|I'll|I'd|we|we're|we've|we'll|my|our|let's)"
 JOIN = re.compile(
     rf"(?:,\s{{0,9}}(?:and|but|so|plus)|(?P<and>\s{{1,9}}(?:and|but))|\s{{1,9}}[—–-])\s{{1,9}}(?={SPEAKING}\s)|,\s{{1,9}}(?={SPEAKING}\s)"
-    r"|,\s{0,9}(?:and|but)\s{1,9}(?=(?:the|their|his|her|[A-Z]\w+)\s)"
+    r"|,\s{0,9}(?:and|but)\s{1,9}(?=(?:the|their|his|her|[A-Z]\w+)\s)|(?P<colon>:)\s{1,9}(?=(?:my|our)\s)"
 )
 SUBJECT = re.compile(  # "my wife and I" is no clause and another
     r"\b(?:I|we|it|they|he|she|there|is|are|was|were|has|have|had|will|can|keep)\b|'(?:m|s|re|ve|ll)\b", re.I
@@ -164,6 +164,8 @@ def clauses(sentence: str) -> Iterator[str]:
         if min(len(head.split()), len(tail.split())) < 2 or DEPENDENT.match(head):
             continue
         if join["and"] and not SUBJECT.search(head):  # "my wife and I"
+            continue
+        if join["colon"] and not holds("change", head):  # "I changed bank: my bank is …"
             continue
         first, second = read_sentence(head), read_sentence(tail)
         if second and second.type and are_two_notes(first, second, head, tail):
@@ -228,6 +230,11 @@ def read_sentence(sentence: str, people: bool = False) -> Assertion | None:
         return None
     if begins("pointing", text) and not DAY_WORDS.search(text):
         return ASIDE if says_enough(text, 3 if people else 1) and not holds("addressed", text) else None
+    if m := begins("off", text):
+        return Assertion("fact", "off", m["what"])
+    if (m := begins("moved", text)) and DAY_WORDS.search(text, m.end()):
+        names_who = says_enough(text[: m.start("what")], 2)  # and not "They moved …"
+        return Assertion("episode", "moved", text if names_who else m["what"], loop="open")
     core = None if order else begins("adverbial", text)
     core_text = text[core.end() :] if core else text
     for cue in compiled_words()[1]:
@@ -301,6 +308,7 @@ THIS = re.compile(  # what was shown, and not told
     re.I,
 )
 THAT = re.compile(r"(?:that|how|it|out|like)\b")  # "I realized that …"
+WHO_IT_IS = ("name", "home", "job", "status", "age", "birth")  # cues of what everybody has one of
 # Words that say something.
 LEAST_WORDS = {"past": 3, "habit": 3, "ongoing": 3} | dict.fromkeys(
     ("own", "wish", "former", "plan", "must"), 2
@@ -319,13 +327,13 @@ def assertion_of(cue: Cue, m: re.Match[str], text: str, people: bool) -> Asserti
         return None
     if not cue.type or (people and is_about_everyone(cue.name, verb, m[0], text)):
         return ASIDE
-    if says_too_little(cue.name, verb, what, text):
+    if says_too_little(cue.name, slot if cue.name == "own" else verb, what, text):
         return ASIDE if people else None
     if cue.name in ("standing", "style", "dislike") and UNWANTED.match(m[0]):
         what = f"not {what}"
     if cue.name == "habit" and re.match(r"\w+ never\b", m[0]):
         verb = f"never {verb}"
-    if cue.name in ("name", "home", "job", "status"):
+    if cue.name in WHO_IT_IS:
         slot = cue.name
     elif slot:
         slot = f"my {slot}"

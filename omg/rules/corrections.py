@@ -17,6 +17,7 @@ from difflib import SequenceMatcher
 
 import regex
 
+from ..dates.rules import MONTHS
 from ..text.words import (
     ISO_DAY,
     WORD_OR_NUMBER,
@@ -28,11 +29,15 @@ from ..text.words import (
     told_words,
     words_in,
 )
-from .assertions import begins, listed, without_lead_in, written_sentences
+from .assertions import begins, listed, states, without_lead_in, written_sentences
 from .wording import with_absolute_dates
 
 LONGEST_VALUE = 4  # words; what is longer is a statement
 NUMBER = re.compile(r"(?<![\w.+-])\+?\d(?:[\d.,:/ -]{0,30}\d)?[a-z%]{0,3}(?!\w)")
+MONTH = rf"(?:{'|'.join(MONTHS)})"
+MONTH_DAY = re.compile(
+    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {MONTH}|{MONTH} \d{{1,2}}(?:st|nd|rd|th)?)\b", re.I
+)
 NAME = regex.compile(r"\p{Lu}[\w.'’-]*(?:\s\p{Lu}[\w.'’-]*){0,3}")
 IS = frozenset(("is", "are", "was", "were"))
 Put = tuple[slice, str]  # where in a text something is wrong, and what is to stand there
@@ -60,9 +65,11 @@ class Contrast:
         the two values are enough, without another word of the note: "it's Tromsø, not Trondheim".
         """
         places = list(value_places(self.wrong, text))
-        if len(places) != 1 or self.after not in ("", word_before(text, places[0].start)):
+        if len(places) != 1:
             return None
         place = places[0]
+        if not may_follow(self.after, kind_of(self.wrong), text, place):
+            return None
         words = without_overlap(self.clause.split(), text[place.stop :].strip(" .!").split())
         size = len(self.wrong.split())
         if kind_of(self.wrong) == "name":
@@ -78,6 +85,15 @@ class Contrast:
         if not (told or alone) or not told <= known or not same_subject(head, text, who):
             return None
         return [(place, right)]
+
+
+def ended_as_contrast(said: str) -> str:
+    """ "My dentist isn't Dr Lund any more, it's Dr Berg" as "My dentist is now Dr Berg, not Dr Lund"; else *said*."""
+    m = begins("ended", said)
+    if not m or not (m["ended"] or m["ended2"] or m["more"]):
+        return said
+    verb = m["be"] + " now" if m["be"] else m["new"]
+    return f"{m['subject']} {verb} {m['right']}, not {m['wrong']}" if verb else said
 
 
 def contrast(said: str) -> Contrast | None:
@@ -96,9 +112,7 @@ def contrast(said: str) -> Contrast | None:
         (pair["right"] or pair["right2"]).strip(" ,"),
         (pair["wrong"] or pair["wrong2"]).strip(" ,"),
     )
-    first, _, value = wrong.partition(" ")
-    small = bool(value) and first.lower() in english_words("stop") - listed("articles")
-    after, wrong = (first.lower(), value) if small else ("", wrong)
+    after, wrong = small_word_apart(wrong)
     if not kind_of(wrong) or denies(clause):
         return None
     return Contrast(clause, wrong, after, meant or bool(opener))
@@ -130,7 +144,8 @@ def same_subject(head: list[str], text: str, who: str) -> bool:
         case "he" | "she" | "they":
             return not (about_who and about_who.start() == 0)
         case "his" | "her" | "their":  # somebody else's
-            return bool(re.search(r"['’]s ", re.sub(rf"{re.escape(who)}['’]s ", "", text, flags=re.I)))
+            others = re.sub(rf"{re.escape(who)}['’]s ", "", text, flags=re.I)
+            return bool(re.search(r"['’]s |\b(?:his|her)\b", others))
     return True
 
 
@@ -221,6 +236,7 @@ class ShortCorrection:
     verb: str = ""  # "it costs …": that of the statement before
     after: str = ""  # "in Bodø": the word that the value follows there, too
     bare: bool = False  # a word alone: "No, blue."
+    wrong: frozenset[str] = frozenset()  # numbers: "600 for 50, not 500 for 40"
 
     def applied(self, text: str) -> list[Put] | None:
         """What it changes in *text*; None where that cannot be told."""
@@ -232,7 +248,7 @@ class ShortCorrection:
         if len(places) != 1:
             return None
         right, place = self.right if self.kind == "word" else without_article(self.right), places[0]
-        if self.kind == "number":
+        if self.kind == "number" and not MONTH_DAY.fullmatch(right):
             # "5,400 NOK" for "4,500 NOK": the same unit
             unit = NUMBER.sub("", right).lower().split()
             if not set(unit) <= set(text.lower().rstrip(".").split()):
@@ -254,17 +270,16 @@ class ShortCorrection:
             if len(same) != 1 or any(same[0] == place for place, _ in puts):
                 return None
             puts.append((same[0], m[0]))
-        return puts
+        return puts if self.wrong <= {text[place] for place, _ in puts} else None
 
     def places(self, text: str) -> Iterator[slice]:
         """Where in *text* stands what may be wrong."""
-        for place in self.places_of_kind(text):
-            if self.after in ("", word_before(text, place.start)):
-                yield place
+        yield from (p for p in self.places_of_kind(text) if may_follow(self.after, self.kind, text, p))
 
     def places_of_kind(self, text: str) -> Iterator[slice]:
         if self.kind == "number":
-            yield from (slice(*m.span()) for m in NUMBER.finditer(text) if not ISO_DAY.search(m[0]))
+            found = MONTH_DAY if MONTH_DAY.fullmatch(self.right) else NUMBER
+            yield from (slice(*m.span()) for m in found.finditer(text) if not ISO_DAY.search(m[0]))
         elif self.kind == "name":
             article = without_article(self.right) != self.right
             for m in NAME.finditer(text):
@@ -297,6 +312,12 @@ def word_before(text: str, at: int) -> str:
     return text[:at].rstrip(" ").rpartition(" ")[2].lower()
 
 
+def may_follow(small: str, kind: str, text: str, place: slice) -> bool:
+    """Whether *text* has the word *small* before the value at *place*; "on 5 May" is also "their birthday is 5 May"."""
+    before = word_before(text, place.start)
+    return small in ("", before) or (kind == "number" and before in IS)
+
+
 def word_behind(text: str, at: int) -> str:
     """The word behind *at*; "" where a mark or the end stands there."""
     m = re.match(r" ([^\W\d]+)", text[at:])
@@ -322,24 +343,32 @@ def short_correction(said: str) -> ShortCorrection | None:
     if not told and not opener.rstrip().endswith(tuple(",.:!;-")):  # "no sugar", "no 5 is open"
         return None
     right = framed["value"].strip(" .!,;:-")
-    after, _, rest = right.partition(" ")
-    after = after.lower() if after.lower() in english_words("stop") - listed("articles") else ""
-    right = rest if after else right
+    pair = begins("not_but", right)
+    wrong = frozenset(NUMBER.findall(pair["wrong2"] or "")) if pair else frozenset()
+    right = pair["right2"] if pair and len(wrong) > 1 else right
+    after, right = small_word_apart(right)
     kind = kind_of(right)
     if len(NUMBER.findall(right)) > 1:
         kind = "numbers"
-    if not kind or begins("reaction", right) or begins("agreed", right):
+    if not kind or begins("reaction", right) or begins("agreed", right) or states(framed["value"]):
         return None
     bare = kind == "word" and not told
     if bare and not is_value(right):
         return None
     verb = (framed["verb"] or "").lower()
-    return ShortCorrection(right.strip(), kind, meant, "" if verb in IS else verb, after, bare)
+    return ShortCorrection(right.strip(), kind, meant, "" if verb in IS else verb, after, bare, wrong)
 
 
 def is_value(words: str) -> bool:
     """Whether *words* behind "no," may be a value, and not "no, wait" or "no, seriously"."""
     return not any(word in bases() or word.endswith("ly") for word in words.lower().split())
+
+
+def small_word_apart(value: str) -> tuple[str, str]:
+    """ "in Kiel" as "in" and "Kiel"; "" and *value* where it begins with no small word."""
+    first, _, rest = value.partition(" ")
+    small = bool(rest) and first.lower() in english_words("stop") - listed("articles")
+    return (first.lower(), rest) if small else ("", value)
 
 
 def kind_of(value: str) -> str:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..node.markdown import slugify
 from ..text.words import WORD_OR_NUMBER, common_stems, denies, told_words, words_in
-from .assertions import begins, holds, word_lists
-from .corrections import contrast
+from .assertions import CLOCK, begins, holds, word_lists
+from .corrections import contrast, kind_of, small_word_apart
 
 if TYPE_CHECKING:
     from ..index.store import Entry
@@ -49,6 +49,7 @@ REPLACED = re.compile(
 LEANS = re.compile(
     r"(?:because|until|so|then|now|also)\b", re.I
 )  # a text begins so that goes on from a sentence
+IS_VALUE = re.compile(r"(?: is| are| has| have| costs?|:) (?:now )?(?P<value>.+?)(?: now)?\.?$")
 VALUE = re.compile(r"(?<!^)\b[A-Z]|\d")  # a name or a number, beside who it is about
 COUNT = re.compile(r"\b\d+ (?:out )?of (?:the |their )?(?P<all>\d+ \w+)")  # how far something is
 
@@ -224,12 +225,13 @@ class OfflineDrafts:
         The index of the draft most similar to *draft*, and the similarity, 0 to 1; later drafts win ties. *dropped*:
         words of the draft that it replaces.
         """
-        best, most = None, RELATED
+        best, most = None, (False, RELATED)
         for i, old in enumerate(self.all):
             if self.is_about_another(old, draft.who) or has_other_subject(draft, old):
                 continue
             likeness = stem_overlap(draft.words, old.words - told_words(draft.who))
-            if same_slot(draft, old) or about_project(draft, old) or replaces(dropped, old):
+            moved = draft.cue == "moved" and old.loop == "open" and told_words(old.title) <= draft.words
+            if moved or same_slot(draft, old) or about_project(draft, old) or replaces(dropped, old):
                 likeness = max(likeness, ALIKE_SHARE)
             elif (
                 change
@@ -240,9 +242,9 @@ class OfflineDrafts:
                 likeness = max(likeness, RELATED)
             # of two that are as like, the one with more in common
             likeness += 0.01 * len(draft.words & old.words)
-            if likeness >= most:
-                best, most = i, likeness
-        return best, most
+            if (found := (same_slot(draft, old), likeness)) >= most:
+                best, most = i, found
+        return best, most[1]
 
     def is_about_another(self, old: OfflineDraft, who: str) -> bool:
         """Whether *old* is about another participant."""
@@ -257,9 +259,10 @@ def mentioned(title: str, text: str) -> bool:
 
 
 def same_slot(draft: OfflineDraft, old: OfflineDraft) -> bool:
-    return (
-        bool(draft.slot) and draft.type == old.type and slugify(draft.title) in (slugify(old.title), old.name)
-    )
+    named = bool(draft.slot) and slugify(draft.title) in (slugify(old.title), old.name)
+    # "My yoga class is now at 20:00"
+    of_plan = draft.type == "fact" and old.loop == "open" and CLOCK.search(draft.description)
+    return named and (draft.type == old.type or bool(of_plan))
 
 
 def has_other_subject(draft: OfflineDraft, old: OfflineDraft) -> bool:
@@ -303,8 +306,9 @@ def changed_draft(
     *change*: 2 if the words say that something changed, 1 if they may, else 0.
     """
     again = bool(set(draft.sources) & set(old.sources))  # in one message people go on rather than change
-    over = draft.cue in ("past", "outcome") or CALLED_OFF.search(said) or FINISHED.search(said)
-    if old.loop == "open" != draft.loop and over and likeness >= ALIKE_SHARE:
+    over = draft.cue in ("past", "outcome", "off") or CALLED_OFF.search(said) or FINISHED.search(said)
+    named = draft.cue != "off" or told_words(draft.topic) <= old.words
+    if old.loop == "open" != draft.loop and over and named and likeness >= ALIKE_SHARE:
         return with_new_words(old, replace(draft, loop="done", event=draft.event or old.event))
     if (
         old.loop == draft.loop == "open"
@@ -321,7 +325,7 @@ def changed_draft(
     if count and before and count["all"] == before["all"]:
         return with_new_words(old, draft)
     if same_slot(draft, old) and (
-        change or draft.cue in ("name", "contact", "favorite") or VALUE.search(draft.description)
+        draft.cue in ("name", "contact", "favorite", "age", "birth") or is_new_value(old, draft, change)
     ):
         return with_new_words(old, draft)
     if not may_be_new_state(old.type, draft.type):
@@ -336,6 +340,22 @@ def changed_draft(
             return replace(draft, op="supersede", node=old.node)
         return with_new_words(old, draft)
     return None
+
+
+def is_new_value(old: OfflineDraft, draft: OfflineDraft, change: int) -> bool:
+    """Whether *draft* has another value for *old*: "is a Kia" of "is a Volvo", and not "is 12 years old"."""
+    (small, kind), (other_small, other) = value_of(old.description), value_of(draft.description)
+    if kind:
+        return kind == other and (small == other_small or bool(change))
+    numbers = [bool(re.search(r"\d", d.description)) for d in (old, draft)]
+    return bool(change or VALUE.search(draft.description)) and numbers[0] == numbers[1]
+
+
+def value_of(description: str) -> tuple[str, str]:
+    """The small word before the value that *description* ends with, and the value's kind; "" for a longer statement."""
+    m = IS_VALUE.search(description)
+    small, value = small_word_apart(m["value"] if m else "")
+    return small, kind_of(value)
 
 
 def may_be_new_state(a: str, b: str) -> bool:
@@ -354,7 +374,7 @@ def with_new_words(old: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
             -ASIDES:
         ]
     return replace(
-        draft, type=old.type, op=old.op, node=old.node, asides=asides, links=old.links, sources=(*old.sources, *draft.sources),
+        draft, type=old.type, loop=draft.loop or old.loop, op=old.op, node=old.node, asides=asides, links=old.links, sources=(*old.sources, *draft.sources),
         title=old.title if old.node or done or same_slot(draft, old) else draft.title, event=draft.event or old.event,
     )  # fmt: skip
 

@@ -29,7 +29,7 @@ from .assertions import (
     without_lead_in,
     written_sentences,
 )
-from .corrections import Put, contrast, corrected_text, kind_of, short_correction
+from .corrections import Put, contrast, corrected_text, ended_as_contrast, kind_of, short_correction
 from .drafts import CALLED_OFF, OfflineDraft, OfflineDrafts
 from .wording import (
     IT_OR_THEM,
@@ -296,7 +296,7 @@ class OfflineObserver:
         for n, said in enumerate(written_sentences(text)):
             if len(self.drafts.all) - before >= MOST_OF_A_MESSAGE:
                 break
-            said = addressed(said, names)
+            said = ended_as_contrast(addressed(said, names))
             if n == 0:
                 said = self.completed_answer(said) or said
             if begins("undo", without_lead_in(said)):
@@ -509,7 +509,7 @@ class OfflineObserver:
         short = short_correction(said)
         if short is None or any(short.applied(sentence) for sentence in unnoted):
             return False
-        for i, d in self.said_last(scene):
+        for i, d in self.drafts.newest(scene.who) if short.wrong else self.said_last(scene):
             if answers or (short.bare and scene.handle not in d.sources):
                 continue
             if puts := short.applied(d.description):

@@ -19,7 +19,18 @@ from ..dates.days import event_span
 from ..dates.rules import MONTHS, When, resolve_dates, tense_of
 from ..text.characters import UNSPACED_RUN
 from ..text.words import base_of, bases, english_words, is_past
-from .assertions import DAY_WORDS, Assertion, begins, holds, listed, pattern, says_enough, states, word_lists
+from .assertions import (
+    DAY_WORDS,
+    WHO_IT_IS,
+    Assertion,
+    begins,
+    holds,
+    listed,
+    pattern,
+    says_enough,
+    states,
+    word_lists,
+)
 
 # --- A title for what a sentence says: a noun phrase of at most six words, which becomes the name of a file.
 #
@@ -33,7 +44,7 @@ from .assertions import DAY_WORDS, Assertion, begins, holds, listed, pattern, sa
 TITLE_WORDS = 6
 # Cues whose topic begins with a verb's base; may begin with a past form; may be what someone does not want.
 BASE_FIRST = frozenset("plan must remind wish former choice standing style habit calendar project".split())
-PAST_FIRST = frozenset(("past", "ongoing", "habit", "aside", ""))
+PAST_FIRST = frozenset(("past", "ongoing", "habit", "off", "aside", ""))
 REFUSED = frozenset(("choice", "prefer", "dislike", "style", "standing"))
 NAMED = re.compile(r"\b(?:called|named|titled) \"?([^\",.;:!?]{2,40}?)(?=[\",.;:!?]|$| and | which | that )")
 EMPTY_PHRASE = re.compile(  # "It's important to me to …", "I think that …"
@@ -177,9 +188,9 @@ def type_and_loop(found: Assertion, event: str | None, said: date, people: bool)
     days = event_span(event)
     if days and days[1] < said:
         return found.type, None
-    if days and days[0] > said and found.type in ("episode", "fact") and found.cue != "stated":
+    if days and days[0] > said and found.type in ("episode", "fact") and found.cue not in ("stated", "off"):
         return "episode", "open"
-    if found.cue in ("due", "date") and not days:
+    if found.cue in ("due", "date", "moved") and not days:
         return ("fact" if found.cue == "due" else found.type), None
     if found.cue in ("must", "plan") and not days and people:
         return "fact", None  # what people say they will do, some day
@@ -188,7 +199,7 @@ def type_and_loop(found: Assertion, event: str | None, said: date, people: bool)
 
 def title_for(found: Assertion, person: str) -> str:
     """A title; among people, one that says whose home or name it is."""
-    if found.cue in ("name", "home", "job", "status"):
+    if found.cue in WHO_IT_IS:
         name = "Personal status" if found.cue == "status" else found.cue.title()
     elif found.slot and found.cue != "stated":
         name = title_of_topic(found.slot.removeprefix("my "))
