@@ -296,6 +296,19 @@ May 30 to June 2                             2023-05-30..2023-06-02
 30 December to 2 January 2022                2021-12-30..2022-01-02
 between 3 and 5 May                          2023-05-03..2023-05-05
 2023-05-01 to 2023-05-07                     2023-05-01..2023-05-07
+from 3 to 7 January 2024                     2024-01-03..2024-01-07
+from the 3rd to the 5th                      2023-06-03..2023-06-05
+Friday 19 to Sunday 21 May                   2023-05-19..2023-05-21
+between Monday and Wednesday                 2023-05-22..2023-05-24
+from tomorrow until 20 May                   2023-05-18..2023-05-20
+the weekend of 27 May                        2023-05-27..2023-05-28
+the weekend of the 27th                      2023-05-27..2023-05-28
+the week of May 24                           2023-05-22..2023-05-28
+the third Thursday of December 2023          2023-12-21
+the first Monday in June                     2023-06-05
+the last Friday of the month                 2023-05-26
+the 2nd weekend of next month                2023-06-10..2023-06-11
+the last day of January                      2023-01-31
 """
 
 
@@ -314,6 +327,13 @@ def test_what_people_say_for_days_is_understood(saying: str) -> None:
         *("version 2023.5.7", "in 5 minutes", "some time ago", "the last one", "in two", "31 out of 40"),
         *("on the 5th floor", "the last week of the course", "I finished it in 3 days", "1234-56-78", ""),
         *("Q3 numbers", "in the 2025 budget", "Karin's Q4 report", "by the May report"),
+        *("I work Monday to Friday", "the first Thursday of every month", "every last Friday of the month"),
+        *(
+            "we meet on the first Monday",
+            "pages 3 to 7 may be cut",
+            "on the 99th",
+            "the fifth Monday of June 2023",
+        ),
     ],
 )
 def test_what_is_no_day_is_left_alone(text: str) -> None:
@@ -332,6 +352,60 @@ def test_what_is_no_day_is_left_alone(text: str) -> None:
 )
 def test_a_day_without_a_month_follows_the_full_day_of_its_sentence(text: str, expected: list[str]) -> None:
     assert meant(text, date(2026, 11, 3)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "expected"),
+    [
+        ("We leave on Friday and return on Wednesday.", date(2026, 11, 24), ["2026-11-27", "2026-12-02"]),
+        ("Leaving on Friday, back on Wednesday.", date(2026, 11, 24), ["2026-11-27", "2026-12-02"]),
+        ("We left on Friday and came back on Wednesday.", date(2026, 11, 23), ["2026-11-13", "2026-11-18"]),
+        ("Yoga on Friday and the exam on Wednesday.", date(2026, 11, 24), ["2026-11-27", "2026-11-25"]),
+        (
+            "I'm flying on 20 December and coming back on 3 January.",
+            date(2026, 3, 2),
+            ["2026-12-20", "2027-01-03"],
+        ),
+        (
+            "We left on 28 December and came back on 2 January.",
+            date(2026, 12, 30),
+            ["2025-12-28", "2026-01-02"],
+        ),
+        (
+            "I'm flying on 20 December and booked on 3 November.",
+            date(2026, 11, 24),
+            ["2026-12-20", "2026-11-03"],
+        ),
+    ],
+)
+def test_what_is_done_next_is_done_later(text: str, said: date, expected: list[str]) -> None:
+    assert meant(text, said) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I booked a cabin from 3 to 7 January.", "2027-01-03..2027-01-07"),
+        ("We reserved two rooms, 14–16 February.", "2027-02-14..2027-02-16"),
+        ("We were in Rome from 3 to 7 January.", "2026-01-03..2026-01-07"),
+        ("We were away from 28 December to 2 January.", "2025-12-28..2026-01-02"),
+        ("I was ill from Thursday to Monday.", "2026-11-19..2026-11-23"),
+        ("The wedding is on 3 July.", "2027-07-03"),
+        ("The camp is from 3 July to 10 August.", "2027-07-03..2027-08-10"),
+        ("The photo is from 3 July.", "2026-07-03"),
+        ("The museum is closed on Monday.", "2026-11-30"),
+        ("The house was sold on 3 March.", "2026-03-03"),
+    ],
+)
+def test_what_is_booked_or_is_to_be_lies_ahead_and_what_was_lies_behind(text: str, expected: str) -> None:
+    assert meant(text, date(2026, 11, 24)) == [expected]
+
+
+def test_the_ends_of_a_move_are_two_days() -> None:
+    moved = resolve_dates(
+        "The exam was moved from 3 December to 10 December.", date(2026, 11, 24), ahead=True
+    )
+    assert [w.phrase for w in moved] == ["3 December", "10 December"]
 
 
 @pytest.mark.parametrize(

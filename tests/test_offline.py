@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -939,6 +940,19 @@ def test_of_60_dated_sentences_that_another_wrote_at_least_58_name_the_right_day
     rows = dated_sentences()
     wrong = [row["text"] for row in rows if not names_its_day(row)]
     assert len(rows) == 60 and len(wrong) <= 2, wrong
+
+
+def test_of_60_sentences_with_spans_and_pairs_of_days_at_least_57_are_dated_exactly():
+    file = Path(__file__).with_name("corpora") / "dated_spans.jsonl"
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    wrong = []
+    for row in rows:
+        found = read_sentence(row["text"])
+        ahead = bool(found and found.loop == "open")
+        told, event = with_absolute_dates(row["text"], dt.date.fromisoformat(row["said"]), ahead)
+        if (event, re.findall(r"\d{4}-\d\d-\d\d", told)) != (row["event"], row["days"]):
+            wrong.append(row["text"])
+    assert len(rows) == 60 and len(wrong) <= 3, wrong
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from ..text.words import bases, is_past
+
 # --- Days in spans: the week around a day, the day two months on, which of several years is meant; words for them.
 #
 # A span is its first and its last day, both included.
@@ -97,6 +99,7 @@ def direction(which: str) -> int:
 
 
 COUNTING = "one two three four five six seven eight nine ten eleven twelve"
+ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _NUMBERS = {word: n for n, word in enumerate(COUNTING.split(), 1)}
 _NUMBERS |= {"a": 1, "an": 1, "another": 1, "couple": 2, "dozen": 12}
 _VAGUE = {"few": (2, 5), "several": (3, 7)}
@@ -137,8 +140,11 @@ AHEAD = re.compile(
 )
 # What was arranged lies ahead, where its day comes after it: "bought tickets for the concert on 12 January".
 ARRANGED = re.compile(
-    r"\b(?:booked|reserved|arranged|registered|enrolled|signed up|invited|tickets?)\b[^,;:]{0,80}?\b(?:for|to)\b",
+    r"\b(?:booked|reserved|arranged|registered|enrolled|signed up|invited|tickets?)\b[^,;:]{0,80}?(?:\b(?:for|to|from|between)\b|,)",
     re.I,
+)
+MOVED = re.compile(
+    r"\b(?:moved|pushed|postponed|rescheduled|shifted|changed|delayed|brought forward)\b", re.I
 )
 BEHIND = re.compile(
     r"\b(?:was|were|did|didn['’]t|had|went|got|came|saw|made|took|met|bought|said|told|gave|found|left|felt|ate|won"
@@ -146,6 +152,10 @@ BEHIND = re.compile(
     r"|(?!hundred)[a-z]{2,}[^\We]ed)\b",
     re.I,
 )
+# The participle in "is closed" tells of no past.
+STATE = re.compile(r"(?:\b(?:is|are|am)|['’](?:re|m))\s+(?:not\s+)?$", re.I)
+# "is on 3 July", but a letter that "is from 3 July" was written then
+PRESENT = re.compile(r"(?:\b(?:is|are)|['’](?:s|re))\s+(?P<from>from\s+)?(?:(?:on|between|the)\s+)*$", re.I)
 FINITE = re.compile(r"was|were|did|didn['’]t|went|came|saw|took|gave|ate|wrote|knew|drove|flew", re.I)
 CLAUSE = re.compile(
     r"[,;:—–(]|\b(?:and|but|so|because|which|after|when|as)\b|\b(?:i|we|he|she|they|who|has|have)\s+(?:\w+ly\s+)?\Z",
@@ -173,6 +183,8 @@ def tense_of(text: str, start: int, end: int) -> str:
     # "Booked the van: 19 December" names the day of what was booked, not the day of the booking.
     since = max(before.rfind(": "), 0)
     behind = [m.span() for m in BEHIND.finditer(sentence, since) if is_past_tense(sentence, m, ahead)]
+    if not ahead and (m := PRESENT.search(before)) and (not m["from"] or TO.search(text, start, end + 6)):
+        return "ahead"
     if not ahead or not behind:
         return "ahead" if ahead else "behind" if behind else ""
     far = [min(max(at - b, a - at, 0) for a, b in spans) for spans in (ahead, behind)]
@@ -180,7 +192,9 @@ def tense_of(text: str, start: int, end: int) -> str:
 
 
 def is_past_tense(sentence: str, m: re.Match[str], ahead: list[tuple[int, int]]) -> bool:
-    """Whether *m* is a past tense, and not the participle in "will be submitted" or "want it finished"."""
+    """Whether *m* is a past tense, not a participle: "will be submitted", "want it finished", "is closed"."""
+    if STATE.search(sentence, max(0, m.start() - 12), m.start()):
+        return False
     since = max((b for _, b in ahead if b <= m.start()), default=-1)
     return since < 0 or bool(FINITE.fullmatch(m[0]) or CLAUSE.search(sentence, since, m.start()))
 
@@ -202,7 +216,7 @@ def _led(m: re.Match[str], article: bool = False) -> bool:
     return bool(led and (article or not led[1]))
 
 
-_PREPOSITIONS = ("on", "by", "until", "since", "before", "after", "from", "between")
+_PREPOSITIONS = ("on", "by", "until", "since", "before", "after", "from", "to", "between")
 _TO_COME = ("by", "until", "till", "for")  # whatever the verb: "booked the cabin for 27 February"
 
 
@@ -227,8 +241,8 @@ def _unit(m: re.Match[str]) -> str:
 
 
 def _iso(m: re.Match[str], _said: date, _tense: str) -> Days:
-    parts = [int(part) for part in re.findall(r"\d+", m[0])]
-    return date(*parts[:3]), date(*parts[-3:])
+    at = date(*map(int, re.findall(r"\d+", m[0])))
+    return at, at
 
 
 def _numeric(m: re.Match[str], _said: date, _tense: str) -> Days | None:
@@ -243,32 +257,28 @@ def _numeric(m: re.Match[str], _said: date, _tense: str) -> Days | None:
 
 def _dated(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
     """
-    A day of a month, or a range of days; the year may be missing.
+    A day of a month, or two ("3 to 7 January"); the year may be missing.
 
     A named weekday must fit. Without a year it chooses last year, this year or the next; but if all fitting days are past and
     the verb looks ahead, the weekday is taken for the mistake.
     """
-    group = m.groupdict()
-    years, weekday = _years(m, said), group.get("wd")
+    years, weekday = _years(m, said), m["wd"] or m["wd2"]
     if weekday and not m["year"]:
         years = range(said.year - 1, said.year + 2)
     if m["month"] == "may" and not m["year"] and _word_before(m) not in _PREPOSITIONS:
         return None  # "I may 5"
     found: list[Days] = []
     misnamed: list[Days] = []
+    month = place_in_list(MONTHS, m["month"]) + 1
     for year in years:
         try:
-            first = date(year, place_in_list(MONTHS, m["month"]) + 1, day_number(m["day"]))
-            month = place_in_list(MONTHS, group.get("month2") or m["month"]) + 1
-            last = date(year, month, day_number(group.get("day2") or m["day"]))
+            first, last = (date(year, month, day_number(text)) for text in (m["day"], m["day2"] or m["day"]))
         except ValueError:
             continue
-        if last < first:  # 30 December to 2 January; a year that is said is the second's
-            first, last = (
-                (first.replace(year=year - 1), last) if m["year"] else (first, last.replace(year=year + 1))
-            )
-        fits = not weekday or first.weekday() == place_in_list(WEEKDAYS, weekday)
-        (found if fits else misnamed).append((first, last))
+        ends = ((m["wd"], first), (m["wd2"], last))
+        fits = all(not name or place_in_list(WEEKDAYS, name) == day.weekday() for name, day in ends)
+        if first <= last:
+            (found if fits else misnamed).append((first, last))
     if weekday and not found:
         return ()
     word = _word_before(m)
@@ -287,23 +297,19 @@ def _in_doubt(m: re.Match[str], tense: str) -> bool:
     return bool(BEHIND.search(sentence)) or not FUTURE.search(sentence)
 
 
-def _month_range(m: re.Match[str], said: date, tense: str) -> Days | None:
-    first, last = place_in_list(MONTHS, m["month"]) + 1, place_in_list(MONTHS, m["month2"]) + 1
-    before = 1 if m["year"] and first > last else 0  # November to January 2023
-    return pick_days(
-        [month_span(y - before, first, (last - first) % 12 + 1) for y in _years(m, said)], said, tense
-    )
-
-
 def _month(m: re.Match[str], said: date, tense: str) -> Days | None:
-    which = m["which"] or ""
-    if not (which or m["year"] or m.groupdict().get("part") or _led(m)):
+    """A month, or the months from one to another."""
+    which, group = m["which"] or "", m.groupdict()
+    if not (which or m["year"] or group.get("part") or group.get("month2") or _led(m)):
         return None  # a name, or a verb
     if which.lower() == "this" and m["month"] in ("may", "march"):
         return None
-    return choose_days(
-        which, [month_span(y, place_in_list(MONTHS, m["month"]) + 1, 1) for y in _years(m, said)], said, tense
+    first, last = (
+        place_in_list(MONTHS, text) + 1 for text in (m["month"], group.get("month2") or m["month"])
     )
+    before = 1 if m["year"] and first > last else 0  # November to January 2023
+    months = [month_span(year - before, first, (last - first) % 12 + 1) for year in _years(m, said)]
+    return choose_days(which, months, said, tense)
 
 
 def _season(m: re.Match[str], said: date, tense: str) -> Days | None:
@@ -321,7 +327,7 @@ def _quarter(m: re.Match[str], said: date, tense: str) -> Days | None:
         return None  # of a game
     if m["q"] and not _led(m) and not _NOT_IN_A_NAME.match(m.string, m.end()):
         return None  # "the Q4 report"
-    n = int(m["q"]) if m["q"] else ("first", "second", "third", "fourth").index(m["nth"].lower()) + 1
+    n = int(m["q"]) if m["q"] else ORDINALS.index(m["nth"].lower()) + 1
     return pick_days([month_span(year, n * 3 - 2, 3) for year in _years(m, said)], said, tense)
 
 
@@ -342,11 +348,8 @@ def _part(m: re.Match[str], said: date, tense: str) -> Days | None:
 
 
 def _counted(m: re.Match[str], said: date, sign: int) -> Days:
-    low, high = number_range(m["n"])
-    if m["n2"]:
-        high = number_range(m["n2"])[1]
-    if m["more"]:  # "a week or two"
-        high = max(high, 2)
+    low = number_range(m["n"])[0]
+    high = max(number_range(m["n2"] or m["n"])[1], 2 if m["more"] else 0)  # "a week or two"
     ends = [span_around(shift_day(said, _unit(m), sign * n), _unit(m)) for n in (low, high)]
     return min(ends)[0], max(ends)[1]
 
@@ -377,17 +380,9 @@ def _rolling(m: re.Match[str], said: date, tense: str) -> Days | None:
     """The last three weeks, the next few days, within a month: up to, or from, the day it is said."""
     if m["within"] and tense == "behind":
         return None
-    days = {"day": 1, "weekend": 7, "week": 7, "fortnight": 14, "month": 30, "quarter": 91, "year": 365}[
-        _unit(m)
-    ]
-    there = (
-        said
-        + (1 if m["within"] else direction(m["which"]))
-        * days
-        * number_range(m["n"] or ("few" if m[0].endswith("s") else "a"))[1]
-        * ONE_DAY
-    )
-    return said, there
+    days = {"day": 1, "fortnight": 14, "month": 30, "quarter": 91, "year": 365}.get(_unit(m), 7)
+    n = number_range(m["n"] or ("few" if m[0].endswith("s") else "a"))[1]
+    return said, said + (1 if m["within"] else direction(m["which"])) * days * n * ONE_DAY
 
 
 def _this_unit(m: re.Match[str], said: date, _tense: str) -> Days:
@@ -404,22 +399,44 @@ def _second_unit(m: re.Match[str], said: date, _tense: str) -> Days:
 
 def _the_weekend(_m: re.Match[str], said: date, tense: str) -> Days | None:
     nearest = "behind" if said.weekday() < 3 else "ahead"  # asked on a Monday, it is the one that was
-    return pick_days(
-        [span_around(said + 7 * n * ONE_DAY, "weekend") for n in (-1, 0, 1)], said, tense or nearest
-    )
+    weekends = [span_around(said + 7 * n * ONE_DAY, "weekend") for n in (-1, 0, 1)]
+    return pick_days(weekends, said, tense or nearest)
 
 
 def _weekday_of_week(m: re.Match[str], said: date, _tense: str) -> Days:
-    at = (
-        span_around(shift_day(said, "week", direction(m["which"])), "week")[0]
-        + place_in_list(WEEKDAYS, m["wd"]) * ONE_DAY
-    )
+    monday = span_around(shift_day(said, "week", direction(m["which"])), "week")[0]
+    at = monday + place_in_list(WEEKDAYS, m["wd"]) * ONE_DAY
     return at, at
+
+
+def _of_month(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
+    """The third Thursday of December, the last weekend of next month."""
+    if {"every", "each"} & {_word_before(m), *m[0].lower().split()}:
+        return ()
+    nth, name, which = m["nth"].lower(), m["name"].title(), m["which"] or ""
+    n = -1 if nth == "last" else int(nth[0]) - 1 if nth[0].isdigit() else ORDINALS.index(nth)
+    if m["month"]:
+        months = [month_span(year, place_in_list(MONTHS, m["month"]) + 1, 1) for year in _years(m, said)]
+    else:
+        shifts = (direction(which),) if which else (-1, 0, 1)
+        months = [span_around(shift_day(said, "month", shift), "month") for shift in shifts]
+    return choose_days(which if m["month"] else "", _nth_days(n, name, months), said, tense) or ()
+
+
+def _nth_days(n: int, name: str, months: Iterable[Days]) -> list[Days]:
+    """Number *n*, from 0, of the days, weekends or weekdays of each month that has as many."""
+    found: list[Days] = []
+    for first, last in months:
+        days = [first + i * ONE_DAY for i in range((last - first).days + 1)]
+        if name != "Day":
+            days = [d for d in days if WEEKDAYS[d.weekday()] == name.replace("Weekend", "Saturday")]
+        found += [(d, d + (name == "Weekend") * ONE_DAY) for d in days[n:][:1]]
+    return found
 
 
 def _weekday(m: re.Match[str], said: date, tense: str) -> Days | None:
     day, which, word = place_in_list(WEEKDAYS, m["wd"]), (m["which"] or "").lower(), _word_before(m)
-    if word in ("every", "each", "other", "most", "usual", "black"):
+    if word in ("every", "each", "other", "most", "usual", "black", *ORDINALS):
         return None
     if len(m["wd"]) < 6 and not which and (word not in ("on", "by", "until", "since") or m["wd"].islower()):
         return None  # sat, sun, wed
@@ -441,15 +458,10 @@ def _weekday(m: re.Match[str], said: date, tense: str) -> Days | None:
 
 def _nth(m: re.Match[str], said: date, tense: str) -> Days | None:
     """On the 5th: of the month that is meant."""
-    if _word_before(m) not in _PREPOSITIONS:
+    if _word_before(m) not in _PREPOSITIONS and not AROUND.search(m.string, 0, m.start()):
         return None
     months = (span_around(shift_day(said, "month", n), "month") for n in range(-2, 3))
-    found = [
-        first + (day_number(m["day"]) - 1) * ONE_DAY
-        for first, last in months
-        if day_number(m["day"]) <= last.day
-    ]
-    return pick_days([(day, day) for day in found], said, tense or "ahead")
+    return pick_days(_nth_days(day_number(m["day"]) - 1, "Day", months), said, tense or "ahead")
 
 
 def _year(m: re.Match[str], _said: date, _tense: str) -> Days | None:
@@ -479,7 +491,7 @@ PARTS = {
     "year": r"(?:(?:19|20)\d\d|['’]\d\d)\b",
     "day": r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?(?![\d:.%]\d|\w)",
     "iso": r"(?:19|20)\d\d[-/](?:0?[1-9]|1[0-2])[-/](?:[12]\d|3[01]|0?[1-9])",
-    "to": r"(?:\s*[-–—]\s*|\s+(?:to|through|until|till)\s+(?:the\s+)?)",
+    "to": r"(?:\s*[-–—/]\s*|\s+(?:to|through|until|till)\s+(?:the\s+)?)",
     "unit": r"(?P<unit>day|night|weekend|week|fortnight|month|quarter|year)s?(?![\w-])",
     "season": r"(?P<season>spring|summer|autumn|fall|winter)\b",
     "n": rf"(?:\d{{1,3}}|(?:a\s+)?(?:couple(?:\s+of)?|few|dozen)|an?|{COUNTING.replace(' ', '|')}|another|several)",
@@ -501,37 +513,18 @@ def _rule(pattern: str, meaning: Meaning) -> Rule:
 
 _YEAR = r"(?:,?\s+(?:of\s+|in\s+)?(?P<year>@year))?"
 _DAY_MONTH = r"(?:\s+of\s+|\s+(?!(?-i:may|march)\b(?!,?\s+@year)))"  # "only 5 may come"
-_NAMED = r"\b(?:(?:@which\s+)?(?P<wd>@wd),?\s+"
 _COUNT = r"(?P<n>@n)(?:\s*(?:[-–]|\bor\b|\bto\b)\s*(?P<n2>@n))?\s+@unit(?P<more>\s+or\s+two)?"
 
+_FIRST = r"\b(?P<b>(?<=between\s)(?:the\s+)?)?(?:(?:@which\s+)?(?P<wd>@wd),?\s+(?:the\s+)?)?"
+# The second of two days of one month. After "between" it follows "and".
+_SECOND = r"(?:(?(b)\s+and\s+(?:the\s+)?|@to)(?:(?P<wd2>@wd),?\s+)?(?:the\s+)?(?P<day2>@day))?"
+_MONTH_DAY = r"(?P<month>@month)\s+(?:the\s+)?(?P<day>@day)"
 DATED_RULES = [
-    _rule(r"(?<![\w/-])(?P<year>@iso)(?:@to|\.\.)@iso(?!\w|[/-]\w)", _iso),
     _rule(r"(?:\b@wd,?\s+)?(?<![\w/-])(?P<year>@iso)(?!(?!T\d)\w|[/-]\w)", _iso),
     _rule(r"(?<![\w./])(?P<a>\d\d?)(?P<sep>[./])(?P<b>\d\d?)(?P=sep)(?P<year>\d{4}|\d\d)(?![\w/])", _numeric),
-    # May 30 to June 2; 30 May to 2 June; May 27-28; 27-28 May; and each with a year, or with between … and
-    _rule(
-        r"\b(?P<b>between\s+)?(?P<month>@month)\s+(?P<day>@day)(?(b)\s+and\s+|@to)(?P<month2>@month)\s+(?P<day2>@day)"
-        + _YEAR,
-        _dated,
-    ),
-    _rule(
-        r"\b(?P<b>between\s+)?(?P<day>@day)\s+(?:of\s+)?(?P<month>@month)(?(b)\s+and\s+|@to)(?P<day2>@day)\s+(?:of\s+)?(?P<month2>@month)"
-        + _YEAR,
-        _dated,
-    ),
-    _rule(
-        r"\b(?P<b>between\s+)?(?P<month>@month)\s+(?P<day>@day)(?(b)\s+and\s+|@to)(?P<day2>@day)" + _YEAR,
-        _dated,
-    ),
-    _rule(
-        r"\b(?P<b>between\s+)?(?P<day>@day)(?(b)\s+and\s+|@to)(?P<day2>@day)"
-        + _DAY_MONTH
-        + "(?P<month>@month)"
-        + _YEAR,
-        _dated,
-    ),
-    _rule(_NAMED + r"(?:the\s+)?)?(?P<day>@day)" + _DAY_MONTH + "(?P<month>@month)" + _YEAR, _dated),
-    _rule(_NAMED + r")?(?P<month>@month)\s+(?:the\s+)?(?P<day>@day)" + _YEAR, _dated),
+    # 27 May, 27-28 May, Friday 27 to Saturday 28 May 2023; May 27, May 27-28, but not May 27 to 2 June
+    _rule(_FIRST + "(?P<day>@day)" + _SECOND + _DAY_MONTH + "(?P<month>@month)" + _YEAR, _dated),
+    _rule(_FIRST + _MONTH_DAY + _SECOND + r"(?!\s+(?:of\s+)?@month)" + _YEAR, _dated),
 ]
 
 RULES = [
@@ -543,11 +536,15 @@ RULES = [
         _part,
     ),
     _rule(
-        r"\b(?:(?P<b>between\s+)|(?P<f>from\s+))?(?P<month>@month)(?:\s+@year)?(?(b)\s+and\s+|@to)(?P<month2>@month)"
-        r"(?:,?\s+(?:of\s+)?(?P<year>@year))?",
-        _month_range,
+        r"\b(?P<nth>first|second|third|fourth|fifth|last|[1-5](?:st|nd|rd|th))\s+(?P<name>@wd|weekend|day)\s+(?:of|in)\s+"
+        r"(?:(?:the|every|each|@which)\s+)?(?:month\b|(?P<month>@month)(?:,?\s+(?:of\s+)?(?P<year>@year))?)",
+        _of_month,
     ),
-    _rule(r"\b(?:@which\s+)?(?P<month>@month)(?:,?\s+(?:of\s+)?(?P<year>@year))?(?!\s*\d)", _month),
+    _rule(
+        r"\b(?P<b>(?<=between\s))?(?:@which\s+)?(?P<month>@month)(?:(?:\s+@year)?(?(b)\s+and\s+|@to)(?P<month2>@month))?"
+        r"(?:,?\s+(?:of\s+)?(?P<year>@year))?(?!\s*\d)",
+        _month,
+    ),
     _rule(r"(?<![\w/-])(?P<year>(?:19|20)\d\d)-(?P<mm>0[1-9]|1[0-2])(?![\w/-])", _month_number),
     _rule(
         r"\b(?:(?-i:Q)(?P<q>[1-4])|(?P<nth>first|second|third|fourth)\s+quarter)\b(?:,?\s+(?:of\s+)?(?P<year>@year))?",
@@ -575,7 +572,7 @@ RULES = [
     _rule(r"\b@which\s+week(?:\s+on)?\s+(?P<wd>@wd)\b", _weekday_of_week),
     _rule(r"\b(?P<wd>@wd)\s+(?:of\s+)?@which\s+week\b", _weekday_of_week),
     _rule(r"\b@which\s+@unit(?!\s+of\b)", _this_unit),
-    _rule(r"\bthe\s+weekend\b", _the_weekend),
+    _rule(r"\bthe\s+weekend\b(?!\s+of\b)", _the_weekend),
     _rule(r"\b(?:@which\s+)?(?P<wd>@wd|@short)\b(?!\s+(?:morning|afternoon|evening|night)s\b)", _weekday),
     _rule(r"\bthe\s+(?P<day>\d\d?(?:st|nd|rd|th))@alone", _nth),
     _rule(r"\b(?P<year>(?:19|20)\d\d)(?P<decade>s)?(?![\w/-]|[.:,]\d)", _year),
@@ -604,15 +601,13 @@ def resolve_dates(text: str, said: date, ahead: bool = False) -> list[When]:
     28", said in June). A weekday named with a date has to fit. *ahead*: every day lies ahead, whatever the verbs.
     Recurring days ("every Friday", "on Mondays") are left out.
     """
-    return [
-        When(*days, text[start:end].rstrip("."))
-        for start, end, days in _found(text, said, RULES, ahead=ahead)
-    ]
+    found = _found(text, said, RULES, ahead=ahead)
+    return [When(*hit.days, text[hit.start : hit.end].rstrip(".")) for hit in found]
 
 
 def full_dates(text: str) -> list[tuple[int, int, Days]]:
     """`(start, end, days)` for each date in *text* that names day, month and year."""
-    return _found(text, date(2000, 1, 1), DATED_RULES, with_year=True)
+    return [(h.start, h.end, h.days) for h in _found(text, date(2000, 1, 1), DATED_RULES, with_year=True)]
 
 
 def looks_ahead(text: str, start: int, end: int) -> bool:
@@ -620,21 +615,42 @@ def looks_ahead(text: str, start: int, end: int) -> bool:
     return bool(INTENT.search(sentence_around(text, start, end)[0]))
 
 
-def full_day_before(text: str, at: int, full: Iterable[tuple[int, Days]]) -> date | None:
-    """The last day that the sentence names with its month before *at*; *full*: where such days end in *text*."""
-    since = at - len(sentence_around(text, at, at)[0])
-    return max(((end, days[1]) for end, days in full if since <= end <= at), default=(0, None))[1]
-
-
 LOOKED_AT = 8_000  # chars in which days are sought, at 25 µs a char: no question and no note is longer
+
+
+class _Hit(NamedTuple):
+    """Where a form of date stands, the days that it means, and what it takes to read it again."""
+
+    start: int
+    end: int
+    days: Days
+    tense: str
+    meaning: Meaning
+    match: re.Match[str]
+
+    def days_from(self, said: date, tense: str) -> Days:
+        """The days meant if it had been said on *said*; its own where it would mean none."""
+        return _meant(self.meaning, self.match, said, tense) or self.days
+
+    def floats(self) -> bool:
+        """Whether it names its day without a year or a word such as "next"."""
+        group = self.match.groupdict()
+        return self.meaning in (_dated, _weekday, _nth) and not (group.get("year") or group.get("which"))
+
+
+def _meant(meaning: Meaning, m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
+    try:
+        days = meaning(m, said, tense)
+    except (ValueError, OverflowError):  # 31 February, the year 10000
+        return None
+    return days and (min(days), max(days))
 
 
 def _found(
     text: str, said: date, rules: Iterable[Rule], with_year: bool = False, ahead: bool = False
-) -> list[tuple[int, int, Days]]:
+) -> list[_Hit]:
     """Every match that means days. A later rule never touches what an earlier one matched."""
-    found: list[tuple[int, int, Days]] = []
-    full: list[tuple[int, Days]] = []
+    found: list[_Hit] = []
     text = text[:LOOKED_AT]
     taken = bytearray(len(text))
     for pattern, meaning in rules:
@@ -642,16 +658,67 @@ def _found(
             start, end = m.span()
             if any(taken[start:end]) or (with_year and not m.groupdict("")["year"]):
                 continue
-            try:
-                since = full_day_before(text, start, full) if meaning is _nth else None
-                tense = "ahead" if ahead or since else tense_of(text, start, end)
-                days = meaning(m, since or said, tense)
-            except (ValueError, OverflowError):  # 31 February, the year 10000
-                continue
+            tense = "ahead" if ahead else tense_of(text, start, end)
+            days = _meant(meaning, m, said, tense)
             if days:
-                found.append((start, end, (min(days), max(days))))
-                if meaning in (_dated, _iso, _numeric):
-                    full.append((end, found[-1][2]))
+                found.append(_Hit(start, end, days, tense, meaning, m))
             if days is not None:
                 taken[start:end] = b"x" * (end - start)
-    return sorted(found)
+    return _joined(text, sorted(found, key=lambda hit: hit.start), said)
+
+
+# --- Days that depend on another of their sentence: "from Monday to Wednesday", "leave on Monday and return on Wednesday".
+
+
+TO = re.compile(PARTS["to"] + r"|\.\.", re.I)
+AROUND = re.compile(r"\b(week|weekend)\s+of\s+(?:the\s+)?$", re.I)
+# "and return on", ", then we come back on": what the same people do next
+NEXT = re.compile(
+    r"(?:,|\b(?:and|then))\s+(?:(?:then|i|we|he|she|they|will|am|is|are)\s+)*(\w+)[^,;:]*$", re.I
+)
+
+
+def _joined(text: str, hits: Iterable[_Hit], said: date) -> list[_Hit]:
+    """*hits* with "A to B" as one, "the weekend of A" as that weekend, and days in the order of what is done on them."""
+    out: list[_Hit] = []
+    for hit in hits:
+        opening = sentence_around(text, hit.start, hit.end)[0]
+        since = hit.start - len(opening)
+        last = out[-1] if out and out[-1].end >= since else None
+        if last and hit.meaning is _nth and last.meaning in (_dated, _iso, _numeric):
+            hit = hit._replace(days=hit.days_from(last.days[1], "ahead"))
+        if around := AROUND.search(opening):
+            days = span_around(hit.days[0], around[1].lower())
+            hit = hit._replace(start=since + around.start(), days=days)
+        if last:
+            link, lead = text[last.end : hit.start], _word_before(last.match)
+            to = TO.fullmatch(link) or (lead == "between" and link.strip() == "and")
+            if to and not MOVED.search(opening):
+                del out[-1]
+                if (
+                    last.meaning is hit.meaning is _weekday
+                    and not last.tense
+                    and lead not in ("from", "between")
+                ):
+                    continue  # "I work Monday to Friday"
+                ends = _in_order(last, hit, said)
+                hit = last._replace(end=hit.end, days=(min(ends)[0], max(ends)[1]))
+            elif hit.days[1] < last.days[0] and hit.tense == last.tense and _is_next(link):
+                days, ordered = _in_order(last, hit, said)
+                out[-1], hit = last._replace(days=days), hit._replace(days=ordered)
+        out.append(hit)
+    return out
+
+
+def _is_next(link: str) -> bool:
+    """Whether a verb in *link* says what is done after what stands before it."""
+    word = m[1].lower() if (m := NEXT.search(link)) else ""
+    return word == "back" or word.endswith("ing") or is_past(word) or word.removesuffix("s") in bases()
+
+
+def _in_order(first: _Hit, last: _Hit, said: date) -> tuple[Days, Days]:
+    """The days of both, where those of *last* come after those of *first*. A report has them before *said*."""
+    later = last.days_from(first.days[0], "ahead") if last.floats() else last.days
+    if first.floats() and (not last.floats() or (first.tense == "behind" and later[0] > said)):
+        return first.days_from(last.days[0], "behind"), last.days
+    return first.days, later

@@ -16,7 +16,7 @@ from datetime import date, timedelta
 from functools import cache
 
 from ..dates.days import event_span
-from ..dates.rules import MONTHS, When, resolve_dates, tense_of
+from ..dates.rules import ARRANGED, MONTHS, MOVED, When, resolve_dates, tense_of
 from ..text.characters import UNSPACED_RUN
 from ..text.words import base_of, bases, english_words, is_past
 from .assertions import (
@@ -243,9 +243,6 @@ OR = re.compile(r",?\s+or\s+(?:on\s+)?", re.I)
 # a day of no year
 BIRTHDAY = re.compile(r"(?:\d{1,2}\w*\s+(?:of\s+)?)?[A-Za-z]{3,9}\.?(?:\s+\d{1,2}(?:st|nd|rd|th)?)?")
 PART_OF_DAY = re.compile(r"\s{1,9}(morning|afternoon|evening|night)\b", re.I)
-MOVED = re.compile(
-    r"\b(?:moved|pushed|postponed|rescheduled|shifted|changed|delayed|brought forward)\b", re.I
-)
 TO_A_DAY = re.compile(  # "the call was moved to Friday", that is to come
     rf"{MOVED.pattern}.{{0,400}}\bto (?=(?:next |the |this )?(?:\d|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month|{'|'.join(m[:3] for m in MONTHS)}))"
     r"|\bmeant\b|\binstead of\b",
@@ -283,9 +280,9 @@ def with_absolute_dates(text: str, said: date, ahead: bool = False) -> tuple[str
         out += text[at:start]
         written, at = in_words(when, out, text, start + len(when.phrase))
         if written != when.phrase:
-            out = re.sub(r"\b(?:the|this|that|on)\s+$", "", out, flags=re.I)
+            out = re.sub(r"\b(?:on\s+)?(?:the|this|that|on)\s+$", "", out, flags=re.I)
         out += written
-    return out + text[at:], event_of(days, said, ahead)
+    return out + text[at:], event_of(days, said, ahead, bool(ARRANGED.search(text)))
 
 
 def is_yearly(text: str, at: int) -> bool:
@@ -293,14 +290,19 @@ def is_yearly(text: str, at: int) -> bool:
     return bool(BORN.search(text) or (YEARLY.search(text) and tense_of(text, at, at) != "behind"))
 
 
-def event_of(days: list[When], said: date, ahead: bool) -> str | None:
-    """The first of *days* that can be the event's; for a plan, one that has not passed. A span of more than a year
-    is not an event."""
+def event_of(days: list[When], said: date, ahead: bool, arranged: bool = False) -> str | None:
+    """
+    The first of *days* that can be the event's; for a plan, one that has not passed. A span of more than a year is not
+    an event. *arranged*: the sentence says that something was booked or the like; its own day, if ahead, is the event.
+    """
     days = [d for d in days if (d.end - d.start).days <= 366]
-    later = [d for d in days if d.end >= said]
-    if not days or (ahead and not later):
+    if arranged and (to_come := [d for d in days if d.start > said]):
+        days = to_come
+    elif ahead:
+        days = [d for d in days if d.end >= said]
+    if not days:
         return None
-    day = (later if ahead else days)[0]
+    day = days[0]
     return f"{day.start}" if day.start == day.end else f"{day.start}..{day.end}"
 
 
@@ -321,7 +323,7 @@ def in_words(when: When, out: str, text: str, end: int) -> tuple[str, int]:
         plain = f"{when.end}"
     if before == "before" and preposition == "between":
         plain = f"{when.start}"
-    if before == "from" and preposition == "between":
+    if before in ("from", "for") and preposition == "between":
         plain = plain.replace(" and ", " to ")
     if before in ("in", "during") and preposition == "between":
         plain = "the days from " + plain.replace(" and ", " to ")
@@ -351,6 +353,8 @@ def dates_in_words(when: When) -> tuple[str, str]:
     season = re.search(r"\b(spring|summer|autumn|fall|winter)\b", phrase, re.I)
     if n == 1:
         return str(start), "on"
+    if re.search(r"\b(?:to|through|until|till)\b", phrase, re.I):
+        return f"{start} and {end}", "between"
     if season:
         return f"the {season[1].lower()} of {start.year}", "in"
     if re.search(r"weekend", phrase, re.I) and n == 2:
