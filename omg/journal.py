@@ -290,12 +290,18 @@ def generated_change(change: Change) -> bool:
     return parse_node(change.after, change.path).type in GENERATED
 
 
+def id_in(text: str, path: str) -> str | None:
+    """The id of the note with this *text*; None if it cannot be read."""
+    try:
+        return parse_node(text, path).id
+    except BadNode:
+        return None
+
+
 def renamed_to(graph: Graph, change: Change) -> str | None:
     """Where the note of *change* stands now, if a person renamed it since the change was planned."""
     assert change.before is not None
-    try:
-        id = parse_node(change.before, change.path).id
-    except BadNode:
+    if (id := id_in(change.before, change.path)) is None:
         return None
     entry = graph.index.entry(id)
     known = graph.index.hashes().keys() - {entry.path if entry else None}  # other notes, which have other ids
@@ -383,21 +389,30 @@ def undo_receipt(graph: Graph, id: str, now: datetime) -> tuple[Outcome, list[st
     """
     Put back every note that cycle *id* changed; returns also the paths refused because they were edited since.
 
-    The caller holds `graph.lock()`. What is put back is itself a receipt, so an undo can be undone. Raises BadInput if
-    nothing is as the cycle left it.
+    The caller holds `graph.lock()`. What is put back is itself a receipt, so an undo can be undone. A note that was
+    renamed and then edited stays under its new name alone. Raises BadInput if nothing is as the cycle left it.
     """
     receipt = find_receipt(graph, id)
     back, refused = [], []
+    edited = {
+        id_in(c.after, c.path)
+        for c in receipt.changes
+        if c.after is not None and graph.vault.bytes(c.path) not in (None, encode_text(c.after))
+    }
     for change in reversed(receipt.changes):
         there = graph.vault.bytes(change.path)
+        if change.before and change.after is None and id_in(change.before, change.path) in edited:
+            continue
         if there == encode_text(change.after):
             back.append(replace(change, before=change.after, after=change.before, rebase=Rebase()))
         elif there != encode_text(change.before) and change.rebase.block is None:
             refused.append(change.path)  # a map that went on changing is made anew by the caller
     if receipt.changes and not back:
+        why = "its notes were renamed or deleted since, or it is undone already"
+        if refused:
+            why = f"{', '.join(refused)} changed since, and stays as it is"
         raise BadInput(
-            f"nothing of {receipt.id} was undone: its notes were edited, renamed or deleted since, or it is undone already;"
-            " `omg history` lists what changed them"
+            f"nothing of {receipt.id} was undone: {why}; `omg undo CYCLE` takes back another change, as `omg history` names it"
         )
     if receipt.kind == "observation":
         for change in receipt.changes:

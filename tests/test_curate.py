@@ -111,7 +111,7 @@ def test_the_last_change_to_take_back_is_none_that_was_forgotten(omg, graph):
 def test_a_change_of_which_nothing_is_left_is_not_said_to_be_undone(graph):
     made = new_note(graph, "fact", "Router", "The router is in the attic.", NOW)
     renamed = rename_note(graph, made.path, "Modem", NOW)
-    with pytest.raises(BadInput, match="edited, renamed or deleted since"):
+    with pytest.raises(BadInput, match="renamed or deleted since"):
         take_back(graph, made.cycle, NOW)
     take_back(graph, renamed.cycle, NOW)
     take_back(graph, made.cycle, NOW)
@@ -565,3 +565,25 @@ def test_a_name_that_a_file_had_once_leads_to_its_note_and_part_of_a_name_is_off
         find_note(graph, "youngest")
     new_note(graph, "fact", "Sister", "The sister ship is called Anna.", NOW)
     assert find_note(graph, "sister") == "nodes/fact/sister"
+
+
+def test_a_note_edited_since_its_rename_keeps_its_new_name_and_there_is_no_second_one(graph, router, modem):
+    done = rename_note(graph, router, "gadget", NOW)
+    file = graph.vault.file(done.path)
+    file.write_text(file.read_text().replace("hall", "attic") + "\nMine.\n")
+    with pytest.raises(
+        BadInput, match=r"nodes/fact/gadget changed since, and stays as it is; `omg undo CYCLE`"
+    ):
+        take_back(graph, done.cycle, NOW)
+    assert graph.vault.bytes(router) is None
+    assert "Mine." in graph.vault.text(done.path)
+
+
+def test_of_a_cycle_with_a_note_edited_since_the_rest_is_undone_and_that_note_is_named(graph, router, modem):
+    done = merge_into(graph, router, modem, NOW)
+    file = graph.vault.file(router)
+    file.write_text(file.read_text() + "\nMine.\n")
+    outcome, refused = take_back(graph, done.cycle, NOW)
+    assert refused == [router]
+    assert modem in outcome.written
+    assert "Mine." in graph.vault.text(router)

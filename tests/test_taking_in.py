@@ -176,6 +176,18 @@ def test_a_room_is_the_owners_only_where_the_gateway_says_so_of_every_line(home,
     assert said_in(home, *people) == {whose}
 
 
+@pytest.mark.parametrize("reason", ["unanswered", "compaction"])
+def test_a_chat_in_which_only_omg_was_asked_begins_no_memory(home, reason):
+    said = {"role": "user", "content": "/omg status", "timestamp": NOON, "__openclaw": OWN}
+    told = {"role": "assistant", "content": "1 note is remembered.", "model": "gateway-injected"}
+    entries = [{"entryId": f"e{n}", "message": message} for n, message in enumerate((said, told))]
+    drop = {"v": 1, "reason": reason, "sessionKey": ROOM, "sessionId": "s", "entries": entries}
+    (home.folder / "spool" / f"{NOON:015d}-x.json").write_text(json.dumps(drop))
+    assert home.take_in() == 0
+    assert home.registry.identities() == []
+    assert not list((home.folder / "spool").glob("*.json"))
+
+
 def test_a_program_that_the_owner_joined_is_theirs_when_caught_up_as_well(home):
     assert said_in(home, UNNAMED) == {ROOM}
     links = home.config.model_copy(update={"identity": Identities(links={"owner": ["webchat:cli"]})})

@@ -160,7 +160,8 @@ def undo_command(
         taken = undoable(graph, cycle)
         outcome, refused = take_back(graph, taken.id, memory.clock())
         for path in refused:
-            print(f"omg: {path} was edited since and stays as it is", file=sys.stderr)
+            since = "edited" if graph.vault.bytes(path) is not None else "renamed or deleted"
+            print(f"omg: {path} was {since} since and stays as it is: `omg history {path}`", file=sys.stderr)
         back = outcome.written + outcome.kept
         what = "; ".join(taken.summary) or f"{taken.kind} {taken.id}"
         lines = [f"undone: {what}", *(f"  {undone_line(graph, path)}" for path in back)]

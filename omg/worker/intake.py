@@ -252,6 +252,8 @@ class Intake:
                     "not_taken_in", session=turn.session, messages=len(turn.messages), because=off
                 )
             return 0
+        if not turn.messages and who not in self.registry.identities():
+            return 0  # only `/omg …` was said there, or nothing by a person: that begins no memory
         self.registry.note_speakers(turn)
         graph = self.registry.graph(who, wait_s=PATIENCE_S)
         messages = graph.unseen(turn.messages)

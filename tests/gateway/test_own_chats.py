@@ -159,6 +159,16 @@ def test_what_the_owner_said_in_any_of_them_is_in_their_one_memory(gateway: Gate
     assert graphs_of_chats(gateway) == set()
 
 
+def test_a_chat_in_which_only_omg_was_asked_is_no_memory_of_its_own(gateway: Gateway) -> None:
+    with gateway.signed_in("openclaw-control-ui", "webchat") as console:
+        made = console.call("sessions.create", {"agentId": "main"}, 60)["key"]
+        gateway.chat(made, "/omg status", console=console)
+    # what no prompt is built for is handed over a quarter of a minute later
+    handed = lambda: any(made in file.read_text() for file in (gateway.home / "cursors").iterdir())  # noqa: E731
+    eventually(handed, 60, "the chat to be handed over")
+    assert graphs_of_chats(gateway) == set()
+
+
 def test_what_no_person_says_is_given_nothing_and_not_kept(gateway: Gateway, provider: OpenAIServer) -> None:
     hook = {"message": ASKED, "name": "mail", "deliver": False}
     lasting = {**hook, "sessionKey": "hook:mailbox", "sessionMode": "persistent"}
