@@ -974,6 +974,25 @@ def test_a_plan_lies_ahead_a_report_behind_and_a_named_weekday_fits(said_on, tex
     assert with_absolute_dates(text, dt.date.fromisoformat(said_on))[1] == day
 
 
+@pytest.mark.parametrize(
+    ("said", "title", "loop"),
+    [
+        ("I booked a cabin from 3 to 7 April.", "Cabin", "open"),
+        ("We met the architect on the second Tuesday of February.", "Meeting architect", None),
+        ("I'll finish the thesis by the end of the month.", "Thesis", "open"),
+        ("The regatta is on the weekend of 14 March.", "Regatta", "open"),
+        (
+            "I go to the market every first Saturday of the month.",
+            "Market every first Saturday of month",
+            None,
+        ),
+    ],
+)
+def test_a_title_names_no_day_and_what_is_to_come_is_an_open_loop(said, title, loop):
+    made = only(said)
+    assert (made["title"], made["loop"]) == (title, loop)
+
+
 def test_a_text_does_not_repeat_its_description_and_makes_sense_without_it():
     passed = "I passed the adoption agency interviews last Friday."
     (own,) = edits(

@@ -45,6 +45,7 @@ from .wording import (
     title_of_topic,
     type_and_loop,
     with_absolute_dates,
+    without_days,
 )
 
 if TYPE_CHECKING:
@@ -397,7 +398,9 @@ class OfflineObserver:
         kind, loop = type_and_loop(found, event, scene.day, self.people)
         if scene.long and kind not in ("fact", "episode"):
             kind = "fact"
-        name = title_for(found, scene.who if self.people else "")
+        owner = scene.who if self.people else ""
+        undated = replace(found, topic=without_days(found.topic, scene.day))
+        name = title_for(undated, owner) or title_for(found, owner)
         if (
             not name
             or not says_enough(description, 2)

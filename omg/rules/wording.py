@@ -285,6 +285,16 @@ def with_absolute_dates(text: str, said: date, ahead: bool = False) -> tuple[str
     return out + text[at:], event_of(days, said, ahead, bool(ARRANGED.search(text)))
 
 
+def without_days(text: str, said: date) -> str:
+    """*text* without the days that it names and the preposition before each."""
+    at = 0
+    for when in resolve_dates(text, said):
+        start = text.find(when.phrase, at)
+        at = len(BEFORE.sub("", text[:start]).rstrip())
+        text = text[:at] + text[start + len(when.phrase) :]
+    return text
+
+
 def is_yearly(text: str, at: int) -> bool:
     """Whether the day at *at* comes every year: a birthday, unless the text tells of one celebration."""
     return bool(BORN.search(text) or (YEARLY.search(text) and tense_of(text, at, at) != "behind"))
@@ -328,19 +338,9 @@ def in_words(when: When, out: str, text: str, end: int) -> tuple[str, int]:
     if before in ("in", "during") and preposition == "between":
         plain = "the days from " + plain.replace(" and ", " to ")
     part = PART_OF_DAY.match(text, end) if preposition == "on" else None
-    hour = (
-        (part or re.search(r"(morning|afternoon|evening|night)$", when.phrase, re.I) or [""])[0]
-        .strip()
-        .lower()
-    )
-    if hour:
-        plain += (
-            " in the evening"
-            if when.phrase.lower() == "tonight"
-            else " at night"
-            if "night" in hour
-            else f" in the {hour}"
-        )
+    if hour := part or re.search(r"(morning|afternoon|evening|night)$", when.phrase, re.I):
+        name = "evening" if when.phrase.lower() == "tonight" else hour[1].lower()
+        plain += " at night" if name == "night" else f" in the {name}"
     if not before or before == "on" or (before == "the" and preposition != "on"):
         plain = f"{preposition} {plain}"
     return plain, part.end() if part else end
