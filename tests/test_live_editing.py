@@ -258,11 +258,16 @@ def test_news_after_a_person_rewrote_the_description_is_what_prompts_and_search_
 def test_news_from_before_a_person_rewrote_the_description_stands_beside_it_until_someone_says_what_holds(
     omg,
 ):
-    graph, _ = rewrite_yoga_class(omg)
+    graph, file = rewrite_yoga_class(omg)
     say(omg, 2, "My yoga class is now on 3 December at 19:00.")
     told = {e.description: e for e in graph.index.entries() if e.type == "episode" and e.status == "active"}
     assert len(told) == 2 and "Yoga with Mira at 18:00." in told
     assert all(e.contradicts for e in told.values())
+    later = round(file.stat().st_mtime * 1000) + 60_000
+    hand_over(omg.folder, entry("e3", "My yoga class is now at 20:00.", later))
+    omg.work(force=True)
+    told = [e for e in graph.index.entries() if e.type == "episode" and e.status == "active"]
+    assert [e.description for e in told] == ["The user's yoga class is now at 20:00."]
 
 
 def test_the_history_of_a_successor_tells_what_the_person_wrote(omg):

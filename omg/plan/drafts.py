@@ -218,9 +218,14 @@ class Plan:
         if anew:
             node = self.renamed(node, edit, old, stays=draft.touched)
         loop = {"loop": node.loop} if node.loop != old.loop else {}
-        if restated and draft.ours:
-            self.lift_contradictions(old)
-        return self.rewrite(draft, node, Rebase(set=loop, history=news_line(self.day, edit, old)))
+        theirs = self.lift_contradictions(old) if restated and draft.ours else []
+        path = self.rewrite(draft, node, Rebase(set=loop, history=news_line(self.day, edit, old)))
+        for other in theirs:
+            if self.said_since(edit, other):
+                self.mark_superseded(other, path)
+            else:
+                self.contradict(path, other)
+        return path
 
     def updated(self, old: Node, edit: Edit) -> Node:
         """*old* updated by *edit*, with the same path and title."""
@@ -360,12 +365,17 @@ class Plan:
             node = replace(draft.node, contradicts=named, body=body)
             self.rewrite(draft, node, Rebase(history=f"- {self.day}: {line}"))
 
-    def lift_contradictions(self, node: Node) -> None:
-        """Remove *node*, which changes or no longer holds, from the `contradicts` of other notes."""
+    def lift_contradictions(self, node: Node) -> list[str]:
+        """Remove *node*, which changes or no longer holds, from the `contradicts` of other notes. Returns those of its
+        title that a person rewrote (`put_beside`)."""
+        theirs: list[str] = []
         for path in node.contradicts:
             with suppress(NotFound, BadNode):
-                left = tuple(t for t in self.draft(path).node.contradicts if t != node.path)
+                draft = self.draft(path)
+                left = tuple(t for t in draft.node.contradicts if t != node.path)
                 self.amend(path, contradicts=left)
+                theirs += [path] * (draft.touched and draft.node.title == node.title)
+        return theirs
 
     def amend(self, path: str, **changes: Any) -> str:
         """Change only the given frontmatter fields of *path*, named as in `Node`."""

@@ -308,7 +308,6 @@ THIS = re.compile(  # what was shown, and not told
     re.I,
 )
 THAT = re.compile(r"(?:that|how|it|out|like)\b")  # "I realized that …"
-WHO_IT_IS = ("name", "home", "job", "status", "age", "birth")  # cues of what everybody has one of
 # Words that say something.
 LEAST_WORDS = {"past": 3, "habit": 3, "ongoing": 3} | dict.fromkeys(
     ("own", "wish", "former", "plan", "must"), 2
@@ -327,13 +326,13 @@ def assertion_of(cue: Cue, m: re.Match[str], text: str, people: bool) -> Asserti
         return None
     if not cue.type or (people and is_about_everyone(cue.name, verb, m[0], text)):
         return ASIDE
-    if says_too_little(cue.name, slot if cue.name == "own" else verb, what, text):
+    if says_too_little(cue.name, slot if cue.name == "own" and not people else verb, what, text):
         return ASIDE if people else None
     if cue.name in ("standing", "style", "dislike") and UNWANTED.match(m[0]):
         what = f"not {what}"
     if cue.name == "habit" and re.match(r"\w+ never\b", m[0]):
         verb = f"never {verb}"
-    if cue.name in WHO_IT_IS:
+    if cue.name in ("name", "home", "job", "status", "age", "birth"):
         slot = cue.name
     elif slot:
         slot = f"my {slot}"

@@ -19,18 +19,7 @@ from ..dates.days import event_span
 from ..dates.rules import ARRANGED, MONTHS, MOVED, When, resolve_dates, tense_of
 from ..text.characters import UNSPACED_RUN
 from ..text.words import base_of, bases, english_words, is_past
-from .assertions import (
-    DAY_WORDS,
-    WHO_IT_IS,
-    Assertion,
-    begins,
-    holds,
-    listed,
-    pattern,
-    says_enough,
-    states,
-    word_lists,
-)
+from .assertions import DAY_WORDS, Assertion, begins, holds, listed, pattern, says_enough, states, word_lists
 
 # --- A title for what a sentence says: a noun phrase of at most six words, which becomes the name of a file.
 #
@@ -199,7 +188,7 @@ def type_and_loop(found: Assertion, event: str | None, said: date, people: bool)
 
 def title_for(found: Assertion, person: str) -> str:
     """A title; among people, one that says whose home or name it is."""
-    if found.cue in WHO_IT_IS:
+    if found.slot == found.cue:  # what everybody has one of
         name = "Personal status" if found.cue == "status" else found.cue.title()
     elif found.slot and found.cue != "stated":
         name = title_of_topic(found.slot.removeprefix("my "))
