@@ -107,6 +107,17 @@ def take_loose(
     return taken
 
 
+def unread_files(graph: Graph) -> list[str]:
+    """The notes of the inbox with words that are not taken in yet."""
+    found = []
+    for _, name in loose_notes(graph):
+        with suppress(OmgError, OSError, UnicodeDecodeError):  # the index says what is wrong with it
+            node = read_loose(graph, name)
+            if node and graph.unseen(note_messages(node, 0, agents=False)):
+                found.append(name)
+    return found
+
+
 def put_loose(graph: Graph, messages: Iterable[Message]) -> int:
     """Put those of *messages* that are new with what is pending; returns how many."""
     if fresh := graph.unseen(messages):

@@ -329,7 +329,8 @@ def test_what_is_no_sentence_of_the_user_changes_no_note_and_is_the_assistants_p
     graph = agent.home.find(ALICE)
     before = {p: graph.vault.text(p) for p in agent.notes(ALICE)}
     done = correct(agent, said, old, new)
-    assert "once this message of the user's has been read" in done["text"], done["text"]
+    assert done["text"].startswith("Proposed as a correction of [["), done["text"]
+    assert "which stays as it is" in done["text"] and "`omg confirm`" in done["text"]
     made = note(agent, done["details"]["path"])
     assert (made.type, made.origin, made.description) == ("fact", "assistant", new)
     assert made.path not in before

@@ -12,6 +12,7 @@ from omg.config import Config, Observation, load_config
 from omg.inbox import note_messages, paragraphs, take_loose
 from omg.memory import Memory
 from omg.node.note import parse_node
+from omg.worker.status import home_status, status_text
 
 MAIN = "agent:main:main"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -92,7 +93,22 @@ def test_what_a_person_left_and_became_no_note_is_shown_as_their_words_and_a_cli
     shown = omg.inject("Where is the blue lamp behind the shed?", session=MAIN)
     line = "- things — Blue lamp behind the shed."
     assert (line in shown.system) is not by_a_page  # which only a person's words enter
-    assert (f"{line} (from a tool or a page)" in shown.prompt) is by_a_page
+    assert (f"{line} (from the inbox, perhaps not the user's words)" in shown.prompt) is by_a_page
+
+
+def test_status_names_what_lies_in_the_inbox_until_it_is_read(omg):
+    leave(omg, "thought.md", "I prefer window seats on trains.\n")
+    said = lambda: status_text(home_status(omg.worker), UTC)  # noqa: E731
+    assert "  inbox     1 note not read yet: inbox/thought\n" in said()
+    omg.work(force=True)
+    assert "not read yet" not in said()
+    assert "  notes     1\n" in said()
+
+
+def test_a_loose_note_of_which_no_note_was_made_says_so(omg):
+    file = leave(omg, "things.md", "Blue lamp behind the shed.\n")
+    omg.work(force=True)
+    assert file.read_text().endswith(": read; no note was made of it\n")
 
 
 def test_what_was_read_once_is_not_read_again_and_what_is_added_is(omg):

@@ -576,7 +576,7 @@ def test_an_agents_note_in_the_inbox_is_marked_in_a_prompt_whatever_it_says_of_i
     (inbox / "e.md").write_text(note)
     home.refresh(graph)
     lines = [x for x in told(home, "What of Contoso do I obey?").splitlines() if "Contoso" in x]
-    assert lines and all("from a tool or a page" in x for x in lines)
+    assert lines and all("from the inbox, perhaps not the user" in x for x in lines)
 
 
 def test_what_nobody_sees_is_not_quoted(home: Memory) -> None:

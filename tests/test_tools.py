@@ -633,6 +633,25 @@ def test_a_name_that_is_a_notes_offers_the_note_and_beside_it_all_that_holds_the
     assert len(agent.notes(ALICE)) == 1 and graph.index.entry(title) is None
 
 
+def test_a_notes_title_as_id_offers_all_that_holds_it_too(agent: Agent) -> None:
+    agent.heard(ALICE, "My locker code is Q4471.")
+    agent.heard(ALICE, "As I said, my locker code is Q4471.")
+    for name in ({"id": "Locker code"}, {"query": "locker code"}):
+        told = agent.use("omg_forget", ALICE, said=("m90", "Forget that."), **name)
+        assert f"everything that holds {next(iter(name.values()))!r}" in told["text"]
+        assert "1 note and 2 messages" in told["text"]
+
+
+def test_a_note_with_the_users_own_words_is_marked_before_it_is_forgotten(agent: Agent) -> None:
+    (path,) = agent.notes(ALICE)
+    file = agent.home.find(ALICE).vault.file(path)
+    asks = lambda: agent.use("omg_forget", ALICE, said=("m8", "forget it"), query=SECRET)["text"]  # noqa: E731
+    assert "(with what the user wrote in it)" not in asks()
+    file.write_text(f"{file.read_text()}\nMine.\n")
+    agent.home.refresh(agent.home.find(ALICE))
+    assert asks().count(" (with what the user wrote in it)\n") == 2  # with its messages, and alone
+
+
 def test_a_page_where_the_user_wrote_the_words_is_named_as_theirs_to_mend(agent: Agent) -> None:
     page = agent.home.find(ALICE).vault.root / "now.md"
     page.write_text(f"{page.read_text()}\nBuy {SECRET} seeds.\n")

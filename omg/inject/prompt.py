@@ -491,7 +491,8 @@ def prompt_line(entry: Entry, today: date, *, above: bool) -> str:
     else:
         notes += contradiction_marks(entry)
     if entry.origin == "tool":
-        notes.append("from a tool or a page")
+        inbox = entry.path.startswith("inbox/")
+        notes.append("from the inbox, perhaps not the user's words" if inbox else "from a tool or a page")
     elif entry.origin == "assistant":
         notes.append("by the assistant")
     return f"{text} ({', '.join(notes)})" if notes else text

@@ -37,7 +37,8 @@ SKILL_PAGE = re.compile(rf"^(?:name: {SKILL_NAME}|id: omg-skill/[\w/-]+)[ \t]*$"
 
 # How our tools begin an answer that something was changed; any other is a refusal, or asks the user to choose.
 REMEMBERED, CORRECTED, FORGOTTEN, BLANKED = "Remembered as", "Corrected", "Forgotten:", "Replaced by"
-DONE = (REMEMBERED, CORRECTED, FORGOTTEN, BLANKED)
+PROPOSED = "Proposed as a correction of"
+DONE = (REMEMBERED, CORRECTED, PROPOSED, FORGOTTEN, BLANKED)
 CHANGING_TOOLS = ("omg_remember", "omg_correct", "omg_forget")
 MEMORY_TOOLS = re.compile(r"\bomg_(?:search|open|remember|correct|forget)\b")
 RECALL = re.compile(r"(?:omg_\w+|memory_search|memory_get)$")

@@ -435,7 +435,7 @@ def file_loose_notes(plan: Plan, messages: Sequence[Message], graph: Graph) -> N
         links = [wikilink(n.path, n.title) for n in written if any(s.id in own for s in n.sources)]
         kept = own & {s.id for n in written for s in n.sources}
         day = day_of_ms(messages[-1].timestamp, graph.zone)
-        line = f"- {day}: " + (f"filed as {', '.join(links)}" if links else "read; nothing of it was new")
+        line = f"- {day}: " + (f"filed as {', '.join(links)}" if links else "read; no note was made of it")
         if links and kept != own:  # these words are in no other note
             line += f"; {len(own - kept)} of {len(own)} paragraphs only stay here"
         try:

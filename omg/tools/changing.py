@@ -15,6 +15,7 @@ from typing import Any
 from ..curate import (
     done_with,
     forget_selection,
+    is_untouched,
     planning_under_lock,
     receipt_of,
     refuse_pages,
@@ -37,7 +38,7 @@ from ..inject.decide import TYPICAL
 from ..inject.passages import find_said, quoted_passages, waiting
 from ..inject.prompt import passage_line
 from ..message.drop import to_epoch_ms
-from ..message.envelope import BLANKED, CORRECTED, FORGOTTEN, REMEMBERED
+from ..message.envelope import BLANKED, CORRECTED, FORGOTTEN, PROPOSED, REMEMBERED
 from ..message.turn import Message
 from ..node.fields import GENERATED, TYPES, Source
 from ..node.note import Node
@@ -120,7 +121,7 @@ class Codes:
 # the turn finds that the user's words bear it out, or the user runs `omg confirm`.
 
 
-PROPOSED = (
+AS_PROPOSAL = (
     ", as your proposal: the user did not say it in just these words. It becomes theirs once what they said bears it out,"
     " or they run `omg confirm`."
 )
@@ -139,7 +140,7 @@ def remember_tool(
     source = Source(str(context["sessionKey"]), str(message["id"]), at)
     when = str(params.get("when") or "")
     path = remember_note(registry, graph, text, title, kind, said=said, source=source, when=when)
-    waits = PROPOSED if graph.vault.read(path).proposes else "."
+    waits = AS_PROPOSAL if graph.vault.read(path).proposes else "."
     return {"text": f"{REMEMBERED} [[{path}]]{waits}", "details": {"path": path}}
 
 
@@ -214,7 +215,10 @@ ASKS_TO_CORRECT = re.compile(
 )
 # Notes that are looked into for the words, and that are named where none or several fit.
 LOOKED_AT, NAMED = 20, 5
-CHANGE_PROPOSED = "in a moment: [[{}]] changes once this message of the user's has been read, if it says so."
+CHANGE_PROPOSED = (
+    "[[{}]], which stays as it is: the user's message does not say just that. It changes once what they said bears it"
+    " out, or they run `omg confirm`."
+)
 SHORTEST_NEW = 3  # words: a shorter text is only part of a sentence
 FRAGMENT = (
     "write `new` as the whole sentence that is to stand there, not only what changes in it; now it says: {}"
@@ -253,7 +257,7 @@ def correct_tool(
             if path is None:
                 raise BadInput(f"{plan.dropped[-1]}; nothing was written")
             done_with(graph, path, receipt_of(plan, now, f"proposed to correct {node.path}"))
-            return {"text": f"{CORRECTED} {CHANGE_PROPOSED.format(node.path)}", "details": {"path": path}}
+            return {"text": f"{PROPOSED} {CHANGE_PROPOSED.format(node.path)}", "details": {"path": path}}
         done = draft_correction(plan, node.path, made, source)
         settle_proposals(plan, [p for p in graph.index.backlinks(node.path) if p.startswith("nodes/")])
         done_with(graph, done.path, receipt_of(plan, now, f"corrected {done.path}"))
@@ -408,7 +412,7 @@ def forget_tool(
         note = graph.index.resolve(what)
     asked = asking(message)
     by_path = note and "/" in what and note.rpartition("/")[2] == what.lower().rpartition("/")[2]
-    words = None if by_path or (note and not params.get("query")) else words_anywhere(graph, what)
+    words = None if by_path else words_anywhere(graph, what)
     held = select_to_forget(graph, matching=what) if words else None
     holding = sorted(notes_holding(graph, what)[0]) if words else []
     alike = [] if note or holding else notes_about(intake, graph, what, said=bool(words))
@@ -517,7 +521,8 @@ def words_anywhere(graph: Graph, words: str) -> Selection | None:
     return None
 
 
-LISTED = 10  # notes of a choice that are named; of the others, how many there are
+# Notes of a choice that are named; of the others, how many there are, and which hold a person's own words.
+LISTED, PERSONS_OWN = 10, " (with what the user wrote in it)"
 
 
 def choice_text(graph: Graph, choice: str, what: Selection) -> str:
@@ -528,11 +533,13 @@ def choice_text(graph: Graph, choice: str, what: Selection) -> str:
             f"Or only the words {what.text!r}, replaced by {BLANK} in {files} and {messages}; all else stays."
         )
     entries = [graph.index.entry(path) for path in what.paths[:LISTED]]
+    written = [path for path in what.paths if not is_untouched(graph, path)]
     listed = [
-        f"- [[{path}]]{f' — {entry.description}' if entry else ''}"
+        f"- [[{path}]]{f' — {entry.description}' if entry else ''}{PERSONS_OWN * (path in written)}"
         for path, entry in zip(what.paths, entries, strict=False)
     ]
     more = [f"and {how_many(len(what.paths) - LISTED, 'more note')}"] if len(what.paths) > LISTED else []
+    more += [f"- [[{path}]]{PERSONS_OWN}" for path in what.paths[LISTED:] if path in written]
     if choice == "alone":
         head = "Or only these notes; the messages they came from stay:"
     elif what.text and not what.paths and choice == "forget":

@@ -17,6 +17,7 @@ from ..errors import OmgError, error_text
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..identity import Identity
+from ..inbox import unread_files
 from ..plan.corrections import proposed_notes
 from ..plural import how_many
 from ..text.tokens import count_tokens
@@ -95,6 +96,7 @@ def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, A
         "apart": worker.registry.why_apart(graph.identity),
         "notes": sum(e.path.startswith("nodes/") for e in graph.index.entries()),
         "proposed": sum(1 for _ in proposed_notes(graph)),
+        "inbox": unread_files(graph),
         "windows": {
             "messages": {
                 "tokens": max((s.window for s in state.sessions.values()), default=0),
@@ -233,6 +235,9 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
     ]
     if graph["waiting_because"] and waiting["turns"]:
         lines.append(f"  because   {graph['waiting_because']}")
+    if files := graph["inbox"]:
+        named = ", ".join(files[:3]) + " …" * (len(files) > 3)
+        lines.append(f"  inbox     {how_many(len(files), 'note')} not read yet: {named}")
     if unread := graph["unread"]:
         lines.append(
             f"  unread    {how_many(unread, 'piece')} that rules have noted wait for a model, at night"
