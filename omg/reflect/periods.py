@@ -410,7 +410,7 @@ def ask_until_short(
     unended: list[ReflectionDraft] = []
     silent: list[BadReply] = []
     for step in LADDER:
-        length = f"Stay below {target} tokens in all, about {target * 3 // 4} words. {step}".strip()
+        length = f"Stay below {target} tokens in all, about {target * 3 // 5} words. {step}".strip()
         user = f"# {period.title}, {period.first} to {period.last}\n\n{text}\n\n# Length\n\n{length}{before}"
         cut = True
         try:
