@@ -39,7 +39,7 @@ from omg.config import Config
 from omg.demo import DEMO_SESSION, SAMPLE_FOLDER, demo_config
 from omg.graph.graph import Graph
 from omg.identity import Identity
-from omg.importers.drops import import_drops, read_drops
+from omg.importers import import_drops, read_drops
 from omg.index.index import Index
 from omg.memory import Memory
 from omg.message.turn import Message, Turn

@@ -32,8 +32,7 @@ from omg.graph.graph import Graph
 from omg.memory import Memory
 from omg.node.note import Node
 from omg.observe.question import Observer
-from omg.reflect.drafting import Cycle
-from omg.reflect.run import reflect_graph
+from omg.reflect.run import Cycle, reflect_graph
 
 TYPES = ("fact",) * 5 + ("episode",) * 3 + ("preference", "decision", "project")
 PEOPLE = ("Ines", "Tomas", "Alma", "Bruno", "Clara", "Duarte")

@@ -28,7 +28,7 @@ import omg
 from omg.config import Config, Observation, Time
 from omg.embed import load_embedder
 from omg.graph.state import write_private
-from omg.importers.drops import read_drops
+from omg.importers import read_drops
 from omg.inject.decide import hook_result
 from omg.memory import Memory
 from omg.message.drop import clean_entries

@@ -43,7 +43,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     archived · index · links · rows · search · store · vectors
     One identity's folder
       graph/      The folder of one identity: pending turns, archive, state, locks, tombstones.
-                    graph · state · tombstones
+                    graph · state
     What is written, and how
       journal     The journal of one batch: every file with its text before and after, written before the first note
                   changes.
@@ -61,26 +61,26 @@ Each line is the first sentence of the room's docstring, then come the names of 
       forget/     Forgets notes, messages or words: removes them from every file that OMG keeps.
                     erase · places · selection
       observe/    The Observer: pending turns become notes.
-                    question · reply · run · unread
-      window/     Long conversations: observed turns leave the context, and their notes take their place.
-                    context · cut
+                    question · reply · run
+      window      Long conversations, for OpenClaw's slot `contextEngine`: observed turns leave the context, their
+                  notes take their place.
       reflect/    The Reflector, at night: repetitions, contradictions, maps, weeks and months.
-                    drafting · periods · permitted · run · similar · topics · verdicts
+                    periods · run · similar · topics · verdicts
       rebuild     Makes the notes of a graph again from its archive, for example with a better model.
     Every identity of a home
       worker/     All graphs of one home: takes turns in, observes them on time, reflects at night, reports.
                     delegate · events · intake · nights · registry · schedule · status · worker
       curate      A person's own edits: write, link, merge, rename, undo, export, join accounts.
-      importers/  Imports old conversations: reads their files and writes them as drops into the spool.
-                    drops · readers
+      importers   Imports old conversations: reads their files, cuts them into drops, and takes these in through the
+                  spool.
       tools/      Answers the agent's tools, the /omg command and memory_search.
                     changing · reading · tools
       memory      `Memory`: an open home, for programs, the command line, the daemon and the doctor.
     For people, other assistants and the gateway
       hosts/      OMG in other assistants: Claude Code, Codex, OpenCode, Gemini CLI.
-                    answers · hook · install · mcp · serve · sessions · transcripts
+                    answers · hook · install · mcp · serve · sessions
       openclaw/   OpenClaw: its command line and configuration, installing, the doctor.
-                    doctor · gateway · install
+                    doctor · graph_checks · install
       page/       The graph as one HTML page for a browser. assets/ has its scripts, vendor/ the library that draws
                   it.
                     build
@@ -99,22 +99,22 @@ Data: prompts/ (what the models are told), sample/ (the demo's conversation). Wh
     what happens on kill -9              journal.py; the lock: graph/graph.py; damaged files: graph/state.py
     the words of a prompt                inject/prompt.py
     when turns are observed              worker/schedule.py
-    what leaves a long context           window/cut.py
+    what leaves a long context           window.py
     which secrets are redacted           secrets/labels.py, secrets/tokens.py
     what the Observer is asked           observe/question.py and prompts/; what is believed: provenance.py
     the dates that are understood        dates/rules.py
-    what merges at night                 reflect/permitted.py (by a model), reflect/similar.py (by rule)
+    what merges at night                 reflect/verdicts.py (by a model), reflect/similar.py (by rule)
     what a model is asked at night       reflect/verdicts.py and prompts/
     what becomes dormant                 reflect/similar.py
     the text of a map or of Now          plan/pages.py
     what `omg undo` takes back           journal.py
     what omg_remember accepts            tools/changing.py
     how files in inbox/ are read         inbox.py, message/drop.py
-    how a person's deletion is noticed   worker/registry.py, graph/tombstones.py
+    how a person's deletion is noticed   worker/registry.py, graph/graph.py
     how notes and words are forgotten    forget/erase.py, then forget/places.py
-    which old chats can be imported      importers/readers.py
-    how an assistant is connected        hosts/hook.py, then hosts/transcripts.py
-    what the doctor checks               openclaw/doctor/graph.py, openclaw/doctor/gateway.py
+    which old chats can be imported      importers.py
+    how an assistant is connected        hosts/hook.py, then hosts/serve.py
+    what the doctor checks               openclaw/doctor.py, openclaw/graph_checks.py
 
 Outside the package: hooks/ (the plugin, in JavaScript), skills/, vault_template/.
 """

@@ -433,7 +433,7 @@ class Config(Section):
 
 # --- What OpenClaw's own configuration says of its agents: where they work, and who besides their owner reaches them.
 #
-# It is only read here; openclaw/gateway.py has OpenClaw's command line.
+# It is only read here; openclaw/install.py has OpenClaw's command line.
 
 
 # A file in the home while OMG holds OpenClaw's slot for a context engine: the former values in `plugins`.

@@ -17,7 +17,7 @@ from pathlib import Path
 import frontmatter
 
 from .config import Config, load_config, set_value, set_vault
-from .importers.drops import import_drops, read_drops
+from .importers import import_drops, read_drops
 from .memory import Memory
 
 PROMPTS = (

@@ -27,8 +27,7 @@ from .forget.erase import select_words
 from .forget.selection import Selection
 from .graph.graph import Graph
 from .identity import Identity
-from .importers.drops import capture_entries
-from .importers.readers import message_entries
+from .importers import capture_entries, message_entries
 from .index.store import Hit
 from .inject.decide import Slice, preview, slice_for
 from .llm.child import Child
@@ -36,7 +35,7 @@ from .llm.replies import Ask
 from .message.drop import to_epoch_ms
 from .node.fields import Source
 from .plural import how_many
-from .reflect.drafting import Progress
+from .reflect.run import Progress
 from .tools.changing import remember_note
 from .worker.delegate import DAY_S, WorkDone, handed_to_daemon, observe_pending
 from .worker.intake import Intake

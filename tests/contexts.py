@@ -18,8 +18,7 @@ from typing import Any
 from omg.config import Config
 from omg.graph.graph import Graph
 from omg.text.tokens import count_tokens
-from omg.window.context import Cut, cut_context
-from omg.window.cut import LAST_TURNS, uncounted, whole_turns
+from omg.window import LAST_TURNS, Cut, cut_context, uncounted, whole_turns
 
 SOAK = "It is kept where all of that is kept, and so on. " * 4
 STATEMENT = re.compile(r"(?:Statement|Said) (\d+)\b")  # word for word, and as a note has it

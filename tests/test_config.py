@@ -11,7 +11,7 @@ from omg.errors import ConfigError
 from omg.memory import Memory
 from omg.node.fields import TYPES
 from omg.observe.question import observer_prompt
-from omg.openclaw.doctor.graph import check_model
+from omg.openclaw.graph_checks import check_model
 from omg.worker.status import home_status, status_text
 
 

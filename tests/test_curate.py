@@ -33,7 +33,7 @@ from omg.memory import Memory
 from omg.node.fields import Source
 from omg.observe import run
 from omg.observe.run import replies_to
-from omg.openclaw.doctor.graph import check_graph
+from omg.openclaw.graph_checks import check_graph
 from omg.plan.edits import Edit
 from omg.rebuild import build_anew, swap_graphs
 

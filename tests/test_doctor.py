@@ -10,7 +10,7 @@ from omg.config import Config, Embedding, Observation
 from omg.errors import BadNode
 from omg.journal import Receipt
 from omg.memory import Memory
-from omg.openclaw.doctor.run import examine_home, mend_findings
+from omg.openclaw.doctor import examine_home, mend_findings
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from omg.embed import (
     why_static,
 )
 from omg.errors import ConfigError, ModelUnavailable
-from omg.openclaw.doctor.graph import check_embedder
+from omg.openclaw.graph_checks import check_embedder
 
 CATS = [
     "The cat slept on the warm windowsill.",

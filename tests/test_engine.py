@@ -15,12 +15,17 @@ from spooled import entry, hand_over
 from omg.config import Config, Context, Observation, load_config
 from omg.dates.days import time_text
 from omg.memory import Memory
-from omg.openclaw.doctor.gateway import MISSED_TURNS, check_engine, check_loaded, check_turns
-from omg.openclaw.doctor.run import examine_home
-from omg.openclaw.gateway import OpenClaw
-from omg.openclaw.install import ENGINE, engine_folder, install_engine, install_plugin, remove_engine
+from omg.openclaw.doctor import MISSED_TURNS, check_engine, check_loaded, check_turns, examine_home
+from omg.openclaw.install import (
+    ENGINE,
+    OpenClaw,
+    engine_folder,
+    install_engine,
+    install_plugin,
+    remove_engine,
+)
 from omg.text.tokens import count_tokens
-from omg.window.context import cut_context
+from omg.window import cut_context
 from omg.worker.schedule import note_asked
 from omg.worker.status import home_status, status_text
 

@@ -23,7 +23,7 @@ from omg.forget.selection import Selection, select
 from omg.graph.graph import Graph
 from omg.journal import Change, Rebase, Receipt
 from omg.memory import Memory
-from omg.openclaw.doctor.graph import check_graph
+from omg.openclaw.graph_checks import check_graph
 from omg.rebuild import build_anew, swap_graphs
 
 FOUR = (

@@ -24,8 +24,7 @@ from omg.message.turn import Message, message_to_json
 from omg.node.note import parse_node
 from omg.observe.question import Observer
 from omg.plan.pages import new_page
-from omg.reflect.drafting import Cycle
-from omg.reflect.run import reflect_graph
+from omg.reflect.run import Cycle, reflect_graph
 from omg.reflect.verdicts import load_seen, stage_seen
 
 DAY = dt.timedelta(days=1)

@@ -20,7 +20,7 @@ import pytest
 from omg.config import Config
 from omg.hosts.hook import DEADLINE_S, HOSTS, MARKS
 from omg.hosts.install import our_command, plugin_folder, trusted_hash, unreviewed_hooks
-from omg.hosts.serve import Capture, Serving, whole_turns
+from omg.hosts.serve import READERS, Capture, Serving, whole_turns
 from omg.hosts.sessions import (
     HostSessions,
     common_directory,
@@ -29,7 +29,6 @@ from omg.hosts.sessions import (
     new_session,
     project_of,
 )
-from omg.hosts.transcripts import READERS
 from omg.memory import MAIN, Memory
 from omg.message.drop import clean_entries
 

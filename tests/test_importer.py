@@ -19,13 +19,13 @@ from omg.cli.conversations import import_summary
 from omg.config import Config
 from omg.errors import BadInput, NotFound
 from omg.identity import identity_of_session
-from omg.importers.drops import (
+from omg.importers import (
     drop_name,
     import_drops,
     openclaw_state_drops,
     read_drops,
+    said_epoch_ms,
 )
-from omg.importers.readers import said_epoch_ms
 from omg.llm.ledger import ModelReply
 from omg.memory import Memory
 from omg.message.drop import read_drop
@@ -375,7 +375,7 @@ def test_a_database_on_a_read_only_disk_is_read_with_its_log(state, tmp_path_fac
     for suffix in ("", "-wal"):
         Path(f"{copy}{suffix}").write_bytes(Path(f"{source}{suffix}").read_bytes())
     code = (
-        "import sqlite3, sys; from pathlib import Path; from omg.importers.drops import read_drops\n"
+        "import sqlite3, sys; from pathlib import Path; from omg.importers import read_drops\n"
         "real = sqlite3.connect\n"
         "def refusing(name, **k):\n"
         "    if 'mode=ro' in name: raise sqlite3.OperationalError('unable to open database file')\n"

@@ -18,10 +18,9 @@ from shell import omg_here
 from omg.config import load_config, others_can_reach, workspace_of
 from omg.errors import GatewayError, OmgError
 from omg.memory import Memory
-from omg.openclaw.doctor.gateway import check_gateway, check_places
-from omg.openclaw.doctor.run import Finding
-from omg.openclaw.gateway import OpenClaw
-from omg.openclaw.install import gateway_command, install_plugin, uninstall_plugin
+from omg.openclaw.doctor import check_gateway, check_places
+from omg.openclaw.graph_checks import Finding
+from omg.openclaw.install import OpenClaw, gateway_command, install_plugin, uninstall_plugin
 
 Json = dict[str, Any]
 BARE: Json = {"gateway": {"mode": "local", "port": 9}}  # its workspace lies in its state folder

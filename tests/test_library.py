@@ -11,7 +11,7 @@ import pytest
 
 from omg import Memory
 from omg.errors import BadInput, NotFound
-from omg.openclaw.doctor.graph import check_home
+from omg.openclaw.graph_checks import check_home
 from omg.worker.status import home_status, status_text
 
 PAGE = Path(__file__).parents[1] / "docs" / "library.md"

@@ -14,7 +14,7 @@ from omg.errors import BadInput
 from omg.journal import Receipt, commit_receipt, receipts_of
 from omg.memory import Memory
 from omg.node.fields import Source
-from omg.openclaw.doctor.graph import check_graph
+from omg.openclaw.graph_checks import check_graph
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit, split_history
 from omg.worker.nights import reflect_each

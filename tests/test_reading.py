@@ -20,7 +20,7 @@ from test_daemon import eventually
 from omg.config import Config
 from omg.errors import OmgError
 from omg.memory import Memory
-from omg.openclaw.doctor.graph import check_home
+from omg.openclaw.graph_checks import check_home
 from omg.worker.intake import LONG_BYTES, BadDrop, DropReader, read_file
 
 NOON = 1_772_712_000_000

@@ -11,7 +11,7 @@ import pytest
 from omg.config import Config, Observation
 from omg.curate import take_back
 from omg.errors import NotFound
-from omg.graph.tombstones import Tombstones
+from omg.graph.graph import Tombstones
 from omg.journal import (
     KEPT_DAYS,
     RECEIPTS_KEPT,

@@ -24,9 +24,8 @@ from omg.memory import Memory
 from omg.node.markdown import generated_block
 from omg.node.note import Node, render_node
 from omg.observe.question import Observer
-from omg.reflect.drafting import Cycle
 from omg.reflect.periods import Period, reflection_on
-from omg.reflect.run import is_due, reflect_graph
+from omg.reflect.run import Cycle, is_due, reflect_graph
 
 DAY = dt.timedelta(days=1)
 HISTORY = re.compile(r"## History\n(?:- .*\n?)+")

@@ -26,7 +26,7 @@ from omg.llm.replies import Ask, ModelQuestion
 from omg.memory import Memory
 from omg.node.fields import Source
 from omg.node.note import Node
-from omg.openclaw.doctor.graph import check_graph
+from omg.openclaw.graph_checks import check_graph
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit, as_read
 from omg.text.sentences import split_sentences

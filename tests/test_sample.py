@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 import omg
-from omg.importers.drops import read_drops
+from omg.importers import read_drops
 from omg.message.drop import read_drop
 
 SAMPLE = Path(omg.__file__).parent / "sample"

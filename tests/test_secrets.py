@@ -13,7 +13,7 @@ from omg.config import Config
 from omg.memory import Memory
 from omg.message.drop import clean_entries
 from omg.message.turn import Call, Message, Turn, turn_from_json
-from omg.openclaw.doctor.run import examine_home, mend_findings
+from omg.openclaw.doctor import examine_home, mend_findings
 from omg.secrets import redact, redact_arguments
 
 KEY = "sk-proj-" + "Ab3dEf9hIj2kLm5nOp8qRs1tUv4wXy7z"

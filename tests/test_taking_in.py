@@ -10,10 +10,10 @@ from shell import omg_here
 
 import omg
 from omg.config import AgentObservation, Config, Identities, Observation
-from omg.importers.drops import import_drops, read_drops
+from omg.importers import import_drops, read_drops
 from omg.memory import Memory
 from omg.message.drop import read_drop
-from omg.openclaw.doctor.gateway import check_apart
+from omg.openclaw.doctor import check_apart
 from omg.worker.status import home_status, status_text
 
 SAMPLE = sorted((Path(omg.__file__).parent / "sample").glob("*.jsonl"))

@@ -26,7 +26,7 @@ from omg.inject.decide import preview, slice_for
 from omg.llm.ledger import ModelReply
 from omg.llm.replies import ModelQuestion
 from omg.memory import Memory
-from omg.openclaw.doctor.graph import check_graph
+from omg.openclaw.graph_checks import check_graph
 from omg.tools.changing import Codes
 from omg.tools.tools import call_tool
 from omg.worker.registry import GRAPHS_KEPT

@@ -16,7 +16,7 @@ import pytest
 from omg.config import Config, Observation
 from omg.memory import Memory
 from omg.node.markdown import generated_block, with_generated_block
-from omg.openclaw.doctor.graph import check_graph
+from omg.openclaw.graph_checks import check_graph
 
 MAIN = "agent:main:main"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

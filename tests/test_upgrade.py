@@ -24,7 +24,7 @@ from omg.forget.places import archived_messages
 from omg.inject.decide import slice_for
 from omg.memory import Memory
 from omg.node.note import parse_node
-from omg.openclaw.doctor.graph import check_home
+from omg.openclaw.graph_checks import check_home
 from omg.openclaw.install import daemon_step
 
 FORMER = sorted((Path(__file__).parent / "former").glob("*.tar.xz"))

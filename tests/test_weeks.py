@@ -21,8 +21,7 @@ from omg.node.fields import Source
 from omg.observe.question import Observer
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit
-from omg.reflect.drafting import Cycle
-from omg.reflect.run import reflect_graph
+from omg.reflect.run import Cycle, reflect_graph
 from omg.reflect.verdicts import commit_seen, load_seen, stage_seen
 
 DAY = dt.timedelta(days=1)

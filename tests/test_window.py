@@ -23,8 +23,16 @@ from omg.memory import Memory
 from omg.text.tokens import count_tokens
 from omg.tools.changing import Codes
 from omg.tools.tools import call_tool
-from omg.window.context import Cut, cut_context
-from omg.window.cut import Shown, answered_calls, raw_tokens, tokens_of, turns_to_cut, whole_turns
+from omg.window import (
+    Cut,
+    Shown,
+    answered_calls,
+    cut_context,
+    raw_tokens,
+    tokens_of,
+    turns_to_cut,
+    whole_turns,
+)
 from omg.worker.schedule import note_edited, note_failure
 
 SESSION = "agent:main:main"

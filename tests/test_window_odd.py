@@ -13,8 +13,7 @@ from test_window import talk as talk
 
 from omg.config import Context
 from omg.text.tokens import count_tokens
-from omg.window.context import Cut, cut_context
-from omg.window.cut import tokens_of
+from omg.window import Cut, cut_context, tokens_of
 from omg.worker.schedule import note_capped
 
 GROUP = "agent:main:telegram:group:-100"

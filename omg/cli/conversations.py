@@ -122,7 +122,7 @@ def import_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Take in old conversations, and with --openclaw what its agents noted themselves. Doing it twice adds nothing."""
-    from ..importers.drops import import_agents_notes, import_drops, openclaw_drops, read_drops
+    from ..importers import import_agents_notes, import_drops, openclaw_drops, read_drops
 
     if bool(files) == openclaw:
         raise BadInput(f"{'two things' if openclaw else 'nothing'} to import: give files, or --openclaw")

@@ -154,8 +154,7 @@ def install_command(
     """Put OMG into OpenClaw, or into HOST. Running it again changes nothing that is right already."""
     if host:
         return install_into(host, identity=identity, only=only, yes=yes, dry_run=dry_run)
-    from ..openclaw.gateway import find_openclaw
-    from ..openclaw.install import engine_folder, install_engine, install_plugin, remove_engine
+    from ..openclaw.install import engine_folder, find_openclaw, install_engine, install_plugin, remove_engine
 
     claw, home = find_openclaw(), load_config().home
     steps = [install_plugin(claw, home, dry_run=dry_run, nightly=nightly)]
@@ -180,8 +179,7 @@ def uninstall_command(
     """Take OMG out of OpenClaw, or out of HOST. Your vaults stay."""
     if host:
         return take_out_of(host, dry_run=dry_run)
-    from ..openclaw.gateway import find_openclaw
-    from ..openclaw.install import remove_engine, uninstall_plugin
+    from ..openclaw.install import find_openclaw, remove_engine, uninstall_plugin
 
     claw, home = find_openclaw(), load_config().home
     for out in (remove_engine, uninstall_plugin):
@@ -196,8 +194,8 @@ def doctor_command(
 ) -> None:
     """Find what is wrong, and say how to mend it. Exit code 1 if anything fails."""
     from ..errors import GatewayError
-    from ..openclaw.doctor.run import examine_home, mend_findings
-    from ..openclaw.gateway import find_openclaw
+    from ..openclaw.doctor import examine_home, mend_findings
+    from ..openclaw.install import find_openclaw
 
     try:
         claw = find_openclaw()

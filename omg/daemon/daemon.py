@@ -5,7 +5,7 @@ The daemon: its routes, threads, lock, signals and log.
     POST /tool /command /corpus               -> what the agent's tools and commands answer (tools/tools.py)
     POST /host      a client's session or prompt -> what it is given (hosts/serve.py)
     POST /mcp       a tool of `omg mcp`          -> what it answers (hosts/answers.py)
-    POST /context/assemble                    what leaves a long context, and the text in its place (window/context.py)
+    POST /context/assemble                    what leaves a long context, and the text in its place (window.py)
     POST /llm/next /llm/done                  the plugin lends us the agent's own model (lending.py)
     POST /status /search /work /rebuild /reflect /stop /health
 
@@ -53,7 +53,7 @@ from ..secrets import redact
 from ..text.tokens import count_tokens
 from ..tools.changing import Codes
 from ..tools.tools import call_tool, corpus_answer, graph_of, search_answer, slash_command
-from ..window.context import Cut, cut_context
+from ..window import Cut, cut_context
 from ..worker.delegate import observe_pending, rebuild_each
 from ..worker.intake import DropReader
 from ..worker.nights import background_reflection, reflect_answer

@@ -1,8 +1,6 @@
 """
 The folder of one identity: pending turns, archive, state, locks, tombstones.
 
-    state         state.json: what is live in each session, and when a graph was last observed and reflected.
-    tombstones    tombstones.jsonl: salted hashes of what was forgotten, so that no import or late reply brings it
-                  back.
-    graph         Graph: everything that belongs to one identity.
+    state    state.json: what is live in each session, and when a graph was last observed and reflected.
+    graph    Graph: everything that belongs to one identity.
 """

@@ -185,7 +185,7 @@ class SessionState:
     cut: str = ""  # what last cut its context, "compaction" or "reset",
     cut_ms: int = 0  # and when
     window: int = 0  # tokens of turns taken in since the last activation
-    # with OMG as the context engine (window/context.py):
+    # with OMG as the context engine (window.py):
     asked_ms: int = 0  # when the gateway last asked what leaves the context
     prompted: int = 0  # tokens of its prompts since the engine came, as the provider counted them,
     cached: int = 0  # and those of them that it had in its cache

@@ -1,18 +1,16 @@
 """
 OMG in other assistants: Claude Code, Codex, OpenCode, Gemini CLI.
 
-    hook           The declaration of each client, and `omg hook HOST EVENT`, which a client runs at its events.
-    install        `omg install HOST` and `omg uninstall HOST`: our plugin for each client, added and removed by the
-                   client's own command.
-    sessions       A client's sessions: whose memory each has, how far it was read and served, and whether the
-                   client's capture works.
-    transcripts    Reads a client's transcript from an offset on: what the person typed, and what the assistant said
-                   and called.
-    serve          What the daemon does for the clients: it gives memory to their sessions, and captures what was said
-                   in them.
-    mcp            `omg mcp`: the memory as tools and resources of the Model Context Protocol, over stdio or loopback
-                   HTTP.
-    answers        Answers the tools of `omg mcp`, in the daemon.
+    hook        The declaration of each client, and `omg hook HOST EVENT`, which a client runs at its events.
+    install     `omg install HOST` and `omg uninstall HOST`: our plugin for each client, added and removed by the
+                client's own command.
+    sessions    A client's sessions: whose memory each has, how far it was read and served, and whether the client's
+                capture works.
+    serve       What the daemon does for the clients: it gives memory to their sessions, and captures what was said in
+                them.
+    mcp         `omg mcp`: the memory as tools and resources of the Model Context Protocol, over stdio or loopback
+                HTTP.
+    answers     Answers the tools of `omg mcp`, in the daemon.
 
 The daemon does the work: a hook only asks it, or leaves a mark for it. A client never waits longer than the hook's
 deadline; if the daemon does not answer, the client continues without memory.

@@ -359,7 +359,7 @@ class Relevant:
 
 
 def keep_served(own: SessionState, run: str, text: str, epoch: int) -> None:
-    """With OMG as the context engine: what a run was served stays with its message until the next cut (window/)."""
+    """With OMG as the context engine: what a run was served stays with its message until the next cut (window.py)."""
     if next(reversed(own.served), run) not in (run, own.assembled):
         own.served, own.raw_tokens = {}, 0  # a request came about without it: it is no more
     former = own.served if own.timeline and own.epoch == epoch else {}

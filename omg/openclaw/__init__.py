@@ -1,7 +1,8 @@
 """
 OpenClaw: its command line and configuration, installing, the doctor.
 
-    gateway    OpenClaw from outside: its state folder, its configuration and its command line.
-    install    `omg install` and `omg uninstall` for OpenClaw: every step is named and can be repeated.
-    doctor/    `omg doctor`: finds what is wrong, and says where and how to mend it.
+    install         `omg install` and `omg uninstall` for OpenClaw, and OpenClaw from outside: its folder,
+                    configuration and command line.
+    doctor          `omg doctor`: checks the gateway and each graph, says what is wrong, where, and how to mend it.
+    graph_checks    The doctor's checks of the home and of each graph: its notes, links and maps, and what waits.
 """

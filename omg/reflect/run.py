@@ -1,34 +1,491 @@
 """
-One night over one graph, from its lock to its receipt.
+One night over one graph: drafts what changes, asks a model, and writes it under the lock as one receipt.
 
-Drafting and asking hold no lock. Under the lock the drafts are compared with the vault; where anybody wrote
-meanwhile, all is drafted once more from the replies there are. Nothing changed: no receipt, no line in the log. One
-rule: what a cycle did is one receipt, so one undo.
+Drafting and asking hold no lock. Under the lock the drafts are compared with the vault. Where somebody wrote meanwhile,
+all is drafted once more from the replies that are there. A night that changes nothing leaves no receipt and no line in
+the log. All changes of a night are one receipt, so one undo takes them back.
+
+A model is not asked the same question twice, and its answer about a note counts only while the note is unchanged.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 from typing import Literal
 
 from ..config import Config
-from ..errors import BadNode, NotFound
+from ..dates.days import day_of_ms
+from ..errors import BadNode, BadReply, ModelError, NotFound, OmgError
 from ..graph.graph import Graph
 from ..graph.state import State, flock
-from ..journal import Change, Receipt, commit_receipt, receipt_id, replay_open
-from ..node.fields import LOG_FOLDER, TYPES
+from ..index.rows import days_of_note
+from ..index.store import Entry
+from ..journal import Change, Outcome, Receipt, commit_receipt, receipt_id, replay_open
+from ..llm.asker import reply_to_failure
+from ..llm.ledger import ModelReply
+from ..llm.replies import Ask, ModelQuestion, instructions
+from ..node.fields import LOG_FOLDER, OPEN_LOOPS, TYPES
 from ..node.markdown import BEGIN, END, generated_block, with_generated_block
 from ..node.note import Node, render_node
 from ..observe.question import Observer
-from ..plan.pages import YOURS
+from ..plan.drafts import Plan
+from ..plan.pages import YOURS, week_of
 from ..plural import how_many
 from ..vault.files import digest
-from .drafting import Cycle, CycleWork, Progress
-from .verdicts import commit_seen, stage_seen
+from . import periods, similar, verdicts
+from .periods import Period, ReflectionDraft
+from .topics import Snapshot, assign_maps, filed_lines, link_of
+from .verdicts import (
+    Group,
+    Matter,
+    MergeRules,
+    Refusal,
+    Seen,
+    ShownGroup,
+    commit_seen,
+    follow_verdicts,
+    stage_seen,
+)
+
+# --- What one cycle of the Reflector came to, and what a model said in it.
+#
+# Values only. Locks, and what is written, are in run.py.
+
+
+Progress = Callable[[int, int], None]  # (questions asked, questions there will be)
+
+
+@dataclass(slots=True)
+class Cycle:
+    """What one cycle came to. `receipt` None: nothing changed, or nothing was to be written (a dry run)."""
+
+    id: str = ""  # of its receipt, and in its events
+    receipt: Receipt | None = None
+    outcome: Outcome | None = None
+    summary: list[str] = field(default_factory=list)  # what was done, a line each, with links
+    proposed: list[str] = field(default_factory=list)  # what a person may want to do
+    skipped: list[str] = field(default_factory=list)  # what could not be done, and why
+    refused: list[Refusal] = field(default_factory=list)  # what the model wanted and may not
+    verdicts: int = 0  # of the model on notes, followed or not
+    counts: dict[str, int] = field(default_factory=dict)
+    calls: int = 0
+    tokens: int = 0  # in and out
+
+    @property
+    def headline(self) -> str:
+        """One line for a person."""
+        said = [f"{n} {what.removesuffix('s') if n == 1 else what}" for what, n in self.counts.items() if n]
+        said += [f"{len(self.proposed)} for you to judge"] * bool(self.proposed)
+        return ", ".join(said) or "nothing to do"
+
+
+@dataclass(slots=True)
+class CycleReplies:
+    """What a model said in this cycle."""
+
+    calls: list[tuple[list[ShownGroup], str]] = field(default_factory=list)  # with the reply to each
+    shown: dict[str, str] = field(default_factory=dict)  # path → text of the note as it was shown
+    answered: set[Matter] = field(default_factory=set)
+    passed_over: set[Matter] = field(default_factory=set)  # asked about, and the reply says nothing of them
+    # reflection → what it was made of, as shown, and what came of it; None: there is no use in asking
+    periods: dict[str, tuple[tuple[str, ...], ReflectionDraft | None]] = field(default_factory=dict)
+
+
+def counted(ask: Ask, cycle: Cycle) -> Ask:
+    def asked(question: ModelQuestion) -> ModelReply:
+        cycle.calls += 1
+        reply = ask(question)
+        cycle.tokens += reply.tokens_in + reply.tokens_out
+        return reply
+
+    return asked
+
+
+class CycleWork:
+    """
+    A cycle's drafts. *first*: the same cycle, drafted before on a vault that changed meanwhile; then nobody is asked,
+    and the replies it had are followed again.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        observer: Observer,
+        config: Config,
+        now: dt.datetime,
+        *,
+        since: dt.date | None,
+        progress: Progress,
+        first: CycleWork | None = None,
+    ) -> None:
+        self.graph, self.config, self.now, self.since = graph, config, now, since
+        self.first, self.replies, self.cycle = first, CycleReplies(), Cycle()
+        self.ask = counted(observer.ask, self.cycle) if observer.ask and first is None else None
+        self.by_rule = observer.ask is None
+        self.window, self.progress, self.answered, self.questions = observer.window, progress, 0, 0
+        self.similar: dict[str, dict[str, float]] = {}
+        self.matters: list[Matter] = []  # to ask about
+        self.looked_at: dict[str, str] = {}  # changed notes, of which the matters are, as they were
+        self.added: dict[tuple[str, str], str] = {}  # week, note → what the week added to its text
+        self.state = graph.state()
+        self.seen = verdicts.load_seen(graph)
+        self.before = Seen(dict(self.seen.notes), dict(self.seen.periods), dict(self.seen.matters))
+        self.hashes = graph.index.hashes()
+        if first is not None:
+            said = first.cycle
+            self.cycle = Cycle(said.id, skipped=said.skipped, calls=said.calls, tokens=said.tokens)
+            self.replies, self.similar = first.replies, first.similar
+            self.matters, self.looked_at = first.matters, first.looked_at
+        self.all = graph.index.entries(status=None)
+        entries = {e.path: e for e in self.all if e.status != "superseded"}
+        notes = {p: h for p, h in self.hashes.items() if p in entries and entries[p].type in TYPES}
+        self.changed = notes_said_since(entries, since) if since else self.seen.changed(notes)
+        self.unasked = self.changed if since else self.seen.unasked(notes)
+        day = now.astimezone(graph.zone).date()
+        self.snapshot = Snapshot(Plan(graph, day), entries, self.changed, notes_still_undone(graph))
+        self.plan.maps.known = on_maps(entries, graph.index.homes())
+
+    @property
+    def plan(self) -> Plan:
+        return self.snapshot.plan
+
+    def draft(self) -> None:
+        cycle, snapshot, options = self.cycle, self.snapshot, self.config.reflection
+        repeated, mended = similar.merge_repeated(snapshot), similar.mend_links(snapshot)
+        if self.first is None:
+            self.look_for_matters()
+        asked = {frozenset(m.paths) for m in self.matters if m.kind == "same"}
+        rules = MergeRules(self.plan, self.unasked, snapshot.frozen, asked)
+        if self.first is None:
+            self.ask_about_matters(rules)
+        else:
+            self.follow_again(rules)
+        reflections = self.draft_reflections()
+        dormant, woken = similar.mark_dormant(snapshot, self.now, options.dormant_after_days)
+        linked = similar.link_mentions_by_night(snapshot)
+        split, filed = assign_maps(snapshot, options.moc_entries)
+        cycle.summary = [
+            *repeated,
+            *rules.done,
+            *mended,
+            *similar.linked_lines(linked),
+            *reflections,
+            *split,
+            *filed_lines(filed),
+        ]
+        cycle.summary += [f"{n} is dormant now." for n in dormant] + [f"{n} is active again." for n in woken]
+        cycle.proposed = [
+            *rules.proposed,
+            *similar.proposed_pairs(snapshot, self.not_compared()),
+        ]
+        cycle.refused = rules.refused
+        cycle.verdicts = rules.verdicts
+        cycle.counts = {
+            **rules.counts,
+            "merged": rules.counts["merged"] + len(repeated),
+            "linked": rules.counts["linked"] + len(linked),
+            "reflections": len(reflections),
+            "mended": len(mended),
+            "dormant": len(dormant),
+            "woken": len(woken),
+            "split": len(split),
+            "filed": filed.total(),
+            "refused": len(rules.refused),
+        }
+
+    # --- what a model is asked of notes
+
+    def look_for_matters(self) -> None:
+        """What changed and may be one with other notes, loops past their day, weak titles: all that was not answered."""
+        alike = similar.NotesAlike(self.snapshot, self.now)
+        seeds = (self.changed if self.by_rule else self.unasked) - self.snapshot.frozen
+        self.similar = similar.similar_notes(alike, seeds)
+        self.looked_at = {path: self.hashes[path] for path in seeds}
+        if not self.by_rule:
+            matters = [
+                *self.loops_in_question(alike, seeds),
+                *verdicts.pairs_alike(self.similar),
+                *verdicts.weak_titles(self.snapshot, seeds),
+            ]
+            self.matters = [m for m in matters if self.since or self.is_open(m, seeds)]
+
+    def loops_in_question(self, alike: similar.NotesAlike, changed: set[str]) -> Iterator[Matter]:
+        """Open loops past their day. For loops that a model has answered, news is only looked for if something
+        changed."""
+        for loop, days in verdicts.loops_past_their_day(self.snapshot):
+            plain = Matter("overdue", (loop.path,))
+            if (changed or self.is_open(plain, changed)) and (matter := verdicts.overdue(loop, days, alike)):
+                yield matter
+
+    def is_open(self, matter: Matter, changed: set[str]) -> bool:
+        """Whether no model has answered *matter* as it is; of a loop, also where something was said on it since."""
+        news = matter.kind == "overdue" and not changed.isdisjoint(matter.paths[1:])
+        return news or not self.seen.is_answered(matter, self.matter_digest(matter))
+
+    def matter_digest(self, matter: Matter) -> str:
+        return verdicts.digest_of(
+            verdicts.note_shown("", self.snapshot.node(path)) for path in matter.known_by
+        )
+
+    def ask_about_matters(self, rules: MergeRules) -> None:
+        """Ask call by call, each seeing what the one before did."""
+        if self.ask is None:
+            if self.similar:
+                said = f"{len(self.similar)} changed notes that resemble others: no model compared them"
+                self.cycle.skipped.append(said)
+            return
+        calls = [
+            (groups, least)
+            for least, matters in verdicts.by_trust(self.matters, self.snapshot.entries).items()
+            for groups in verdicts.calls_of(verdicts.groups_of(matters))
+        ]
+        self.questions += len(calls)
+        for n, (groups, least) in enumerate(calls):
+            try:
+                self.ask_about(rules, groups, least)
+            except BadReply as e:
+                asked = sum(len(g.paths) for g in groups)
+                self.cycle.skipped.append(f"{how_many(asked, 'note')} in question: {e}")
+            except ModelError as e:
+                left = sum(len(groups) for groups, _ in calls[n:])
+                self.stop_asking(f"{how_many(left, 'group')} of notes in question", e)
+                return
+            finally:
+                self.count_question()
+
+    def ask_about(self, rules: MergeRules, groups: list[Group], least: int) -> None:
+        """
+        Ask about *groups*, as far as their notes are active; fewer at a time, where the reply was cut short. *least*:
+        how far the least trusted of their notes is trusted.
+        """
+        assert self.ask is not None
+        left = [self.still_in_question(group) for group in groups]
+        self.replies.answered |= {m for g in groups for m in g.matters} - {m for g in left for m in g.matters}
+        shown = verdicts.shown_groups([group for group in left if group.matters], least)
+        if not shown:
+            return
+        nodes = {path: self.snapshot.node(path) for s in shown for path in s.notes.values()}
+        system = instructions("reflect-notes", self.config.reflection.instruction)
+        user = verdicts.groups_question(shown, nodes, self.plan.day)
+        agent = self.graph.identity.agent
+        question = ModelQuestion(
+            system, user, schema=verdicts.VERDICTS_SCHEMA, purpose="reflect", agent=agent
+        )
+        reply = reply_to_failure(self.ask, question)
+        asked = [s.group for s in shown]
+        if reply.cut and (fewer := verdicts.halves(asked)):
+            for some in fewer:
+                self.ask_about(rules, some, least)
+            return
+        if reply.cut:
+            self.cycle.skipped.append("the end of a reply about two notes, which was cut short")
+        before = {path: self.plan.draft(path).before or "" for path in nodes}
+        named = follow_verdicts(rules, shown, reply.text)
+        self.replies.calls.append((shown, reply.text))
+        self.replies.shown |= before
+        for s in shown:
+            (self.replies.answered if s.name in named else self.replies.passed_over).update(s.group.matters)
+
+    def still_in_question(self, group: Group) -> Group:
+        """*group* without the matters that a call before has settled: one of their notes is not there any more."""
+        gone = {path for path in group.paths if self.snapshot.node(path).status != "active"}
+        return Group([m for m in group.matters if gone.isdisjoint(m.paths)])
+
+    def not_compared(self) -> dict[str, dict[str, float]]:
+        """Notes that are alike and that no model has compared. Notes that a model left alone are not repetitions."""
+        open_pairs = {frozenset(m.paths) for m in self.matters if m not in self.replies.answered}
+        return {
+            path: {
+                o: score for o, score in near.items() if self.by_rule or frozenset((path, o)) in open_pairs
+            }
+            for path, near in self.similar.items()
+        }
+
+    def unanswered(self) -> set[str]:
+        """Of the notes that have not been asked about as they are: those of which that is still so."""
+        left = {path for m in self.matters if m not in self.replies.answered for path in m.paths}
+        done = {path for path, hash in self.looked_at.items() if self.hashes.get(path) == hash} - left
+        return self.unasked - (set() if self.by_rule else done)
+
+    def follow_again(self, rules: MergeRules) -> None:
+        """
+        Follow the replies there are, as far as their notes are what they were.
+
+        Of a note that is not, perhaps because it was forgotten, the words of this reply and of later ones may tell.
+        """
+        same = {path for path, text in self.replies.shown.items() if self.is_unchanged(path, text)}
+        words = True
+        for shown, reply in self.replies.calls:
+            left = [replace(s, notes={h: p for h, p in s.notes.items() if p in same}) for s in shown]
+            words = words and left == shown
+            follow_verdicts(rules, left, reply, words=words)
+        answered = {m for m in self.replies.answered if same.issuperset(m.paths)}
+        self.replies = replace(self.replies, answered=answered)
+
+    def is_unchanged(self, path: str, text: str) -> bool:
+        try:
+            return self.plan.draft(path).before == text
+        except OmgError:  # gone, or not to be read any more
+            return False
+
+    # --- weeks and months
+
+    def draft_reflections(self) -> list[str]:
+        """Draft the weekly reflections that are due, then the monthly ones; returns a line for each."""
+        lines: list[str] = []
+        waiting, said = 0, self.said_by_day()
+        for of in (week_of, periods.month_of):
+            if of is periods.month_of:  # a week that has a page goes into its month as that page
+                weekly = {e.path: e for e in self.snapshot.now() if periods.WEEK.fullmatch(e.path)}
+                said = [s for s in said if week_of(s[0]) not in weekly]
+                said += [(periods.monday(path), e) for path, e in weekly.items()]
+            over = [p for p in periods.due_periods(said, of, self.plan.day) if self.is_unseen(p)]
+            if not self.by_rule and self.ask is None and self.first is None:
+                waiting += len(over)
+                continue
+            self.added = periods.added_texts(self.graph, over)
+            asked = [(p, nodes) for p in over if (nodes := self.notes_to_reflect_on(p))]
+            if not self.by_rule and self.first is not None:
+                asked = [(p, nodes) for p, nodes in asked if self.is_as_shown(p, nodes)]
+            self.questions += 0 if self.by_rule else len(asked)
+            for n, (period, nodes) in enumerate(asked):
+                try:
+                    lines += self.draft_reflection(period, nodes)
+                except ModelError as e:
+                    self.stop_asking(f"{len(asked) - n} of the weeks and months that are over", e)
+                    break
+        if waiting:
+            left = f"{waiting} weeks and months that are over: no model looked back on them"
+            self.cycle.skipped.append(left)
+        return lines
+
+    def is_as_shown(self, period: Period, nodes: list[Node]) -> bool:
+        """Whether a model was asked about *period*, and was shown *nodes* as they are now."""
+        return self.replies.periods.get(period.path, ((),))[0] == periods.as_shown(nodes)
+
+    def said_by_day(self) -> list[tuple[dt.date, Entry]]:
+        """Each note with each day on which it was said, by day; also notes that others have replaced."""
+        days, zone, drafted = defaultdict[str, set[dt.date]](set), self.graph.zone, self.plan.drafted()
+        for path, ms in self.graph.index.times_said():
+            days[self.plan.place_now(path)].add(day_of_ms(ms, zone))
+        notes = {there: drafted.get(there, e) for e in self.all if (there := self.plan.place_now(e.path))}
+        for path in notes.keys() & self.plan.drafts.keys():  # another note may have been merged into it
+            days[path] |= {*days_of_note(self.plan.drafts[path].node, zone)}
+        said = ((e, days[e.path] or {e.created or self.plan.day}) for e in notes.values() if e.type in TYPES)
+        return sorted(((day, e) for e, on in said for day in on), key=lambda one: (one[0], one[1].path))
+
+    def notes_then(self, period: Period) -> list[Node]:
+        """The notes of *period* as they were when its weeks ended."""
+        zone, drafts = self.graph.zone, ((day, path, self.plan.draft(path)) for day, path in period.members)
+        then = [
+            periods.as_of(d, day, zone, self.added.get((week_of(day), path), "")) for day, path, d in drafts
+        ]
+        return periods.not_of_tools(then)
+
+    def is_unseen(self, period: Period) -> bool:
+        """Whether no cycle has looked at what *period* holds now."""
+        late = self.since is None or period.last >= self.since
+        seen_so = (self.period_digest(period), period.digest)
+        return (
+            late
+            and self.seen.periods.get(period.path) not in seen_so
+            and period.path not in self.snapshot.frozen
+        )
+
+    def period_digest(self, period: Period) -> str:
+        """What is kept of *period* once it was looked at: a model looks again at what rules did."""
+        return f"by rule {period.digest}" if self.by_rule else period.digest
+
+    def notes_to_reflect_on(self, period: Period) -> list[Node]:
+        """The notes that a new page on *period* is made of; none if it needs no new page."""
+        nodes, page = self.notes_then(period), self.graph.vault.bytes(period.path)
+        if page is None:
+            # We wrote it, and a person deleted the page; after a rebuild it only has not been written yet.
+            theirs = self.graph.vault.wrote(period.path) and any(period.path in n.reflected_in for n in nodes)
+            written = False
+        else:
+            theirs = not self.snapshot.ours(period.path)
+            ours = [n for n in nodes if not self.by_rule or self.snapshot.ours(n.path)]
+            written = all(period.path in n.reflected_in for n in ours)
+            written = written and periods.THEN in self.seen.periods.get(period.path, periods.THEN)
+            written = written and (
+                self.by_rule or periods.BY_RULE not in self.snapshot.node(period.path).tags
+            )
+        if theirs or written or not periods.is_enough(nodes):
+            self.seen.periods[period.path] = self.period_digest(period)
+            return []
+        return nodes
+
+    def draft_reflection(self, period: Period, nodes: list[Node]) -> list[str]:
+        """Draft the reflection on *period*. Raises ModelError if nobody answers at all."""
+        try:
+            found = self.reflection_for(period, nodes)
+        except BadReply as e:
+            self.cycle.skipped.append(f"{period.title}: {e}")
+            return []
+        self.seen.periods[period.path] = self.period_digest(period)
+        if found is None:
+            self.cycle.skipped.append(f"{period.title}: no reflection came out shorter than its notes")
+            return []
+        label = link_of(self.snapshot.node(periods.write_reflection(self.plan, period, found, nodes)))
+        return [f"Looked back on {how_many(len(nodes), 'note')} in {label}: {found.description}"]
+
+    def reflection_for(self, period: Period, nodes: list[Node]) -> ReflectionDraft | None:
+        """The reflection on *nodes* that a model writes or wrote before; without a model, the one by rule."""
+        if self.by_rule:
+            return periods.notes_by_thread(nodes)
+        if self.ask is None:
+            return self.replies.periods[period.path][1]
+        try:
+            found = periods.reflection_on(
+                period,
+                nodes,
+                self.ask,
+                system=instructions("reflect-period", self.config.reflection.instruction),
+                room=int(self.window * periods.SHOWN_SHARE),
+                agent=self.graph.identity.agent,
+            )
+        finally:
+            self.count_question()
+        self.replies.periods[period.path] = (periods.as_shown(nodes), found)
+        return found
+
+    def stop_asking(self, what: str, e: ModelError) -> None:
+        """The model is away or today's cap is reached: nobody is asked any more in this cycle."""
+        self.ask = None
+        self.cycle.skipped.append(f"{what}: {e}")
+
+    def count_question(self) -> None:
+        self.answered += 1
+        self.progress(self.answered, self.questions)
+
+
+def notes_said_since(entries: Mapping[str, Entry], since: dt.date) -> set[str]:
+    notes = [e for e in entries.values() if e.type in TYPES]
+    return {e.path for e in notes if any(d >= since for d in (e.created, e.updated) if d)}
+
+
+def notes_still_undone(graph: Graph) -> set[str]:
+    """Notes that are still as a person's undo left them."""
+    texts = verdicts.undone_notes(graph).items()
+    return {path for path, text in texts if graph.vault.bytes(path) == (text and text.encode())}
+
+
+def on_maps(entries: Mapping[str, Entry], homes: Mapping[str, str]) -> dict[str, list[Entry]]:
+    """Map → the active notes it lists."""
+    found: dict[str, list[Entry]] = defaultdict(list)
+    for path, home in homes.items():
+        if (entry := entries.get(path)) is not None:
+            found[home].append(entry)
+            if entry.loop == "open":
+                found[OPEN_LOOPS].append(entry)
+    return found
+
 
 TellReflection = Callable[..., None]  # (event, **fields): to events.jsonl
 

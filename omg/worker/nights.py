@@ -3,7 +3,7 @@ Runs the Reflector over all graphs of a home: at night from cron, or when enough
 
 Up to `[observation] parallel` graphs at a time; the calls of nights and of observations count together. What goes wrong
 in one graph is told and stops none of the others; the next run does what this one did not finish. Not here: what a
-cycle is (reflect/drafting.py).
+cycle is (reflect/run.py).
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from ..errors import Locked, OmgError, error_text
 from ..graph.graph import Graph
 from ..identity import Identity
 from ..observe.question import Observer
-from ..observe.unread import read_unread
+from ..observe.run import read_unread
 from ..plural import how_many
-from ..reflect.drafting import Cycle, Progress, counted
-from ..reflect.run import is_due, reflect_graph
+from ..reflect.run import Cycle, Progress, counted, is_due, reflect_graph
 from .worker import Worker
 
 log = logging.getLogger(__name__)

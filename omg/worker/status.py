@@ -1,7 +1,7 @@
 """
 What `omg status` shows: what runs, what waits and why, and what it cost today.
 
-One graph out of reach hides no other. Not here: what is wrong and how to mend it (openclaw/doctor/run.py).
+One graph out of reach hides no other. Not here: what is wrong and how to mend it (openclaw/doctor.py).
 """
 
 from __future__ import annotations

@@ -1,39 +1,63 @@
-"""Checks of one graph: its notes, links and maps, and what waits."""
+"""The doctor's checks of the home and of each graph: its notes, links and maps, and what waits."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from ...client import SOCKET, ask_daemon
-from ...config import code_digest
-from ...embed import load_embedder, why_static
-from ...errors import BadNode, ConfigError, ModelError, NotFound, OutsideVault, Stale
-from ...forget.erase import Edit
-from ...forget.places import change_messages, every_message, joined_folders
-from ...graph.graph import GRAPH_MARK, Graph
-from ...graph.state import damaged_files
-from ...identity import identity_of_session
-from ...journal import commit_receipt, has_open_receipt, new_receipt, readable, replay_open
-from ...memory import Memory
-from ...message.drop import redacted_arguments
-from ...node.fields import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES
-from ...node.markdown import UNLINKABLE, generated_block, slugify, split_head
-from ...node.note import Node, parse_node
-from ...plan.corrections import proposed_notes
-from ...plan.pages import MapPages
-from ...plural import how_many
-from ...provenance import ENOUGH, examine, examined, note_result
-from ...secrets import redact
-from ...worker.events import edits_lately
-from ...worker.status import observer_text
-from .run import Finding
+from ..client import SOCKET, ask_daemon
+from ..config import code_digest
+from ..embed import load_embedder, why_static
+from ..errors import BadNode, ConfigError, ModelError, NotFound, OutsideVault, Stale
+from ..forget.erase import Edit
+from ..forget.places import change_messages, every_message, joined_folders
+from ..graph.graph import GRAPH_MARK, Graph
+from ..graph.state import damaged_files
+from ..identity import identity_of_session
+from ..journal import commit_receipt, has_open_receipt, new_receipt, readable, replay_open
+from ..memory import Memory
+from ..message.drop import redacted_arguments
+from ..node.fields import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES
+from ..node.markdown import UNLINKABLE, generated_block, slugify, split_head
+from ..node.note import Node, parse_node
+from ..plan.corrections import proposed_notes
+from ..plan.pages import MapPages
+from ..plural import how_many
+from ..provenance import ENOUGH, examine, examined, note_result
+from ..secrets import redact
+from ..worker.events import edits_lately
+from ..worker.status import observer_text
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    level: Literal["ok", "note", "warn", "fail"]
+    what: str
+    where: str = ""
+    mend: str = ""
+    fix: Callable[[], object] | None = field(default=None, repr=False)
+
+    def line(self) -> str:
+        mark = {"ok": "✓", "note": "·", "warn": "!", "fail": "✗"}[self.level]
+        place = f" [{self.where}]" if self.where else ""
+        return f"{mark} {self.what}{place}" + (f"\n    → {self.mend}" if self.mend else "")
+
+    def value(self) -> dict[str, Any]:
+        return {
+            "level": self.level,
+            "what": self.what,
+            "where": self.where,
+            "mend": self.mend,
+            "fixable": self.fix is not None,
+        }
+
 
 PENDING_AGE_S = 86_400
 NIGHT_S = 2 * 86_400
@@ -417,7 +441,7 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
             level = "fail" if (up or {}).get("trouble") else "note"
         yield Finding(level, f"the Observer is {what}", mend=trouble.strip().removeprefix("not now: "))
         yield from check_able(memory)
-    from ...errors import OverBudget
+    from ..errors import OverBudget
 
     try:
         memory.worker.ledger.check(memory.clock())

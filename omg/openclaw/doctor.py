@@ -1,30 +1,68 @@
 """
-Checks of the gateway: the plugin, its permissions, who shares a memory, where vaults lie.
+`omg doctor`: checks the gateway and each graph, says what is wrong, where, and how to mend it.
 
-A running gateway's own answers count more than its files.
+Here are the checks of the gateway: the plugin, its permissions, who shares a memory, where vaults lie. A running gateway's
+own answers count more than its files. graph_checks.py has the checks of the home and of each graph.
+
+Each check is a function that yields findings. A finding that is safe to mend carries the function that does it. Nothing
+is changed without `--fix`, and `--fix` never changes a word that a person wrote.
 """
 
 from __future__ import annotations
 
 import shlex
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ...client import ask_daemon
-from ...config import configured_agents, others_can_reach, value_at, workspace_of
-from ...errors import GatewayError
-from ...graph.graph import Graph
-from ...graph.state import SessionState
-from ...hosts.hook import HOSTS
-from ...hosts.install import is_added, our_command, plugin_folder, same_files, unreviewed_hooks
-from ...hosts.sessions import heartbeats
-from ...identity import Identity
-from ...memory import Memory
-from ..gateway import OpenClaw
-from ..install import ENGINE, JOB_KEY, engine_files, engine_folder, plugin_files, same_plugin
-from .run import Finding
+from ..client import ask_daemon
+from ..config import configured_agents, engine_since_ms, others_can_reach, value_at, workspace_of
+from ..errors import GatewayError, OmgError, error_text
+from ..graph.graph import Graph
+from ..graph.state import SessionState
+from ..hosts.hook import HOSTS
+from ..hosts.install import is_added, our_command, plugin_folder, same_files, unreviewed_hooks
+from ..hosts.sessions import heartbeats
+from ..identity import Identity
+from ..memory import Memory
+from .graph_checks import Finding, check_graph, check_home
+from .install import ENGINE, JOB_KEY, OpenClaw, engine_files, engine_folder, plugin_files, same_plugin
+
+
+def examine_home(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
+    """Every finding, the gateway's first. *claw* None: OpenClaw is not on this machine."""
+    yield from check_gateway(memory, claw)
+    yield from check_home(memory)
+    yield from check_hosts(memory)
+    since_ms = engine_since_ms(memory.folder) if has_slot(claw) else 0
+    for who in memory.registry.identities():
+        cut = list((memory.folder / "graphs" / who.folder / "receipts").glob("*.open.json"))
+        try:
+            graph = memory.graph(who)
+            if cut and not any(file.exists() for file in cut):
+                yield Finding("note", "a cycle that a crash cut short was finished just now", who.key)
+            yield from check_graph(memory, graph)
+            if since_ms:
+                yield from check_turns(graph, since_ms)
+        except (OmgError, OSError, sqlite3.Error) as e:  # one graph's trouble is not the others'
+            yield Finding("fail", error_text(e), who.key, "mend that, then `omg doctor` again")
+
+
+def mend_findings(findings: list[Finding]) -> list[str]:
+    """Mend what is safe to; returns what was mended, or why not."""
+    said = []
+    for finding in findings:
+        if finding.fix is None:
+            continue
+        try:
+            finding.fix()
+            said.append(f"mended: {finding.what}")
+        except (OmgError, OSError) as e:
+            said.append(f"could not mend: {finding.what}: {e}")
+    return said
+
 
 INSTALL_AGAIN = "run `omg install`"
 POLLED_S = 60  # the plugin asks for questions without pause, each time for up to 8 s
