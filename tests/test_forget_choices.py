@@ -268,6 +268,15 @@ def test_the_command_says_what_each_choice_takes_and_does_the_one_that_was_made(
     assert len(notes(home.find(MAIN))) == 4
 
 
+def test_the_command_says_what_was_said_again_and_stays(home: Memory) -> None:
+    say(home, "My locker code is Q4471.")
+    say(home, "As I said, my locker code is Q4471.")
+    (path,) = notes(home.find(MAIN))
+    out = command(home, path)[1]
+    assert "said again, and stays; --matching takes it: As I said, my locker code is Q4471.\n" in out
+    assert "said again" not in command(home, "--matching", "Q4471")[1]
+
+
 def test_a_session_of_another_graph_is_forgotten_without_naming_its_identity(home: Memory) -> None:
     say(home, "I prefer coffee.")
     say(home, f"My locker combination is {SECRET}.", session=ALICE)

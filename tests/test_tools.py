@@ -642,6 +642,20 @@ def test_a_notes_title_as_id_offers_all_that_holds_it_too(agent: Agent) -> None:
         assert "1 note and 2 messages" in told["text"]
 
 
+def test_what_was_said_again_and_stays_is_said_before_a_note_is_forgotten(agent: Agent) -> None:
+    agent.heard(ALICE, "My locker code is Q4471.")
+    agent.heard(ALICE, "As I said, my locker code is Q4471.")
+    agent.heard(ALICE, "My locker is green.")
+    path = next(p for p in agent.notes(ALICE) if "code" in p)
+    told = agent.use("omg_forget", ALICE, said=("m90", "Forget that."), id=path)
+    said = [line for line in told["text"].splitlines() if line.startswith("Said again")]
+    assert [line.partition("too: ")[2] for line in said] == ["As I said, my locker code is Q4471."]
+    words = said[0].partition("too: ")[2]
+    code = agent.use("omg_forget", ALICE, said=("m91", "Forget that."), query=words)["details"]["code"]
+    agent.use("omg_forget", ALICE, "run-2", ("m92", code), code=code)
+    assert left_with(agent, "As I said") == []
+
+
 def test_a_note_with_the_users_own_words_is_marked_before_it_is_forgotten(agent: Agent) -> None:
     (path,) = agent.notes(ALICE)
     file = agent.home.find(ALICE).vault.file(path)

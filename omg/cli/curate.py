@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -298,6 +298,7 @@ def forget_command(
 ) -> None:
     """Forget notes and the messages they came from, for good, or only a text, or only a note. Says first what would go."""
     from ..curate import forget_selection
+    from ..forget.selection import said_again
 
     if not ids and session is None and before is None and not matching:
         raise BadInput("forget what? name notes, or give --session, --before or --matching")
@@ -322,7 +323,7 @@ def forget_command(
                 print(f"omg: {place}", file=sys.stderr)
             raise NotFound("nothing of that is remembered; nothing was changed")
         shown = {chosen: what} if yes or redact or only else choices
-        text = "\n".join(choice_lines(graph, shown, done=yes))
+        text = "\n".join(choice_lines(graph, shown, said_again(graph, what, memory.clock()), done=yes))
         if yes:
             forget_selection(memory.intake, graph, what)
         taken = {name: {f: getattr(w, f) for f in SHOWN} for name, w in choices.items()}
@@ -360,8 +361,8 @@ def forget_choices(graph: Graph, ids: list[str], *, redact: bool, **said: Any) -
     return choices
 
 
-def choice_lines(graph: Graph, shown: dict[str, Selection], *, done: bool) -> list[str]:
-    """What goes, or has gone, for a person to read."""
+def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str], *, done: bool) -> list[str]:
+    """What goes, or has gone, for a person to read. *again*: messages that stay and say the same."""
     from ..curate import is_untouched
     from ..forget.places import BLANK
 
@@ -394,6 +395,7 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], *, done: bool) -> li
             )
         if what.linking:
             lines.append("without their links to it: " + ", ".join(what.linking))
+    lines += [f"said again, and stays; --matching takes it: {text}" for text in again]
     if not done:
         how = ", ".join(choices[name][2] for name in shown)
         lines.append(f"Nothing was changed. It cannot be undone; {how}.")

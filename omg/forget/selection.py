@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from ..config import shipped_folder
@@ -101,6 +102,7 @@ def remove_remains(gone: Path) -> None:
     shutil.rmtree(gone, ignore_errors=True)  # what is left, the next start removes
 
 
+AGAIN, AGAIN_CHARS = 20, 200  # messages that are looked at for what a note says, and what is shown of each
 LINK_TARGET = re.compile(r"(?<=\[\[)[^|\]\n]+")
 
 
@@ -208,6 +210,18 @@ def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set
         elif (words := answering.get(session)) and any(words & told_words(t) for t in all_texts(m)):
             found.add(m.id)
     return found
+
+
+def said_again(graph: Graph, what: Selection, now: datetime) -> list[str]:
+    """The texts of a person's messages that stay and say what a note of *what* does, in the words that it was made from."""
+    found: dict[str, str] = {}
+    for entry in filter(None, map(graph.index.entry, what.paths if not what.text else ())):
+        own = graph.index.messages([s.id for s in graph.index.sources(entry.path)])
+        told = told_words(entry.description) & frozenset().union(*(told_words(m.text) for m in own))
+        for m, *_ in graph.index.search_raw(entry.description, AGAIN, now=now) if len(told) > 1 else ():
+            if m.role == "user" and m.id not in what.messages and told <= told_words(m.text):
+                found[m.id] = " ".join(m.text.split())[:AGAIN_CHARS]
+    return [*found.values()]
 
 
 def notes_holding(graph: Graph, text: str) -> tuple[set[str], list[str]]:

@@ -28,7 +28,7 @@ from ..dates.rules import resolve_dates
 from ..errors import BadInput, NotFound
 from ..forget.erase import select_words
 from ..forget.places import BLANK, holds_words
-from ..forget.selection import Selection, notes_holding, select
+from ..forget.selection import Selection, notes_holding, said_again, select
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..identity import is_remembered, says_owner
@@ -437,6 +437,8 @@ def forget_tool(
         for choice, taken in reversed(found.items())
     }
     lines = [choice_text(graph, choice, taken) for choice, taken in found.items()]
+    again = [] if "everything" in found else said_again(graph, found["forget"], intake.registry.clock())
+    lines += [f"Said again, and stays; with its very words as `query` it goes, too: {text}" for text in again]
     if alike:
         lines.append("The notes listed first were found by likeness; there may be more.")
     if said_by_user(message) and not asked:
