@@ -309,6 +309,11 @@ the first Monday in June                     2023-06-05
 the last Friday of the month                 2023-05-26
 the 2nd weekend of next month                2023-06-10..2023-06-11
 the last day of January                      2023-01-31
+the second week of June                      2023-06-08..2023-06-14
+at the end of June                           2023-06-21..2023-06-30
+the first of June                            2023-06-01
+by the 28th of this month                    2023-05-28
+Friday 2 and Saturday 3 June                 2023-06-02..2023-06-03
 """
 
 
@@ -329,6 +334,7 @@ def test_what_people_say_for_days_is_understood(saying: str) -> None:
         *("Q3 numbers", "in the 2025 budget", "Karin's Q4 report", "by the May report"),
         *("I work Monday to Friday", "the first Thursday of every month", "every last Friday of the month"),
         *(
+            "we meet Thursday week",
             "we meet on the first Monday",
             "pages 3 to 7 may be cut",
             "on the 99th",

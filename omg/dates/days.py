@@ -40,18 +40,17 @@ def pause_text(seconds: float) -> str | None:
     minutes = int(seconds // 60)
     if minutes < 10:
         return None
-    hours, days = minutes // 60, minutes // 1440
-    if hours < 1:
-        return _unit_words((minutes, "minute"))
-    if days < 1:
-        return _unit_words((hours, "hour"), (minutes % 60, "minute"))
-    if days < 7:
-        return _unit_words((days, "day"), (hours % 24, "hour"))
-    if days < 30:
-        return _unit_words((days // 7, "week"), (days % 7, "day"))
-    if days < 365:
-        return _unit_words((days // 30, "month"), (days % 30 // 7, "week"))
-    return _unit_words((days // 365, "year"), (days % 365 // 30, "month"))
+    for size, unit, part, smaller in _PAUSES:
+        if minutes >= size:
+            return _unit_words((minutes // size, unit), (minutes % size // part, smaller))
+    return _unit_words((minutes, "minute"))
+
+
+# In minutes: a unit, and the smaller one beside it.
+_PAUSES = (
+    *((525_600, "year", 43_200, "month"), (43_200, "month", 10_080, "week")),
+    *((10_080, "week", 1_440, "day"), (1_440, "day", 60, "hour"), (60, "hour", 1, "minute")),
+)
 
 
 def due_text(event: str | None, today: date, loop: str | None = None, said: date | None = None) -> str:

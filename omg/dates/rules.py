@@ -118,8 +118,8 @@ def place_in_list(names: Iterable[str], text: str) -> int:
 
 
 def day_number(text: str) -> int:
-    """The day of "7th"."""
-    return int(re.sub(r"\D", "", text))
+    """The day of "7th" or "first"."""
+    return int(re.sub(r"\D", "", text) or 1)
 
 
 # --- Whether the words around a date look back or ahead. English only.
@@ -143,9 +143,7 @@ ARRANGED = re.compile(
     r"\b(?:booked|reserved|arranged|registered|enrolled|signed up|invited|tickets?)\b[^,;:]{0,80}?(?:\b(?:for|to|from|between)\b|,)",
     re.I,
 )
-MOVED = re.compile(
-    r"\b(?:moved|pushed|postponed|rescheduled|shifted|changed|delayed|brought forward)\b", re.I
-)
+MOVED = re.compile(r"\b(?:(?:mov|push|postpon|reschedul|shift|chang|delay)ed|brought forward)\b", re.I)
 BEHIND = re.compile(
     r"\b(?:was|were|did|didn['’]t|had|went|got|came|saw|made|took|met|bought|said|told|gave|found|left|felt|ate|won"
     r"|lost|began|broke|spoke|wrote|ran|sent|spent|thought|knew|kept|held|heard|built|taught|drove|flew|sold|paid"
@@ -193,10 +191,11 @@ def tense_of(text: str, start: int, end: int) -> str:
 
 def is_past_tense(sentence: str, m: re.Match[str], ahead: list[tuple[int, int]]) -> bool:
     """Whether *m* is a past tense, not a participle: "will be submitted", "want it finished", "is closed"."""
-    if STATE.search(sentence, max(0, m.start() - 12), m.start()):
-        return False
     since = max((b for _, b in ahead if b <= m.start()), default=-1)
-    return since < 0 or bool(FINITE.fullmatch(m[0]) or CLAUSE.search(sentence, since, m.start()))
+    state = STATE.search(sentence, max(0, m.start() - 12), m.start())
+    return not state and (
+        since < 0 or bool(FINITE.fullmatch(m[0]) or CLAUSE.search(sentence, since, m.start()))
+    )
 
 
 # Match, day it was said, tense → the days meant; None: another rule may say; (): no day at all, for any rule.
@@ -300,7 +299,7 @@ def _in_doubt(m: re.Match[str], tense: str) -> bool:
 def _month(m: re.Match[str], said: date, tense: str) -> Days | None:
     """A month, or the months from one to another."""
     which, group = m["which"] or "", m.groupdict()
-    if not (which or m["year"] or group.get("part") or group.get("month2") or _led(m)):
+    if not (which or m["year"] or "part" in group or group.get("month2") or _led(m)):
         return None  # a name, or a verb
     if which.lower() == "this" and m["month"] in ("may", "march"):
         return None
@@ -411,8 +410,6 @@ def _weekday_of_week(m: re.Match[str], said: date, _tense: str) -> Days:
 
 def _of_month(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
     """The third Thursday of December, the last weekend of next month."""
-    if {"every", "each"} & {_word_before(m), *m[0].lower().split()}:
-        return ()
     nth, name, which = m["nth"].lower(), m["name"].title(), m["which"] or ""
     n = -1 if nth == "last" else int(nth[0]) - 1 if nth[0].isdigit() else ORDINALS.index(nth)
     if m["month"]:
@@ -424,13 +421,15 @@ def _of_month(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | No
 
 
 def _nth_days(n: int, name: str, months: Iterable[Days]) -> list[Days]:
-    """Number *n*, from 0, of the days, weekends or weekdays of each month that has as many."""
+    """Number *n*, from 0, of the days, weeks (the first is days 1 to 7), weekends or weekdays of each month."""
     found: list[Days] = []
     for first, last in months:
         days = [first + i * ONE_DAY for i in range((last - first).days + 1)]
-        if name != "Day":
+        if name == "Week":
+            days = [*days[:28:7], days[-7]]
+        elif name != "Day":
             days = [d for d in days if WEEKDAYS[d.weekday()] == name.replace("Weekend", "Saturday")]
-        found += [(d, d + (name == "Weekend") * ONE_DAY) for d in days[n:][:1]]
+        found += [(d, d + {"Weekend": 1, "Week": 6}.get(name, 0) * ONE_DAY) for d in days[n:][:1]]
     return found
 
 
@@ -457,10 +456,11 @@ def _weekday(m: re.Match[str], said: date, tense: str) -> Days | None:
 
 
 def _nth(m: re.Match[str], said: date, tense: str) -> Days | None:
-    """On the 5th: of the month that is meant."""
-    if _word_before(m) not in _PREPOSITIONS and not AROUND.search(m.string, 0, m.start()):
+    """On the 5th, on the 5th of next month."""
+    if not (m["of"] or _word_before(m) in _PREPOSITIONS or AROUND.search(m.string, 0, m.start())):
         return None
-    months = (span_around(shift_day(said, "month", n), "month") for n in range(-2, 3))
+    shifts = (direction(m["which"]),) if m["which"] else range(-2, 3)
+    months = (span_around(shift_day(said, "month", shift), "month") for shift in shifts)
     return pick_days(_nth_days(day_number(m["day"]) - 1, "Day", months), said, tense or "ahead")
 
 
@@ -483,13 +483,13 @@ def _fixed(days: int) -> Meaning:
 
 PARTS = {
     # What can follow a day or a quarter that is not the first word of a name.
-    "alone": r"(?=\s*(?:$|[.,;:!?)]|(?:and|or|but|because|if|when|at|for|with|we|i|to)\b))",
+    "alone": r"(?=\s*(?:$|[.,;:!?)]|(?:and|or|but|because|if|when|at|for|with|we|i|to|until|till)\b))",
     "wd": "(?:mon|tues|wednes|thurs|fri|satur|sun)day",
     "short": "(?:mon|tues?|wed|thurs?|thu|fri|sat|sun)",
     "month": r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?",
     "year": r"(?:(?:19|20)\d\d|['’]\d\d)\b",
-    "day": r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?(?![\d:.%]\d|\w)",
+    "day": r"(?:(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?(?![\d:.%]\d|\w)|first(?=\s+of\b))",
     "iso": r"(?:19|20)\d\d[-/](?:0?[1-9]|1[0-2])[-/](?:[12]\d|3[01]|0?[1-9])",
     "to": r"(?:\s*[-–—/]\s*|\s+(?:to|through|until|till)\s+(?:the\s+)?)",
     "unit": r"(?P<unit>day|night|weekend|week|fortnight|month|quarter|year)s?(?![\w-])",
@@ -515,9 +515,9 @@ _YEAR = r"(?:,?\s+(?:of\s+|in\s+)?(?P<year>@year))?"
 _DAY_MONTH = r"(?:\s+of\s+|\s+(?!(?-i:may|march)\b(?!,?\s+@year)))"  # "only 5 may come"
 _COUNT = r"(?P<n>@n)(?:\s*(?:[-–]|\bor\b|\bto\b)\s*(?P<n2>@n))?\s+@unit(?P<more>\s+or\s+two)?"
 
-_FIRST = r"\b(?P<b>(?<=between\s)(?:the\s+)?)?(?:(?:@which\s+)?(?P<wd>@wd),?\s+(?:the\s+)?)?"
-# The second of two days of one month. After "between" it follows "and".
-_SECOND = r"(?:(?(b)\s+and\s+(?:the\s+)?|@to)(?:(?P<wd2>@wd),?\s+)?(?:the\s+)?(?P<day2>@day))?"
+_FIRST = r"\b(?:(?:@which\s+)?(?P<wd>@wd),?\s+(?:the\s+)?)?"
+# The second of two days of one month.
+_SECOND = r"(?:(?:@to|\s+(?:and|or)\s+(?:the\s+)?)(?:(?P<wd2>@wd),?\s+)?(?:the\s+)?(?P<day2>@day))?"
 _MONTH_DAY = r"(?P<month>@month)\s+(?:the\s+)?(?P<day>@day)"
 DATED_RULES = [
     _rule(r"(?:\b@wd,?\s+)?(?<![\w/-])(?P<year>@iso)(?!(?!T\d)\w|[/-]\w)", _iso),
@@ -536,8 +536,12 @@ RULES = [
         _part,
     ),
     _rule(
-        r"\b(?P<nth>first|second|third|fourth|fifth|last|[1-5](?:st|nd|rd|th))\s+(?P<name>@wd|weekend|day)\s+(?:of|in)\s+"
-        r"(?:(?:the|every|each|@which)\s+)?(?:month\b|(?P<month>@month)(?:,?\s+(?:of\s+)?(?P<year>@year))?)",
+        r"\bthe\s+(?P<day>\d\d?(?:st|nd|rd|th)|first(?=\s+of))(?:(?P<of>\s+of\s+(?:the|@which)\s+month\b)|@alone)",
+        _nth,
+    ),
+    _rule(
+        r"\b(?<!every\s)(?<!each\s)(?P<nth>first|second|third|fourth|fifth|last|[1-5](?:st|nd|rd|th))\s+(?P<name>@wd|weekend|week|day)\s+(?:of|in)\s+"
+        r"(?:(?:the|@which)\s+)?(?:month\b|(?P<month>@month)(?:,?\s+(?:of\s+)?(?P<year>@year))?)",
         _of_month,
     ),
     _rule(
@@ -573,8 +577,10 @@ RULES = [
     _rule(r"\b(?P<wd>@wd)\s+(?:of\s+)?@which\s+week\b", _weekday_of_week),
     _rule(r"\b@which\s+@unit(?!\s+of\b)", _this_unit),
     _rule(r"\bthe\s+weekend\b(?!\s+of\b)", _the_weekend),
-    _rule(r"\b(?:@which\s+)?(?P<wd>@wd|@short)\b(?!\s+(?:morning|afternoon|evening|night)s\b)", _weekday),
-    _rule(r"\bthe\s+(?P<day>\d\d?(?:st|nd|rd|th))@alone", _nth),
+    _rule(
+        r"\b(?:@which\s+)?(?P<wd>@wd|@short)\b(?!\s+(?:(?:morning|afternoon|evening|night)s|week)\b)",
+        _weekday,
+    ),
     _rule(r"\b(?P<year>(?:19|20)\d\d)(?P<decade>s)?(?![\w/-]|[.:,]\d)", _year),
 ]
 
@@ -601,8 +607,7 @@ def resolve_dates(text: str, said: date, ahead: bool = False) -> list[When]:
     28", said in June). A weekday named with a date has to fit. *ahead*: every day lies ahead, whatever the verbs.
     Recurring days ("every Friday", "on Mondays") are left out.
     """
-    found = _found(text, said, RULES, ahead=ahead)
-    return [When(*hit.days, text[hit.start : hit.end].rstrip(".")) for hit in found]
+    return [When(*h.days, text[h.start : h.end].rstrip(".")) for h in _found(text, said, RULES, ahead=ahead)]
 
 
 def full_dates(text: str) -> list[tuple[int, int, Days]]:
@@ -688,8 +693,8 @@ def _joined(text: str, hits: Iterable[_Hit], said: date) -> list[_Hit]:
         if last and hit.meaning is _nth and last.meaning in (_dated, _iso, _numeric):
             hit = hit._replace(days=hit.days_from(last.days[1], "ahead"))
         if around := AROUND.search(opening):
-            days = span_around(hit.days[0], around[1].lower())
-            hit = hit._replace(start=since + around.start(), days=days)
+            start, unit = since + around.start(), around[1].lower()
+            hit = hit._replace(start=start, days=span_around(hit.days[0], unit))
         if last:
             link, lead = text[last.end : hit.start], _word_before(last.match)
             to = TO.fullmatch(link) or (lead == "between" and link.strip() == "and")

@@ -269,7 +269,7 @@ def with_absolute_dates(text: str, said: date, ahead: bool = False) -> tuple[str
         out += text[at:start]
         written, at = in_words(when, out, text, start + len(when.phrase))
         if written != when.phrase:
-            out = re.sub(r"\b(?:on\s+)?(?:the|this|that|on)\s+$", "", out, flags=re.I)
+            out = re.sub(r"\b(?:(?:on|at)\s+)?(?:the|this|that|on)\s+$", "", out, flags=re.I)
         out += written
     return out + text[at:], event_of(days, said, ahead, bool(ARRANGED.search(text)))
 
@@ -330,7 +330,7 @@ def in_words(when: When, out: str, text: str, end: int) -> tuple[str, int]:
     if hour := part or re.search(r"(morning|afternoon|evening|night)$", when.phrase, re.I):
         name = "evening" if when.phrase.lower() == "tonight" else hour[1].lower()
         plain += " at night" if name == "night" else f" in the {name}"
-    if not before or before == "on" or (before == "the" and preposition != "on"):
+    if before in ("", "on") or (before == "at" and found and found[2]):
         plain = f"{preposition} {plain}"
     return plain, part.end() if part else end
 
@@ -342,8 +342,8 @@ def dates_in_words(when: When) -> tuple[str, str]:
     season = re.search(r"\b(spring|summer|autumn|fall|winter)\b", phrase, re.I)
     if n == 1:
         return str(start), "on"
-    if re.search(r"\b(?:to|through|until|till)\b", phrase, re.I):
-        return f"{start} and {end}", "between"
+    if two := re.search(r"\b(?:(to|through|until|till)|and|or)\b", phrase, re.I):
+        return f"{start} {'and' if two[1] else two[0]} {end}", "between" if two[1] else "on"
     if season:
         return f"the {season[1].lower()} of {start.year}", "in"
     if re.search(r"weekend", phrase, re.I) and n == 2:
