@@ -568,7 +568,7 @@ def test_a_word_that_is_corrected_in_the_same_message_is_the_note(said, descript
 
 def test_a_correction_of_a_sentence_that_is_not_noted_changes_no_other_note():
     said = "I live in Oslo."
-    assert only(said, "We drive a Skoda. Wait no, a Seat.")["description"] == "The user lives in Oslo."
+    assert only(said, "The car is a Skoda. Wait no, a Seat.")["description"] == "The user lives in Oslo."
     assert only(said, "Wait no, Bergen.")["description"] == "The user lives in Bergen."
 
 
@@ -591,7 +591,7 @@ def test_who_comes_on_a_day_is_a_plan(said, title, event):
     assert (edit["type"], edit["title"], edit["event"], edit["loop"]) == ("episode", title, event, "open")
 
 
-def test_of_67_corrections_66_are_followed_and_of_61_sentences_that_correct_nothing_at_most_2_change_a_note():
+def test_of_70_corrections_69_are_followed_and_of_63_sentences_that_correct_nothing_at_most_2_change_a_note():
     followed = changed = 0
     for row in map(json.loads, CORRECTIONS.read_text("utf-8").splitlines()):
         said = [e["description"] for e in edits(*row["said"])]
@@ -602,7 +602,7 @@ def test_of_67_corrections_66_are_followed_and_of_61_sentences_that_correct_noth
             *earlier, last = row["said"]
             before = edits(*(earlier or [f"{last.partition('. ')[0]}."]))
             changed += any(e["description"] not in said for e in before)
-    assert followed >= 66
+    assert followed >= 69
     assert changed <= 2
 
 

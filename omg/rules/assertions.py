@@ -159,7 +159,7 @@ def clauses(sentence: str) -> Iterator[str]:
         if len(head.split()) >= 4 and (found := read_sentence(head)) and found.type:
             yield from clauses(head)
             return
-    for join in JOIN.finditer(sentence):
+    for join in () if begins("ended", sentence) else JOIN.finditer(sentence):
         head, tail = sentence[: join.start()], sentence[join.end() :]
         if min(len(head.split()), len(tail.split())) < 2 or DEPENDENT.match(head):
             continue
@@ -334,8 +334,8 @@ def assertion_of(cue: Cue, m: re.Match[str], text: str, people: bool) -> Asserti
         verb = f"never {verb}"
     if cue.name in ("name", "home", "job", "status", "age", "birth"):
         slot = cue.name
-    elif slot:
-        slot = f"my {slot}"
+    elif slot or cue.name == "due":
+        slot = f"my {slot}" if slot else what
     return Assertion(cue.type, cue.name, f"{verb} {what}".strip(), slot=slot, loop=cue.loop)
 
 
@@ -348,7 +348,7 @@ def tells_event(verb: str, what: str) -> bool:
 
 def says_too_little(cue: str, verb: str, what: str, text: str) -> bool:
     """Whether what a cue found is too little for a note: "I did that", "I'll see", "we have to go"."""
-    least = LEAST_WORDS.get(cue, 0) - (cue == "habit" and any(c.isdigit() for c in what))
+    least = LEAST_WORDS.get(cue, 0) - (cue == "habit" and bool(SPECIFIC.search(what)))
     if not says_enough(
         f"{verb} {what}" if cue != "name" else text, max(least, cue not in ("name", "contact", "status"))
     ):
@@ -407,7 +407,7 @@ def fact_stated(text: str) -> Assertion | None:
     subject = subject_stated(text)
     when = DAY_WORDS.search(text) or CLOCK.search(text)
     if subject and when and not text[: when.start()].endswith("every "):
-        return Assertion("episode", "due", subject, loop="open")
+        return Assertion("episode", "due", subject, subject, loop="open")
     if begins("transient", text) or not (SPECIFIC.search(text) and holds("states", text)):
         return None
     m = SLOT.match(text)

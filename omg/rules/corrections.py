@@ -90,10 +90,8 @@ class Contrast:
 def ended_as_contrast(said: str) -> str:
     """ "My dentist isn't Dr Lund any more, it's Dr Berg" as "My dentist is now Dr Berg, not Dr Lund"; else *said*."""
     m = begins("ended", said)
-    if not m or not (m["ended"] or m["ended2"] or m["more"]):
-        return said
-    verb = m["be"] + " now" if m["be"] else m["new"]
-    return f"{m['subject']} {verb} {m['right']}, not {m['wrong']}" if verb else said
+    verb = m and (f"{m['be']} now" if m["be"] else m["new"])
+    return f"{m['subject']} {verb} {m['right']}, not {m['wrong']}" if m and verb else said
 
 
 def contrast(said: str) -> Contrast | None:

@@ -259,10 +259,20 @@ def mentioned(title: str, text: str) -> bool:
 
 
 def same_slot(draft: OfflineDraft, old: OfflineDraft) -> bool:
-    named = bool(draft.slot) and slugify(draft.title) in (slugify(old.title), old.name)
+    """Whether both are about the same thing: "the rent", "their yoga class"."""
+    subject = subject_of(draft, draft.who)
+    named = (
+        slugify(draft.title) in (slugify(old.title), old.name) or subject == subject_of(old, draft.who) != ""
+    )
     # "My yoga class is now at 20:00"
     of_plan = draft.type == "fact" and old.loop == "open" and CLOCK.search(draft.description)
-    return named and (draft.type == old.type or bool(of_plan))
+    return bool(draft.slot) and named and (draft.type == old.type or bool(of_plan))
+
+
+def subject_of(draft: OfflineDraft, who: str) -> str:
+    """What stands before "is" in *draft*, without *who*; "" where no "is" does."""
+    before = draft.description.partition(m[0])[0] if (m := IS_VALUE.search(draft.description)) else ""
+    return " ".join(sorted(told_words(before) - told_words(who)))
 
 
 def has_other_subject(draft: OfflineDraft, old: OfflineDraft) -> bool:
@@ -344,6 +354,8 @@ def changed_draft(
 
 def is_new_value(old: OfflineDraft, draft: OfflineDraft, change: int) -> bool:
     """Whether *draft* has another value for *old*: "is a Kia" of "is a Volvo", and not "is 12 years old"."""
+    if draft.cue == "due" and not change:  # a second appointment
+        return False
     (small, kind), (other_small, other) = value_of(old.description), value_of(draft.description)
     if kind:
         return kind == other and (small == other_small or bool(change))

@@ -29,7 +29,15 @@ from .assertions import (
     without_lead_in,
     written_sentences,
 )
-from .corrections import Put, contrast, corrected_text, ended_as_contrast, kind_of, short_correction
+from .corrections import (
+    Put,
+    contrast,
+    corrected_text,
+    ended_as_contrast,
+    kind_of,
+    short_correction,
+    without_article,
+)
 from .drafts import CALLED_OFF, OfflineDraft, OfflineDrafts
 from .wording import (
     IT_OR_THEM,
@@ -535,7 +543,8 @@ class OfflineObserver:
         for place, right in puts:
             was = d.description[place]
             wrong.append(f"“{was}”")
-            title = right.join(re.split(rf"(?<!\w){re.escape(was)}(?!\w)", title, flags=re.I))
+            named = re.escape(without_article(was))
+            title = without_article(right).join(re.split(rf"(?<!\w){named}(?!\w)", title, flags=re.I))
             event = event and event.replace(was, right) if ISO_DAY.search(was) else event
         # the History of a note that exists keeps what it said
         asides = d.asides if d.node else (*d.asides, f"Corrected on {scene.day}: not {' or '.join(wrong)}.")
