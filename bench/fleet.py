@@ -35,8 +35,8 @@ import psycopg
 from chaos import BASE_MS, SETTINGS, Worker, chaos, drop_of
 from postgres import PROGRAMS, Postgres
 
+from omg.fleet.serve import tick
 from omg.fleet.store import GraphRow, Store, init_database, opened_pool
-from omg.fleet.work import tick
 from omg.identity import identity_of_session
 
 MAIN = "agent:main:main"

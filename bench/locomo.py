@@ -41,8 +41,7 @@ from omg.graph.graph import Graph
 from omg.identity import Identity
 from omg.index.index import Index
 from omg.index.store import terms_of
-from omg.llm.ledger import ModelReply
-from omg.llm.replies import ModelQuestion
+from omg.llm.replies import ModelQuestion, ModelReply
 from omg.message.turn import Message, Turn, message_to_json
 from omg.node.fields import Source
 from omg.node.note import Node, render_node

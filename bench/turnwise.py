@@ -33,8 +33,7 @@ from omg.graph.graph import Graph
 from omg.identity import Identity
 from omg.index.index import Index
 from omg.llm.asker import make_asker
-from omg.llm.ledger import Ledger
-from omg.llm.replies import Ask
+from omg.llm.replies import Ask, Ledger
 from omg.message.turn import Turn
 from omg.observe.question import Observer
 from omg.observe.run import observe_batch

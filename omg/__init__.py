@@ -36,7 +36,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       vault/      A folder of markdown notes: the only code that writes .md files.
                     files · vault
       llm/        Asks a language model, in a child process, and records what it cost.
-                    asker · child · ledger · replies
+                    asker · child · replies
       embed       Turns texts into vectors, with the first of four embedders that is installed.
     What is in a vault
       index/      A SQLite index of one vault and its archive: search by words, meaning, date and link.
@@ -88,9 +88,9 @@ Each line is the first sentence of the room's docstring, then come the names of 
       daemon/     The process beside the gateway: answers on a socket, and observes in the background.
                     daemon · lending · server
       fleet/      Many machines on Postgres (the extra `fleet`, docs/fleet.md).
-                    homes · moves · serve · store · tree · work
+                    homes · moves · serve · store
       cli/        The command `omg`: parse, call one function, print.
-                    app · base · conversations · curate · fleet · gateway · reading
+                    app · conversations · fleet · gateway · notes
 
 Data: prompts/ (what the models are told), sample/ (the demo's conversation). Where to change what:
 

@@ -49,7 +49,7 @@ from .worker.registry import Registry
 
 # --- What a person does to notes: find, write, link, merge, rename, supersede, pin, forget.
 #
-# All but forgetting are one receipt each, so each can be undone. Not here: how it is asked for (cli/curate.py,
+# All but forgetting are one receipt each, so each can be undone. Not here: how it is asked for (cli/notes.py,
 # tools/tools.py). What a person says is so is done as said, or refused with the reason; nothing is guessed.
 
 

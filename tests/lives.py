@@ -35,8 +35,7 @@ from omg.errors import BadNode, ModelUnavailable, OmgError
 from omg.graph.state import TEMPORARY, process_alive
 from omg.inject.decide import slice_for
 from omg.journal import Receipt
-from omg.llm.ledger import ModelReply
-from omg.llm.replies import ModelQuestion
+from omg.llm.replies import ModelQuestion, ModelReply
 from omg.memory import Memory
 from omg.node.note import parse_node
 from omg.worker.nights import reflect_each

@@ -26,8 +26,7 @@ from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from omg.llm.ledger import ModelReply
-from omg.llm.replies import ModelQuestion
+from omg.llm.replies import ModelQuestion, ModelReply
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,7 @@ from typing import Any
 
 from omg.config import Config
 from omg.graph.graph import Graph
-from omg.llm.ledger import ModelReply
-from omg.llm.replies import ModelQuestion
+from omg.llm.replies import ModelQuestion, ModelReply
 from omg.memory import Memory
 from omg.node.fields import Source
 from omg.node.note import Node, render_node

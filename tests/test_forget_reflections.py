@@ -17,8 +17,7 @@ from omg.curate import forget_selection, select_to_forget
 from omg.forget.erase import select_words
 from omg.graph.graph import Graph
 from omg.journal import receipts_of
-from omg.llm.ledger import ModelReply
-from omg.llm.replies import Ask, ModelQuestion
+from omg.llm.replies import Ask, ModelQuestion, ModelReply
 from omg.memory import Memory
 from omg.message.turn import Message, message_to_json
 from omg.node.note import parse_node

@@ -26,7 +26,7 @@ from omg.importers import (
     read_drops,
     said_epoch_ms,
 )
-from omg.llm.ledger import ModelReply
+from omg.llm.replies import ModelReply
 from omg.memory import Memory
 from omg.message.drop import read_drop
 

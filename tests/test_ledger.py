@@ -6,7 +6,7 @@ import pytest
 
 from omg.config import Config
 from omg.errors import OverBudget
-from omg.llm.ledger import Ledger, ModelReply, Spent
+from omg.llm.replies import Ledger, ModelReply, Spent
 
 NOON = datetime(2026, 3, 5, 12, tzinfo=UTC)
 SAID = ModelReply("text that stays out of the ledger", "openai/m", 100, 20, 0.5)

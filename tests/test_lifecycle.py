@@ -14,7 +14,7 @@ from omg.curate import forget_selection, select_to_forget
 from omg.errors import ModelUnavailable
 from omg.graph.state import State
 from omg.inject.decide import slice_for
-from omg.llm.ledger import ModelReply
+from omg.llm.replies import ModelReply
 from omg.memory import Memory
 from omg.observe.run import pending_batches
 from omg.reflect.run import is_due

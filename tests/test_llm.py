@@ -21,8 +21,7 @@ from omg.errors import BadReply, ConfigError, CutShort, ModelUnavailable, OverBu
 from omg.llm import child as module
 from omg.llm.asker import make_asker
 from omg.llm.child import Child, is_strict
-from omg.llm.ledger import Ledger, ModelReply
-from omg.llm.replies import ModelQuestion, is_degenerate, model_window
+from omg.llm.replies import Ledger, ModelQuestion, ModelReply, is_degenerate, model_window
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 SCHEMA = {"type": "object", "properties": {"edits": {"type": "array"}}}

@@ -16,8 +16,7 @@ from openai_server import claims_of
 from test_tools import ALICE, Agent
 
 from omg.journal import commit_receipt, new_receipt
-from omg.llm.ledger import ModelReply
-from omg.llm.replies import ModelQuestion
+from omg.llm.replies import ModelQuestion, ModelReply
 from omg.node.fields import Source
 from omg.node.note import Node
 from omg.plan.drafts import PERSONS, Plan

@@ -16,8 +16,7 @@ import pytest
 from corpora import grounded
 
 from omg.index.store import Entry
-from omg.llm.ledger import ModelReply
-from omg.llm.replies import ModelQuestion
+from omg.llm.replies import ModelQuestion, ModelReply
 from omg.message.drop import clean_entries
 from omg.message.turn import Message
 from omg.node.note import Node

@@ -18,8 +18,7 @@ from omg.curate import take_back
 from omg.errors import BadReply, ModelUnavailable, OverBudget
 from omg.graph.graph import Graph
 from omg.graph.state import State
-from omg.llm.ledger import ModelReply
-from omg.llm.replies import Ask, ModelQuestion
+from omg.llm.replies import Ask, ModelQuestion, ModelReply
 from omg.memory import Memory
 from omg.node.markdown import generated_block
 from omg.node.note import Node, render_node

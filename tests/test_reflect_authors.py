@@ -21,8 +21,7 @@ from omg.curate import forget_selection, select_to_forget
 from omg.graph.graph import Graph
 from omg.index.store import Entry
 from omg.inject.decide import preview
-from omg.llm.ledger import ModelReply
-from omg.llm.replies import Ask, ModelQuestion
+from omg.llm.replies import Ask, ModelQuestion, ModelReply
 from omg.memory import Memory
 from omg.node.fields import Source
 from omg.node.note import Node

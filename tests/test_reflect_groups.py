@@ -15,8 +15,7 @@ from test_reflect import memory as memory
 
 from omg.curate import take_back
 from omg.graph.graph import Graph
-from omg.llm.ledger import ModelReply
-from omg.llm.replies import ModelQuestion
+from omg.llm.replies import ModelQuestion, ModelReply
 from omg.reflect.verdicts import load_seen
 
 BOAT, DENTIST, TAXES = "nodes/project/boat", "nodes/decision/dentist", "nodes/decision/taxes"

@@ -20,8 +20,7 @@ from test_tools import ALICE, Agent
 
 from omg.graph.graph import Graph
 from omg.journal import commit_receipt, new_receipt
-from omg.llm.ledger import ModelReply
-from omg.llm.replies import ModelQuestion
+from omg.llm.replies import ModelQuestion, ModelReply
 from omg.message.turn import Message, Turn
 from omg.node.fields import Source
 from omg.plan.drafts import PERSONS, Plan

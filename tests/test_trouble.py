@@ -23,8 +23,7 @@ from omg.index.index import Index
 from omg.index.search import Rarity
 from omg.index.store import terms_of
 from omg.inject.decide import preview, slice_for
-from omg.llm.ledger import ModelReply
-from omg.llm.replies import ModelQuestion
+from omg.llm.replies import ModelQuestion, ModelReply
 from omg.memory import Memory
 from omg.openclaw.graph_checks import check_graph
 from omg.tools.changing import Codes

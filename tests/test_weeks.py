@@ -14,8 +14,7 @@ from omg.curate import forget_selection, select_to_forget
 from omg.graph.graph import Graph
 from omg.inject.decide import preview
 from omg.journal import commit_receipt, new_receipt
-from omg.llm.ledger import ModelReply
-from omg.llm.replies import ModelQuestion
+from omg.llm.replies import ModelQuestion, ModelReply
 from omg.memory import Memory
 from omg.node.fields import Source
 from omg.observe.question import Observer

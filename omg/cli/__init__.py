@@ -1,14 +1,14 @@
 """
 The command `omg`: parse, call one function, print. `main` is its entry point.
 
-    app              `main`: all commands, and errors as one line with exit code 1.
-    base             What all commands share: the app, opening the home, printing.
+    app              The app `omg` with all its commands, `main`, and what the commands share: opening the home,
+                     printing, progress.
     conversations    Commands: init, import, observe, search, inject, status, events, demo.
-    reading          Commands that read notes: list, show and open.
-    curate           Commands for a person's own edits: new, pin, link, merge, rename, undo, export, rebuild.
     gateway          Commands around OpenClaw and other assistants: the daemon, installing, the doctor, identities,
                      projects, MCP.
     fleet            Commands of a fleet: many machines on Postgres (docs/fleet.md).
+    notes            Commands on notes: list, show, open, new, pin, link, merge, rename, forget, undo, export,
+                     rebuild, reflect.
 """
 
 import sys

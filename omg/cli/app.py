@@ -1,24 +1,169 @@
 """
-`main`: all commands, and errors as one line with exit code 1.
+The app `omg` with all its commands, `main`, and what the commands share: opening the home, printing, progress.
 
-Nothing here decides anything, and nothing heavy is imported before a command needs it: `omg --help` costs a moment.
+People read stdout, scripts say `--json`; an error is one line on stderr and exit code 1. Nothing heavy is imported before
+a command needs it, so `omg --help` is quick.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sqlite3
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
+from datetime import date, datetime, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from ..config import default_home
-from ..errors import OmgError
-from . import conversations as _conversations  # noqa: F401  # these register their commands
-from . import curate as _curate  # noqa: F401
-from . import fleet as _fleet  # noqa: F401
-from . import gateway as _gateway  # noqa: F401
-from . import reading as _reading  # noqa: F401
-from .base import app
+from ..errors import BadInput, NotFound, OmgError
+
+if TYPE_CHECKING:
+    from ..memory import Memory
+
+TELL_EVERY_S = 10.0  # how far a long work is, where no bar can be shown
+
+app = typer.Typer(
+    name="omg",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON value for scripts.")]
+
+IdentityOption = Annotated[
+    str | None,
+    typer.Option(
+        "--identity", "-i", help="Whose graph, as `omg identity list` shows it. Default: the owner's."
+    ),
+]
+
+
+def print_version(wanted: bool) -> None:
+    if wanted:
+        import importlib.metadata
+
+        print(f"omg {importlib.metadata.version('omg-memory')}")
+        raise typer.Exit
+
+
+@app.callback()
+def every_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Observational Memory Graph: a memory for agents that you can open, read and correct."""
+
+
+def existing_home() -> Path:
+    """The home that the environment names. Raises NotFound where OMG_HOME names no folder: it may be mistyped."""
+    home = default_home()
+    if os.environ.get("OMG_HOME") and not home.is_dir():
+        raise NotFound(
+            f"OMG_HOME is {home}, which is no folder; correct it, or make a home there with `omg init`"
+        )
+    return home
+
+
+@contextmanager
+def opened_memory(*, vectors: bool = True, make: bool = False) -> Iterator[Memory]:
+    """The memory of the home that the environment names, closed afterwards. *make*: also where there is no such folder."""
+    from ..memory import Memory
+
+    if not make:
+        existing_home()
+    with Memory(embed="configured" if vectors else None) as memory:
+        yield memory
+
+
+def print_value(value: Any, as_json: bool, text: str) -> None:
+    print(json.dumps(value, ensure_ascii=False, default=json_value) if as_json else text)
+
+
+def json_value(value: Any) -> Any:
+    """A value that `json` cannot write, in a form that it can."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+@contextmanager
+def progress_bar(title: str, total: int) -> Iterator[Any]:
+    """A progress bar on stderr, gone when done; a line now and then where stderr is no terminal. Yields `advance(n)`."""
+    if not sys.stderr.isatty():
+        yield told_progress(title, total)
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=total or None)
+        yield lambda n: progress.advance(task, n)
+
+
+def told_progress(title: str, total: int) -> Callable[[int], None]:
+    """`advance(n)`, which says on stderr how far the work is, every TELL_EVERY_S seconds at most."""
+    done, told = 0, time.monotonic()
+
+    def advance(n: int) -> None:
+        nonlocal done, told
+        done += n
+        if time.monotonic() - told >= TELL_EVERY_S:
+            told = time.monotonic()
+            print(
+                f"omg: {title}: {min(100, 100 * done // total) if total else 0} %",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    return advance
+
+
+@contextmanager
+def following(waiting: Callable[[], int], advance: Callable[[int], None]) -> Iterator[None]:
+    """While another process works: move the bar as what is *waiting* grows less."""
+    done = threading.Event()
+    look_every_s = 0.5 if sys.stderr.isatty() else TELL_EVERY_S
+
+    def follow() -> None:
+        before = waiting()
+        while not done.wait(look_every_s):
+            now = waiting()
+            advance(max(0, before - now))
+            before = now
+
+    threading.Thread(target=follow, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def time_argument(text: str | None, what: str, zone: tzinfo) -> datetime | None:
+    """An ISO day or time of the command line, in *zone* if it names none."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadInput(f"{what} {text!r} is no date; write one like 2026-02-19") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=zone)
 
 
 def main() -> None:
@@ -43,3 +188,10 @@ def main() -> None:
             f"omg: the index could not be used ({e}); see that {where} has room and is yours", file=sys.stderr
         )
         sys.exit(1)
+
+
+# Each module registers its commands on `app`, which it imports from here: so they are imported last.
+from . import conversations as _conversations  # noqa: E402, F401
+from . import fleet as _fleet  # noqa: E402, F401
+from . import gateway as _gateway  # noqa: E402, F401
+from . import notes as _notes  # noqa: E402, F401

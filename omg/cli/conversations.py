@@ -18,7 +18,7 @@ import typer
 from ..config import default_home, load_config, set_vault
 from ..errors import BadInput, OmgError
 from ..plural import how_many
-from .base import (
+from .app import (
     IdentityOption,
     JsonFlag,
     app,

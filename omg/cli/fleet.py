@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import ConfigError
-from .base import JsonFlag, app, print_value
+from .app import JsonFlag, app, print_value
 
 if TYPE_CHECKING:
     from ..fleet.store import Store
@@ -126,7 +126,7 @@ def work_command(
 ) -> None:
     """Observe and reflect, on any number of machines."""
     url = checked_url()
-    from ..fleet.work import run_worker
+    from ..fleet.serve import run_worker
 
     if metrics_port:
         from prometheus_client import start_http_server

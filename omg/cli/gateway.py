@@ -20,7 +20,7 @@ from ..config import load_config
 from ..errors import BadInput, Locked, OmgError
 from ..identity import INSIDE, OWNER
 from ..plural import how_many
-from .base import IdentityOption, JsonFlag, app, existing_home, opened_memory, print_value
+from .app import IdentityOption, JsonFlag, app, existing_home, opened_memory, print_value
 
 if TYPE_CHECKING:
     from ..hosts.install import Step

@@ -46,8 +46,7 @@ from ..hosts.serve import Serving
 from ..identity import Identity, is_remembered
 from ..inject.decide import hook_result, standing_result
 from ..journal import has_open_receipt
-from ..llm.ledger import ModelReply
-from ..llm.replies import ModelQuestion, with_token_counts
+from ..llm.replies import ModelQuestion, ModelReply, with_token_counts
 from ..memory import Memory
 from ..secrets import redact
 from ..text.tokens import count_tokens

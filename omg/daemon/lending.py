@@ -17,8 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import ModelUnavailable
-from ..llm.ledger import ModelReply, Places
-from ..llm.replies import ModelQuestion
+from ..llm.replies import ModelQuestion, ModelReply, Places
 
 LONG_POLL_S = 8.0  # a daemon that hangs is missed when a poll is not answered (hooks/daemon.js)
 GONE_S = 20.0  # without a poll: the plugin asks again at once after each, so whoever asked has ended

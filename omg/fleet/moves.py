@@ -20,9 +20,8 @@ from ..config import load_config
 from ..errors import BadInput, NotFound
 from ..graph.graph import GRAPH_MARK, marked_identity
 from ..graph.state import write_private
-from .homes import Home, Homes
+from .homes import DERIVED, OF_HOME, Home, Homes, below, files_below, hash_of, is_utf8, pieces_of, write_file
 from .store import Store
-from .tree import DERIVED, OF_HOME, below, files_below, hash_of, is_utf8, pieces_of, write_file
 
 RECORD = ".omg-fleet.json"  # of a checkout: the tenant, and the hash of each file
 

@@ -4,6 +4,5 @@ Reflector to say.
 
     asker      Asks a model through LiteLLM, with retries, fallbacks and the day's cap.
     child      The child process that imports LiteLLM, seen from both ends of its pipe.
-    ledger     What models were asked and what it cost: one JSON line for each reply, and the day's cap.
-    replies    A question to a model and its reply: its size, what is wrong with it, and the JSON in it.
+    replies    A question to a model and its reply: its size, what it cost, what is wrong with it, and the JSON in it.
 """

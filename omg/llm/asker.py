@@ -21,12 +21,15 @@ from ..config import Config, Llm
 from ..errors import BadReply, ConfigError, CutShort, ModelError, ModelUnavailable
 from ..text.tokens import count_tokens
 from .child import Child, schema_in_words
-from .ledger import Ledger, ModelReply, Places, Spent
 from .replies import (
     SHORT_REPLY,
     Ask,
     Failure,
+    Ledger,
     ModelQuestion,
+    ModelReply,
+    Places,
+    Spent,
     limits_in_table,
     reply_room,
     why_useless,

@@ -27,7 +27,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .ledger import Places
+    from .replies import Places
 
 IDLE_S = 60.0
 # LiteLLM's own timeout comes first, then ours in the child, and last the end of a child that is stuck.

@@ -20,8 +20,7 @@ from ..dates.rules import month_span
 from ..errors import BadReply
 from ..inbox import PREFIX, is_by_hand
 from ..index.store import Entry
-from ..llm.ledger import ModelReply
-from ..llm.replies import TEXTS, cut_out, object_schema, one_of
+from ..llm.replies import TEXTS, ModelReply, cut_out, object_schema, one_of
 from ..message.turn import Message
 from ..node.fields import PRIORITIES, TYPES, Source
 from ..node.markdown import slugify

@@ -38,8 +38,7 @@ from ..index.archived import last_messages
 from ..inject.prompt import cut_text
 from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, receipt_id, replay_open
 from ..llm.asker import reply_to_failure
-from ..llm.ledger import ModelReply
-from ..llm.replies import Ask, ModelQuestion
+from ..llm.replies import Ask, ModelQuestion, ModelReply
 from ..message.envelope import cut_middle
 from ..message.material import material_in
 from ..message.turn import Message, split_halves, split_messages

@@ -422,7 +422,7 @@ def entry_patch(config: dict[str, Any], home: Path) -> dict[str, Any]:
 
 def model_step(config: dict[str, Any], home: Path, do: Do) -> Step:
     """Enter which model observes, where nobody has, and say what it may cost a day."""
-    from ..llm.ledger import GATEWAY_TOKENS_PER_DAY
+    from ..llm.replies import GATEWAY_TOKENS_PER_DAY
 
     options = load_config(home, {}).observation  # as the gateway's daemon reads it, whatever we were told
     unset = not options.model

@@ -27,8 +27,7 @@ from ..index.rows import days_of_note
 from ..index.store import Entry
 from ..journal import Change, Outcome, Receipt, commit_receipt, receipt_id, replay_open
 from ..llm.asker import reply_to_failure
-from ..llm.ledger import ModelReply
-from ..llm.replies import Ask, ModelQuestion, instructions
+from ..llm.replies import Ask, ModelQuestion, ModelReply, instructions
 from ..node.fields import LOG_FOLDER, OPEN_LOOPS, TYPES
 from ..node.markdown import BEGIN, END, generated_block, with_generated_block
 from ..node.note import Node, render_node

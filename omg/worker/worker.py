@@ -35,8 +35,7 @@ from ..identity import Identity
 from ..journal import has_open_receipt, replay_open
 from ..llm.asker import Asker, make_asker
 from ..llm.child import Child
-from ..llm.ledger import Ledger, ModelReply, Places
-from ..llm.replies import Ask, model_window
+from ..llm.replies import Ask, Ledger, ModelReply, Places, model_window
 from ..observe.question import Observer
 from ..observe.run import Observed, observe_batch, pending_batches
 from ..plural import how_many
@@ -58,7 +57,7 @@ from .schedule import (
 
 # --- Threads that work on graphs: a fixed number at a time, the most urgent work first.
 #
-# Not here: the nights that they do (nights.py), and how many calls of a model are under way (llm/ledger.py).
+# Not here: the nights that they do (nights.py), and how many calls of a model are under way (llm/replies.py).
 
 
 class Crew:

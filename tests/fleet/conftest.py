@@ -56,7 +56,7 @@ def observed(store, homes, row):
     """The same graph once a turn of it was observed."""
     from test_store import say
 
-    from omg.fleet.work import do_job
+    from omg.fleet.serve import do_job
 
     say(store, row, "I prefer green tea in the morning.")
     do_job(store, homes, "observe", row.id)

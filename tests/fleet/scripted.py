@@ -50,8 +50,8 @@ def main() -> None:
         many = "inspect" in vars(child)  # a coroutine is awaited
         child.serve_parent(float(sys.argv[-1]), say_at_once if many else say)
         return
+    from omg.fleet.serve import run_worker
     from omg.fleet.store import database_url
-    from omg.fleet.work import run_worker
 
     model = child.Child(idle_s=600, command=(sys.executable, __file__, "model"))
     _, _, cache, parallel, lease_s = sys.argv

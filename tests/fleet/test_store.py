@@ -12,7 +12,7 @@ import pytest
 
 from omg.errors import BadInput, ConfigError, Stale
 from omg.fleet.homes import Homes
-from omg.fleet.work import do_job, tick
+from omg.fleet.serve import do_job, tick
 from omg.identity import identity_of_session
 
 
@@ -116,14 +116,14 @@ def test_a_commit_that_is_killed_halfway_changes_nothing(store, homes, row, data
     code = f"""
 import os, signal
 from pathlib import Path
-from omg.fleet import homes as h, store as s, tree
-from omg.fleet.work import do_job, tick
+from omg.fleet import homes as h, store as s
+from omg.fleet.serve import do_job, tick
 store = s.Store(s.opened_pool({database!r}))
-write = tree.Tree._write_rows
+write = h.Tree._write_rows
 def die(self, *a):
     write(self, *a)
     os.kill(os.getpid(), signal.SIGKILL)
-tree.Tree._write_rows = die
+h.Tree._write_rows = die
 do_job(store, h.Homes(store, Path({str(tmp_path / "dead")!r})), "observe", {row.id})
 """
     before = rows(store, row.id)
@@ -262,16 +262,16 @@ def test_a_process_that_is_stopped_in_the_middle_of_a_commit_holds_up_no_other(
     code = f"""
 import os, signal
 from pathlib import Path
-from omg.fleet import homes as h, store as s, tree
-from omg.fleet.work import do_job, tick
+from omg.fleet import homes as h, store as s
+from omg.fleet.serve import do_job, tick
 store = s.Store(s.opened_pool({database!r}))
-write, stopped = tree.Tree._write_rows, []
+write, stopped = h.Tree._write_rows, []
 def stop(self, *a):
     write(self, *a)
     if not stopped:
         stopped.append(1)
         os.kill(os.getpid(), signal.SIGSTOP)
-tree.Tree._write_rows = stop
+h.Tree._write_rows = stop
 with h.Homes(store, Path({str(tmp_path / "asleep")!r})) as homes:
     do_job(store, homes, "observe", {row.id})
 """

@@ -12,8 +12,7 @@ import pytest
 from test_serve import process, until
 from test_store import archived, notes, rows, say
 
-from omg.fleet.serve import Serving
-from omg.fleet.work import do_job, tick
+from omg.fleet.serve import Serving, do_job, tick
 from omg.identity import identity_of_session
 
 MAIN = "agent:main:main"
