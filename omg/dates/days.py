@@ -30,13 +30,13 @@ def relative_day(day: date, today: date) -> str:
 
 
 def gap_line(earlier: date, later: date) -> str | None:
-    """The line to put between two entries: "[2 weeks later]"; None for a day or less."""
+    """The line between two entries: "[2 weeks later]"; None for a day or less."""
     n = (later - earlier).days
     return f"[{_length(n)} later]" if n > 1 else None
 
 
 def pause_text(seconds: float) -> str | None:
-    """A silence in a conversation, in two units: "2 weeks 3 days"; None below ten minutes."""
+    """The length of a pause in its two largest units: "2 weeks 3 days"; None below ten minutes."""
     minutes = int(seconds // 60)
     if minutes < 10:
         return None
@@ -55,10 +55,10 @@ _PAUSES = (
 
 def due_text(event: str | None, today: date, loop: str | None = None, said: date | None = None) -> str:
     """
-    What is to be said today of a node's *event*; "" if there is none.
+    When a node's *event* is, seen from *today*: "due in 2 days", "3 weeks ago"; "" without an event.
 
-    *loop* "open" makes its last day a deadline; one that passed more than two weeks ago is taken for met
-    or moot. Anything else whose day lay ahead when it was noted (*said*) was a plan.
+    With *loop* "open" the last day is a deadline; two weeks after it, it counts as met. Without a loop, an event
+    that lay ahead on the day it was noted (*said*) was a plan.
     """
     days = event_span(event)
     if days is None:
@@ -91,7 +91,7 @@ def event_span(event: str | None) -> tuple[date, date] | None:
 
 
 def days_in(text: str) -> frozenset[date]:
-    """The days that *text* names as 2026-03-05."""
+    """The days that *text* names in ISO form, such as 2026-03-05."""
     found = set()
     for m in ISO_DAY.finditer(text):
         with suppress(ValueError):
@@ -115,9 +115,9 @@ def span_text(first: date, last: date) -> str:
 @lru_cache(maxsize=2048)  # 0.1 ms each, and a slice counts each line several times
 def mark_past_plans(text: str, today: date) -> str:
     """
-    Say after each full date in *text* that is past, where its sentence looked forward to it, that it has probably happened.
+    Add "(2 weeks ago, has probably happened)" after each past date of *text* whose sentence looks forward to it.
 
-    Dates without a year, and those in links and names, stay as they are. Doing it twice changes nothing.
+    Dates without a year, and dates in links and names, stay as they are. Doing it twice changes nothing.
     """
     out, at = "", 0
     for start, end, (_, last) in full_dates(text):
@@ -154,21 +154,21 @@ def _unit_words(*amounts: tuple[int, str]) -> str:
 
 
 def day_words(day: date) -> str:
-    """*day* as someone may search for it: "2026-03-05 5 March 2026 Thursday"."""
+    """The words by which someone may search for *day*: "2026-03-05 5 March 2026 Thursday"."""
     return f"{day} {day.day} {MONTHS[day.month - 1]} {day.year} {WEEKDAYS[day.weekday()]}"
 
 
-# A message's time beyond it, or as far before 1970, is taken for none: calendars end in 9999.
+# Later times, and times as far before 1970, are ignored: Python's calendar ends in 9999.
 LAST_MS = 250_000_000_000_000
 
 
 def day_of_ms(ms: int, zone: tzinfo) -> date:
-    """The day, in *zone*, of a time in milliseconds since the epoch; of one beyond LAST_MS the last day."""
+    """The day in *zone* of a time in milliseconds since the epoch; a time after LAST_MS counts as LAST_MS."""
     return datetime.fromtimestamp(min(ms, LAST_MS) / 1000, zone).date()
 
 
 def time_text(iso: str, zone: tzinfo, timespec: str = "minutes") -> str:
-    """A moment as a person in *zone* reads it: `2026-03-05 14:30`; text that is no moment stays as it is."""
+    """An ISO time as a person in *zone* reads it: `2026-03-05 14:30`; any other text is returned unchanged."""
     try:
         moment = datetime.fromisoformat(iso)
     except ValueError:
@@ -183,7 +183,7 @@ def time_zone(name: str) -> tzinfo:
         try:
             return ZoneInfo(name)
         except (KeyError, ValueError, OSError):
-            return UTC  # the config has refused a wrong name; this is a wrong TZ
+            return UTC  # a wrong TZ: the configuration rejects wrong names
     try:
         with Path("/etc/localtime").open("rb") as f:
             return ZoneInfo.from_file(f, key="local")

@@ -62,9 +62,10 @@ def shift_day(day: date, unit: str, n: int) -> date:
 
 def pick_days(candidates: Sequence[Days], said: date, tense: str, doubt: bool = False) -> Days | None:
     """
-    Choose the year that is meant: the latest days that began, the next to end, or the nearest.
+    Choose which of *candidates*, the same days in several years, is meant.
 
-    *doubt*: prefer a day within two months over the one in another year that the tense suggests.
+    "behind" chooses the latest that has begun, "ahead" the first that has not ended, "" the nearest. *doubt*: one
+    within two months is chosen first, whatever the tense.
     """
     if len(candidates) == 1:  # the year was said
         return candidates[0]
@@ -82,7 +83,7 @@ def pick_days(candidates: Sequence[Days], said: date, tense: str, doubt: bool = 
 
 
 def choose_days(which: str, candidates: Sequence[Days], said: date, tense: str) -> Days | None:
-    """As pick_days, but "last", "this" or "next" decides if it is there."""
+    """Like `pick_days`, but *which* decides where it is not "": "last", "this" or "next"."""
     if not which:
         return pick_days(candidates, said, tense)
     if direction(which) < 0:
@@ -113,12 +114,12 @@ def number_range(text: str) -> tuple[int, int]:
 
 
 def place_in_list(names: Iterable[str], text: str) -> int:
-    """Which of *names* begins as *text* does, in three letters."""
+    """The index of the first name that has the same three first letters as *text*."""
     return next(i for i, name in enumerate(names) if name[:3].lower() == text[:3].lower())
 
 
 def day_number(text: str) -> int:
-    """The day of "7th" or "first"."""
+    """The number in "7th"; 1 for "first"."""
     return int(re.sub(r"\D", "", text) or 1)
 
 
@@ -166,7 +167,7 @@ _STOPS = (". ", "! ", "? ", "\n")
 
 
 def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
-    """The parts of the sentence before *start* and after *end* whose words may decide which days are meant."""
+    """The parts of its sentence before *start* and after *end*, at most 200 characters each."""
     low, high = max(0, start - _NEAR), min(len(text), end + _NEAR)
     first = max((at + len(stop) for stop in _STOPS if (at := text.rfind(stop, low, start)) >= 0), default=low)
     last = min((at for stop in _STOPS if (at := text.find(stop, end, high)) >= 0), default=high)
@@ -245,7 +246,7 @@ def _iso(m: re.Match[str], _said: date, _tense: str) -> Days:
 
 
 def _numeric(m: re.Match[str], _said: date, _tense: str) -> Days | None:
-    """7.5.2023 is 7 May; 5/7/2023 is anyone's guess, unless one of the two cannot be a month."""
+    """7.5.2023 is 7 May. 5/7/2023 is left alone: either number may be the month."""
     a, b, year = int(m["a"]), int(m["b"]), int(m["year"])
     if m["sep"] == "/" and a != b and a <= 12 and b <= 12:
         return None
@@ -289,7 +290,7 @@ def _dated(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
 
 
 def _in_doubt(m: re.Match[str], tense: str) -> bool:
-    """Whether the tense alone does not decide: "the deadline was May 28 and they still wait"."""
+    """Whether the tense may be that of another verb: "the deadline was May 28 and they still wait"."""
     if tense == "behind":
         return False
     sentence = " ".join(sentence_around(m.string, *m.span()))
@@ -589,7 +590,7 @@ RULES = [
 
 
 class When(NamedTuple):
-    """The first and the last day meant, and the words that say so, exactly as they stand in the text."""
+    """The first and the last day meant, and the words of the text that name them."""
 
     start: date
     end: date
@@ -598,14 +599,17 @@ class When(NamedTuple):
 
 def resolve_dates(text: str, said: date, ahead: bool = False) -> list[When]:
     """
-    The days that *text*, said on *said*, speaks of; in reading order, never overlapping.
+    The days that *text*, said on *said*, names; in reading order, never overlapping. *ahead*: all of them lie ahead.
 
-    Weeks begin on Monday, but on a Sunday "last week" is the seven days before it. "next Friday" is in next week, "last
-    Friday" is the latest before *said*. A bare weekday and a date without a year lie ahead in a plan and behind in a
-    report, as the verbs and "for", "by" and "until" tell. Where nothing tells, the weekday lies ahead, and the date in
-    the nearest year. "the 19th" behind "12 December" is the first 19th from then on. A date within two months is taken for the one meant if its verb allows that ("the deadline is May
-    28", said in June). A weekday named with a date has to fit. *ahead*: every day lies ahead, whatever the verbs.
-    Recurring days ("every Friday", "on Mondays") are left out.
+    - Weeks begin on Monday, but on a Sunday "last week" is the seven days before it. "next Friday" is in next week,
+      "last Friday" is the latest before *said*.
+    - A weekday, or a date without a year, lies ahead in a plan and behind in a report; the nearest verb decides, and
+      "for", "by" and "until". Where nothing decides, the weekday lies ahead, and the date is the nearest one.
+    - A date less than two months past is chosen where the verb allows it: "the deadline is May 28", said in June.
+    - A weekday beside a date has to fit: "Sunday 13 November 2026", a Friday, is no day.
+    - "A to B" is one span. What is done next in a sentence has the later day: "leave on Monday and return on
+      Wednesday", "fly on 12 December and return on the 19th".
+    - Recurring days ("every Friday", "on Mondays", "I work Monday to Friday") are left out.
     """
     return [When(*h.days, text[h.start : h.end].rstrip(".")) for h in _found(text, said, RULES, ahead=ahead)]
 
@@ -616,15 +620,15 @@ def full_dates(text: str) -> list[tuple[int, int, Days]]:
 
 
 def looks_ahead(text: str, start: int, end: int) -> bool:
-    """Whether the sentence up to *start* speaks of a plan: "is going to", "plans to"."""
+    """Whether the sentence tells of a plan before *start*: "is going to", "plans to"."""
     return bool(INTENT.search(sentence_around(text, start, end)[0]))
 
 
-LOOKED_AT = 8_000  # chars in which days are sought, at 25 µs a char: no question and no note is longer
+LOOKED_AT = 8_000  # days are sought in so many characters, at 25 µs each; no question and no note is longer
 
 
 class _Hit(NamedTuple):
-    """Where a form of date stands, the days that it means, and what it takes to read it again."""
+    """A match of a rule: where it is, the days that it means, and what is needed to read it from another day."""
 
     start: int
     end: int
@@ -634,7 +638,7 @@ class _Hit(NamedTuple):
     match: re.Match[str]
 
     def days_from(self, said: date, tense: str) -> Days:
-        """The days meant if it had been said on *said*; its own where it would mean none."""
+        """The days that it means if said on *said*; unchanged where it means none then."""
         return _meant(self.meaning, self.match, said, tense) or self.days
 
     def floats(self) -> bool:
@@ -654,7 +658,7 @@ def _meant(meaning: Meaning, m: re.Match[str], said: date, tense: str) -> Days |
 def _found(
     text: str, said: date, rules: Iterable[Rule], with_year: bool = False, ahead: bool = False
 ) -> list[_Hit]:
-    """Every match that means days. A later rule never touches what an earlier one matched."""
+    """All matches that mean days. What a rule has matched is not matched by a later one."""
     found: list[_Hit] = []
     text = text[:LOOKED_AT]
     taken = bytearray(len(text))
@@ -684,7 +688,7 @@ NEXT = re.compile(
 
 
 def _joined(text: str, hits: Iterable[_Hit], said: date) -> list[_Hit]:
-    """*hits* with "A to B" as one, "the weekend of A" as that weekend, and days in the order of what is done on them."""
+    """*hits* with "A to B" as one, "the weekend of A" as that weekend, and the days of one clause in order of time."""
     out: list[_Hit] = []
     for hit in hits:
         opening = sentence_around(text, hit.start, hit.end)[0]
@@ -700,11 +704,8 @@ def _joined(text: str, hits: Iterable[_Hit], said: date) -> list[_Hit]:
             to = TO.fullmatch(link) or (lead == "between" and link.strip() == "and")
             if to and not MOVED.search(opening):
                 del out[-1]
-                if (
-                    last.meaning is hit.meaning is _weekday
-                    and not last.tense
-                    and lead not in ("from", "between")
-                ):
+                led = last.tense or lead in ("from", "between")
+                if last.meaning is hit.meaning is _weekday and not led:
                     continue  # "I work Monday to Friday"
                 ends = _in_order(last, hit, said)
                 hit = last._replace(end=hit.end, days=(min(ends)[0], max(ends)[1]))
@@ -716,13 +717,13 @@ def _joined(text: str, hits: Iterable[_Hit], said: date) -> list[_Hit]:
 
 
 def _is_next(link: str) -> bool:
-    """Whether a verb in *link* says what is done after what stands before it."""
+    """Whether *link* begins a second thing that the same people do: "and return on"."""
     word = m[1].lower() if (m := NEXT.search(link)) else ""
     return word == "back" or word.endswith("ing") or is_past(word) or word.removesuffix("s") in bases()
 
 
 def _in_order(first: _Hit, last: _Hit, said: date) -> tuple[Days, Days]:
-    """The days of both, where those of *last* come after those of *first*. A report has them before *said*."""
+    """The days of both, *last* after *first*; in a report neither is after *said*."""
     later = last.days_from(first.days[0], "ahead") if last.floats() else last.days
     if first.floats() and (not last.floats() or (first.tense == "behind" and later[0] > said)):
         return first.days_from(last.days[0], "behind"), last.days

@@ -46,7 +46,7 @@ ACCENTS = regex.compile(r"\p{Block=Combining_Diacritical_Marks}")
 
 
 def visible(text: str) -> str:
-    """*text* without invisible characters, but for those that belong to words and pictures."""
+    """*text* without invisible characters, except those that words and emoji are made with."""
     text = UNSEEN_RUN.sub(lambda run: JOINED.match(run[0])[0], text)
     return text
 
@@ -59,8 +59,8 @@ def without_unseen(text: str) -> str:
 
 def fold_text(text: str) -> str:
     """
-    *text* as the index holds it: compatible characters made equal, Latin letters a keyboard has, Arabic without
-    points and article, a space between any two characters of scripts that put none between words.
+    *text* as the index stores it: compatible characters are made equal, Latin letters become those of a keyboard,
+    Arabic loses its vowel points and article, and scripts without spaces get one around each character.
     """
     if text.isascii():
         return text
@@ -79,7 +79,7 @@ def unfolded(folded: str) -> str:
 
 
 def plain_form(text: str) -> str:
-    """*text* without accents, invisible characters and letters of another script that look like Latin ones."""
+    """*text* without accents and invisible characters; letters that look like Latin ones in a Latin word become Latin."""
     text = unicodedata.normalize("NFKC", without_unseen(text)).replace("’", "'")
     if not text.isascii():
         text = LETTERS.sub(lambda word: plain_letters(word[0]), text)
@@ -109,10 +109,10 @@ def link_label(link: str) -> str:
 
 
 def with_labels(text: str) -> str:
-    """*text* with the label of each link in its place."""
+    """*text* with each link replaced by its label."""
     return WIKILINK.sub(lambda link: link_label(link[1]), text) if "[[" in text else text
 
 
 def without_citations(text: str) -> str:
-    """*text* with labels, and without the links that stand in brackets behind a claim."""
+    """*text* without the links in brackets after a claim, and with each other link replaced by its label."""
     return with_labels(CITED.sub("", text))

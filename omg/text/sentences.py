@@ -34,7 +34,7 @@ def without_list_mark(line: str) -> str:
 
 
 def sentence_parts(text: str) -> list[str]:
-    """*text* cut before each sentence; the parts join to *text*."""
+    """*text* split before each sentence; joined, the parts give *text* again."""
     starts = [0, *sentence_starts(text), len(text)]
     return [text[a:b] for a, b in pairwise(starts) if a < b]
 
@@ -45,7 +45,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def sentence_spans(text: str) -> list[slice]:
-    """Where the sentences of *text* stand, without the spaces around them and the marks of a list."""
+    """Where the sentences of *text* are, without spaces around them and list marks before them."""
     spans, at = [], 0
     for part in sentence_parts(text):
         mark = LIST_MARK.match(part)
@@ -57,7 +57,7 @@ def sentence_spans(text: str) -> list[slice]:
 
 
 def text_pieces(text: str, most: int) -> list[slice]:
-    """Where the sentences of *text* stand, without gaps; a sentence longer than *most* characters is split."""
+    """Where the sentences of *text* are, without gaps; a sentence longer than *most* characters is split."""
     spans = []
     for start, end in pairwise([0, *sentence_starts(text), len(text)]):
         while end - start > most:

@@ -42,7 +42,7 @@ def clip_text(text: str, tokens: int) -> str:
 
 
 def split_text(text: str, tokens: int) -> list[str]:
-    """*text* in pieces of at most *tokens*, cut between words where that is possible; they join to *text*."""
+    """*text* in pieces of at most *tokens*, split between words where possible; joined, they give *text* again."""
     pieces, start = [], 0
     while start < len(text):
         end = _end(text, start, tokens)
@@ -52,7 +52,7 @@ def split_text(text: str, tokens: int) -> list[str]:
 
 
 def _end(text: str, start: int, tokens: int) -> int:
-    """The end of the piece that begins at *start* and costs at most *tokens*; at least one character."""
+    """Where the piece ends that begins at *start* and costs at most *tokens*; it has at least one character."""
     low, high = start + 1, start + 1
     while high < len(text) and count_tokens(text[start:high]) <= tokens:  # grow, then halve
         low, high = high, min(len(text), start + 2 * (high - start) + 16)
@@ -82,7 +82,7 @@ def _long(text: str) -> int:
 
 @cache
 def _encoded() -> Callable[[str], int]:
-    """The counting function: tiktoken's, 0.3 s and 80 MB on first use, else the estimate."""
+    """The function that counts: tiktoken's (0.3 s and 80 MB on first use), or the estimate without a table."""
     with _loading:
         folder = _folder()
         if folder is None:
@@ -104,7 +104,7 @@ def _encoded() -> Callable[[str], int]:
 
 
 def _folder() -> Path | None:
-    """Where the table lies intact: in the litellm wheel, or in a tiktoken cache of the user's."""
+    """The folder that has the table, undamaged: the litellm wheel's, or the user's tiktoken cache; None without one."""
     litellm = find_spec("litellm")
     places = [
         Path(p) / "litellm_core_utils" / "tokenizers"
@@ -124,9 +124,9 @@ _WORD = re.compile(r"[A-Za-z]+|[0-9]+|\s+|.", re.DOTALL)
 
 def estimate_tokens(text: str) -> int:
     """
-    Tokens of *text* without a table: a word by its length, a number by its digits, all else a char each.
+    Estimate the tokens of *text* without a table: a word by its length, a number by its digits, any other character as one.
 
-    A quarter above the real count on prose, a third on code; below it only on random letters (.6 on base64).
+    A quarter too high on prose and a third on code. Too low only on random letters (0.6 of the real count on base64).
     """
     total = 0
     for word in _WORD.findall(text):

@@ -2,13 +2,13 @@
 The words of a text: all of them, those that carry meaning, their stems, and negation.
 
     words_in       all words, as they are written
-    written_words  those but stop words, in lower case: whether a reader was told it already
-    stems_of       the stems of those that tell something, each with the word itself: whether two texts say the same
-    told_words     the same without days and dates, which differ with who writes them
-    Words          words to look others up in, also inflected or mistyped
-    prefix_of      the beginning that the forms of a word share, to be looked for in a text that was not taken apart
+    written_words  the words in lower case, without stop words; compared to see whether the reader was told already
+    stems_of       stems of the words that carry meaning; compared to see whether two texts say the same
+    told_words     the same without days and dates, which each writer words differently
+    Words          a set of words that also finds their inflected and mistyped forms
+    prefix_of      the beginning that the forms of a word share, for a plain text search
 
-Two stems: `stem_of` knows verbs, and is for comparing words; `prefix_of` is for searching, and must stand in the text.
+`stem_of` knows verbs and serves to compare words. `prefix_of` serves to search: the text contains it as it is.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def idle_words() -> frozenset[str]:
 
 @cache
 def untold_words() -> frozenset[str]:
-    """`idle_words` and the names of days, but not "one", which somebody else may write as "1"."""
+    """`idle_words` and the names of days, without the number words: "one" may also be written "1"."""
     return (idle_words() | with_plain_forms(DAY_NAMES)) - NUMBERS.keys()
 
 
@@ -150,12 +150,12 @@ def told_words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=2048)
 def stems_of(text: str) -> Mapping[str, str]:
-    """The stem of each word in *text* that carries meaning, dates included, with the word in lower case."""
+    """Stem → word in lower case, for each word in *text* that carries meaning, dates included."""
     return telling_words(plain_form(text), idle_words())
 
 
 def telling_words(text: str, idle: Collection[str]) -> dict[str, str]:
-    """Stem → word; a number is its digits. Of scripts without spaces, pairs of characters."""
+    """Stem → word. The stem of a number is its digits; scripts without spaces give pairs of characters."""
     found: dict[str, str] = {}
     for run in UNSPACED_RUN.findall(text):
         pairs = (run[i : i + 2] for i in range(max(len(run) - 1, 1)))
@@ -242,7 +242,7 @@ def is_one_slip(short: str, long: str, same: int) -> bool:
 
 
 def prefix_of(word: str) -> str:
-    """The beginning that a word roughly shares with its inflected forms."""
+    """The letters with which a word and, as a rule, its inflected forms begin."""
     return word if len(word) < 5 or not word.isalpha() else word[: max(4, len(word) - 2)]
 
 
