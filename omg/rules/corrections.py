@@ -17,7 +17,6 @@ from difflib import SequenceMatcher
 
 import regex
 
-from ..dates.rules import MONTHS
 from ..text.words import (
     ISO_DAY,
     WORD_OR_NUMBER,
@@ -29,15 +28,11 @@ from ..text.words import (
     told_words,
     words_in,
 )
-from .assertions import begins, listed, states, without_lead_in, written_sentences
+from .assertions import DAY_WORDS, begins, listed, states, without_lead_in, written_sentences
 from .wording import with_absolute_dates
 
 LONGEST_VALUE = 4  # words; what is longer is a statement
 NUMBER = re.compile(r"(?<![\w.+-])\+?\d(?:[\d.,:/ -]{0,30}\d)?[a-z%]{0,3}(?!\w)")
-MONTH = rf"(?:{'|'.join(MONTHS)})"
-MONTH_DAY = re.compile(
-    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {MONTH}|{MONTH} \d{{1,2}}(?:st|nd|rd|th)?)\b", re.I
-)
 NAME = regex.compile(r"\p{Lu}[\w.'’-]*(?:\s\p{Lu}[\w.'’-]*){0,3}")
 IS = frozenset(("is", "are", "was", "were"))
 Put = tuple[slice, str]  # where in a text something is wrong, and what is to stand there
@@ -65,11 +60,9 @@ class Contrast:
         the two values are enough, without another word of the note: "it's Tromsø, not Trondheim".
         """
         places = list(value_places(self.wrong, text))
-        if len(places) != 1:
+        if len(places) != 1 or not may_follow(self.after, kind_of(self.wrong), text, places[0]):
             return None
         place = places[0]
-        if not may_follow(self.after, kind_of(self.wrong), text, place):
-            return None
         words = without_overlap(self.clause.split(), text[place.stop :].strip(" .!").split())
         size = len(self.wrong.split())
         if kind_of(self.wrong) == "name":
@@ -246,7 +239,7 @@ class ShortCorrection:
         if len(places) != 1:
             return None
         right, place = self.right if self.kind == "word" else without_article(self.right), places[0]
-        if self.kind == "number" and not MONTH_DAY.fullmatch(right):
+        if self.kind == "number" and not DAY_WORDS.fullmatch(right):
             # "5,400 NOK" for "4,500 NOK": the same unit
             unit = NUMBER.sub("", right).lower().split()
             if not set(unit) <= set(text.lower().rstrip(".").split()):
@@ -276,7 +269,7 @@ class ShortCorrection:
 
     def places_of_kind(self, text: str) -> Iterator[slice]:
         if self.kind == "number":
-            found = MONTH_DAY if MONTH_DAY.fullmatch(self.right) else NUMBER
+            found = DAY_WORDS if DAY_WORDS.fullmatch(self.right) else NUMBER
             yield from (slice(*m.span()) for m in found.finditer(text) if not ISO_DAY.search(m[0]))
         elif self.kind == "name":
             article = without_article(self.right) != self.right

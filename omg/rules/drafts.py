@@ -260,19 +260,19 @@ def mentioned(title: str, text: str) -> bool:
 
 def same_slot(draft: OfflineDraft, old: OfflineDraft) -> bool:
     """Whether both are about the same thing: "the rent", "their yoga class"."""
-    subject = subject_of(draft, draft.who)
-    named = (
-        slugify(draft.title) in (slugify(old.title), old.name) or subject == subject_of(old, draft.who) != ""
-    )
+    named = slugify(draft.title) in (slugify(old.title), old.name)
+    named = named or value_of(draft, draft.who)[0] == value_of(old, draft.who)[0] != ""
     # "My yoga class is now at 20:00"
     of_plan = draft.type == "fact" and old.loop == "open" and CLOCK.search(draft.description)
     return bool(draft.slot) and named and (draft.type == old.type or bool(of_plan))
 
 
-def subject_of(draft: OfflineDraft, who: str) -> str:
-    """What stands before "is" in *draft*, without *who*; "" where no "is" does."""
-    before = draft.description.partition(m[0])[0] if (m := IS_VALUE.search(draft.description)) else ""
-    return " ".join(sorted(told_words(before) - told_words(who)))
+def value_of(draft: OfflineDraft, who: str) -> tuple[str, str, str]:
+    """Of "The user's car is in Oslo": its subject without *who*, "in", and the kind of value; "" for what is not there."""
+    m = IS_VALUE.search(draft.description)
+    small, value = small_word_apart(m["value"] if m else "")
+    subject = told_words(draft.description[: m.start()] if m else "") - told_words(who)
+    return " ".join(sorted(subject)), small, kind_of(value)
 
 
 def has_other_subject(draft: OfflineDraft, old: OfflineDraft) -> bool:
@@ -356,18 +356,11 @@ def is_new_value(old: OfflineDraft, draft: OfflineDraft, change: int) -> bool:
     """Whether *draft* has another value for *old*: "is a Kia" of "is a Volvo", and not "is 12 years old"."""
     if draft.cue == "due" and not change:  # a second appointment
         return False
-    (small, kind), (other_small, other) = value_of(old.description), value_of(draft.description)
+    (_, small, kind), (_, other_small, other) = value_of(old, draft.who), value_of(draft, draft.who)
     if kind:
         return kind == other and (small == other_small or bool(change))
     numbers = [bool(re.search(r"\d", d.description)) for d in (old, draft)]
     return bool(change or VALUE.search(draft.description)) and numbers[0] == numbers[1]
-
-
-def value_of(description: str) -> tuple[str, str]:
-    """The small word before the value that *description* ends with, and the value's kind; "" for a longer statement."""
-    m = IS_VALUE.search(description)
-    small, value = small_word_apart(m["value"] if m else "")
-    return small, kind_of(value)
 
 
 def may_be_new_state(a: str, b: str) -> bool:
