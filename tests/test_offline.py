@@ -428,6 +428,42 @@ def test_a_plan_still_ahead_is_not_closed_by_praise():
     assert all(e["op"] == "create" for e in edits("Hamburg was great!", known=[ahead]))
 
 
+@pytest.mark.parametrize(
+    "known, said",
+    [
+        (  # another day than the plan's
+            ("episode", "Mixing with Jonas", "The user is mixing songs with Jonas on 2026-02-12.", "open", "2026-02-12"),
+            "I mixed two songs with Jonas yesterday.",
+        ),
+        (  # never
+            ("episode", "Blood test", "The user is going to take a blood test at the clinic.", "open"),
+            "I've never taken a blood test at the clinic.",
+        ),
+        (  # the same words, beside what it is about
+            ("episode", "Reading novels by day", "The user will keep reading novels by day.", "open"),
+            "I had to turn down an editing job, which leaves me more evenings for reading novels.",
+        ),
+        (
+            ("decision", "Applying for Canadian visa", "The user decided to apply for a Canadian visa instead of a Jamaican visa."),
+            "I just accepted the job at the harbour, and I wonder what that does to my decision to apply for a Canadian visa instead of a Jamaican visa.",
+        ),
+        (  # what is replaced is one of many things that the note tells
+            ("fact", "Guides given", "The assistant gave guides to Zotero, Google Docs, close reading, NVivo and rhetorical analysis."),
+            "I switched from Google Docs to Scrivener on Monday.",
+        ),
+    ],
+)  # fmt: skip
+def test_news_of_what_may_be_another_thing_leave_the_note_as_it_is(known, said):
+    found = edits(said, known=[note(*known)])
+    assert found and {e["op"] for e in found} == {"create"}
+
+
+def test_a_plan_due_by_a_day_is_done_also_later():
+    plan = note("project", "Reading challenge", "The user wants to read 10 books by 2026-03-01 for the reading challenge.", "open", "2026-03-01")  # fmt: skip
+    edit = only("I finished the reading challenge yesterday with 11 books.", known=[plan])
+    assert (edit["op"], edit["node"], edit["loop"]) == ("update", "n1", "done")
+
+
 def test_a_plan_that_was_moved_is_not_over():
     today = note("episode", "Meeting", "The user has a meeting on 2026-03-04.", "open", "2026-03-04")
     edit = only("The meeting was moved to Friday", known=[today])

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from ..dates.days import event_span
 from ..node.markdown import slugify
 from ..text.words import WORD_OR_NUMBER, common_stems, denies, told_words, words_in
 from .assertions import CLOCK, begins, holds, word_lists
@@ -165,11 +166,8 @@ class OfflineDrafts:
     def add_statement(self, draft: OfflineDraft, said: str) -> int | None:
         """Add *draft*, worded from *said*, or let it change another draft. Returns its index; None if it was known already."""
         change = 2 if holds("change", said) else 1 if holds("drift", said) else 0
-        gone = (REPLACED.search(said) if change else None) or PREFERRED.search(said)
-        dropped = (
-            told_words(gone["old"]) - {"other"} if gone else frozenset()
-        )  # "over all others" is no thing
-        i, likeness = self.nearest(draft, dropped, change)
+        dropped = dropped_words(said, change)
+        i, likeness, same = self.nearest(draft, dropped, change)
         if i is None:
             return self.add(draft)
         old = self.all[i]
@@ -179,7 +177,7 @@ class OfflineDrafts:
             return self.replace_at(i, replace(old, sources=(*old.sources, *draft.sources)))
         if replaces(dropped, old) and old.type in CHOSEN:
             draft, change = replace(draft, type=old.type), 2
-        new = changed_draft(old, draft, said, change=change, likeness=likeness)
+        new = changed_draft(old, draft, said, change=change, likeness=likeness if same else 0.0)
         if new is None:
             # Not to who someone is: "the host name" only looks like "the name".
             alike = likeness >= ALIKE_SHARE and old.type != "identity"
@@ -220,31 +218,34 @@ class OfflineDrafts:
 
     # --- finding
 
-    def nearest(self, draft: OfflineDraft, dropped: frozenset[str], change: int) -> tuple[int | None, float]:
+    def nearest(
+        self, draft: OfflineDraft, dropped: frozenset[str], change: int
+    ) -> tuple[int | None, float, bool]:
         """
-        The index of the draft most similar to *draft*, and the similarity, 0 to 1; later drafts win ties. *dropped*:
-        words of the draft that it replaces.
+        The index of the draft most similar to *draft*, the similarity, 0 to 1, and whether both are surely about the same;
+        later drafts win ties. *dropped*: words of the draft that it replaces.
         """
-        best, most = None, (False, RELATED)
+        best, most, same = None, (False, RELATED), False
         for i, old in enumerate(self.all):
             if self.is_about_another(old, draft.who) or has_other_subject(draft, old):
                 continue
             likeness = stem_overlap(draft.words, old.words - told_words(draft.who))
             moved = draft.cue == "moved" and old.loop == "open" and told_words(old.title) <= draft.words
+            least = 0.0
             if moved or same_slot(draft, old) or about_project(draft, old) or replaces(dropped, old):
-                likeness = max(likeness, ALIKE_SHARE)
+                least = ALIKE_SHARE
             elif (
                 change
                 and draft.type == old.type == "preference"
                 and draft.cue not in ("standing", "style")  # "from now on …" is one more wish
                 and set(themes(old.description)) & set(themes(draft.description))
             ):
-                likeness = max(likeness, RELATED)
+                least = RELATED
             # of two that are as like, the one with more in common
-            likeness += 0.01 * len(draft.words & old.words)
+            likeness = max(likeness, least) + 0.01 * len(draft.words & old.words)
             if (found := (same_slot(draft, old), likeness)) >= most:
-                best, most = i, found
-        return best, most[1]
+                best, most, same = i, found, bool(least) or is_about(draft, old, dropped)
+        return best, most[1], same
 
     def is_about_another(self, old: OfflineDraft, who: str) -> bool:
         """Whether *old* is about another participant."""
@@ -286,7 +287,29 @@ def about_project(draft: OfflineDraft, old: OfflineDraft) -> bool:
 
 
 def replaces(dropped: frozenset[str], old: OfflineDraft) -> bool:
-    return bool(dropped) and 2 * len(dropped & old.words) >= len(dropped)
+    """Whether *old* is about what is *dropped*: its title says so, or it tells of little else, and has not dropped it itself."""
+    shared = stem_weight((dropped & old.words) - dropped_words(old.description))
+    most = shared > 0 and 2 * shared >= stem_weight(dropped)
+    return most and (dropped <= told_words(old.title) or shared >= RELATED * stem_weight(old.words))
+
+
+def dropped_words(text: str, change: int = 1) -> frozenset[str]:
+    """What *text* says that something else takes the place of; *change* as for `changed_draft`."""
+    gone = (REPLACED.search(text) if change else None) or PREFERRED.search(text)
+    return told_words(gone["old"]) - {"other"} if gone else frozenset()  # "over all others" is no thing
+
+
+def is_about(draft: OfflineDraft, old: OfflineDraft, dropped: frozenset[str]) -> bool:
+    """Whether *old* tells of what *draft* is about; a long sentence names much beside that. *dropped* is what it leaves."""
+    told = told_words(draft.title) - told_words(draft.who) - dropped
+    return 2 * stem_weight(told & old.words) >= stem_weight(told)
+
+
+def is_another_occasion(draft: OfflineDraft, plan: OfflineDraft) -> bool:
+    """Whether *draft* is dated after the day of *plan*, which is no deadline."""
+    days, planned = event_span(draft.event), event_span(plan.event)
+    due = re.search(rf"\bby {re.escape(plan.event or '')}", plan.description)
+    return bool(days and planned and days[0] > planned[-1] and not due)
 
 
 def negated(draft: OfflineDraft) -> bool:
@@ -311,12 +334,14 @@ def changed_draft(
     old: OfflineDraft, draft: OfflineDraft, said: str, *, change: int, likeness: float
 ) -> OfflineDraft | None:
     """
-    *old* changed by *draft*; None if *draft* is about something else.
+    *old* changed by *draft*; None if *draft* is about something else, or may be.
 
     *change*: 2 if the words say that something changed, 1 if they may, else 0.
     """
     again = bool(set(draft.sources) & set(old.sources))  # in one message people go on rather than change
-    over = draft.cue in ("past", "outcome", "off") or CALLED_OFF.search(said) or FINISHED.search(said)
+    over = draft.cue in ("past", "outcome") or FINISHED.search(said)
+    over = over and not denies(said[: said.find(draft.topic)]) and not is_another_occasion(draft, old)
+    over = over or draft.cue == "off" or CALLED_OFF.search(said)
     named = draft.cue != "off" or told_words(draft.topic) <= old.words
     if old.loop == "open" != draft.loop and over and named and likeness >= ALIKE_SHARE:
         return with_new_words(old, replace(draft, loop="done", event=draft.event or old.event))
