@@ -339,9 +339,9 @@ def changed_draft(
     *change*: 2 if the words say that something changed, 1 if they may, else 0.
     """
     again = bool(set(draft.sources) & set(old.sources))  # in one message people go on rather than change
-    over = draft.cue in ("past", "outcome") or FINISHED.search(said)
+    over = draft.cue in ("past", "outcome") or bool(FINISHED.search(said))
     over = over and not denies(said[: said.find(draft.topic)]) and not is_another_occasion(draft, old)
-    over = over or draft.cue == "off" or CALLED_OFF.search(said)
+    over = over or draft.cue == "off" or bool(CALLED_OFF.search(said))
     named = draft.cue != "off" or told_words(draft.topic) <= old.words
     if old.loop == "open" != draft.loop and over and named and likeness >= ALIKE_SHARE:
         return with_new_words(old, replace(draft, loop="done", event=draft.event or old.event))
