@@ -62,7 +62,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     erase · places · selection
       observe/    The Observer: pending turns become notes.
                     question · reply · run
-      window      Long conversations, for OpenClaw's slot `contextEngine`: observed turns leave the context, their
+      context     Long conversations, for OpenClaw's slot `contextEngine`: observed turns leave the context, their
                   notes take their place.
       reflect/    The Reflector, at night: repetitions, contradictions, maps, weeks and months.
                     periods · run · similar · topics · verdicts
@@ -99,7 +99,7 @@ Data: prompts/ (what the models are told), sample/ (the demo's conversation). Wh
     what happens on kill -9              journal.py; the lock: graph/graph.py; damaged files: graph/state.py
     the words of a prompt                inject/prompt.py
     when turns are observed              worker/schedule.py
-    what leaves a long context           window.py
+    what leaves a long context           context.py
     which secrets are redacted           secrets/labels.py, secrets/tokens.py
     what the Observer is asked           observe/question.py and prompts/; what is believed: provenance.py
     the dates that are understood        dates/rules.py

@@ -16,9 +16,9 @@ from datetime import datetime
 from typing import Any
 
 from omg.config import Config
+from omg.context import LAST_TURNS, Cut, cut_context, uncounted, whole_turns
 from omg.graph.graph import Graph
 from omg.text.tokens import count_tokens
-from omg.window import LAST_TURNS, Cut, cut_context, uncounted, whole_turns
 
 SOAK = "It is kept where all of that is kept, and so on. " * 4
 STATEMENT = re.compile(r"(?:Statement|Said) (\d+)\b")  # word for word, and as a note has it

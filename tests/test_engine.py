@@ -13,6 +13,7 @@ import pytest
 from spooled import entry, hand_over
 
 from omg.config import Config, Context, Observation, load_config
+from omg.context import cut_context
 from omg.dates.days import time_text
 from omg.memory import Memory
 from omg.openclaw.doctor import MISSED_TURNS, check_engine, check_loaded, check_turns, examine_home
@@ -25,7 +26,6 @@ from omg.openclaw.install import (
     remove_engine,
 )
 from omg.text.tokens import count_tokens
-from omg.window import cut_context
 from omg.worker.schedule import note_asked
 from omg.worker.status import home_status, status_text
 

@@ -23,7 +23,7 @@ from omg.message.turn import Message, message_to_json
 from omg.node.note import parse_node
 from omg.observe.question import Observer
 from omg.plan.pages import new_page
-from omg.reflect.run import Cycle, reflect_graph
+from omg.reflect.run import Cycle, CycleOptions, reflect_graph
 from omg.reflect.verdicts import load_seen, stage_seen
 
 DAY = dt.timedelta(days=1)
@@ -79,7 +79,7 @@ def night(home: Memory, ask: Ask | None = telling, now: dt.datetime = NOW) -> Cy
     graph = graph_of(home)
     home.refresh(graph)
     observer = Observer(ask, "scripted", 128_000) if ask else Observer()
-    return reflect_graph(graph, observer, home.config, now, refresh=lambda: home.refresh(graph))
+    return reflect_graph(graph, observer, home.config, now, CycleOptions(refresh=lambda: home.refresh(graph)))
 
 
 def forget(home: Memory, **what: object) -> None:

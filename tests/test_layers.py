@@ -21,7 +21,7 @@ ROWS = {
     "What is in a vault": ["index"],
     "One identity's folder": ["graph"],
     "What is written, and how": ["journal inbox", "plan", "rules", "provenance"],
-    "What is done with it": ["inject forget", "observe window", "reflect rebuild"],
+    "What is done with it": ["inject forget", "observe context", "reflect rebuild"],
     "Every identity of a home": ["worker", "curate importers", "tools", "memory"],
     "For people, other assistants and the gateway": ["hosts", "openclaw page demo", "daemon", "fleet", "cli"],
 }

@@ -24,7 +24,7 @@ from omg.node.markdown import generated_block
 from omg.node.note import Node, render_node
 from omg.observe.question import Observer
 from omg.reflect.periods import Period, reflection_on
-from omg.reflect.run import Cycle, is_due, reflect_graph
+from omg.reflect.run import Cycle, CycleOptions, is_due, reflect_graph
 
 DAY = dt.timedelta(days=1)
 HISTORY = re.compile(r"## History\n(?:- .*\n?)+")
@@ -49,7 +49,7 @@ def night(graph: Graph, ask: Ask | None = None, now: dt.datetime = NOW, **more: 
     observer = Observer(ask, "scripted", 128_000) if ask else Observer()
     try:
         return reflect_graph(
-            graph, observer, home.config, now, **{k: v for k, v in more.items() if k in TAKEN}
+            graph, observer, home.config, now, CycleOptions(**{k: v for k, v in more.items() if k in TAKEN})
         )
     finally:
         home.close()

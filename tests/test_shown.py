@@ -10,7 +10,7 @@ from omg.journal import commit_receipt, new_receipt
 from omg.memory import Memory
 from omg.message.turn import Message, Turn
 from omg.node.fields import Source
-from omg.observe.question import Observer, render_question, shown_notes
+from omg.observe.question import Observer, TalkSoFar, render_question, shown_notes
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit
 
@@ -58,15 +58,7 @@ def asked(graph, *texts, session=MAIN, window=128_000, **observation):
     messages = [Message(f"m{n}", "user", text, start + n) for n, text in enumerate(texts)]
     config = Config(home=graph.folder, observation=Observation(**observation))
     observer = Observer(ask=lambda question: None, model="any", window=window)
-    shown = shown_notes(
-        graph,
-        Plan(graph, NOW.date()),
-        messages,
-        observer=observer,
-        session=session,
-        current={},
-        config=config,
-    )
+    shown = shown_notes(Plan(graph, NOW.date()), messages, TalkSoFar(session, {}), observer, config)
     return render_question(shown).split("# Messages")[0]
 
 

@@ -20,7 +20,7 @@ from omg.node.fields import Source
 from omg.observe.question import Observer
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit
-from omg.reflect.run import Cycle, reflect_graph
+from omg.reflect.run import Cycle, CycleOptions, reflect_graph
 from omg.reflect.verdicts import commit_seen, load_seen, stage_seen
 
 DAY = dt.timedelta(days=1)
@@ -90,7 +90,7 @@ def night(home: Memory, ask: object = None, now: dt.datetime = NOW) -> Cycle:
     graph = graph_of(home)
     home.refresh(graph)
     observer = Observer(ask, "scripted", 128_000) if ask else Observer()  # type: ignore[arg-type]
-    return reflect_graph(graph, observer, home.config, now, refresh=lambda: home.refresh(graph))
+    return reflect_graph(graph, observer, home.config, now, CycleOptions(refresh=lambda: home.refresh(graph)))
 
 
 class Asked:

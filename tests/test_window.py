@@ -15,15 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omg.config import Config, Context, Identities, Inject, Observation
-from omg.curate import forget_selection
-from omg.forget.erase import observe_again, select_words
-from omg.inject.decide import hook_result
-from omg.journal import replay_open
-from omg.memory import Memory
-from omg.text.tokens import count_tokens
-from omg.tools.changing import Codes
-from omg.tools.tools import call_tool
-from omg.window import (
+from omg.context import (
     Cut,
     Shown,
     answered_calls,
@@ -33,6 +25,14 @@ from omg.window import (
     turns_to_cut,
     whole_turns,
 )
+from omg.curate import forget_selection
+from omg.forget.erase import observe_again, select_words
+from omg.inject.decide import hook_result
+from omg.journal import replay_open
+from omg.memory import Memory
+from omg.text.tokens import count_tokens
+from omg.tools.changing import Codes
+from omg.tools.tools import call_tool
 from omg.worker.schedule import note_edited, note_failure
 
 SESSION = "agent:main:main"

@@ -12,8 +12,8 @@ from test_window import SESSION, Talk, long_talk
 from test_window import talk as talk
 
 from omg.config import Context
+from omg.context import Cut, cut_context, tokens_of
 from omg.text.tokens import count_tokens
-from omg.window import Cut, cut_context, tokens_of
 from omg.worker.schedule import note_capped
 
 GROUP = "agent:main:telegram:group:-100"

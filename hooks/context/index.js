@@ -1,5 +1,5 @@
 // OMG as the gateway's context engine. It is a plugin of its own, because installing it takes the only slot for an
-// engine. It asks the daemon which messages leave the context and which text replaces them (omg/window.py).
+// engine. It asks the daemon which messages leave the context and which text replaces them (omg/context.py).
 // It never throws and never makes a context longer. It never waits past its deadline, except once for notes if the
 // daemon asks for that (`wait_ms`): the gateway waits for `assemble` without a limit. In doubt it returns the messages
 // unchanged.

@@ -387,10 +387,10 @@ def rebuild_command(
         if asked and typer.confirm(f"{text}\nPut them in the place of the old?"):
             done = rebuilt(memory, identity, swap=True)
         old = done["replaced"]
-        hint = "look at it, then `omg rebuild --yes`"
+        then = "look at it, then `omg rebuild --yes`"
         if old:
-            hint = f"the old notes are in {old} now"
-        print_value(done, as_json, f"{text}\n{hint}")
+            then = f"the old notes are in {old} now"
+        print_value(done, as_json, f"{text}\n{then}")
 
 
 def rebuilt(memory: Memory, identity: str | None, *, swap: bool) -> dict[str, Any]:

@@ -5,7 +5,7 @@ The daemon: its routes, threads, lock, signals and log.
     POST /tool /command /corpus               -> what the agent's tools and commands answer (tools/tools.py)
     POST /host      a client's session or prompt -> what it is given (hosts/serve.py)
     POST /mcp       a tool of `omg mcp`          -> what it answers (hosts/answers.py)
-    POST /context/assemble                    what leaves a long context, and the text in its place (window.py)
+    POST /context/assemble                    what leaves a long context, and the text in its place (context.py)
     POST /llm/next /llm/done                  the plugin lends us the agent's own model (lending.py)
     POST /status /search /work /rebuild /reflect /stop /health
 
@@ -39,12 +39,13 @@ from watchdog.observers.api import ObservedWatch
 
 from ..client import SOCKET
 from ..config import Config, code_digest
+from ..context import Cut, cut_context
 from ..errors import Locked, NotFound, OmgError, error_text
 from ..graph.graph import Graph, session_mark
 from ..hosts.answers import McpAnswers
 from ..hosts.serve import Serving
 from ..identity import Identity, is_remembered
-from ..inject.decide import hook_result, standing_result
+from ..inject.decide import hook_result, result_given_before
 from ..journal import has_open_receipt
 from ..llm.replies import ModelQuestion, ModelReply, with_token_counts
 from ..memory import Memory
@@ -52,7 +53,6 @@ from ..secrets import redact
 from ..text.tokens import count_tokens
 from ..tools.changing import Codes
 from ..tools.tools import call_tool, corpus_answer, graph_of, search_answer, slash_command
-from ..window import Cut, cut_context
 from ..worker.delegate import observe_pending, rebuild_each
 from ..worker.intake import DropReader
 from ..worker.nights import background_reflection, reflect_answer
@@ -232,14 +232,14 @@ class Daemon:
             with contextlib.suppress(OSError):
                 self.memory.intake.runs.began(session, self.memory.registry.now_ms())
         with self.turn_to_render() as has_turn:
-            if has_turn or not (standing := self.standing(body)):
+            if has_turn or not (before := self.given_before(body)):
                 return inject_answer(self.memory, body)
-        return standing
+        return before
 
-    def standing(self, body: dict[str, Any]) -> dict[str, str]:
+    def given_before(self, body: dict[str, Any]) -> dict[str, str]:
         """What the session was given before, told as an event; {} for nothing."""
         graph, session = graph_served(self.memory, body), str(body.get("sessionKey") or "")
-        if graph is None or not (result := standing_result(graph, session, self.config)):
+        if graph is None or not (result := result_given_before(graph, session, self.config)):
             return {}
         waited_ms = round(TURN_S * 1000)
         self.memory.registry.tell(

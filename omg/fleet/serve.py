@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 
 DROP_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z.-]{0,150}\.json")
 DEADLINE_S = 0.12  # of a prompt: the plugin waits 150 ms
-STANDING_SHARE = 0.3  # of the deadline, for what a session was last given
+LAST_GIVEN_SHARE = 0.3  # of the deadline, for what a session was last given
 THREADS = 16
 TENANT_AT_ONCE = 6  # requests of one tenant that are answered at a time; the others wait, in no thread
 # The jobs that a request makes; its answer says in the daemon's form that nothing is done yet.
@@ -152,7 +152,7 @@ class Serving:
                 return nothing  # forgotten whole meanwhile
             raise
 
-    def standing(self, tenant: int, body: dict[str, Any]) -> dict[str, Any]:
+    def last_given(self, tenant: int, body: dict[str, Any]) -> dict[str, Any]:
         """What the session was last given, if nothing was activated since."""
         who = self.identity(tenant, body)
         if who is None or not is_remembered(body):
@@ -166,7 +166,7 @@ class Serving:
         return {"appendSystemContext": found[0][0]} if found and found[0][0] else {}
 
     async def inject(self, tenant: int, body: dict[str, Any]) -> Mapping[str, Any]:
-        """The prompt's slice within the deadline; else the standing one. The checkout goes on meanwhile."""
+        """The prompt's slice if it is ready within the deadline, else the last `system` that the session was given."""
         asked_s = body.get("deadline_ms")
         deadline_s = (
             min(asked_s / 1000, 30.0) if isinstance(asked_s, int | float) and asked_s > 0 else DEADLINE_S
@@ -174,10 +174,10 @@ class Serving:
         work = asyncio.get_running_loop().run_in_executor(self.threads, self.answer, tenant, "/inject", body)
         work.add_done_callback(lambda done: done.cancelled() or done.exception())
         with suppress(TimeoutError):
-            return await asyncio.wait_for(asyncio.shield(work), deadline_s * (1 - STANDING_SHARE))
+            return await asyncio.wait_for(asyncio.shield(work), deadline_s * (1 - LAST_GIVEN_SHARE))
         with suppress(TimeoutError):
-            standing = asyncio.to_thread(self.standing, tenant, body)
-            return await asyncio.wait_for(standing, deadline_s * STANDING_SHARE)
+            last = asyncio.to_thread(self.last_given, tenant, body)
+            return await asyncio.wait_for(last, deadline_s * LAST_GIVEN_SHARE)
         return {}
 
     def close(self) -> None:

@@ -181,11 +181,11 @@ class SessionState:
     falls: dict[str, int] = field(default_factory=dict)  # MOC -> entry points since the last activation
     model: str = ""
     last_ms: int = 0  # the last turn seen
-    session_id: str = ""  # of the gateway, under which it last asked; another one is another window
+    session_id: str = ""  # that the gateway last asked with; another one is a conversation begun anew
     cut: str = ""  # what last cut its context, "compaction" or "reset",
     cut_ms: int = 0  # and when
     window: int = 0  # tokens of turns taken in since the last activation
-    # with OMG as the context engine (window.py):
+    # with OMG as the context engine (context.py):
     asked_ms: int = 0  # when the gateway last asked what leaves the context
     prompted: int = 0  # tokens of its prompts since the engine came, as the provider counted them,
     cached: int = 0  # and those of them that it had in its cache
@@ -243,8 +243,8 @@ def forget_served(own: SessionState) -> None:
     own.served = {}
 
 
-def note_window(state: State, session: str, session_id: str) -> None:
-    """Note the session's *session_id*. If it changed, the window is new, though no hook said so."""
+def note_session_id(state: State, session: str, session_id: str) -> None:
+    """Note the session's *session_id*. If it changed, the conversation began anew, though no hook said so."""
     own = state.sessions.setdefault(session, SessionState())
     if own.session_id and own.last_ms > own.cut_ms:
         own.cut, own.cut_ms = "reset", own.last_ms

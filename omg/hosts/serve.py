@@ -44,7 +44,7 @@ from .sessions import Heartbeat, HostSession, HostSessions, heartbeats, installe
 
 log = logging.getLogger(__name__)
 
-# Reasons to give a standing text again in a context that has an older one: that one is wrong, or far behind.
+# Reasons to give `system` again in a context that has an older one: that one is wrong, or far behind.
 GIVEN_AGAIN = ("edit", "threshold")
 TOOL_NAMES = (("omg_search", "the tool `search` of omg"), ("omg_open", "the tool `fetch` of omg"))
 HEAD_CHARS = 400  # of the headings and the tag around the text

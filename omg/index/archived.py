@@ -286,7 +286,7 @@ def notes_by_source(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, lis
     return found
 
 
-def standing_paths(db: sqlite3.Connection, paths: Iterable[str]) -> set[str]:
+def paths_that_hold(db: sqlite3.Connection, paths: Iterable[str]) -> set[str]:
     """Which of *paths* are notes that were not superseded."""
     select = "select path from note where status <> 'superseded' and path in"
     return {path for (path,) in rows_of(db, select, paths)}

@@ -21,7 +21,7 @@ from ..dates.days import MS_PER_DAY, event_span, pause_text
 from ..dates.rules import When
 from ..errors import OmgError
 from ..graph.graph import Graph
-from ..graph.state import SessionState, State, note_window
+from ..graph.state import SessionState, State, note_session_id
 from ..index.search import ParsedQuery, parse_query
 from ..index.store import WEAK_BELOW, Entry, Hit, Term, terms_of
 from ..message.envelope import legible_text, strip_memory, without_envelope
@@ -359,7 +359,7 @@ class Relevant:
 
 
 def keep_served(own: SessionState, run: str, text: str, epoch: int) -> None:
-    """With OMG as the context engine: what a run was served stays with its message until the next cut (window.py)."""
+    """With OMG as the context engine: what a run was served stays with its message until the next cut (context.py)."""
     if next(reversed(own.served), run) not in (run, own.assembled):
         own.served, own.raw_tokens = {}, 0  # a request came about without it: it is no more
     former = own.served if own.timeline and own.epoch == epoch else {}
@@ -417,19 +417,19 @@ def hook_result(
     tell: Callable[..., None] = lambda *_, **__: None,
 ) -> dict[str, str]:
     """The result of before_prompt_build for the prompt that *body* describes; what is empty is left out."""
-    session, model, run, window, prompt = (
+    session, model, run, session_id, prompt = (
         str(body.get(key) or "") for key in ("sessionKey", "modelId", "runId", "sessionId", "prompt")
     )
     own = graph.state().sessions.get(session)
-    if window and (own is None or own.session_id != window):
-        graph.note(partial(note_window, session=session, session_id=window))
+    if session_id and (own is None or own.session_id != session_id):
+        graph.note(partial(note_session_id, session=session, session_id=session_id))
     given = slice_for(graph, prompt, session, now=now, config=config, model=model, run=run, tell=tell)
     result = {"appendSystemContext": given.system, "prependContext": given.prompt}
     return {key: text for key, text in result.items() if text}
 
 
-def standing_result(graph: Graph, session: str, config: Config) -> dict[str, str]:
-    """The result of before_prompt_build without a look at the prompt: `system` as it stands, where it still holds."""
+def result_given_before(graph: Graph, session: str, config: Config) -> dict[str, str]:
+    """The result of before_prompt_build without a look at the prompt: the `system` that the session was given last, if it still holds."""
     state = graph.state()
     own = state.sessions.get(session)
     if own is None or not own.system or own.epoch != state.epoch or not config.inject.budget_tokens:

@@ -68,21 +68,20 @@ class Observer:
     able: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class TalkSoFar:
+    """A conversation where the messages in question begin."""
+
+    session: str
+    current: Mapping[str, str]  # its hints
+    before: Sequence[Message] = ()  # what was said right before
+
+
 def shown_notes(
-    graph: Graph,
-    plan: Plan,
-    messages: Sequence[Message],
-    *,
-    observer: Observer,
-    session: str,
-    current: Mapping[str, str],
-    before: Sequence[Message] = (),
-    config: Config,
+    plan: Plan, messages: Sequence[Message], so_far: TalkSoFar, observer: Observer, config: Config
 ) -> ShownToObserver:
-    """
-    What the Observer is shown of *messages* and, within `previous_observer_tokens`, of what is known. *before*: what was
-    said right before them.
-    """
+    """What the Observer is shown of *messages* and, within `previous_observer_tokens`, of what is known."""
+    graph, session, current, before = plan.graph, so_far.session, so_far.current, so_far.before
     budget = room_for_known(config, messages, observer.window)
     now = "\n".join(f"{key}: {current[key]}" for key in HINTS if current.get(key))
     if budget is not False:

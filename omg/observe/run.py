@@ -60,6 +60,7 @@ from ..rules.observer import derive_edit, observe_offline, with_strangers
 from .question import (
     WINDOW_SHARE,
     Observer,
+    TalkSoFar,
     is_small_model,
     message_by_message,
     notes_of_last,
@@ -280,16 +281,7 @@ def replies_to(
     before = said_last(graph, said.session, messages)
     while waiting:
         piece = waiting.pop(0)
-        shown = shown_notes(
-            graph,
-            plan,
-            piece,
-            observer=observer,
-            session=said.session,
-            current=current,
-            before=before,
-            config=config,
-        )
+        shown = shown_notes(plan, piece, TalkSoFar(said.session, current, before), observer, config)
         talks = {h: (said.sessions.get(m.id, talk), m) for h, (talk, m) in shown.messages.items()}
         shown = replace(shown, messages=talks, proposals=proposals_of(graph, piece))
         if observer.ask is None:
@@ -524,8 +516,6 @@ def now_change(graph: Graph, plan: Plan, session: str, live: Mapping[str, Any]) 
 
 LINE_CHARS, OUTLINE_CHARS = 80, 800  # of a line of the assistant's, and of a message of its
 LOCK_S = 30.0  # how long to wait for a batch that is being observed
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)

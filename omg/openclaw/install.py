@@ -129,7 +129,7 @@ Do = Callable[[Callable[[], object]], None]  # carries out a step's action, or w
 
 # --- `omg install --context-engine` and back: the plugin `omg-context`, which takes OpenClaw's slot for a context engine.
 #
-# Whoever had the slot before gets it back. Not here: what the engine does (hooks/context/index.js, window.py).
+# Whoever had the slot before gets it back. Not here: what the engine does (hooks/context/index.js, context.py).
 # It comes only when it is asked for, and `omg uninstall` takes it out as well.
 
 

@@ -52,11 +52,23 @@ from .verdicts import (
 )
 
 # --- What one cycle of the Reflector came to, and what a model said in it.
-#
-# Values only. Locks, and what is written, are in run.py.
 
 
 Progress = Callable[[int, int], None]  # (questions asked, questions there will be)
+TellReflection = Callable[..., None]  # (event, **fields): to events.jsonl
+
+
+@dataclass(frozen=True, slots=True)
+class CycleOptions:
+    """How one cycle runs. The functions do nothing unless they are given."""
+
+    since: dt.date | None = None  # go over all notes of that day or later again, seen or not
+    dry_run: bool = False  # ask and draft as always, and write nothing
+    tell: TellReflection = lambda *a, **k: None
+    progress: Progress = lambda done, all: None
+    refresh: Callable[[], object] = lambda: (
+        None
+    )  # brings the index up to the files again (`Registry.refresh`)
 
 
 @dataclass(slots=True)
@@ -117,16 +129,15 @@ class CycleWork:
         observer: Observer,
         config: Config,
         now: dt.datetime,
+        options: CycleOptions,
         *,
-        since: dt.date | None,
-        progress: Progress,
         first: CycleWork | None = None,
     ) -> None:
-        self.graph, self.config, self.now, self.since = graph, config, now, since
+        self.graph, self.config, self.now, self.since = graph, config, now, options.since
         self.first, self.replies, self.cycle = first, CycleReplies(), Cycle()
         self.ask = counted(observer.ask, self.cycle) if observer.ask and first is None else None
         self.by_rule = observer.ask is None
-        self.window, self.progress, self.answered, self.questions = observer.window, progress, 0, 0
+        self.window, self.progress, self.answered, self.questions = observer.window, options.progress, 0, 0
         self.similar: dict[str, dict[str, float]] = {}
         self.matters: list[Matter] = []  # to ask about
         self.looked_at: dict[str, str] = {}  # changed notes, of which the matters are, as they were
@@ -143,8 +154,8 @@ class CycleWork:
         self.all = graph.index.entries(status=None)
         entries = {e.path: e for e in self.all if e.status != "superseded"}
         notes = {p: h for p, h in self.hashes.items() if p in entries and entries[p].type in TYPES}
-        self.changed = notes_said_since(entries, since) if since else self.seen.changed(notes)
-        self.unasked = self.changed if since else self.seen.unasked(notes)
+        self.changed = notes_said_since(entries, self.since) if self.since else self.seen.changed(notes)
+        self.unasked = self.changed if self.since else self.seen.unasked(notes)
         day = now.astimezone(graph.zone).date()
         self.snapshot = Snapshot(Plan(graph, day), entries, self.changed, notes_still_undone(graph))
         self.plan.maps.known = on_maps(entries, graph.index.homes())
@@ -486,9 +497,6 @@ def on_maps(entries: Mapping[str, Entry], homes: Mapping[str, str]) -> dict[str,
     return found
 
 
-TellReflection = Callable[..., None]  # (event, **fields): to events.jsonl
-
-
 def is_due(graph: Graph, config: Config) -> Literal["now", "background"] | None:
     """
     Whether enough has changed since the last cycle: "background" from the share `buffer_activation` on, when
@@ -507,20 +515,15 @@ def reflect_graph(
     observer: Observer,
     config: Config,
     now: dt.datetime,
-    *,
-    since: dt.date | None = None,
-    dry_run: bool = False,
-    tell: TellReflection = lambda *a, **k: None,
-    progress: Progress = lambda done, all: None,
-    refresh: Callable[[], object] = lambda: None,
+    options: CycleOptions | None = None,
 ) -> Cycle:
     """
-    Run one cycle. The index is up to the files already; *refresh* brings it up to them again (`Registry.refresh`).
+    Run one cycle. The caller has brought the index up to the files.
 
-    *since*: go over all notes of that day or later again, seen or not. *dry_run*: ask and draft as always, and
-    write nothing. A model that fails costs what it was to do, which the next cycle does, and nothing else.
-    Raises Locked if a cycle is under way.
+    If the model fails, the next cycle does what it was to do; all else is done. Raises Locked if a cycle is under way.
     """
+    options = options or CycleOptions()
+    tell, dry_run = options.tell, options.dry_run
     with flock(graph.folder / "reflect.lock", f"the Reflector of {graph.identity.key}", timeout_s=0):
         started = time.monotonic()
         notes = "\n".join(f"{path} {hash}" for path, hash in graph.index.hashes().items())
@@ -529,7 +532,7 @@ def reflect_graph(
         if not dry_run:
             with graph.lock():
                 replay_open(graph)
-        work = CycleWork(graph, observer, config, now, since=since, progress=progress)
+        work = CycleWork(graph, observer, config, now, options)
         work.cycle.id, broken = id, False
         try:
             work.draft()
@@ -539,11 +542,11 @@ def reflect_graph(
             broken = True
         if not dry_run:
             if broken or stale_notes(work):
-                refresh()
+                options.refresh()
             with graph.lock():
                 replay_open(graph)
                 if broken or stale_notes(work):
-                    work = CycleWork(graph, observer, config, now, since=since, progress=progress, first=work)
+                    work = CycleWork(graph, observer, config, now, options, first=work)
                     work.draft()
                 write_cycle(work)
         cycle = work.cycle

@@ -617,7 +617,7 @@ def merge_pair(rules: MergeRules, case: Case) -> None:
             rules.refused.append(Refusal(f"its description: {e}", "merge", notes=link_of(a)))
             said = ""
     # A weak model takes a change for a repetition. A line made of both holds both; without one the newer holds.
-    same = standing_of(rules, a) == standing_of(rules, b)
+    same = rank_of(rules, a) == rank_of(rules, b)
     if not said and same and last_said_ms(rules, b.path) > last_said_ms(rules, a.path):
         a, b = b, a
     check_goes(b, case.least)
@@ -627,9 +627,9 @@ def merge_pair(rules: MergeRules, case: Case) -> None:
 
 def keep_and_gone(rules: MergeRules, a: Node, b: Node) -> tuple[Node, Node]:
     """The note that stays and the one that goes; *a* is the one that the model would keep, and wins a tie."""
-    if standing_of(rules, b) > standing_of(rules, a):
+    if rank_of(rules, b) > rank_of(rules, a):
         a, b = b, a
-    if standing_of(rules, b)[0]:
+    if rank_of(rules, b)[0]:
         rules.proposed.append(f"{link_of(a)} and {link_of(b)} seem to say the same.")
         raise RefusedVerdict("the note that would go is one that a person wrote in, or pinned")
     if a.type != b.type and b.type != "fact":
@@ -639,7 +639,7 @@ def keep_and_gone(rules: MergeRules, a: Node, b: Node) -> tuple[Node, Node]:
     return a, b
 
 
-def standing_of(rules: MergeRules, found: Node) -> tuple[int, int, bool]:
+def rank_of(rules: MergeRules, found: Node) -> tuple[int, int, bool]:
     """What decides which of two notes stays, the first difference first."""
     touched = rules.plan.draft(found.path).touched
     return 2 * found.pinned + touched, trust_of(found.origin), found.type != "fact"

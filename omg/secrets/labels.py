@@ -325,8 +325,8 @@ def _cells(line: str, separator: str) -> list[tuple[int, int]]:
 
 # For each: a text that must occur, whether the value must look like a password, and the expression.
 PLACES = tuple(
-    (hint, strict, re.compile(pattern))
-    for hint, strict, pattern in (
+    (needle, strict, re.compile(pattern))
+    for needle, strict, pattern in (
         # postgres://user:password@host, user:password@host
         ("://", False, r"://[^\s:/@\[\]\"'<>]{0,80}:(?P<value>[^\s/\[\]\"'<>]{1,200})@(?=[\w\[])"),
         ("@", True, r":(?<=[\w-]:)(?P<value>[^\s:@/\"'<>]{5,60})@(?=[\w-]{1,60}[.:])"),
@@ -360,13 +360,13 @@ PART = re.compile(r"[\w~.-]{16,}")
 def placed_secrets(text: str) -> Iterator[Span]:
     """Yield what stands where URLs, commands and calls have a password or a token."""
     lowered = text.lower()
-    for hint, strict, pattern in PLACES:
-        for m in pattern.finditer(text) if hint in lowered else ():
+    for needle, strict, pattern in PLACES:
+        for m in pattern.finditer(text) if needle in lowered else ():
             value = m["value"].rstrip(".,;")
             typed = not strict or is_typed(value) or is_key(value, shortest=16)
             if is_stand_in(value) or value.isdigit() or not typed:
                 continue
-            if hint != "(" or LOGIN.search(text, max(0, m.start() - 24), m.start()):
+            if needle != "(" or LOGIN.search(text, max(0, m.start() - 24), m.start()):
                 yield m.start("value"), m.start("value") + len(value), "password"
     for url in URL.finditer(text):
         if (user := USER.match(url[0])) and is_key(user[1], shortest=20):

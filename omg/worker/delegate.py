@@ -77,7 +77,7 @@ def observe_pending(worker: Worker, body: Mapping[str, Any]) -> WorkDone:
 def waiting_turns(worker: Worker) -> Iterator[TurnsWaiting]:
     """Whose turns were not observed, and why, if waiting alone does not help."""
     for graph in worker.registry.graphs():
-        state, pending = worker.standing(graph), graph.pending()
+        state, pending = worker.state_of(graph), graph.pending()
         if pending and (why := worker.hindered(graph) or (state.error if state.failures else "")):
             yield {"identity": graph.identity.key, "turns": len(pending), "why": why}
 

@@ -23,7 +23,7 @@ from ..identity import Identity
 from ..observe.question import Observer
 from ..observe.run import read_unread
 from ..plural import how_many
-from ..reflect.run import Cycle, Progress, counted, is_due, reflect_graph
+from ..reflect.run import Cycle, CycleOptions, Progress, counted, is_due, reflect_graph
 from .worker import Worker
 
 log = logging.getLogger(__name__)
@@ -179,11 +179,7 @@ def one_night(
         observer,
         worker.config,
         now,
-        since=since,
-        dry_run=dry_run,
-        tell=tell,
-        progress=progress,
-        refresh=lambda: worker.registry.refresh(graph),
+        CycleOptions(since, dry_run, tell, progress, refresh=lambda: worker.registry.refresh(graph)),
     )
     if away:
         cycle.skipped.insert(0, WITHOUT_GATEWAY)

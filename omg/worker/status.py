@@ -88,7 +88,7 @@ def status_of(worker: Worker, who: Identity, cuts: Cuts | None) -> dict[str, Any
 
 def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, Any]:
     """*cuts*: the last of each session, where OMG is the context engine; else None."""
-    state, pending, options = worker.standing(graph), graph.pending(), worker.config.observation
+    state, pending, options = worker.state_of(graph), graph.pending(), worker.config.observation
     waiting = sum(p.tokens for p in pending)
     return {
         "identity": graph.identity.key,

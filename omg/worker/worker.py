@@ -230,14 +230,14 @@ class Worker:
 
     def waits(self, graph: Graph) -> str:
         """Why what is pending is not observed yet, for a person; "" if nothing is."""
-        state, pending, options = self.standing(graph), graph.pending(), self.config.observation
+        state, pending, options = self.state_of(graph), graph.pending(), self.config.observation
         now = self.clock().astimezone(graph.zone)
         old = what_is_due(state, pending, options, now)[1] == OLD
         text = why_waiting(state, pending, options, now, self.hindered(graph, old=old))
         work = self._works.get(graph.identity.key)
         return turn_text(work, graph.zone) if text and work else text
 
-    def standing(self, graph: Graph) -> State:
+    def state_of(self, graph: Graph) -> State:
         """The state with the last failure in it: a disk that failed it may have refused to keep that."""
         state, trouble = graph.state(), self._trouble.get(graph.identity.key)
         if trouble is None or trouble.failed_ms <= state.failed_ms:

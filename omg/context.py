@@ -27,7 +27,7 @@ from .config import Config
 from .dates.days import day_of_ms
 from .graph.graph import Graph
 from .graph.state import SessionState, State
-from .index.archived import said_under, standing_paths
+from .index.archived import paths_that_hold, said_under
 from .inject.passages import cleaned, how_passed_on, speaker_name
 from .inject.prompt import NO_LONGER, SAID_LEAD, WAITING_LEAD, cut_text, note_statement
 from .journal import has_open_receipt
@@ -317,8 +317,8 @@ def served_again(
             found[i] = text
     named = {i: notes_named(text) for i, text in found.items()}
     paths = {name: graph.index.find(name) for name in set().union(*named.values())}
-    standing = graph.index.ask(standing_paths, {path for path in paths.values() if path})
-    return {i: text for i, text in found.items() if all(paths[name] in standing for name in named[i])}
+    holding = graph.index.ask(paths_that_hold, {path for path in paths.values() if path})
+    return {i: text for i, text in found.items() if all(paths[name] in holding for name in named[i])}
 
 
 def notes_named(text: str) -> set[str]:
