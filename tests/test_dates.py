@@ -313,6 +313,8 @@ the second week of June                      2023-06-08..2023-06-14
 at the end of June                           2023-06-21..2023-06-30
 the first of June                            2023-06-01
 by the 28th of this month                    2023-05-28
+Friday the 2nd                               2023-06-02
+on Monday 29th                               2023-05-29
 Friday 2 and Saturday 3 June                 2023-06-02..2023-06-03
 """
 
@@ -334,6 +336,9 @@ def test_what_people_say_for_days_is_understood(saying: str) -> None:
         *("Q3 numbers", "in the 2025 budget", "Karin's Q4 report", "by the May report"),
         *("I work Monday to Friday", "the first Thursday of every month", "every last Friday of the month"),
         *(
+            "the Saturday after next",
+            "my last day at work",
+            "on Monday the 30th",
             "we meet Thursday week",
             "we meet on the first Monday",
             "pages 3 to 7 may be cut",
@@ -353,6 +358,10 @@ def test_what_is_no_day_is_left_alone(text: str) -> None:
         ("My train leaves on 3 January and I return on the 9th.", ["2027-01-03", "2027-01-09"]),
         ("We leave on 28 December and return on the 4th.", ["2026-12-28", "2027-01-04"]),
         ("I flew out on 3 March and came back on the 9th.", ["2026-03-03", "2026-03-09"]),
+        (
+            "I was away from 12 to 14 October and met Lena on the 13th.",
+            ["2026-10-12..2026-10-14", "2026-10-13"],
+        ),
         ("My trip is on 12 December. I pay on the 19th.", ["2026-12-12", "2026-11-19"]),
     ],
 )
@@ -393,6 +402,7 @@ def test_what_is_done_next_is_done_later(text: str, said: date, expected: list[s
     [
         ("I booked a cabin from 3 to 7 January.", "2027-01-03..2027-01-07"),
         ("We reserved two rooms, 14–16 February.", "2027-02-14..2027-02-16"),
+        ("Booked: Hotel Astoria, 12–15 April.", "2027-04-12..2027-04-15"),
         ("We were in Rome from 3 to 7 January.", "2026-01-03..2026-01-07"),
         ("We were away from 28 December to 2 January.", "2025-12-28..2026-01-02"),
         ("I was ill from Thursday to Monday.", "2026-11-19..2026-11-23"),

@@ -141,7 +141,7 @@ AHEAD = re.compile(
 )
 # What was arranged lies ahead, where its day comes after it: "bought tickets for the concert on 12 January".
 ARRANGED = re.compile(
-    r"\b(?:booked|reserved|arranged|registered|enrolled|signed up|invited|tickets?)\b[^,;:]{0,80}?(?:\b(?:for|to|from|between)\b|,)",
+    r"\b(?:booked|reserved|arranged|registered|enrolled|signed up|invited|tickets?)\b[^,;:]{0,80}?(?:\b(?:for|to|from|between)\b|[,:])",
     re.I,
 )
 MOVED = re.compile(r"\b(?:(?:mov|push|postpon|reschedul|shift|chang|delay)ed|brought forward)\b", re.I)
@@ -456,13 +456,15 @@ def _weekday(m: re.Match[str], said: date, tense: str) -> Days | None:
     return said + days * ONE_DAY, said + days * ONE_DAY
 
 
-def _nth(m: re.Match[str], said: date, tense: str) -> Days | None:
-    """On the 5th, on the 5th of next month."""
-    if not (m["of"] or _word_before(m) in _PREPOSITIONS or AROUND.search(m.string, 0, m.start())):
+def _nth(m: re.Match[str], said: date, tense: str) -> Days | tuple[()] | None:
+    """On the 5th, on the 5th of next month, Friday the 5th."""
+    if not (m["of"] or m["wd"] or _word_before(m) in _PREPOSITIONS or AROUND.search(m.string, 0, m.start())):
         return None
     shifts = (direction(m["which"]),) if m["which"] else range(-2, 3)
     months = (span_around(shift_day(said, "month", shift), "month") for shift in shifts)
-    return pick_days(_nth_days(day_number(m["day"]) - 1, "Day", months), said, tense or "ahead")
+    days = _nth_days(day_number(m["day"]) - 1, "Day", months)
+    found = [d for d in days if not m["wd"] or WEEKDAYS[d[0].weekday()] == m["wd"].title()]
+    return pick_days(found, said, tense or "ahead") or ()
 
 
 def _year(m: re.Match[str], _said: date, _tense: str) -> Days | None:
@@ -537,7 +539,7 @@ RULES = [
         _part,
     ),
     _rule(
-        r"\bthe\s+(?P<day>\d\d?(?:st|nd|rd|th)|first(?=\s+of))(?:(?P<of>\s+of\s+(?:the|@which)\s+month\b)|@alone)",
+        r"\b(?:(?P<wd>@wd),?\s+(?:the\s+)?|the\s+)(?P<day>\d\d?(?:st|nd|rd|th)|first(?=\s+of))(?:(?P<of>\s+of\s+(?:the|@which)\s+month\b)|@alone)",
         _nth,
     ),
     _rule(
@@ -576,10 +578,10 @@ RULES = [
     ),
     _rule(r"\b@which\s+week(?:\s+on)?\s+(?P<wd>@wd)\b", _weekday_of_week),
     _rule(r"\b(?P<wd>@wd)\s+(?:of\s+)?@which\s+week\b", _weekday_of_week),
-    _rule(r"\b@which\s+@unit(?!\s+of\b)", _this_unit),
+    _rule(r"\b@which\s+(?!day)@unit(?!\s+of\b)", _this_unit),
     _rule(r"\bthe\s+weekend\b(?!\s+of\b)", _the_weekend),
     _rule(
-        r"\b(?:@which\s+)?(?P<wd>@wd|@short)\b(?!\s+(?:(?:morning|afternoon|evening|night)s|week)\b)",
+        r"\b(?:@which\s+)?(?P<wd>@wd|@short)\b(?!\s+(?:(?:morning|afternoon|evening|night)s|week|after\s+next)\b)",
         _weekday,
     ),
     _rule(r"\b(?P<year>(?:19|20)\d\d)(?P<decade>s)?(?![\w/-]|[.:,]\d)", _year),
@@ -695,7 +697,7 @@ def _joined(text: str, hits: Iterable[_Hit], said: date) -> list[_Hit]:
         since = hit.start - len(opening)
         last = out[-1] if out and out[-1].end >= since else None
         if last and hit.meaning is _nth and last.meaning in (_dated, _iso, _numeric):
-            hit = hit._replace(days=hit.days_from(last.days[1], "ahead"))
+            hit = hit._replace(days=hit.days_from(last.days[0], "ahead"))
         if around := AROUND.search(opening):
             start, unit = since + around.start(), around[1].lower()
             hit = hit._replace(start=start, days=span_around(hit.days[0], unit))
