@@ -250,7 +250,8 @@ def test_news_after_a_person_rewrote_the_description_is_what_prompts_and_search_
     assert note.title == "Yoga class" and "20:00" in main and "18:00" not in main
     assert "Yoga with Mira at 18:00." in history[0] and "19:00" in history[1]
     assert "Yoga with Mira at 18:00." in file.read_text()
-    assert omg.search("yoga class")[0].entry.path == entry.path
+    found = omg.search("yoga class")
+    assert found[0].entry.path == entry.path and "superseded" in found[1].why
     given = omg.inject("When is my yoga class?")
     assert "20:00" in given.system + given.prompt
 

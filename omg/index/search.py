@@ -215,6 +215,7 @@ def weigh_pool(
         candidate.score *= PRIORITY.get(priority, 1.0) * (1 + FRESH * math.exp(-age / FRESH_DAYS))
         candidate.score *= 1 + USED * min(3.0, math.log1p(uses.get(node, 0)))
         candidate.score *= {"superseded": SUPERSEDED, "dormant": DORMANT}.get(status, 1.0)
+        candidate.why += ["superseded"] * (status == "superseded")
 
 
 def phrase_within(days: Sequence[int | None], asked: Iterable[When]) -> str | None:
