@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import omg
@@ -916,6 +916,7 @@ spoken = st.tuples(
 
 
 @given(st.lists(spoken, max_size=6))
+@example([("user", "PREFER 0. 0;1:PREFER", "")])
 def test_any_talk_gives_a_reply_that_the_parser_takes_whole(said):
     known = [COFFEE, DENTIST, HARBOR, MYSQL]
     messages = [message(n, text, role, sender) for n, (role, text, sender) in enumerate(said)]
@@ -925,9 +926,11 @@ def test_any_talk_gives_a_reply_that_the_parser_takes_whole(said):
         {f"n{n}": e for n, e in enumerate(known, 1)},
         UTC,
     )
+    new = {edit["title"] for edit in answer["edits"] if edit["op"] == "create"}
     for edit in answer["edits"]:
         assert edit["sources"] and set(edit["sources"]) <= shown.messages.keys()
-        assert {*edit["links"], edit["node"] or "n1"} <= shown.notes.keys()
+        assert edit["node"] is None or edit["node"] in shown.notes
+        assert set(edit["links"]) <= shown.notes.keys() | new
         assert (edit["op"] == "create") == (edit["node"] is None)
         assert edit["type"] in TYPES and edit["priority"] in PRIORITIES
         assert edit["title"] and edit["description"] and "\n" not in edit["description"]
