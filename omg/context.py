@@ -40,11 +40,11 @@ from .text.tokens import count_tokens
 
 # --- A message of the context as a value: what it calls or answers, and its tokens.
 #
-# Tokens of turns that were cut are not counted again: a transcript that is never compacted has megabytes of them.
+# Tokens of turns that were cut are not counted again: a transcript that is never compacted holds megabytes of cut turns.
 
 
-OUTLINE_CHARS_A_TOKEN = 6  # with a text of 4 or 5: what was saved is rather thought less
-# What else there is, such as a summary of the gateway's own, stays.
+OUTLINE_CHARS_A_TOKEN = 6  # a text has 4 or 5: the tokens saved are rather estimated too low
+# A message of any other role, such as the gateway's own summary, stays in the context.
 SPEAKERS = ("user", "assistant", "tool", "toolResult")
 
 
@@ -74,7 +74,7 @@ def tokens_of(message: Mapping[str, Any]) -> int:
 
 BEGINNING_CHARS = 160  # of what a person said in a turn that no note was made of
 ORIGIN_MARKS = {"tool": " (from a tool or a page)", "assistant": " (by the assistant)"}
-LOOKED_AT_CHARS = 600  # of it: what names a secret may stand behind the beginning
+LOOKED_AT_CHARS = 600  # of it are searched for secrets: a label may come after the beginning
 
 
 def note_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
@@ -97,7 +97,9 @@ def said_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
     """The beginning of each message of a person that no note was made from, as archived, without secrets."""
     cited = graph.index.notes_by_source(ids).keys()
     alone = [mid for mid in ids if mid not in cited]
-    gone = graph.tombstones.gone(dict.fromkeys(alone, ()))  # its note was deleted: its words do not come back
+    gone = graph.tombstones.gone(
+        dict.fromkeys(alone, ())
+    )  # a note of these was deleted: its words do not come back
     lines = []
     for message in graph.index.messages([mid for mid in alone if mid not in gone]):
         if message.role == "user" and message.text:
@@ -109,10 +111,10 @@ def said_lines_of(graph: Graph, ids: Mapping[str, int]) -> list[Told]:
     return lines
 
 
-# --- The text that stands for what was cut: the session's notes by the day they come from, and where the talk stood.
+# --- The text in place of what was cut: the session's notes, each under the day it comes from, and the last hints.
 #
-# Pure: the same notes give the same bytes. It is wrapped and stays within its budget. If not all notes fit, it has
-# the important and then the newer ones, and says how many are left out. All dates are absolute. It says that it
+# Pure: the same notes give the same bytes. The text is wrapped and stays within its budget. If not all notes fit, it has
+# the important ones first, then the newer ones, and says how many are left out. All dates are absolute. It says that it
 # consists of notes, and how to read the original words.
 
 
@@ -125,12 +127,12 @@ STOOD = "Where it stood on {day}; the messages below decide"
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A line of the timeline: a note, or the beginning of what was said where no note was made of it."""
+    """A line of the timeline: a note, or the beginning of a message that no note was made of."""
 
     at_ms: int
     day: date
     text: str
-    rank: int  # what gets in first: weighty notes 0, others 1, mere words 2
+    rank: int  # the lowest gets in first: important notes 0, other notes 1, messages 2
 
 
 def render_timeline(
@@ -148,7 +150,7 @@ def render_timeline(
             taken.add(line)
             days.add(line.day)
             spent += cost
-    while True:  # the parts cost as much as the whole but for a few tokens at the seams
+    while True:  # the sum of the parts may differ from the whole by a few tokens
         text = timeline_page(lines, [t for t in lines if t in taken], hints, stood, messages)
         if count_tokens(text) <= budget:
             return text
@@ -181,8 +183,8 @@ def timeline_page(
     return wrap_memory("\n\n".join(parts))
 
 
-LAST_TURNS = 2  # stay in any case: the answer just given, and what it answers to
-# Of the threshold: a cut that gains less is not worth a new prefix, which no provider has in its cache.
+LAST_TURNS = 2  # that always stay: the answer just given, and what it answers
+# Share of the threshold. A cut that gains less is not worth a new prefix, which no provider has cached.
 LEAST_GAIN = 0.2
 
 
@@ -203,7 +205,7 @@ def whole_turns(messages: Sequence[Shown]) -> list[range]:
     What is said while a call runs belongs to the turn of the call: its result is still to come.
     """
     ends, _ = answered_calls(messages)
-    starts, until = [0], 0  # *until*: where the last result of a call made so far stands
+    starts, until = [0], 0  # *until*: index of the last result of any call made so far
     for i, message in enumerate(messages):
         begins = message.role == "user" and i > 0 and messages[i - 1].role != "user"
         if begins and i > until:
@@ -221,7 +223,7 @@ def answered_calls(messages: Sequence[Shown]) -> tuple[dict[int, int], set[int]]
     for i, message in enumerate(messages):
         if message.answers in waiting:
             ends[waiting.pop(message.answers)] = i
-        # an id may come again: what it called before has got no answer, and gets none
+        # An id that comes again: the earlier call with it got no answer.
         for call in message.calls:
             unanswered |= {waiting[call]} if call in waiting else set()
             waiting[call] = i
@@ -245,7 +247,7 @@ def turns_to_cut(
     """
     The turns that go now, besides those *cut* before: the oldest of the *observed*, until *floor* tokens are left raw.
 
-    None below *threshold*, and none where too little would be gained. The last turns and those with an open call stay.
+    Returns none below *threshold*, or if too little would be gained. The last turns, and turns with an open call, stay.
     """
     left = raw_tokens(messages, turns, cut)
     if left < threshold:
@@ -262,9 +264,10 @@ def turns_to_cut(
     return going if gain >= LEAST_GAIN * threshold else []
 
 
-# --- Messages that a conversation has from another one, from which it was forked.
+# --- Messages that a forked conversation has from the one it was forked from.
 #
-# The gateway copies the messages, and memory keeps each once, under the conversation it was said in. A message is the same only where the run that it began is the same.
+# The gateway copies the messages. Memory keeps each once, under the conversation it was said in. Two messages are the same
+# only if the runs that they began are the same.
 
 
 Row = tuple[str, int, str]  # role, time and id of an archived message
@@ -275,7 +278,7 @@ def rows_copied(graph: Graph, session: str, given: Sequence[Mapping[str, Any]]) 
     begun = [(run_key(m), to_epoch_ms(m.get("timestamp")) or 0) for m in given]
     begun = [(key, at) for key, at in begun if key]
     found = graph.index.ask(said_under, [key for key, _ in begun]) if begun else []
-    lasts = {other: at for other, at in found if other != session}  # the last that was said there
+    lasts = {other: at for other, at in found if other != session}  # when the last was said there
     rows: list[Row] = []
     for other, last in lasts.items():
         until = next((at for _, at in begun if at > last), None)  # from here on it was said here
@@ -292,12 +295,12 @@ def run_key(message: Mapping[str, Any]) -> str:
     return Message("", "user", "", 0, idempotency=run).key
 
 
-# --- Notes that an earlier request was served, put before the same message again, byte for byte.
+# --- Notes that were served with an earlier prompt, put before the same message again, byte for byte.
 #
-# A prompt's fresh notes stand before it in its own request only: the gateway keeps none of them. In the next one they
-# would be missing, and from there on no provider's cache would hold. So they are added again until the next cut,
-# which changes the prefix anyway. A text is left out if a note that it names was edited, forgotten or superseded
-# (an edit empties `served`: inject/decide.py, forget/), or if there is no room for it.
+# The gateway puts a prompt's notes before it in that one request, and does not keep them. Without them the next request
+# would differ from there on, and no provider's cache would hold. So they are added again until the next cut, which
+# changes the prefix anyway. A text is left out if a note that it names was edited, forgotten or superseded (an edit
+# empties `served`: inject/decide.py, forget/), or if there is no room for it.
 
 
 NOTE_LINE = re.compile(r"- (\S.*?) (?:— |\()")
@@ -339,7 +342,7 @@ def fitting(again: Mapping[int, str], room: int) -> dict[int, str]:
 def runs_kept(
     own: SessionState, given: Sequence[Mapping[str, Any]], again: Mapping[int, str]
 ) -> dict[str, str]:
-    """The served texts to keep: those *again* put into the context, and those of a run whose message is not among the *given* yet."""
+    """The served texts to keep: those put into the context *again*, and that of a run whose message is not *given* yet."""
     runs = {i: str(m.get("idempotencyKey") or "").removesuffix(BY_RUN) for i, m in enumerate(given)}
     here = {run for i, run in runs.items() if i not in again}
     newest = next(reversed(own.served), "")
@@ -360,7 +363,7 @@ def observed_turns(context: RequestContext, soon: Iterable[tuple[str, int]] = ()
     pending messages that count as observed.
     """
     graph = context.graph
-    again = graph.pending_keys()  # what a forgetting left without a note waits once more
+    again = graph.pending_keys()  # messages that a forgetting left without a note are observed once more
     rows = [*graph.index.said_since(context.session, context.since_ms()), *context.copied()]
     archived = Counter((role, at) for role, at, mid in rows if mid not in again)
     archived.update(soon)
@@ -368,7 +371,7 @@ def observed_turns(context: RequestContext, soon: Iterable[tuple[str, int]] = ()
     for n, turn in enumerate(context.turns):
         if n in context.alike or not context.is_spoken(turn):
             continue
-        # Several may be said in one millisecond, and only some of them be observed.
+        # Several messages may have the same millisecond, and only some of them be observed.
         missing = [i for i in turn if archived[context.place(i)] < context.here[context.place(i)]]
         if missing and not is_accounted_for(context, turn, missing):
             waiting.add(n)
@@ -413,9 +416,11 @@ def says_something(message: Mapping[str, Any]) -> bool:
     return bool(clean_entries([{"entryId": "alone", "message": message}]))
 
 
-# Of what the model's window has room for, at the most: raw messages, and notes; the turn that goes on needs the rest.
+# Largest share of the model's window for raw messages, and for notes. The turn under way needs the rest.
 ROOM_SHARE, NOTES_SHARE = 0.5, 0.25
-MOST_SERVED = 1.5  # of the threshold, with what messages were served before them, while nothing can be cut
+MOST_SERVED = (
+    1.5  # of the threshold: raw messages with the notes served before them, while nothing can be cut
+)
 RUN_KEY_CHARS = 6  # enough to tell apart the runs that began in one second
 ARCHIVE_ROLES = {"toolResult": "tool"}  # of the gateway → as the archive has them
 
@@ -423,22 +428,22 @@ ARCHIVE_ROLES = {"toolResult": "tool"}  # of the gateway → as the archive has 
 @dataclass(frozen=True, slots=True)
 class Cut:
     """
-    What is to be done. *cut*: indices of the messages that go; none where *text* is "". *served*: index of a message →
-    what is put before it again. *told*: *text* stands for what was said between these times, too, in ms.
+    What the gateway is to do. *cut*: indices of the messages that leave; empty if *text* is "". *served*: index of a
+    message → the notes put before it again. *told*: times in ms between which *text* covers all that was said.
     """
 
     text: str = ""
     cut: tuple[int, ...] = ()
     served: Mapping[int, str] = field(default_factory=dict)
     raw: int = 0  # tokens of what stays
-    reason: str = ""  # of a new text: threshold or edit
-    waits: bool = False  # something is to be observed at once
-    blocks: bool = False  # and the turn waits for that
+    reason: str = ""  # why the text is new: threshold or edit
+    waits: bool = False  # pending turns are to be observed at once
+    blocks: bool = False  # the gateway's turn waits until they are
     told: tuple[int, int] = (0, 0)
 
 
 class RequestContext:
-    """The messages of one request, split into turns, the turns that were cut before, and the tokens they may have."""
+    """The messages of one request, split into turns; which turns were cut before; and the tokens allowed."""
 
     def __init__(
         self, graph: Graph, session: str, own: SessionState, body: Mapping[str, Any], config: Config
@@ -456,18 +461,18 @@ class RequestContext:
         self.here = Counter(self.place(i) for i in range(len(self.given)))
         self.beginnings = [beginning(self.given[turn[0]]) for turn in self.turns]
         often = Counter(self.beginnings)
-        # Of turns that begin alike nobody could tell later which of them was cut.
+        # Turns that begin alike are never cut: later nobody could tell which of them was.
         self.alike = {n for n, begins in enumerate(self.beginnings) if often[begins] > 1}
-        # A turn that has grown is another one: what it gained would be nowhere.
+        # A turn that has grown since the cut does not count as cut: the timeline lacks what was added.
         known = {
             n
             for n, (turn, begins) in enumerate(zip(self.turns, self.beginnings, strict=True))
             if own.cut_turns.get(begins) == len(turn) and n not in self.alike
         }
-        # Of what was cut only outlines come, or megabytes: what it cost is known from then.
+        # Of cut turns the gateway sends only outlines, or megabytes: their cost was saved when they were cut.
         self.costs = {n: cost for n in known if (cost := own.cut_tokens.get(self.beginnings[n]))}
         self.cut = known.intersection(range(len(self.turns) - LAST_TURNS))
-        self.came_back = self.cut != known  # somebody went back to what was cut, and on from there
+        self.came_back = self.cut != known  # somebody went back to a cut turn and continued from there
         for n in set(range(len(self.turns))) - (self.cut & self.costs.keys()):
             for i in self.turns[n]:
                 self.messages[i] = replace(self.messages[i], tokens=tokens_of(self.given[i]))
@@ -482,7 +487,7 @@ class RequestContext:
         ]
 
     def place(self, i: int) -> tuple[str, int]:
-        """The key that finds a message in the archive, where ids of calls and details may differ."""
+        """The key by which a message is found in the archive, where its id and details may differ."""
         role = str(self.given[i].get("role"))
         return ARCHIVE_ROLES.get(role, role), to_epoch_ms(self.given[i].get("timestamp")) or 0
 
@@ -492,12 +497,12 @@ class RequestContext:
         return self._copied
 
     def is_no_persons(self, turn: range) -> bool:
-        """Whether *turn* is one that the gateway began by itself, such as a heartbeat, or a command to us."""
+        """Whether no person began *turn*: a heartbeat, another turn of the gateway's own, or a command to OMG."""
         prompts = [self.given[i] for i in turn if self.messages[i].role == "user"]
         return bool(prompts) and all(map(is_no_persons, prompts))
 
     def own_place(self, i: int) -> str:
-        """The place of a message as a forgetting keeps it; "" where another was said in that millisecond."""
+        """The place of a message as a tombstone records it; "" if another was said in the same millisecond."""
         place = self.place(i)
         return said_at(*place) if place[1] and self.here[place] == 1 else ""
 
@@ -511,7 +516,7 @@ class RequestContext:
         return min((at for i in range(len(self.given)) if (at := self.place(i)[1])), default=0)
 
     def told_before_ms(self) -> int:
-        """The time up to which a timeline made now covers all that was said; what a summary replaced is left out."""
+        """The time before which a timeline made now covers all that was said, except what a summary replaced."""
         return self.since_ms() if self.is_spoken(range(len(self.messages))) else 0
 
     def is_spoken(self, messages: range) -> bool:
@@ -533,8 +538,8 @@ class RequestContext:
 
 
 def beginning(message: Mapping[str, Any]) -> str:
-    """A key that identifies a turn. Times alone do not: a channel may give whole seconds, and two runs may begin in
-    one."""
+    """A key that identifies a turn. Time alone does not: some channels give whole seconds, and two runs may begin in
+    the same one."""
     begun = f"{message.get('role')} {to_epoch_ms(message.get('timestamp')) or 0}"
     run = run_key(message)[:RUN_KEY_CHARS]
     return f"{begun} {run}" if run else begun
@@ -565,7 +570,7 @@ def cut_context(
         text = timeline_of(context, cut, sources, now)
     cost, saved = count_tokens(text), context.tokens(cut)
     request = partial(note_request, session=session, run=str(body.get("runId") or ""), raw=raw)
-    if not cut or not text or cost >= saved:  # never longer than without us
+    if not cut or not text or cost >= saved:  # the context never gets longer than without OMG
         graph.note(partial(request, served=runs_kept(own, context.given, {}), raw_from=0))
         return Cut(waits=waits, blocks=blocks)
     room = min(saved - cost, round(MOST_SERVED * context.threshold) - raw)
@@ -577,9 +582,9 @@ def cut_context(
 
         def keep(state: State) -> None:
             own = state.sessions.setdefault(session, SessionState())
-            # Since it was rendered something was edited or forgotten: nothing that it names goes to the disk any more.
+            # If something was edited or forgotten since the text was rendered, it is not saved.
             own.timeline = text if state.epoch == epoch else ""
-            # Where some cut messages are to be observed again, the text is rendered anew each time until they are.
+            # While some cut messages are to be observed again, the text is rendered anew each time.
             own.timeline_epoch = epoch if own.timeline and not late else -1
             own.cut_turns = {context.beginnings[n]: len(context.turns[n]) for n in cut}
             own.cut_tokens = {context.beginnings[n]: context.tokens([n]) for n in cut}
@@ -603,8 +608,8 @@ def told_times(graph: Graph, session: str, own: SessionState) -> tuple[int, int]
 
 def budgets(config: Config, room: object, own: SessionState) -> tuple[int, int]:
     """
-    The tokens of raw messages at which the context is cut, and the tokens that its notes may have. *room*: what is
-    left of the window.
+    The tokens of raw messages at which the context is cut, and the tokens that its notes may have. *room*: tokens left
+    in the model's window.
     """
     given = isinstance(room, int | float) and not isinstance(room, bool) and room > 0
     left = float(room) if given else math.inf  # type: ignore[arg-type]
@@ -619,7 +624,7 @@ def turns_to_go(context: RequestContext) -> list[int]:
     """The turns that are cut now. None while a receipt is open, because its notes cannot be found yet."""
     if raw_tokens(context.weighed, context.turns, context.cut) < context.threshold:
         return []
-    observed = observed_turns(context)  # first: a receipt that is closed behind it is no trouble
+    observed = observed_turns(context)  # before the look at receipts: one that closes in between does no harm
     return [] if has_open_receipt(context.graph) else context.going(context.cut, observed)
 
 
@@ -627,16 +632,16 @@ def what_waits(
     context: RequestContext, cut: Collection[int], state: State, config: Config, raw: int
 ) -> tuple[bool, bool]:
     """
-    Whether pending turns are to be observed now, and whether this turn waits for it because turns could leave then.
+    Whether pending turns are to be observed now, and whether this turn waits until they are, because turns could leave then.
 
-    Raw messages can stay above the threshold for good: those from before OMG was installed are never observed.
+    Raw messages can stay above the threshold for good: messages from before OMG was installed are never observed.
     """
     graph, threshold = context.graph, context.threshold
     pending, could = sum(p.tokens for p in graph.pending()), False
     if pending and raw >= threshold:
         soon = observed_turns(context, waiting_places(graph, context.session))
         could = bool(context.going(cut, soon))
-    ails = state.failures or state.error  # the model is down, or a cap reached: nothing would come of it
+    ails = state.failures or state.error  # the model is down, or the cap is reached: waiting would not help
     blocks = could and not ails and raw >= config.context.blocked_from(threshold)
     return could or 0 < config.observation.step_of(threshold) <= pending, blocks
 
@@ -647,7 +652,7 @@ def note_request(
     """Record how the context of a run was put together."""
     if (own := state.sessions.get(session)) is None:
         return
-    # Less what was forgotten since.
+    # Texts forgotten since then stay out.
     own.served = {key: text for key, text in served.items() if key in own.served}
     own.assembled = next(reversed(own.served), run)
     own.raw_tokens, own.raw_from_ms = raw, raw_from
@@ -657,8 +662,8 @@ def beginning_of_cut(context: RequestContext) -> set[int]:
     """
     The first turns that belong to the cut although the gateway's messages now begin earlier or later than at the last cut.
 
-    If they begin earlier: turns that the timeline covers already. If later: the rest of a turn that was cut, an answer without
-    its question.
+    If they begin earlier, these are turns that the timeline covers already. If later, the rest of a turn that was cut:
+    an answer without its question.
     """
     own, found = context.own, set[int]()
     for n, turn in enumerate(context.turns[:-LAST_TURNS]):
@@ -676,15 +681,15 @@ def beginning_of_cut(context: RequestContext) -> set[int]:
     return found & observed_turns(context) if found else found
 
 
-# --- what stands for it
+# --- the sources of the text in its place
 
 
 def sources_of(context: RequestContext, cut: Iterable[int]) -> dict[str, int]:
     """
     Archive ids and times of what was *cut*, and of what was said before the oldest message in the request.
 
-    The gateway sends the newest eight bytes of transcript for each token of the model's window. Messages that its own summary
-    or a reset replaced are left out.
+    The gateway sends the newest part of the transcript, eight bytes for each token of the model's window. Messages that its
+    own summary or a reset replaced are left out.
     """
     places = {context.place(i) for i in context.indices(cut)}
     since = context.since_ms()
@@ -698,7 +703,7 @@ def sources_of(context: RequestContext, cut: Iterable[int]) -> dict[str, int]:
 
 def timeline_of(context: RequestContext, cut: Iterable[int], ids: Mapping[str, int], now: datetime) -> str:
     graph, own, zone = context.graph, context.own, context.graph.zone
-    before = own.cut == "reset" and own.at_ms <= own.cut_ms  # they are of another conversation
+    before = own.cut == "reset" and own.at_ms <= own.cut_ms  # the hints are of an earlier conversation
     hints = [] if before else hints_that_hold(own, now.astimezone(zone).date(), zone)
     stood = day_of_ms(own.at_ms, zone) if own.at_ms else None
     told = [*note_lines_of(graph, ids), *said_lines_of(graph, ids)]

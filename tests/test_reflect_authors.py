@@ -144,7 +144,7 @@ def test_what_is_refused_is_an_event_a_figure_a_line_of_the_log_and_of_the_statu
     assert "Mallory" not in json.dumps(told) and "Faro" not in json.dumps(told)
     assert "1 refused" in cycle.headline
     page = graph.vault.text("reflections/log/2026-04")
-    assert f"- describe [[{SEA}|Sea]]: a person's note takes new words only" in page
+    assert f"- describe [[{SEA}|Sea]]: a person's note gets new words only" in page
     status = home_status(memory.worker)
     assert status["graphs"][0]["verdicts"] == {"said": 2, "refused": 1}
     assert "refused   1 of 2 verdicts of the last night" in status_text(status, NOW.tzinfo)

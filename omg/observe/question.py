@@ -31,20 +31,20 @@ from ..text.tokens import clip_text, count_tokens
 from ..text.words import told_words
 from .reply import HINTS, ParsedReply, ShownToObserver, parse_value, quoted_reply
 
-# Of notes that are known: tokens beside a batch of any size, share of a window, hits of each message, those that come
-# before loops which are due, notes of which the body is shown, its characters, and the share of the room that all have.
+# Known notes have at most KNOWN_TOKENS, whatever the size of the batch, and at most KNOWN_SHARE of the model's window.
 KNOWN_TOKENS, KNOWN_SHARE = 4_500, 0.1
-HITS, SURE = 8, 12
+HITS, SURE = 8, 12  # hits for each message; the first SURE hits come before the loops that are due
+# Notes shown with their body, the characters of a body, and the share of the budget up to which bodies are shown.
 WITH_BODY, BODY_CHARS, BODY_SHARE = 12, 1_200, 0.7
-# Notes that are shown, and how many of them may be the assistant's: old advice crowds out what is updated.
+# Notes that are shown, and how many of them may be the assistant's: old advice must not crowd out the other notes.
 MOST_NOTES, OF_ASSISTANT = 56, 20
 NEAR_LOOP_DAYS, LOOPS = 10, 12  # open loops due within so many days, and at most so many of them
-# Messages of the conversation before these that they may answer, hits of all of them; notes that are all shown while there
-# are no more. "It's a 2018, I looked in the papers" has no word of the note on the car.
+# Earlier messages that these may answer, and the hits for all of them. If the graph has at most FEW notes, all are shown:
+# "It's a 2018, I looked in the papers" shares no word with the note on the car.
 ANSWERED, ANSWERED_HITS, FEW = 4, 6, 12
-# Characters: of pasted code that is shown where it is, and of a tool's call; of material, the least that is asked about,
-# of one piece and of all; and of what was said, where only material counts.
+# Characters of pasted code, and of a tool's call, that are shown in place.
 EXCERPT_CHARS, CALL_CHARS = 400, 300
+# Characters of material: the least that is asked about, of one piece, of all; and of what was said around it.
 LEAST_MATERIAL, PIECE_CHARS, MATERIAL_CHARS, TOPIC_CHARS = 200, 1_500, 16_000, 160
 WINDOW_SHARE = 0.5  # of a model's window for the turns; the rest is prompt, known notes and the reply
 
@@ -58,8 +58,8 @@ WAITING = "inbox/"  # loose notes that are to become notes
 @dataclass(frozen=True, slots=True)
 class Observer:
     """
-    Who answers. `ask` None: the offline rules. `window` in tokens, of the smallest model that may answer. `able`: whether
-    the check can be put to it; `omg doctor` finds out.
+    Who answers. `ask` None: the rules. `window`: tokens that the smallest of the models takes in. `able`: whether the
+    models answer the check well enough, which `omg doctor` finds out.
     """
 
     ask: Ask | None = None
@@ -109,7 +109,7 @@ def shown_notes(
 
 
 def notes_made_of(graph: Graph, plan: Plan, messages: Sequence[Message]) -> dict[str, Entry]:
-    """The notes that were made of *messages* before, where these are read again; all of them, by path."""
+    """The notes that were made of *messages* earlier, by path; for messages that are read again."""
     made = graph.index.notes_by_source([m.id for m in messages])
     paths = {note.path for notes in made.values() for note in notes if note.status == "active"}
     entries = [graph.index.entry(path) for path in paths - plan.drafts.keys() - plan.moved.keys()]
@@ -118,7 +118,7 @@ def notes_made_of(graph: Graph, plan: Plan, messages: Sequence[Message]) -> dict
 
 
 def room_for_known(config: Config, messages: Sequence[Message], window: int) -> int | Literal[False]:
-    """Tokens of what is known, as far as the window allows."""
+    """Tokens allowed for what is known; False: any number."""
     fixed = config.observation.previous_observer_tokens
     if fixed != "auto":
         return fixed
@@ -135,9 +135,9 @@ def known_notes(
     before: Sequence[Message] = (),
 ) -> list[Entry]:
     """
-    The notes these messages may be about, best first: what this batch has drafted, then what the index finds for
-    each message and for *now*, how the conversation stood; and the open loops due about this day. With *session*, where a
-    model is asked, by meaning too, and then what the messages may be about that share no word with it.
+    The notes that these messages may be about, best first: what this batch has drafted, then what the index finds for
+    each message and for *now* (the conversation's hints), and the open loops due about this day. With *session*, when a
+    model is asked, also what the index finds by meaning, and notes that share no word with the messages.
     """
     at = datetime.fromtimestamp(messages[-1].timestamp / 1000, UTC)
     texts = [m.text for m in messages if m.role != "tool"]
@@ -160,14 +160,14 @@ def notes_found(graph: Graph, texts: Iterable[str], at: datetime, *, vectors: bo
     for text in dict.fromkeys(text[:1000] for text in texts if text.strip()):
         for hit in graph.index.search(text, HITS, now=at, walk=False, vectors=vectors, quote=False):
             if hit.entry.path.startswith(WAITING) or hit.entry.type in GENERATED:
-                continue  # what these messages may come from, and what we make of notes
+                continue  # loose notes, of which these messages may be made, and generated pages
             if hit.entry.status == "active" and hit.score > best.get(hit.entry.path, (-1.0, None))[0]:
                 best[hit.entry.path] = (hit.score, hit.entry)
     return [e for _, e in sorted(best.values(), key=lambda b: (-b[0], b[1].path))]
 
 
 def notes_of_last(graph: Graph, before: Sequence[Message], since_ms: int) -> list[Entry]:
-    """The notes of what the user said last in *before*, unless that was long before *since_ms*: a correction may mean them."""
+    """The notes made of the user's last message in *before*, unless that was long ago: a correction may mean them."""
     said = [m.id for m in before if m.role == "user" and since_ms - m.timestamp <= APART_MS]
     made = graph.index.notes_by_source(said[-1:])
     paths = dict.fromkeys(note.path for notes in made.values() for note in notes)
@@ -176,8 +176,8 @@ def notes_of_last(graph: Graph, before: Sequence[Message], since_ms: int) -> lis
 
 def notes_unnamed(graph: Graph, session: str, since_ms: int) -> list[Entry]:
     """
-    Notes that what was said since *since_ms* may be about though it has no word of them: those that the messages just
-    before were about, and all of them while there are few.
+    Notes that may be meant though the messages since *since_ms* share no word with them: those that the messages just
+    before were about, and all notes of a graph that has few.
     """
     answered = graph.index.ask(last_messages, session, since_ms, ANSWERED)
     texts = [
@@ -188,11 +188,13 @@ def notes_unnamed(graph: Graph, session: str, since_ms: int) -> list[Entry]:
     before = notes_found(graph, texts, datetime.fromtimestamp(since_ms / 1000, UTC), vectors=True)
     few = graph.index.entries() if count_known(graph) <= FEW else []
     more = [*before[:ANSWERED_HITS], *(e for e in few if e.path.startswith("nodes/"))]
-    return [e for e in more if e.origin != "tool"]  # beside a page's words a person's are believed less
+    return [
+        e for e in more if e.origin != "tool"
+    ]  # with a page's text in sight, a person's words are trusted less
 
 
 def due_loops(graph: Graph, day: date) -> list[Entry]:
-    """The open loops due about *day*, the nearest first: what is said may keep or move them."""
+    """The open loops due about *day*, the nearest first: the messages may keep or move them."""
     near = []
     for entry in graph.index.entries(loop="open"):
         span = event_span(entry.event)
@@ -203,14 +205,14 @@ def due_loops(graph: Graph, day: date) -> list[Entry]:
 
 
 def count_known(graph: Graph) -> int:
-    """Active notes that there are."""
+    """The number of active notes."""
     return sum(graph.index.moc_counts().values())
 
 
 def within_budget(
     plan: Plan, found: Sequence[Entry], budget: int | Literal[False]
 ) -> tuple[list[Entry], dict[str, str]]:
-    """As many of *found* as *budget* tokens hold, and by path what the bodies of the first say beyond their lines."""
+    """As many of *found* as fit *budget* tokens; and path → what the body of each of the first says beyond its line."""
     notes: list[Entry] = []
     bodies: dict[str, str] = {}
     spent = 0
@@ -228,7 +230,7 @@ def within_budget(
 
 
 def fewer_notes(found: Sequence[Entry]) -> Iterator[Entry]:
-    """The first of *found*, not too many of them the assistant's."""
+    """The first MOST_NOTES of *found*, at most OF_ASSISTANT of them the assistant's."""
     left, advice = MOST_NOTES, OF_ASSISTANT
     for entry in found:
         if left and (entry.origin != "assistant" or advice):
@@ -251,7 +253,7 @@ def beyond_line(plan: Plan, entry: Entry) -> str:
 
 
 def by_subject(entries: Sequence[Entry]) -> list[Entry]:
-    """*entries* in their order, but each followed by those of the same subject."""
+    """*entries* in their order, except that each is followed by those of the same subject."""
     rest, ordered = list(entries), []
     while rest:
         first, *rest = rest
@@ -293,7 +295,7 @@ def render_question(shown: ShownToObserver) -> str:
 
 
 def render_material(shown: ShownToObserver) -> str:
-    """The same about what tools returned and people passed on; "" where there is too little of it."""
+    """The user part of the question about what tools returned and people passed on; "" if that is too little."""
     pieces = sum(len(part) for _, m in shown.messages.values() for part in passed_on(m))
     if pieces < LEAST_MATERIAL:
         return ""
@@ -321,7 +323,7 @@ def message_lines(shown: ShownToObserver, text: Callable[[Message], str]) -> lis
 
 
 def message_text(m: Message) -> str:
-    """What person and assistant said; of all else only that it was there. Code of the person's with its beginning."""
+    """What person and assistant said. Tool results and passed-on text are only named; of pasted code the beginning is shown."""
     if m.role == "tool":
         return m.text if m.text in MEMORY_NOTES else f"[{len(m.text):,} characters, not shown]"
     calls = "".join(f"\n    calls {c.name}({cut_middle(c.arguments, CALL_CHARS)})" for c in m.calls)
@@ -337,7 +339,7 @@ def in_place_of_material(kind: str, text: str) -> str:
 
 
 def material_text(m: Message, chars: int) -> str:
-    """What a tool returned or a person passed on, at most *chars* of each; of what was said the beginning."""
+    """What a tool returned or a person passed on, at most *chars* of each part; else the beginning of what was said."""
     if parts := passed_on(m):
         return "\n".join(cut_middle(part, chars) for part in parts)
     return " ".join(m.spoken.split())[:TOPIC_CHARS]
@@ -364,10 +366,10 @@ def observer_prompt(name: str, config: Config, agent: str) -> str:
 
 # --- The Observer for small models: one message a call, and only `type` and `text` of each fact; the rest is derived.
 #
-# What it would have a person say quotes a sentence of theirs.
+# A note of the user's quotes a sentence of theirs.
 
 
-# Of a reply about one message: without an end in the grammar small models find none.
+# Limits of a reply about one message: without a limit in the grammar, small models do not stop.
 FACTS, FACT_CHARS = 6, 240
 SMALL_WINDOW = 16_000  # tokens; below it `style = "auto"` asks message by message
 
@@ -386,9 +388,9 @@ def is_small_model(config: Config, observer: Observer) -> bool:
 
 def message_by_message(shown: ShownToObserver, ask: Ask, config: Config, agent: str) -> Iterator[ParsedReply]:
     """
-    The small-model form: one message a call, only `type` and `text` asked for; all else is derived here.
+    The replies of a small model about each message of *shown*.
 
-    A message whose reply cannot be read is skipped; if none could be, BadReply is raised.
+    A message whose reply cannot be read is skipped. Raises BadReply if no reply could be read.
     """
     system = observer_prompt("observe-turnwise", config, agent)
     read, failed = 0, None

@@ -30,7 +30,7 @@ from ..plan.edits import Edit, short_title
 from ..provenance import Claim, Target, Verdict, claims_of, in_their_words, origin_of, settle_edits
 from ..text.characters import visible
 
-CLEAR = "clear"  # what a model writes for nothing, in an update, where null stands for "as it is"
+CLEAR = "clear"  # what a model writes in an update to empty a field; null leaves it as it is
 LINE = {"type": ["string", "null"]}
 EDIT_SCHEMA = object_schema(
     "op sources",
@@ -54,8 +54,8 @@ OBSERVER_SCHEMA = object_schema(
     "edits", edits={"type": "array", "items": EDIT_SCHEMA}, now={"type": "object"}
 )
 EVENT = re.compile(r"(\d{4}(?:-\d\d(?:-\d\d)?)?)(?:(?:\.\.|/)(\d{4}(?:-\d\d(?:-\d\d)?)?))?(?![\d-])")
-HINTS = ("task", "state", "next")  # how a conversation stands
-LONGEST_DESCRIPTION = 600  # characters of a description; beyond it is no line any more but a model running on
+HINTS = ("task", "state", "next")  # what a conversation is about now
+LONGEST_DESCRIPTION = 600  # characters; a longer description is a model that does not stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +65,15 @@ class ShownToObserver:
     messages: Mapping[str, tuple[str, Message]]
     notes: Mapping[str, Entry]
     zone: tzinfo
-    now: str = ""  # how the conversation stood before them
-    # by handle, what some notes say beyond their line
+    now: str = ""  # the conversation's hints before these messages
+    # handle → what the note says beyond its line
     bodies: Mapping[str, str] = field(default_factory=dict)
     more: int = 0  # notes that exist and are not shown
-    before: Sequence[Message] = ()  # the last messages before them; not shown, but they may answer the last
+    before: Sequence[Message] = ()  # the last messages before these; not shown, but these may answer them
     # Text of tools, pages or third persons is or was in sight: the assistant may repeat it.
     foreign: bool = False
-    proposals: Sequence[
-        Node
-    ] = ()  # notes of the assistant's that wait for these messages (plan/corrections.py)
+    # Notes that the assistant proposed from these messages (plan/corrections.py).
+    proposals: Sequence[Node] = ()
     made: frozenset[str] = frozenset()  # handles of notes made of these very messages, which are read again
 
 
@@ -82,21 +81,21 @@ class ShownToObserver:
 class ParsedReply:
     edits: list[Edit] = field(default_factory=list)
     proposed: int = 0  # edits in the reply
-    targets: dict[int, Target] = field(
-        default_factory=dict
-    )  # the notes that edits change, by the place of the edit
+    targets: dict[int, Target] = field(default_factory=dict)  # place of an edit → the note it changes
     cited: list[list[Message]] = field(default_factory=list)  # by each edit
-    hints: dict[str, str] = field(default_factory=dict)  # of HINTS; "" clears one, what is not there stays
-    shared: list[str] = field(default_factory=list)  # names of those that other conversations may see
-    taken: list[str] = field(default_factory=list)  # paths of proposals that the person's words bear out
+    hints: dict[str, str] = field(
+        default_factory=dict
+    )  # by name; "" clears one, a name that is missing keeps its own
+    shared: list[str] = field(default_factory=list)  # names of the hints that other conversations may see
+    taken: list[str] = field(default_factory=list)  # paths of proposals that the person's words confirm
     cut: int = 0  # replies whose end is missing
     dropped: list[str] = field(default_factory=list)  # why, one line per item; no conversation text
 
 
 class ReplyItem(BaseModel):
     """
-    One edit as a model writes it. Anything we can mend is mended; `op` and `sources` we cannot. None: not said, which
-    leaves what an update is about as it is.
+    One edit as a model writes it. Values that can be mended are; a bad `op` or `sources` is an error. None: not given, so an
+    update leaves that field as it is.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -179,7 +178,7 @@ class ReplyItem(BaseModel):
 def parse_answer(
     reply: ModelReply, shown: ShownToObserver, model: str, *, material: bool = False
 ) -> ParsedReply:
-    """The edits in *reply*; of one that was cut short, those that are whole. A BadReply names the *model*."""
+    """The edits in *reply*; if it was cut short, the complete ones. Raises BadReply, which names the *model*."""
     try:
         parsed = parse_value(cut_out(reply.text), shown, material=material)
     except BadReply as e:
@@ -193,16 +192,16 @@ def parse_answer(
 
 def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: bool = False) -> ParsedReply:
     """
-    The edits in a reply; an empty list of them is an answer, none raises BadReply. *material*: the reply of one who was
-    shown what tools returned and people passed on; all of it is a tool's.
+    The edits in a reply. An empty list is an answer; a missing one raises BadReply. *material*: the question was about what
+    tools returned and people passed on, so every edit has the origin `tool`.
     """
     parsed = ParsedReply()
     items = raw.get("edits")
     if not isinstance(items, list):
         raise BadReply("the reply has no list of `edits`; nothing was marked observed")
     parsed.proposed = len(items)
-    linked: list[list[str]] = []  # as the model names what its edits are about
-    places: dict[str, int] = {}  # of edits, by what others may call them
+    linked: list[list[str]] = []  # by edit: the names that the model links it to
+    places: dict[str, int] = {}  # a name that other edits may use for an edit → its place
     for n, value in enumerate(items, 1):
         try:
             item = ReplyItem.model_validate(value)
@@ -237,7 +236,7 @@ def parse_value(raw: Mapping[str, Any], shown: ShownToObserver, *, material: boo
 
 
 def claims_in(parsed: ParsedReply, shown: ShownToObserver) -> list[Claim]:
-    """What of a reply the check is asked about."""
+    """The claims of a reply that the check is asked about."""
     hints = [Claim(-1, "hint", text, {"hint": key}) for key, text in parsed.hints.items() if text]
     proposed = [proposal_claim(n, node) for n, node in enumerate(shown.proposals)]
     return [*claims_of(parsed.edits, parsed.targets, foreign=shown.foreign), *hints, *proposed]
@@ -257,7 +256,7 @@ def proposal_claim(place: int, node: Node) -> Claim:
 def settled_reply(
     parsed: ParsedReply, shown: ShownToObserver, answers: Sequence[tuple[Claim, Verdict]]
 ) -> ParsedReply:
-    """*parsed* as the *answers* of the check leave it."""
+    """*parsed* after the *answers* of the check are applied."""
     settled = settle_edits(parsed.edits, parsed.targets, answers, foreign=shown.foreign)
     shared = [claim.says["hint"] for claim, v in answers if claim.part == "hint" and v == "supported"]
     taken = [shown.proposals[c.of].path for c, v in answers if c.part == "proposal" and v == "supported"]
@@ -266,7 +265,7 @@ def settled_reply(
 
 
 def quoted_reply(parsed: ParsedReply, shown: ShownToObserver) -> ParsedReply:
-    """*parsed*, of a model that the check cannot be put to, with what would be the person's in their own words."""
+    """*parsed*, from a model that is not able to check: what counts as the user's becomes their own words."""
     settled = in_their_words(parsed.edits, parsed.targets, parsed.cited, foreign=shown.foreign)
     return replace(parsed, edits=settled.edits, dropped=[*parsed.dropped, *settled.refused])
 
@@ -343,7 +342,7 @@ def target_of(item: ReplyItem, shown: ShownToObserver, about: Edit | None) -> Ta
 
 
 def fields_set(item: ReplyItem, target: Entry | None) -> frozenset[str]:
-    """What an update sets of its note anew; null, what is not there and what it says already leave it as it is."""
+    """The fields that an update changes: given, and different from what the note has."""
     given = {name for name in ("title", "type", "priority", "event", "loop") if getattr(item, name)}
     same = {name for name in given if target and getattr(target, name) == getattr(item, name)}
     cleared = {"body"} if item.body == CLEAR else set()
@@ -356,7 +355,7 @@ def sets_something(item: ReplyItem) -> bool:
 
 
 def about_edit(edit: Edit, place: int, other: Edit) -> Edit:
-    """*edit* of the note that *other*, at *place* in the same reply, is about; a note of its own where it may not."""
+    """*edit* as one of the same note as *other*, at *place* in the same reply; a `create` stays a note of its own."""
     if edit.op == "create":
         return edit
     unset = {name: getattr(other, name) for name in ("title", "type", "priority") if name not in edit.sets}

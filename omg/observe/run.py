@@ -81,9 +81,9 @@ from .reply import (
     settled_reply,
 )
 
-# Messages before a piece: a proposal that its first one takes up, and what the assistant had it from.
+# Messages shown before a piece: its first message may take up a proposal made in them.
 LOOKED_BACK = 6
-KEPT_REPLIES = "replies.json"  # in the graph's folder: of a batch that could not be observed yet
+KEPT_REPLIES = "replies.json"  # in the graph's folder: the replies of a batch that could not be observed yet
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ TellObservation = Callable[..., None]  # (event, **fields): to events.jsonl
 
 @dataclass(slots=True)
 class Observed:
-    """What one batch came to. Without its receipt, which has every file before and after: an import has thousands."""
+    """The result of one batch, without its receipt, which has every file before and after: an import has thousands."""
 
     cycle: str
     outcome: Outcome
@@ -100,8 +100,8 @@ class Observed:
     messages: int = 0
     tokens_in: int = 0  # of the turns
     tokens_out: int = 0  # of the notes written
-    edits: int = 0  # that were proposed,
-    dropped: list[str] = field(default_factory=list)  # and why some were dropped or changed
+    edits: int = 0  # that were proposed
+    dropped: list[str] = field(default_factory=list)  # why edits were dropped or changed
 
     def told(self) -> dict[str, Any]:
         """For events.jsonl."""
@@ -120,25 +120,26 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What one batch is made of: pending turns, or messages of the archive that only the rules have read."""
+    """One batch: pending turns, or messages of the archive that only the rules have read."""
 
     session: str
     agent: str
     messages: Sequence[Message]
     at: datetime  # of its receipt
     pending: Sequence[Pending] = ()
-    unread: Mapping[str, int] = field(default_factory=dict)  # State.unread: what a model is to read at night,
-    read: tuple[str, ...] = ()  # and what it reads now
-    # message → its conversation, where that is not *session*
+    unread: Mapping[str, int] = field(
+        default_factory=dict
+    )  # for State.unread: what a model is to read at night
+    read: tuple[str, ...] = ()  # keys of State.unread that a model reads now
+    # message id → its conversation, if that is not *session*
     sessions: Mapping[str, str] = field(default_factory=dict)
 
 
 def pending_batches(pending: Sequence[Pending], limit: int) -> Iterator[list[Pending]]:
     """
-    Pending files in the order they were said, one conversation after the other, each batch of at most *limit*
-    tokens unless a single file is larger, or begins with the results of the calls that the one before it ends with.
-    A batch that is full ends at the longest pause in its second half, where people most likely went on to another
-    thing.
+    *pending* in batches of one conversation each, in the order they were said. A batch has at most *limit* tokens, unless
+    a single file is larger, or begins with the results of the calls that the one before it ends with. A full batch ends
+    at the longest pause in its second half, where people most likely changed the subject.
     """
     by_session: dict[str, list[Pending]] = {}
     for p in pending:
@@ -157,7 +158,7 @@ def pending_batches(pending: Sequence[Pending], limit: int) -> Iterator[list[Pen
 
 
 def size_to_pause(files: Sequence[Pending]) -> int:
-    """How many of *files* make a batch when the last one no longer fits: at least half of their tokens."""
+    """How many of *files* go into the batch when the last one no longer fits: at least half of their tokens."""
     said = list(accumulate(p.tokens for p in files[:-1]))
     ends = [n for n in range(1, len(files)) if 2 * said[n - 1] >= said[-1]]
     ends.sort(key=lambda n: (files[n].at_ms - files[n - 1].at_ms, n), reverse=True)
@@ -179,7 +180,7 @@ def observe_batch(
     *,
     again: bool = False,
 ) -> Observed:
-    """Observe *batch* (of one session) as `observe_said` does. *again*: a model is to read it at night."""
+    """Observe *batch*, of one session, as `observe_said` does. *again*: a model reads it once more at night."""
     turns = [p.turn() for p in batch]
     session = turns[-1].session
     messages = [m for t in turns for m in t.messages]
@@ -197,8 +198,8 @@ def observe_said(
     tell: TellObservation = lambda *a, **k: None,
 ) -> Observed:
     """
-    Observe *said* and write what it says. Raises ModelError, and leaves all as it was, if no answer could be had; Stale
-    if some of it was forgotten while the model was asked.
+    Observe *said* and write the notes. Raises ModelError if no model answered, and Stale if some of *said* was forgotten
+    while the model was asked; both leave everything as it was.
     """
     session, messages = said.session, said.messages
     tokens_in = sum(p.tokens for p in said.pending) or sum(m.tokens for m in messages)
@@ -209,7 +210,9 @@ def observe_said(
     day = day_of_ms(messages[-1].timestamp, graph.zone) if messages else datetime.now(UTC).date()
     plan, redactions = Plan(graph, day), graph.state().redactions
     own = graph.state().sessions.get(session) or SessionState()
-    current = {} if said.read else {key: getattr(own, key) for key in HINTS}  # these say what came later
+    current = (
+        {} if said.read else {key: getattr(own, key) for key in HINTS}
+    )  # at night they tell what came later
     seen = list(own.shared)
     total, edits = ParsedReply(), 0
     kept = KeptReplies(graph, observer)
@@ -225,7 +228,7 @@ def observe_said(
         for reply in replies:
             plan.apply_all(reply.edits)
             for path in reply.taken:
-                with suppress(NotFound, BadNode):  # a person took it, or what it corrects, away meanwhile
+                with suppress(NotFound, BadNode):  # a person removed it, or what it corrects, meanwhile
                     take_up(plan, path)
             total.hints |= reply.hints
             current |= reply.hints
@@ -267,11 +270,11 @@ def replies_to(
     config: Config,
 ) -> Iterator[ParsedReply]:
     """
-    The parsed replies to the questions about each piece of *said* that fits the model's window. Edits are applied in
-    between.
+    The parsed replies about *said*, which is split into pieces that fit the model's window. The caller applies the edits of
+    each reply before it takes the next one.
 
-    *current*: the conversation's hints, brought up to date by the caller after
-    each reply. A piece about which a reply was cut short is asked about again, in halves, down to a single message.
+    *current*: the conversation's hints, which the caller updates after each reply. If a reply was cut short, its piece is
+    asked about again in halves, down to a single message.
     """
     messages = said.messages
     if graph.identity.scope == "group" and (observer.ask is None or is_small_model(config, observer)):
@@ -285,7 +288,7 @@ def replies_to(
         talks = {h: (said.sessions.get(m.id, talk), m) for h, (talk, m) in shown.messages.items()}
         shown = replace(shown, messages=talks, proposals=proposals_of(graph, piece))
         if observer.ask is None:
-            # What the assistant only proposes keeps nothing of a person's from being noted.
+            # A note that the assistant only proposes does not keep what a person says from being noted.
             waiting_notes = {node.path for node in shown.proposals}
             entries = [
                 replace(e, status="proposed") if e.path in waiting_notes else e for e in shown.notes.values()
@@ -324,7 +327,7 @@ def observers_question(prompt: str, text: str, config: Config, agent: str) -> Mo
 
 
 def checked(parsed: ParsedReply, shown: ShownToObserver, ask: Ask, agent: str) -> ParsedReply:
-    """*parsed* after the check. Raises ModelError if the check gets no answer."""
+    """*parsed* after the check. Raises ModelError if the model does not answer the check."""
     messages = [m for _, m in shown.messages.values()]
     waited_for = {source.id for node in shown.proposals for source in node.sources}
     cited = {m for of_edit in parsed.cited for m in of_edit} | {m for m in messages if m.id in waited_for}
@@ -349,12 +352,12 @@ def checked(parsed: ParsedReply, shown: ShownToObserver, ask: Ask, agent: str) -
 
 
 def unchecked(parsed: ParsedReply, shown: ShownToObserver) -> ParsedReply:
-    """*parsed* where nobody need be asked: the rules take what a person said as they said it, and a tool's is a tool's."""
+    """*parsed* without the check: the rules quote what a person said, and what came from a tool is marked as a tool's."""
     return settled_reply(parsed, shown, [])
 
 
 def proposals_of(graph: Graph, messages: Sequence[Message]) -> list[Node]:
-    """The proposals that rest on *messages*."""
+    """The proposals made from *messages*."""
     made = graph.index.notes_by_source([m.id for m in messages if m.role == "user"])
     found = []
     for path in dict.fromkeys(note.path for notes in made.values() for note in notes):
@@ -367,8 +370,8 @@ def proposals_of(graph: Graph, messages: Sequence[Message]) -> list[Node]:
 
 class KeptReplies:
     """
-    Asks a model, and keeps what it answered about a batch until that is observed: where a later answer fails, what
-    was answered before is not paid for again.
+    Asks a model, and keeps its answers about a batch until the batch is observed: if a later answer fails, the earlier ones
+    are not paid for again.
     """
 
     def __init__(self, graph: Graph, observer: Observer) -> None:
@@ -398,7 +401,7 @@ class KeptReplies:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             return
-        if issubclass(kind, BadReply):  # it is the last one that is of no use
+        if issubclass(kind, BadReply):  # the last reply is the useless one
             self.kept.pop(self.last, None)
         if self.kept:
             write_private(self.file, json.dumps(self.kept, ensure_ascii=False))
@@ -435,12 +438,12 @@ def file_loose_notes(plan: Plan, messages: Sequence[Message], graph: Graph) -> N
         kept = own & {s.id for n in written for s in n.sources}
         day = day_of_ms(messages[-1].timestamp, graph.zone)
         line = f"- {day}: " + (f"filed as {', '.join(links)}" if links else "read; no note was made of it")
-        if links and kept != own:  # these words are in no other note
+        if links and kept != own:  # some of its paragraphs are in no other note
             line += f"; {len(own - kept)} of {len(own)} paragraphs only stay here"
         try:
             draft = plan.draft(path)
         except (NotFound, BadNode):
-            continue  # renamed, removed or broken meanwhile: it is its owner's
+            continue  # its owner renamed, removed or broke it meanwhile
         if not draft.ours:
             plan.rewrite(draft, draft.node, Rebase(history=line))
 
@@ -456,14 +459,14 @@ def write_batch(
 ) -> Observed:
     """Under the vault's lock: the receipt, the files, the archive, the index."""
     session, messages = said.session, said.messages
-    silent = session == INBOX_SESSION or bool(said.read)  # nobody talks there, or not now
+    silent = session == INBOX_SESSION or bool(said.read)  # no conversation, or not one of now
     with graph.lock():
         replay_open(graph)
         finish_forgetting(graph)
         if graph.state().redactions != redactions:
             raise Stale("words were taken out of the notes meanwhile; nothing was written of what had them")
         there = {m for p in said.pending if p.file.exists() for m in p.turn().messages}
-        if said.read:  # of these only outlines are at hand; `redactions` tells whether words went
+        if said.read:  # only outlines are at hand here; `redactions` tells whether words were removed
             kept = {m.id for m in graph.index.messages([m.id for m in messages])}
             there = {m for m in messages if m.id in kept and graph.state().unread.keys() >= set(said.read)}
         if there != set(messages):
@@ -494,7 +497,7 @@ def write_batch(
             tokens=plan.written_tokens(),
         )
         outcome = commit_receipt(graph, receipt)
-        graph.vault.settle()  # else an import leaves each former version of each map
+        graph.vault.settle()  # else an import would leave every former version of every map
     notes = sum(c.path.startswith("nodes/") and c.after is not None for c in receipt.changes)
     return Observed(receipt.id, outcome, notes, len(messages), tokens_out=receipt.tokens)
 
@@ -505,7 +508,7 @@ def last_said(messages: Sequence[Message]) -> datetime:
 
 def now_change(graph: Graph, plan: Plan, session: str, live: Mapping[str, Any]) -> Change | None:
     """The Now node as it will be with this session's hints and the drafted loops."""
-    # A copy: what is served meanwhile is not to show what is not written yet.
+    # A copy: prompts served meanwhile must not show what is not written yet.
     sessions = copied_state(graph.state()).sessions
     own = sessions.setdefault(session, SessionState())
     if live.get("at_ms", 0) >= own.at_ms:
@@ -514,8 +517,14 @@ def now_change(graph: Graph, plan: Plan, session: str, live: Mapping[str, Any]) 
     return plan.maps.now_change(sessions, plan.day)
 
 
-LINE_CHARS, OUTLINE_CHARS = 80, 800  # of a line of the assistant's, and of a message of its
-LOCK_S = 30.0  # how long to wait for a batch that is being observed
+# --- At night: a model reads what only the rules have read.
+
+
+LINE_CHARS, OUTLINE_CHARS = (
+    80,
+    800,
+)  # of a line in the outline of the assistant's message, and of the whole outline
+LOCK_S = 30.0  # how long to wait while a batch of the graph is observed
 
 
 @dataclass(slots=True)
@@ -584,8 +593,8 @@ def unread_batches(graph: Graph, room: int, now: datetime) -> Iterator[Said]:
 
 def what_matters(graph: Graph, session: str, first_ms: int, last_ms: int) -> list[Message]:
     """
-    Of what was said in *session* then: people's words, and outlines of what the assistant said beside them. Nothing where
-    no person has said a word of their own.
+    What people said in *session* between the two times, and outlines of what the assistant said. Empty if no person said
+    anything.
     """
     ids = [id for _, at, id in graph.index.said_since(session, first_ms) if at <= last_ms]
     said = [outlined(m) for m in graph.index.messages(ids) if m.role == "assistant" or m.spoken]
@@ -593,7 +602,7 @@ def what_matters(graph: Graph, session: str, first_ms: int, last_ms: int) -> lis
 
 
 def outlined(message: Message) -> Message:
-    """A message of the assistant's without its code and its calls: the beginning of each line; another as it is."""
+    """A message of the assistant's as the beginning of each line, without code and calls; any other message as it is."""
     if message.role != "assistant":
         return message
     text = message.text

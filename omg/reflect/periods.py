@@ -38,21 +38,21 @@ from .topics import TopicItem, dot_product, feature_weights, normalized
 
 WEEK = re.compile(r"reflections/\d{4}-W\d\d")
 
-THEN = "then "  # begins the digest of a page in the words of then; earlier versions wrote the notes' present words
+THEN = "then "  # begins the digest of a page in the notes' words of that time; earlier versions used their present words
 BY_RULE = "by-rule"  # tag of a page that no model wrote
 
 LEAST_NOTES, LEAST_TOKENS = 3, 80  # below either, the notes are their own summary
-# Of its input's tokens that a reflection is asked to stay below; where that is too little for the names of all that
-# happened, so many for each note, and at most the larger share.
+# A reflection is asked to stay below TARGET_SHARE of its input's tokens. If that is less than TOKENS_A_NOTE for each note,
+# too little to name what happened, it may have so many, up to LARGEST_SHARE.
 TARGET_SHARE, TOKENS_A_NOTE, LARGEST_SHARE = 0.5, 8, 0.8
 LONGEST_REFLECTION = 800  # tokens of a reflection, however much it is made of
-NOTE_TOKENS = 300  # of a note's text that counts, and that a model is shown
-NEWS_TOKENS = 80  # of what a week added to the text of a note whose line it left as it was
+NOTE_TOKENS = 300  # of a note's text that are counted, and shown to a model
+NEWS_TOKENS = 80  # of what a week added to a note's text, if its description stayed the same
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A week or a month that is over, and what was said in it, in that order: the day, and the path of the note."""
+    """A week or a month that is over. *members*: day and path of each note said in it, in order."""
 
     path: str  # "reflections/2026-W08", "reflections/2026-02"
     title: str
@@ -62,7 +62,7 @@ class Period:
 
     @property
     def digest(self) -> str:
-        """Of the notes it is made of. Their words of then do not change."""
+        """A hash of the paths of its notes. What they said at that time does not change."""
         return THEN + hashlib.sha256("\n".join(path for _, path in self.members).encode()).hexdigest()[:16]
 
 
@@ -101,10 +101,10 @@ Said = Sequence[tuple[dt.date, Entry]]  # each note with each day on which it wa
 
 def due_periods(said: Said, of: Callable[[dt.date], str], today: dt.date) -> list[Period]:
     """
-    The weeks or months, *of* a day each, that are over and in which something happened, oldest first.
+    The weeks or months that are over and in which something happened, oldest first. *of* gives the period of a day.
 
-    Wishes and who somebody is are nothing that happened. A note that was replaced in the same time is told by the one
-    in its place.
+    Preferences and identities alone are nothing that happened. A note that was replaced within the period is left out: its
+    successor tells of it.
     """
     found: dict[str, dict[str, tuple[dt.date, Entry]]] = {}
     for day, e in said:
@@ -125,14 +125,14 @@ def due_periods(said: Said, of: Callable[[dt.date], str], today: dt.date) -> lis
     return due
 
 
-# --- what it is made of: the notes in the words of then
+# --- what it is made of: the notes in the words that they had at that time
 #
-# A line of a note's History is dated by the day on which the note last said so. What was added to a text is in the
-# receipts, while they are kept. Only words that stand in the note still are told: what was taken out of it, by a person
-# or because it was forgotten, does not come back.
+# A History line is dated by the day on which the note last said so. What was added to a text is in the receipts, as long
+# as they are kept. Only words that are still in the note are used: what a person or a forgetting took out of it does not
+# come back.
 
 
-# A line of a History, but for those that say what became of the note and not what it said.
+# A History line that tells what the note said. Lines on what became of the note do not match.
 STATEMENT = re.compile(
     r"- (\d{4}-\d\d-\d\d): (?!\[\[|replaced by \[\[|closed, as its day |the assistant, in \[\[)(.+)"
 )
@@ -140,9 +140,9 @@ STATEMENT = re.compile(
 
 def as_of(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
     """
-    A note as it was at the end of the week of *day*; where it changed in that week, with what it said before.
+    A note as it was at the end of the week of *day*. If it changed in that week, also with what it said before.
 
-    *added*: what the week added to its text, as far as that is known. A note that a person wrote in is told as it is.
+    *added*: what the week added to its text, if known. A note that a person wrote in is taken as it is now.
     """
     node, first = draft.node, monday(week_of(day))
     if node.type == "reflection":
@@ -158,7 +158,7 @@ def as_of(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
     states = [*(state for state in former if state[0] <= said[-1]), (said[-1], node.description)]
     older, until = (sum(on < limit for on, _ in states) for limit in (first, after))
     then = until - 1 if until > older else min(older, len(states) - 1)
-    # What it said last before the week was still so in it, unless something was said between.
+    # What it said last before the week still held when the week began, unless something was said in between.
     began = not any(on < first and (not older or on > states[older - 1][0]) for on in said)
     was = states[older - 1][1] if older and began else states[older][1] if then > older else ""
     now = states[then][1]
@@ -170,7 +170,7 @@ def as_of(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
 
 
 def added_texts(graph: Graph, due: Sequence[Period]) -> dict[tuple[str, str], str]:
-    """Week and path of a note → what was added in that week to the text of a note that was there, as receipts tell."""
+    """Week and path of a note → what that week added to the text of an existing note, according to the receipts."""
     members = [member for period in due for member in period.members]
     paths, first = {path for _, path in members}, min((day for day, _ in members), default=None)
     found: dict[tuple[str, str], str] = {}
@@ -187,7 +187,7 @@ def added_texts(graph: Graph, due: Sequence[Period]) -> dict[tuple[str, str], st
 
 
 def added_text(node: Node) -> str:
-    """What the text of a note says beyond its description, as it is read."""
+    """What the text of a note says beyond its description."""
     main = without_citations(split_history(node.body)[0])
     main = "\n".join(line for line in main.splitlines() if line.strip() and not line.startswith("# "))
     return "" if normalized(main) in normalized(node.description) else main
@@ -205,7 +205,7 @@ def target_tokens(whole: int, notes: int) -> int:
 
 
 def not_of_tools(nodes: Sequence[Node]) -> list[Node]:
-    """*nodes* without a tool's; all of them if they are all a tool's."""
+    """*nodes* without those of tools; all of them if every one is a tool's."""
     return [n for n in nodes if n.origin != "tool"] or list(nodes)
 
 
@@ -213,7 +213,7 @@ def not_of_tools(nodes: Sequence[Node]) -> list[Node]:
 
 
 def is_enough(nodes: Sequence[Node]) -> bool:
-    """Whether there is anything to condense: two reflections, or notes that one would not read at a glance."""
+    """Whether there is anything to condense: two reflections, or more notes than one reads at a glance."""
     if sum(n.type == "reflection" for n in nodes) >= 2:
         return True
     return len(nodes) >= LEAST_NOTES and substance_tokens(nodes) >= LEAST_TOKENS
@@ -221,8 +221,8 @@ def is_enough(nodes: Sequence[Node]) -> bool:
 
 def write_reflection(plan: Plan, period: Period, found: ReflectionDraft, nodes: Sequence[Node]) -> str:
     """
-    Draft the reflection, and enter it into the notes it was made of; returns its path. For what rules made, no file is
-    opened that a person wrote in.
+    Draft the reflection, and enter it into the notes it was made of; returns its path. A reflection by rule is not entered
+    into notes that a person wrote in.
     """
     linked = [(c.text, ", ".join(wikilink(n.path, n.title) for n in c.notes)) for c in found.claims]
     lines = [f"- {text} ({links})" if text else f"- Also noted: {links}." for text, links in linked]
@@ -250,7 +250,7 @@ def write_reflection(plan: Plan, period: Period, found: ReflectionDraft, nodes: 
 
 
 def put_page(plan: Plan, node: Node) -> None:
-    """Draft a page that we make: a new one, or in the place of ours; what its owner entered in its head stays."""
+    """Draft a generated page, new or in place of OMG's former one. Properties that its owner set stay."""
     try:
         draft = plan.draft(node.path)
     except NotFound:
@@ -266,12 +266,12 @@ def put_page(plan: Plan, node: Node) -> None:
 # --- A week or a month without a model: its notes by thread, in their own words, shorter than the notes.
 
 
-SAME_THREAD = 0.25  # cosine of two notes' words; in a week, those that most of its notes have count nothing
-NOTES_NAMED = 3  # in the line on the whole
+SAME_THREAD = 0.25  # cosine of two notes' words; words that most notes of the week have do not count
+NOTES_NAMED = 3  # in the description
 
 
 def notes_by_thread(nodes: Sequence[Node]) -> ReflectionDraft | None:
-    """What *nodes*, in the order they happened, come to; None if that is no shorter, or all of it is a tool's."""
+    """A reflection on *nodes*, given in the order they happened; None if it is no shorter, or all are a tool's."""
     threads = threads_of([n for n in nodes if n.origin != "tool"])
     if not threads:
         return None
@@ -294,8 +294,8 @@ def notes_by_thread(nodes: Sequence[Node]) -> ReflectionDraft | None:
 
 def threads_of(nodes: Sequence[Node]) -> list[list[Node]]:
     """
-    Groups of notes that link to one another or share distinctive words; the most important first. A week
-    of a month is a thread of its own.
+    Groups of notes that link to one another or share distinctive words, the most important first. In a month, each
+    weekly reflection is a thread of its own.
     """
     import networkx
 
@@ -322,7 +322,7 @@ def rank_of(node: Node) -> int:
 
 
 def best_of_each(threads: Sequence[Sequence[Node]]) -> Iterator[Node]:
-    """The most important note of each thread, then the second of each, and so on; of equals the newest first."""
+    """The most important note of each thread, then the second of each, and so on; the newer first on a tie."""
     ranked = [
         [node for *_, node in sorted((rank_of(node), -n, node) for n, node in enumerate(thread))]
         for thread in threads
@@ -332,7 +332,7 @@ def best_of_each(threads: Sequence[Sequence[Node]]) -> Iterator[Node]:
 
 
 def best_named(threads: Sequence[Sequence[Node]]) -> str:
-    """One line on the whole: the titles of the best notes of each thread; of a week, what comes first in its line."""
+    """One line on the whole: the titles of the best notes of each thread; for a week, the first part of its description."""
     names = [
         n.description.partition(";")[0] if n.type == "reflection" else n.title for n in best_of_each(threads)
     ]
@@ -340,7 +340,7 @@ def best_named(threads: Sequence[Sequence[Node]]) -> str:
     return "; ".join([*names[:NOTES_NAMED], *([f"{more} more"] if more > 0 else [])])
 
 
-# --- What a model says of a week or a month. A claim that names none of the notes it was shown is dropped.
+# --- What a model says about a week or a month. A claim that names none of the notes shown is dropped.
 
 
 REFLECTION_SCHEMA = object_schema(
@@ -369,7 +369,7 @@ def reflection_on(
     """
     A reflection on *nodes*, or None if no attempt gave one that is shorter than they are.
 
-    What does not fit into *room* tokens at once is looked back on in parts. Raises ModelError.
+    If *nodes* do not fit into *room* tokens, the model is asked about them in parts. Raises ModelError.
     """
     parts = []
     for part in fitting_parts(nodes, room):
@@ -383,7 +383,7 @@ def reflection_on(
 
 
 def fitting_parts(nodes: Sequence[Node], room: int) -> list[list[Node]]:
-    """*nodes* in as few parts as *room* tokens allow, all of about one size: a small rest could not be condensed."""
+    """*nodes* in as few parts as *room* tokens allow, all of about the same size: a small rest could not be condensed."""
     sizes = [count_tokens(shown_line("e100", n)) for n in nodes]
     share = sum(sizes) / -(-sum(sizes) // room)
     middles = (end - size / 2 for end, size in zip(accumulate(sizes), sizes, strict=True))
@@ -395,12 +395,12 @@ def ask_until_short(
     period: Period, nodes: Sequence[Node], ask: Ask, *, system: str, agent: str
 ) -> ReflectionDraft | None:
     """
-    Ask up to four times, each time for less. The first reply below the target wins, else the shortest that is shorter
-    than the notes, else the first claims of one that is not, else the whole claims of one that was cut short.
+    Ask up to four times, each time for less. Returns the first reply below the target; else the shortest one that is
+    shorter than the notes; else the first claims of a longer one; else the complete claims of one that was cut short.
 
-    After Mastra's compression ladder; here the target stands in the question, and a retry shows what was too long.
-    None: no reply was of use, and the same question would hardly get a better one. Raises BadReply if there was no
-    reply at all, which may be different tomorrow.
+    After Mastra's compression ladder; here the question names the target, and a retry shows what was too long.
+    None: no reply was of use, and asking again would hardly help. Raises BadReply if there was no reply at all, which may
+    be different tomorrow.
     """
     shown = {f"e{n}": node for n, node in enumerate(nodes, 1)}
     text = "\n".join(shown_line(handle, node) for handle, node in shown.items())
@@ -437,14 +437,14 @@ def ask_until_short(
 
 
 def shown_line(handle: str, node: Node) -> str:
-    """A note as the model sees it: its line, and the rest of its text."""
+    """A note as the model sees it: one line, then the rest of its text."""
     more = "".join(f"\n    {line}" for line in clip_text(added_text(node), NOTE_TOKENS).splitlines())
     by = f", {node.origin}" if node.origin in ("tool", "assistant") else ""
     return f"{handle} {node.event or node.created} [{node.type}{by}] {node.title}: {node.description}{more}"
 
 
 def as_shown(nodes: Sequence[Node]) -> tuple[str, ...]:
-    """What a reflection on *nodes* is made of: a reply counts for as long as it is this."""
+    """*nodes* as shown to the model. A reply stays valid as long as this stays the same."""
     return tuple(shown_line(n.path, n) for n in nodes)
 
 
@@ -452,7 +452,7 @@ def as_shown(nodes: Sequence[Node]) -> tuple[str, ...]:
 
 
 def parse_reflection(text: str, shown: Mapping[str, Node]) -> ReflectionDraft:
-    """What of a reply can be stood behind. Raises BadReply if that is nothing."""
+    """The claims of a reply that name notes shown. Raises BadReply if there are none."""
     value = cut_out(text, "claims", "text")
     claims: dict[str, Claim] = {}
     for item in value["claims"] if isinstance(value["claims"], list) else ():
@@ -478,7 +478,7 @@ def to_claim(item: Any, shown: Mapping[str, Node]) -> Claim | None:
 
 
 def cleaned_claim(value: Any, shown: Mapping[str, Node]) -> str:
-    """One line, without links and without handles: `[[x]]` or "(e3)" would mean nothing, or something else, in a note."""
+    """One line without links and handles: in a note, `[[x]]` or "(e3)" would mean nothing, or something else."""
     said = re.sub(r"[\[\]]", " ", without_citations(value)) if isinstance(value, str) else ""
     said = re.sub(
         r"\s{0,9}\([^\w()]{0,9}e\d{1,6}\b(?:[^\w()]{1,9}e\d{1,6}\b)*[^\w()]{0,9}\)",

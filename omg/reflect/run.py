@@ -51,7 +51,7 @@ from .verdicts import (
     stage_seen,
 )
 
-# --- What one cycle of the Reflector came to, and what a model said in it.
+# --- The result of one cycle of the Reflector, and what a model said in it.
 
 
 Progress = Callable[[int, int], None]  # (questions asked, questions there will be)
@@ -73,7 +73,7 @@ class CycleOptions:
 
 @dataclass(slots=True)
 class Cycle:
-    """What one cycle came to. `receipt` None: nothing changed, or nothing was to be written (a dry run)."""
+    """The result of one cycle. `receipt` None: nothing changed, or it was a dry run."""
 
     id: str = ""  # of its receipt, and in its events
     receipt: Receipt | None = None
@@ -81,8 +81,8 @@ class Cycle:
     summary: list[str] = field(default_factory=list)  # what was done, a line each, with links
     proposed: list[str] = field(default_factory=list)  # what a person may want to do
     skipped: list[str] = field(default_factory=list)  # what could not be done, and why
-    refused: list[Refusal] = field(default_factory=list)  # what the model wanted and may not
-    verdicts: int = 0  # of the model on notes, followed or not
+    refused: list[Refusal] = field(default_factory=list)  # verdicts of the model that were not followed
+    verdicts: int = 0  # of the model, followed or not
     counts: dict[str, int] = field(default_factory=dict)
     calls: int = 0
     tokens: int = 0  # in and out
@@ -102,8 +102,10 @@ class CycleReplies:
     calls: list[tuple[list[ShownGroup], str]] = field(default_factory=list)  # with the reply to each
     shown: dict[str, str] = field(default_factory=dict)  # path → text of the note as it was shown
     answered: set[Matter] = field(default_factory=set)
-    passed_over: set[Matter] = field(default_factory=set)  # asked about, and the reply says nothing of them
-    # reflection → what it was made of, as shown, and what came of it; None: there is no use in asking
+    passed_over: set[Matter] = field(
+        default_factory=set
+    )  # asked about, but the reply says nothing about them
+    # reflection → what it was made of, as shown, and its draft; None: no reply was of use
     periods: dict[str, tuple[tuple[str, ...], ReflectionDraft | None]] = field(default_factory=dict)
 
 
@@ -119,8 +121,8 @@ def counted(ask: Ask, cycle: Cycle) -> Ask:
 
 class CycleWork:
     """
-    A cycle's drafts. *first*: the same cycle, drafted before on a vault that changed meanwhile; then nobody is asked,
-    and the replies it had are followed again.
+    A cycle's drafts. *first*: the same cycle, drafted earlier on a vault that has changed meanwhile. Then no model is
+    asked; the replies of *first* are followed again.
     """
 
     def __init__(
@@ -140,7 +142,7 @@ class CycleWork:
         self.window, self.progress, self.answered, self.questions = observer.window, options.progress, 0, 0
         self.similar: dict[str, dict[str, float]] = {}
         self.matters: list[Matter] = []  # to ask about
-        self.looked_at: dict[str, str] = {}  # changed notes, of which the matters are, as they were
+        self.looked_at: dict[str, str] = {}  # the changed notes that the matters are about → their hashes
         self.added: dict[tuple[str, str], str] = {}  # week, note → what the week added to its text
         self.state = graph.state()
         self.seen = verdicts.load_seen(graph)
@@ -211,7 +213,7 @@ class CycleWork:
     # --- what a model is asked of notes
 
     def look_for_matters(self) -> None:
-        """What changed and may be one with other notes, loops past their day, weak titles: all that was not answered."""
+        """Find what to ask: changed notes that resemble others, loops past their day, weak titles; not what is answered."""
         alike = similar.NotesAlike(self.snapshot, self.now)
         seeds = (self.changed if self.by_rule else self.unasked) - self.snapshot.frozen
         self.similar = similar.similar_notes(alike, seeds)
@@ -225,7 +227,7 @@ class CycleWork:
             self.matters = [m for m in matters if self.since or self.is_open(m, seeds)]
 
     def loops_in_question(self, alike: similar.NotesAlike, changed: set[str]) -> Iterator[Matter]:
-        """Open loops past their day. For loops that a model has answered, news is only looked for if something
+        """Open loops past their day. For loops that a model has answered, news is looked for only if something
         changed."""
         for loop, days in verdicts.loops_past_their_day(self.snapshot):
             plain = Matter("overdue", (loop.path,))
@@ -233,7 +235,7 @@ class CycleWork:
                 yield matter
 
     def is_open(self, matter: Matter, changed: set[str]) -> bool:
-        """Whether no model has answered *matter* as it is; of a loop, also where something was said on it since."""
+        """Whether *matter* is to be asked: no model has answered it as it is, or there is news about the loop."""
         news = matter.kind == "overdue" and not changed.isdisjoint(matter.paths[1:])
         return news or not self.seen.is_answered(matter, self.matter_digest(matter))
 
@@ -243,7 +245,7 @@ class CycleWork:
         )
 
     def ask_about_matters(self, rules: MergeRules) -> None:
-        """Ask call by call, each seeing what the one before did."""
+        """Ask call by call; each call shows the notes as the one before left them."""
         if self.ask is None:
             if self.similar:
                 said = f"{len(self.similar)} changed notes that resemble others: no model compared them"
@@ -270,8 +272,8 @@ class CycleWork:
 
     def ask_about(self, rules: MergeRules, groups: list[Group], least: int) -> None:
         """
-        Ask about *groups*, as far as their notes are active; fewer at a time, where the reply was cut short. *least*:
-        how far the least trusted of their notes is trusted.
+        Ask about *groups* without matters whose notes are no longer active. If the reply was cut short, ask in halves.
+        *least*: `trust_of` of the least trusted of their notes.
         """
         assert self.ask is not None
         left = [self.still_in_question(group) for group in groups]
@@ -302,12 +304,12 @@ class CycleWork:
             (self.replies.answered if s.name in named else self.replies.passed_over).update(s.group.matters)
 
     def still_in_question(self, group: Group) -> Group:
-        """*group* without the matters that a call before has settled: one of their notes is not there any more."""
+        """*group* without the matters that an earlier call has settled: one of their notes is no longer active."""
         gone = {path for path in group.paths if self.snapshot.node(path).status != "active"}
         return Group([m for m in group.matters if gone.isdisjoint(m.paths)])
 
     def not_compared(self) -> dict[str, dict[str, float]]:
-        """Notes that are alike and that no model has compared. Notes that a model left alone are not repetitions."""
+        """Notes that are alike and that no model has compared. A pair that a model left alone is no repetition."""
         open_pairs = {frozenset(m.paths) for m in self.matters if m not in self.replies.answered}
         return {
             path: {
@@ -317,16 +319,17 @@ class CycleWork:
         }
 
     def unanswered(self) -> set[str]:
-        """Of the notes that have not been asked about as they are: those of which that is still so."""
+        """The notes of `unasked` that still have not been asked about as they are."""
         left = {path for m in self.matters if m not in self.replies.answered for path in m.paths}
         done = {path for path, hash in self.looked_at.items() if self.hashes.get(path) == hash} - left
         return self.unasked - (set() if self.by_rule else done)
 
     def follow_again(self, rules: MergeRules) -> None:
         """
-        Follow the replies there are, as far as their notes are what they were.
+        Follow the replies there are, but only for notes that have not changed since.
 
-        Of a note that is not, perhaps because it was forgotten, the words of this reply and of later ones may tell.
+        From the first call that showed a changed note on, the model's text is not used: the note may have been forgotten,
+        and the text may tell of it.
         """
         same = {path for path, text in self.replies.shown.items() if self.is_unchanged(path, text)}
         words = True
@@ -340,7 +343,7 @@ class CycleWork:
     def is_unchanged(self, path: str, text: str) -> bool:
         try:
             return self.plan.draft(path).before == text
-        except OmgError:  # gone, or not to be read any more
+        except OmgError:  # it is gone, or cannot be read
             return False
 
     # --- weeks and months
@@ -415,7 +418,7 @@ class CycleWork:
         """The notes that a new page on *period* is made of; none if it needs no new page."""
         nodes, page = self.notes_then(period), self.graph.vault.bytes(period.path)
         if page is None:
-            # We wrote it, and a person deleted the page; after a rebuild it only has not been written yet.
+            # A person deleted the page if OMG wrote it and notes name it. After a rebuild it is only not written yet.
             theirs = self.graph.vault.wrote(period.path) and any(period.path in n.reflected_in for n in nodes)
             written = False
         else:
@@ -446,7 +449,7 @@ class CycleWork:
         return [f"Looked back on {how_many(len(nodes), 'note')} in {label}: {found.description}"]
 
     def reflection_for(self, period: Period, nodes: list[Node]) -> ReflectionDraft | None:
-        """The reflection on *nodes* that a model writes or wrote before; without a model, the one by rule."""
+        """The reflection on *nodes* that a model writes, or wrote before; without a model, the one by rule."""
         if self.by_rule:
             return periods.notes_by_thread(nodes)
         if self.ask is None:
@@ -466,7 +469,7 @@ class CycleWork:
         return found
 
     def stop_asking(self, what: str, e: ModelError) -> None:
-        """The model is away or today's cap is reached: nobody is asked any more in this cycle."""
+        """Ask no more in this cycle: the model is away, or today's cap is reached."""
         self.ask = None
         self.cycle.skipped.append(f"{what}: {e}")
 
@@ -499,8 +502,9 @@ def on_maps(entries: Mapping[str, Entry], homes: Mapping[str, str]) -> dict[str,
 
 def is_due(graph: Graph, config: Config) -> Literal["now", "background"] | None:
     """
-    Whether enough has changed since the last cycle: "background" from the share `buffer_activation` on, when
-    there is nothing else to do (and `buffer_tokens` is not false); "now" at `observation_tokens`.
+    Whether enough has changed since the last cycle for another one. "now": as many tokens as `observation_tokens`.
+    "background": the share `buffer_activation` of it, which is enough when nothing else is to be done; not with
+    `buffer_tokens = false`.
     """
     changed, options = graph.state().changed_tokens, config.reflection
     if changed >= options.observation_tokens:
@@ -536,7 +540,7 @@ def reflect_graph(
         work.cycle.id, broken = id, False
         try:
             work.draft()
-        except (NotFound, BadNode):  # renamed, forgotten or broken while the model thought
+        except (NotFound, BadNode):  # a note was renamed, forgotten or broken while the model was asked
             if dry_run:
                 raise
             broken = True
@@ -566,7 +570,7 @@ def reflect_graph(
 
 
 def stale_notes(work: CycleWork) -> bool:
-    """Whether anybody wrote since: the index has other notes, or a file is not what it was drafted on."""
+    """Whether anybody wrote since the draft: the index has other notes, or a file differs from what was drafted on."""
     if work.graph.index.hashes() != work.hashes:
         return True
     drafts = [(p, d) for p, d in work.plan.drafts.items() if d.text != d.before]
@@ -610,14 +614,14 @@ def cycle_receipt(work: CycleWork, changes: list[Change]) -> Receipt:
         at.isoformat(timespec="seconds"),
         (*changes, *log_page(work, cycle.id)),
         summary=(cycle.headline,),
-        person=bool(cycle.counts["superseded"]),  # what no longer holds leaves every slice at once
+        person=bool(cycle.counts["superseded"]),  # a superseded note leaves every slice at once
     )
 
 
 def note_seen(work: CycleWork) -> None:
-    """What the files will be, and about which of them a model was asked as they will be."""
+    """Enter into `work.seen` what the files will be, and which of them a model was asked about in that form."""
     drafts = [(p, d) for p, d in work.plan.drafts.items() if d.text != d.before]
-    # Of a file that the index has not as it was drafted on, the next cycle makes what there is to make.
+    # A file that the index has in another form than was drafted on is left to the next cycle.
     after = {
         p: digest(d.text.encode())
         for p, d in drafts
@@ -638,7 +642,7 @@ def note_seen(work: CycleWork) -> None:
 
 
 def now_page(work: CycleWork) -> Iterable[Change]:
-    """Now lists open loops: it changes when one of them did."""
+    """The change of the page Now, which lists open loops, if one of them changed."""
     plan, graph = work.plan, work.graph
     loops = any(d.node.loop and d.text != d.before for d in plan.drafts.values())
     if loops and (change := plan.maps.now_change(graph.state().sessions, plan.day)):

@@ -45,16 +45,16 @@ from .topics import Snapshot, link_of, normalized, statement_likeness
 
 # --- What is done to notes that exist: merged, superseded, described anew, their links mended.
 #
-# Each function drafts on a Plan; whether it may be done was decided before. A statement that leaves the maps stays
-# on disk, and the History of the note that replaced it names it with its date.
+# Each function drafts on a Plan; the caller has decided that it may. A statement that leaves the maps stays on disk, and
+# the History of the note that replaced it names it with its date.
 
 
 def merge_notes(plan: Plan, keep: str, gone: str, description: str = "") -> None:
     """
-    *gone* is superseded by *keep*, whose History gets every sentence of it that *keep* does not have.
+    *keep* supersedes *gone*. The History of *keep* gets every sentence of *gone* that *keep* does not have.
 
-    *keep* takes over its sources, tags, links and History as well, unless *gone* is less trusted: that makes no note of
-    a person's newer or weightier, and ends no plan of theirs. *description* says both in one line.
+    *keep* also takes over the sources, tags, links and History of *gone*, unless *gone* is less trusted: a less trusted
+    note must not make a person's note newer or more important, or close their plan. *description* says both in one line.
     """
     draft, other = plan.draft(keep), plan.draft(gone).node
     node = draft.node
@@ -94,7 +94,7 @@ def taking_over(node: Node, other: Node) -> Node:
 
 
 def supersede_note(plan: Plan, old: str, successor: str) -> None:
-    """*old* was true before *successor* was: it leaves the maps, and each names the other in its History."""
+    """*successor* replaces *old*, which was true before: *old* leaves the maps, and each names the other in its History."""
     draft, other = plan.draft(successor), plan.draft(old).node
     node, line = draft.node, taken_line(plan, other, draft.node, other.description)
     main, lines = split_history(node.body)
@@ -121,7 +121,7 @@ def describe_note(plan: Plan, path: str, description: str) -> None:
 
 
 def lead_to(plan: Plan, path: str, other: str) -> None:
-    """Let *path* lead to *other*."""
+    """Add a link from *path* to *other*."""
     plan.amend(path, links=tuple(dict.fromkeys((*plan.draft(path).node.links, plan.place_now(other)))))
 
 
@@ -133,7 +133,7 @@ def close_loop(plan: Plan, path: str, told: Node | None) -> None:
 
 
 def retitle_note(plan: Plan, path: str, title: str) -> Node:
-    """Give a note that is ours another *title* and its file that name; links in files of ours lead there at once."""
+    """Give one of OMG's notes another *title* and file name; links in OMG's files are changed with it."""
     draft = plan.draft(path)
     edit = Edit("update", title, "", type=draft.node.type, sets=frozenset({"title"}))
     there = plan.rewrite(draft, plan.renamed(draft.node, edit, draft.node, stays=False), Rebase())
@@ -144,7 +144,7 @@ def retitle_note(plan: Plan, path: str, title: str) -> Node:
 
 
 def relink_note(plan: Plan, path: str, moved: Mapping[str, str]) -> bool:
-    """Let every link of *path* to a key of *moved* lead to its value; False if the file is not ours, or has none."""
+    """Change every link of *path* to a key of *moved* into one to its value; False if a person wrote in it, or it has none."""
     draft = plan.draft(path)
     text = draft.text
     for old, new in moved.items():
@@ -163,9 +163,9 @@ def with_link(text: str, old: str, new: str) -> str:
 
 def taken_line(plan: Plan, node: Node, into: Node, said: str) -> str:
     """
-    The line of the History of *into* that says what *node*, whose place it takes, *said*, and when.
+    The History line of *into* that says what *node*, which it replaces, *said*, and when.
 
-    Where a person's note takes the place, what the assistant said is marked; of a tool's, the line says where it stands.
+    If *node* is less trusted, the line marks what the assistant said, and only links to what a tool said.
     """
     day, where = said_day(plan, node), wikilink(node.path, node.title)
     if trust_of(node.origin) >= trust_of(into.origin):
@@ -178,37 +178,39 @@ def said_day(plan: Plan, node: Node) -> str:
 
 
 def is_related_link(target: str, keep: str) -> bool:
-    """Whether a link that a note had in its head is one that the note merging it should take over."""
+    """Whether *keep* should take over this link of the note that is merged into it."""
     return not target.startswith("mocs/") and target != keep
 
 
 def loop_of(a: Node, b: Node) -> str | None:
-    """The `loop` of two notes on one plan: that of the one said last."""
+    """The `loop` for two notes about one plan: that of the note said last."""
     if a.loop is None or b.loop is None:
         return a.loop or b.loop
     return max(a, b, key=lambda n: max((s.timestamp for s in n.sources), default=0)).loop
 
 
-# Notes compared with each changed one, of so many hits. Among the three nearest, eight of ten contradictions put among
-# the 184 notes of a LoCoMo conversation found each other with the static table, all ten with MiniLM.
+# How many notes are compared with each changed one, out of how many hits. Of ten contradictions put among the 184 notes of
+# a LoCoMo conversation, eight were among each other's three nearest with the static table, all ten with MiniLM.
 SIMILAR_SHOWN, HITS = 4, 9
-# What two notes have in common at the least: this share of what their words tell, or this score of a search by meaning.
+# Two notes are compared if they share at least ALIKE of their words, weighted by rarity, or score CLOSE by meaning.
 ALIKE, CLOSE = 0.07, 0.1
-ALIKE_THOUGH_LINKED = 0.3  # the same share, of two notes of which one leads to the other
-TELLS_SUBJECT = math.log(10)  # a word that more than a tenth of the notes have tells of no subject
-COUNTED = 2_000  # notes by which it is told how rare a word is
-# When two notes are put to a person as one: this share of their words, or half of them and this score of a search for
-# the one by the other. See bench/LOG.md.
+ALIKE_THOUGH_LINKED = 0.3  # the same share, if one of the two links to the other
+TELLS_SUBJECT = math.log(10)  # a word that more than a tenth of the notes have names no subject
+COUNTED = 2_000  # notes by which the rarity of words is counted
+# Two notes are proposed to a person as one if they share REPEATS of their words, or HALF of them and a search for one
+# finds the other with score NEAR. See bench/LOG.md.
 REPEATS, HALF, NEAR = 0.75, 0.5, 0.6
-VECTOR_BATCHES = 8  # of 256 that a night makes itself; more, after an import, is the daemon's to make
+VECTOR_BATCHES = 8  # batches of 256 vectors that a night makes; the daemon makes the rest, as after an import
 
 
 def merge_repeated(snapshot: Snapshot) -> list[str]:
-    """Merge notes of one type whose texts are the same but for case, spaces and marks."""
+    """Merge notes of one type whose texts are the same apart from case, spaces and marks."""
     same: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for e in snapshot.now() if snapshot.changed else ():
         if e.type in TYPES:
-            day = e.created if e.type == "episode" else None  # what happens every week is no repetition
+            day = (
+                e.created if e.type == "episode" else None
+            )  # two happenings with the same words are no repetition
             same[e.type, e.loop, e.event or day, normalized(e.description)].append(e.path)
     done = []
     for paths in same.values():
@@ -223,7 +225,7 @@ def merge_repeated(snapshot: Snapshot) -> list[str]:
 
 
 def merge_into_one(snapshot: Snapshot, paths: Sequence[str]) -> list[str]:
-    """Merge *paths* into the most trusted of them; a person's own note stays, and two of theirs are theirs."""
+    """Merge *paths* into the most trusted of them. A note that a person wrote in or pinned is never merged away."""
 
     def rank(path: str) -> tuple[bool, int, dt.date, str]:
         node = snapshot.node(path)
@@ -237,7 +239,7 @@ def merge_into_one(snapshot: Snapshot, paths: Sequence[str]) -> list[str]:
         if undone or snapshot.node(gone).pinned or not snapshot.ours(gone):
             continue
         if trust_of(snapshot.node(gone).origin) > trust_of(snapshot.node(keep).origin):
-            continue  # a person wrote in what a tool or the assistant said: their own word stays theirs
+            continue  # a person edited a tool's or the assistant's note: a note of their own words is not merged into it
         merge_notes(snapshot.plan, keep, gone)
         done.append(
             f"Merged {link_of(snapshot.node(gone))} into {link_of(snapshot.node(keep))}: they said the same."
@@ -255,7 +257,7 @@ class NotesAlike:
 
     @cached_property
     def rarity(self) -> dict[str, float]:
-        """Stem → how much it tells, going by how many of some of the notes have it."""
+        """Stem → its weight by rarity, counted over a sample of the notes."""
         some = list(self.active.values())[:: 1 + len(self.active) // COUNTED]
         counts = Counter(stem for e in some for stem in stems_of(statement_of(e)))
         return {stem: math.log((1 + len(some)) / n) for stem, n in counts.items()}
@@ -289,19 +291,19 @@ class NotesAlike:
         return dict(list(near.items())[:SIMILAR_SHOWN])
 
     def telling(self, entry: Entry) -> str:
-        """The words of *entry* that tell of its subject: without common verbs, and the names that many notes have."""
+        """The words of *entry* that name its subject: without common verbs, and names that many notes have."""
         words = ((word, stems_of(word).keys()) for word in words_in(statement_of(entry)))
         told = [w for w, own in words if not own & common_stems() and self.worth(own) > TELLS_SUBJECT]
         return " ".join(told) or statement_of(entry)
 
     def may_be_one(self, entry: Entry, other: Entry, hit: Hit) -> bool:
-        """Whether one of the two may repeat, replace or contradict the other. No tool's note and another's."""
+        """Whether one of the two may repeat, replace or contradict the other. Never a tool's note and another's."""
         if (entry.origin == "tool") != (other.origin == "tool"):
             return False
         alike = self.likeness(entry, other)
         if alike < ALIKE and not ("close in meaning" in hit.why and hit.score >= CLOSE):
             return False
-        # The Observer saw both when it let one lead to the other. Where each does, they contradict each other.
+        # When one links to the other, the Observer saw both and kept them apart. When both link, they contradict each other.
         told_apart = (entry.path in other.links) != (other.path in entry.links)
         if told_apart and alike < ALIKE_THOUGH_LINKED:
             return False
@@ -312,7 +314,7 @@ def similar_notes(alike: NotesAlike, paths: Iterable[str]) -> dict[str, dict[str
     """
     Each of *paths* → what it resembles and how much, nearest first; left out if it resembles nothing.
 
-    What matters most comes first, happenings last, for the day's cap may come in between.
+    Important notes come first and happenings last, because the day's cap may stop the asking in between.
     """
     wanted = [alike.active[path] for path in paths if path in alike.active]
     wanted.sort(key=lambda e: (e.type == "episode", PRIORITIES.index(e.priority), e.path))
@@ -321,7 +323,7 @@ def similar_notes(alike: NotesAlike, paths: Iterable[str]) -> dict[str, dict[str
 
 
 def are_two_happenings(a: Entry, b: Entry) -> bool:
-    """Whether the notes tell of what happened on different days: then neither repeats or replaces the other."""
+    """Whether the notes tell what happened on different days: then neither repeats or replaces the other."""
     if not a.type == b.type == "episode" or "open" in (a.loop, b.loop):
         return False
     one, other = event_span(a.event), event_span(b.event)
@@ -333,7 +335,7 @@ def statement_of(entry: Entry, between: str = " ") -> str:
 
 
 def proposed_pairs(snapshot: Snapshot, near: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Pairs that look like repetitions, for a person to judge where no model does."""
+    """Lines on pairs that look like repetitions, for a person to judge if no model did."""
     active = {e.path: e for e in snapshot.now()}
     pairs: dict[tuple[str, ...], float] = {}
     for path, others in near.items():
@@ -348,13 +350,12 @@ def proposed_pairs(snapshot: Snapshot, near: Mapping[str, Mapping[str, float]]) 
 
 
 def looks_repeated(a: Entry, b: Entry, score: float) -> bool:
-    """Whether they may say the same, of whatever type the Observer took them to be."""
+    """Whether they may say the same, whatever type each has."""
     shared = statement_likeness(a.description, b.description)
     return a.event == b.event and (shared >= REPEATS or (shared >= HALF and score >= NEAR))
 
 
-# --- Links that lead to a note by a former path are mended, mentions of notes linked; low notes that nobody used for long go
-# dormant, and come back.
+# --- Upkeep: links by a former path are mended, mentions of notes are linked, unused low notes go dormant and come back.
 
 
 READ_WHOLE = 1_000  # notes of a vault whose bodies are all read for mentions
@@ -363,7 +364,7 @@ READ_WHOLE = 1_000  # notes of a vault whose bodies are all read for mentions
 
 
 def mend_links(snapshot: Snapshot) -> list[str]:
-    """Links in our files that lead to a note by a former path lead to its present one again."""
+    """Change links of OMG's files that lead to a note by a former path into links to its present path."""
     astray: dict[str, dict[str, str]] = defaultdict(dict)
     for path, target, there in detoured_links(snapshot.plan.graph):
         if path not in snapshot.frozen:
@@ -383,7 +384,7 @@ def link_mentions_by_night(snapshot: Snapshot) -> list[str]:
     """Link OMG's notes to notes that they mention, also to newer ones. Returns the paths of the changed notes."""
     active = [e for e in snapshot.now() if e.type in TYPES]
     wanted = [e for e in active if e.path not in snapshot.frozen and e.path in snapshot.entries]
-    if len(active) > READ_WHOLE:  # of a large vault only those files are opened that have something to link
+    if len(active) > READ_WHOLE:  # in a large vault, open only the files that have something to link
         names = MentionedNames(active)
         wanted = [
             e for e in wanted if {p for _, p in names.found_in(e.description, e.path)} - {e.path, *e.links}
@@ -399,7 +400,7 @@ def detoured_links(graph: Graph) -> list[tuple[str, str, str]]:
     """`(path, target, there)` of links whose target looks like a path, but leads only by an alias or an id."""
     found = graph.index.detours()
     for path, target in graph.index.dangling():
-        # Where nobody saw the move happen: the id was made of the path the note had at its birth.
+        # A move that nobody noticed: the id still has the path under which the note was made.
         name = target.removeprefix("nodes/")
         if name != target and (there := graph.index.resolve(f"omg/{name}")) is not None:
             found.append((path, target, there))
@@ -436,7 +437,7 @@ def mark_dormant(snapshot: Snapshot, now: dt.datetime, days: int) -> tuple[list[
 
 
 def is_recent(entry: Entry, uses: Uses, *, since_ms: float, today: dt.date, days: int) -> bool:
-    """Whether the note was said, recalled or due within *days*; a day to come counts."""
+    """Whether the note was said, recalled or due in the last *days*; a due day in the future counts."""
     if uses.last_ms(entry.id) >= since_ms:
         return True
     ends = event_span(entry.event)
@@ -445,7 +446,7 @@ def is_recent(entry: Entry, uses: Uses, *, since_ms: float, today: dt.date, days
 
 
 def is_linked(snapshot: Snapshot, path: str) -> bool:
-    """Whether an active note, not one that we generate, links to it."""
+    """Whether an active note that OMG does not generate links to it."""
     back = snapshot.plan.graph.index.backlinks(path)
     return any(
         (e := snapshot.entries.get(b)) and e.status == "active" and e.type in (*TYPES, "note") for b in back

@@ -55,13 +55,13 @@ def link_of(node: Node) -> str:
     return wikilink(node.path, node.title)
 
 
-TOPIC_NOTES = 4  # notes that make a topic; below it a page of its own costs more looking than it saves
+TOPIC_NOTES = 4  # least notes of a topic: for fewer, a page of its own costs more looking than it saves
 NEIGHBOURS = 6  # edges kept for each note: enough to hold a topic together, and Louvain stays quick
-PAIRS = 200  # notes that a feature may join, each to each
+PAIRS = 200  # a feature of more notes than this joins none of them
 RESOLUTIONS = (1.0, 2.0, 4.0, 8.0)
-# What makes a topic clearly a note's: mean cosine to its three nearest notes, and how far the next topic lies
-# behind. Of the topics of five LoCoMo conversations, a fifth of the notes held out: 74 % join one, and of these
-# 97 % the right one.
+# A note joins a topic if its mean cosine to the topic's three nearest notes is at least CLEAR, and that of the next topic
+# at most MARGIN of it. With a fifth of the notes of five LoCoMo conversations held out, 74 % join a topic, and 97 % of
+# these the right one.
 CLEAR, MARGIN = 0.16, 0.8
 
 
@@ -69,7 +69,7 @@ CLEAR, MARGIN = 0.16, 0.8
 
 
 def normalized(text: str) -> str:
-    """*text* without what a typist might do differently: case, spaces, marks, the target of a link."""
+    """*text* without differences of typing: case, spaces, marks, the targets of links."""
     return " ".join(words_in(with_labels(text).casefold()))
 
 
@@ -96,7 +96,7 @@ def numbers_in(stems: Iterable[str]) -> set[str]:
 
 @dataclass(frozen=True)
 class TopicItem:
-    """A note as its topic sees it. *marks*: tags, links, source messages, each with a letter in front."""
+    """What decides a note's topic. *marks*: tags, links and source messages, each with a letter in front."""
 
     path: str
     title: str
@@ -111,8 +111,8 @@ class TopicItem:
     @cached_property
     def names(self) -> dict[str, tuple[str, float]]:
         """
-        Stem → word and weight, of what a topic may be called after: tags and titles, which are made of nouns, and
-        half as much the text, which is not.
+        Stem → word and weight, for the name of a topic. Words of tags and titles, mostly nouns, count twice as much as those
+        of the text.
         """
         tags = " ".join(m[1:] for m in sorted(self.marks) if m.startswith("#"))
         texts = ((self.text, 0.5), (f"{tags} {self.title}", 1.0))
@@ -134,10 +134,10 @@ def split_topics(
     items: Sequence[TopicItem], most: int, taken: Collection[str] = (), known: Collection[str] = ()
 ) -> list[Topic]:
     """
-    Groups of *items* such that no more than *most* lines remain: the groups', and those of notes in none.
+    Split *items* into groups such that a map of the groups and of the notes in none has at most *most* lines.
 
     A group may still hold more than *most*; split it in turn. Empty if nothing tells the notes apart.
-    *taken* are names that are no longer free, *known* words that say nothing here (the map's own).
+    *taken*: names in use. *known*: words that cannot name a group, because they name the map.
     """
     items = sorted(items, key=lambda i: i.path)
     groups = communities(items, most)
@@ -198,7 +198,8 @@ def feature_weights(items: Sequence[TopicItem], most: int = PAIRS) -> list[dict[
     """
     Features of each note by how rare they are here, to length 1.
 
-    What a single note has joins nothing; what most have, or more than *most*, tells nothing.
+    A feature of one note joins nothing, and one of most notes, or of more than *most*, distinguishes nothing: both are
+    left out.
     """
     counts = Counter(f for item in items for f in item.features)
     many = max(TOPIC_NOTES * 2, min(most, int(0.6 * len(items))))
@@ -214,7 +215,7 @@ def feature_weights(items: Sequence[TopicItem], most: int = PAIRS) -> list[dict[
 def adopt_loose(
     items: Sequence[TopicItem], groups: list[set[int]], loose: list[int]
 ) -> tuple[list[set[int]], list[int]]:
-    """Put each loose note to the group it shares most with; what shares nothing stays loose."""
+    """Add each loose note to the group it shares most with; one that shares nothing stays loose."""
     vectors = feature_weights(items)
     sums = [vector_sum(vectors[n] for n in sorted(g)) for g in groups]
     left = []
@@ -253,7 +254,7 @@ def nearest_topic(items: Sequence[TopicItem], topics: Mapping[str, Sequence[Topi
 
 
 def by_time(items: Sequence[TopicItem], most: int, taken: Collection[str]) -> list[Topic]:
-    """Notes that share nothing but their time: a page a month, or a year where months are too many."""
+    """Topics by time, for notes that share nothing else: one for each month, or each year if there are too many months."""
     months = {i.month for i in items if i.month}
     length = 7 if len(months) <= most // 2 else 4
     by: dict[str, list[str]] = defaultdict(list)
@@ -270,7 +271,7 @@ def by_time(items: Sequence[TopicItem], most: int, taken: Collection[str]) -> li
 def topic_name(
     group: Sequence[TopicItem], everyone: Sequence[TopicItem], taken: Collection[str], known: Collection[str]
 ) -> str:
-    """A slug of one or two words that many of *group* are called by, and few of the others."""
+    """A slug of one or two words that many notes of *group* have in their names, and few others."""
     inside, outside = weight_sum(group), weight_sum(everyone)
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
     for item in group:
@@ -312,10 +313,10 @@ def dot_product(a: Mapping[str, float], b: Mapping[str, float]) -> float:
 
 def assign_maps(snapshot: Snapshot, most: int) -> tuple[list[str], Counter[str]]:
     """
-    Give each note of ours its map, and a map of more than *most* lines topics. Lines for maps split,
-    and how many notes were put under which map.
+    Put each of OMG's notes on its map, and split a map of more than *most* lines into topics. Returns a line for each map
+    that was split, and how many notes were put under each map.
 
-    A topic keeps its name and its notes for good; notes that come later join one that they clearly belong to.
+    A topic keeps its name and its notes for good. Later notes join the topic that they clearly belong to.
     """
     splitter = MapSplitter(snapshot, most)
     for path in sorted(snapshot.changed):
@@ -341,7 +342,7 @@ def filed_lines(filed: Mapping[str, int]) -> list[str]:
 
 
 class MapSplitter:
-    """Which map lists what, while notes are being moved between maps."""
+    """Tracks which map lists which notes while notes are moved between maps."""
 
     def __init__(self, snapshot: Snapshot, most: int) -> None:
         self.snapshot, self.most = snapshot, most
@@ -365,7 +366,7 @@ class MapSplitter:
                 self.filed[map_of_type(entry.type)] += 1
 
     def split_if_long(self, moc: str) -> list[str]:
-        """Bring *moc* below its limit as far as that can be done; returns the topics made."""
+        """Bring *moc* below its limit if possible; returns the topics made."""
         children = [c for c in self.topics(moc) if self.members[c]]
         long = len(self.members[moc]) + len(children) > self.most
         if moc == MOCS["reflection"][0]:
@@ -374,9 +375,9 @@ class MapSplitter:
             new = [e for e in self.members[moc] if long or e.path in self.snapshot.changed]
             self.file_under(moc, [e for e in new if self.movable(e)], children)
         if len(self.members[moc]) + len(children) <= self.most or not self.may_split_anew(moc):
-            return []  # before any note is read
+            return []  # so that no note is read
         movable = [e for e in self.members[moc] if self.movable(e)]
-        # However many notes a person has there, half of the map is for ours: in topics they would be lost among them.
+        # A person's notes on the map count for at most half of it: the other half is for OMG's notes.
         theirs = min(len(self.members[moc]) - len(movable), self.most // 2)
         room = self.most - len(children) - theirs
         if len(movable) <= room:
@@ -395,7 +396,7 @@ class MapSplitter:
         return moc in self.snapshot.plan.maps.new or any(e.path in changed for e in self.members[moc])
 
     def file_under(self, moc: str, new: Sequence[Entry], children: Sequence[str]) -> None:
-        """Move those of *new* to a topic that clearly belong there, and that will list them."""
+        """Move each of *new* that clearly belongs to a topic there, if the topic's page can list it."""
         if new:
             children = [c for c in children if self.has_block(c)]
             there = {topic: [self.topic_item(e) for e in self.members[topic]] for topic in children}
@@ -411,7 +412,7 @@ class MapSplitter:
         )
 
     def by_year(self, moc: str) -> list[str]:
-        """Reflections are found by their time: each year that is over gets a map of its own."""
+        """Make a map of its own for each year of reflections except the last."""
         years: dict[str, list[str]] = defaultdict(list)
         for entry in filter(self.movable, self.members[moc]):
             years[entry.path.rpartition("/")[2][:4]].append(entry.path)
@@ -432,7 +433,7 @@ class MapSplitter:
         self.parents[topic] = moc
 
     def move_notes(self, moc: str, homes: Mapping[str, str]) -> None:
-        """Take notes of *moc* to other maps: path → map."""
+        """Move notes of *moc* to the maps in *homes*: path → map."""
         for entry in self.members[moc]:
             if (topic := homes.get(entry.path)) is not None:
                 links = [t for t in self.snapshot.node(entry.path).links if t != moc]
@@ -447,7 +448,7 @@ class MapSplitter:
         return entry.path not in self.snapshot.frozen and self.snapshot.ours(entry.path, "links")
 
     def taken_names(self, moc: str) -> set[str]:
-        """Names that a topic of *moc* cannot have, because there is a page of that name."""
+        """Names that a topic of *moc* cannot have, because a page has them."""
         front = f"{topic_prefix(moc)}-"
         paths = {*self.parents, *self.snapshot.entries, *STANDARD}
         return {p.removeprefix(front) for p in paths if p.startswith(front)}
@@ -467,5 +468,5 @@ class MapSplitter:
 
 
 def topic_prefix(moc: str) -> str:
-    """What the names of all topics below one of the standing maps begin with, however deep they are."""
+    """The standard map that *moc* is a topic of, at any depth; with it the names of all its topics begin."""
     return next((s for s in STANDARD if moc.startswith(f"{s}-")), moc)

@@ -53,32 +53,32 @@ from .topics import Snapshot, link_of, normalized
 
 # --- What a model is asked about at night: matters of a few notes each, and which of them are shown together.
 #
-# A matter is two notes that may be on one thing, an open loop past its day, or a title that says too little. A
-# matter that a model has answered is not brought up again until one of its notes changes. Which notes are alike is
-# found in similar.py.
+# A matter is two notes that may be about one thing, an open loop past its day, or a title that says too little. A
+# matter that a model has answered is not asked again until one of its notes changes. similar.py finds which notes are
+# alike.
 
 
-GROUP_NOTES = 6  # notes of a group: one subject, and what else is to be asked of it
+GROUP_NOTES = 6  # most notes of a group, which is about one subject
 NOTES_PER_CALL = 24  # each group is judged by itself, so that a small model does not mix them up
-# An open loop is asked about once its day is past and something was said since; else when so many days are, for
-# people tell of what they did, and the Observer is shown the loops of the last ten days.
+# An open loop is asked about once its day is past and something was said since. Without news it is asked about after
+# LATE_DAYS: people tell what they did, and the Observer is shown the loops of the last ten days.
 LATE_DAYS, NEWS_SHOWN = 10, 3
 SAYS_LITTLE = "note thing stuff info information update detail misc untitled new general topic item"
 # Characters of a title; words of one that only repeats the statement's beginning.
 LONG_TITLE, CUT_WORDS = 70, 6
-OLD_WORDS = 0.5  # of a title's words that a note has which was restated; with fewer it may speak of what was
+OLD_WORDS = 0.5  # if a restated note has less than this share of its title's words, the title may be outdated
 
 
 @dataclass(frozen=True, slots=True)
 class Matter:
-    """Something to ask. *paths*: both notes; the loop and what was said since; the note with that title."""
+    """Something to ask. *paths* by kind: both notes; the loop, then what was said since; the note with that title."""
 
     kind: Literal["same", "overdue", "title"]
     paths: tuple[str, ...]
 
     @property
     def known_by(self) -> tuple[str, ...]:
-        """The notes that make it what it is: what was said since a loop began is found one night and not another."""
+        """The notes that identify the matter. Not the news about a loop, which may be found one night and not another."""
         return tuple(sorted(self.paths)) if self.kind == "same" else self.paths[:1]
 
     @property
@@ -102,7 +102,7 @@ class Group:
 
 
 def digest_of(texts: Iterable[str]) -> str:
-    """What is kept of a matter that was answered: a hash of each of its notes, as it was shown."""
+    """What is kept of an answered matter: a hash of each of its notes, as it was shown."""
     return " ".join(hashlib.sha256(text.encode()).hexdigest()[:10] for text in texts)
 
 
@@ -110,7 +110,7 @@ def digest_of(texts: Iterable[str]) -> str:
 
 
 def pairs_alike(similar: Mapping[str, Iterable[str]]) -> list[Matter]:
-    """Each two notes of which one changed and resembles the other, once."""
+    """Each pair of notes of which one changed and resembles the other, once."""
     pairs: dict[frozenset[str], tuple[str, str]] = {}
     for path, near in similar.items():
         for other in near:
@@ -129,13 +129,13 @@ def loops_past_their_day(snapshot: Snapshot) -> list[tuple[Entry, int]]:
 
 
 def overdue(loop: Entry, days: int, alike: NotesAlike) -> Matter | None:
-    """*loop*, whose day is *days* over, with what was said on it since; None while it may still be told of."""
+    """The matter of *loop*, whose day was *days* ago, with what was said about it since; None if it is too early to ask."""
     news = [n.path for n in alike.to(loop) if is_news(n, loop)][:NEWS_SHOWN]
     return Matter("overdue", (loop.path, *news)) if news or days >= LATE_DAYS else None
 
 
 def is_news(note: Entry, of: Entry) -> bool:
-    """Whether *note* may tell what became of the loop *of*: it was said later, and by nobody less trusted."""
+    """Whether *note* may tell what became of the loop *of*: it was said later, by somebody trusted as much."""
     later = (note.updated or dt.date.min) > (of.updated or dt.date.max)
     return later and trust_of(note.origin) >= trust_of(of.origin)
 
@@ -155,7 +155,7 @@ def weak_titles(snapshot: Snapshot, paths: Iterable[str]) -> list[Matter]:
 def says_little(entry: Entry) -> bool:
     """Whether a title names nothing, or is the beginning of the statement, cut off."""
     title = re.sub(r" \d+$", "", entry.title)
-    if re.match(r"\d{4}-\d\d", title):  # a day's note is called after its day
+    if re.match(r"\d{4}-\d\d", title):  # the title of a day's note is its day
         return False
     told = stems_of(title).keys() - stems_of(f"{SAYS_LITTLE} {' '.join(TYPES)}").keys()
     cut = len(title.split()) > CUT_WORDS and entry.description.startswith(title.rstrip(" .…"))
@@ -163,7 +163,7 @@ def says_little(entry: Entry) -> bool:
 
 
 def speaks_of_past(snapshot: Snapshot, entry: Entry) -> bool:
-    """Whether the note said something else once, and its title seems to be about that."""
+    """Whether the title seems to be about what the note said earlier and no longer says."""
     told = stems_of(entry.title).keys()
     if len(told & stems_of(entry.description).keys()) >= OLD_WORDS * len(told):
         return False
@@ -175,7 +175,7 @@ def speaks_of_past(snapshot: Snapshot, entry: Entry) -> bool:
 
 
 def by_trust(matters: Iterable[Matter], entries: Mapping[str, Entry]) -> dict[int, list[Matter]]:
-    """*matters* by `trust_of` the least trusted of their notes, the most trusted first: no call shows two kinds."""
+    """*matters* by `trust_of` of their least trusted note, the most trusted first: one call shows one kind only."""
     found: dict[int, list[Matter]] = {2: [], 1: [], 0: []}
     for matter in matters:
         found[min(trust_of(entries[path].origin) for path in matter.paths)].append(matter)
@@ -183,7 +183,7 @@ def by_trust(matters: Iterable[Matter], entries: Mapping[str, Entry]) -> dict[in
 
 
 def groups_of(matters: Sequence[Matter]) -> list[Group]:
-    """*matters* in groups: those that share notes go together, as far as a group has room for all of them."""
+    """*matters* in groups: those that share notes go together, as long as the group has room."""
     found: list[Group] = []
     places: dict[str, list[Group]] = {}  # path → the groups that show it
     for matter in matters:
@@ -236,7 +236,7 @@ BODY_TOKENS = 120  # of a note's text that a model is shown
 
 
 class Verdict(BaseModel):
-    """One item of a reply. `node` is what stays or holds, `other` what goes, or what is beside it."""
+    """One item of a reply. `node` is the note that stays, or the one in question; `other` the one that goes, or a second."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -285,7 +285,7 @@ class ShownGroup:
     name: str
     group: Group
     notes: Mapping[str, str]  # handle → path
-    least: int  # `trust_of` the least trusted note of the whole call: what one group says, a model may do in another
+    least: int  # `trust_of` of the least trusted note of the whole call: one group's text may sway the model in another
 
 
 # --- what is asked
@@ -301,7 +301,7 @@ def shown_groups(groups: Sequence[Group], least: int) -> list[ShownGroup]:
 
 
 def halves(groups: Sequence[Group]) -> list[list[Group]]:
-    """*groups* in two calls; the matters of a single group, in two; none of a single matter."""
+    """*groups* split for two calls; a single group is split by its matters; empty for a single matter."""
     if len(groups) == 1:
         matters = groups[0].matters
         groups = [Group(matters[: len(matters) // 2]), Group(matters[len(matters) // 2 :])]
@@ -334,7 +334,7 @@ def leads_to(shown: ShownGroup, node: Node) -> str:
 
 
 def note_shown(handle: str, node: Node, leads: str = "") -> str:
-    """A note as a model sees it. It counts as changed where this does, but for the notes that it *leads* to."""
+    """A note as a model sees it. The note counts as changed when this text without *leads* changes."""
     marks = [node.type, node.priority, f"heard {said_on(node)}"]
     marks += [f"on {node.event}"] * bool(node.event) + [f"loop {node.loop}"] * bool(node.loop)
     marks += [origin for origin in ("tool", "assistant") if origin == node.origin]
@@ -356,10 +356,10 @@ def said_on(node: Node) -> str:
 
 def read_verdicts(text: str, shown: Sequence[ShownGroup], refused: list[Refusal]) -> dict[str, list[Verdict]]:
     """
-    What a reply says of each group that it speaks of; what cannot be read is noted in *refused*. Raises BadReply if
-    there is no list at all.
+    Group name → the verdicts that the reply has on it. What cannot be read is added to *refused*. Raises BadReply if
+    the reply has no list at all.
 
-    A bare list of edits, as weak models give it, is read as one on all groups: a handle belongs to one of them.
+    Weak models give a bare list of edits without groups. Each edit then goes to the group that its handle belongs to.
     """
     if '"group' not in text:
         value = cut_out(text)["edits"]
@@ -394,16 +394,16 @@ def names_note(edit: Any, shown: ShownGroup) -> bool:
     return isinstance(edit, Mapping) and str(edit.get("node")).strip("[] ") in shown.notes
 
 
-# --- What the Reflector has seen, so that its cost follows what changed since: a file `reflected.json` of a graph.
+# --- `reflected.json` of a graph: what the Reflector has seen, so that a night costs only what changed since.
 #
-#     notes     path → [hash of its bytes, whether a model has answered all there is to ask about it as it is]
+#     notes     path → [hash of its bytes, whether a model has answered everything to ask about it as it is]
 #     matters   kind and paths of what a model was asked → hashes of its notes as they were shown; "?" before them
-#               where it was silent
+#               if the model did not answer
 #     periods   reflection → hash of what it is made of, or was last refused for
 #
-# A cycle writes it beside its receipt and takes it over once the receipt is done, so that a crash in between
-# neither forgets what a model was paid for nor claims what was never written. Losing this file costs only model
-# calls.
+# A cycle writes the new file beside its receipt and puts it in place once the receipt is done. So a crash in between
+# neither forgets answers that were paid for nor claims changes that were not written. Losing this file costs only
+# model calls.
 
 
 UNDONE = "undid "  # begins the summary of an undo's receipt
@@ -416,22 +416,25 @@ class Seen:
     matters: dict[str, str] = field(default_factory=dict)
 
     def is_answered(self, matter: Matter, digest: str) -> bool:
-        """Whether a model has answered *matter*, or was silent on it twice, with its notes as they read now."""
+        """Whether a model has answered *matter*, or twice left it out, with its notes as they read now."""
         return self.matters.get(matter.key) == digest
 
     def note_answer(self, matter: Matter, digest: str, *, answered: bool) -> None:
-        """A model was asked about *matter*. Silence counts the second time: some models leave out what stays as it is."""
+        """
+        Note that a model was asked about *matter*. The second reply without an answer counts as one: some models leave out
+        what stays as it is.
+        """
         before = self.matters.get(matter.key, "")
         silent = f"?{digest}"
         self.matters[matter.key] = digest if answered or before == silent else silent
 
     def drop_gone(self) -> None:
-        """Forget what was asked of notes that are not there any more."""
+        """Drop matters of notes that no longer exist."""
         there = self.notes.keys()
         self.matters = {key: kept for key, kept in self.matters.items() if there >= {*key.split("\n")[1:]}}
 
     def changed(self, hashes: Mapping[str, str]) -> set[str]:
-        """Paths that are not as they were seen."""
+        """Paths whose file differs from what was seen."""
         return {p for p, hash in hashes.items() if p not in self.notes or self.notes[p][0] != hash}
 
     def unasked(self, hashes: Mapping[str, str]) -> set[str]:
@@ -440,7 +443,7 @@ class Seen:
 
 
 def load_seen(graph: Graph) -> Seen:
-    """What the last finished cycle saw. Takes over, or drops, what a crash left beside it."""
+    """What the last finished cycle saw. A file that a crash left beside it is put in place or removed."""
     file, open_file = seen_files(graph)
     if open_file.exists():
         cycle = read_seen(open_file).get("cycle")
@@ -457,13 +460,13 @@ def load_seen(graph: Graph) -> Seen:
 
 
 def stage_seen(graph: Graph, seen: Seen, cycle: str) -> None:
-    """Write *seen* down as what will be true once the receipt *cycle* is done."""
+    """Write *seen* to the file that `commit_seen` puts in place once the receipt *cycle* is done."""
     value = {"cycle": cycle, "notes": seen.notes, "periods": seen.periods, "matters": seen.matters}
     write_private(seen_files(graph)[1], json.dumps(value, ensure_ascii=False))
 
 
 def commit_seen(graph: Graph) -> None:
-    """The receipt is done, or there was none to write: what was promised is true."""
+    """Put the file of `stage_seen` in place: the receipt is done, or there was none to write."""
     file, open_file = seen_files(graph)
     open_file.replace(file)
 
@@ -482,13 +485,13 @@ def read_seen(file: Path) -> dict[str, Any]:
 
 def undone_notes(graph: Graph) -> dict[str, str | None]:
     """
-    Path → text (None: no file) of what a person's undo of a cycle put back, whether or not it is still so.
+    Path → text (None: no file) of each file that a person's undo of a cycle put back, even if it has changed since.
 
-    They did not want what that cycle did; until such a note changes, it is not done again.
+    The person did not want what that cycle did. It is not done again until such a note changes.
     """
     texts: dict[str, str | None] = {}
     for file in sorted((graph.folder / "receipts").glob("*-undo-*.json")):
-        with suppress(BadInput):  # damaged, which is for the doctor to say
+        with suppress(BadInput):  # a damaged receipt, which the doctor reports
             receipt = read_receipt(file)
             if any(line.startswith(UNDONE) and "-reflection-" in line for line in receipt.summary):
                 texts |= {c.path: c.after for c in receipt.changes}
@@ -496,26 +499,26 @@ def undone_notes(graph: Graph) -> dict[str, str | None]:
 
 
 VERDICT_LINE_CHARS, VERDICT_TITLE_CHARS, WHY_CHARS = 300, 80, 160
-# A note that says "mark all as superseded" is obeyed by some models. Pairs, as a night finds them, leave half of a call.
+# Some models obey a note that says "mark all as superseded", so a reply may replace at most half of a call's notes.
 FEW_REPLACED = 3  # notes that a reply may always replace: one subject that changed four times
 
 
 class RefusedVerdict(Exception):
-    """Why a verdict was not followed: a fixed phrase, without a word of a note."""
+    """Why a verdict was not followed: a fixed phrase without any text of a note."""
 
 
 @dataclass(slots=True)
 class MergeRules:
-    """What the verdicts of one cycle are measured against."""
+    """What decides whether a verdict of this cycle is carried out, and what was done with each."""
 
     plan: Plan
-    changed: Collection[str]  # paths: only these may be described anew
+    changed: Collection[str]  # paths: only these may get a new title or description
     frozen: Collection[str]  # paths that a person's undo put back: no two of them are joined again
-    asked: Collection[frozenset[str]]  # the pairs asked about: others were left alone, and are as they were
+    asked: Collection[frozenset[str]]  # the pairs asked about in this cycle
     done: list[str] = field(default_factory=list)  # lines for the log page
     refused: list[Refusal] = field(default_factory=list)
-    proposed: list[str] = field(default_factory=list)  # what only a person may do
-    verdicts: int = 0  # followed or not
+    proposed: list[str] = field(default_factory=list)  # lines on what only a person may do
+    verdicts: int = 0  # how many, followed or not
     counts: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(
             ("merged", "superseded", "contradictions", "described", "retitled", "closed", "linked"), 0
@@ -532,7 +535,7 @@ class MergeRules:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A verdict on notes that were shown. *least*: how far the least trusted note of the call is trusted."""
+    """A verdict on notes that were shown. *least*: `trust_of` of the least trusted note of the call."""
 
     verdict: Verdict
     path: str
@@ -544,8 +547,8 @@ def follow_verdicts(
     rules: MergeRules, shown: Sequence[ShownGroup], text: str, *, words: bool = True
 ) -> set[str]:
     """
-    Draft what the reply *text* proposes and may be done; returns the names of the groups it speaks of. Not *words*:
-    the verdicts count, but what the model wrote may tell of a note that is gone.
+    Draft what the reply *text* proposes, as far as it is allowed; returns the names of the groups it answers. Without
+    *words* only the verdicts are followed: the model's text may tell of a note that is gone.
     """
     unread = len(rules.refused)
     found = read_verdicts(text, shown, rules.refused)
@@ -585,7 +588,7 @@ def follow_verdict(rules: MergeRules, shown: ShownGroup, verdict: Verdict) -> No
 
 
 def gone_after(shown: Sequence[ShownGroup], found: Mapping[str, Sequence[Verdict]]) -> int:
-    """How many notes would be gone after *found*. Pairs that hang together leave one, whichever way round each is given."""
+    """How many notes would be gone after *found*. Of notes joined by pairs, in whatever order, one stays."""
     heads: dict[str, str] = {}
     for s in shown:
         for verdict in found.get(s.name, ()):
@@ -613,10 +616,10 @@ def merge_pair(rules: MergeRules, case: Case) -> None:
     if said:
         try:
             check_text(rules, a, said, "description", case.least)
-        except RefusedVerdict as e:  # without it nothing is lost: the History has what both said
+        except RefusedVerdict as e:  # nothing is lost without it: the History has what both said
             rules.refused.append(Refusal(f"its description: {e}", "merge", notes=link_of(a)))
             said = ""
-    # A weak model takes a change for a repetition. A line made of both holds both; without one the newer holds.
+    # A weak model may take a change for a repetition. If it wrote no line of both notes, the newer note stays.
     same = rank_of(rules, a) == rank_of(rules, b)
     if not said and same and last_said_ms(rules, b.path) > last_said_ms(rules, a.path):
         a, b = b, a
@@ -626,7 +629,7 @@ def merge_pair(rules: MergeRules, case: Case) -> None:
 
 
 def keep_and_gone(rules: MergeRules, a: Node, b: Node) -> tuple[Node, Node]:
-    """The note that stays and the one that goes; *a* is the one that the model would keep, and wins a tie."""
+    """The note that stays and the one that goes. *a* is the one that the model would keep; it stays on a tie."""
     if rank_of(rules, b) > rank_of(rules, a):
         a, b = b, a
     if rank_of(rules, b)[0]:
@@ -635,12 +638,12 @@ def keep_and_gone(rules: MergeRules, a: Node, b: Node) -> tuple[Node, Node]:
     if a.type != b.type and b.type != "fact":
         raise RefusedVerdict(f"a {b.type} is no {a.type}")
     if trust_of(a.origin) < trust_of(b.origin):
-        raise RefusedVerdict("a person's word does not go into one of another")
+        raise RefusedVerdict("what a person said does not go into a note of another origin")
     return a, b
 
 
 def rank_of(rules: MergeRules, found: Node) -> tuple[int, int, bool]:
-    """What decides which of two notes stays, the first difference first."""
+    """A key: of two notes, the one with the larger key stays."""
     touched = rules.plan.draft(found.path).touched
     return 2 * found.pinned + touched, trust_of(found.origin), found.type != "fact"
 
@@ -654,7 +657,7 @@ def supersede_pair(rules: MergeRules, case: Case) -> None:
     check_goes(b, case.least)
     if b.pinned:
         rules.proposed.append(f"{link_of(b)} is pinned, but {link_of(a)} is newer and says otherwise.")
-        raise RefusedVerdict("the older one is pinned; only a person takes it back")
+        raise RefusedVerdict("the older one is pinned; only a person may replace it")
     days = said_day(rules.plan, a), said_day(rules.plan, b)
     supersede_note(rules.plan, b.path, a.path)
     line = f"{link_of(a)} ({days[0]}) replaced {link_of(b)} ({days[1]}){reason_of(case)}"
@@ -664,10 +667,10 @@ def supersede_pair(rules: MergeRules, case: Case) -> None:
 def contradict_pair(rules: MergeRules, case: Case) -> None:
     a, b = active_pair(rules, case)
     if b.path in a.contradicts or a.path in b.contradicts:
-        return  # they say so already
+        return  # it is marked already
     rules.plan.contradict(a.path, b.path)
     rules.proposed.append(f"{link_of(a)} and {link_of(b)} contradict each other; which of them holds?")
-    line = f"{link_of(a)} and {link_of(b)} point at each other: neither says which of them holds now."
+    line = f"Marked {link_of(a)} and {link_of(b)} as contradicting each other."
     rules.do("contradictions", line)
 
 
@@ -688,7 +691,7 @@ def new_title(rules: MergeRules, case: Case) -> None:
     found, title = changed_note(rules, case), case.verdict.title
     check_text(rules, found, title, "title", case.least)
     if not slugify(title) or slugify(title) == slugify(found.title) or len(title) > VERDICT_TITLE_CHARS:
-        raise RefusedVerdict("that is no title, or no other")
+        raise RefusedVerdict("the title is empty, too long or the same")
     if rules.plan.is_taken(f"nodes/{found.type}/{slugify(title)}", by=found.id):
         raise RefusedVerdict("another note has that title")
     there = retitle_note(rules.plan, case.path, title)
@@ -715,7 +718,7 @@ def end_loop(rules: MergeRules, case: Case) -> None:
     if told and trust_of(told.origin) < trust_of(found.origin):
         raise RefusedVerdict(f"what came from {told.origin} does not end what a person means to do")
     if told and last_said_ms(rules, told.path) < last_said_ms(rules, found.path):
-        raise RefusedVerdict("the note that it names was heard before, and cannot tell how it ended")
+        raise RefusedVerdict("the note that it names was said before the loop, and cannot tell how it ended")
     if found.pinned or rules.plan.draft(found.path).touched:
         rules.proposed.append(f"{link_of(found)} was due on {found.event}, and seems to be over.")
         raise RefusedVerdict("a person wrote in it, or pinned it")
@@ -734,7 +737,7 @@ FOLLOW = {
 }
 
 
-# --- what may be
+# --- what is allowed
 
 
 def active_pair(rules: MergeRules, case: Case) -> tuple[Node, Node]:
@@ -747,7 +750,7 @@ def active_pair(rules: MergeRules, case: Case) -> tuple[Node, Node]:
 
 
 def check_pair(rules: MergeRules, case: Case) -> tuple[Node, Node]:
-    """Both notes, of which one is to go."""
+    """Both notes, of which one is to go. Raises RefusedVerdict."""
     a, b = active_pair(rules, case)
     marked = b.path in a.contradicts or a.path in b.contradicts
     if marked and frozenset((case.path, case.other)) not in rules.asked:
@@ -757,7 +760,7 @@ def check_pair(rules: MergeRules, case: Case) -> tuple[Node, Node]:
 
 def check_goes(found: Node, least: int) -> None:
     if trust_of(found.origin) > least:
-        raise RefusedVerdict("a person's note goes only where persons' notes alone were shown")
+        raise RefusedVerdict("a person's note goes only if the call showed persons' notes alone")
 
 
 def changed_note(rules: MergeRules, case: Case) -> Node:
@@ -773,13 +776,13 @@ def check_text(rules: MergeRules, found: Node, text: str, what: str, least: int)
     if not draft.ours or what in draft.theirs or (what == "title" and draft.touched):
         raise RefusedVerdict("a person wrote in it")
     if not 0 < len(text) <= VERDICT_LINE_CHARS:
-        raise RefusedVerdict("it says nothing, or too much for one line")
+        raise RefusedVerdict("the text is empty, or too long for one line")
     if trust_of(found.origin) > least:
-        raise RefusedVerdict("a person's note takes new words only where persons' notes alone were shown")
+        raise RefusedVerdict("a person's note gets new words only if the call showed persons' notes alone")
 
 
 def last_said_ms(rules: MergeRules, path: str) -> int:
-    """When the note was last said, in ms; a person's own hand counts as saying it."""
+    """When the note was last said, in ms. A person's edit counts as saying it."""
     found = rules.node(path)
     latest = max((s.timestamp for s in found.sources), default=0)
     draft = rules.plan.draft(path)
