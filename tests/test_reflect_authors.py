@@ -175,7 +175,7 @@ def test_a_loop_bound_to_its_day_is_closed_wherever_it_is_shown_and_once(graph: 
     ("other", "why"),
     [
         ({"origin": "assistant"}, "does not end what a person means to do"),
-        ({"sources": (Source(OWNER, "m-early", ms(MONDAY - DAY)),)}, "was heard before"),
+        ({"sources": (Source(OWNER, "m-early", ms(MONDAY - DAY)),)}, "was said before"),
     ],
 )
 def test_a_loop_is_not_closed_by_the_assistants_word_nor_by_what_was_heard_before_it(
