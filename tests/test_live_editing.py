@@ -268,7 +268,7 @@ def test_news_from_before_a_person_rewrote_the_description_stands_beside_it_unti
     hand_over(omg.folder, entry("e3", "My yoga class is now at 20:00.", later))
     omg.work(force=True)
     told = [e for e in graph.index.entries() if e.type == "episode" and e.status == "active"]
-    assert [e.description for e in told] == ["The user's yoga class is now at 20:00."]
+    assert [e.description for e in told] == ["The user's yoga class is now on 2026-12-03 at 20:00."]
 
 
 def test_the_history_of_a_successor_tells_what_the_person_wrote(omg):

@@ -197,11 +197,9 @@ class Plan:
         sources, restated = node.sources, node.description != old.description
         anew = draft.ours and (node.type, edit.title) != (old.type, old.title)
         if not anew and replace(node, sources=old.sources, updated=old.updated) == old:
-            return (
-                old.path
-                if sources == old.sources
-                else self.rewrite(draft, replace(old, sources=sources), Rebase())
-            )
+            if sources == old.sources:
+                return old.path
+            return self.rewrite(draft, replace(old, sources=sources), Rebase())
         if old.path in self.graph.carried and sources == old.sources:
             return old.path  # a rebuild: the person had what these messages said before them
         last_ms = max((s.timestamp for s in old.sources), default=0)

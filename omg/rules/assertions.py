@@ -348,7 +348,7 @@ def tells_event(verb: str, what: str) -> bool:
 
 def says_too_little(cue: str, verb: str, what: str, text: str) -> bool:
     """Whether what a cue found is too little for a note: "I did that", "I'll see", "we have to go"."""
-    least = LEAST_WORDS.get(cue, 0) - (cue == "habit" and bool(SPECIFIC.search(what)))
+    least = LEAST_WORDS.get(cue, 0) - (cue == "habit" and bool(SPECIFIC.search(text)))
     if not says_enough(
         f"{verb} {what}" if cue != "name" else text, max(least, cue not in ("name", "contact", "status"))
     ):

@@ -99,10 +99,7 @@ def contrast(said: str) -> Contrast | None:
     pair = begins("not_but", head if comma and begins("reaction", tail) else value)  # ", sorry"
     if pair is None or said.endswith("?") or begins("maybe", rest):
         return None
-    clause, wrong = (
-        (pair["right"] or pair["right2"]).strip(" ,"),
-        (pair["wrong"] or pair["wrong2"]).strip(" ,"),
-    )
+    clause, wrong = ((pair[name] or pair[f"{name}2"]).strip(" ,") for name in ("right", "wrong"))
     after, wrong = small_word_apart(wrong)
     if not kind_of(wrong) or denies(clause):
         return None
@@ -338,9 +335,7 @@ def short_correction(said: str) -> ShortCorrection | None:
     wrong = frozenset(NUMBER.findall(pair["wrong2"] or "")) if pair else frozenset()
     right = pair["right2"] if pair and len(wrong) > 1 else right
     after, right = small_word_apart(right)
-    kind = kind_of(right)
-    if len(NUMBER.findall(right)) > 1:
-        kind = "numbers"
+    kind = "numbers" if len(NUMBER.findall(right)) > 1 else kind_of(right)
     if not kind or begins("reaction", right) or begins("agreed", right) or states(framed["value"]):
         return None
     bare = kind == "word" and not told

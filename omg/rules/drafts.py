@@ -17,7 +17,7 @@ from ..dates.days import event_span
 from ..node.markdown import slugify
 from ..text.words import WORD_OR_NUMBER, common_stems, denies, told_words, words_in
 from .assertions import CLOCK, begins, holds, word_lists
-from .corrections import contrast, kind_of, small_word_apart
+from .corrections import ShortCorrection, contrast, corrected_text, kind_of, small_word_apart
 
 if TYPE_CHECKING:
     from ..index.store import Entry
@@ -269,11 +269,11 @@ def same_slot(draft: OfflineDraft, old: OfflineDraft) -> bool:
 
 
 def value_of(draft: OfflineDraft, who: str) -> tuple[str, str, str]:
-    """Of "The user's car is in Oslo": its subject without *who*, "in", and the kind of value; "" for what is not there."""
+    """Of "The user's car is in Oslo": its subject without *who*, "in" and "Oslo"; "" for what is not there."""
     m = IS_VALUE.search(draft.description)
     small, value = small_word_apart(m["value"] if m else "")
     subject = told_words(draft.description[: m.start()] if m else "") - told_words(who)
-    return " ".join(sorted(subject)), small, kind_of(value)
+    return " ".join(sorted(subject)), small, value
 
 
 def has_other_subject(draft: OfflineDraft, old: OfflineDraft) -> bool:
@@ -362,6 +362,10 @@ def changed_draft(
     if same_slot(draft, old) and (
         draft.cue in ("name", "contact", "favorite", "age", "birth") or is_new_value(old, draft, change)
     ):
+        _, small, value = value_of(draft, draft.who)
+        time = ShortCorrection(value, "number", after=small) if kind_of(value) == "number" else None
+        if time and old.event and not draft.event and (puts := time.applied(old.description)):
+            draft = replace(draft, description=corrected_text(old.description, puts))  # its day stays
         return with_new_words(old, draft)
     if not may_be_new_state(old.type, draft.type):
         return None
@@ -379,11 +383,12 @@ def changed_draft(
 
 def is_new_value(old: OfflineDraft, draft: OfflineDraft, change: int) -> bool:
     """Whether *draft* has another value for *old*: "is a Kia" of "is a Volvo", and not "is 12 years old"."""
-    if draft.cue == "due" and not change:  # a second appointment
+    one_word = draft.cue == "stated" and len(told_words(draft.slot)) < 2
+    if not change and (draft.cue == "due" or one_word):  # a second appointment; "the price" of something else
         return False
-    (_, small, kind), (_, other_small, other) = value_of(old, draft.who), value_of(draft, draft.who)
-    if kind:
-        return kind == other and (small == other_small or bool(change))
+    (_, small, value), (_, other_small, other) = value_of(old, draft.who), value_of(draft, draft.who)
+    if kind := kind_of(value):
+        return kind == kind_of(other) and (small == other_small or bool(change))
     numbers = [bool(re.search(r"\d", d.description)) for d in (old, draft)]
     return bool(change or VALUE.search(draft.description)) and numbers[0] == numbers[1]
 
