@@ -29,21 +29,21 @@ from ..config import Config
 from ..errors import BadReply, OverBudget
 from ..text.tokens import count_tokens
 
-# Someone else's key pays for `gateway`, so it has a cap before anyone thinks of one: at the default
-# step of 6,000 tokens this is some forty observations, a long day of talk.
+# Default cap for `gateway`, because somebody else's key pays for it. At the default step of 6,000 tokens this is about forty
+# observations, a long day of talk.
 GATEWAY_TOKENS_PER_DAY = 500_000
 
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """What a model said. Token counts are the provider's, else our own; 0.0 usd: no known price."""
+    """A model's reply. Token counts are the provider's, else our own; 0.0 usd: no known price."""
 
     text: str
     model: str
     tokens_in: int
     tokens_out: int
     usd: float = 0.0
-    cut: bool = False  # it ended because it had reached the tokens it may have
+    cut: bool = False  # it reached the most tokens allowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Ledger:
         self._settled = threading.Condition()
 
     def spend(self, reply: ModelReply, purpose: str, now: datetime) -> None:
-        """Enter *reply*. The line is one `write`, so that lines of two processes do not mix."""
+        """Enter *reply*. The line is one `write`, so that lines of two processes are not mixed."""
         line = {
             "at": now.astimezone(UTC).isoformat(timespec="milliseconds"),
             "day": self._today(now),
@@ -131,7 +131,7 @@ class Ledger:
         return bool(self._reserved) and (tokens or usd)
 
     def check(self, now: datetime, share: float = 1.0) -> None:
-        """Raise OverBudget if *share* of today's cap is used: all of it, or what turns older than a day may use."""
+        """Raise OverBudget if *share* of today's cap is used: 1, or the share that turns older than a day may use."""
         spent = self.today(now)
         what = "turns wait" if share == 1 else f"above {share:.0%} of it turns older than a day wait"
         remedy = f"{what} until tomorrow; raise the cap in omg.toml to go on today"
@@ -151,12 +151,12 @@ class Ledger:
             if not line.endswith(b"\n"):
                 break  # another process is still writing it
             self._read += len(line)
-            if mark in line:  # spares the parsing of all other days when a process reads the file first
+            if mark in line:  # lines of other days need not be parsed
                 self._spent = spent_with(self._spent, line, self._day)
 
 
 def spent_with(spent: Spent, line: bytes, day: str) -> Spent:
-    """*spent* and what *line* says, if it is a line of *day*; a line torn by a crash counts nothing."""
+    """*spent* plus *line*, if it is of *day*; a line torn by a crash counts nothing."""
     try:
         entry = json.loads(line)
         if entry["day"] != day:
@@ -168,16 +168,16 @@ def spent_with(spent: Spent, line: bytes, day: str) -> Spent:
 
 
 def asks_gateway(config: Config) -> bool:
-    """Whether any configured model is the gateway's; an Observer without a model is, under the plugin."""
+    """Whether any configured model is the gateway's. With the plugin, an Observer without a model asks the gateway's."""
     asked = [config.observation.model or "gateway", config.reflection.model]
     asked += [agent.model or "" for agent in config.observation.agents.values()]
     return any("gateway" in ([models] if isinstance(models, str) else models) for models in asked)
 
 
-# --- Limits how many calls of one model are under way at once, and to fewer for a while after it refused one as too many.
+# --- Limits how many calls of one model are under way at once, and lowers the limit for a while after a refusal.
 
 
-FEWER_S = 60.0  # without another refusal, until twice as many may be under way again
+FEWER_S = 60.0  # after so long without a refusal, the limit doubles again
 
 
 class Places:
@@ -203,7 +203,7 @@ class Places:
     def __enter__(self) -> None:
         with self._changed:
             while self.taken >= self.room:
-                self._changed.wait(1.0)  # time alone makes room as well
+                self._changed.wait(1.0)  # the limit also rises with time
             self.taken += 1
 
     def __exit__(self, *_: object) -> None:
@@ -212,7 +212,7 @@ class Places:
             self._changed.notify()
 
 
-# --- A question to a model, why there is no reply, and the type of whoever can be asked.
+# --- A question to a model, a failure, and the type of a function that asks.
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,29 +222,29 @@ class ModelQuestion:
     schema: dict[str, Any] | None  # JSON schema of the reply; None: any text
     purpose: str  # "observe", "reflect", …: what the ledger says it was for
     agent: str = ""
-    temperature: float | None = None  # that the configuration has for the model that is asked
+    temperature: float | None = None  # set in the configuration for the model that is asked
 
     @property
     def usual_temperature(self) -> float:
-        """As Mastra's observational memory has it: some freedom for what is noted, none for what is merged."""
+        """As in Mastra's observational memory: 0.3 to observe, 0 to reflect."""
         return 0.0 if self.purpose == "reflect" else 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no reply, as the child tells it."""
+    """Why there is no reply, as reported by the child."""
 
     why: str
     status: int = 0  # HTTP; 0: no answer at all
-    again: bool = True  # whether the same question may fare better a little later
-    wait_s: float | None = None  # how long the server asks us to stay away
+    again: bool = True  # whether asking again a little later may help
+    wait_s: float | None = None  # how long the server asks us to wait
 
 
 Ask = Callable[[ModelQuestion], ModelReply]
 
 
 def instructions(name: str, also: str) -> str:
-    """The system part of a question: prompts/<name>.md, and what the owner of the config adds to it."""
+    """The system part of a question: prompts/<name>.md, and *also*, which the configuration adds."""
     return prompt_text(name) + (f"\n\n# Also\n\n{also}\n" if also else "")
 
 
@@ -253,7 +253,7 @@ def prompt_text(name: str) -> str:
     return (Path(__file__).parents[1] / "prompts" / f"{name}.md").read_text(encoding="utf-8")
 
 
-# --- How many tokens a model takes in and gives, and what they cost, from the configuration or LiteLLM's own table.
+# --- A model's limits and prices, from the configuration or LiteLLM's table.
 
 
 SHORT_REPLY = 4_000  # tokens that every model allows
@@ -263,8 +263,8 @@ def model_window(model: str, config: Config) -> int:
     """
     Tokens *model* can take in.
 
-    From the configuration, else from the table that LiteLLM carries (read as a file: no import). Unknown:
-    8,192 for a server of one's own, a common default there, and 32,000 for any other, less than most have.
+    From the configuration, else from LiteLLM's table, which is read as a file without importing LiteLLM. If unknown: 8,192
+    for a server of one's own, a common default there; 32,000 for any other, less than most have.
     """
     known = config.llm.context_window or limits_in_table(model).takes
     return known or (8_192 if config.llm.api_base else 32_000)
@@ -274,12 +274,12 @@ def reply_room(model: str, asked: int, config: Config) -> int:
     """The tokens that a reply of *model* may have, limited by the model and by what *asked* leaves of its window."""
     wanted = config.llm.max_output_tokens
     left = model_window(model, config) - asked
-    # A window that is not known is guessed low: below what every model allows, only the table and the user go.
+    # An unknown window is guessed low, so it does not push the reply below SHORT_REPLY; the table and the user may.
     return min(wanted, limits_in_table(model).gives or wanted, max(left, SHORT_REPLY))
 
 
 class Limits(NamedTuple):
-    """Tokens that a model takes in, and that it gives, and the price of each in usd; None where the table does not know."""
+    """Tokens that a model takes in and gives, and the price of one in usd; None if the table does not say."""
 
     takes: int | None = None
     gives: int | None = None
@@ -308,9 +308,7 @@ def limits_in_table(model: str) -> Limits:
     return Limits()
 
 
-# --- JSON out of a model's reply, whatever surrounds it; of a truncated one, the items that are whole.
-#
-# Not here: what the items mean (observe/reply.py, reflect/verdicts.py).
+# --- The JSON in a model's reply, whatever surrounds it; from a truncated reply, the complete items.
 
 
 TEXT, TEXTS = {"type": "string"}, {"type": "array", "items": {"type": "string"}}  # in a JSON schema
@@ -323,9 +321,9 @@ def object_schema(required: str, **properties: Any) -> dict[str, Any]:
 
 def cut_out(text: str, key: str = "edits", mark: str = "op") -> dict[str, Any]:
     """
-    The JSON object with *key* in *text*, whatever stands around it; of a truncated one, the items that are whole.
+    The JSON object with *key* in *text*, whatever surrounds it; from a truncated one, the complete items.
 
-    *mark* is a key that every item of the list under *key* has.
+    *mark*: a key that every item of the list under *key* has. Raises BadReply.
     """
     try:
         return found_in(text, key, mark)
@@ -387,7 +385,7 @@ def why_useless(reply: ModelReply) -> str | None:
 
 
 def with_token_counts(reply: ModelReply, question: ModelQuestion) -> ModelReply:
-    """*reply* with our own token counts, where the server gave none: a cap must hold there, too."""
+    """*reply* with our own token counts if the server gave none, so that a cap holds there too."""
     if reply.tokens_in or reply.tokens_out:
         return reply
     return replace(
@@ -402,12 +400,11 @@ def without_thinking(text: str) -> str:
 
 def is_degenerate(text: str) -> bool:
     """
-    Whether *text* is a model's endless loop.
+    Whether a model repeated itself without end in *text*.
 
-    Judged by lines, and careful: a batch whose reply is refused is asked again, so a faithful list, log or
-    progress bar must pass. A line that repeats at once counts as one, up to 10,000 characters of it; lines
-    below 24 characters say little and count for nothing; only a line of its own 1,500 characters can loop
-    in itself. (Cases: mastra-ai/mastra#24354.)
+    A batch whose reply is refused is asked again, so a faithful list, log or progress bar must pass. A line that repeats at
+    once counts once, up to 10,000 characters of it; lines below 24 characters do not count; only a line of at least 1,500
+    characters can loop in itself. (Cases: mastra-ai/mastra#24354.)
     """
     if len(text) < 2_000:
         return False
@@ -424,10 +421,10 @@ def is_degenerate(text: str) -> bool:
 
 
 def is_stuck(line: str) -> bool:
-    """Whether *line* ends in one piece said over and over, for 1,500 characters and half of its length."""
+    """Whether *line* ends in one repeated piece, for at least 1,500 characters and half of its length."""
     tail = line.rstrip('`]}" ,;.')[-20_000:][::-1]  # reversed: what the end repeats is a prefix now
     end = max(1_500, len(tail) // 2)
-    # A prefix of `end` chars that is a piece said at least four times equals itself from one piece on.
+    # If a prefix of `end` chars is one piece repeated at least four times, it equals itself shifted by one piece.
     piece = tail.find(tail[: end * 3 // 4], 1)
     end = max(end, 4 * piece)
     if piece < 1 or end > len(tail) or tail[piece:end] != tail[: end - piece]:

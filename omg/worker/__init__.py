@@ -1,7 +1,8 @@
 """
 All graphs of one home: takes turns in, observes them on time, reflects at night, reports.
 
-    registry    Every graph of one home: whose a session is, which are open, and people's changes to their files.
+    registry    Every graph of one home: whose a session is, which graphs are open, and people's changes to their
+                files.
     intake      Takes drops and inbox notes in, as turns that wait in their graph.
     worker      Observes pending turns in the background, up to `[observation] parallel` graphs at a time.
     schedule    Decides when pending turns are observed.

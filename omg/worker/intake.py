@@ -3,8 +3,8 @@ Takes drops and inbox notes in, as turns that wait in their graph.
 
     spool/<ms>-<uuid>.json  ─ take_in ─  graphs/<graph>/pending  ─ Worker.work ─  vault
 
-The daemon and the command line call the same functions; whoever does holds the lock. Not here: when what waits
-is observed (worker.py). A drop leaves the spool only when what it holds is on disk elsewhere.
+The daemon and the command line call the same functions, under one lock. A drop leaves the spool only after what it holds
+is on disk elsewhere. schedule.py decides when what waits is observed.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from ..secrets import redact
 from .registry import PATIENCE_S, Registry
 from .schedule import note_heard, note_urgent
 
-# --- A drop of the spool → a Turn and what it shows of files written; one that is long, in a process of its own.
+# --- Reads a drop as a Turn and the files it shows were written; a long drop is read in a process of its own.
 #
 #     DropReader.read ─ a short drop ─▶ read_file
 #                     └ a long one ── a JSON line ──▶ serve_reader → read_file ── a JSON line ──▶ a Turn
 #
-# A megabyte takes seconds of regular expressions, each of which holds the interpreter; a daemon answers prompts
-# meanwhile. A drop is only read here, so that killing the process at
-# any moment loses nothing; one that ends it twice is bad, and ends it no more.
+# A megabyte takes seconds of regular expressions, each of which holds the interpreter, while the daemon has to answer
+# prompts. The process only reads the drop, so killing it at any moment loses nothing. A drop that ends the process twice
+# is set aside as bad.
 
 
 log = logging.getLogger(__name__)
 
-LONG_BYTES = 32_000  # read in 10 to 20 ms: what a prompt may well wait
-DEATHS = 2  # of a process by one drop: the first may be the machine's doing
-LONGEST_S, S_PER_MB = 60.0, 20.0  # a megabyte took 1.5 s of CPU at the worst; the machine may be busy
-# -P: nothing in the working folder is imported; this very package is, wherever it lies.
+LONG_BYTES = 32_000  # a shorter drop is read in 10 to 20 ms, which a prompt can wait
+DEATHS = 2  # of the process while it reads one drop: the first may have another cause
+LONGEST_S, S_PER_MB = 60.0, 20.0  # a megabyte took at most 1.5 s of CPU; the machine may be busy
+# -P: modules in the working folder are not imported. The path makes the child import this very package.
 READING_CHILD = (
     sys.executable,
     "-P",
@@ -64,7 +64,7 @@ Read = tuple[Turn, list[Writes]]
 
 
 class BadDrop(BadInput):
-    """Why a drop is of no use, and its *text* without secrets; None where it is to be left as it is."""
+    """A drop cannot be used. *text*: its text without secrets; None: keep the file as it is."""
 
     def __init__(self, why: str, text: str | None = None) -> None:
         super().__init__(why)
@@ -79,7 +79,7 @@ class DropReader:
         self._deaths: Counter[str] = Counter()
 
     def read(self, file: Path, asked: Collection[str]) -> Read:
-        """Raises BadDrop; OmgError where it can be read later; OSError, such as FileNotFoundError."""
+        """Read a drop. Raises BadDrop; OmgError if it may be readable later; OSError, such as FileNotFoundError."""
         look = file.stat()
         if self._child is None or not stat.S_ISREG(look.st_mode) or look.st_size < LONG_BYTES:
             return read_file(file, asked)
@@ -94,12 +94,12 @@ class DropReader:
             raise BadDrop(answer["bad"], answer["text"])
         if "failed" in answer:
             raise OmgError(answer["failed"])
-        if not answer.get("started", True):  # as after an upgrade that left this one running
+        if not answer.get("started", True):  # as after an upgrade while this daemon runs
             log.warning("%s: read here: %s", file.name, answer["why"])
             return read_file(file, asked)
         if not answer["again"]:
             raise OmgError(answer["why"])
-        file.stat()  # another process was quicker?
+        file.stat()  # raises FileNotFoundError if another process has taken it
         self._deaths[file.name] += 1
         if self._deaths[file.name] < DEATHS:
             raise OmgError(f"{answer['why']}; it is read again")
@@ -112,7 +112,7 @@ class DropReader:
 
 
 def read_file(file: Path, asked: Collection[str]) -> Read:
-    """What is in the drop *file*; a message without a time was said when it was dropped. Raises BadDrop, OSError."""
+    """What is in the drop *file*. A message without a time gets that of the drop. Raises BadDrop, OSError."""
     if not stat.S_ISREG(file.stat().st_mode):
         raise BadDrop("not a regular file")
     data = file.read_bytes()
@@ -126,7 +126,7 @@ def read_file(file: Path, asked: Collection[str]) -> Read:
 
 
 def dropped_ms(file: Path) -> int:
-    """When a drop was made, for what does not say when it was said: by its name `<ms>-…`, else by its file."""
+    """When a drop was made, in ms: by its name `<ms>-…`, else by its file's time."""
     head = file.name.partition("-")[0]
     return int(head) if re.fullmatch(r"[0-9]{13,15}", head) else int(file.stat().st_mtime * 1000)
 
@@ -170,8 +170,8 @@ def serve_reader() -> None:
     serve_parent(float(sys.argv[-1]), answer)
 
 
-ENDED_ERRORS = ("turn", "catchup")  # reasons of a drop that comes when its run is over
-URGENT = ("compaction", "reset", "remember")  # reasons for which nothing waits
+ENDED_ERRORS = ("turn", "catchup")  # reasons of a drop that comes after its run has ended
+URGENT = ("compaction", "reset", "remember")  # reasons of a drop that is observed at once
 
 # a drop that is being written
 HALF_MADE = re.compile(r"\.(\d{1,15}-[\w-]{1,120}\.json)\.[\w.-]{1,80}", re.ASCII)
@@ -185,7 +185,7 @@ class Intake:
         self.spool, self.runs = registry.folder / "spool", Runs(registry.folder)
         self.reader = DropReader()
         self._taking = threading.Lock()
-        self._loose: dict[Path, tuple[int, ...]] = {}  # notes of inboxes, as they were when last read
+        self._loose: dict[Path, tuple[int, ...]] = {}  # loose notes → their file's state when last read
 
     def take_in(self) -> int:
         """Move every drop of the spool to the graph it belongs to; returns how many messages were new."""
@@ -210,13 +210,13 @@ class Intake:
                     file.unlink(missing_ok=True)
             except FileNotFoundError:
                 continue  # another process was quicker
-            except Exception as e:  # a graph that is locked, or cannot be written: no other drop waits for it
+            except Exception as e:  # such as a locked graph; the other drops do not wait for it
                 log.info("%s: waits in the spool: %s", file.name, error_text(e))
         self.runs.settle(self.registry.now_ms())
         return fresh
 
     def _read_drop(self, file: Path) -> tuple[Turn, list[Writes]] | None:
-        """The turn in *file*, and what it shows of files written; None for one of no use, which is set aside."""
+        """The turn in *file*, and the files it shows were written; None for a bad drop, which is set aside."""
         try:
             return self.reader.read(file, self.registry.config.identity.members)
         except BadDrop as e:
@@ -224,13 +224,14 @@ class Intake:
             return None
 
     def drops(self) -> list[Path]:
-        """What is in the spool, oldest first; a dotfile is still being written."""
+        """The drops in the spool, oldest first. A dotfile is still being written."""
         return sorted(self.spool.glob("[!.]*.json"))
 
     def _adopt_drops(self) -> None:
         """
-        What a hook that was killed has written and not put in place: a whole drop is one, the rest is nothing that
-        its transcript has not. A hook that is alive after all hands the same over again, which adds nothing.
+        Put in place what a killed hook wrote but did not rename: a complete drop counts. An incomplete one is removed after a
+        while; the transcript still has what it held. If the hook is alive after all, it writes the same drop again, which
+        adds nothing.
         """
         for file in self.spool.glob(".*.json.*"):
             try:
@@ -253,7 +254,7 @@ class Intake:
                 )
             return 0
         if not turn.messages and who not in self.registry.identities():
-            return 0  # only `/omg …` was said there, or nothing by a person: that begins no memory
+            return 0  # no message of a person but `/omg …`: that does not begin a memory
         self.registry.note_speakers(turn)
         graph = self.registry.graph(who, wait_s=PATIENCE_S)
         messages = graph.unseen(turn.messages)
@@ -295,7 +296,7 @@ class Intake:
             log.warning("%s: %s; moved to spool/bad", file.name, why)
 
     def take_notes(self, graph: Graph, *, force: bool) -> None:
-        """Let what is new in the inbox of *graph* wait with its turns; with *force* a note saved just now, too."""
+        """Take new notes in the inbox of *graph* in as pending turns; with *force* also a note saved just now."""
         who, now = graph.identity, self.registry.clock()
         memory = own_memory(self.registry.folder, who.agent)
         if taken := take_loose(graph, now, self._loose, self.runs.wrote, memory, force=force):

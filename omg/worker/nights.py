@@ -1,9 +1,8 @@
 """
 Runs the Reflector over all graphs of a home: at night from cron, or when enough has changed.
 
-Up to `[observation] parallel` graphs at a time; the calls of nights and of observations count together. What goes wrong
-in one graph is told and stops none of the others; the next run does what this one did not finish. Not here: what a
-cycle is (reflect/run.py).
+Up to `[observation] parallel` graphs at a time; calls for nights and for observations count together. An error in one graph
+is reported and does not stop the others. The next run does what this one did not finish. reflect/run.py does one cycle.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ WITHOUT_GATEWAY = (
 
 
 class NightDone(TypedDict, total=False):
-    """What became of one graph: `error`, or all the others."""
+    """The result for one graph, as JSON: `error`, or all other keys."""
 
     identity: str
     error: str
@@ -52,7 +51,7 @@ class NightDone(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """What became of one graph. One of `cycle` and `error` is there."""
+    """The result for one graph: either `cycle` or `error` is set."""
 
     identity: str
     cycle: Cycle | None = None
@@ -89,7 +88,9 @@ def reflect_each(
     """A cycle for each graph, or for those of *whose*; the results come in that order."""
 
     def begin(who: Identity) -> Future[Night]:
-        models = worker.reflecting(who.agent)  # where that is the rules, the Observer may read what is unread
+        models = worker.reflecting(
+            who.agent
+        )  # if that is the rules, the Observer may still read what is unread
         crew = worker.crew(worker.models(who.agent) if models[0] == "offline" else models, night=True)
         return crew.start(lambda: night_of(worker, who, since, dry_run, progress(who.key)))
 
@@ -98,7 +99,7 @@ def reflect_each(
         for night in begun:
             yield night.result()
     finally:
-        for night in begun:  # whoever broke off the run wants no more of them
+        for night in begun:  # when the caller breaks off the run, the others are not begun
             night.cancel()
 
 
@@ -123,7 +124,7 @@ def night_of(
         where = Path(e.filename).parent if isinstance(e.filename, str) else who.key
         why = f"{where}: {e.strerror or type(e).__name__}; mend that, then `omg reflect`"
         log.warning("%s: not reflected: %s", who.key, why)
-    except Exception as e:  # one vault's trouble, whatever it is, is not the others'
+    except Exception as e:  # an error in one vault does not stop the others
         log.exception("%s: not reflected", who.key)
         why = f"{type(e).__name__}, see omg.log"
     worker.registry.tell("reflection_failed", graph=who.key, error=why)
@@ -132,16 +133,16 @@ def night_of(
 
 def background_reflection(worker: Worker, *, idle: bool) -> list[Night]:
     """
-    Reflect where enough has changed; where only the background share has, not unless the worker is *idle*.
+    Reflect on graphs in which enough has changed; if only the background share has changed, only while the worker is *idle*.
 
-    A cycle that fails is not tried again at the next tick: the night does what it was to do.
+    A cycle that fails is not tried again at the next tick; the night does its work.
     """
     due: list[Identity] = []
     for who in worker.registry.identities():
         if worker.rests(who) or worker.config.switched_off(who.agent):
             continue
         try:
-            wanted = is_due(worker.registry.opened(who, keep=False), worker.config)  # its state will do
+            wanted = is_due(worker.registry.opened(who, keep=False), worker.config)  # only its state is read
         except (OmgError, OSError) as e:
             log.debug("%s: not looked at: %s", who.key, error_text(e))
             continue
@@ -154,7 +155,7 @@ def background_reflection(worker: Worker, *, idle: bool) -> list[Night]:
                 worker.registry.opened(who, keep=False).update(
                     lambda state: setattr(state, "changed_tokens", 0)
                 )
-            # a full disk: without a pause the model is asked at every tick
+            # Such as a full disk. Without a pause the model would be asked at every tick.
             except (OSError, Locked) as e:
                 worker.note_trouble(who, e)
     return nights
@@ -199,7 +200,7 @@ def one_night(
 
 
 def read_first(worker: Worker, graph: Graph, cycle: Cycle, tell: Callable[..., None]) -> None:
-    """Let the Observer's model read what only the rules have read; what came of it goes into *cycle*."""
+    """Let the Observer's model read what only the rules have read; the result goes into *cycle*."""
     models = worker.models(graph.identity.agent)
     observer = worker.answering(models)
     if why := worker.away(models):

@@ -1,11 +1,11 @@
 """
-Every graph of one home: whose a session is, which are open, and people's changes to their files.
+Every graph of one home: whose a session is, which graphs are open, and people's changes to their files.
 
-    registry.find("agent:main:main")       the graph of a person; opened, mended after a crash, read
-    registry.refresh(graph)                what people did to the vault since
+    registry.find("agent:main:main")       the graph of a person: opened, mended after a crash, up to its files
+    registry.refresh(graph)                take in what people did to the vault since
 
-A graph is handed out settled, with what a crash left undone done, except where `opened` says otherwise. Not here: what
-comes in (intake.py) and when it is observed (worker.py).
+Every function but `opened` returns a graph in which work that a crash interrupted has been finished. intake.py takes turns
+in, and worker.py observes them.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ from ..vault.vault import FORMS, Vault
 from .events import event_of, write_event
 from .schedule import note_edited
 
-# --- The template laid into a vault: pages, forms and settings of Obsidian that a person starts from.
+# --- The template of a vault: pages, forms and settings of Obsidian that a person starts with.
 #
-# Not here: what is generated into the pages (plan/pages.py). What is there already is never touched, but
-# for what an earlier release laid down and nobody has changed since.
+# plan/pages.py generates what goes into the pages. Existing files are never touched, except files of an earlier release
+# that nobody has changed since.
 
 
-STYLE = ".obsidian/snippets/omg.css"  # laid first: it tells our settings of Obsidian from the person's own
+STYLE = ".obsidian/snippets/omg.css"  # laid first: where it is, the settings of Obsidian are OMG's
 
-# Size and sha256 of what an earlier release laid down (56b488b), and a later one mended.
+# Size and sha256 of files of an earlier release (56b488b) that a later one corrected.
 FORMER = {
     ".obsidian/snippets/omg.css": (315, "4d926b47db04993d"),
     ".obsidian/workspace.json": (4005, "abf85938d01a0402"),
@@ -66,20 +66,20 @@ FORMER = {
     "views/recently-changed.base": (1008, "919bd23fed7d60bd"),
     "views/superseded.base": (854, "081d0298c3690869"),
 }
-PANE = "views/about-the-note-in-front.base"  # which the window layout of today shows
+PANE = "views/about-the-note-in-front.base"  # a file that today's workspace.json shows
 
 
 def lay_template(graph: Graph, *, again: bool = False) -> None:
     """
-    Lay the template into a vault that OMG has not written to; with *again* into any. It is for what is missing:
-    what is there already is never touched, and an `.obsidian/` of the person's own is not added to.
+    Add the template's missing files to a vault that OMG has not written to; with *again* to any vault. Existing files are
+    never touched, and nothing is added to the person's own `.obsidian/`.
 
-    The index note comes last: where a crash stopped this, the next opening goes on.
+    The index note comes last. If a crash stops this, the next opening goes on.
     """
     root, template = graph.vault.root, shipped_folder("vault_template")
     known = (graph.folder / "written.jsonl").exists()
     if known and graph.vault.wrote("index") and next(graph.vault.paths(), None) is None:
-        # A drive that is not mounted, a sync that has not begun: not a person who deleted all there is.
+        # More likely an unmounted drive, or a sync that has not begun, than a person who deleted everything.
         raise NotFound(
             f"{root}: the vault is empty, and it had notes; bring them back, or to begin anew "
             f"delete {graph.folder / 'written.jsonl'}"
@@ -108,13 +108,13 @@ def lay_template(graph: Graph, *, again: bool = False) -> None:
 
 
 def lay_file(root: Path, source: Path, target: Path) -> None:
-    whole = root / f".omg-{secrets.token_hex(4)}.tmp"  # where `settle` finds what a crash leaves
+    whole = root / f".omg-{secrets.token_hex(4)}.tmp"  # `settle` removes one that a crash left
     shutil.copyfile(source, whole)
     whole.replace(target)
 
 
 def renew_former(root: Path, template: Path) -> None:
-    """Replace an earlier release's table, style or layout by today's, if nobody has changed it."""
+    """Replace each file of FORMER by today's, if nobody has changed it."""
     for name, known in FORMER.items():
         target = root / name
         if target.is_symlink() or not target.is_file() or target.stat().st_size != known[0]:
@@ -128,15 +128,15 @@ def renew_former(root: Path, template: Path) -> None:
 
 log = logging.getLogger(__name__)
 
-PATIENCE_S = 1.0  # how long the background waits for a vault that is locked: others' turns lie behind it
-MAPS_FOLLOW = 200  # files changed at once, or notes on one map: above it the next cycle makes the maps
-# Graphs that stay open, some five descriptors each: some systems allow a process 256. A daemon keeps up to MOST_KEPT
-# (0.8 MB of memory each), while their indexes come to at most KEPT_BYTES: sqlite keeps up to CACHE_KIB of each.
+PATIENCE_S = 1.0  # how long background work waits for a locked vault, because other graphs wait behind it
+MAPS_FOLLOW = 200  # with more files changed at once, or more notes on one map, the next cycle makes the maps
+# How many graphs stay open. Each takes about five descriptors, and some systems allow a process 256. A daemon keeps up to
+# MOST_KEPT (0.8 MB of memory each), as long as their indexes have at most KEPT_BYTES: sqlite caches up to CACHE_KIB of each.
 GRAPHS_KEPT, MOST_KEPT, KEPT_BYTES = 16, 64, 250_000_000
 
 
 class Registry:
-    """*clock* gives the time of day, for what is due and for events; what is written is dated by the messages."""
+    """*clock* gives the time, for what is due and for events. Notes are dated by their messages."""
 
     def __init__(
         self,
@@ -150,8 +150,8 @@ class Registry:
         self.on_event = on_event
         self.zone = time_zone(config.time.zone)
         self._embed = embed
-        self.only: Identity | None = None  # in a home of one graph, whose everybody's sessions are (fleet/)
-        # A graph is open as long as somebody uses it; those used last stay open for the next one.
+        self.only: Identity | None = None  # in a home of one graph, the identity of all sessions (fleet/)
+        # A graph is open as long as somebody uses it; the last ones used are kept open after that.
         self._open: WeakValueDictionary[str, Graph] = WeakValueDictionary()
         self._kept: OrderedDict[str, Graph] = OrderedDict()
         self._bytes: dict[str, int] = {}  # of each graph's index, when it was opened
@@ -171,9 +171,9 @@ class Registry:
         self, session: str, *, channel: str = "", sender: str = "", owner: bool | None = None
     ) -> Identity | None:
         """
-        Whose session this is; None: nobody's, it is neither remembered nor served.
+        Whose session this is; None: nobody's, so it is neither remembered nor served.
 
-        *owner*: whether the owner alone speaks; None where nobody says, and who spoke there before decides.
+        *owner*: whether only the owner speaks there; None: unknown, so who spoke there before decides.
         """
         if channel.lower() in INSIDE:
             known = self._owners().get(session)
@@ -200,7 +200,7 @@ class Registry:
         return self.identity_of(turn.session, channel=turn.channel, sender=turn.sender, owner=turn.owned)
 
     def why_apart(self, who: Identity) -> str:
-        """Why a chat of the gateway's own has a memory apart from its owner's; "" where that is not so."""
+        """Why a chat of the gateway's own has a memory apart from its owner's; "" if it has not."""
         if not speaker_decides(who.key) or configured(self.folder) is None:
             return ""
         return "the gateway did not say that its owner alone speaks there"
@@ -217,7 +217,7 @@ class Registry:
         )
 
     def _owners(self) -> dict[str, bool]:
-        """Sessions of no known form, inside: whether only the owner was seen to speak there, or another as well."""
+        """Internal sessions of no known form → whether only the owner has spoken there so far."""
         try:
             kept = json.loads((self.folder / "owners.json").read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
@@ -227,7 +227,7 @@ class Registry:
         return {session: alone is True for session, alone in kept.items()} if isinstance(kept, dict) else {}
 
     def note_speakers(self, turn: Turn) -> None:
-        """Keep who speaks in a session whose form does not say. Once another was seen there, it stays a room."""
+        """Note who speaks in a session whose key does not say. Once another has spoken there, it stays shared."""
         owners = self._owners()
         alone = turn.owned and owners.get(turn.session, True)
         inside = turn.channel.lower() in INSIDE
@@ -239,10 +239,10 @@ class Registry:
 
     def graph(self, who: Identity, *, wait_s: float = 30.0, keep: bool = True, make: bool = True) -> Graph:
         """
-        The graph of *who*, up to its files and with what a crash left undone done; the vault's template is laid
-        when it is new. *keep* and *make* as in `opened`.
+        The graph of *who*, up to its files; work that a crash interrupted is finished, and a new vault gets the template.
+        *keep* and *make* as in `opened`.
 
-        Raises Locked if another process is at the vault for longer than *wait_s*.
+        Raises Locked if another process holds the vault's lock for longer than *wait_s*.
         """
         graph = self.opened(who, keep=keep, make=make)
         if graph in self._settled:
@@ -265,7 +265,7 @@ class Registry:
         return graph
 
     def _settle(self, graph: Graph) -> None:
-        finish_swap(graph)  # first: a cut may have left no vault where it belongs
+        finish_swap(graph)  # first: a crash may have left no vault in its place
         graph.vault.settle()
         graph.remove_leftovers()
         graph.mend()
@@ -274,7 +274,7 @@ class Registry:
         synced = graph.index.sync(graph.vault)
         self._note_changes(graph, synced)
         if synced.changed:
-            graph.update(note_edited)  # who read before us, read less than there is
+            graph.update(note_edited)  # what was served until now lacked these changes
         graph.index.archive(graph.folder / "archive")
         finish_forgetting(graph)
 
@@ -282,9 +282,9 @@ class Registry:
         """
         The graph of *who* as it is now, without waiting for a lock; its index may be behind.
 
-        It stays open while it is used, and after that if it is among the last ones used for which there is `room`.
-        Without *keep* it stays only if there is room left, so going through all graphs closes none of those. Without
-        *make*, raises NotFound for a graph that was forgotten whole.
+        It stays open while it is used, and after that as one of the last `room` graphs used. Without *keep* it stays only if
+        there is room left, so that going through all graphs closes none of these. Without *make*, raises NotFound for a
+        graph that was forgotten whole.
         """
         dropped: list[Graph] = []
         with self._opening:
@@ -303,7 +303,7 @@ class Registry:
                 self._kept.move_to_end(who.key, last=keep)
                 while not self._has_room():
                     dropped.append(self._kept.popitem(last=False)[1])
-        if dropped:  # whoever asks does not wait for SQLite to close another graph's index
+        if dropped:  # the caller does not wait while SQLite closes another graph's index
             threading.Thread(target=dropped.clear, name="close-graphs").start()
         return graph
 
@@ -339,7 +339,7 @@ class Registry:
         return sorted(found, key=lambda i: i.key)
 
     def graphs(self) -> Iterator[Graph]:
-        """Every graph that can be reached; of the others it is said why not."""
+        """Every graph that can be opened; a log line says why another cannot."""
         for who in self.identities():
             try:
                 graph = self.graph(who, keep=False, make=False)
@@ -372,15 +372,15 @@ class Registry:
         with graph.lock(wait_s):
             graph.vault.settle()
             if paths and not all(file_stat(graph.vault, path) for path in paths):
-                paths = None  # what is missing may stand elsewhere now
+                paths = None  # a missing file may have moved, so look at all
             synced = graph.index.sync(graph.vault, paths)
             self._note_changes(graph, synced)
             finish_forgetting(graph)
         return synced
 
     def _note_changes(self, graph: Graph, synced: Synced) -> None:
-        """A person's move becomes an alias, their deletion a tombstone, their edit a fresh `system` slice."""
-        ours = begun_paths(graph)  # a forgetting took them away, and was stopped
+        """Record a person's moves as aliases and their deletions as tombstones; after an edit `system` is made anew."""
+        ours = begun_paths(graph)  # removed by a forgetting that was interrupted
         theirs = [
             p for p in synced.changed if (data := graph.vault.bytes(p)) and not graph.vault.unchanged(data)
         ]
@@ -403,7 +403,7 @@ class Registry:
         line = event_of(event, self.clock(), fields)
         try:
             write_event(self.folder, line)
-        except (OSError, Locked) as e:  # what is told of is done, whether or not it can be told
+        except (OSError, Locked) as e:  # the work is done, even if its event cannot be written
             log.warning("%s is in no events.jsonl: %s", event, error_text(e))
         if self.on_event is not None:
             try:
@@ -450,7 +450,7 @@ def map_changes(graph: Graph, synced: Synced) -> list[Change]:
 
 
 def moved_receipt(graph: Graph, synced: Synced, now: datetime) -> Receipt:
-    """The receipt that notes former paths as aliases, so that every link still leads there."""
+    """The receipt that enters former paths as aliases, so that every link still works."""
     plan = Plan(graph, now.astimezone(graph.zone).date())
     for old, new in synced.moved:
         with suppress(NotFound, BadNode):  # moved on, or broken, since

@@ -1,14 +1,13 @@
 """
 Decides when pending turns are observed.
 
-    observation_due   asked for every graph at every tick: why now, or None
+    observation_due   why turns are observed now, or None; called for every graph at every tick
     what_is_due       the same, and which turns: today's conversations before older ones
-    when_due          at what time, if nothing more is said
-    why_waiting       the same for a person: why not yet
+    when_due          when turns are observed if nothing more is said
+    why_waiting       why turns are not observed yet, for a person
     note_…            changes to a graph's state: heard, urgent, edited, failure, capped, completed
 
-Pure: state, options and a time in; no file and no clock. A failure makes a graph wait longer each time, and never
-drops what waits.
+Pure: state, options and a time in; no file and no clock. With each failure a graph pauses longer, and its turns stay.
 """
 
 from __future__ import annotations
@@ -22,11 +21,9 @@ from ..graph.state import SessionState, State
 from ..message.turn import Turn
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 30, 3600  # after a failed observation; doubles in between
-FRESH_MS = (
-    86_400_000  # conversations with a turn this recent are observed before older ones, such as an import
-)
+FRESH_MS = 86_400_000  # a conversation with a turn this recent is observed before older ones, as of an import
 PRESSING, FRESH, OLD = range(3)  # ranks: the lowest is observed first
-NEAR_THRESHOLD = 1.1  # steps before the threshold from which a step is half as long (as OM has it)
+NEAR_THRESHOLD = 1.1  # within so many steps of the threshold a step is half as long, as in Mastra's memory
 
 
 def step_tokens(state: State, options: Observation) -> float:
@@ -45,11 +42,11 @@ def observation_due(
     """
     Why *pending* is to be observed now; None: it waits.
 
-    urgent  its context is about to be cut, or was        step   enough has come together
-    turn    `buffer_tokens = "turn"`, or effort is low    quiet  the conversation rests
+    urgent  its context is about to be cut, or was        step   enough tokens are pending
+    turn    `buffer_tokens = "turn"`, or effort is low    quiet  nobody has spoken for a while
 
-    With `buffer_tokens = false` nothing happens in the background: neither turn nor quiet, and a step is the threshold.
-    *cap*: what the ledger says, where today's is reached.
+    With `buffer_tokens = false` there is neither turn nor quiet, and a step is the threshold. *cap*: why today's cap keeps
+    it from being observed; "" if the cap is not reached.
     """
     at = now.timestamp()
     if not pending or cap or at < retry_at(state):
@@ -95,7 +92,7 @@ def when_due(state: State, pending: Sequence[Pending], options: Observation, now
 
 
 def rests_count(options: Observation) -> bool:
-    """Whether a conversation that rests is observed."""
+    """Whether a conversation is observed once nobody has spoken for a while."""
     return options.quiet_after is not False and options.buffer_tokens is not False
 
 
@@ -120,7 +117,7 @@ def why_waiting(
 
 
 def clock_text(seconds: float, now: datetime) -> str:
-    """A time soon after *now*: as 14:30:05 if it is of the same day."""
+    """A time soon after *now*, as 14:30:05 if it is on the same day."""
     at = datetime.fromtimestamp(seconds, now.tzinfo)
     return f"{at:%H:%M:%S}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M:%S}"
 
@@ -130,7 +127,7 @@ def last_ms(pending: Sequence[Pending]) -> int:
 
 
 def retry_at(state: State) -> float:
-    """Seconds since the epoch before which a graph that failed is left alone."""
+    """Until when a graph pauses after a failure, in seconds since the epoch."""
     if not state.failures:
         return 0.0
     pause: int = min(FIRST_PAUSE_S << min(state.failures - 1, 20), LONGEST_PAUSE_S)
@@ -144,13 +141,13 @@ def note_heard(state: State, turn: Turn, last_ms: int, tokens: int) -> None:
     entry = state.sessions.setdefault(turn.session, SessionState())
     entry.last_ms = max(entry.last_ms, last_ms)
     entry.window += tokens
-    if entry.asked_ms:  # else nobody is told of it
+    if entry.asked_ms:  # only then somebody reads these counts
         entry.prompted += turn.prompted
         entry.cached += turn.cached
 
 
 def note_urgent(state: State, session: str, reason: str, at_ms: int, waiting: bool) -> None:
-    """A hook says "now". *waiting*: there is something pending; else only the cut itself is noted."""
+    """A hook asks for observation at once. *waiting*: turns are pending; else only the cut of the context is noted."""
     if waiting:
         state.urgent_ms = at_ms
     if reason in ("compaction", "reset"):
@@ -159,7 +156,7 @@ def note_urgent(state: State, session: str, reason: str, at_ms: int, waiting: bo
 
 
 def note_asked(state: State, session: str, at_ms: int) -> None:
-    """The gateway asks what leaves a context; of a session that nothing was taken in of, nothing is kept."""
+    """Note when the gateway asked what leaves a context, for a session of which turns were taken in."""
     if session in state.sessions:
         state.sessions[session].asked_ms = at_ms
 
@@ -178,7 +175,7 @@ def recovered(state: State) -> None:
 
 
 def note_capped(state: State, error: str) -> None:
-    """Today's cap is reached: no failure of any model, so nothing is counted and no pause grows."""
+    """Note that today's cap is reached. It is no failure: it is not counted, and the pause does not grow."""
     state.error = error
 
 

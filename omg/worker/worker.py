@@ -3,11 +3,12 @@ Observes pending turns in the background, up to `[observation] parallel` graphs 
 
     worker.start()           take in the spool, and begin to observe each graph in which something is due
     worker.work()            the same, and wait until it is done
-    worker.due(graph)        why now, or None · worker.waits(graph)  why not yet, for a person
+    worker.due(graph)        why turns are due now, or None
+    worker.waits(graph)      why turns are not observed yet, for a person
 
-A graph is observed one batch after another; after each batch it goes to the end of the line. A failure costs its graph a
-pause, and loses no turn; the other graphs go on. Not here: the numbers by which something is due (schedule.py), what an
-observation does (observe/run.py), and the Reflector (nights.py).
+A graph is observed batch by batch; after each batch it goes to the end of the line. A failure makes its graph pause and
+loses no turn; the other graphs go on. schedule.py decides when turns are due, observe/run.py observes them, and nights.py
+runs the Reflector.
 """
 
 from __future__ import annotations
@@ -56,12 +57,10 @@ from .schedule import (
 )
 
 # --- Threads that work on graphs: a fixed number at a time, the most urgent work first.
-#
-# Not here: the nights that they do (nights.py), and how many calls of a model are under way (llm/replies.py).
 
 
 class Crew:
-    """At most *size* threads, each with one piece of work at a time; they exist only while there is work."""
+    """At most *size* threads, each with one piece of work at a time. They exist only while there is work."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -76,7 +75,7 @@ class Crew:
             heappush(self._waiting, (rank, next(self._numbers), done, work))
             if self._threads < self.size:
                 self._threads += 1
-                threading.Thread(target=self._serve, daemon=True).start()  # no exit waits for a call
+                threading.Thread(target=self._serve, daemon=True).start()  # exiting does not wait for a call
         return done
 
     def _serve(self) -> None:
@@ -102,32 +101,32 @@ MODEL_AWAY = (
 )
 
 
-ASKED_S = 30.0  # how long somebody who asks for it waits for whoever is at a vault
+ASKED_S = 30.0  # how long work that somebody asked for waits for a locked vault
 GATEWAY_GRAPHS = (
-    2  # observed at a time by the gateway's own model: daemon/lending.py makes no more calls at once
+    2  # graphs that the gateway's model observes at a time: daemon/lending.py makes no more calls
 )
-OLD_SHARE = 0.75  # of a day's cap that may go to turns older than a day; the rest is for what is said today
+OLD_SHARE = 0.75  # share of a day's cap for turns older than a day; the rest is kept for what is said today
 FORESEEN = (OmgError, OSError, sqlite3.Error)
 ENDING_S = 10.0  # how long `close` waits for the work under way
 
 
 @dataclass(slots=True)
 class Work:
-    """A graph that is being observed or waits for its turn, and what came of it."""
+    """A graph that is being observed or waits for that, and the results so far."""
 
     who: Identity
     crew: Crew
     asked: bool  # somebody wants all that is pending observed, due or not
     once: bool  # what becomes due meanwhile waits for the next call of `work`
-    since: datetime  # when its turn began, or its wait for it
+    since: datetime  # when its batch began, or its wait in line
     under_way: bool = False
-    waited_s: float = 0.0  # for this turn
-    # The round: those of the pending turns that are due, batch by batch, and why.
+    waited_s: float = 0.0  # in line, before this batch
+    # The round: why turns are due, and these turns in batches.
     reason: str = ""
     rank: int = FRESH
     began_ms: int = 0
     batches: Iterator[list[Pending]] = field(default_factory=lambda: iter(()))
-    # Conversations that failed: their later turns are not observed before the earlier ones.
+    # Conversations that failed: their turns wait, because the earlier ones are observed first.
     stuck: set[str] = field(default_factory=set)
     failure: str = ""
     observed: list[Observed] = field(default_factory=list)
@@ -140,14 +139,14 @@ class Work:
 
 
 class Worker:
-    """*gateway* asks the agent's own model through the plugin; None: nobody does at the moment."""
+    """*gateway* asks the agent's own model through the plugin; None: no plugin lends it at the moment."""
 
     def __init__(self, intake: Intake, *, gateway: Ask | None, child: Child | None = None) -> None:
         self.intake, self.registry, self.gateway = intake, intake.registry, gateway
         self.config, self.clock = self.registry.config, self.registry.clock
         self.ledger = Ledger(self.registry.folder / "ledger.jsonl", self.config)
-        self._finished: set[str] = set()  # graphs in which no crash before our time has left a cycle open
-        # Failures by key, also in the state wherever that can be written.
+        self._finished: set[str] = set()  # graphs in which no cycle is left open by an earlier crash
+        # Failures by key. They are also in the graph's state, unless that could not be written.
         self._trouble: dict[str, State] = {}
         self._works: dict[str, Work] = {}  # by graph
         self._resting: set[str] = set()  # graphs that are not to be observed
@@ -161,19 +160,19 @@ class Worker:
 
     def models(self, agent: str = "") -> list[str]:
         """
-        Who observes for *agent*, the first and then its fallbacks: its own model, else the shared one.
+        The models that observe for *agent*, the first and its fallbacks: the agent's own, else the shared ones.
 
-        Unset, it is the gateway's in a home that a gateway's plugin uses, whether or not one is up; else `offline`.
+        If none is set: `gateway` in a home that a gateway's plugin uses, whether or not one is up; else `offline`.
         """
         own = self.config.observation.agents.get(agent)
         return self._named((own and own.model) or self.config.observation.model)
 
     def observing(self, agent: str = "") -> list[str]:
-        """Who observes for *agent* by day: where `effort` is `low`, the rules."""
+        """The models that observe for *agent* by day; with `effort = "low"`, the rules."""
         return ["offline"] if self.config.observation.effort == "low" else self.models(agent)
 
     def reflecting(self, agent: str = "") -> list[str]:
-        """Who reflects for *agent*: the Reflector's own model, else who observes. The Observer keeps its own."""
+        """The models that reflect for *agent*: the Reflector's own, else those that observe by day."""
         own = self.config.reflection.model
         return self._named(own) if own else self.observing(agent)
 
@@ -205,13 +204,13 @@ class Worker:
         return self._askers[key]
 
     def crew(self, models: Sequence[str], *, night: bool = False) -> Crew:
-        """The threads for the graphs that *models* observe: a model that hangs holds up no other model's graphs."""
+        """The threads for the graphs that *models* observe, so that a model that hangs holds up only its own graphs."""
         parallel = self.config.observation.parallel
         size = {"offline": 1, "gateway": min(GATEWAY_GRAPHS, parallel)}.get(models[0], parallel)
         return self._crews.setdefault((models[0], night), Crew(size))
 
     def away(self, models: Sequence[str]) -> str:
-        """Why none of *models* can be asked from here, for a person; "" where one can, or none is needed."""
+        """Why none of *models* can be asked from here, for a person; "" if one can, or none is needed."""
         return MODEL_AWAY if self.gateway is None and set(models) == {"gateway"} else ""
 
     # --- when
@@ -238,20 +237,20 @@ class Worker:
         return turn_text(work, graph.zone) if text and work else text
 
     def state_of(self, graph: Graph) -> State:
-        """The state with the last failure in it: a disk that failed it may have refused to keep that."""
+        """The graph's state with the last failure, which a failing disk may not have kept."""
         state, trouble = graph.state(), self._trouble.get(graph.identity.key)
         if trouble is None or trouble.failed_ms <= state.failed_ms:
             return state
         return replace(state, failures=trouble.failures, failed_ms=trouble.failed_ms, error=trouble.error)
 
     def step(self, state: State) -> float:
-        """Tokens that make a background step just now."""
+        """Tokens that make a background step at present."""
         return step_tokens(state, self.config.observation)
 
     def hindered(self, graph: Graph, *, old: bool = False) -> str:
         """
-        Why *graph* is not observed: OMG is off, the model is away, or today's cap is reached; "" where it is. *old*: for
-        turns older than a day.
+        Why *graph* is not observed: OMG is off, the model is away, or today's cap is reached; "" if nothing hinders it.
+        *old*: for turns older than a day.
         """
         if off := self.config.switched_off(graph.identity.agent):
             return f"OMG is switched off: {off}"
@@ -271,9 +270,8 @@ class Worker:
         """
         Take in the spool and observe what is due, or with *force* all that is pending; returns when that is done.
 
-        A model that fails, or whatever else goes wrong, costs its graph a pause and nobody else anything; what failed
-        is in the state, and is tried again. With *force* the first trouble that no state could keep is raised in the
-        end.
+        After an error its graph pauses, and the other graphs go on. The error is in the graph's state, and the work is tried
+        again. With *force*, the first error that is in no state is raised at the end.
         """
         works, troubles = self.start(force=force, once=True)
         for work in works:
@@ -285,15 +283,15 @@ class Worker:
 
     def start(self, *, force: bool = False, once: bool = False) -> tuple[list[Work], list[Exception]]:
         """
-        Take in the spool and begin to observe what is due; returns what was begun, and what went wrong. *once*: what
-        becomes due meanwhile waits for the next call.
+        Take in the spool and begin to observe what is due; returns the work begun, and the errors. *once*: what becomes due
+        meanwhile waits for the next call.
         """
         works: list[Work] = []
         troubles: list[Exception] = []
         with self._starting:
             try:
                 self.intake.take_in()
-            except (OSError, Locked) as e:  # what is pending already is not what is wrong with the spool
+            except (OSError, Locked) as e:  # turns that are pending already are observed all the same
                 log.warning("the spool waits: %s", error_text(e))
                 troubles.append(e)
             for who in self.registry.identities():
@@ -304,7 +302,7 @@ class Worker:
                         works.append(self._line_up(who, rank, force, once))
                     else:
                         self._trouble.pop(who.key, None)
-                except Locked as e:  # who is at it is done soon
+                except Locked as e:  # whoever holds the lock will be done soon
                     log.info("%s; its turns wait meanwhile", e)
                     troubles.append(e)
                 except Exception as e:
@@ -316,7 +314,7 @@ class Worker:
         """The rank in which to observe the graph of *who*; None if nothing is due or it is being observed already."""
         if self.config.switched_off(who.agent):
             return None
-        try:  # most have nothing to do, and need not be read for that
+        try:  # without settling it: most graphs have nothing to do
             graph = self.registry.opened(who, keep=False, make=False)
         except NotFound:
             return None  # forgotten whole a moment ago
@@ -367,7 +365,7 @@ class Worker:
             work.trouble = e
         with self._guard:
             work.under_way, work.since = False, self.clock()
-            if work.asked and not asked:  # somebody asked for all of it meanwhile
+            if work.asked and not asked:  # meanwhile somebody asked for all that is pending
                 rank = FRESH
             if rank is None or self.closed or key in self._resting:
                 del self._works[key]
@@ -381,11 +379,11 @@ class Worker:
             graph = self.registry.graph(work.who, wait_s=work.patience_s, make=False)
         except NotFound:
             return None  # forgotten whole meanwhile
-        # Held by whoever observes this graph, in any process; nothing else waits for it.
+        # This lock is held by whoever observes the graph, in any process. Only observing waits for it.
         what = f"the observing of {work.who.key}"
         with flock(graph.folder / "observe.lock", what, ASKED_S if work.asked else 0):
-            with graph.lock(work.patience_s):  # before a model is asked in vain
-                replay_open(graph)  # of another process that died: what it observed is not pending
+            with graph.lock(work.patience_s):
+                replay_open(graph)  # if another process died, what it had observed is not asked about again
             batch = self._next_batch(graph, work)
             if batch and self._observe(graph, work, batch):
                 return work.rank
@@ -413,13 +411,13 @@ class Worker:
             work.began_ms, work.batches = now_ms, self._batches(graph, work.rank, files)
 
     def _batches(self, graph: Graph, rank: int, files: Sequence[Pending]) -> Iterator[list[Pending]]:
-        """*files* in batches. Of old turns only the first batch: something fresh may be due after it."""
+        """*files* in batches. For old turns only the first batch, after which something fresh may be due."""
         most = self.config.observation.max_tokens_per_batch
         if rank == OLD:  # perhaps thousands of files: read no more of them than needed
             files = [p for p in files if p.session == files[0].session]
             said = accumulate(p.tokens for p in files)
             files = [p for p, sofar in zip(files, said, strict=True) if sofar - p.tokens < 2 * most]
-        # Where a reply was of no use, smaller batches part the turn that brings it about from the others.
+        # After useless replies the batches get smaller, to separate the turn that causes them from the others.
         limit = max(1, most >> min(graph.state().failures, 8))
         batches = pending_batches([p for p in files if graph.readable(p)], limit)
         return islice(batches, 1) if rank == OLD else batches
@@ -441,31 +439,34 @@ class Worker:
         return {**self._child.places, **({"gateway": lent} if lent else {})}
 
     def under_way(self) -> list[Work]:
-        """What is being observed, then what waits for its turn; the longest first."""
+        """What is being observed, then what waits in line; the longest first."""
         return sorted(self._works.copy().values(), key=lambda work: (not work.under_way, work.since))
 
     def rests(self, who: Identity) -> bool:
-        """Whether something went wrong with that graph, and it is not time yet to try again."""
+        """Whether the graph pauses after an error."""
         trouble = self._trouble.get(who.key)
         return trouble is not None and self.clock().timestamp() < retry_at(trouble)
 
     def note_trouble(self, who: Identity, error: Exception) -> None:
-        """Report and count an error of one graph, which then waits as after a model's failure."""
+        """Report and count an error of one graph, which then pauses as after a model's failure."""
         why = self._report(who.key, error)
         note_failure(self._trouble.setdefault(who.key, State()), why, self.registry.now_ms())
-        with suppress(Exception):  # the disk that failed it may refuse this as well
+        with suppress(Exception):  # a failing disk may refuse this as well
             self.registry.opened(who, keep=False, make=False).update(
                 partial(note_failure, error=why, at_ms=self.registry.now_ms())
             )
 
     def _observe(self, graph: Graph, work: Work, batch: list[Pending]) -> bool:
-        """Whether to go on after it. A model that is down ends the work; a useless reply costs that conversation alone."""
+        """
+        Observe *batch*; returns whether to go on after it. If the model is down, the work ends. After a useless reply only
+        that conversation waits.
+        """
         started = time.monotonic()
         try:
             observed = self._observe_batch(graph, work, batch)
         except Stale as e:
             log.info("%s: %s", graph.identity.key, e)
-            return False  # what is pending is looked at anew, when it is due
+            return False  # what is still pending is observed when it is due
         except OverBudget as e:
             if str(e) != graph.state().error:
                 self._failed(graph, batch, work.reason, e, started)
@@ -479,9 +480,9 @@ class Worker:
             self._failed(graph, batch, work.reason, e, started)
             work.failure = error_text(e)
             work.stuck.add(batch[0].session)
-            # The model, the disk or the vault would fail the next conversation as well.
+            # Go on after a useless reply or a defect; the model, the disk or the vault would fail the others as well.
             return isinstance(e, BadReply) or not isinstance(e, FORESEEN)
-        if work.once or work.asked:  # else nobody reads it, and an import comes to thousands
+        if work.once or work.asked:  # only then somebody reads the results; an import has thousands
             work.observed.append(observed)
         return True
 
@@ -493,7 +494,7 @@ class Worker:
         self._report(graph.identity.key, error, **more)
 
     def _report(self, key: str, error: Exception, **more: Any) -> str:
-        """Log why nothing of a graph was observed, and tell it as an event."""
+        """Log why a graph was not observed, also as an event; returns the reason."""
         why = error_text(error)
         log.warning("%s: not observed: %s", key, why, exc_info=None if isinstance(error, FORESEEN) else error)
         self.registry.tell("observation_failed", graph=key, error=why[:2_000], **more)
@@ -519,8 +520,7 @@ class Worker:
         return observed
 
     def _telling(self, graph: Graph, work: Work, paid: Sequence[ModelReply]) -> Callable[..., None]:
-        """`tell` for one batch: adds whose it is, why it is observed now, how long it waited, and at the end what
-        it cost."""
+        """`tell` for one batch. It adds the graph, why the batch is observed, how long it waited, and what it cost."""
 
         def telling(event: str, **fields: Any) -> None:
             if event == "observation_start":
@@ -556,7 +556,7 @@ class Worker:
 
 
 def turn_text(work: Work, zone: tzinfo) -> str:
-    """What *work* does, and since when, for a person in *zone*."""
+    """Whether *work* is being done or waits, and since when, for a person in *zone*."""
     since = f"since {work.since.astimezone(zone):%H:%M:%S}"
     if not work.under_way:
         return f"it is due, and waits for its turn {since}: {how_many(work.crew.size, 'graph')} at a time"
