@@ -62,7 +62,7 @@ from ..worker.status import home_status
 from .lending import GatewayModel
 from .server import Answer, Lost, Server
 
-# --- Events of the files below a folder, as far as the system tells of them.
+# --- Events of the files below a folder, as far as the system reports them.
 
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class VaultWatcher(FileSystemEventHandler):  # type: ignore[misc]  # watchdog ha
 
 
 def watch_folder() -> Any:
-    """Watchdog's observer; None if inotify has no instance left, and then every vault is scanned from time to time."""
+    """Watchdog's observer; None if inotify has no instance left: then every vault is scanned from time to time."""
     try:
         watch = Watch()
         watch.start()
@@ -99,16 +99,18 @@ TICK_S = 5.0  # how often the threads look for work that has become due
 
 # how often every vault is scanned for changes without an event (sync services, network drives)
 RESCAN_S = 60.0
-BLOCKED_S = 20.0  # the longest that a turn waits for observation ([context] block_after); it takes 5 to 15
+BLOCKED_S = 20.0  # longest wait of a turn for observation ([context] block_after), which takes 5 to 15 s
 BLOCKED_STEP_S = 0.05
 IN_VAIN_S = 300.0  # after a wait without result, turns of the graph do not wait for this long
-RENDERED_AT_ONCE = 4  # prompts; one core renders, so more would each take longer
-TURN_S = 0.1  # how long a prompt waits for its turn to be rendered: the plugin waits 150 ms for all of it
-STUCK_S = 1.0  # what renders for longer waits for a file, and no other prompt waits for it
-JOIN_S = 10.0  # the gateway gives its service five seconds, and then its plugin kills
+RENDERED_AT_ONCE = 4  # prompts; with more, each would take longer, because one core renders them
+TURN_S = 0.1  # how long a prompt waits for its turn to be rendered: the plugin waits 150 ms in all
+STUCK_S = 1.0  # a prompt that takes longer waits for a file, and no longer counts as one of RENDERED_AT_ONCE
+JOIN_S = (
+    10.0  # how long to wait for threads at the end; the gateway's plugin kills the daemon after five seconds
+)
 M_ARENA_MAX = -8  # malloc.h
-VAULTS_PER_TICK = 50  # graphs a tick, of those not followed: with more, a round takes several ticks
-VECTORS_AT_ONCE = 32  # while they are made an edit waits
+VAULTS_PER_TICK = 50  # graphs that are not followed and are looked at in one tick; more take several ticks
+VECTORS_AT_ONCE = 32  # an edit waits while they are made
 
 
 class Daemon:
@@ -140,7 +142,7 @@ class Daemon:
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
             self._watch = watch_folder()
             self._watched(VaultWatcher(self._spooled), self.config.home / "spool", TICK_S)
-            # Daemon threads: one that waits for a lock, or computes, is not what a gateway's stop waits for.
+            # Daemon threads: when the gateway stops, it does not wait for one that holds a lock or computes.
             threads = [
                 threading.Thread(target=self._repeat, args=(turn, awake), name=turn.__name__, daemon=True)
                 for turn, awake in (
@@ -152,7 +154,7 @@ class Daemon:
             for thread in (*threads, threading.Thread(target=self._warm, daemon=True)):
                 thread.start()
             log.info("up, pid %d", os.getpid())
-            # Python handles a signal in the main thread, which another thread's receiving it does not wake.
+            # Python handles signals in the main thread, but a signal that another thread receives does not wake it.
             while not self.stopping.wait(1):
                 pass
             server.shutdown()
@@ -203,10 +205,9 @@ class Daemon:
 
     def health(self, _: Mapping[str, Any]) -> dict[str, Any]:
         """
-        Says that the daemon is up and which model observes; for the agent's own model, also its name and last
-        error.
+        That the daemon is up, and which model observes; for the agent's own model, also its name and last error.
 
-        `polled_s`: how long ago the gateway's plugin last asked for questions, null for never.
+        `polled_s`: seconds since the gateway's plugin last asked for questions; null: never.
         """
         polled = self.model.polled
         return {
@@ -224,10 +225,10 @@ class Daemon:
 
     def inject(self, body: dict[str, Any]) -> Mapping[str, Any]:
         """
-        The hook's result for this prompt; empty if the session is not served or has no memory yet. When too many
-        ask at once, the session gets its last `system` text, without notes for this prompt.
+        The hook's result for this prompt; empty if the session is not served or has no memory yet. If too many prompts come
+        at once, the session gets its last `system` again, without notes for this prompt.
         """
-        # A heartbeat with nothing to do leaves no transcript, so none would ever tell that its run is over.
+        # A heartbeat with nothing to do leaves no transcript, so nothing would tell that its run is over.
         if (session := str(body.get("sessionKey") or "")) and body.get("trigger") != "heartbeat":
             with contextlib.suppress(OSError):
                 self.memory.intake.runs.began(session, self.memory.registry.now_ms())
@@ -237,7 +238,7 @@ class Daemon:
         return before
 
     def given_before(self, body: dict[str, Any]) -> dict[str, str]:
-        """What the session was given before, told as an event; {} for nothing."""
+        """The `system` that the session was given last, reported as an event; {} if there is none."""
         graph, session = graph_served(self.memory, body), str(body.get("sessionKey") or "")
         if graph is None or not (result := result_given_before(graph, session, self.config)):
             return {}
@@ -269,10 +270,10 @@ class Daemon:
 
     def assemble(self, body: dict[str, Any]) -> Mapping[str, Any]:
         """
-        For `omg-context`: which of the messages leave the context, and what is put in their place; {} for none.
+        For `omg-context`: which messages leave the context, and the text in their place; {} if none leave.
 
-        `wait_ms` asks it to ask again with `waits`, and so long a deadline: the answer comes once what could leave
-        is observed. It is the one wait for memory, and only for who asked for the engine.
+        `wait_ms` in the answer asks the plugin to ask again, with `waits` and this deadline: that answer comes once the turns
+        that could leave are observed. A turn waits for memory only here, and only with the engine installed.
         """
         graph = graph_of(self.memory.registry, body)
         if graph is None:
@@ -290,8 +291,8 @@ class Daemon:
         return {**answer, **({"wait_ms": round(BLOCKED_S * 1000)} if wait else {})}
 
     def _wait_for_observation(self, graph: Graph, session: str, tell: Callable[..., None]) -> None:
-        """Wait until nothing of *session* is pending, at most BLOCKED_S. After a wait in vain no turn waits for a
-        while."""
+        """Wait until nothing of *session* is pending, at most BLOCKED_S. After a wait without success, no turn of the graph
+        waits for IN_VAIN_S."""
         began, mark = time.monotonic(), session_mark(session)
         self.awake.set()
         while (
@@ -305,13 +306,12 @@ class Daemon:
         tell("context_waited", session=session, observed=not late, duration_ms=waited_ms)
 
     def lend(self, body: dict[str, Any]) -> Mapping[str, Any]:
-        """A question for the plugin. Its first request shows that there is a gateway to ask, whoever started the
-        daemon."""
+        """A question for the plugin. Its first request shows that a gateway can be asked, whoever started the daemon."""
         self.memory.worker.gateway = self.model
         return self.model.next(body)
 
     def miss_gateway(self) -> None:
-        """Ask no model of a gateway that has gone, until it is back: what is said waits, and a night goes by rule."""
+        """Stop asking the model of a gateway that has gone. Until it is back, turns wait, and nights go by rule."""
         if self.memory.worker.gateway is not None and self.model.is_gone():
             self.memory.worker.gateway = None
             log.info("no gateway asks for questions any more: nobody lends a model")
@@ -325,7 +325,7 @@ class Daemon:
         return answer
 
     def came_late(self, question: ModelQuestion, reply: ModelReply) -> None:
-        """The gateway's model answered too late. The answer is useless but was paid for."""
+        """Enter into the ledger an answer of the gateway's model that came too late: it was paid for."""
         self.memory.worker.ledger.spend(
             with_token_counts(reply, question), question.purpose, self.memory.clock()
         )
@@ -334,7 +334,7 @@ class Daemon:
         self.stopping.set()
         return {}
 
-    # --- three threads: one keeps up with the files, one observes, one reflects; these two may wait for a model
+    # --- three threads: one keeps up with the files, one observes, one reflects; the last two may wait for a model
 
     def _repeat(self, turn: Callable[[], None], awake: threading.Event) -> None:
         while not self.stopping.is_set():
@@ -388,24 +388,22 @@ class Daemon:
             if who.key not in self._followed:
                 self._attempt(who, self._catch_up)
             if self.touched.is_set() or self.stopping.is_set():
-                break  # somebody wrote just now, and waits
+                break  # a followed vault was edited just now, and comes first
 
     def _attempt(self, who: Identity, what: Callable[[Graph], None]) -> None:
-        """*what* with the graph of *who*, whose trouble is not the others'."""
+        """Call *what* with the graph of *who*; an error is logged and does not stop the others."""
         try:
             what(self.memory.graph(who, wait_s=PATIENCE_S, keep=False, make=False))
             self._warned.pop(who.key, None)
         except NotFound:
-            log.info(
-                "a graph was forgotten whole, and is followed no more"
-            )  # the log names it no more, either
+            log.info("a graph was forgotten whole, and is no longer followed")  # without its name
         except Locked as e:
-            log.info("%s; its edits are read then", e)
+            log.info("%s; its edits are read later", e)
         except Exception as e:
             self._warn_once(who.key, e)
 
     def _warn_once(self, what: str, error: Exception) -> None:
-        """Log that *what* cannot be read; once for each reason, however often it is tried."""
+        """Log that *what* cannot be read, once for each reason."""
         if self._warned.get(what) != error_text(error):
             self._warned[what] = error_text(error)
             foreseen = isinstance(error, OmgError | OSError)
@@ -423,7 +421,7 @@ class Daemon:
             pass
 
     def _watched(self, handler: VaultWatcher, folder: Path, otherwise_s: float) -> ObservedWatch | None:
-        """Have *handler* told of what happens in *folder*; None if the system has no watch left: a look will do."""
+        """Watch *folder* with *handler*; None if the system has no watch left: then it is looked through from time to time."""
         try:
             return self._watch and self._watch.schedule(handler, str(folder), recursive=True)
         except OSError as e:
@@ -431,14 +429,14 @@ class Daemon:
             return None
 
     def _unfollow(self, key: str) -> None:
-        """Watch the vault of *key* no more; when it is followed again, all of it is looked through."""
+        """Stop watching the vault of *key*. When it is followed again, all of it is looked through."""
         with self._guard:
             self._dirty.pop(key, None)
         if watch := self._followed.pop(key, None):
             self._watch.unschedule(watch)
 
     def _follow(self, graph: Graph, rescan: bool) -> None:
-        """Read what was edited in a vault since the last time, and write what was noted of its prompts."""
+        """Read what was edited in a vault since the last time, and write the state that its prompts changed."""
         graph.flush()
         key, root = graph.identity.key, graph.vault.root
         if key not in self._followed and root.is_dir():
@@ -449,7 +447,7 @@ class Daemon:
         if not dirty and not rescan:
             return
         try:
-            # A folder's event says little about what is below it: then every file is looked at, a stat each.
+            # A folder's event does not say which files below it changed, so every file is looked at, a stat each.
             everything = rescan or "" in dirty
             self.memory.refresh(graph, None if everything else sorted(dirty), wait_s=PATIENCE_S)
         except BaseException:
@@ -481,7 +479,7 @@ class Daemon:
 
 
 def shared_answers(codes: Codes) -> dict[str, Callable[[Memory, dict[str, Any]], Mapping[str, Any]]]:
-    """What is answered from a memory alone, here and by a fleet's server."""
+    """Path → the answer from a memory alone, for the daemon and for a fleet's server."""
     return {
         "/inject": inject_answer,
         "/tool": lambda memory, body: call_tool(memory.intake, body, codes),
@@ -501,7 +499,7 @@ def inject_answer(memory: Memory, body: dict[str, Any]) -> Mapping[str, Any]:
 
 
 def graph_served(memory: Memory, body: Mapping[str, Any]) -> Graph | None:
-    """The graph that this prompt may see; None if there is none, or nothing is remembered yet."""
+    """The graph that this prompt may see; None if the session is not served, or nothing is remembered yet."""
     if not is_remembered(body, ("user", *memory.config.identity.members)):
         return None
     return graph_of(memory.registry, body)
@@ -510,7 +508,7 @@ def graph_served(memory: Memory, body: Mapping[str, Any]) -> Graph | None:
 def cut_answer(
     memory: Memory, graph: Graph, body: dict[str, Any], tell: Callable[..., None] = lambda *_, **__: None
 ) -> tuple[Cut, dict[str, Any]]:
-    """What leaves the context, and the answer for it. Turns that should leave but are not observed become urgent."""
+    """What leaves the context, and the answer that says so. Turns that should leave but are not observed become urgent."""
     made = cut_context(graph, body, now=memory.clock(), config=memory.config, tell=tell)
     if made.waits and not graph.state().urgent_ms:
         at_ms = memory.registry.now_ms()
@@ -522,7 +520,7 @@ def cut_answer(
 
 
 def return_freed_memory() -> None:
-    """Give back what loading left behind. glibc keeps freed memory, and a heap for each thread that ever lived."""
+    """Give freed memory back to the system. glibc keeps it, and a heap for each thread that ever ran."""
     with contextlib.suppress(OSError, AttributeError):
         libc = ctypes.CDLL(None)
         libc.mallopt(M_ARENA_MAX, 2)
@@ -534,7 +532,7 @@ def return_freed_memory() -> None:
 
 @contextlib.contextmanager
 def daemon_lock(home: Path) -> Iterator[None]:
-    """Hold this home's one daemon lock; the kernel lets go of it when the process ends, however that happens."""
+    """Hold this home's daemon lock. The kernel releases it when the process ends, however that happens."""
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (home / "lock").open("a+") as f:
         try:
@@ -557,7 +555,7 @@ def serve_home(config: Config, *, with_parent: bool) -> None:
     """
     with daemon_lock(config.home):
         return_freed_memory()
-        # A prompt needs the interpreter some twenty times, after each look at a file or a row; 5 ms each would be 100.
+        # A prompt waits for the interpreter about twenty times, after each file or row; at 5 ms each that would be 100 ms.
         sys.setswitchinterval(0.0005)
         daemon = Daemon(config, with_parent=with_parent)
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -568,7 +566,7 @@ def serve_home(config: Config, *, with_parent: bool) -> None:
 
 
 def follow_parent(daemon: Daemon) -> None:
-    """Stdin is a pipe that the gateway holds: when it ends, the gateway is gone, whatever became of it."""
+    """Stop the daemon when stdin ends: it is a pipe that the gateway holds, so the gateway is gone."""
     with contextlib.suppress(OSError):
         while os.read(sys.stdin.fileno(), 4096):
             pass
@@ -576,7 +574,7 @@ def follow_parent(daemon: Daemon) -> None:
 
 
 class LogFormatter(logging.Formatter):
-    """Where an exception came from, without its message: that may quote what was said."""
+    """Formats where an exception came from, without its message, which may quote what was said."""
 
     def formatException(self, ei: Any) -> str:
         lines: list[str] = []

@@ -1,8 +1,8 @@
 """
 The agent's own model, lent by the gateway: questions wait here until the plugin fetches them.
 
-The plugin asks `next` without pause, has the gateway answer what it gets, and hands the reply to `done`. What a gateway
-says of a failure may quote the conversation, so only the kind of failure goes further.
+The plugin asks `next` without pause, has the gateway answer the question it gets, and hands the reply to `done`. A
+gateway's message about a failure may quote the conversation, so only the kind of failure is passed on.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import Any
 from ..errors import ModelUnavailable
 from ..llm.replies import ModelQuestion, ModelReply, Places
 
-LONG_POLL_S = 8.0  # a daemon that hangs is missed when a poll is not answered (hooks/daemon.js)
-GONE_S = 20.0  # without a poll: the plugin asks again at once after each, so whoever asked has ended
+LONG_POLL_S = 8.0  # the plugin notices a daemon that hangs when a poll is not answered (hooks/daemon.js)
+GONE_S = 20.0  # after so long without a poll the plugin has ended: it polls again at once after each answer
 LATE_REMEMBERED = 64  # questions that were given up; the plugin itself gives up after three minutes
 STOPPING = "gateway: not asked any more, OMG is stopping"
-AT_ONCE = 2  # calls under way: it answers the person as well
+AT_ONCE = 2  # calls under way; the same model also answers the person
 TOO_MANY = "it is at its rate limit or quota; wait, or name another model"
 
 FAILURE_KINDS = (
-    # The plugin completes outside of every such operation (hooks/index.js); an OpenClaw of another version may not.
+    # The plugin asks outside of every such operation (hooks/index.js); another version of OpenClaw may still refuse.
     (
         "inventory has retired|async work scope is closed",
         "OpenClaw has reloaded its plugins, and lends no model to what ran before; start the gateway again",
@@ -42,9 +42,9 @@ FAILURE_KINDS = (
 
 class GatewayModel:
     """
-    An Ask that the plugin answers, each time in at most *max_tokens*; AT_ONCE of them, and fewer after TOO_MANY.
+    An Ask that the plugin answers, each time in at most *max_tokens*. AT_ONCE calls at once, fewer after TOO_MANY.
 
-    *late* is told of a reply that came when nobody waited for it any more: it was paid for.
+    *late* is called with a reply that came after its question was given up: it was paid for.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class GatewayModel:
         id, answer = uuid.uuid4().hex, queue.Queue[Mapping[str, Any]](1)
         self._waiting[id] = question, answer
         self._asked.put(id)
-        if self._closed.is_set():  # by now, or `close` saw us waiting
+        if self._closed.is_set():  # if `close` came later, it answers this wait itself
             answer.put({})
         try:
             reply = answer.get(timeout=self.timeout_s)
@@ -103,7 +103,7 @@ class GatewayModel:
         return lent_reply(reply)
 
     def next(self, _: Mapping[str, Any]) -> dict[str, Any]:
-        """A question for the plugin; empty if none came for a while, which shows that the daemon is alive."""
+        """A question for the plugin; {} after LONG_POLL_S without one, which shows that the daemon is alive."""
         until = time.monotonic() + self.poll_s
         self.polled = time.monotonic()
         while not self._closed.is_set() and (left := until - time.monotonic()) > 0:
@@ -111,16 +111,16 @@ class GatewayModel:
                 id = self._asked.get(timeout=left)
             except queue.Empty:
                 break
-            if id and (waiting := self._waiting.get(id)):  # else who asked has given up
+            if id and (waiting := self._waiting.get(id)):  # else the asker has given up
                 return {"id": id, "question": llm_request(waiting[0], self.max_tokens)}
         return {}
 
     def is_gone(self) -> bool:
-        """Whether a plugin has asked for questions and asks no more."""
+        """Whether a plugin has asked for questions, but no longer does."""
         return self.polled is not None and time.monotonic() - self.polled > GONE_S
 
     def again(self, reply: Mapping[str, Any]) -> None:
-        """Put back the question in a *reply* of `next` whose poll had gone away: the next poll gets it."""
+        """Put back the question in a *reply* of `next` that did not reach its poll: the next poll gets it."""
         if id := reply.get("id"):
             self._asked.put(str(id))
 
@@ -133,7 +133,7 @@ class GatewayModel:
         return {}
 
     def close(self) -> None:
-        """End every wait, those for an answer and those for a question."""
+        """End every wait for an answer or a question."""
         self._closed.set()
         for _, answer in list(self._waiting.values()):
             with contextlib.suppress(queue.Full):
@@ -143,7 +143,7 @@ class GatewayModel:
 
 
 def llm_request(question: ModelQuestion, max_tokens: int) -> dict[str, Any]:
-    """The *question* as the gateway's own `llm.complete` is asked; the plugin adds nothing but a deadline."""
+    """The *question* as the gateway's `llm.complete` takes it; the plugin adds only a deadline."""
     return {
         "systemPrompt": question.system,
         "messages": [{"role": "user", "content": question.user}],

@@ -1,9 +1,9 @@
 """
 HTTP with JSON on a unix socket.
 
-The socket lies in a folder only its owner can enter: that is the whole of the authentication. A TCP port
-would need a token, and guards against web pages. Not here: what is asked and answered (daemon.py).
-Its one rule: whatever a client sends, it gets an answer, and nobody else notices.
+The socket is in a folder that only its owner can enter, so no other authentication is needed. A TCP port would need a
+token, and guards against web pages. Every request gets an answer, and a bad one does not disturb other clients.
+daemon.py has the answers.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Lost = Callable[[Mapping[str, Any]], None]
 # The longest is a conversation of months, once after each start of the gateway (hooks/context/index.js).
 BODY_BYTES = 32_000_000
 
-# connections that are listened to; the gateway has few, and each is a thread and its memory
+# The gateway has few connections; each takes a thread and its memory.
 CONNECTIONS_AT_ONCE = 128
-SILENT_S = 60  # a client that sends nothing for so long is hung up on; none of ours ever waits before it asks
+SILENT_S = 60  # a client that sends nothing for so long is disconnected; ours ask at once
 BUSY = json.dumps({"error": f"busy: {CONNECTIONS_AT_ONCE} connections are open already; ask again"}).encode()
 
 REFUSAL = (
@@ -43,18 +43,18 @@ REFUSAL = (
 
 class Server(socketserver.ThreadingUnixStreamServer):
     """
-    *answers* maps a path to the function that answers it, each request in a thread of its own; *lost* to the
-    one that is told of an answer whose client had gone away.
+    *answers*: path → the function that answers it; each request has its own thread. *lost*: path → the function that is
+    called with an answer whose client had gone away.
     """
 
     daemon_threads = True
-    request_queue_size = 512  # all that come in one moment: a full queue turns them away unheard
+    request_queue_size = 512  # connections that come at one moment; a full queue drops them without an answer
 
     def __init__(
         self, home: Path, answers: Mapping[str, Answer], lost: Mapping[str, Lost] = MappingProxyType({})
     ) -> None:
         socket = socket_of(home)
-        # A socket that is there was left by a crash: who opens one holds the home's lock, so nobody listens.
+        # An existing socket was left by a crash: this process holds the home's lock, so nobody listens on it.
         socket.unlink(missing_ok=True)
         self.answers, self.lost = answers, lost
         self._room = threading.BoundedSemaphore(CONNECTIONS_AT_ONCE)
@@ -65,7 +65,7 @@ class Server(socketserver.ThreadingUnixStreamServer):
             os.umask(mask)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve the connection in a thread; one connection too many is refused at once."""
+        """Serve the connection in a thread; refuse it at once if there are too many."""
         if self._room.acquire(blocking=False):
             return super().process_request(request, client_address)
         try:
@@ -125,7 +125,7 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST
 
     def reply(self, status: int, value: Mapping[str, Any]) -> None:
-        """Head and body in one write: two would wait for each other's acknowledgement."""
+        """Send head and body in one write: a second one would wait for the acknowledgement of the first."""
         data = json.dumps(value).encode("utf-8", "replace")
         self.send_response_only(status)
         self.send_header("content-type", "application/json")

@@ -106,7 +106,7 @@ def check_plugin(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iter
 
 
 def check_admission(config: dict[str, Any]) -> Iterator[Finding]:
-    """Whether OpenClaw loads a plugin of our name at all."""
+    """Whether OpenClaw's configuration lets our plugin be loaded."""
     if value_at(config, "plugins.enabled") is False:
         what = "plugins are switched off, so nothing is remembered or injected"
         yield Finding("fail", what, "plugins.enabled", INSTALL_AGAIN)
@@ -118,7 +118,7 @@ def check_admission(config: dict[str, Any]) -> Iterator[Finding]:
 
 
 def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
-    """Whether the plugin is there, and what it was given."""
+    """Whether the plugin is installed, and has its permissions and settings."""
     entry, place = value_at(config, "plugins.entries.omg"), "plugins.entries.omg"
     linked = [
         str(p)
@@ -159,7 +159,7 @@ def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Itera
 
 
 def check_running(memory: Memory, claw: OpenClaw) -> Iterator[Finding]:
-    """With the gateway up: whether plugin and daemon talk, and whether the night is provided for."""
+    """With the gateway up: whether plugin and daemon talk, and whether there is a nightly job."""
     up = ask_daemon(memory.folder, "/health", {}, timeout_s=5)
     polled = up.get("polled_s") if up else None
     if up and (polled is None or polled > POLLED_S):
@@ -245,21 +245,21 @@ def check_places(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Iter
                 yield Finding("ok", f"memory_search of agent {agent} sees the vault too", str(vault))
 
 
-# --- The doctor at the context engine, where it was asked for: who has the slot, whether it works, what goes by without it.
+# --- Checks of the context engine: who has the slot, whether the engine works, which turns went by without it.
 #
-# Silent where `omg install --context-engine` was never run. What the gateway says goes before what its files say.
+# They say nothing if `omg install --context-engine` was never run.
 
 
 AGAIN = "run `omg install --context-engine`"
 GIVE_BACK = "`omg install --no-context-engine` gives the slot back"
 ENGINE_SLOT = "plugins.slots.contextEngine"
-# Turns after which a session is said to go by without the engine: it is not asked for the first of a conversation, and
-# not for what is said while a turn runs.
+# From so many turns on a session is reported to go by without the engine, which is not asked for the first turn of a
+# conversation, nor for what is said while a turn runs.
 MISSED_TURNS = 3
 
 
 def check_engine(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
-    """Where `omg-context` was asked for: whether it is what puts contexts together."""
+    """If `omg-context` was installed: whether it is what puts contexts together."""
     slot, folder = value_at(config, ENGINE_SLOT, "legacy"), engine_folder(claw)
     if not folder.is_dir():
         if slot == ENGINE:
@@ -284,7 +284,7 @@ def check_engine(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
 
 
 def shut_out(config: dict[str, Any], slot: str) -> str:
-    """What keeps the engine from being asked; "" for nothing."""
+    """Why the engine is not asked; "" if it is."""
     allow = value_at(config, "plugins.allow", [])
     if slot != ENGINE:
         return f"{slot} puts contexts together"
@@ -330,7 +330,7 @@ def has_slot(claw: OpenClaw | None) -> bool:
 
 
 def check_turns(graph: Graph, since_ms: int) -> Iterator[Finding]:
-    """Sessions of which turns come in, and whose context nobody asks us for. *since_ms*: when the engine came."""
+    """Sessions whose turns come in, but whose contexts the engine is not asked for. *since_ms*: when it was installed."""
     for session, own in graph.state().sessions.items():
         if (turns := unasked_turns(graph, session, own, since_ms)) >= MISSED_TURNS:
             what = f"{turns} turns went by without {ENGINE}: it was not asked what leaves their context"
@@ -342,10 +342,10 @@ def check_turns(graph: Graph, since_ms: int) -> Iterator[Finding]:
 
 
 def unasked_turns(graph: Graph, session: str, own: SessionState, since_ms: int) -> int:
-    """Turns of a person since the engine came, was last asked, and the conversation last began anew."""
+    """A person's turns since the engine was installed or last asked, or the conversation began anew."""
     since_ms = max(since_ms, own.asked_ms, own.cut_ms)
     if own.last_ms <= since_ms or not session.startswith("agent:") or ":cron:" in session:
-        return 0  # each run of a job begins anew, with nothing to cut
+        return 0  # each run of a cron job begins anew, with nothing to cut
     said = [(at, role) for role, at, _ in graph.index.said_since(session, since_ms)]
     for turn in filter(None, map(graph.readable, graph.pending())):
         if turn.session == session:
@@ -354,7 +354,7 @@ def unasked_turns(graph: Graph, session: str, own: SessionState, since_ms: int) 
     return sum(role == "user" and before != "user" for before, role in zip(["", *roles], roles, strict=False))
 
 
-# --- The doctor at the other assistants: whether what OMG gave them is there, trusted, and alive.
+# --- Checks of the other assistants: whether OMG's plugin is there, trusted, and working.
 
 
 def check_hosts(memory: Memory) -> Iterator[Finding]:

@@ -80,7 +80,7 @@ class OpenClaw:
         return value
 
     def up(self, config: Mapping[str, Any]) -> bool:
-        """Whether something listens at the gateway's port: asked in no time, where their command takes seconds."""
+        """Whether something listens at the gateway's port. OpenClaw's own command would take seconds to say so."""
         port = os.environ.get("OPENCLAW_GATEWAY_PORT") or value_at(config, "gateway.port", PORT)
         try:
             socket.create_connection(("127.0.0.1", int(port)), timeout=1).close()
@@ -89,12 +89,12 @@ class OpenClaw:
         return True
 
     def jobs(self) -> list[dict[str, Any]]:
-        """The jobs of its scheduler, which answers only while the gateway is up."""
+        """The jobs of its scheduler. The gateway must be up."""
         said = json.loads(self.run("cron", "list", "--json"))
         return list(said["jobs"] if isinstance(said, dict) else said)
 
     def health(self) -> dict[str, Any]:
-        """The running gateway's snapshot of itself: what it has loaded, and what it has put out of use."""
+        """What the running gateway has loaded, and what it has disabled."""
         said = json.loads(self.run("health", "--json"))
         return said if isinstance(said, dict) else {}
 
@@ -125,24 +125,24 @@ def find_openclaw() -> OpenClaw:
     return OpenClaw(state, file, (command,))
 
 
-Do = Callable[[Callable[[], object]], None]  # carries out a step's action, or with `--dry-run` leaves it
+Do = Callable[[Callable[[], object]], None]  # carries out a step's action; with `--dry-run` does nothing
 
 # --- `omg install --context-engine` and back: the plugin `omg-context`, which takes OpenClaw's slot for a context engine.
 #
-# Whoever had the slot before gets it back. Not here: what the engine does (hooks/context/index.js, context.py).
-# It comes only when it is asked for, and `omg uninstall` takes it out as well.
+# It is installed only on request. When it is removed, also by `omg uninstall`, the slot goes back to whoever had it before.
+# hooks/context/index.js and context.py have the engine itself.
 
 
 ENGINE = "omg-context"
 
 
 def engine_folder(claw: OpenClaw) -> Path:
-    """Where `openclaw plugins install` puts a copy of it."""
+    """Where `openclaw plugins install` puts the plugin `omg-context`."""
     return claw.plugin.with_name(ENGINE)
 
 
 def engine_files() -> dict[str, Path]:
-    """Its files by their place in it: its own, and how the plugin `omg` asks the daemon."""
+    """The plugin's files by their place in it: its own, and daemon.js, by which the plugin `omg` asks the daemon."""
     hooks = shipped_folder("hooks")
     return {p.name: p for p in (hooks / "context").glob("*") if p.is_file()} | {
         "daemon.js": hooks / "daemon.js"
@@ -150,7 +150,7 @@ def engine_files() -> dict[str, Path]:
 
 
 def install_engine(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Iterator[Step]:
-    """Take the slot. Raises GatewayError where OpenClaw refuses; running it again goes on from there."""
+    """Take the slot. Raises GatewayError if OpenClaw refuses; running it again goes on from there."""
     do = doer(dry_run)
     config = claw.config()
     if not (home / ENGINE_BEFORE).exists():
@@ -172,7 +172,7 @@ def install_engine(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Iter
 
 
 def remove_engine(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Iterator[Step]:
-    """Give the slot back to whoever had it; nothing to do where the engine is not installed."""
+    """Give the slot back to whoever had it; does nothing if the engine is not installed."""
     do, folder = doer(dry_run), engine_folder(claw)
     if not folder.exists() and value_at(claw.config(), f"plugins.entries.{ENGINE}") is None:
         return
@@ -190,7 +190,7 @@ def remove_engine(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Itera
 
 
 def given_back(plugins: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """What must change in `plugins` for it to be as it was *before* the engine came, all else left as it is now."""
+    """What must change in `plugins` to undo what installing the engine changed; all else stays as it is now."""
     changes: dict[str, Any] = {}
     if ENGINE in (plugins.get("entries") or {}):
         changes["entries"] = {ENGINE: None}
@@ -216,15 +216,15 @@ def admission_before(plugin: str, now: dict[str, Any], before: dict[str, Any]) -
 
 # --- The skill in an agent's workspace, for one that has no hooks: `omg skill install`.
 #
-# With the plugin it is not needed, which brings its own. A page that is there and is not ours as shipped may
-# be a person's, and stays.
+# The plugin brings its own skill, so this is not needed with it. An existing page that differs from the shipped one may be
+# a person's, and stays.
 
 
 SKILL_FOLDER = "observational-memory-graph"
 
 
 def default_workspace(home: Path) -> Path:
-    """Of OpenClaw's first agent. Raises BadInput where there is no OpenClaw."""
+    """The workspace of OpenClaw's first agent. Raises BadInput if there is no OpenClaw."""
     if (found := configured(home)) is None:
         raise BadInput("no OpenClaw is set up here; name the agent's folder: omg skill install WORKSPACE")
     config, state = found
@@ -232,7 +232,7 @@ def default_workspace(home: Path) -> Path:
 
 
 def put_skill(root: Path) -> Path:
-    """Copy the skill below *root*; returns its folder. Raises BadInput, naming the pages, where others are there."""
+    """Copy the skill below *root*; returns its folder. Raises BadInput, naming them, if pages there are not the shipped ones."""
     source, target = shipped_folder("skills") / SKILL_FOLDER, root / "skills" / SKILL_FOLDER
     pages = {p.relative_to(source): p for p in source.rglob("*") if p.is_file()}
     other = [
@@ -245,7 +245,7 @@ def put_skill(root: Path) -> Path:
     if other:
         named = ", ".join(sorted(map(str, other)))
         raise BadInput(
-            f"{target}: {named}: not as this version ships it, and left; move it away and run this again"
+            f"{target}: {named}: differs from this version's and was left; move it away and run this again"
         )
     return target
 
@@ -253,7 +253,7 @@ def put_skill(root: Path) -> Path:
 NIGHTLY = "20 4 * * *"  # not at 03:00: OpenClaw's own dreaming runs then
 JOB, JOB_KEY = "omg-nightly", "omg:nightly"
 BACKUP = "openclaw.json.before-omg"
-STARTS_WITHIN_S = 60  # the gateway reloads a plugin in about 2 s, and a cold Python follows
+STARTS_WITHIN_S = 60  # the gateway reloads a plugin in about 2 s, then Python starts
 
 
 def gateway_command() -> list[str]:
@@ -265,8 +265,8 @@ def install_plugin(
     claw: OpenClaw, home: Path, *, dry_run: bool = False, nightly: bool = True
 ) -> Iterator[Step]:
     """
-    Yield each step once it is done. Raises GatewayError where OpenClaw refuses; what was done until then
-    stays, and running it again goes on from there.
+    Yield each step once it is done. Raises GatewayError if OpenClaw refuses; what was done until then stays, and running it
+    again goes on from there.
     """
     socket_of(home)  # refuses a home whose path is too long, before anything is changed
     config, do = claw.config(), doer(dry_run)
@@ -310,7 +310,7 @@ def copied_in(
 
 
 def doer(dry_run: bool) -> Do:
-    """What carries out a step's action, or with *dry_run* leaves it."""
+    """A function that carries out a step's action, or with *dry_run* does nothing."""
 
     def do(action: Callable[[], object]) -> None:
         if not dry_run:
@@ -326,15 +326,15 @@ def keep_text(file: Path, text: str) -> None:
 
 def place_vaults(claw: OpenClaw, config: dict[str, Any], home: Path, do: Do) -> Iterator[Step]:
     """
-    In the workspace where only the owner reaches the agent; under the home as soon as others do, since
-    OpenClaw's memory_search shows every .md of a workspace's memory/ to all of the agent's sessions.
+    Put each owner's vault into the agent's workspace if only the owner reaches the agent; else into the home, because
+    OpenClaw's memory_search shows every .md of a workspace's memory/ to all sessions of the agent.
     """
     others = others_can_reach(config)
     known = load_config(home).vaults
     for agent in configured_agents(config):
         key = f"agent:{agent}:main"
         owner = identity_of_session(key)
-        assert owner is not None  # such a key is somebody's
+        assert owner is not None  # a key of this form always has an owner
         begun = home / "graphs" / owner.folder / "vault"
         if key in known or begun.is_dir():
             yield Step(f"the owner's vault of agent {agent} is {known.get(key, begun)}", changed=False)
@@ -349,7 +349,7 @@ def place_vaults(claw: OpenClaw, config: dict[str, Any], home: Path, do: Do) -> 
 
 
 def make_vault(home: Path, owner: Identity, vault: Path) -> None:
-    """Enter *vault* as *owner*'s, and lay the template there, so that it can be opened at once."""
+    """Make *vault* the vault of *owner*, with the template, so that it can be opened at once."""
     from ..memory import Memory
 
     set_vault(home, owner.key, vault)
@@ -358,7 +358,7 @@ def make_vault(home: Path, owner: Identity, vault: Path) -> None:
 
 
 def admission_patch(config: dict[str, Any], plugin: str = "omg") -> dict[str, Any]:
-    """What must change for OpenClaw to load our *plugin* at all; empty when nothing."""
+    """What must change for OpenClaw to load *plugin*; empty if nothing."""
     changes: dict[str, Any] = {}
     if value_at(config, "plugins.enabled") is False:
         changes["enabled"] = True
@@ -371,7 +371,7 @@ def admission_patch(config: dict[str, Any], plugin: str = "omg") -> dict[str, An
 
 
 def plugin_files() -> dict[str, Path]:
-    """The plugin's files as this version has them, by their place in it; the skill lies inside, as OpenClaw asks."""
+    """This version's plugin files by their place in it, with the skill inside, as OpenClaw requires."""
     hooks, skills = shipped_folder("hooks"), shipped_folder("skills")
     found = {p.relative_to(hooks).as_posix(): p for p in hooks.glob("*") if p.is_file()}
     found = {name: p for name, p in found.items() if not name.endswith(".test.js")}
@@ -380,7 +380,7 @@ def plugin_files() -> dict[str, Path]:
 
 
 def same_plugin(folder: Path, files: Mapping[str, Path]) -> bool:
-    """Whether the plugin in *folder* is the one we would install, made of *files*."""
+    """Whether the plugin in *folder* has *files* as they are."""
     try:
         return all((folder / name).read_bytes() == p.read_bytes() for name, p in files.items())
     except OSError:
@@ -388,21 +388,21 @@ def same_plugin(folder: Path, files: Mapping[str, Path]) -> bool:
 
 
 def put_plugin(claw: OpenClaw, place: Path, files: Mapping[str, Path]) -> None:
-    """*files* as one folder, installed to *place* the documented way (a copy: our wheel may move)."""
+    """Install *files* to *place* with OpenClaw's command. It is a copy, because our wheel may move."""
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp) / place.name
         for name, source in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, folder / name)
         claw.run("plugins", "install", str(folder), "--force", "--accept-capabilities")
-    if not place.is_dir():  # it says no with exit code 0, too
+    if not place.is_dir():  # a refusal may have exit code 0
         raise GatewayError(
             f"OpenClaw did not install the plugin into {place}; `openclaw plugins doctor` says more"
         )
 
 
 def entry_patch(config: dict[str, Any], home: Path) -> dict[str, Any]:
-    """What must change in `plugins.entries.omg`; empty when all is as it should be."""
+    """What must change in `plugins.entries.omg`; empty if nothing."""
     entry = value_at(config, "plugins.entries.omg", {})
     wanted: dict[str, Any] = {}
     if entry.get("enabled") is not True:
@@ -421,10 +421,12 @@ def entry_patch(config: dict[str, Any], home: Path) -> dict[str, Any]:
 
 
 def model_step(config: dict[str, Any], home: Path, do: Do) -> Step:
-    """Enter which model observes, where nobody has, and say what it may cost a day."""
+    """Set which model observes, unless it is set, and say what it may cost a day."""
     from ..llm.replies import GATEWAY_TOKENS_PER_DAY
 
-    options = load_config(home, {}).observation  # as the gateway's daemon reads it, whatever we were told
+    options = load_config(
+        home, {}
+    ).observation  # without our OMG_* variables, which the gateway's daemon does not see
     unset = not options.model
     if unset:
         do(lambda: set_value(home, "observation", "model", "gateway"))
@@ -449,7 +451,7 @@ def model_step(config: dict[str, Any], home: Path, do: Do) -> Step:
 
 
 def nightly_command(home: Path) -> list[str]:
-    """What the scheduler runs; it names the home, since the gateway's environment may name another or none."""
+    """What the scheduler runs. It names the home, because the gateway's environment may name another or none."""
     return ["/usr/bin/env", f"OMG_HOME={home}", *gateway_command(), "reflect", "--all-vaults"]
 
 
@@ -475,7 +477,7 @@ def nightly_step(claw: OpenClaw, home: Path, up: bool, do: Do) -> Step:
 
 
 def self_test() -> Step:
-    """A turn of a made-up agent through spool, Observer and vault of a home of its own: no model, no trace."""
+    """Take a made-up turn through spool, Observer and vault in a temporary home, without a model."""
     from ..config import Config, Observation
     from ..memory import Memory
 
@@ -501,7 +503,7 @@ def self_test() -> Step:
 
 
 def daemon_step(home: Path, up: bool) -> Step:
-    """The gateway starts the daemon: by now if it is up, else when it comes."""
+    """Wait for the daemon that the gateway starts; if the gateway is not up, it starts the daemon later."""
     if not up:
         return Step("the daemon starts with the gateway", changed=False)
     found = daemon_of(home)
