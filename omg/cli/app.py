@@ -29,7 +29,7 @@ from ..errors import BadInput, NotFound, OmgError
 if TYPE_CHECKING:
     from ..memory import Memory
 
-TELL_EVERY_S = 10.0  # how far a long work is, where no bar can be shown
+TELL_EVERY_S = 10.0  # between lines on the progress, if no bar can be shown
 
 app = typer.Typer(
     name="omg",
@@ -66,7 +66,7 @@ def every_command(
 
 
 def existing_home() -> Path:
-    """The home that the environment names. Raises NotFound where OMG_HOME names no folder: it may be mistyped."""
+    """The home that the environment names. Raises NotFound if OMG_HOME is no folder: it may be mistyped."""
     home = default_home()
     if os.environ.get("OMG_HOME") and not home.is_dir():
         raise NotFound(
@@ -77,7 +77,7 @@ def existing_home() -> Path:
 
 @contextmanager
 def opened_memory(*, vectors: bool = True, make: bool = False) -> Iterator[Memory]:
-    """The memory of the home that the environment names, closed afterwards. *make*: also where there is no such folder."""
+    """The memory of the home that the environment names, closed afterwards. *make*: make the home if it is missing."""
     from ..memory import Memory
 
     if not make:
@@ -91,7 +91,7 @@ def print_value(value: Any, as_json: bool, text: str) -> None:
 
 
 def json_value(value: Any) -> Any:
-    """A value that `json` cannot write, in a form that it can."""
+    """For `json.dumps`: a value of another type in a form that JSON has."""
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, date | datetime):
@@ -105,7 +105,7 @@ def json_value(value: Any) -> Any:
 
 @contextmanager
 def progress_bar(title: str, total: int) -> Iterator[Any]:
-    """A progress bar on stderr, gone when done; a line now and then where stderr is no terminal. Yields `advance(n)`."""
+    """A progress bar on stderr, removed when done; lines of text if stderr is no terminal. Yields `advance(n)`."""
     if not sys.stderr.isatty():
         yield told_progress(title, total)
         return
@@ -118,7 +118,7 @@ def progress_bar(title: str, total: int) -> Iterator[Any]:
 
 
 def told_progress(title: str, total: int) -> Callable[[int], None]:
-    """`advance(n)`, which says on stderr how far the work is, every TELL_EVERY_S seconds at most."""
+    """`advance(n)`, which prints the progress on stderr, at most every TELL_EVERY_S seconds."""
     done, told = 0, time.monotonic()
 
     def advance(n: int) -> None:
@@ -137,7 +137,7 @@ def told_progress(title: str, total: int) -> Callable[[int], None]:
 
 @contextmanager
 def following(waiting: Callable[[], int], advance: Callable[[int], None]) -> Iterator[None]:
-    """While another process works: move the bar as what is *waiting* grows less."""
+    """While another process works, move the bar as *waiting* decreases."""
     done = threading.Event()
     look_every_s = 0.5 if sys.stderr.isatty() else TELL_EVERY_S
 
@@ -168,7 +168,7 @@ def time_argument(text: str | None, what: str, zone: tzinfo) -> datetime | None:
 
 def main() -> None:
     """The entry point: an OmgError becomes one line and exit code 1."""
-    # keys and a person's words: what is made from here on is theirs alone, whatever the shell says
+    # Files hold keys and a person's words: only the person may read them, whatever the shell's umask is.
     os.umask(0o077)
     logging.basicConfig(level=logging.WARNING, format="omg: %(message)s")
     try:

@@ -62,7 +62,7 @@ def init_command(
 
 
 def lay(vault: Path | None, identity: str) -> Path:
-    """Lay the template into the vault of *identity*, which from now on is *vault*; returns where it is."""
+    """Lay the template into the vault of *identity*; with *vault*, move the vault there first. Returns its folder."""
     from ..identity import identity_of_session
     from ..worker.registry import lay_template
 
@@ -72,7 +72,7 @@ def lay(vault: Path | None, identity: str) -> Path:
         raise BadInput(f"{identity!r} belongs to nobody; give a session key such as agent:main:main")
     if vault is not None:
         vault = Path(os.path.normpath(vault.expanduser().absolute()))
-        # A daemon would go on looking for the notes where they were.
+        # A running daemon would go on using the old folder.
         with without_daemon(config.home) if vault != config.vaults.get(who.key) else nullcontext():
             place_vault(config, who, vault)
     with opened_memory(vectors=False, make=True) as memory:
@@ -84,7 +84,7 @@ def lay(vault: Path | None, identity: str) -> Path:
 
 
 def place_vault(config: Config, who: Identity, vault: Path) -> None:
-    """Make *vault* the vault of *who*: notes that lie elsewhere move there, and what is there already stays."""
+    """Make *vault* the vault of *who*: its notes move there, and files that are there already stay."""
     now = config.vaults.get(who.key, config.home / "graphs" / who.folder / "vault")
     if vault.exists() and not vault.is_dir():
         raise BadInput(f"{vault} is a file; name a folder for the vault")
@@ -143,7 +143,7 @@ def import_command(
         observed, left = 0, False
         if observe and not dry_run:
             left = bool(observe_all(memory)["waiting"])
-            # what a daemon had begun by itself counts as well
+            # counts what a daemon observed meanwhile as well
             observed = max(0, waiting + result["new"] - messages_waiting(memory))
         found = {**result, "observed": observed, "notes": new_notes(before, notes_kept(memory))}
         for problem in result["skipped"][:PROBLEMS]:
@@ -164,7 +164,7 @@ def stopped_halfway() -> Iterator[None]:
 
 
 def notes_kept(memory: Memory) -> dict[str, int]:
-    """How many notes there are, by the folder of their vault."""
+    """Folder of a vault → how many notes it has."""
     return {
         str(g.vault.root): sum(e.path.startswith("nodes/") for e in g.index.entries(status=None))
         for g in memory.registry.graphs()
@@ -172,12 +172,12 @@ def notes_kept(memory: Memory) -> dict[str, int]:
 
 
 def new_notes(before: dict[str, int], now: dict[str, int]) -> dict[str, int]:
-    """How many notes were written, by the folder of the vault that has them."""
+    """Folder of a vault → how many notes were added to it."""
     return {vault: n - before.get(vault, 0) for vault, n in now.items() if n > before.get(vault, 0)}
 
 
 def import_summary(found: dict[str, Any], verb: str) -> str:
-    """What an import came to, for a person: what was not taken as well, and why."""
+    """The result of an import, for a person, with what was not taken and why."""
     text = f"{how_many(found['messages'], 'message')}, of them {found['new']} new, {verb}; {found['observed']} observed"
     text += "".join(f"\n{how_many(n, 'new note')} in {vault}" for vault, n in found["notes"].items())
     if found["observed"] and not found["notes"]:
@@ -197,7 +197,7 @@ def messages_waiting(memory: Memory) -> int:
 
 
 def observe_all(memory: Memory, *, force: bool = True) -> WorkDone:
-    """Everything pending, with a bar; says what goes on waiting, and why."""
+    """Observe all that is pending, with a progress bar; say what still waits, and why."""
     memory.take_in()
 
     def waiting() -> int:
@@ -252,7 +252,7 @@ def search_command(
             shown: set[str] = set()
             for m, at_session, score in graph.index.search_raw(query, k, now=memory.clock()):
                 if m.id in shown:
-                    continue  # beside a better one
+                    continue  # shown already, beside a better hit
                 beside = graph.index.around(m.id, 1)
                 shown |= {near.id for near in beside}
                 around = [message_value(near, graph.zone) for near in beside]
@@ -263,9 +263,9 @@ def search_command(
                 )
             return print_value(values, as_json, "\n\n".join(pieces) or "nothing found")
         asked = {"query": query, "k": k, "identity": identity}
-        # The daemon has the vectors at hand; a process of its own would load a model for one question.
+        # The daemon has the vectors in memory; this process would load a model for one question.
         answer = None
-        with suppress(OmgError):  # one that hangs, or is of an older version
+        with suppress(OmgError):  # the daemon hangs, or is of an older version
             answer = ask_daemon(memory.folder, "/search", asked, timeout_s=10)
         hits = (answer if answer is not None else search_answer(memory.registry, asked))["hits"]
         text = hits_text(hits, weak)
@@ -275,14 +275,14 @@ def search_command(
 
 
 def elsewhere(graph: Graph) -> str:
-    """Where what no note has may still be: in turns that wait, and in the messages themselves."""
+    """Where else to look: in turns that wait, and in the messages themselves."""
     turns = len(graph.pending())
     waits = f"{how_many(turns, 'turn')} not observed yet (`omg observe` does it now); " if turns else ""
     return f"{waits}`omg search --raw` looks through what was said"
 
 
 def hits_text(hits: list[dict[str, Any]], weak: bool) -> str:
-    """*hits* for a person, those that hardly answer only where *weak* is asked for; it is said that they are left."""
+    """*hits* for a person. Without *weak*, hits that hardly answer are only counted."""
     shown = [h for h in hits if weak or not h["weak"]]
     lines = [
         f"{h['path']}\n    {h['description']}\n    {h['why'] or 'a little alike in meaning'}" for h in shown
@@ -347,7 +347,7 @@ def status_command(as_json: JsonFlag = False) -> None:
         answer, away = None, ""
         try:
             answer = ask_daemon(memory.folder, "/status", {}, timeout_s=10)
-        except OmgError as e:  # it hangs; the files say the rest
+        except OmgError as e:  # the daemon hangs; the rest is read from the files
             away = str(e)
         answer = answer or {**state_of(memory.worker), "daemon": None, "away": away}
         beats, zone = heartbeats(memory.folder), memory.registry.zone

@@ -49,12 +49,14 @@ def start_daemon(home: Path) -> int:
 
 
 def stop_daemon(home: Path) -> bool:
-    """Whether there was one; returns once it is gone."""
+    """Stop the daemon and wait until it is gone; returns whether there was one."""
     try:
         if ask_daemon(home, "/stop", {}, timeout_s=10) is None:
             return False
     except OmgError as e:
-        if not isinstance(e.__cause__, ConnectionError):  # else it had stopped before it could say so
+        if not isinstance(
+            e.__cause__, ConnectionError
+        ):  # a lost connection: it stopped before it could answer
             raise
     for _ in range(350):
         with suppress(OmgError):  # cut off in the middle of an answer: it is stopping
@@ -66,7 +68,7 @@ def stop_daemon(home: Path) -> bool:
 
 @contextmanager
 def without_daemon(home: Path) -> Iterator[None]:
-    """No daemon meanwhile. The gateway starts its own again by itself; one that it does not care for is started here."""
+    """Keep the daemon stopped during the block. The gateway starts its own again; any other is started again here."""
     from ..daemon.daemon import daemon_lock
 
     found = ask_daemon(home, "/health", {}, timeout_s=5)
@@ -78,7 +80,7 @@ def without_daemon(home: Path) -> Iterator[None]:
                 try:
                     held.enter_context(daemon_lock(home))
                     break
-                except Locked:  # it answers no more and is about to end, or the gateway has started another
+                except Locked:  # it is about to end, or the gateway has started another
                     if time.monotonic() > until:
                         raise
                     time.sleep(LOOK_EVERY_S)
@@ -107,7 +109,7 @@ def serve_command(
     try:
         serve_home(config, with_parent=with_parent)
     except Locked as e:
-        print(f"omg: {e}", file=sys.stderr)  # there is one, and that is all that was wanted
+        print(f"omg: {e}", file=sys.stderr)  # one is up already, which is what was asked for
 
 
 @app.command("up")

@@ -101,7 +101,7 @@ def show_command(
 
 
 def note_page(note: OpenNote, said: str, file: Path) -> str:
-    """Title, what it *said* in a line, what is known of the note, its file, and its text; no properties but in words."""
+    """The note as printed: title, what it *said* in a line, its marks in words, its file, and its text."""
     from ..provenance import origin_mark
     from ..tools.reading import day_marks, status_marks
 
@@ -159,7 +159,7 @@ def is_in_obsidian(place: Path) -> bool:
             if any(place.resolve().is_relative_to(Path(v["path"]).resolve()) for v in vaults):
                 return True
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue  # not there, or in a form that we do not know
+            continue  # the file is missing, or in an unknown form
     return False
 
 
@@ -167,7 +167,7 @@ NoteArgument = Annotated[str, typer.Argument(help="A note: its path, id, alias o
 
 
 def print_done(done: CurationResult, text: str, as_json: bool) -> None:
-    """What was done, and how it is undone."""
+    """Print what was done, and how to undo it."""
     undo = f"  (omg undo {done.cycle.rpartition('-')[2]})" if done.cycle else " already; nothing was changed"
     print_value({"path": done.path, "cycle": done.cycle}, as_json, text + undo)
 
@@ -325,7 +325,7 @@ def history_command(
     with opened_memory(vectors=False) as memory:
         graph = memory.find(identity)
         cycles = closed_cycles(graph, find_note(graph, id) if id else None)
-        # Maps that followed a person's edit are nothing that anybody did.
+        # Cycles that only updated maps after a person's edit are left out.
         cycles = [r for r in cycles if r.summary or r.kind not in ("edit", "undo")][:n]
         print_value(
             [{"cycle": r.id, "kind": r.kind, "at": r.at, "summary": r.summary} for r in cycles],
@@ -394,7 +394,7 @@ def rebuild_command(
 
 
 def rebuilt(memory: Memory, identity: str | None, *, swap: bool) -> dict[str, Any]:
-    """By the daemon where one is up; else here, and none is started meanwhile."""
+    """Rebuild in the daemon if one is up; else here, and keep one from starting meanwhile."""
     from ..daemon.daemon import daemon_lock
     from ..worker.delegate import handed_to_daemon, rebuild_each
 
@@ -469,7 +469,7 @@ def forget_command(
 
 
 def graph_to_forget(memory: Memory, identity: str | None, session: str | None) -> Graph:
-    """The graph of *identity*; without one that in which something was said in *session*, else the owner's."""
+    """The graph of *identity*; if that is None, the one that has messages of *session*, else the owner's."""
     from ..forget.places import every_message
 
     if identity is None and session is not None:
@@ -483,7 +483,7 @@ def graph_to_forget(memory: Memory, identity: str | None, session: str | None) -
 
 
 def forget_choices(graph: Graph, ids: list[str], *, redact: bool, **said: Any) -> dict[str, Selection]:
-    """By its name, what each choice takes that there is."""
+    """Name of each choice that is possible → what it takes."""
     from ..curate import find_note, select_to_forget
     from ..forget.erase import select_words
     from ..forget.selection import select
@@ -491,7 +491,7 @@ def forget_choices(graph: Graph, ids: list[str], *, redact: bool, **said: Any) -
     choices: dict[str, Selection] = {"forget": select_to_forget(graph, ids=ids, **said)}
     matching, others = said["matching"], said["session"] or said["before_ms"]
     if matching and not ids and not others:
-        # "forgotten" itself cannot be taken out of a text
+        # The replacement text itself cannot be taken out.
         with nullcontext() if redact else suppress(BadInput):
             choices["redact"] = select_words(graph, matching)
     if ids and not matching and not others:
@@ -500,11 +500,11 @@ def forget_choices(graph: Graph, ids: list[str], *, redact: bool, **said: Any) -
 
 
 def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str], *, done: bool) -> list[str]:
-    """What goes, or has gone, for a person to read. *again*: messages that stay and say the same."""
+    """The lines that say what would go, or has gone. *again*: messages that stay and say the same."""
     from ..curate import is_untouched
     from ..forget.places import BLANK
 
-    # heads while it is only said and once it is done, and the option for it
+    # name → heading before, heading after, and how to do it
     choices = {
         "forget": ("would be forgotten:", "forgotten:", "add --yes to forget it all"),
         "redact": (
@@ -544,12 +544,12 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
 
 
 def unreached(what: Selection) -> list[str]:
-    """What is left to others, with its path."""
+    """What OMG does not forget itself, with its path."""
     left = [f"{path} has it too, in what you wrote there: mend it yourself" for path in what.left]
     return [*left, *(f"not reached: {place}" for place in what.beyond)]
 
 
-# --- The command of the night, which cron calls.
+# --- The nightly command, which cron calls.
 
 
 @app.command("reflect")
@@ -600,7 +600,7 @@ def print_nights(graphs: list[NightDone], as_json: bool, dry_run: bool) -> None:
 
 @contextmanager
 def progress_bars() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
-    """A progress bar a graph on stderr, gone when done; silent where stderr is no terminal."""
+    """A progress bar for each graph on stderr, removed when done; none if stderr is no terminal."""
     from rich.console import Console
     from rich.progress import Progress
 

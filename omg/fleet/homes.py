@@ -73,7 +73,7 @@ class Known:
 
 @dataclass(slots=True)
 class Tree:
-    """The files of the row *graph* of omg_graphs below *root*. *shared*: those of the home itself, beside its graphs."""
+    """The files below *root* of the row *graph* of omg_graphs. *shared*: files of the home itself, beside its graphs."""
 
     graph: int
     root: Path
@@ -87,7 +87,7 @@ class Tree:
         return UNREAD if self.shared else DERIVED
 
     def changes(self, paths: Iterable[str] | None = None) -> dict[str, bytes | None]:
-        """What was written and removed here since the checkout; of *paths* only, what was written."""
+        """What was written and removed here since the checkout. With *paths* only what was written of these."""
         found: dict[str, bytes | None] = dict.fromkeys(self.known if paths is None else ())
         for path in files_below(self.root, self.left_out) if paths is None else paths:
             try:
@@ -123,11 +123,11 @@ class Tree:
         self, conn: Connection[Any], found: Files, *, advance: bool = False, erases: bool = False
     ) -> None:
         """
-        Write *found* in the transaction of *conn*, as the next generation if *advance*. What others wrote meanwhile to
-        the same JSON is merged, unless this *erases* in a graph: then theirs may quote what is to go.
+        Write *found* in the transaction of *conn*, as the next generation if *advance*. What others wrote meanwhile to the same
+        JSON is merged, unless this commit *erases*: then their text may quote what is to go.
 
-        Raises Stale if the generation is not the one that was checked out; of a home's own files any is good, since
-        they are fenced by the graph's commit.
+        Raises Stale if the generation is not the one that was checked out. A home's own files may have any generation,
+        because the graph's commit protects them.
         """
         row = conn.execute(
             "SELECT generation, revision FROM omg_graphs WHERE id = %s FOR UPDATE", (self.graph,)
@@ -216,7 +216,7 @@ def files_below(root: Path, left_out: str) -> Iterator[str]:
 
 
 def is_utf8(name: str) -> bool:
-    """Whether Postgres can hold it: Python shows other bytes of a name as half characters."""
+    """Whether Postgres can hold the name: Python shows bytes that are not UTF-8 as lone surrogates."""
     return name.isascii() or not re.search("[\ud800-\udfff]", name)
 
 
@@ -234,7 +234,7 @@ def pieces_of(data: bytes) -> list[bytes]:
 
 
 def below(root: Path, path: str) -> Path:
-    """The file of *path*, which may not lead out of *root*."""
+    """The file of *path* below *root*. Raises BadInput if *path* leads out of it."""
     if path.startswith("/") or "\0" in path or ".." in path.split("/"):
         raise BadInput(f"{path!r}: a path of a graph stays below it")
     return root / path
@@ -248,7 +248,7 @@ def write_file(file: Path, data: bytes, mtime_ns: int) -> None:
 
 
 def merge_values(base: Any, ours: Any, theirs: Any) -> Any:
-    """What either side changed of *base*, value by value; ours where both did."""
+    """*base* with the changes of both sides, value by value; ours if both changed a value."""
     if not (isinstance(ours, dict) and isinstance(theirs, dict)):
         return theirs if ours == base else ours
     base = base if isinstance(base, dict) else {}
@@ -268,7 +268,7 @@ T = TypeVar("T")
 
 SWEEP_S = 15.0
 TRIES = 5  # of one change, if another machine is quicker each time
-HINDERED_S = 60.0  # until a graph is looked at again whose model is away, or whose day's cap is reached
+HINDERED_S = 60.0  # pause of a graph whose model is away, or whose daily cap is reached
 HOMES_KEPT = 64  # checked out; each is a folder, and some five descriptors while it is open
 DEFAULT_CACHE = Path("/var/tmp")  # a disk, not the memory that /tmp may be
 
@@ -293,7 +293,7 @@ class Home:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def begin(self) -> None:
-        """Nothing is checked out."""
+        """Empty the folder, so that nothing is checked out."""
         self.remove()
         (self.root / "spool").mkdir(parents=True, mode=0o700)
         self.drops: dict[str, int] = {}  # file in the spool → its row
@@ -329,14 +329,14 @@ class Home:
             if self.row.folder:
                 self._memory.registry.only = marked_identity(self.own.root / GRAPH_MARK)
         registry = self._memory.registry
-        if changed and registry.only is not None:  # these are nobody's edits, and nobody's deletions
+        if changed and registry.only is not None:  # changed by the checkout, not by a person
             graph = registry.opened(registry.only)
             with graph.lock():
                 graph.index.sync(graph.vault)
                 graph.index.archive(graph.folder / "archive")
 
     def is_at(self, row: GraphRow) -> bool:
-        """Whether what is checked out is what *row* says."""
+        """Whether the revisions checked out are those of *row*."""
         at = (self.own.revision, self.shared.revision)
         return self._memory is not None and at == (row.revision, row.shared_revision)
 
@@ -346,9 +346,9 @@ class Home:
 
     def commit(self, store: Store, *, night: bool = False) -> None:
         """
-        Write what changed here and when to look at the graph again, in one transaction. *night*: there was one.
+        Write what changed here, and when to look at the graph again, in one transaction. *night*: a nightly run is done.
 
-        Raises Stale if another machine was quicker; nothing is written then.
+        Raises Stale if another machine was quicker; then nothing is written.
         """
         for graph in self.memory.registry.kept():
             graph.flush()
@@ -363,7 +363,7 @@ class Home:
             if shared:
                 self.shared.commit(conn, shared, erases=erases)
             conn.execute("DELETE FROM omg_drops WHERE id = ANY(%s)", (taken,))
-            if gone:  # forgotten whole; what keeps its session from coming back is a file of the home
+            if gone:  # forgotten whole; a file of the home keeps its session from coming back
                 conn.execute("DELETE FROM omg_graphs WHERE id = %s", (self.row.id,))
             conn.execute(
                 "UPDATE omg_graphs SET due_at = to_timestamp(%s), night_at = CASE WHEN %s THEN NULL WHEN %s"
@@ -374,15 +374,15 @@ class Home:
             self.begin()
 
     def keep_served(self, store: Store) -> None:
-        """Write what sessions were given, after an answer that changes nothing else. Raises Stale as `commit` does."""
+        """Write what sessions were given, after an answer that changes nothing else. Raises Stale."""
         if found := self.own.changes(SERVED):
             with store.pool.connection() as conn, conn.transaction():
                 self.own.commit(conn, found)
 
     def _next_looks(self) -> tuple[float | None, float]:
         """
-        When to observe what waits, and when to reflect what changed, in seconds since the epoch: at once if that is
-        much, else between one and six o'clock where the user is, each graph at a time of its own.
+        When to observe what waits, and when to reflect, in seconds since the epoch. Reflecting is due at once if much has
+        changed, else between one and six o'clock in the user's time zone, each graph at its own time.
         """
         memory, only = self.memory, self.memory.registry.only
         assert only is not None
@@ -429,15 +429,15 @@ class Homes:
     @contextmanager
     def hold(self, row: GraphRow, *, drops: bool = False) -> Iterator[Home]:
         """
-        The home of *row*, up to its rows, while nobody else of this process uses it; with *drops* what waits is in its
-        spool. Whatever is raised, the next use begins it anew. Raises NotFound if the graph does not exist any more.
+        The home of *row*, up to its rows, for one user in this process at a time; with *drops* the waiting drops are in its
+        spool. After any error the next use checks it out anew. Raises NotFound if the graph no longer exists.
         """
         with self._free:
             self._free.wait_for(lambda: row.id not in self._busy)
             home = self._idle.pop(row.id, None) or Home(row, self.folder / str(row.id))
             self._busy.add(row.id)
         try:
-            # Only now, as nobody else is at it: what was forgotten meanwhile is not served.
+            # After the wait, so that what was forgotten meanwhile is not served.
             if drops or (now := self.store.row(row.id)) is None or not home.is_at(now):
                 home.bring_up(self.store, self._embedder, self.child, drops)
             yield home
@@ -456,7 +456,7 @@ class Homes:
                 self._free.notify_all()
 
     def change(self, row: GraphRow, what: str, do: Callable[[Home], T], *, night: bool = False) -> T:
-        """What *do* returns, committed; done again where another machine was quicker. Raises Stale if all were."""
+        """What *do* returns, committed. Repeated if another machine was quicker; raises Stale after TRIES."""
         for tries in count(1):
             began = time.monotonic()
             try:

@@ -64,8 +64,8 @@ DROP_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z.-]{0,150}\.json")
 DEADLINE_S = 0.12  # of a prompt: the plugin waits 150 ms
 LAST_GIVEN_SHARE = 0.3  # of the deadline, for what a session was last given
 THREADS = 16
-TENANT_AT_ONCE = 6  # requests of one tenant that are answered at a time; the others wait, in no thread
-# The jobs that a request makes; its answer says in the daemon's form that nothing is done yet.
+TENANT_AT_ONCE = 6  # requests of one tenant that are answered at a time; the others wait, without a thread
+# Path → the job that a request makes, and the answer, which says in the daemon's form that nothing is done yet.
 JOBS: dict[str, tuple[str, dict[str, Any]]] = {
     "/work": ("observe", {"batches": 0, "messages": 0, "files": 0, "waiting": []}),
     "/reflect": ("reflect", {"graphs": []}),
@@ -88,7 +88,7 @@ class Serving:
         }
 
     def lobby(self, tenant: int) -> GraphRow:
-        """The tenant's home without a graph, which says whose a session is."""
+        """The tenant's home without a graph, which decides whose a session is."""
         if (row := self.store.graph(tenant, "")) is None:
             raise NotFound("no such tenant")
         return row
@@ -106,13 +106,13 @@ class Serving:
             )
 
     def drop(self, tenant: int, name: str, data: bytes) -> dict[str, Any]:
-        """Keep what was said, and have it observed. Raises BadInput for what is no drop."""
+        """Keep a drop, and make the job that observes it. Raises BadInput if it is no drop."""
         if not DROP_NAME.fullmatch(name):
             raise BadInput(f"{name[:80]!r}: a drop's name is <ms>-<uuid>.json")
         with tempfile.TemporaryDirectory(dir=self.homes.folder) as folder:
             file = Path(folder, name)
             file.write_bytes(data)
-            turn, _ = self.reader.read(file, ())  # which messages are remembered, the worker decides
+            turn, _ = self.reader.read(file, ())  # the worker decides which messages are remembered
         with self.homes.hold(self.lobby(tenant)) as home:
             registry = home.memory.registry
             if (who := registry.whose(turn)) is None:
@@ -123,7 +123,7 @@ class Serving:
                     home.own.commit(conn, found)
         row = self.store.make_graph(tenant, who)
         self.store.put_drop(row.id, name, data)
-        self.store.defer("observe", row.id)  # after the row is there: a job that waits already will see it
+        self.store.defer("observe", row.id)  # after the drop, so that a job that waits already sees it
         return {"taken": True}
 
     def answer(self, tenant: int, path: str, body: dict[str, Any]) -> Mapping[str, Any]:
@@ -272,13 +272,13 @@ def make_application(serving: Serving) -> Starlette:
 
 
 def run_server(url: str, *, host: str = "127.0.0.1", port: int = 8790, cache: Path = DEFAULT_CACHE) -> None:
-    """Until SIGTERM or SIGINT."""
+    """Serve until SIGTERM or SIGINT."""
     import uvicorn
 
-    # uvicorn raises the signal again once it is down; we end by ourselves, and leave no cache behind.
+    # uvicorn raises the signal again once it is down. It is ignored, so that we end in order and remove the cache.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    # The first prompt would wait for the table, and the first drop for the scanner's rules.
+    # Load now what the first prompt (the token table) and the first drop (the scanner's rules) would wait for.
     count_tokens("warm")
     redact("warm")
     with opened_pool(url, THREADS + 4) as pool:
@@ -290,11 +290,11 @@ def run_server(url: str, *, host: str = "127.0.0.1", port: int = 8790, cache: Pa
             serving.close()
 
 
-LEASE_S = 30.0  # without a sign of life from its worker a job is another's
-PATIENCE = 120  # seconds for Postgres to come back, before a worker begins anew
+LEASE_S = 30.0  # after so long without a sign of life from its worker, another takes the job
+PATIENCE = 120  # seconds for Postgres to come back, before a worker starts again
 TICK = "* * * * * */5"  # every five seconds, once in the whole fleet
 AT_ONCE = 500  # graphs that one tick makes jobs for
-AGAIN_S = 60.0  # until a job is tried again that failed
+AGAIN_S = 60.0  # until a failed job is tried again
 
 
 def reflect_night(memory: Memory) -> None:
@@ -311,7 +311,7 @@ WORK: dict[str, Callable[[Memory], object]] = {
 
 
 def do_job(store: Store, homes: Homes, kind: str, graph: int) -> None:
-    """Do the work and commit it. What goes wrong makes the graph wait, and never fails the job."""
+    """Do the work and commit it. After an error the graph waits; the job itself never fails."""
 
     def work(home: Home) -> None:
         WORK[kind](home.memory)
@@ -336,8 +336,8 @@ def do_job(store: Store, homes: Homes, kind: str, graph: int) -> None:
 
 
 def tick(store: Store, lease_s: float = LEASE_S) -> dict[str, int]:
-    """Make the jobs that are due, and a new one for each that stalled, and end locks that are held for longer than a lease."""
-    # Retrying a stalled job would meet the unique index of those that wait: it is deleted, and made anew.
+    """Make the jobs that are due, replace those that stalled, and end locks that are held for longer than a lease."""
+    # A stalled job is deleted and made anew: a retry would violate the unique index of waiting jobs.
     stalled = store.ask(
         "DELETE FROM procrastinate_jobs j WHERE status = 'doing' AND NOT EXISTS (SELECT 1 FROM"
         " procrastinate_workers w WHERE w.id = j.worker_id AND w.last_heartbeat > now() - make_interval(secs => %s))"
@@ -345,7 +345,7 @@ def tick(store: Store, lease_s: float = LEASE_S) -> dict[str, int]:
         lease_s,
     )
     due = store.ask(
-        # due, or with drops that no job was made for: a server was killed between the two
+        # Due, or with drops that have no job because a server was killed in between.
         "SELECT 'observe', id FROM omg_graphs WHERE due_at <= now() UNION SELECT 'observe', graph FROM omg_drops d"
         " WHERE came_at < now() - interval '20 seconds' AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs j"
         " WHERE j.lock = 'graph:' || d.graph AND j.status IN ('todo', 'doing')) LIMIT %s",
@@ -354,8 +354,8 @@ def tick(store: Store, lease_s: float = LEASE_S) -> dict[str, int]:
     nights = store.ask(
         "SELECT 'reflect', id FROM omg_graphs WHERE night_at <= now() ORDER BY night_at LIMIT %s", AT_ONCE
     )
-    # A process that was stopped in the middle of a commit loses it, once somebody waits for its lock. (No timeout of
-    # Postgres 15 ends a transaction that rests after psycopg's executemany.)
+    # A process that was stopped during a commit loses it once somebody waits for its lock. (No timeout of Postgres 15 ends a
+    # transaction that is idle after psycopg's executemany.)
     store.ask(
         "SELECT pg_terminate_backend(b.pid) FROM pg_stat_activity w JOIN pg_stat_activity b ON b.pid = ANY"
         "(pg_blocking_pids(w.pid)) WHERE w.wait_event_type = 'Lock' AND w.datname = current_database()"
@@ -377,7 +377,7 @@ def make_app(url: str) -> App:
     from psycopg import OperationalError
 
     class PatientConnector(PsycopgConnector):
-        """Says again that a job is finished if Postgres was away: else it would be nobody's and never end."""
+        """Reports again that a job is finished if Postgres was away: otherwise the job would never end."""
 
         async def execute_query_async(self, *args: Any, **kwargs: Any) -> None:
             for second in range(PATIENCE):
@@ -417,7 +417,7 @@ def run_worker(
 
 
 async def keep_working(app: App, homes: Homes, parallel: int, lease_s: float) -> None:
-    """Take jobs; begin anew when Procrastinate's worker gave up because Postgres was away."""
+    """Take jobs. If Procrastinate's worker gives up because Postgres is away, start it again."""
 
     async def work() -> None:
         while True:

@@ -45,11 +45,11 @@ RETRY_PAUSE_S = 60.0  # if a server asks for a longer wait, give up
 
 class Asker:
     """
-    An Ask: each of *models* in turn, each as often as `[llm] attempts` says.
+    An Ask that tries each of *models* in turn, each up to `[llm] attempts` times.
 
-    Raises OverBudget before a call that today's cap forbids, CutShort if every reply reached its limit unsaid,
-    BadReply if all that came was empty or looping, else ModelUnavailable. Any number of threads may ask; `close` ends
-    their waiting.
+    Raises OverBudget before a call that today's cap forbids, CutShort if every reply reached its limit before it said
+    anything, BadReply if all replies were empty or looping, else ModelUnavailable. Any number of threads may ask; `close`
+    ends their waiting.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Asker:
                 break
             came = self._try(model, question, paid)
             if isinstance(came, ModelReply):
-                if not came.text and came.cut:  # asked the same again, it would hardly think less
+                if not came.text and came.cut:  # asked again, it would hardly think less
                     raise CutShort(
                         f"{model}: said nothing in {came.tokens_out:,} tokens (models that reason at length do "
                         "that); raise [llm] max_output_tokens"
@@ -210,8 +210,8 @@ def make_asker(
     """
     The Ask over *models*, the first that answers; close it after use.
 
-    *gateway* answers for the model `gateway`, and is not asked again when it raises. Askers that share a
-    *child* share its process; who made it closes it.
+    *gateway* answers for the model `gateway`, and is not asked again after it raises. Askers that share a *child* share its
+    process, which the maker of *child* closes.
     """
     models = [models] if isinstance(models, str) else list(models)
     if not models or "offline" in models or not all(models):
@@ -226,7 +226,7 @@ def most_spent(model: str, asked: int, room: int) -> Spent:
 
 
 def reply_to_failure(ask: Ask, question: ModelQuestion) -> ModelReply:
-    """The reply of *ask*, empty if it was cut before its first word; the caller then asks about less."""
+    """The reply of *ask*; an empty one if it was cut short before its first word, so that the caller asks about less."""
     try:
         return ask(question)
     except CutShort:
@@ -237,7 +237,7 @@ def pause_before_retry(failure: Failure, tries: int, llm: Llm) -> float | None:
     """Seconds until the next try after *tries* of them; None: there is none."""
     if not failure.again or tries >= llm.attempts or (failure.wait_s or 0) > RETRY_PAUSE_S:
         return None
-    # ±20 %, so that what failed together does not come back together
+    # ±20 %, so that calls that failed together are not retried together
     pause: float = min(llm.backoff_s * 2 ** (tries - 1), RETRY_PAUSE_S) * random.uniform(0.8, 1.2)
     return max(pause, failure.wait_s or 0)
 
@@ -245,7 +245,7 @@ def pause_before_retry(failure: Failure, tries: int, llm: Llm) -> float | None:
 def failure_text(failure: Failure, tries: int, llm: Llm) -> str:
     """What happened and what to do, for a person."""
     if not failure.status and not failure.again:
-        return failure.why  # there was no model to blame
+        return failure.why  # it is no model's failure
     happened, remedy = {
         400: ("refused the request", "check the model's name and its limits ([llm] max_output_tokens)"),
         401: ("refused the key", "set the provider's own variable, such as OPENAI_API_KEY, or [llm] api_key"),

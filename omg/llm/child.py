@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 IDLE_S = 60.0
 # LiteLLM's own timeout comes first, then ours in the child, and last the end of a child that is stuck.
 GRACE_S, KILL_S = 1.0, 5.0
-REPEATED_CHARS = 24  # of what was asked, one after the other: no chance
+REPEATED_CHARS = 24  # so many characters in a row of what was asked are no coincidence
 START_S = 120.0  # for `import litellm` from a cold disk on a busy machine
 # By path, and -P: nothing in the working folder, nor another package called omg, is imported.
 MODEL_CHILD = (sys.executable, "-P", __file__)
@@ -49,7 +49,7 @@ SELF_HOSTED = {
 
 class Child:
     """
-    The process *command*, started when needed, gone after *idle_s* without a question, killed when it hangs.
+    The process *command*. It is started when needed, ends after *idle_s* without a question, and is killed when it hangs.
 
     Any number of threads may call at once. It ends with its parent, even during a call, because its stdin closes.
     """
@@ -63,9 +63,9 @@ class Child:
 
     def call(self, question: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """
-        The answer to *question*; one of our own when the child dies, or is killed after *timeout_s* and KILL_S.
+        The answer to *question*; a failure if the child dies, or is killed after *timeout_s* and KILL_S.
 
-        A child that is killed takes the other questions with it; they may be asked again.
+        When a child is killed, its other questions fail as well; they may be asked again.
         """
         answer: dict[str, Any] | None = None
         for _ in range(2):
@@ -79,7 +79,7 @@ class Child:
                 answer = hello
                 break
             if (answer := self.running.ask(question, timeout_s + KILL_S)) is not None:
-                break  # else it was about to leave, idle, when we spoke
+                break  # None: it had just ended because it was idle
         if self._closed and "why" in (answer or {"why": ""}):
             return child_gone("OMG is stopping", again=False)
         return answer or child_gone("its process left twice")
@@ -99,7 +99,7 @@ class Child:
 
 
 class Running:
-    """One process, from its start to its end; its answers are told apart by the numbers of their questions."""
+    """One process, from its start to its end. An answer has the number of its question."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.process = subprocess.Popen(
@@ -112,7 +112,7 @@ class Running:
                 "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it fetches a price list when imported
                 "LITELLM_MODE": "PRODUCTION",  # else it looks for a .env file
             },
-            start_new_session=True,  # Ctrl-C is for the parent to understand
+            start_new_session=True,  # Ctrl-C reaches only the parent
         )
         self.over = False
         self._numbers = itertools.count(1)
@@ -133,7 +133,7 @@ class Running:
         return child_gone(why) | {"started": False} if hello is None else hello
 
     def ask(self, question: dict[str, Any], timeout_s: float) -> dict[str, Any] | None:
-        """The answer to *question*; None if the process had left, idle, before it read it."""
+        """The answer to *question*; None if the process ended because it was idle, before it read the question."""
         number, answer = next(self._numbers), Future[dict[str, Any] | None]()
         with self._guard:
             if self.over:
@@ -146,7 +146,7 @@ class Running:
         try:
             assert self.process.stdin is not None
             line = json.dumps({**question, "number": number}).encode() + b"\n"
-            with self._speaking, contextlib.suppress(OSError, ValueError):  # the listener hears of its end
+            with self._speaking, contextlib.suppress(OSError, ValueError):  # the listener notices its end
                 self.process.stdin.write(line)
                 self.process.stdin.flush()
             said = answer.result()
@@ -163,7 +163,7 @@ class Running:
         self._listener.join()
 
     def _listen(self) -> None:
-        """Pass on every answer; and when the process ends, None to all that wait."""
+        """Pass on every answer; when the process ends, pass None to all that wait."""
         assert self.process.stdin is not None and self.process.stdout is not None
         for line in self.process.stdout:
             if line.endswith(b"\n"):
@@ -209,7 +209,7 @@ def serve_parent(
     """
     Report ready after *load*; then *answer* each question until none comes for *idle_s*.
 
-    A coroutine function answers many at once, any other one after the other.
+    If *answer* is a coroutine function, many questions are answered at once; otherwise one after the other.
     """
     import asyncio
 
@@ -264,7 +264,7 @@ def listen_to_parent(heard: Callable[[bytes], None]) -> None:
 
 
 async def complete_once(question: dict[str, Any]) -> dict[str, Any]:
-    """Ask once, through LiteLLM. A server that sends its answer drop by drop is left at the end of its time."""
+    """Ask once, through LiteLLM. After the timeout a server that is still sending its answer is given up."""
     import asyncio
 
     import litellm
@@ -310,7 +310,7 @@ def completion_arguments(question: dict[str, Any]) -> dict[str, Any]:
         ours["temperature"] = question["temperature"]
     if question["api_base"] and provider in SELF_HOSTED:
         ours["api_base"] = question["api_base"]
-        # The client insists on some key, which a server of one's own need not have.
+        # The client requires some key, which a server of one's own may not have.
         unset = "none" if provider == "openai" and "OPENAI_API_KEY" not in os.environ else None
         ours["api_key"] = question["api_key"] or unset
     elif question["api_key"] and not question["api_base"]:
@@ -320,9 +320,9 @@ def completion_arguments(question: dict[str, Any]) -> dict[str, Any]:
         "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
         "max_tokens": question["max_tokens"],
         "timeout": question["timeout_s"],
-        "max_retries": 0,  # asking again is the parent's affair
+        "max_retries": 0,  # the parent decides on retries
         "num_retries": 0,
-        "drop_params": True,  # what LiteLLM knows a model not to take
+        "drop_params": True,  # parameters that the model does not take, as LiteLLM knows
         **ours,
     }
 
@@ -356,7 +356,7 @@ def schema_in_words(system: str, schema: dict[str, Any] | None) -> str:
 
 
 def failure_value(error: Exception, question: dict[str, Any]) -> dict[str, Any]:
-    """What of *error* a person and the retry loop need, and nothing of what was asked."""
+    """What a person and the retry loop need to know of *error*, without text of the question."""
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
         return child_gone(f"its reply could not be read: {type(error).__name__}")
@@ -365,7 +365,7 @@ def failure_value(error: Exception, question: dict[str, Any]) -> dict[str, Any]:
     why = message.rpartition("Exception - ")[2].partition(", Received response")[0]
     why = re.sub(r"^(litellm\.)?(\w+Error: )+", "", why)
     if "api_key" in why and "credentials" in why.lower():
-        status = 401  # LiteLLM calls a key that is not there an internal error
+        status = 401  # LiteLLM reports a missing key as an internal error
     for secret in known_keys_of(question):
         why = why.replace(secret, "[key]")
     why = why[:200]
@@ -381,13 +381,13 @@ def known_keys_of(question: dict[str, Any]) -> list[str]:
 
 
 def quotes_message(message: str, asked: str) -> bool:
-    """Whether REPEATED_CHARS of *message* stand in *asked*."""
+    """Whether *asked* contains REPEATED_CHARS of *message* in a row."""
     asked = " ".join(asked.split())
     return any(message[i : i + REPEATED_CHARS] in asked for i in range(len(message) - REPEATED_CHARS + 1))
 
 
 def retry_after_s(error: Exception) -> float | None:
-    """Seconds that the server asks us to stay away: its Retry-After, a number or a date."""
+    """Seconds that the server asks us to wait: its Retry-After, a number or a date."""
     headers = getattr(error, "litellm_response_headers", None) or {}
     value = headers.get("retry-after")
     if not value:

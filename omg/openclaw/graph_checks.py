@@ -72,7 +72,7 @@ UNDERSTOOD = {
     **dict.fromkeys(("pinned", "standing"), "true or false"),
 }
 
-MANY_LINKS = 200  # links into one note; with more a graph view shows nothing but them
+MANY_LINKS = 200  # links to one note; with more, a graph view shows little else
 
 
 def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
@@ -117,7 +117,7 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
 
 
 def check_heads(graph: Graph) -> Iterator[Finding]:
-    """What a person wrote in a note's head that says nothing to us: it stays, and counts for nothing."""
+    """Properties that a person wrote and OMG does not understand: they stay, and have no effect."""
     for path in graph.vault.paths():
         with suppress(BadNode, UnicodeDecodeError):
             data = graph.vault.bytes(path)
@@ -135,7 +135,7 @@ def check_heads(graph: Graph) -> Iterator[Finding]:
 
 
 def check_other_forms(node: Node) -> Iterator[Finding]:
-    """Finds links and sources in a foreign form, which would be more useful in OMG's own."""
+    """Links and sources in another form than OMG's, which would be of more use in OMG's."""
     if nameless := sum(not source.id for source in node.sources):
         what = f"{nameless} of its sources name no message: they date the note, and lead to nothing that was said"
         yield Finding("warn", what, node.path, "add the message's `id` to each, where it is known")
@@ -147,7 +147,7 @@ def check_other_forms(node: Node) -> Iterator[Finding]:
 
 
 def check_applies_to(memory: Memory, graph: Graph) -> Iterator[Finding]:
-    """Notes that say that they are another's. Whose a note is, its vault decides; but a copy may be a mistake."""
+    """Notes whose `appliesTo` names another identity. The vault decides whose a note is, but a copy may be a mistake."""
     others: dict[str, list[str]] = {}
     for path in graph.vault.paths():
         with suppress(BadNode, NotFound, OutsideVault):
@@ -163,10 +163,10 @@ def check_applies_to(memory: Memory, graph: Graph) -> Iterator[Finding]:
 
 
 def check_names(graph: Graph) -> Iterator[Finding]:
-    """Files that are not what they seem, names that cannot be linked to, links that lead nowhere."""
+    """Files that are no notes, names that cannot be linked to, links that lead nowhere."""
     files: set[str] = set()
     for path, why in graph.vault.others():
-        # Obsidian finds a file by its name, too
+        # Obsidian also finds a file by its name alone.
         files |= {path.casefold(), path.rpartition("/")[2].casefold()}
         if why:
             yield Finding("warn", f"{why}; it is left alone", path, "put the file itself there, or rename it")
@@ -278,10 +278,10 @@ def check_maps(memory: Memory, graph: Graph) -> Iterator[Finding]:
         yield Finding("ok", f"{how_many(notes, 'note')}, maps up to date", graph.identity.key)
 
 
-# --- The doctor at a home: the daemon's files, what is left in the spool, and the model.
+# --- Checks of a home: the daemon's files, what is left in the spool, and the model.
 
 
-SPOOL_AGE_S = 300  # a drop lives for moments
+SPOOL_AGE_S = 300  # a drop is normally taken in within seconds
 DRIVE_BYTES = 2_000_000_000
 
 
@@ -325,7 +325,7 @@ def check_home(memory: Memory) -> Iterator[Finding]:
 
 
 def check_spool(memory: Memory) -> Iterator[Finding]:
-    """What lies in the spool for too long, or cannot be read."""
+    """Drops that have been in the spool for too long, or cannot be read."""
     spool, since = memory.intake.spool, memory.clock().timestamp() - SPOOL_AGE_S
     if old := [d for d in memory.intake.drops() if d.stat().st_mtime < since]:
         yield Finding(
@@ -358,7 +358,7 @@ def removed(files: list[Path]) -> None:
 
 
 def check_able(memory: Memory) -> Iterator[Finding]:
-    """Whether the check of what the user said can be put to the model: asked once, in four short questions."""
+    """Whether the model is able to check what the user said. It is asked once, in four short questions."""
     observer = memory.worker.observer("")
     if observer.ask is None or memory.worker.away(memory.worker.models()):
         return
@@ -384,7 +384,7 @@ def check_able(memory: Memory) -> Iterator[Finding]:
 
 
 def check_refused(memory: Memory) -> Iterator[Finding]:
-    """Whether the guard takes much from what the Observer writes."""
+    """Whether many of the Observer's edits were refused or changed."""
     edits, refused = edits_lately(memory.folder)
     if refused > 0.05 * edits and edits >= 20:
         yield Finding(
@@ -395,7 +395,7 @@ def check_refused(memory: Memory) -> Iterator[Finding]:
 
 
 def check_embedder(name: str) -> Finding:
-    """What finds notes by their meaning. It is not loaded: that may take seconds."""
+    """Which embedder finds notes by meaning. It is not loaded, because that may take seconds."""
     try:
         embedder = load_embedder(name)
     except ConfigError as e:
@@ -409,7 +409,7 @@ def check_embedder(name: str) -> Finding:
 
 
 def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
-    """Which model observes, as the daemon has it where one is up, and whether it can be asked."""
+    """Which model observes, according to the daemon if one is up, and whether it can be asked."""
     ours = memory.worker.models()
     models = list((up or {}).get("observer") or ours)
     wanted = memory.config.observation.effort
@@ -449,10 +449,10 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
         yield Finding("warn", str(e))
 
 
-# --- Secrets that an older version kept, and that today's rules redact on arrival.
+# --- Secrets that an older version kept, and that today's rules redact when a message comes in.
 #
-# They are redacted in the archive, in pending turns, in accounts that were joined, and in the notes that OMG wrote. What
-# was found is never shown. A file that somebody changes meanwhile waits for the next run.
+# They are redacted in the archive, in pending turns, in accounts that were joined, and in the notes that OMG wrote. Their
+# text is never shown. A file that somebody changes meanwhile is left to the next run.
 
 
 SECRETS = Edit(said=redacted_arguments, clean=lambda text: redact(text)[0])
@@ -479,7 +479,7 @@ def check_secrets(graph: Graph) -> Iterator[Finding]:
 
 
 def take_out(graph: Graph) -> None:
-    """Replace what today's rules find, and make anew whatever was made of it."""
+    """Replace the secrets that today's rules find, and rebuild the index."""
     with graph.lock():
         for folder in (graph.folder, *joined_folders(graph)):
             change_messages(folder, SECRETS)
@@ -491,13 +491,13 @@ def take_out(graph: Graph) -> None:
         graph.index.rebuild(graph.vault, graph.folder / "archive")
 
 
-DESCRIPTION = re.compile(r"^description: .*$", re.M)  # what of a note's head is words
+DESCRIPTION = re.compile(r"^description: .*$", re.M)  # the property that holds text
 
 
 def notes_with_secrets(graph: Graph, *, ours: bool) -> Iterator[tuple[str, bytes, bytes, int]]:
     """
-    Path, text, text without secrets, and their number, for each note that has any in its description or body and whose
-    words OMG (*ours*) or a person wrote last.
+    Path, text, text without secrets, and number of secrets, for each note with secrets in its description or body; with
+    *ours* notes that OMG wrote last, else notes that a person wrote last.
     """
     for path in graph.vault.paths():
         with suppress(OSError, BadNode, UnicodeDecodeError):
