@@ -31,7 +31,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       secrets/    Finds secrets in a text (passwords, keys, card numbers) and redacts them.
                     labels · redaction · tokens
       message/    Messages and turns: what was said, cleaned of secrets and of OMG's own text.
-                    drop · envelope · material · turn
+                    drop · envelope · turn
     Files, and the outside world
       vault/      A folder of markdown notes: the only code that writes .md files.
                     files · vault
@@ -86,7 +86,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     build
       demo        `omg demo`: takes the sample conversation through the whole path, offline, in a folder of its own.
       daemon/     The process beside the gateway: answers on a socket, and observes in the background.
-                    daemon · lending · server
+                    daemon · lending
       fleet/      Many machines on Postgres (the extra `fleet`, docs/fleet.md).
                     homes · moves · serve · store
       cli/        The command `omg`: parse, call one function, print.

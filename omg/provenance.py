@@ -30,7 +30,7 @@ from .text.words import told_words
 # --- Who an edit comes from, by the messages that it cites, and what it may become then.
 #
 # A model never says who it comes from. What the assistant or a tool said becomes a fact or an episode, and changes no note
-# of a person's. Which parts of a person's message are their own words: message/material.py.
+# of a person's. Which parts of a person's message are their own words: message/turn.py.
 
 
 ASSISTANT = (

@@ -26,7 +26,7 @@ from omg.dates.rules import resolve_dates
 from omg.index.rows import plain_body, text_columns
 from omg.index.store import terms_of
 from omg.message.drop import read_drop
-from omg.message.material import material_in
+from omg.message.turn import material_in
 from omg.node.markdown import with_history_line
 from omg.node.note import parse_node
 from omg.rules.assertions import LONGEST_SENTENCE, compiled_words

@@ -34,8 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from ..daemon.daemon import cut_answer, shared_answers
-from ..daemon.server import BODY_BYTES
+from ..daemon.daemon import BODY_BYTES, cut_answer, shared_answers
 from ..errors import BadInput, NotFound, OmgError, Stale, error_text
 from ..identity import Identity, is_remembered, says_owner
 from ..llm.child import Child

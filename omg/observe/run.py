@@ -40,8 +40,7 @@ from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, receipt_
 from ..llm.asker import reply_to_failure
 from ..llm.replies import Ask, ModelQuestion, ModelReply
 from ..message.envelope import cut_middle
-from ..message.material import material_in
-from ..message.turn import Message, split_halves, split_messages
+from ..message.turn import Message, material_in, split_halves, split_messages
 from ..node.markdown import wikilink
 from ..node.note import Node
 from ..plan.corrections import settle_proposals, take_up

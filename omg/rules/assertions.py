@@ -16,7 +16,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from ..message.material import HEADER
+from ..message.turn import HEADER
 from ..text.characters import without_unseen
 from ..text.sentences import LIST_MARK, split_sentences, without_list_mark
 from ..text.words import WORD_OR_NUMBER, base_of, bases, english_words, is_past
