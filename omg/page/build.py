@@ -1,11 +1,10 @@
 """
 Builds the HTML page: search, filters, and links from note to note.
 
-It is a picture at one moment, not a view that follows the vault, and it holds the notes' full text: whoever
-has the file has the memory. Its one rule: nothing runs in it, and nothing is loaded by it, but the two
-scripts of ours that the page's own policy names by their hash.
+The page shows the vault at one moment and does not follow it. It holds the notes' full text: whoever has the file has the
+memory. Only OMG's two scripts run in it, which the page's policy names by their hash, and nothing else is loaded.
 
-Drawn by force-graph (page/vendor), which is kept, small (173 kB) and at ease with 10,000 notes.
+force-graph (page/vendor) draws it: a maintained library of 173 kB that handles 10,000 notes.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 Hands a command's work to the daemon, if one is running.
 
     handed_to_daemon   asks the daemon, if there is one
-    observe_pending    all that is pending becomes notes, in this process
-    rebuild_each       the notes are made again from the archive, and with `swap` take the place of the old
+    observe_pending    turns all that is pending into notes, in this process
+    rebuild_each       makes the notes again from the archive; with `swap` they replace the old ones
 
-Which model observes is a home's affair and never a process': a command that cannot ask it does not fall
-back to another, it says what waits and why.
+The home, not the process, decides which model observes. A command that cannot ask it does not fall back to another; it
+says what waits and why.
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ from .worker import Worker
 
 log = logging.getLogger(__name__)
 
-DAY_S = 86_400.0  # an archive of years, asked about call by call
-TellProgress = Callable[[int], None]  # told the tokens done since it was last told
+DAY_S = 86_400.0  # deadline: to observe an archive of years takes many calls of a model
+TellProgress = Callable[[int], None]  # called with the tokens done since its last call
 
 
 def handed_to_daemon(worker: Worker, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
     """
-    The daemon's answer to work that asks a model; None if none is up, or if this command was told another model.
-
-    A configuration that changed since the daemon was started, or `OMG_OBSERVATION_MODEL`, is such a choice.
+    The daemon's answer to *body*; None if none is up, or if this command was told to ask another model than the daemon's,
+    by a configuration that changed since the daemon was started or by `OMG_OBSERVATION_MODEL`.
     """
     found = ask_daemon(worker.registry.folder, "/health", {}, timeout_s=10)
     if found is None:
@@ -55,7 +54,7 @@ class TurnsWaiting(TypedDict):
 
 
 class WorkDone(TypedDict):
-    """What an observation came to: batches asked about, messages in them, files written, and what goes on waiting."""
+    """The result of observing: batches, messages in them, files written, and what still waits."""
 
     batches: int
     messages: int
@@ -64,7 +63,7 @@ class WorkDone(TypedDict):
 
 
 def observe_pending(worker: Worker, body: Mapping[str, Any]) -> WorkDone:
-    """All that is due, or with `force` all that is pending."""
+    """Observe all that is due, or with `force` in *body* all that is pending."""
     done = worker.work(force=bool(body.get("force")))
     return {
         "batches": len(done),
@@ -75,7 +74,7 @@ def observe_pending(worker: Worker, body: Mapping[str, Any]) -> WorkDone:
 
 
 def waiting_turns(worker: Worker) -> Iterator[TurnsWaiting]:
-    """Whose turns were not observed, and why, if waiting alone does not help."""
+    """Whose turns were not observed, and why; only if waiting alone does not help."""
     for graph in worker.registry.graphs():
         state, pending = worker.state_of(graph), graph.pending()
         if pending and (why := worker.hindered(graph) or (state.error if state.failures else "")):
@@ -88,7 +87,7 @@ def rebuild_each(
     """
     `{identity, swap}` → `{before, after, kept, folder, replaced}`; `replaced` is None without `swap`.
 
-    The building waits for nobody and nobody for it; at the swap no turn is observed, so that none falls between.
+    Building holds no lock. During the swap no turn of the graph is observed, so that none is lost in between.
     """
     key = str(body["identity"]) if body.get("identity") else None
     graph = worker.registry.find(key)
