@@ -17,6 +17,7 @@ from omg.config import Config, Inject, Observation
 from omg.embed import static
 from omg.graph.graph import Graph
 from omg.graph.state import SessionState, State
+from omg.inject.passages import answering_span
 from omg.inject.prompt import SAID_LEAD, WAITING_LEAD
 from omg.memory import Memory
 from omg.message.turn import Message, Turn
@@ -537,6 +538,27 @@ def test_a_course_is_told_by_the_persons_words_and_by_the_assistants_where_they_
     assert "concrete base" in course
     assert "oak beams" not in course
     assert "oak beams" in told(home, "What did you suggest for the garden shed?")
+
+
+def test_a_course_quotes_first_what_no_note_tells(home: Memory) -> None:
+    graph = graph_of(home)
+    filler = "It took the whole of a long afternoon. " * 8
+    for n in range(60):
+        archive(graph, message(f"My allotment: dug bed {n}. {filler}", f"n{n}", ago=timedelta(days=80 - n)))
+        if n != 55:
+            put_note(graph, f"bed-{n}", f"Dug bed {n} of the allotment.", f"n{n}")
+    lines = [
+        line for line in quoted(told(home, "How did my allotment progress over time?")) if "dug bed" in line
+    ]
+    assert any("dug bed 55." in line for line in lines)
+    assert len(lines) < 30
+
+
+def test_of_a_long_message_the_sentence_that_answers_is_quoted_whole() -> None:
+    answer = "The greenhouse came on a pallet, " + "after one more call, " * 14 + "by the firm Vandenberg. "
+    rain = "Rain again all day long. " * 40
+    since, until = answering_span(rain + answer + rain, ["firm", "greenhouse"], 300)
+    assert (rain + answer + rain)[since:until] == answer
 
 
 # --- what whoever writes may make of it

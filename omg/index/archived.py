@@ -187,7 +187,12 @@ def day_start_ms(day: date, zone: tzinfo) -> int:
 
 
 def find_messages(
-    db: sqlite3.Connection, asked: ParsedQuery, k: int, zone: tzinfo, rarity: Rarity
+    db: sqlite3.Connection,
+    asked: ParsedQuery,
+    k: int,
+    zone: tzinfo,
+    rarity: Rarity,
+    role: str | None = None,
 ) -> list[FoundMessage]:
     """
     The messages that answer *asked* best, with their session and score: bm25 as a share of what one has that holds each
@@ -196,9 +201,10 @@ def find_messages(
     terms, whole = rarity.choose(db, asked.terms)
     match = " OR ".join(term.match for term in terms)
     between = [(day_start_ms(d.start, zone), day_start_ms(d.end + timedelta(1), zone)) for d in asked.days]
+    of_role = "coalesce(json_extract(line, '$.role') = ?, 1)"
     if not match:
-        select = "select line from message where talk = 1 and timestamp >= ? and timestamp < ? order by timestamp desc limit ?"
-        lines = [line for since, until in between for (line,) in db.execute(select, (since, until, k))]
+        select = f"select line from message where talk = 1 and timestamp >= ? and timestamp < ? and {of_role} order by timestamp desc limit ?"
+        lines = [line for since, until in between for (line,) in db.execute(select, (since, until, role, k))]
         return [(*message_from_json(line), 0.0) for line in lines[:k]]
     weights = ", ".join(map(str, MESSAGE_COLUMNS.values()))
     rows = db.execute(
@@ -206,9 +212,10 @@ def find_messages(
         select line, timestamp, score from message join (
             select rowid as row, -bm25(message_fts, {weights}) as score from message_fts
             where message_fts match ? order by score desc limit ?
-        ) on message.id = row order by score desc, id
+        ) on message.id = row
+        where {of_role} order by score desc, id
         """,
-        (match, 20 * k if between else k),
+        (match, 20 * k if between else 4 * k if role else k, role),
     ).fetchall()
     found = [
         (line, score * RAISED_FOR_DAY if any(since <= at < until for since, until in between) else score)
@@ -274,11 +281,12 @@ class MadeNote(NamedTuple):
     id: str
     status: str
     hash: str
+    row: int
 
 
 def notes_by_source(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, list[MadeNote]]:
     """Message → the notes made from it."""
-    select = """select source.id, path, node, status, hash from source join note on note.id = source.note
+    select = """select source.id, path, node, status, hash, note.id from source join note on note.id = source.note
         where source.id in"""
     found: dict[str, list[MadeNote]] = {}
     for mid, *note in rows_of(db, select, dict.fromkeys(ids)):

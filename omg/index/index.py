@@ -171,12 +171,15 @@ class Index:
 
     @retry_on_new_file
     def search_raw(
-        self, query: str | ParsedQuery, k: int = 10, *, now: datetime
+        self, query: str | ParsedQuery, k: int = 10, *, now: datetime, role: str | None = None
     ) -> list[archived.FoundMessage]:
-        """Messages with their session and score (about 0 to 1); *now*: the time that "last week" refers to."""
+        """
+        Messages with their session and score (about 0 to 1); *now*: the time that "last week" refers to; *role*: only
+        messages of this role.
+        """
         asked = parse_query(query, now.astimezone(self.zone).date()) if isinstance(query, str) else query
         with self._store.read() as db:
-            return archived.find_messages(db, asked, k, self.zone, self._said)
+            return archived.find_messages(db, asked, k, self.zone, self._said, role)
 
     @property
     def by_meaning(self) -> bool:

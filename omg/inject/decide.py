@@ -543,7 +543,7 @@ def render_fresh(
         found.limit,
         silence,
         more=partial(more_of, graph, course, found.pages),
-        said=quoted_passages(graph, found.topic, found.said, room=budget, course=course),
+        said=quoted_passages(graph, found.topic, found.said, room=budget),
         zone=graph.zone,
         course=course,
     )

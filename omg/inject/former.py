@@ -6,6 +6,7 @@ A message that is newer than the change is never marked by it. Not here: which w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -32,10 +33,10 @@ class Former:
         return bool(self.words) and 2 * len(Words(told_words(text)).of(self.words)) >= len(self.words)
 
 
-def is_former(graph: Graph, path: str, text: str, at_ms: int) -> bool:
-    """Whether *text*, said at *at_ms*, tells what the note at *path* says no more."""
+def is_former(read: Callable[[str], str], path: str, text: str, at_ms: int) -> bool:
+    """Whether *text*, said at *at_ms*, tells what the note at *path* says no more. *read*: a path's text."""
     with suppress(OmgError, OSError):
-        changed_ms, former = former_states(graph.vault.text(path), path)
+        changed_ms, former = former_states(read(path), path)
         return at_ms < changed_ms and any(state.is_told_by(text) for state in former)
     return False
 

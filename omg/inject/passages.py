@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from ..dates.days import MS_PER_DAY
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..index.archived import MadeNote, last_messages, latest_by_note, neighbours_by_id
+from ..index.links import short_names
 from ..index.search import ParsedQuery
 from ..index.store import Hit
 from ..message.turn import Message
@@ -32,14 +31,14 @@ from .former import is_denied, is_former
 FOUND = 60  # messages of the archive that are looked at
 NOTES = 6  # best hits whose messages are looked at, too
 OF_A_NOTE = 4  # of its messages, the latest
-# Of one message, at the least and the most; in the second row where the course of something is asked for,
-QUOTED_CHARS = {False: (600, 2_000), True: (400, 1_500)}
-OF_A_DAY = 4  # and how many of one session and day
+# Of one message, at the least (a sentence or two) and the most. bench/LOG.md has the figures of longer ones.
+LEAST_QUOTED, MOST_QUOTED = 300, 2_000
 LOOKED_UP_AT_ONCE = 12  # whose notes are looked up in one query: about as many as there is room for
 CHARS_A_TOKEN = 4
 SOURCE_SHARE = 0.25  # of a note's score, which its messages have besides their own
 NEIGHBOURS_OF = 5  # best messages whose neighbours are looked at
 NEIGHBOUR_SHARE = 0.5  # of its score, which the messages beside one have
+NOTED_SHARE = 0.5  # of its score, in a course, which a message has that a hit was made from
 LEAST = 0.08  # how much of the prompt's words a message answers to, of 1, to be quoted at all
 WRITTEN_SHARE = 0.6  # of a message's score: where an archive is small, its index finds all words common
 # Of its score, which what the assistant said has where it is not asked for; a course is told by the person's words alone.
@@ -110,18 +109,21 @@ def find_said(
 ) -> list[Said]:
     """The messages that answer *query*, best first, without those in the context window of *session*."""
     words = [prefix_of(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
-    found = {said.message.id: said for said in found_in_archive(graph, query, hits, now)}
+    role = None if assistants_share(query, "assistant", course) else "user"
+    found = {said.message.id: said for said in found_in_archive(graph, query, hits, now, role)}
     found |= {said.message.id: said for said in waiting(graph)}
     for said in found.values():
         text = said.message.text.lower()
         said.words = sum(has_prefix(text, word) for word in words) / max(1, len(words))
     add_neighbours(graph, found)
-    for said in found.values():
-        said.part = assistants_share(query, said.message.role, course)
-    best = max((said.score for said in found.values()), default=0.0)
     noted = graph.index.notes_by_source(found)
+    paths = {hit.entry.path for hit in hits} if course else set()
     for said in found.values():
-        said.noted = said.message.id in noted
+        notes = noted.get(said.message.id, ())
+        said.noted = bool(notes)
+        said.part = assistants_share(query, said.message.role, course)
+        said.part *= NOTED_SHARE if any(note.path in paths for note in notes) else 1.0
+    best = max((said.score for said in found.values()), default=0.0)
     told = [
         said
         for said in found.values()
@@ -146,18 +148,18 @@ def assistants_share(query: ParsedQuery, speaker: str | None, course: bool) -> f
 
 
 def quoted_passages(
-    graph: Graph, query: ParsedQuery, told: Sequence[Said], *, room: int, course: bool = False
+    graph: Graph, query: ParsedQuery, told: Sequence[Said], *, room: int
 ) -> Iterator[Passage]:
     """The passages of *told* that answer *query*, in that order; the longer, the fewer share *room* (tokens)."""
-    least, most = QUOTED_CHARS[course]
-    chars = min(most, max(least, room * CHARS_A_TOKEN // max(1, len(told))))
+    chars = min(MOST_QUOTED, max(LEAST_QUOTED, room * CHARS_A_TOKEN // max(1, len(told))))
     words = [term.shown.lower() for term in query.terms]
     asked = told_words(" ".join(words))
-    in_turn = spread_over_days(told) if course else told
+    read = cache(graph.vault.text)  # many passages ask for the same notes
     denied: list[tuple[str, str]] = []  # notes that a person changed, and what they were made from
-    for at in range(0, len(in_turn), LOOKED_UP_AT_ONCE):  # most are never reached: the room is spent before
-        some = in_turn[at : at + LOOKED_UP_AT_ONCE]
+    for at in range(0, len(told), LOOKED_UP_AT_ONCE):  # most are never reached: the room is spent before
+        some = told[at : at + LOOKED_UP_AT_ONCE]
         made = graph.index.notes_by_source([said.message.id for said in some])
+        names = graph.index.ask(short_names, [(notes[0].row, notes[0].path) for notes in made.values()])
         gone = gone_of(graph, made, [said.message for said in some])
         denied += [
             (note.path, said.message.text)
@@ -170,13 +172,13 @@ def quoted_passages(
             if said.message.id in gone or any(speaks_itself(graph, note) for note in notes):
                 continue
             passage = passage_of(said, words, notes[0].path if notes else "", chars)
-            if notes and (entry := graph.index.entry(notes[0].path)):
-                passage = replace(passage, handle=entry.handle)
+            if notes:
+                passage = replace(passage, handle=names.get(notes[0].row) or notes[0].path)
             made_before = notes_made_before(graph, said)
             if not repeats_withheld(graph, made_before, passage, asked):
                 paths = {note.path for note in [*notes, *(n for told in made_before for n in told[1])]}
                 text, at_ms = passage.text, passage.at_ms
-                former = any(is_former(graph, path, text, at_ms) for path in sorted(paths))
+                former = any(is_former(read, path, text, at_ms) for path in sorted(paths))
                 former = former or any(is_denied(graph, path, was, text, at_ms) for path, was in denied)
                 yield replace(passage, changed=True) if former else passage
 
@@ -212,22 +214,12 @@ def speaks_itself(graph: Graph, note: MadeNote) -> bool:
     return note.status == "superseded" or graph.vault.restated(note.path, note.hash)
 
 
-def spread_over_days(told: Sequence[Said]) -> list[Said]:
-    """*told* with what is one too many of its session and day behind: a course has many days."""
-    of_day: Counter[tuple[str, int]] = Counter()
-    first: list[Said] = []
-    later: list[Said] = []
-    for said in told:
-        day = said.session, said.message.timestamp // MS_PER_DAY
-        of_day[day] += 1
-        (first if of_day[day] <= OF_A_DAY else later).append(said)
-    return first + later
-
-
-def found_in_archive(graph: Graph, query: ParsedQuery, hits: Sequence[Hit], now: datetime) -> Iterable[Said]:
-    """Messages found by their words, and those that the best notes come from."""
+def found_in_archive(
+    graph: Graph, query: ParsedQuery, hits: Sequence[Hit], now: datetime, role: str | None
+) -> Iterable[Said]:
+    """Messages of *role* (None: anybody) found by their words, and those that the best notes come from."""
     index = graph.index
-    found = {m.id: Said(m, at, share) for m, at, share in index.search_raw(query, FOUND, now=now)}
+    found = {m.id: Said(m, at, share) for m, at, share in index.search_raw(query, FOUND, now=now, role=role)}
     scores = {hit.entry.path: hit.score for hit in hits[:NOTES]}
     for path, m, session in index.ask(latest_by_note, scores, OF_A_NOTE):
         found.setdefault(m.id, Said(m, session)).beside += SOURCE_SHARE * scores[path]
@@ -256,10 +248,13 @@ def waiting(graph: Graph) -> Iterator[Said]:
 
 def passage_of(said: Said, words: Sequence[str], note: str, chars: int) -> Passage:
     m = said.message
-    since, until = answering_span(m.text, words, chars + 2 * CONTEXT_CHARS)
-    near = m.text[since:until]
-    clean = cleaned(near)
-    first, last = answering_span(clean, words, chars)
+    first, last = answering_span(m.text, words, chars)
+    since, until = max(0, first - CONTEXT_CHARS), min(len(m.text), last + CONTEXT_CHARS)
+    clean, first, last = m.text[since:until], first - since, last - since
+    if cleaned(clean) != clean:  # then whole sentences are read, in which no secret is cut in two
+        since, until = answering_span(m.text, words, chars + 2 * CONTEXT_CHARS)
+        clean = cleaned(m.text[since:until])
+        first, last = answering_span(clean, words, chars)
     part = " ".join(visible(clean[first:last]).split())
     text = f"{'… ' if since + first else ''}{part}{' …' if until < len(m.text) or last < len(clean) else ''}"
     passed_on = how_passed_on(m, since + first, since + last)
@@ -301,8 +296,8 @@ PIECE_CHARS = 400  # what is longer is no sentence
 
 
 def answering_span(text: str, words: Sequence[str], chars: int) -> tuple[int, int]:
-    """The part of *text* that answers: all of it, or of a long text the *chars* around the sentences with most of
-    *words*."""
+    """The part of *text* that answers: all of it, or of a long text the sentence with most of *words*, whole, and
+    those around it up to *chars*."""
     if len(text) <= chars:
         return 0, len(text)
     parts = text_pieces(text, PIECE_CHARS)
@@ -323,5 +318,5 @@ def answering_span(text: str, words: Sequence[str], chars: int) -> tuple[int, in
         after = scores[last + 1] if last + 1 < len(starts) else -1
         wider = (first - 1, last) if before > after else (first, last + 1)
         if max(before, after) < 0 or ends[wider[1]] - starts[wider[0]] > chars:
-            return starts[first], min(ends[last], starts[first] + chars)
+            return starts[first], ends[last]
         first, last = wider
