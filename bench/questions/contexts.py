@@ -6,6 +6,7 @@ One rule: a context says nothing of which one it is.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Iterable, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from omg import Memory
+from omg.config import shipped_folder
 from omg.index.store import terms_of
 from omg.memory import MAIN
 from omg.text.tokens import clip_text, count_tokens
@@ -155,36 +157,15 @@ def whole_notes(vault: Path) -> str:
 # --- tools
 
 CALLS = 4
-TEXT = {"type": "string"}
+READING = ("omg_search", "omg_open")
+# As the plugin offers them to an agent.
 TOOLS = [
     {
         "type": "function",
-        "function": {
-            "name": "omg_search",
-            "description": "Search long-term memory. Gives notes, one a line, or with `raw` the messages themselves.",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "query": TEXT,
-                    "limit": {"type": "integer"},
-                    "raw": {"type": "boolean", "description": "search what was said, word for word"},
-                },
-                "required": ["query"],
-            },
-        },
-    },
-    {
-        "type": "function",
-        "function": {
-            "name": "omg_open",
-            "description": "Open one note of long-term memory, with the messages it came from.",
-            "parameters": {
-                "type": "object",
-                "properties": {"id": {**TEXT, "description": "its path or name, as in [[path]]"}},
-                "required": ["id"],
-            },
-        },
-    },
+        "function": {key: tool[key] for key in ("name", "description", "parameters")},
+    }
+    for tool in json.loads((shipped_folder("hooks") / "words.json").read_text(encoding="utf-8"))["tools"]
+    if tool["name"] in READING
 ]
 
 
@@ -193,7 +174,7 @@ def call_tool(memory: Memory, name: str, params: dict[str, Any]) -> str:
     from omg.tools.changing import Codes
     from omg.tools.tools import call_tool
 
-    if name not in ("omg_search", "omg_open"):
+    if name not in READING:
         return f"There is no tool {name!r}."
     body = {"name": name, "params": params, "context": {"sessionKey": MAIN}}
     return str(call_tool(memory.intake, body, Codes())["text"])
