@@ -44,6 +44,23 @@ def test_lines_lose_nothing_by_what_stands_above_and_below_them():
     assert redact(text)[1] <= 2
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ruth's phone number is +43 660 5551234 and the door code of the office is {}.",
+        "My number is 0660 5551234 and my PIN is {}.",
+        "My number is 5551234 and my PIN is {}.",
+        "Call (0660) 5551234 for the door code, which is {}",
+    ],
+)
+def test_a_phone_number_beside_a_code_stays_and_only_the_code_goes(text):
+    assert redact(text.format(4482)) == (text.format("[redacted: code]"), 1)
+
+
+def test_two_codes_in_one_sentence_both_go():
+    assert redact("4711 is the PIN, and the door code is 4482.")[1] == 2
+
+
 def test_threads_find_what_one_finds():
     texts = [
         f"the key is sk-proj-{'Ab3dEf9hIj2kLm5nOp8q' * 3}{n}, my password is Tulpe-8XpJw{n}1"

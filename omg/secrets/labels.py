@@ -90,7 +90,10 @@ NUMBER = re.compile(
     r"[^\n\d]{0,30}?(?<![\w.,-])"
     r"(?P<value>\d{3}[ -]\d{2,3}(?:[ -]\d{4})?|[RL]?\d{1,2}(?:-[RL]?\d{1,2}){2,3}|[#*]?\d{3,17}[#*]?)(?![\w-]|[.,:/]\d)"
 )
-NUMBER_BEFORE = re.compile(r"(?<![\w.,-])(?P<value>#?\d{4,8}#?) (?:[^\W\d_]{1,5} ){1,3}(?:\w{1,14} )?\Z")
+NUMBER_BEFORE = re.compile(  # not the last part of a phone number
+    r"(?<![\w.,-])(?<!\d[ /])(?<!\d\) )(?P<value>#?\d{4,8}#?) (?:[^\W\d_]{1,5} ){1,3}(?:\w{1,14} )?\Z"
+)
+GIVEN = re.compile(r"(?i: is| ist| lautet|:) \[redacted: code\]")  # its number was taken out already
 POSTAL = re.compile(r" code\W{1,3}\d{6}\b")  # India's "pin code"
 PHRASE = re.compile(  # 12 to 24 words, with or without numbers
     r"[^\n]{0,60}?[\s`\"'](?P<value>(?:\d{1,2}[.):]?\s{0,3})?[a-z]{3,8}(?:[\s,]{1,3}(?:\d{1,2}[.):]?\s{0,3})?[a-z]{3,8}){11,23})(?![\w'])"
@@ -151,7 +154,9 @@ def _of_label(text: str, start: int, end: int, kind: str) -> Iterator[Span]:
         ):
             yield from _value(text, start, end, kind)
     elif kind == "number" and not POSTAL.match(text, end):
-        m = NUMBER.match(text, end) or NUMBER_BEFORE.search(text, max(0, start - TOLD_CHARS), start)
+        m = NUMBER.match(text, end)
+        if not m and not GIVEN.match(text, end):
+            m = NUMBER_BEFORE.search(text, max(0, start - TOLD_CHARS), start)
     elif kind == "phrase":
         m = PHRASE.match(text, end)
     elif kind == "codes":
