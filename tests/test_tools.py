@@ -172,6 +172,23 @@ def test_an_opened_note_says_what_it_came_from(agent: Agent) -> None:
         assert f"user: I prefer {SECRET} tea in the morning." in text
 
 
+def test_a_quotation_is_opened_whole_by_its_day_and_time(agent: Agent) -> None:
+    """A long answer of the assistant, of which a search quotes a part; nobody else's."""
+    steps = [f"{n}. Step {n}: fold the paper {n} times, then wait." for n in range(1, 100)]
+    answer = {"role": "assistant", "content": "\n".join(["Like this:", *steps])}
+    agent.home.capture([{"role": "user", "content": "How do I fold a crane?"}, answer], session=ALICE)
+    agent.home.work(force=True)
+    quoted = agent.use("omg_search", ALICE, query="fold the paper step 7", raw=True)["text"]
+    line = next(line for line in quoted.splitlines() if "assistant" in line)
+    assert "Step 99:" not in line
+    whole = agent.use("omg_open", ALICE, id=line[2:18])["text"]
+    assert "assistant:\n> Like this:\n> 1. Step 1" in whole and "> 99. Step 99" in whole
+    assert (
+        "nothing was said at 2019-01-01 00:00" in agent.use("omg_open", ALICE, id="2019-01-01 00:00")["text"]
+    )
+    assert "Step" not in agent.use("omg_open", BOB, id=line[2:18])["text"]
+
+
 def test_anothers_note_is_as_unknown_as_one_that_never_was(agent: Agent) -> None:
     (path,) = agent.notes(ALICE)
     told = agent.use("omg_open", BOB, id=path)

@@ -7,6 +7,7 @@ inject/passages.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -28,9 +29,13 @@ from ..inject.passages import (
     Said,
     answering_span,
     assistants_share,
+    cleaned,
     find_said,
+    how_passed_on,
     passage_of,
     quoted_passages,
+    speaker_name,
+    waiting,
 )
 from ..inject.prompt import SAID_LEAD, cut_text, is_told, name_of, passage_line
 from ..node.fields import GENERATED
@@ -40,8 +45,8 @@ from ..plan.edits import split_history
 from ..plan.pages import filed_day
 from ..plural import how_many
 from ..provenance import origin_mark
-from ..text.characters import with_labels
-from ..text.tokens import count_tokens
+from ..text.characters import visible, with_labels
+from ..text.tokens import clip_text, count_tokens
 from ..text.words import written_words
 from ..worker.registry import Registry
 
@@ -79,6 +84,9 @@ SAID_TOKENS, MESSAGE_CHARS = 1_000, 400  # of the messages that a note came from
 LINKED = 20  # notes that are named as linked
 LONG_TOKENS = 1_500  # a longer text is opened as its outline first
 LEAD_CHARS = 600  # of what stands before its first heading
+SAID_AT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")  # as said_line writes it
+MESSAGES_A_DAY = 100_000  # looked through for those of a minute: all
+WHOLE_TOKENS = 3_000  # of the messages of one minute
 
 
 def hit_limit(value: object, default: int) -> int:
@@ -222,8 +230,11 @@ def hit_value(hit: Hit) -> dict[str, Any]:
 def open_tool(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
     """
     A note's line, its text, what it said before, its links, and the words it came from; in that order. Of a long text
-    with headings, its outline; of `path#Heading`, that section alone.
+    with headings, its outline; of `path#Heading`, that section alone. Of the day and time of a quotation, the whole
+    messages of that minute.
     """
+    if at := SAID_AT.fullmatch(str(params.get("id") or "").strip()):
+        return {"text": whole_messages(graph, at[0]), "details": {"at": at[0]}}
     name, heading = named_section(graph, params.get("id"))
     note = open_note(graph, name)
     details = {"path": note.node.path}
@@ -234,6 +245,26 @@ def open_tool(graph: Graph, params: Mapping[str, Any]) -> dict[str, Any]:
         parts.append(f"Linked: {links}")
     said = quoted_sources(graph, note) or [f"- ({without_messages(note)})"]
     return {"text": "\n\n".join([*parts, "\n".join(["It was said:", *said])]), "details": details}
+
+
+def whole_messages(graph: Graph, at: str) -> str:
+    """The messages that were said in the minute *at*, whole, up to WHOLE_TOKENS. Raises BadInput where there are none."""
+    try:
+        since = datetime.fromisoformat(at).replace(tzinfo=graph.zone)
+    except ValueError as e:
+        raise BadInput(f"{at!r} is no day and time: {e}") from e
+    of_day = ParsedQuery(at, (), (When(since.date(), since.date(), at),))
+    said = [message for message, *_ in graph.index.search_raw(of_day, MESSAGES_A_DAY, now=since)][::-1]
+    said += [s.message for s in waiting(graph)]
+    found = [m for m in said if 0 <= m.timestamp - since.timestamp() * 1000 < 60_000]
+    if not found:
+        raise BadInput(f"nothing was said at {at}; a quotation of omg_search begins with its day and time")
+    told = []
+    for message in found:
+        passed_on = how_passed_on(message, 0, len(message.text))
+        lines = [f"> {line}".rstrip() for line in visible(cleaned(message.text)).splitlines()]
+        told.append("\n".join([f"{speaker_name(message)}{f' ({passed_on})' if passed_on else ''}:", *lines]))
+    return clip_text("\n\n".join(told), WHOLE_TOKENS)
 
 
 def linked_text(graph: Graph, note: OpenNote) -> str:
