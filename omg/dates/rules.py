@@ -494,7 +494,7 @@ PARTS = {
     "year": r"(?:(?:19|20)\d\d|['’]\d\d)\b",
     "day": r"(?:(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?(?![\d:.%]\d|\w)|first(?=\s+of\b))",
     "iso": r"(?:19|20)\d\d[-/](?:0?[1-9]|1[0-2])[-/](?:[12]\d|3[01]|0?[1-9])",
-    "to": r"(?:\s*[-–—/]\s*|\s+(?:to|through|until|till)\s+(?:the\s+)?)",
+    "to": r"(?:\s{0,9}[-–—/]\s{0,9}|\s{1,9}(?:to|through|until|till)\s{1,9}(?:the\s{1,9})?)",
     "unit": r"(?P<unit>day|night|weekend|week|fortnight|month|quarter|year)s?(?![\w-])",
     "season": r"(?P<season>spring|summer|autumn|fall|winter)\b",
     "n": rf"(?:\d{{1,3}}|(?:a\s+)?(?:couple(?:\s+of)?|few|dozen)|an?|{COUNTING.replace(' ', '|')}|another|several)",

@@ -113,8 +113,9 @@ class Plan:
         self.rewrite(draft, node, Rebase())
 
     def create(
-        self, edit: Edit, history: tuple[str, ...] = (), supersedes: tuple[str, ...] = ()
+        self, edit: Edit, history: tuple[str, ...] = (), supersedes: tuple[str, ...] = (), beside: str = ""
     ) -> str | None:
+        """Draft a new note. One that *supersedes* a note, or stands *beside* it, may have the same title."""
         if not edit.description.strip():  # an update of a note that is gone by now
             self.dropped.append("an edit that says nothing by itself")
             return None
@@ -158,7 +159,8 @@ class Plan:
             aliases=title_alias(edit.title, path),
             body=with_history_lines(body, history),
         )
-        first = next(numbered_paths(edit.type, edit.title))  # its title has no number, if its file has one
+        same_title = supersedes or beside
+        first = next(numbered_paths(edit.type, edit.title)) if same_title else path
         named = replace(node, path=first, aliases=title_alias(edit.title, first))
         node = replace(node, heading=with_heading(named).heading)
         self.drafts[path] = NoteDraft(None, node, render_node(node), ours=True)
@@ -324,8 +326,10 @@ class Plan:
     def put_beside(self, edit: Edit, old: Node) -> str | None:
         """Draft what *edit* says as a note that contradicts *old*: it is news to its messages, but older than what a person
         wrote there since, so nothing tells which holds."""
+        self.recall_earlier(self.draft(old.path), edit)
         beside = next((path for path in old.contradicts if self.draft(path).ours), None)
-        path = self.apply(replace(edit, about=None, target=beside, op="update" if beside else "create"))
+        edit = replace(edit, about=None, target=beside)
+        path = self.update(edit) if beside else self.create(edit, beside=old.path)
         if path is not None and path != old.path:
             self.contradict(path, old.path)
         return path

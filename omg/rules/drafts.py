@@ -50,7 +50,9 @@ REPLACED = re.compile(
 LEANS = re.compile(
     r"(?:because|until|so|then|now|also)\b", re.I
 )  # a text begins so that goes on from a sentence
-IS_VALUE = re.compile(r"(?: is| are| has| have| costs?|:) (?:now )?(?P<value>.+?)(?: now)?\.?$")
+IS_VALUE = re.compile(
+    r"(?>(?P<subject>.*?)(?: is| are| has| have| costs?|:) )(?:now )?(?P<value>.+?)(?: now)?\.?$"
+)
 VALUE = re.compile(r"(?<!^)\b[A-Z]|\d")  # a name or a number, beside who it is about
 COUNT = re.compile(r"\b\d+ (?:out )?of (?:the |their )?(?P<all>\d+ \w+)")  # how far something is
 
@@ -270,9 +272,9 @@ def same_slot(draft: OfflineDraft, old: OfflineDraft) -> bool:
 
 def value_of(draft: OfflineDraft, who: str) -> tuple[str, str, str]:
     """Of "The user's car is in Oslo": its subject without *who*, "in" and "Oslo"; "" for what is not there."""
-    m = IS_VALUE.search(draft.description)
+    m = IS_VALUE.match(draft.description)
     small, value = small_word_apart(m["value"] if m else "")
-    subject = told_words(draft.description[: m.start()] if m else "") - told_words(who)
+    subject = told_words(m["subject"] if m else "") - told_words(who)
     return " ".join(sorted(subject)), small, value
 
 
