@@ -3,6 +3,7 @@ Loose notes as messages: files that people leave in inbox/, and the agent's own 
 
     <vault>/inbox/*.md                    a message for each paragraph: a person's, or the agent's where a run of it
                                           may have written the file (Runs)
+    <vault>/inbox/*.txt                   renamed to .md and read as such, unless an agent may have written it
     <workspace>/memory/YYYY-MM-DD.md      a message for each line, the agent's; into the owner's graph, where only the
                                           owner reaches the agent, and no older than the graph
     <workspace>/MEMORY.md, memory/*.md    the same of older ones, where `omg import --openclaw` asks for them
@@ -11,8 +12,8 @@ Loose notes as messages: files that people leave in inbox/, and the agent's own 
     <home>/writes.jsonl                   what transcripts showed (message/drop.py), for KEPT_MS
 
 A message's id is `inbox:<path>:<hash of the text>`, so that what is added to a note is new and the rest is not, and
-its key is of the text alone: a note that is renamed says nothing new. Nothing is moved or rewritten here; notes and
-memory files are only read. Runs are those of all sessions, also of sessions that are nobody's memory: whoever reaches
+its key is of the text alone: a note that is renamed says nothing new. Nothing is rewritten here; notes and memory
+files are only read. Runs are those of all sessions, also of sessions that are nobody's memory: whoever reaches
 the agent reaches its tools. Not here: observing the messages (observe/run.py).
 """
 
@@ -31,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from .dates.days import day_of_ms
-from .errors import OmgError
+from .errors import OmgError, Stale
 from .graph.graph import GRAPH_MARK, Graph
 from .graph.state import State, append_lines, write_private
 from .message.drop import SLACK_MS, Writes, clean_entries, folded_path
@@ -39,6 +40,7 @@ from .message.turn import Message, Turn
 from .node.markdown import HISTORY_HEADING
 from .node.note import Node, parse_node
 from .text.sentences import without_list_mark
+from .vault.files import place_new
 from .vault.vault import copy_of_another
 
 PREFIX = "inbox:"
@@ -73,6 +75,7 @@ def take_loose(
     file; what cannot be told yet waits. *memory*: where the agent's own files lie, if not above the vault. With
     *force* a note that was saved just now is taken, too.
     """
+    named = name_as_notes(graph, now, known, wrote, force=force)
     files, taken = [*loose_notes(graph), *day_files(graph, memory)], 0
     there = {name for _, name in files} if (graph.vault.root / "inbox").is_dir() else graph.state().by_hand
     by_hand = {name: ns for name, ns in graph.state().by_hand.items() if name in there}
@@ -86,7 +89,7 @@ def take_loose(
             continue
         said_ms = round(found.st_mtime * 1000)
         loose = name.startswith("inbox/")
-        agents = loose and wrote(file.name, (said_ms, round(found.st_ctime * 1000)))
+        agents = loose and file not in named and wrote(file.name, (said_ms, round(found.st_ctime * 1000)))
         if agents is None:
             continue  # of a run that is not over
         try:
@@ -107,9 +110,51 @@ def take_loose(
     return taken
 
 
+def name_as_notes(
+    graph: Graph, now: datetime, known: dict[Path, tuple[int, ...]], wrote: Wrote, *, force: bool
+) -> set[Path]:
+    """Rename each text file that a person left, `cabin.txt`, to `cabin.md`; returns the new files."""
+    named = set()
+    for file in other_files(graph):
+        with suppress(OSError, Stale):
+            found = file.stat()
+            mark = (found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+            if known.get(file) == mark or (not force and now.timestamp() - found.st_mtime < SETTLED_S):
+                continue
+            # asked before the rename, which changes the ctime
+            agents = wrote(file.name, (round(found.st_mtime * 1000), round(found.st_ctime * 1000)))
+            if agents is False and not why_no_note(file):
+                place_new(file, file.with_suffix(".md"))
+                named.add(file.with_suffix(".md"))
+            elif agents:
+                known[file] = mark
+    return named
+
+
+def other_files(graph: Graph) -> list[Path]:
+    """The files of the inbox that are no notes."""
+    files = sorted((graph.vault.root / "inbox").glob("[!.]*"))
+    return [f for f in files if f.suffix != ".md" and f.is_file() and not f.is_symlink()]
+
+
+def why_no_note(file: Path) -> str:
+    """Why one of `other_files` cannot be made a note, and what to do; "" for a text file that can."""
+    if file.suffix.lower() != ".txt":
+        return "is neither .md nor .txt; save its words as one of them"
+    if file.with_suffix(".md").exists():
+        return f"{file.stem}.md is there already; give this file another name"
+    try:
+        file.read_text("utf-8")
+    except UnicodeDecodeError:
+        return "is no text in UTF-8; save it as such"
+    except OSError as e:
+        return f"cannot be read ({e.strerror}); mend its permissions"
+    return ""
+
+
 def unread_files(graph: Graph) -> list[str]:
-    """The notes of the inbox with words that are not taken in yet."""
-    found = []
+    """The files of the inbox with words that are not taken in yet; those that never can be are not among them."""
+    found = [f"inbox/{file.name}" for file in other_files(graph) if not why_no_note(file)]
     for _, name in loose_notes(graph):
         with suppress(OmgError, OSError, UnicodeDecodeError):  # the index says what is wrong with it
             node = read_loose(graph, name)

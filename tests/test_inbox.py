@@ -12,6 +12,7 @@ from omg.config import Config, Observation, load_config
 from omg.inbox import note_messages, paragraphs, take_loose
 from omg.memory import Memory
 from omg.node.note import parse_node
+from omg.openclaw.graph_checks import check_graph
 from omg.worker.status import home_status, status_text
 
 MAIN = "agent:main:main"
@@ -99,10 +100,39 @@ def test_what_a_person_left_and_became_no_note_is_shown_as_their_words_and_a_cli
 def test_status_names_what_lies_in_the_inbox_until_it_is_read(omg):
     leave(omg, "thought.md", "I prefer window seats on trains.\n")
     said = lambda: status_text(home_status(omg.worker), UTC)  # noqa: E731
-    assert "  inbox     1 note not read yet: inbox/thought\n" in said()
+    assert "  inbox     1 file not read yet: inbox/thought\n" in said()
     omg.work(force=True)
     assert "not read yet" not in said()
     assert "  notes     1\n" in said()
+
+
+def test_a_text_file_in_the_inbox_is_renamed_and_filed_like_a_note(omg):
+    leave(omg, "cabin.txt", "I prefer cabins without electricity.\n")
+    assert "1 file not read yet: inbox/cabin.txt\n" in status_text(home_status(omg.worker), UTC)
+    omg.work()
+    ((path, node),) = notes(omg).items()
+    assert (node.type, node.origin) == ("preference", "human")
+    inbox = omg.find().vault.root / "inbox"
+    assert (inbox / "cabin.md").read_text().startswith("I prefer cabins without electricity.\n")
+    assert f"filed as [[{path}" in (inbox / "cabin.md").read_text()
+    assert not (inbox / "cabin.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "name, data, why",
+    [
+        ("map.png", b"\x89PNG\xff", "neither .md nor .txt"),
+        ("cabin.txt", "Hütte".encode("utf-16"), "no text in UTF-8"),
+        ("thought.txt", b"I prefer aisle seats on trains.", "thought.md is there already"),
+    ],
+)
+def test_a_file_in_the_inbox_that_cannot_be_read_stays_and_is_named_with_the_remedy(omg, name, data, why):
+    leave(omg, "thought.md", "I prefer window seats on trains.\n")
+    leave(omg, name, "").write_bytes(data)
+    omg.work(force=True)
+    assert (omg.find().vault.root / "inbox" / name).read_bytes() == data and len(notes(omg)) == 1
+    assert f"unreadable inbox/{name}: " in (said := status_text(home_status(omg.worker), UTC)) and why in said
+    assert any(f.where == f"inbox/{name}" and why in f.mend for f in check_graph(omg, omg.find()))
 
 
 def test_a_loose_note_of_which_no_note_was_made_says_so(omg):

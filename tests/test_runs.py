@@ -95,6 +95,20 @@ def test_a_note_that_a_run_may_have_written_is_the_agents_word(scene, call, whos
     assert scene.filed() == whose
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("write", {"path": "memory/omg/inbox/seats.txt", "content": TEXT}),
+        ("apply_patch", {"input": "*** Add File: memory/omg/inbox/seats.txt\n+I prefer"}),
+        SHELL,
+    ],
+)
+def test_a_text_file_that_a_run_may_have_written_is_not_renamed_and_read_as_a_persons(scene, call):
+    scene.run(call)
+    file = scene.leave("seats.txt", at=5)
+    assert scene.filed() == [] and file.read_text() == TEXT
+
+
 @pytest.mark.parametrize("at, whose", [(-60, PERSONS), (5, AGENTS), (60, PERSONS)])
 def test_a_shell_can_hide_a_write_only_while_its_run_lasts(scene, at, whose):
     scene.run(SHELL)

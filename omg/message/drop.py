@@ -401,7 +401,7 @@ HARMLESS = frozenset(
 )
 
 FILE_KEYS = ("path", "file_path", "filePath", "file", "filename")
-NAMED_PATH = re.compile(r"(?<![^\s\"'`|<>*])[^\s\"'`|<>*]{1,1000}\.md\b", re.IGNORECASE)
+NAMED_PATH = re.compile(r"(?<![^\s\"'`|<>*])[^\s\"'`|<>*]{1,1000}\.(?:md|txt)\b", re.IGNORECASE)
 OUR_TOOLS = re.compile(r"omg_\w+$")
 SLACK_MS = 5_000  # a file's time and a message's come from one clock, and are not taken at one moment
 
@@ -456,7 +456,7 @@ def inbox_files(call: Call) -> Iterator[str]:
     """The inbox files named in a writing tool's arguments, as `folded_path` writes them."""
     for path in file_arguments(call.arguments):
         folder, name = posixpath.split(posixpath.normpath(path.replace("\\", "/")))
-        if folded_path(posixpath.basename(folder)) == "inbox" and folded_path(name).endswith(".md"):
+        if folded_path(posixpath.basename(folder)) == "inbox" and folded_path(name).endswith((".md", ".txt")):
             yield folded_path(name)
 
 

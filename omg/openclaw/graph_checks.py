@@ -21,6 +21,7 @@ from ..forget.places import change_messages, every_message, joined_folders
 from ..graph.graph import GRAPH_MARK, Graph
 from ..graph.state import damaged_files
 from ..identity import identity_of_session
+from ..inbox import other_files, why_no_note
 from ..journal import commit_receipt, has_open_receipt, new_receipt, readable, replay_open
 from ..memory import Memory
 from ..message.drop import redacted_arguments
@@ -88,6 +89,9 @@ def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
             path,
             "mend it in an editor, or its permissions; until then the note is left alone",
         )
+    for file in other_files(graph):
+        if why := why_no_note(file):
+            yield Finding("warn", "is not read", f"inbox/{file.name}", why)
     if proposed := sum(1 for _ in proposed_notes(graph)):
         what = f"{how_many(proposed, 'note')} of the assistant's may be yours, and wait for your word"
         yield Finding("note", what, key, "`omg confirm` lists them; `omg confirm NOTE` makes one yours")

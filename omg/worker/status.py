@@ -17,7 +17,7 @@ from ..errors import OmgError, error_text
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..identity import Identity
-from ..inbox import unread_files
+from ..inbox import other_files, unread_files, why_no_note
 from ..plan.corrections import proposed_notes
 from ..plural import how_many
 from ..text.tokens import count_tokens
@@ -116,7 +116,8 @@ def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, A
         "observed": iso_time(state.observed_ms),
         "reflected": iso_time(state.reflected_ms),
         "verdicts": {"said": state.verdicts, "refused": state.verdicts_refused},
-        "unreadable": graph.index.bad(),
+        "unreadable": graph.index.bad()
+        | {f"inbox/{file.name}": why for file in other_files(graph) if (why := why_no_note(file))},
         "sessions": {
             key: {
                 "task": s.task,
@@ -237,7 +238,7 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
         lines.append(f"  because   {graph['waiting_because']}")
     if files := graph["inbox"]:
         named = ", ".join(files[:3]) + " …" * (len(files) > 3)
-        lines.append(f"  inbox     {how_many(len(files), 'note')} not read yet: {named}")
+        lines.append(f"  inbox     {how_many(len(files), 'file')} not read yet: {named}")
     if unread := graph["unread"]:
         lines.append(
             f"  unread    {how_many(unread, 'piece')} that rules have noted wait for a model, at night"
