@@ -392,7 +392,7 @@ def subject_stated(text: str) -> str:
         third = word.endswith("s") and (word[:-1] in bases() or word[:-2] in bases())
         if third or (word in ("is", "are") and words[n + 1 : n + 2] and words[n + 1].endswith("ing")):
             return " ".join(words[:n])
-        if not word.replace("'s", "").isalpha():
+        if not word.replace("'s", "").removesuffix(".").isalpha():  # "Mr."
             break
     return ""
 

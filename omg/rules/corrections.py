@@ -28,7 +28,7 @@ from ..text.words import (
     told_words,
     words_in,
 )
-from .assertions import DAY_WORDS, begins, listed, states, without_lead_in, written_sentences
+from .assertions import CLOCK, DAY_WORDS, begins, listed, states, without_lead_in, written_sentences
 from .wording import with_absolute_dates
 
 LONGEST_VALUE = 4  # words; what is longer is a statement
@@ -64,12 +64,18 @@ class Contrast:
             return None
         place = places[0]
         words = without_overlap(self.clause.split(), text[place.stop :].strip(" .!").split())
-        size = len(self.wrong.split())
+        size, when, tail = len(self.wrong.split()), when_kind(self.wrong), ""
+        if when:  # "on 5 December at 18:00, not 4 December": what else is new stands behind it
+            ends = (n for n in range(len(words), 0, -1) if when_kind(" ".join(words[:n][-size:])) == when)
+            end = next(ends, len(words))
+            words, tail = words[:end], " ".join(words[end:])
         if kind_of(self.wrong) == "name":
             sizes = range(min(LONGEST_VALUE, len(words)), 0, -1)
             size = next((n for n in sizes if kind_of(" ".join(words[-n:])) == "name"), size)
         head, right = words[:-size], " ".join(words[-size:])
         if kind_of(right) != kind_of(self.wrong) or right.lower() == self.wrong.lower():
+            return None
+        if when_kind(right) != when and not (when == "clock" and right.isdigit()):  # "at 9, not 8:30"
             return None
         if self.after and head and head[-1].lower() != self.after:
             return None
@@ -77,7 +83,13 @@ class Contrast:
         known = told_words(f"{title} {text[: place.start]} {text[place.stop :]}")
         if not (told or alone) or not told <= known or not same_subject(head, text, who):
             return None
-        return [(place, right)]
+        if not tail:
+            return [(place, right)]
+        new, other = small_word_apart(tail)[1], CLOCK if when == "day" else ISO_DAY
+        was = [slice(*m.span()) for m in other.finditer(text)]
+        if not other.fullmatch(new) or len(was) > 1 or (not was and when == "clock"):
+            return None
+        return [(place, right), (was[0], new)] if was else [(place, f"{right} {tail}")]
 
 
 def ended_as_contrast(said: str) -> str:
@@ -371,6 +383,12 @@ def kind_of(value: str) -> str:
     if NAME.fullmatch(" ".join(words)):
         return "name"
     return "word" if len(words) <= 2 and all(w.islower() and w.isalpha() for w in words) else ""
+
+
+def when_kind(value: str) -> str:
+    """ "day" or "clock"; "" for what is neither."""
+    is_day = ISO_DAY.fullmatch(value) or DAY_WORDS.fullmatch(value)
+    return "day" if is_day else "clock" if CLOCK.fullmatch(value) else ""
 
 
 def without_article(value: str) -> str:

@@ -545,7 +545,8 @@ class OfflineObserver:
             wrong.append(f"“{was}”")
             named = re.escape(without_article(was))
             title = without_article(right).join(re.split(rf"(?<!\w){named}(?!\w)", title, flags=re.I))
-            event = event and event.replace(was, right) if ISO_DAY.search(was) else event
+            day = ISO_DAY.search(right)
+            event = event and event.replace(was, day[0]) if day else event
         # the History of a note that exists keeps what it said
         asides = d.asides if d.node else (*d.asides, f"Corrected on {scene.day}: not {' or '.join(wrong)}.")
         text, title = corrected_text(d.description, puts), title[:1].upper() + title[1:]
