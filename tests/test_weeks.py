@@ -123,6 +123,17 @@ def test_a_week_is_told_in_the_words_its_notes_had_when_it_ended_and_a_change_wi
     assert "20 December" not in second and "wedding" not in third.lower()
 
 
+def test_a_week_names_what_held_last_before_a_change_also_after_an_import_of_older_talk(
+    home: Memory, graph: Graph
+) -> None:
+    say(graph, MONDAY + WEEK, "The wedding of Alma is on 8 December.")
+    say(graph, MONDAY + WEEK + 3 * DAY, "The wedding of Alma is on 9 December.", WEDDING)
+    say(graph, MONDAY - 290 * WEEK, "The wedding of Alma is on a beach in Faro.", WEDDING)
+    night(home)
+    page = without_head(graph, SECOND)
+    assert "9 December. Before: The wedding of Alma is on 8 December." in page and "Faro" not in page
+
+
 def test_a_model_is_shown_a_week_in_the_words_of_then(home: Memory, graph: Graph) -> None:
     moved(graph)
     say(graph, MONDAY + 6 * WEEK, "", WEDDING, body="The caterer is Rossi.")

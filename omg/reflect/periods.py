@@ -140,7 +140,7 @@ STATEMENT = re.compile(
 
 def as_of(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
     """
-    A note as it was at the end of the week of *day*. If it changed in that week, also with what it said before.
+    A note as it was at the end of the week of *day*. If it changed in that week, also with what it said last before.
 
     *added*: what the week added to its text, if known. A note that a person wrote in is taken as it is now.
     """
@@ -160,9 +160,9 @@ def as_of(draft: NoteDraft, day: dt.date, zone: dt.tzinfo, added: str) -> Node:
     then = until - 1 if until > older else min(older, len(states) - 1)
     # What it said last before the week still held when the week began, unless something was said in between.
     began = not any(on < first and (not older or on > states[older - 1][0]) for on in said)
-    was = states[older - 1][1] if older and began else states[older][1] if then > older else ""
     now = states[then][1]
-    if not stems_of(was).keys() <= stems_of(now).keys():
+    told, before = stems_of(now).keys(), states[max(0, older - 1) if began else older : then]
+    if was := next((text for _, text in reversed(before) if not stems_of(text).keys() <= told), ""):
         now = f"{now} Before: {was}"
     elif added and said[0] < first:
         now = one_line(clip_text(added, NEWS_TOKENS))
