@@ -60,6 +60,10 @@ def note(type, title, description, loop=None, event=None):
 
 
 KEPT = [  # said, type, title, description, event, loop
+    ("The meeting with Mr. Lang is on Friday at 10:00.", "episode", "Meeting with Mr. Lang",
+     "The meeting with Mr. Lang is on 2026-03-06 at 10:00.", "2026-03-06", "open"),
+    ("Dr. Okafor comes on Friday at 5 p.m. with the keys.", "episode", "Dr. Okafor",
+     "Dr. Okafor comes on 2026-03-06 at 5 p.m. with the keys.", "2026-03-06", "open"),
     ("I prefer short checklists.", "preference", "Short checklists", "The user prefers short checklists.", None, None),
     ("I can't stand olives", "preference", "Olives", "The user can't stand olives.", None, None),
     ("never push to main without asking me", "preference", "No pushing to main without asking me",

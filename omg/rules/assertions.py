@@ -378,7 +378,7 @@ def is_about_everyone(cue: str, verb: str, matched: str, text: str) -> bool:
 SPECIFIC = re.compile(r"\d|(?<!^)\b(?!I\b)[A-Z][\w-]+|\w[.@]\w")
 CLOCK = re.compile(r"\b\d{1,2}(?::\d\d| ?[ap]\.?m\b)", re.I)
 SLOT = re.compile(
-    r"(?P<slot>(?:the |[A-Z])[\w' -]{2,40}?)(?:'s)? (?:is|are|was|were|should be|costs?)(?: now)? (?P<what>.+)"
+    r"(?P<slot>(?:the |[A-Z])[\w'. -]{2,40}?)(?:'s)? (?:is|are|was|were|should be|costs?)(?: now)? (?P<what>.+)"
 )
 
 
