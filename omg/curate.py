@@ -367,7 +367,7 @@ def undoable(graph: Graph, cycle: str | None) -> Receipt:
 
 
 def closed_cycles(graph: Graph, path: str | None = None) -> list[Receipt]:
-    """Closed cycles, newest first; with *path* those that changed that note, whatever it was called then."""
+    """Closed cycles, the last one done first; with *path* those that changed that note, whatever it was called then."""
     if path is None:
         return receipts_of(graph)
     with suppress(BadNode):

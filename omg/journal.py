@@ -76,6 +76,7 @@ class Receipt:
     summary: tuple[str, ...] = ()  # what was done, a line each, for a person
     person: bool = False  # a person asked for it: every `system` slice is refreshed
     tokens: int = 0  # of the nodes written: what brings the next reflection nearer
+    done: str = ""  # when it was committed, ISO, UTC; `at` of an observation is when it was said
 
     def dumps(self) -> str:
         return json.dumps(asdict(self), ensure_ascii=False)
@@ -140,6 +141,7 @@ def readable(graph: Graph, file: Path) -> Receipt | None:
 
 def commit_receipt(graph: Graph, receipt: Receipt) -> Outcome:
     """Write the receipt down, then do what it says. The caller holds `graph.lock()`."""
+    receipt = replace(receipt, done=datetime.now(UTC).isoformat(timespec="microseconds"))
     file = graph.folder / "receipts" / f"{receipt.id}.open.json"
     write_private(file, receipt.dumps())
     return finish_receipt(graph, file, receipt)
@@ -347,12 +349,13 @@ def encode_text(text: str | None) -> bytes | None:
 
 
 def receipts_of(graph: Graph) -> list[Receipt]:
-    """Closed receipts, newest first."""
-    return [r for f in reversed(closed_files(graph)) if (r := readable(graph, f)) is not None]
+    """Closed receipts, the last one done first. Those of earlier versions have only `at`."""
+    found = [r for f in reversed(closed_files(graph)) if (r := readable(graph, f)) is not None]
+    return sorted(found, key=lambda r: r.done or r.at, reverse=True)
 
 
 def closed_files(graph: Graph) -> list[Path]:
-    """The files of closed receipts, oldest first."""
+    """The files of closed receipts, by `at`, oldest first."""
     files = [f for f in (graph.folder / "receipts").glob("*.json") if is_closed(f.name)]
     # By the second, and within one by the mark: the name between them says nothing of time.
     return sorted(files, key=lambda f: (f.stem.partition("-")[0], f.stem.rpartition("-")[2]))

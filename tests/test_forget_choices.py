@@ -25,6 +25,7 @@ from omg.journal import Change, Rebase, Receipt
 from omg.memory import Memory
 from omg.openclaw.graph_checks import check_graph
 from omg.rebuild import build_anew, swap_graphs
+from omg.tools.changing import choice_text
 
 FOUR = (
     f"My locker combination is {SECRET}. My sister Maya lives in Lisbon. I prefer tea in the morning. "
@@ -310,6 +311,13 @@ def in_child(folder: Path, choice: str, write: int) -> int:
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_what_would_be_forgotten_is_counted_in_plain_words(home: Memory) -> None:
+    graph = home.graph(home.registry.identity_of(MAIN))
+    own, told = Selection(("nodes/fact/attic",), ()), Selection((), ("m1",), text="attic")
+    assert choice_text(graph, "forget", own).startswith("This would be forgotten:\n")
+    assert "1 message that says it" in choice_text(graph, "forget", told)
 
 
 @pytest.fixture(scope="module")

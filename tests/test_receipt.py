@@ -189,6 +189,12 @@ def test_receipts_made_on_either_side_of_a_second_are_in_that_order(graph, monke
     assert [r.id for r in receipts_of(graph)] == [r.id for r in made[::-1]]
 
 
+def test_an_import_of_old_talk_is_the_first_in_the_history_for_it_was_done_last(graph):
+    for at in (datetime(2026, 3, 1, 12, tzinfo=UTC), datetime(2021, 5, 3, 12, tzinfo=UTC)):
+        commit_receipt(graph, new_receipt("observation", at, ()))
+    assert [r.at[:4] for r in receipts_of(graph)] == ["2021", "2026"]
+
+
 def test_an_unknown_cycle_is_named(graph):
     with pytest.raises(NotFound, match="nope"):
         take_back(graph, "nope", NOW)
