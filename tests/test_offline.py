@@ -653,6 +653,13 @@ def test_a_correction_of_day_and_time_puts_both_right_in_a_note_that_exists():
     assert edit["description"] == "The concert is on 2026-12-05 at 18:00."
 
 
+@pytest.mark.parametrize("said", ["moved", "has been moved"])
+def test_a_plan_that_moved_to_another_day_is_one_note_with_the_new_day(said):
+    plan = note("episode", "Boiler service", "The boiler service is on 2026-03-10.", "open", "2026-03-10")
+    edit = only(f"The boiler service {said} to 11 March.", known=[plan])
+    assert (edit["op"], edit["node"], edit["event"]) == ("update", "n1", "2026-03-11")
+
+
 def test_a_plan_that_is_called_off_is_no_open_loop():
     edit = only("We are going to Lisbon in June.", "We are not going to Lisbon after all.")
     assert (edit["title"], edit["loop"]) == ("Trip to Lisbon", "done")

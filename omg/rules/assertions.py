@@ -232,7 +232,9 @@ def read_sentence(sentence: str, people: bool = False) -> Assertion | None:
         return ASIDE if says_enough(text, 3 if people else 1) and not holds("addressed", text) else None
     if m := begins("off", text):
         return Assertion("fact", "off", m["what"])
-    if (m := begins("moved", text)) and DAY_WORDS.search(text, m.end()):
+    if (m := begins("moved", text)) and m["itself"] and DAY_WORDS.match(text, m.end()):
+        return Assertion("episode", "moved", m["itself"], m["itself"], loop="open")
+    if m and m["what"] and DAY_WORDS.search(text, m.end()):
         names_who = says_enough(text[: m.start("what")], 2)  # and not "They moved …"
         return Assertion("episode", "moved", text if names_who else m["what"], loop="open")
     core = None if order else begins("adverbial", text)
