@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from .dates.days import day_of_ms
-from .errors import OmgError, Stale
+from .errors import OmgError
 from .graph.graph import GRAPH_MARK, Graph
 from .graph.state import State, append_lines, write_private
 from .message.drop import SLACK_MS, Writes, clean_entries, folded_path
@@ -75,8 +75,8 @@ def take_loose(
     file; what cannot be told yet waits. *memory*: where the agent's own files lie, if not above the vault. With
     *force* a note that was saved just now is taken, too.
     """
-    named = name_as_notes(graph, now, known, wrote, force=force)
-    files, taken = [*loose_notes(graph), *day_files(graph, memory)], 0
+    texts = ((file, f"inbox/{file.stem}") for file in other_files(graph))
+    files, taken = [*loose_notes(graph), *texts, *day_files(graph, memory)], 0
     there = {name for _, name in files} if (graph.vault.root / "inbox").is_dir() else graph.state().by_hand
     by_hand = {name: ns for name, ns in graph.state().by_hand.items() if name in there}
     for file, name in files:
@@ -89,10 +89,14 @@ def take_loose(
             continue
         said_ms = round(found.st_mtime * 1000)
         loose = name.startswith("inbox/")
-        agents = loose and file not in named and wrote(file.name, (said_ms, round(found.st_ctime * 1000)))
+        agents = loose and wrote(file.name, (said_ms, round(found.st_ctime * 1000)))
         if agents is None:
             continue  # of a run that is not over
         try:
+            if file.suffix != ".md":
+                if agents or why_no_note(file):
+                    continue
+                place_new(file, file.with_suffix(".md"))
             node = read_loose(graph, name) if loose else None
             if node is None:
                 day = day_named(file.stem)
@@ -110,27 +114,6 @@ def take_loose(
     return taken
 
 
-def name_as_notes(
-    graph: Graph, now: datetime, known: dict[Path, tuple[int, ...]], wrote: Wrote, *, force: bool
-) -> set[Path]:
-    """Rename each text file that a person left, `cabin.txt`, to `cabin.md`; returns the new files."""
-    named = set()
-    for file in other_files(graph):
-        with suppress(OSError, Stale):
-            found = file.stat()
-            mark = (found.st_mtime_ns, found.st_ctime_ns, found.st_size)
-            if known.get(file) == mark or (not force and now.timestamp() - found.st_mtime < SETTLED_S):
-                continue
-            # asked before the rename, which changes the ctime
-            agents = wrote(file.name, (round(found.st_mtime * 1000), round(found.st_ctime * 1000)))
-            if agents is False and not why_no_note(file):
-                place_new(file, file.with_suffix(".md"))
-                named.add(file.with_suffix(".md"))
-            elif agents:
-                known[file] = mark
-    return named
-
-
 def other_files(graph: Graph) -> list[Path]:
     """The files of the inbox that are no notes."""
     files = sorted((graph.vault.root / "inbox").glob("[!.]*"))
@@ -138,18 +121,14 @@ def other_files(graph: Graph) -> list[Path]:
 
 
 def why_no_note(file: Path) -> str:
-    """Why one of `other_files` cannot be made a note, and what to do; "" for a text file that can."""
-    if file.suffix.lower() != ".txt":
-        return "is neither .md nor .txt; save its words as one of them"
-    if file.with_suffix(".md").exists():
+    """Why one of `other_files` cannot be renamed to a note, and what to do; "" for a text file that can."""
+    text = file.suffix.lower() == ".txt"
+    if text and file.with_suffix(".md").exists():
         return f"{file.stem}.md is there already; give this file another name"
-    try:
-        file.read_text("utf-8")
-    except UnicodeDecodeError:
-        return "is no text in UTF-8; save it as such"
-    except OSError as e:
-        return f"cannot be read ({e.strerror}); mend its permissions"
-    return ""
+    with suppress(OSError, UnicodeDecodeError):
+        if text and file.read_text("utf-8") is not None:
+            return ""
+    return "is no .md, and no .txt that can be read as UTF-8; save its words as one"
 
 
 def unread_files(graph: Graph) -> list[str]:

@@ -545,15 +545,15 @@ def choice_text(graph: Graph, choice: str, what: Selection) -> str:
     if choice == "alone":
         head = "Or only these notes; the messages they came from stay:"
     elif what.text and not what.paths and choice == "forget":
-        verb = "says" if len(what.messages) == 1 else "say"
-        return f"This would be forgotten: {messages} that {verb} it; no note does."
+        return (
+            f"This would be forgotten: {messages} that say{'s' * (len(what.messages) == 1)} it; no note does."
+        )
     elif what.text:
         begun = "Or everything" if choice == "everything" else "This would be forgotten: everything"
         notes = how_many(len(what.paths), "note")
         head = f"{begun} that holds {what.text!r}, also inside longer words, and what came of it: {notes} and {messages}:"
     else:
-        origin = f", with {messages} that it came from" if what.messages else ""
-        head = f"This would be forgotten{origin}:"
+        head = f"This would be forgotten{f', with {messages} that it came from' * bool(what.messages)}:"
     return "\n".join([head, *listed, *more])
 
 
