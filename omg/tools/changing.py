@@ -545,9 +545,7 @@ def choice_text(graph: Graph, choice: str, what: Selection) -> str:
     if choice == "alone":
         head = "Or only these notes; the messages they came from stay:"
     elif what.text and not what.paths and choice == "forget":
-        return (
-            f"This would be forgotten: {messages} that say{'s' * (len(what.messages) == 1)} it; no note does."
-        )
+        return f"This would be forgotten: {messages}; no note says it."
     elif what.text:
         begun = "Or everything" if choice == "everything" else "This would be forgotten: everything"
         notes = how_many(len(what.paths), "note")
