@@ -130,7 +130,7 @@ def main() -> None:
     rows = []
     for c in conversations:
         asked = asked_of(c, conversations, args.prompts, chance)
-        for told in [observed[c.id]] * (c.id in observed) + [None]:
+        for told in [observed[c.id], None] if c.id in observed else [None]:
             rows += rows_of_conversation(c, told, embedder, asked)
     chosen = {}
     for name in {row.conversation for row in rows}:

@@ -702,7 +702,7 @@ def test_words_that_no_note_says_are_forgotten_without_offering_other_notes(agen
     agent.home.take_in()
     first = agent.use("omg_forget", ALICE, said=("m8", "forget the code"), query="4471-Q")
     assert SECRET not in first["text"]
-    assert "1 message that" in first["text"]
+    assert "1 message; no note says it" in first["text"]
     assert set(first["details"]["codes"]) == {"forget", "redact"}
     code = first["details"]["code"]
     done = agent.use("omg_forget", ALICE, "run-2", ("m9", f"all of it, {code}"), code=code)
@@ -723,4 +723,4 @@ def test_what_is_no_note_is_not_forgotten_with_others_that_were_said_beside_it(a
     assert "[[nodes/" not in told["text"]
     assert told["text"].endswith("very words as `query`:\n- user: The boat key hangs behind the pantry door.")
     first = agent.use("omg_forget", ALICE, said=said, query="The boat key hangs behind the pantry door.")
-    assert "1 message that" in first["text"]
+    assert "1 message; no note says it" in first["text"]

@@ -137,10 +137,6 @@ class Handler(BaseHTTPRequestHandler):
     timeout = SILENT_S
 
     def do_POST(self) -> None:
-        answer = self.server.answers.get(self.path)
-        if answer is None:
-            self.close_connection = True
-            return self.reply(404, {"error": f"no such path: {self.path[:100]}"})
         try:
             length = int(self.headers.get("content-length") or 0)
         except ValueError:
@@ -148,8 +144,12 @@ class Handler(BaseHTTPRequestHandler):
         if not 0 <= length <= BODY_BYTES:
             self.close_connection = True
             return self.reply(413, {"error": f"a body has {BODY_BYTES} bytes at the most"})
+        sent = self.rfile.read(length)
+        answer = self.server.answers.get(self.path)
+        if answer is None:
+            return self.reply(404, {"error": f"no such path: {self.path[:100]}"})
         try:
-            body = json.loads(self.rfile.read(length) or b"{}")
+            body = json.loads(sent or b"{}")
             if not isinstance(body, dict):
                 raise ValueError
         except (ValueError, RecursionError):
