@@ -347,7 +347,7 @@ test("the command and memory_search are answered for the session they come from"
   assert.deepEqual(d.of("/corpus")[0], { op: "search", params: { query: "x" }, context: { agentId: "main", sessionKey: "k" } });
 });
 
-const ASKED = { messages: [{ role: "user", content: "U" }], systemPrompt: "S" }; // as the daemon words it (omg/daemon/lending.py)
+const ASKED = { messages: [{ role: "user", content: "U" }], systemPrompt: "S" }; // as the daemon words it (omg/llm/asker.py)
 
 /** What the daemon is told when it puts these questions to the agent's model. */
 async function answers(t, gw, questions) {

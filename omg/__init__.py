@@ -17,7 +17,6 @@ Each line is the first sentence of the room's docstring, then come the names of 
 
     Base, known to all
       errors      The exceptions of OMG, as a tree.
-      plural      Writes a count with its noun: "1 note", "2 notes".
       text/       How a text is read: its characters, words, sentences and negations, and its cost in tokens.
                     characters · sentences · tokens · words
       client      Finds the home, and asks its daemon over a socket, or a fleet over HTTP.
@@ -69,7 +68,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       rebuild     Makes the notes of a graph again from its archive, for example with a better model.
     Every identity of a home
       worker/     All graphs of one home: takes turns in, observes them on time, reflects at night, reports.
-                    delegate · events · intake · nights · registry · schedule · status · worker
+                    events · intake · nights · registry · schedule · status · worker
       curate      A person's own edits: write, link, merge, rename, undo, export, join accounts.
       importers   Imports old conversations: reads their files, cuts them into drops, and takes these in through the
                   spool.
@@ -78,17 +77,14 @@ Each line is the first sentence of the room's docstring, then come the names of 
       memory      `Memory`: an open home, for programs, the command line, the daemon and the doctor.
     For people, other assistants and the gateway
       hosts/      OMG in other assistants: Claude Code, Codex, OpenCode, Gemini CLI.
-                    answers · hook · install · mcp · serve · sessions
+                    hook · install · mcp · serve · sessions
       openclaw/   OpenClaw: its command line and configuration, installing, the doctor.
                     doctor · graph_checks · install
-      page/       The graph as one HTML page for a browser. assets/ has its scripts, vendor/ the library that draws
-                  it.
-                    build
+      page        The graph as one HTML page for a browser, with search, filters, and links from note to note.
       demo        `omg demo`: takes the sample conversation through the whole path, offline, in a folder of its own.
-      daemon/     The process beside the gateway: answers on a socket, and observes in the background.
-                    daemon · lending
+      daemon      The daemon: its server, routes, threads, lock, signals and log.
       fleet/      Many machines on Postgres (the extra `fleet`, docs/fleet.md).
-                    homes · moves · serve · store
+                    homes · serve · store
       cli/        The command `omg`: parse, call one function, print.
                     app · conversations · fleet · gateway · notes
 

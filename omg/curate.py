@@ -36,11 +36,13 @@ from .message.turn import Message
 from .node.fields import TYPES
 from .node.markdown import slugify, without_code
 from .node.note import Node, amend_text
-from .plan.drafts import Plan
+from .plan.corrections import Correction, correction_proposed, take_up
+from .plan.drafts import PERSONS, Plan
 from .plan.edits import Edit, as_read, one_line, title_alias
 from .plan.pages import MapPages, persons_words
 from .reflect.similar import merge_notes
 from .reflect.verdicts import UNDONE
+from .secrets import redact
 from .text.characters import WIKILINK, with_labels
 from .text.sentences import split_sentences
 from .text.words import words_in
@@ -333,6 +335,47 @@ def forget_selection(intake: Intake, graph: Graph, what: Selection) -> None:
     with graph.lock():
         replay_open(graph)
         forget_now(graph, what)
+
+
+# --- What an assistant proposes, until its person confirms it.
+
+
+def propose_note(graph: Graph, text: str, title: str, event: str | None, now: datetime) -> str:
+    """Write *text* as a proposal of the assistant; *event*: its day or days. Returns the note's path."""
+    text, title = (redact(one_line(given))[0] for given in (text, title))
+    if not text:
+        raise BadInput("remember what? give `text`, one line")
+    title = title or text[:50]
+    edit = Edit("create", title, text, event=event, origin="assistant", proposes="fact")
+    return write_edits(graph, [edit], now, f"proposed {edit.title}")
+
+
+def propose_correction(graph: Graph, name: str, new: str, now: datetime) -> str:
+    """Write *new* as a proposed text of the note *name*, which stays as it is. Returns the proposal's path."""
+    new = redact(one_line(new))[0]
+    if not new:
+        raise BadInput("correct it to what? give `new`, the whole sentence that is right")
+    path = find_note(graph, name)
+    refuse_pages(graph, path)
+    node = graph.vault.read(path)
+    refuse_retired(node)
+    edit = correction_proposed(node, Correction(node.description, new), ())
+    return write_edits(graph, [edit], now, f"proposed a correction of {path}")
+
+
+def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
+    """Make the note *name* the person's own. A proposed correction is made in the note that it corrects."""
+    path = find_note(graph, name)
+    refuse_pages(graph, path)
+    with planning_under_lock(graph, now) as plan:
+        node = plan.draft(path).node
+        refuse_retired(node)
+        if node.origin in PERSONS:
+            raise BadInput(f"{path} is the person's already; nothing was changed")
+        if node.proposes:
+            path = take_up(plan, path)
+        plan.amend(path, origin="human")
+        return done_with(graph, path, receipt_of(plan, now, f"confirmed {path}"))
 
 
 # --- Take a cycle back, and tell which cycles there were. What was edited since is refused, by name.

@@ -9,6 +9,7 @@ the command line and the daemon would, beside them, and with the same gates.
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -34,16 +35,18 @@ from .llm.child import Child
 from .llm.replies import Ask
 from .message.drop import to_epoch_ms
 from .node.fields import Source
-from .plural import how_many
 from .reflect.run import Progress
+from .text.words import how_many
 from .tools.changing import remember_note
-from .worker.delegate import DAY_S, WorkDone, handed_to_daemon, observe_pending
 from .worker.intake import Intake
 from .worker.nights import NightDone, reflect_each
 from .worker.registry import Registry
-from .worker.worker import Worker
+from .worker.worker import WorkDone, Worker, observe_pending
+
+log = logging.getLogger(__name__)
 
 MAIN = "agent:main:main"  # the owner's session
+DAY_S = 86_400.0  # deadline of work in the daemon: to observe an archive of years takes many calls of a model
 MISSING_VECTORS = 100  # made where none does it in the background, before a search
 
 
@@ -301,3 +304,22 @@ class Memory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def handed_to_daemon(worker: Worker, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """
+    The daemon's answer to *body*; None if none is up, or if this command was told to ask another model than the daemon's,
+    by a configuration that changed since the daemon was started or by `OMG_OBSERVATION_MODEL`.
+    """
+    found = ask_daemon(worker.registry.folder, "/health", {}, timeout_s=10)
+    if found is None:
+        return None
+    theirs, ours = found.get("observer"), worker.models()
+    if theirs != ours and not found.get("fleet"):
+        log.warning(
+            "the daemon observes with %s, this command was told %s and does the work itself; `omg down` stops the daemon",
+            ", else ".join(theirs or ["an earlier version's model"]),
+            ", else ".join(ours),
+        )
+        return None
+    return ask_daemon(worker.registry.folder, path, dict(body), timeout_s=DAY_S)

@@ -28,9 +28,9 @@ from test_daemon import Running, eventually
 from omg.cli.gateway import without_daemon
 from omg.client import ask_daemon
 from omg.config import load_config
-from omg.daemon.daemon import Daemon
-from omg.daemon.lending import GONE_S
+from omg.daemon import Daemon
 from omg.errors import OmgError
+from omg.llm.asker import GONE_S
 
 OWNER = "agent:main:main"
 BARE = '[embedding]\nmodel = "none"\n'
@@ -330,7 +330,7 @@ def test_a_gateway_that_comes_later_is_asked_what_waits(alone: Installed) -> Non
 
 def test_a_command_that_does_without_the_daemon_waits_until_the_one_that_ends_is_gone(tmp_path: Path) -> None:
     """It answers no more, and holds its lock a moment longer."""
-    holds = "import sys, time; from pathlib import Path; from omg.daemon.daemon import daemon_lock\n"
+    holds = "import sys, time; from pathlib import Path; from omg.daemon import daemon_lock\n"
     holds += "with daemon_lock(Path(sys.argv[1])): print(flush=True); time.sleep(0.7)"
     with subprocess.Popen([sys.executable, "-c", holds, str(tmp_path)], stdout=subprocess.PIPE) as ending:
         assert ending.stdout and ending.stdout.readline()

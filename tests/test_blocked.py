@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from spooled import hand_over
 
+from omg import daemon as module
 from omg.config import Config, Context, Embedding, Observation
-from omg.daemon import daemon as module
-from omg.daemon.daemon import Daemon
+from omg.daemon import Daemon
 from omg.graph.state import flock
 
 SESSION = "agent:main:main"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from shell import omg_here as run_here
 
-from omg.hosts.answers import propose_note
+from omg.curate import propose_note
 from omg.memory import Memory
 
 ROOT = Path(__file__).parents[1]

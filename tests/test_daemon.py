@@ -26,10 +26,10 @@ from spooled import entry, hand_over
 
 from omg.client import UnixConnection, ask_daemon
 from omg.config import load_config
-from omg.daemon.daemon import CONNECTIONS_AT_ONCE, RENDERED_AT_ONCE, STUCK_S, Daemon, Server
-from omg.daemon.lending import GatewayModel, failure_kind
+from omg.daemon import CONNECTIONS_AT_ONCE, RENDERED_AT_ONCE, STUCK_S, Daemon, Server
 from omg.errors import OmgError
 from omg.graph.state import flock
+from omg.llm.asker import GatewayModel, failure_kind
 from omg.llm.replies import ModelQuestion
 
 OWNER = "agent:main:main"

@@ -15,7 +15,7 @@ from test_forget_everywhere import ALICE, MAIN, NOW, SECRET, forget, opened, say
 
 from omg.config import Config, Embedding, Observation
 from omg.curate import forget_selection, move_identity, new_note, select_to_forget
-from omg.daemon.daemon import Daemon
+from omg.daemon import Daemon
 from omg.forget import erase
 from omg.forget import selection as bare
 from omg.forget.erase import forget_now, select_words

@@ -17,7 +17,7 @@ from omg.identity import identity_of_session
 from omg.index.index import Index
 from omg.node.fields import GENERATED, TYPES
 from omg.node.note import Node
-from omg.page.build import COLOURS, LIBRARY, OTHER, graph_page, page_html, page_types
+from omg.page import COLOURS, LIBRARY, OTHER, graph_page, page_html, page_types
 from omg.vault.vault import Vault
 
 browsing = pytest.mark.skipif(

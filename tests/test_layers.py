@@ -15,7 +15,7 @@ import regex
 # before it. Inside a package nothing is prescribed, except that its modules import no room that comes later. The lists
 # of rooms in omg/__init__.py and README.md are made from this (tests/test_docs.py).
 ROWS = {
-    "Base, known to all": ["errors plural text", "client", "config identity dates"],
+    "Base, known to all": ["errors text", "client", "config identity dates"],
     "Values, without I/O": ["node secrets", "message"],
     "Files, and the outside world": ["vault llm embed"],
     "What is in a vault": ["index"],

@@ -16,10 +16,9 @@ import pytest
 from openai_server import Drop, Fail, Hang, OpenAIServer, Raw, Say, Slow
 
 from omg.config import Config, Llm
-from omg.daemon.lending import llm_request
 from omg.errors import BadReply, ConfigError, CutShort, ModelUnavailable, OverBudget
 from omg.llm import child as module
-from omg.llm.asker import make_asker
+from omg.llm.asker import llm_request, make_asker
 from omg.llm.child import Child, is_strict
 from omg.llm.replies import Ledger, ModelQuestion, ModelReply, is_degenerate, model_window
 

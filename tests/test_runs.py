@@ -8,7 +8,7 @@ import pytest
 
 from omg.config import Config, Observation
 from omg.curate import pin_note
-from omg.daemon.daemon import Daemon
+from omg.daemon import Daemon
 from omg.errors import BadInput
 from omg.inbox import LONGEST_MS
 from omg.inject.decide import preview

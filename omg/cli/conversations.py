@@ -17,7 +17,7 @@ import typer
 
 from ..config import default_home, load_config, set_vault
 from ..errors import BadInput, OmgError
-from ..plural import how_many
+from ..text.words import how_many
 from .app import (
     IdentityOption,
     JsonFlag,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..identity import Identity
     from ..memory import Memory
     from ..message.turn import Message
-    from ..worker.delegate import WorkDone
+    from ..worker.worker import WorkDone
 
 
 PASSAGE_CHARS = 400  # of a message found by --raw; --json has all of it

@@ -52,7 +52,7 @@ def quiet_logs() -> None:
     """Log where an exception came from without its message, which may quote what was said."""
     import logging
 
-    from ..daemon.daemon import LogFormatter
+    from ..daemon import LogFormatter
 
     for handler in logging.getLogger().handlers:
         handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
@@ -156,7 +156,7 @@ def doctor_command() -> None:
 def import_command(tenant: Name, folder: Folder) -> None:
     """Move the home FOLDER into a tenant that has no memory yet."""
     store = open_store()
-    from ..fleet.moves import import_home
+    from ..fleet.homes import import_home
 
     done = import_home(store, tenant, folder)
     print(f"{done['graphs']} graphs, {done['files']} files")
@@ -168,7 +168,7 @@ def import_command(tenant: Name, folder: Folder) -> None:
 def export_command(tenant: Name, folder: Folder) -> None:
     """Write a tenant as a home into the empty FOLDER, byte for byte."""
     store = open_store()
-    from ..fleet.moves import export_home
+    from ..fleet.homes import export_home
 
     print(f"{export_home(store, tenant, folder)} files")
 
@@ -177,7 +177,7 @@ def export_command(tenant: Name, folder: Folder) -> None:
 def checkout_command(tenant: Name, folder: Folder) -> None:
     """Write a tenant's vaults into the empty FOLDER, to be read and edited in Obsidian."""
     store = open_store()
-    from ..fleet.moves import check_out
+    from ..fleet.homes import check_out
 
     print(f"{check_out(store, tenant, folder)} files; `omg fleet commit {folder}` writes your edits")
 
@@ -186,8 +186,7 @@ def checkout_command(tenant: Name, folder: Folder) -> None:
 def commit_command(folder: Folder, cache: CacheOption = CACHE) -> None:
     """Write the edits of a checkout, and bring it up to date; a conflict keeps both texts."""
     store = open_store()
-    from ..fleet.homes import Homes
-    from ..fleet.moves import commit_edits
+    from ..fleet.homes import Homes, commit_edits
 
     with Homes(store, cache) as homes:
         done = commit_edits(store, homes, folder)

@@ -19,7 +19,7 @@ from ..client import ask_daemon
 from ..config import load_config
 from ..errors import BadInput, Locked, OmgError
 from ..identity import INSIDE, OWNER
-from ..plural import how_many
+from ..text.words import how_many
 from .app import IdentityOption, JsonFlag, app, existing_home, opened_memory, print_value
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def stop_daemon(home: Path) -> bool:
 @contextmanager
 def without_daemon(home: Path) -> Iterator[None]:
     """Keep the daemon stopped during the block. The gateway starts its own again; any other is started again here."""
-    from ..daemon.daemon import daemon_lock
+    from ..daemon import daemon_lock
 
     found = ask_daemon(home, "/health", {}, timeout_s=5)
     until = time.monotonic() + LOOK_FOR_S
@@ -101,7 +101,7 @@ def serve_command(
     ] = False,
 ) -> None:
     """Run the daemon in the foreground."""
-    from ..daemon.daemon import log_to, serve_home
+    from ..daemon import log_to, serve_home
 
     config = load_config()
     config.home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -401,7 +401,7 @@ def confirm_command(
     identity: IdentityOption = None,
 ) -> None:
     """Make what an assistant proposed your own word."""
-    from ..hosts.answers import confirm_note
+    from ..curate import confirm_note
     from ..plan.corrections import proposed_notes
 
     with opened_memory(vectors=False) as memory:

@@ -23,7 +23,7 @@ from urllib.parse import quote
 import typer
 
 from ..errors import BadInput, NotFound
-from ..plural import how_many
+from ..text.words import how_many
 from .app import IdentityOption, JsonFlag, app, opened_memory, print_value, progress_bar, time_argument
 
 if TYPE_CHECKING:
@@ -362,7 +362,7 @@ def graph_command(
     identity: IdentityOption = None,
 ) -> None:
     """Write the graph as one page to look at in a browser; it needs no network."""
-    from ..page.build import graph_page
+    from ..page import graph_page
 
     with opened_memory(vectors=False) as memory:
         which = memory.find(identity)
@@ -395,8 +395,9 @@ def rebuild_command(
 
 def rebuilt(memory: Memory, identity: str | None, *, swap: bool) -> dict[str, Any]:
     """Rebuild in the daemon if one is up; else here, and keep one from starting meanwhile."""
-    from ..daemon.daemon import daemon_lock
-    from ..worker.delegate import handed_to_daemon, rebuild_each
+    from ..daemon import daemon_lock
+    from ..memory import handed_to_daemon
+    from ..worker.nights import rebuild_each
 
     body = {"identity": identity, "swap": swap}
     with progress_bar("rebuilding", 0) as advance:

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from ..daemon.daemon import BODY_BYTES, cut_answer, shared_answers
+from ..daemon import BODY_BYTES, cut_answer, shared_answers
 from ..errors import BadInput, NotFound, OmgError, Stale, error_text
 from ..identity import Identity, is_remembered, says_owner
 from ..llm.child import Child
@@ -44,9 +44,8 @@ from ..text.tokens import count_tokens
 from ..tools.changing import Codes
 from ..tools.reading import mapping_in
 from ..tools.tools import CHANGING, graph_of
-from ..worker.delegate import rebuild_each
 from ..worker.intake import DropReader
-from ..worker.nights import reflect_each
+from ..worker.nights import rebuild_each, reflect_each
 from ..worker.schedule import note_asked
 from .homes import DEFAULT_CACHE, Home, Homes
 from .store import REQUEST_S, WORK_S, GraphRow, Store, opened_pool

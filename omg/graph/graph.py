@@ -37,7 +37,7 @@ from ..errors import BadInput, Locked
 from ..identity import Identity
 from ..index.index import Index
 from ..message.turn import Message, Turn, message_to_json, turn_from_json, turn_to_json
-from ..plural import how_many
+from ..text.words import how_many
 from ..vault.vault import Vault
 from .state import (
     TEMPORARY,

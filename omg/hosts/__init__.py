@@ -6,11 +6,10 @@ OMG in other assistants: Claude Code, Codex, OpenCode, Gemini CLI.
                 client's own command.
     sessions    A client's sessions: whose memory each has, how far it was read and served, and whether the client's
                 capture works.
-    serve       What the daemon does for the clients: it gives memory to their sessions, and captures what was said in
-                them.
+    serve       What the daemon does for the clients: it gives memory to their sessions, captures what was said in
+                them, and answers the tools of `omg mcp`.
     mcp         `omg mcp`: the memory as tools and resources of the Model Context Protocol, over stdio or loopback
                 HTTP.
-    answers     Answers the tools of `omg mcp`, in the daemon.
 
 The daemon does the work: a hook only asks it, or leaves a mark for it. A client never waits longer than the hook's
 deadline; if the daemon does not answer, the client continues without memory.

@@ -1,7 +1,7 @@
 """
 `omg mcp`: the memory as tools and resources of the Model Context Protocol, over stdio or loopback HTTP.
 
-Every call is one question to the daemon (answers.py). The identities are fixed when the server starts: over stdio those
+Every call is one question to the daemon (serve.py). The identities are fixed when the server starts: over stdio those
 of the installation and the project of its folder, over HTTP the person's alone. Needs `pip install 'omg-memory[mcp]'`.
 """
 

@@ -30,9 +30,9 @@ from ..node.markdown import UNLINKABLE, generated_block, slugify, split_head
 from ..node.note import Node, parse_node
 from ..plan.corrections import proposed_notes
 from ..plan.pages import MapPages
-from ..plural import how_many
 from ..provenance import ENOUGH, examine, examined, note_result
 from ..secrets import redact
+from ..text.words import how_many
 from ..worker.events import edits_lately
 from ..worker.status import observer_text
 

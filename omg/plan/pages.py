@@ -28,7 +28,7 @@ from ..node.fields import MOCS, OPEN_LOOPS, STANDARD, TYPES, map_listing, page_t
 from ..node.markdown import BEGIN, END, generated_block, wikilink, with_generated_block, with_properties
 from ..node.markdown import generated_block as block_of
 from ..node.note import Node, parse_node, render_node
-from ..plural import how_many
+from ..text.words import how_many
 from .edits import as_entry
 from .mentions import MentionedNames, with_mentions
 

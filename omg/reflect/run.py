@@ -34,7 +34,7 @@ from ..node.note import Node, render_node
 from ..observe.question import Observer
 from ..plan.drafts import Plan
 from ..plan.pages import YOURS, week_of
-from ..plural import how_many
+from ..text.words import how_many
 from ..vault.files import digest
 from . import periods, similar, verdicts
 from .periods import Period, ReflectionDraft

@@ -38,9 +38,8 @@ from ..plan.edits import (
     with_history_lines,
 )
 from ..plan.mentions import MentionedNames, link_names
-from ..plural import how_many
 from ..text.characters import with_labels
-from ..text.words import common_stems, stems_of, words_in
+from ..text.words import common_stems, how_many, stems_of, words_in
 from .topics import Snapshot, link_of, normalized, statement_likeness
 
 # --- What is done to notes that exist: merged, superseded, described anew, their links mended.

@@ -21,9 +21,8 @@ from ..node.markdown import generated_block, slugify, wikilink
 from ..node.note import Node, parse_node, render_node
 from ..plan.drafts import Plan
 from ..plan.pages import filed_day, new_page
-from ..plural import how_many
 from ..text.characters import with_labels
-from ..text.words import denies, stems_of, words_in
+from ..text.words import denies, how_many, stems_of, words_in
 
 # --- The notes a cycle works on, as they were at its start, beside the Plan it drafts on.
 

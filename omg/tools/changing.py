@@ -53,14 +53,13 @@ from ..plan.corrections import (
 )
 from ..plan.drafts import Plan
 from ..plan.edits import Edit, as_read, one_line, short_title, split_history
-from ..plural import how_many
 from ..provenance import as_others
 from ..rules.assertions import read_sentence, without_lead_in, written_sentences
 from ..rules.corrections import says_change
 from ..secrets import redact
 from ..text.characters import visible
 from ..text.sentences import sentence_spans, split_sentences
-from ..text.words import Words, told_words
+from ..text.words import Words, how_many, told_words
 from ..worker.intake import Intake
 from ..worker.registry import Registry
 from .reading import link_target, mapping_in, said_by_user

@@ -43,11 +43,10 @@ from ..node.markdown import Section, sections_of
 from ..node.note import Node, text_below_head
 from ..plan.edits import split_history
 from ..plan.pages import filed_day
-from ..plural import how_many
 from ..provenance import origin_mark
 from ..text.characters import visible, with_labels
 from ..text.tokens import clip_text, count_tokens
-from ..text.words import written_words
+from ..text.words import how_many, written_words
 from ..worker.registry import Registry
 
 # --- Lenient readers for what a gateway sends with a call. None of them raises.

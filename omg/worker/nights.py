@@ -1,5 +1,5 @@
 """
-Runs the Reflector over all graphs of a home: at night from cron, or when enough has changed.
+Runs the Reflector over all graphs of a home: at night from cron, or when enough has changed. Rebuilds a graph's notes.
 
 Up to `[observation] parallel` graphs at a time; calls for nights and for observations count together. An error in one graph
 is reported and does not stop the others. The next run does what this one did not finish. reflect/run.py does one cycle.
@@ -21,8 +21,9 @@ from ..graph.graph import Graph
 from ..identity import Identity
 from ..observe.question import Observer
 from ..observe.run import read_unread
-from ..plural import how_many
+from ..rebuild import Rebuilt, build_anew, swap_graphs
 from ..reflect.run import Cycle, CycleOptions, Progress, counted, is_due, reflect_graph
+from ..text.words import how_many
 from .worker import Worker
 
 log = logging.getLogger(__name__)
@@ -223,3 +224,38 @@ def reflect_answer(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:
     whose = [worker.registry.find(str(body["identity"])).identity] if body.get("identity") else None
     found = reflect_each(worker, whose, since=since, dry_run=bool(body.get("dry_run")))
     return {"graphs": [night.value() for night in found]}
+
+
+TellProgress = Callable[[int], None]  # called with the tokens done since its last call
+
+
+def rebuild_each(
+    worker: Worker, body: Mapping[str, Any], progress: TellProgress = lambda tokens: None
+) -> dict[str, Any]:
+    """
+    `{identity, swap}` → `{before, after, kept, folder, replaced}`; `replaced` is None without `swap`.
+
+    Building holds no lock. During the swap no turn of the graph is observed, so that none is lost in between.
+    """
+    key = str(body["identity"]) if body.get("identity") else None
+    graph = worker.registry.find(key)
+    if why := worker.away(worker.models(graph.identity.agent)):
+        raise OmgError(f"nothing was rebuilt: {why}")
+    worker.intake.take_in()
+
+    def build() -> Rebuilt:
+        who = worker.observer(graph.identity.agent)
+        return build_anew(graph, who, worker.config, worker.clock(), progress)
+
+    made, old = build(), None
+    if body.get("swap"):
+        with worker.resting(graph):
+            made = build()  # what was observed meanwhile
+            old = swap_graphs(graph, worker.clock())
+    return {
+        "before": made.before,
+        "after": made.after,
+        "kept": made.kept,
+        "folder": str(graph.vault.root if old else made.folder),
+        "replaced": old and str(old),
+    }

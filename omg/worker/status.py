@@ -19,8 +19,8 @@ from ..graph.state import SessionState
 from ..identity import Identity
 from ..inbox import other_files, unread_files, why_no_note
 from ..plan.corrections import proposed_notes
-from ..plural import how_many
 from ..text.tokens import count_tokens
+from ..text.words import how_many
 from .events import edits_lately, last_cuts
 from .worker import Worker
 

@@ -19,7 +19,7 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ from datetime import datetime, tzinfo
 from functools import partial
 from heapq import heappop, heappush
 from itertools import accumulate, islice
-from typing import Any
+from typing import Any, TypedDict
 
 from ..errors import BadReply, Locked, ModelUnavailable, NotFound, OmgError, OverBudget, Stale, error_text
 from ..graph.graph import Graph, Pending
@@ -39,8 +39,8 @@ from ..llm.child import Child
 from ..llm.replies import Ask, Ledger, ModelReply, Places, model_window
 from ..observe.question import Observer
 from ..observe.run import Observed, observe_batch, pending_batches
-from ..plural import how_many
 from ..provenance import is_able
+from ..text.words import how_many
 from .intake import Intake
 from .registry import PATIENCE_S
 from .schedule import (
@@ -102,9 +102,7 @@ MODEL_AWAY = (
 
 
 ASKED_S = 30.0  # how long work that somebody asked for waits for a locked vault
-GATEWAY_GRAPHS = (
-    2  # graphs that the gateway's model observes at a time: daemon/lending.py makes no more calls
-)
+GATEWAY_GRAPHS = 2  # graphs that the gateway's model observes at a time: llm/asker.py makes no more calls
 OLD_SHARE = 0.75  # share of a day's cap for turns older than a day; the rest is kept for what is said today
 FORESEEN = (OmgError, OSError, sqlite3.Error)
 ENDING_S = 10.0  # how long `close` waits for the work under way
@@ -561,3 +559,42 @@ def turn_text(work: Work, zone: tzinfo) -> str:
     if not work.under_way:
         return f"it is due, and waits for its turn {since}: {how_many(work.crew.size, 'graph')} at a time"
     return f"it is being observed {since}"
+
+
+# --- What observing did, and what still waits, as `Memory.observe` and the daemon answer.
+
+
+class TurnsWaiting(TypedDict):
+    """Turns of one identity that were not observed, and why."""
+
+    identity: str
+    turns: int
+    why: str
+
+
+class WorkDone(TypedDict):
+    """The result of observing: batches, messages in them, files written, and what still waits."""
+
+    batches: int
+    messages: int
+    files: int
+    waiting: list[TurnsWaiting]
+
+
+def observe_pending(worker: Worker, body: Mapping[str, Any]) -> WorkDone:
+    """Observe all that is due, or with `force` in *body* all that is pending."""
+    done = worker.work(force=bool(body.get("force")))
+    return {
+        "batches": len(done),
+        "messages": sum(o.messages for o in done),
+        "files": sum(len(o.outcome.written) for o in done),
+        "waiting": list(waiting_turns(worker)),
+    }
+
+
+def waiting_turns(worker: Worker) -> Iterator[TurnsWaiting]:
+    """Whose turns were not observed, and why; only if waiting alone does not help."""
+    for graph in worker.registry.graphs():
+        state, pending = worker.state_of(graph), graph.pending()
+        if pending and (why := worker.hindered(graph) or (state.error if state.failures else "")):
+            yield {"identity": graph.identity.key, "turns": len(pending), "why": why}

@@ -19,8 +19,7 @@ from test_store import drop, everything, notes, rows, say
 
 from omg.client import ask_daemon
 from omg.errors import OmgError
-from omg.fleet.homes import Home, Homes
-from omg.fleet.moves import check_out, commit_edits, export_home, import_home
+from omg.fleet.homes import Home, Homes, check_out, commit_edits, export_home, import_home
 from omg.fleet.serve import Serving, do_job
 from omg.identity import identity_of_session
 from omg.memory import Memory

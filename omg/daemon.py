@@ -4,9 +4,9 @@ The daemon: its server, routes, threads, lock, signals and log.
     POST /inject    a prompt's who and what   -> the result of before_prompt_build, as is
     POST /tool /command /corpus               -> what the agent's tools and commands answer (tools/tools.py)
     POST /host      a client's session or prompt -> what it is given (hosts/serve.py)
-    POST /mcp       a tool of `omg mcp`          -> what it answers (hosts/answers.py)
+    POST /mcp       a tool of `omg mcp`          -> what it answers (hosts/serve.py)
     POST /context/assemble                    what leaves a long context, and the text in its place (context.py)
-    POST /llm/next /llm/done                  the plugin lends us the agent's own model (lending.py)
+    POST /llm/next /llm/done                  the plugin lends us the agent's own model (llm/asker.py)
     POST /status /search /work /rebuild /reflect /stop /health
 
 It answers HTTP with JSON on a unix socket. The socket is in a folder that only its owner can enter, so no other
@@ -45,29 +45,28 @@ from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer as Watch
 from watchdog.observers.api import ObservedWatch
 
-from ..client import SOCKET, socket_of
-from ..config import Config, code_digest
-from ..context import Cut, cut_context
-from ..errors import Locked, NotFound, OmgError, error_text
-from ..graph.graph import Graph, session_mark
-from ..hosts.answers import McpAnswers
-from ..hosts.serve import Serving
-from ..identity import Identity, is_remembered
-from ..inject.decide import hook_result, result_given_before
-from ..journal import has_open_receipt
-from ..llm.replies import ModelQuestion, ModelReply, with_token_counts
-from ..memory import Memory
-from ..secrets import redact
-from ..text.tokens import count_tokens
-from ..tools.changing import Codes
-from ..tools.tools import call_tool, corpus_answer, graph_of, search_answer, slash_command
-from ..worker.delegate import observe_pending, rebuild_each
-from ..worker.intake import DropReader
-from ..worker.nights import background_reflection, reflect_answer
-from ..worker.registry import GRAPHS_KEPT, PATIENCE_S, room_for_graphs
-from ..worker.schedule import note_asked, note_urgent
-from ..worker.status import home_status
-from .lending import GatewayModel
+from .client import SOCKET, socket_of
+from .config import Config, code_digest
+from .context import Cut, cut_context
+from .errors import Locked, NotFound, OmgError, error_text
+from .graph.graph import Graph, session_mark
+from .hosts.serve import McpAnswers, Serving
+from .identity import Identity, is_remembered
+from .inject.decide import hook_result, result_given_before
+from .journal import has_open_receipt
+from .llm.asker import GatewayModel
+from .llm.replies import ModelQuestion, ModelReply, with_token_counts
+from .memory import Memory
+from .secrets import redact
+from .text.tokens import count_tokens
+from .tools.changing import Codes
+from .tools.tools import call_tool, corpus_answer, graph_of, search_answer, slash_command
+from .worker.intake import DropReader
+from .worker.nights import background_reflection, rebuild_each, reflect_answer
+from .worker.registry import GRAPHS_KEPT, PATIENCE_S, room_for_graphs
+from .worker.schedule import note_asked, note_urgent
+from .worker.status import home_status
+from .worker.worker import observe_pending
 
 log = logging.getLogger(__name__)
 

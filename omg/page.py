@@ -1,10 +1,10 @@
 """
-Builds the HTML page: search, filters, and links from note to note.
+The graph as one HTML page for a browser, with search, filters, and links from note to note.
 
 The page shows the vault at one moment and does not follow it. It holds the notes' full text: whoever has the file has the
 memory. Only OMG's two scripts run in it, which the page's policy names by their hash, and nothing else is loaded.
 
-force-graph (page/vendor) draws it: a maintained library of 173 kB that handles 10,000 notes.
+force-graph (assets/force-graph.min.js) draws it: a maintained library of 173 kB that handles 10,000 notes.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import OmgError
+from .errors import OmgError
 
 if TYPE_CHECKING:
-    from ..graph.graph import Graph
-    from ..index.store import Entry
+    from .graph.graph import Graph
+    from .index.store import Entry
 
 PAGE_FOLDER = Path(__file__).parent / "assets"
-LIBRARY = Path(__file__).parent / "vendor" / "force-graph.min.js"
+LIBRARY = PAGE_FOLDER / "force-graph.min.js"
 
 # One colour per type, here and in the vault's graph.json; all readable on a light and on a dark ground.
 COLOURS = {
