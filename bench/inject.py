@@ -41,8 +41,7 @@ from omg.embed import load_embedder as embedder
 from omg.graph.graph import Graph
 from omg.memory import Memory
 from omg.message.turn import Message, message_to_json
-from omg.node.fields import Source
-from omg.node.note import Node, render_node
+from omg.node.note import Node, Source, render_node
 
 OWNER = "agent:main:main"
 TYPES = ("preference", "project", "decision", "fact", "episode")

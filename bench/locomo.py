@@ -43,8 +43,7 @@ from omg.index.index import Index
 from omg.index.store import terms_of
 from omg.llm.replies import ModelQuestion, ModelReply
 from omg.message.turn import Message, Turn, message_to_json
-from omg.node.fields import Source
-from omg.node.note import Node, render_node
+from omg.node.note import Node, Source, render_node
 from omg.observe.question import Observer
 from omg.observe.run import observe_batch
 from omg.vault.vault import Vault

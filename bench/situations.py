@@ -37,7 +37,7 @@ from omg.graph.graph import Graph
 from omg.identity import identity_of_session
 from omg.journal import commit_receipt, new_receipt
 from omg.memory import MAIN
-from omg.node.fields import Source
+from omg.node.note import Source
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit
 

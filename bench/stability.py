@@ -32,7 +32,7 @@ from omg.importers import read_drops
 from omg.inject.decide import hook_result
 from omg.memory import Memory
 from omg.message.drop import clean_entries
-from omg.node.fields import TYPES
+from omg.node.note import TYPES
 from omg.text.tokens import count_tokens
 from omg.worker.events import read_events
 

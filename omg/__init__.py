@@ -18,7 +18,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
     Base, known to all
       errors      The exceptions of OMG, as a tree.
       text/       How a text is read: its characters, words, sentences and negations, and its cost in tokens.
-                    characters · sentences · tokens · words
+                    characters · tokens · words
       client      Finds the home, and asks its daemon over a socket, or a fleet over HTTP.
       config      Reads and edits omg.toml; `OMG_*` variables take precedence over it.
       identity    Whose memory a session writes to and reads from.
@@ -26,7 +26,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
                     days · rules
     Values, without I/O
       node/       A note as a value: its properties and its text, parsed and rendered.
-                    fields · markdown · note
+                    markdown · note
       secrets/    Finds secrets in a text (passwords, keys, card numbers) and redacts them.
                     labels · redaction · tokens
       message/    Messages and turns: what was said, cleaned of secrets and of OMG's own text.
@@ -39,7 +39,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
       embed       Turns texts into vectors, with the first of four embedders that is installed.
     What is in a vault
       index/      A SQLite index of one vault and its archive: search by words, meaning, date and link.
-                    archived · index · links · rows · search · store · vectors
+                    archived · index · links · rows · search · store
     One identity's folder
       graph/      The folder of one identity: pending turns, archive, state, locks, tombstones.
                     graph · state
@@ -56,7 +56,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
     What is done with it
       inject/     The slice of memory that a prompt is given: `system`, stable between activations, and `prompt`, new
                   each time.
-                    decide · former · passages · prompt
+                    decide · passages · prompt
       forget/     Forgets notes, messages or words: removes them from every file that OMG keeps.
                     erase · places · selection
       observe/    The Observer: pending turns become notes.
@@ -90,7 +90,7 @@ Each line is the first sentence of the room's docstring, then come the names of 
 
 Data: prompts/ (what the models are told), sample/ (the demo's conversation). Where to change what:
 
-    the properties of a note             node/fields.py, then node/note.py; if a model sets it, observe/reply.py
+    the properties of a note             node/note.py; if a model sets it, observe/reply.py
     why search finds a note, or not      index/search.py, inject/decide.py
     what happens on kill -9              journal.py; the lock: graph/graph.py; damaged files: graph/state.py
     the words of a prompt                inject/prompt.py

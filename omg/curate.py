@@ -33,9 +33,8 @@ from .journal import (
     undo_receipt,
 )
 from .message.turn import Message
-from .node.fields import TYPES
 from .node.markdown import slugify, without_code
-from .node.note import Node, amend_text
+from .node.note import TYPES, Node, amend_text
 from .plan.corrections import Correction, correction_proposed, take_up
 from .plan.drafts import PERSONS, Plan
 from .plan.edits import Edit, as_read, one_line, title_alias
@@ -44,8 +43,7 @@ from .reflect.similar import merge_notes
 from .reflect.verdicts import UNDONE
 from .secrets import redact
 from .text.characters import WIKILINK, with_labels
-from .text.sentences import split_sentences
-from .text.words import words_in
+from .text.words import split_sentences, words_in
 from .worker.intake import Intake
 from .worker.registry import Registry
 

@@ -39,7 +39,7 @@ from .message.drop import SLACK_MS, Writes, clean_entries, folded_path
 from .message.turn import Message, Turn
 from .node.markdown import HISTORY_HEADING
 from .node.note import Node, parse_node
-from .text.sentences import without_list_mark
+from .text.words import without_list_mark
 from .vault.files import place_new
 from .vault.vault import copy_of_another
 

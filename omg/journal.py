@@ -35,9 +35,8 @@ from typing import Any
 from .errors import BadInput, BadNode, NotFound, OutsideVault, Stale
 from .graph.graph import Graph
 from .graph.state import SessionState, State, set_aside_damaged, write_private
-from .node.fields import GENERATED
 from .node.markdown import with_generated_block
-from .node.note import amend_text, parse_node
+from .node.note import GENERATED, amend_text, parse_node
 
 KEPT_DAYS = 30  # how far `omg undo` and `omg history` reach back
 RECEIPTS_KEPT = 50  # the last cycles are kept however old they are: somebody may come back after a year

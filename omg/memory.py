@@ -34,7 +34,7 @@ from .inject.decide import Slice, preview, slice_for
 from .llm.child import Child
 from .llm.replies import Ask
 from .message.drop import to_epoch_ms
-from .node.fields import Source
+from .node.note import Source
 from .reflect.run import Progress
 from .text.words import how_many
 from .tools.changing import remember_note

@@ -24,8 +24,7 @@ from .message.envelope import MEMORY_NOTES, cut_middle
 from .message.turn import Message
 from .plan.drafts import NEEDS_USER, PERSONS
 from .plan.edits import Edit, one_line, short_title
-from .text.sentences import split_sentences
-from .text.words import told_words
+from .text.words import split_sentences, told_words
 
 # --- Who an edit comes from, by the messages that it cites, and what it may become then.
 #

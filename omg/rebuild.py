@@ -27,8 +27,7 @@ from .graph.state import flock, write_private
 from .index.index import Index
 from .journal import commit_receipt, new_receipt, receipts_of, replay_open
 from .message.turn import Turn, split_messages
-from .node.fields import TYPES
-from .node.note import parse_node
+from .node.note import TYPES, parse_node
 from .observe.question import Observer
 from .observe.run import observe_batch, pending_batches
 from .plan.drafts import PERSONS

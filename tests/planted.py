@@ -20,8 +20,7 @@ from omg.config import Config
 from omg.graph.graph import Graph
 from omg.llm.replies import ModelQuestion, ModelReply
 from omg.memory import Memory
-from omg.node.fields import Source
-from omg.node.note import Node, render_node
+from omg.node.note import Node, Source, render_node
 
 MONDAY = dt.date(2026, 1, 5)
 NOW = dt.datetime(2026, 4, 20, 4, 10, tzinfo=dt.UTC)

@@ -11,7 +11,7 @@ from omg.config import Config, Llm, Observation
 from omg.identity import identity_of_session
 from omg.journal import commit_receipt, new_receipt
 from omg.memory import Memory
-from omg.node.fields import Source
+from omg.node.note import Source
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit, split_history
 

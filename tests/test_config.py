@@ -9,7 +9,7 @@ import pytest
 from omg.config import Config, load_config, set_value
 from omg.errors import ConfigError
 from omg.memory import Memory
-from omg.node.fields import TYPES
+from omg.node.note import TYPES
 from omg.observe.question import observer_prompt
 from omg.openclaw.graph_checks import check_model
 from omg.worker.status import home_status, status_text

@@ -30,7 +30,7 @@ from omg.curate import (
 from omg.errors import BadInput, Locked, NotFound, OmgError
 from omg.graph.state import flock
 from omg.memory import Memory
-from omg.node.fields import Source
+from omg.node.note import Source
 from omg.observe import run
 from omg.observe.run import replies_to
 from omg.openclaw.graph_checks import check_graph

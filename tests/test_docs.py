@@ -21,8 +21,7 @@ from test_layers import PACKAGE, ROWS
 
 from omg.cli.app import app
 from omg.config import Config
-from omg.node.fields import LOOPS, ORIGINS, PRIORITIES, STATUSES, TYPES, Source
-from omg.node.note import Node, parse_node, render_node
+from omg.node.note import LOOPS, ORIGINS, PRIORITIES, STATUSES, TYPES, Node, Source, parse_node, render_node
 
 DOCS = Path(__file__).parents[1] / "docs"
 CONFIGURATION = DOCS / "configuration.md"

@@ -15,8 +15,7 @@ from browser import CHROMIUM, Browser
 from omg.graph.graph import Graph
 from omg.identity import identity_of_session
 from omg.index.index import Index
-from omg.node.fields import GENERATED, TYPES
-from omg.node.note import Node
+from omg.node.note import GENERATED, TYPES, Node
 from omg.page import COLOURS, LIBRARY, OTHER, graph_page, page_html, page_types
 from omg.vault.vault import Vault
 

@@ -22,8 +22,7 @@ from omg.index.index import Index
 from omg.index.store import Store
 from omg.inject.prompt import in_order
 from omg.message.turn import Message, message_to_json
-from omg.node.fields import Source
-from omg.node.note import Node, parse_node, render_node
+from omg.node.note import Node, Source, parse_node, render_node
 from omg.vault.vault import Vault
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

@@ -23,8 +23,7 @@ from omg.index.index import Index
 from omg.inject.decide import Slice, activation, decide_slice, hook_result, preview, slice_for
 from omg.message.envelope import strip_memory
 from omg.message.turn import Message, Turn
-from omg.node.fields import STANDARD, map_of_type
-from omg.node.note import Node, render_node
+from omg.node.note import STANDARD, Node, map_of_type, render_node
 from omg.plan.pages import NOTHING_YET, new_page
 from omg.text.tokens import count_tokens
 from omg.vault.vault import Vault

@@ -13,7 +13,7 @@ from omg.curate import pin_note
 from omg.errors import BadInput
 from omg.journal import Receipt, commit_receipt, receipts_of
 from omg.memory import Memory
-from omg.node.fields import Source
+from omg.node.note import Source
 from omg.openclaw.graph_checks import check_graph
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit, split_history

@@ -17,9 +17,8 @@ from planted import graph_of, note, put
 from omg import Memory
 from omg.graph.state import SessionState
 from omg.index.store import Entry
-from omg.node.fields import OPEN_LOOPS, STANDARD, TYPES
 from omg.node.markdown import link_targets, with_generated_block
-from omg.node.note import parse_node
+from omg.node.note import OPEN_LOOPS, STANDARD, TYPES, parse_node
 from omg.plan.pages import (
     NOTHING_YET,
     NOW_LOOPS,

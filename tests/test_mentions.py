@@ -9,8 +9,7 @@ from omg.config import Config, Observation
 from omg.identity import identity_of_session
 from omg.journal import commit_receipt, new_receipt
 from omg.memory import Memory
-from omg.node.fields import Source
-from omg.node.note import Node
+from omg.node.note import Node, Source
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit, as_entry
 from omg.plan.mentions import MentionedNames, link_names, with_mentions

@@ -8,9 +8,21 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from omg.errors import BadNode
-from omg.node.fields import GENERATED, ORIGINS, PRIORITIES, SECONDS, STATUSES, TYPES, Source
 from omg.node.markdown import generated_block, link_targets, slugify, wikilink, with_generated_block
-from omg.node.note import Node, amend_text, head_of, parse_node, render_node
+from omg.node.note import (
+    GENERATED,
+    ORIGINS,
+    PRIORITIES,
+    SECONDS,
+    STATUSES,
+    TYPES,
+    Node,
+    Source,
+    amend_text,
+    head_of,
+    parse_node,
+    render_node,
+)
 
 PATH = "nodes/preference/answer-style"
 TEXT = """\

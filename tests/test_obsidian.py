@@ -17,7 +17,7 @@ from omg.demo import run_demo
 from omg.graph.graph import Graph
 from omg.journal import Receipt, commit_receipt
 from omg.memory import Memory
-from omg.node.fields import Source
+from omg.node.note import Source
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit
 from omg.vault.vault import Vault

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import omg
 from omg.message.envelope import wrap_memory
 from omg.message.turn import Call, Message
-from omg.node.fields import PRIORITIES, TYPES
-from omg.node.note import Node
+from omg.node.note import PRIORITIES, TYPES, Node
 from omg.observe.reply import ShownToObserver, parse_value
 from omg.plan.edits import as_entry
 from omg.rules.assertions import compiled_words, read_sentence

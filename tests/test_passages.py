@@ -21,8 +21,7 @@ from omg.inject.passages import answering_span
 from omg.inject.prompt import SAID_LEAD, WAITING_LEAD
 from omg.memory import Memory
 from omg.message.turn import Message, Turn
-from omg.node.fields import Source, map_of_type
-from omg.node.note import Node, render_node
+from omg.node.note import Node, Source, map_of_type, render_node
 from omg.secrets import redact
 from omg.text.tokens import count_tokens
 from omg.tools.reading import SAID_TOKENS, SEARCH_TOKENS, open_tool, search_tool

@@ -17,8 +17,7 @@ from test_tools import ALICE, Agent
 
 from omg.journal import commit_receipt, new_receipt
 from omg.llm.replies import ModelQuestion, ModelReply
-from omg.node.fields import Source
-from omg.node.note import Node
+from omg.node.note import Node, Source
 from omg.plan.drafts import PERSONS, Plan
 from omg.plan.edits import Edit, split_history
 

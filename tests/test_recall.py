@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from omg.index import search as scores
 from omg.index.index import Index
 from omg.message.turn import Message, message_to_json
-from omg.node.fields import Source
-from omg.node.note import Node, render_node
+from omg.node.note import Node, Source, render_node
 from omg.text.characters import fold_text
 from omg.vault.vault import Vault
 

@@ -25,8 +25,7 @@ from omg.journal import (
     replay_open,
 )
 from omg.memory import Memory
-from omg.node.fields import Source
-from omg.node.note import parse_node
+from omg.node.note import Source, parse_node
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit
 

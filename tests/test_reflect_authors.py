@@ -23,12 +23,11 @@ from omg.index.store import Entry
 from omg.inject.decide import preview
 from omg.llm.replies import Ask, ModelQuestion, ModelReply
 from omg.memory import Memory
-from omg.node.fields import Source
-from omg.node.note import Node
+from omg.node.note import Node, Source
 from omg.openclaw.graph_checks import check_graph
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit, as_read
-from omg.text.sentences import split_sentences
+from omg.text.words import split_sentences
 from omg.worker.nights import reflect_each
 from omg.worker.status import home_status, status_text
 

@@ -9,7 +9,7 @@ from omg.identity import identity_of_session
 from omg.journal import commit_receipt, new_receipt
 from omg.memory import Memory
 from omg.message.turn import Message, Turn
-from omg.node.fields import Source
+from omg.node.note import Source
 from omg.observe.question import Observer, TalkSoFar, render_question, shown_notes
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit

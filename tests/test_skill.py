@@ -10,9 +10,8 @@ import yaml
 from typer.testing import CliRunner
 
 from omg.cli.app import app
-from omg.node.fields import TYPES
 from omg.node.markdown import link_targets, slugify
-from omg.node.note import Node, head_of, parse_node, render_node
+from omg.node.note import TYPES, Node, head_of, parse_node, render_node
 
 SKILL = Path(__file__).parents[1] / "skills/observational-memory-graph"
 PAGES = sorted(SKILL.rglob("*.md"))

@@ -16,7 +16,7 @@ from omg.graph.state import SessionState
 from omg.index.store import Entry, Hit
 from omg.inject.prompt import render_prompt, render_system_slice
 from omg.message.envelope import strip_memory
-from omg.node.fields import map_of_type
+from omg.node.note import map_of_type
 from omg.text.tokens import count_tokens
 
 OWN = "agent:main:main"

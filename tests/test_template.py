@@ -15,9 +15,8 @@ import yaml
 from obsidiantools.api import Vault as Reader
 from planted import NOW, graph_of, home_at, note, put
 
-from omg.node.fields import STANDARD, TYPES, Source
 from omg.node.markdown import link_targets
-from omg.node.note import Node, head_of, parse_node, render_node
+from omg.node.note import STANDARD, TYPES, Node, Source, head_of, parse_node, render_node
 from omg.page import COLOURS
 from omg.plan.pages import index_block, map_block, new_page, now_block
 from omg.worker.nights import one_night

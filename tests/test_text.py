@@ -14,8 +14,16 @@ from omg.text.characters import (
     without_citations,
     without_unseen,
 )
-from omg.text.sentences import sentence_parts, sentence_spans, split_sentences, text_pieces
-from omg.text.words import denies, stems_of, told_words, words_in
+from omg.text.words import (
+    denies,
+    sentence_parts,
+    sentence_spans,
+    split_sentences,
+    stems_of,
+    text_pieces,
+    told_words,
+    words_in,
+)
 
 
 @pytest.mark.parametrize(

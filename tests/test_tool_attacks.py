@@ -22,7 +22,7 @@ from omg.graph.graph import Graph
 from omg.journal import commit_receipt, new_receipt
 from omg.llm.replies import ModelQuestion, ModelReply
 from omg.message.turn import Message, Turn
-from omg.node.fields import Source
+from omg.node.note import Source
 from omg.plan.drafts import PERSONS, Plan
 from omg.plan.edits import Edit, split_history
 

@@ -14,8 +14,7 @@ import pytest
 from omg.config import Config, Embedding, Observation, shipped_folder
 from omg.llm.replies import Ask
 from omg.memory import Memory
-from omg.node.fields import TYPES
-from omg.node.note import Node
+from omg.node.note import TYPES, Node
 from omg.tools.changing import CODE_LIVES_S, Codes
 from omg.tools.tools import call_tool, corpus_answer, slash_command
 

@@ -16,7 +16,7 @@ from omg.inject.decide import preview
 from omg.journal import commit_receipt, new_receipt
 from omg.llm.replies import ModelQuestion, ModelReply
 from omg.memory import Memory
-from omg.node.fields import Source
+from omg.node.note import Source
 from omg.observe.question import Observer
 from omg.plan.drafts import Plan
 from omg.plan.edits import Edit

@@ -52,7 +52,7 @@ def list_command(
     as_json: JsonFlag = False,
 ) -> None:
     """List the notes, those of the last day first."""
-    from ..node.fields import TYPES
+    from ..node.note import TYPES
 
     if type is not None and type not in TYPES:
         raise BadInput(f"{type!r} is no type of note; there are: {', '.join(TYPES)}")

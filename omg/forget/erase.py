@@ -23,9 +23,8 @@ from ..graph.graph import Graph
 from ..graph.state import State, flock, forget_served, read_object, write_private
 from ..journal import Change, Outcome, Receipt, apply_change
 from ..message.turn import Message, Turn, said_at
-from ..node.fields import LOG_FOLDER
 from ..node.markdown import bare_target, link_targets, slugify, split_head
-from ..node.note import amend_text, head_of, parse_node
+from ..node.note import LOG_FOLDER, amend_text, head_of, parse_node
 from ..plan.pages import MapPages
 from ..text.characters import WIKILINK
 from .places import (

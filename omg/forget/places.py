@@ -32,9 +32,8 @@ from ..graph.graph import Graph
 from ..graph.state import TEMPORARY, process_alive, read_object, write_private
 from ..journal import read_receipt, readable
 from ..message.turn import Message, message_from_json, message_to_json, turn_from_json, turn_to_json
-from ..node.fields import LOG_FOLDER
 from ..node.markdown import link_targets, slugify
-from ..node.note import parse_node
+from ..node.note import LOG_FOLDER, parse_node
 from ..text.characters import without_unseen
 from ..vault.files import LEFTOVER
 

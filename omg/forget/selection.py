@@ -18,9 +18,8 @@ from ..graph.state import write_private
 from ..inbox import inbox_path
 from ..journal import receipts_of
 from ..message.turn import Message
-from ..node.fields import LOG_FOLDER, STANDARD, page_title
 from ..node.markdown import BEGIN, END
-from ..node.note import parse_node
+from ..node.note import LOG_FOLDER, STANDARD, page_title, parse_node
 from ..plan.pages import persons_words
 from ..text.words import told_words
 from ..vault.files import LEFTOVER

@@ -4,9 +4,8 @@ is made again.
 
     store       The SQLite file: tables, connections, damage; the terms of a text.
     links       Finds the note that a link leads to: by path, id, alias, or the end of a path.
-    vectors     The notes' vectors: made in the background, stored as float16, searched as one matrix.
     archived    The archive's messages in the index: who said what, and what was said around it.
     rows        A note as rows of the index, and what in them depends on other notes.
-    search      Search: a question gives hits, best first, each with why it was found.
+    search      Search: a question gives hits, best first, each with why it was found; the notes' vectors.
     index       Index: everything that is asked of a graph without opening its files.
 """

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from ..dates.days import day_of_ms, day_words
 from ..errors import BadInput
 from ..message.turn import Message, message_from_json
-from ..node.fields import Source
+from ..node.note import Source
 from ..text.characters import fold_text
 from .search import ParsedQuery, Rarity
 from .store import MESSAGE_COLUMNS, rows_of

@@ -22,18 +22,28 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..errors import ModelUnavailable
 from ..message.turn import Message
-from ..node.fields import Source
 from ..node.markdown import slugify
+from ..node.note import Source
 from ..vault.vault import Vault
-from . import archived, vectors
+from . import archived
 from .links import ALIAS, begun_rows, fitting_notes, resolve_row
 from .rows import RowWriter, Synced, sync_tables
-from .search import POOL, ParsedQuery, Rarity, find_notes, parse_query
+from .search import (
+    POOL,
+    Matrix,
+    Near,
+    ParsedQuery,
+    Rarity,
+    find_notes,
+    missing_vectors,
+    parse_query,
+    put_vectors,
+)
 from .store import Entry, Hit, Store, entries_where, is_unusable, reason_unusable, rows_of
-from .vectors import Matrix, Near, missing_vectors, put_vectors
 
 if TYPE_CHECKING:
     from ..embed import Embedder
+    from .search import Floats
 
 log = logging.getLogger(__name__)
 
@@ -416,7 +426,7 @@ class Index:
             return missing_vectors(db, self.embedder.id, limit)
 
     @retry_on_new_file
-    def _put(self, rows: list[tuple[int, str, str]], made: vectors.Floats) -> None:
+    def _put(self, rows: list[tuple[int, str, str]], made: Floats) -> None:
         with self._store.write() as db:
             put_vectors(db, self.embedder.id if self.embedder else "", rows, made)
 

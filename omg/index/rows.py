@@ -22,18 +22,16 @@ from typing import Any
 
 from ..dates.days import day_of_ms, day_words, event_span
 from ..errors import BadNode, OutsideVault
-from ..node.fields import LOG_FOLDER, Source, map_listing
 from ..node.markdown import uncommented
-from ..node.note import Node, parse_node
+from ..node.note import LOG_FOLDER, Node, Source, map_listing, parse_node
 from ..text.characters import fold_text, with_labels
-from ..text.sentences import split_sentences
-from ..text.words import written_words
+from ..text.words import split_sentences, written_words
 from ..vault.files import digest
 from ..vault.vault import BODY_PART, Vault, copy_of_another
 from .archived import source_window
 from .links import LINK, PROSE, SUCCESSOR, links_of_note, names_of_note, relink_rows
+from .search import drop_vectors
 from .store import NOTE_COLUMNS, TABLES, rows_of
-from .vectors import drop_vectors
 
 NO_HITS = ("index", "now", "moc", "log")  # types that lead to notes and are no answer themselves
 # table → the column that says whose a row is

@@ -25,14 +25,12 @@ from ..graph.state import SessionState, State, note_session_id
 from ..index.search import ParsedQuery, parse_query
 from ..index.store import WEAK_BELOW, Entry, Hit, Term, terms_of
 from ..message.envelope import legible_text, strip_memory, without_envelope
-from ..node.fields import MOCS, OPEN_LOOPS, PRIORITIES, TYPES, map_of, map_of_type
-from ..node.note import text_below_head
+from ..node.note import MOCS, OPEN_LOOPS, PRIORITIES, TYPES, map_of, map_of_type, text_below_head
 from ..plan.edits import split_history
 from ..plan.pages import filed_day, persons_words, standing_loops, week_of
 from ..text.characters import fold_text, with_labels, without_citations
-from ..text.sentences import split_sentences
 from ..text.tokens import clip_text, count_tokens
-from ..text.words import STOP, singular_form, written_words
+from ..text.words import STOP, singular_form, split_sentences, written_words
 from ..vault.vault import SAYING
 from .passages import Said, assistants_share, find_said, quoted_passages
 from .prompt import cut_text, render_prompt, render_system_slice

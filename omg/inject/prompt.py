@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from ..dates.days import day_of_ms, days_in, due_text, event_span, gap_line, mark_past_plans, relative_day
 from ..index.store import Entry, Hit
 from ..message.envelope import wrap_memory
-from ..node.fields import MOCS, NAME_TITLE, PRIORITIES, STANDARD, TYPES, map_of, page_title
+from ..node.note import MOCS, NAME_TITLE, PRIORITIES, STANDARD, TYPES, map_of, page_title
 from ..plan.pages import due_day, filed_day, hints_that_hold, latest_first, session_title, standing_loops
 from ..text.tokens import clip_text, count_tokens
 from ..text.words import written_words

@@ -22,7 +22,7 @@ from ..index.store import Entry
 from ..llm.replies import Ask, ModelQuestion, cut_out, instructions, object_schema
 from ..message.envelope import MEMORY_NOTES, cut_middle
 from ..message.turn import Message
-from ..node.fields import GENERATED, TYPES
+from ..node.note import GENERATED, TYPES
 from ..plan.drafts import Plan
 from ..plan.edits import split_history, without_part
 from ..provenance import foreign_in_sight

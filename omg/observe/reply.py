@@ -22,9 +22,8 @@ from ..inbox import PREFIX, is_by_hand
 from ..index.store import Entry
 from ..llm.replies import TEXTS, ModelReply, cut_out, object_schema, one_of
 from ..message.turn import Message
-from ..node.fields import PRIORITIES, TYPES, Source
 from ..node.markdown import slugify
-from ..node.note import Node
+from ..node.note import PRIORITIES, TYPES, Node, Source
 from ..plan.corrections import corrected_by
 from ..plan.edits import Edit, short_title
 from ..provenance import Claim, Target, Verdict, claims_of, in_their_words, origin_of, settle_edits

@@ -25,9 +25,8 @@ from ..inbox import other_files, why_no_note
 from ..journal import commit_receipt, has_open_receipt, new_receipt, readable, replay_open
 from ..memory import Memory
 from ..message.drop import redacted_arguments
-from ..node.fields import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES
 from ..node.markdown import UNLINKABLE, generated_block, slugify, split_head
-from ..node.note import Node, parse_node
+from ..node.note import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES, Node, parse_node
 from ..plan.corrections import proposed_notes
 from ..plan.pages import MapPages
 from ..provenance import ENOUGH, examine, examined, note_result

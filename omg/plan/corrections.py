@@ -20,11 +20,9 @@ from ..errors import BadInput, BadNode, NotFound
 from ..graph.graph import Graph
 from ..index.store import Entry
 from ..journal import Rebase
-from ..node.fields import TYPES, Source
 from ..node.markdown import HISTORY_HEADING, bare_target, load_properties, split_head, wikilink
-from ..node.note import Node, head_of
-from ..text.sentences import sentence_spans
-from ..text.words import denies, stems_of, told_words
+from ..node.note import TYPES, Node, Source, head_of
+from ..text.words import denies, sentence_spans, stems_of, told_words
 from .drafts import PERSONS, Plan
 from .edits import (
     Edit,

@@ -21,12 +21,19 @@ from ..graph.graph import Graph
 from ..index.rows import as_corrected
 from ..index.store import Entry
 from ..journal import Change, Rebase
-from ..node.fields import GENERATED, map_of_type
 from ..node.markdown import wikilink
-from ..node.note import Node, amend_text, head_of, parse_node, render_node, with_heading
-from ..text.sentences import split_sentences
+from ..node.note import (
+    GENERATED,
+    Node,
+    amend_text,
+    head_of,
+    map_of_type,
+    parse_node,
+    render_node,
+    with_heading,
+)
 from ..text.tokens import count_tokens
-from ..text.words import told_words
+from ..text.words import split_sentences, told_words
 from ..vault.vault import BODY_PART
 from .edits import (
     Edit,

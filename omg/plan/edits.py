@@ -15,11 +15,10 @@ from typing import Any, Literal
 
 from ..index.store import Entry
 from ..journal import Rebase
-from ..node.fields import Source
 from ..node.markdown import HISTORY_HEADING, SLUG_CHARS, slugify
-from ..node.note import Node
+from ..node.note import Node, Source
 from ..text.characters import WIKILINK, link_label
-from ..text.sentences import sentence_parts
+from ..text.words import sentence_parts
 
 # --- The prose of a note under an update: new sentences are added, outdated ones removed (drafts.py moves them to History).
 #

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Literal
 from ..dates.rules import MONTHS, WEEKDAYS
 from ..index.store import Entry
 from ..journal import Rebase
-from ..node.fields import TYPES
 from ..node.markdown import wikilink, without_code
+from ..node.note import TYPES
 from ..text.words import STOP, WORD, singular_form
 from .edits import split_history, with_history_lines
 

@@ -24,10 +24,19 @@ from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..index.store import Entry
 from ..journal import Change, Rebase
-from ..node.fields import MOCS, OPEN_LOOPS, STANDARD, TYPES, map_listing, page_title
 from ..node.markdown import BEGIN, END, generated_block, wikilink, with_generated_block, with_properties
 from ..node.markdown import generated_block as block_of
-from ..node.note import Node, parse_node, render_node
+from ..node.note import (
+    MOCS,
+    OPEN_LOOPS,
+    STANDARD,
+    TYPES,
+    Node,
+    map_listing,
+    page_title,
+    parse_node,
+    render_node,
+)
 from ..text.words import how_many
 from .edits import as_entry
 from .mentions import MentionedNames, with_mentions

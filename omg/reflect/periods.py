@@ -24,16 +24,14 @@ from ..index.rows import days_of_note
 from ..index.store import Entry
 from ..journal import Rebase, changes_since
 from ..llm.replies import TEXT, TEXTS, Ask, ModelQuestion, cut_out, object_schema
-from ..node.fields import PRIORITIES, map_of_type
 from ..node.markdown import wikilink
-from ..node.note import Node, parse_node, render_node
+from ..node.note import PRIORITIES, Node, map_of_type, parse_node, render_node
 from ..plan.drafts import Plan
 from ..plan.edits import NoteDraft, fresh_sentences, one_line, place_of, split_history, weaker_origin
 from ..plan.pages import week_of
 from ..text.characters import without_citations
-from ..text.sentences import split_sentences
 from ..text.tokens import clip_text, count_tokens
-from ..text.words import stems_of, words_in
+from ..text.words import split_sentences, stems_of, words_in
 from .topics import TopicItem, dot_product, feature_weights, normalized
 
 WEEK = re.compile(r"reflections/\d{4}-W\d\d")

@@ -28,9 +28,8 @@ from ..index.store import Entry
 from ..journal import Change, Outcome, Receipt, commit_receipt, receipt_id, replay_open
 from ..llm.asker import reply_to_failure
 from ..llm.replies import Ask, ModelQuestion, ModelReply, instructions
-from ..node.fields import LOG_FOLDER, OPEN_LOOPS, TYPES
 from ..node.markdown import BEGIN, END, generated_block, with_generated_block
-from ..node.note import Node, render_node
+from ..node.note import LOG_FOLDER, OPEN_LOOPS, TYPES, Node, render_node
 from ..observe.question import Observer
 from ..plan.drafts import Plan
 from ..plan.pages import YOURS, week_of

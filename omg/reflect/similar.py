@@ -20,9 +20,8 @@ from ..graph.graph import Graph
 from ..graph.state import Uses
 from ..index.store import Entry, Hit
 from ..journal import Rebase
-from ..node.fields import PRIORITIES, TYPES
 from ..node.markdown import wikilink
-from ..node.note import Node, parse_node
+from ..node.note import PRIORITIES, TYPES, Node, parse_node
 from ..plan.drafts import Plan
 from ..plan.edits import (
     ORIGIN_ORDER,

@@ -16,9 +16,19 @@ from functools import cached_property
 from itertools import combinations
 
 from ..index.store import Entry
-from ..node.fields import MOCS, OPEN_LOOPS, STANDARD, TYPES, map_of, map_of_type, page_title
 from ..node.markdown import generated_block, slugify, wikilink
-from ..node.note import Node, parse_node, render_node
+from ..node.note import (
+    MOCS,
+    OPEN_LOOPS,
+    STANDARD,
+    TYPES,
+    Node,
+    map_of,
+    map_of_type,
+    page_title,
+    parse_node,
+    render_node,
+)
 from ..plan.drafts import Plan
 from ..plan.pages import filed_day, new_page
 from ..text.characters import with_labels

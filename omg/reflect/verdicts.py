@@ -31,9 +31,8 @@ from ..graph.state import write_private
 from ..index.store import Entry
 from ..journal import read_receipt
 from ..llm.replies import TEXT, cut_out, object_schema, one_of
-from ..node.fields import TYPES
 from ..node.markdown import slugify
-from ..node.note import Node
+from ..node.note import TYPES, Node
 from ..plan.drafts import Plan
 from ..plan.edits import one_line, split_history, trust_of
 from ..text.characters import without_citations

@@ -18,8 +18,16 @@ from typing import Any
 
 from ..message.turn import HEADER
 from ..text.characters import without_unseen
-from ..text.sentences import LIST_MARK, split_sentences, without_list_mark
-from ..text.words import WORD_OR_NUMBER, base_of, bases, english_words, is_past
+from ..text.words import (
+    LIST_MARK,
+    WORD_OR_NUMBER,
+    base_of,
+    bases,
+    english_words,
+    is_past,
+    split_sentences,
+    without_list_mark,
+)
 
 # --- words/en.toml: patterns and word lists.
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..dates.days import day_of_ms, event_span
 from ..message.envelope import strip_memory
 from ..message.turn import Message
-from ..text.sentences import split_sentences
-from ..text.words import ISO_DAY, base_of, bases, denies, told_words
+from ..text.words import ISO_DAY, base_of, bases, denies, split_sentences, told_words
 from .assertions import (
     Assertion,
     addressed,

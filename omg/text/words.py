@@ -1,5 +1,5 @@
 """
-The words of a text: all of them, those that carry meaning, their stems, and negation.
+The words of a text: all of them, those that carry meaning, their stems, and negation; its sentences.
 
     words_in       all words, as they are written
     written_words  the words in lower case, without stop words; compared to see whether the reader was told already
@@ -8,6 +8,7 @@ The words of a text: all of them, those that carry meaning, their stems, and neg
     Words          a set of words that also finds their inflected and mistyped forms
     prefix_of      the beginning that the forms of a word share, for a plain text search
     how_many       a count with its noun: "1 note", "2 notes"
+    split_sentences, sentence_spans, text_pieces    its sentences, or where they are
 
 `stem_of` knows verbs and serves to compare words. `prefix_of` serves to search: the text contains it as it is.
 """
@@ -16,8 +17,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 import regex
@@ -346,3 +348,76 @@ def common_stems() -> frozenset[str]:
 def how_many(n: int, name: str) -> str:
     """A count with its noun: "1 note", "2 notes"."""
     return f"{n} {name}{'s' * (n != 1)}"
+
+
+# --- The sentences of a text, and the marks of its lists.
+#
+# A sentence ends at a line end, and at a Unicode sentence terminal that a space follows (in scripts without spaces, at
+# any). Clauses are split in rules/assertions.py.
+
+
+LIST_MARK = regex.compile(r"[ \t]*(?:[-*+•–]|\d{1,3}[.)])[ \t]+(?:\[(?:[xX]|[^\w\[\]])\][ \t]+)?")
+# Each branch begins at one character only, so that a run of spaces or marks costs no more than its length.
+SENTENCE_END = regex.compile(
+    r"(?<![\p{STerm}…])[\p{STerm}…]++[\p{Pe}\p{Pf}\p{Pi}\"'*_]*+(?P<space>\s++)"
+    r"|[。！？｡]++(?![\p{Pe}\p{Pf}])(?P<space>\s*+)|\n(?P<space>\s*+)"
+)
+# Matched at the space: "Dr. Ito", an initial, "No. 3", "etc. and", "well… yes". "No. I moved" is two sentences.
+NO_END = regex.compile(
+    r"(?<=\b(?:e\.g|i\.e|vs|Dr|Mrs?|Ms|Prof|St|approx|ca|z\.B|bzw|Sra?|Mme|U\.S)\.|(?:^|\s)(?!I\.)\p{Lu}\.)"
+    r"|(?<=\b(?:No|Nr|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)\.)\s{1,9}(?=\d)"
+    r"|(?<=\b(?:etc|[ap]\.m)\.|\.\.|…)\s{1,9}(?=[\p{Ll}\d])"
+)
+ANY_LETTER = regex.compile(r"\p{L}")
+
+
+def without_list_mark(line: str) -> str:
+    """*line* without a list mark at its beginning."""
+    mark = LIST_MARK.match(line)
+    return line[mark.end() :] if mark else line
+
+
+def sentence_parts(text: str) -> list[str]:
+    """*text* split before each sentence; joined, the parts give *text* again."""
+    starts = [0, *sentence_starts(text), len(text)]
+    return [text[a:b] for a, b in pairwise(starts) if a < b]
+
+
+def split_sentences(text: str) -> list[str]:
+    """The sentences of *text*, without the spaces around them."""
+    return [part for part in map(str.strip, sentence_parts(text)) if part]
+
+
+def sentence_spans(text: str) -> list[slice]:
+    """Where the sentences of *text* are, without spaces around them and list marks before them."""
+    spans, at = [], 0
+    for part in sentence_parts(text):
+        mark = LIST_MARK.match(part)
+        start = mark.end() if mark else len(part) - len(part.lstrip())
+        if said := part[start:].rstrip():
+            spans.append(slice(at + start, at + start + len(said)))
+        at += len(part)
+    return spans
+
+
+def text_pieces(text: str, most: int) -> list[slice]:
+    """Where the sentences of *text* are, without gaps; a sentence longer than *most* characters is split."""
+    spans = []
+    for start, end in pairwise([0, *sentence_starts(text), len(text)]):
+        while end - start > most:
+            spans.append(slice(start, start + most))
+            start += most
+        if start < end:
+            spans.append(slice(start, end))
+    return spans
+
+
+def sentence_starts(text: str) -> Iterator[int]:
+    looked, lettered = 0, False
+    for end in SENTENCE_END.finditer(text):
+        lettered = lettered or ANY_LETTER.search(text, looked, end.start()) is not None
+        looked = end.end()
+        if "\n" not in end[0] and (not lettered or NO_END.match(text, end.start("space"))):
+            continue  # without a letter, "1." is the mark of a list
+        yield end.end()
+        lettered = False

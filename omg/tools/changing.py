@@ -40,8 +40,7 @@ from ..inject.prompt import passage_line
 from ..message.drop import to_epoch_ms
 from ..message.envelope import BLANKED, CORRECTED, FORGOTTEN, PROPOSED, REMEMBERED
 from ..message.turn import Message
-from ..node.fields import GENERATED, TYPES, Source
-from ..node.note import Node
+from ..node.note import GENERATED, TYPES, Node, Source
 from ..observe.reply import whole_days
 from ..plan.corrections import (
     Corrected,
@@ -58,8 +57,7 @@ from ..rules.assertions import read_sentence, without_lead_in, written_sentences
 from ..rules.corrections import says_change
 from ..secrets import redact
 from ..text.characters import visible
-from ..text.sentences import sentence_spans, split_sentences
-from ..text.words import Words, how_many, told_words
+from ..text.words import Words, how_many, sentence_spans, split_sentences, told_words
 from ..worker.intake import Intake
 from ..worker.registry import Registry
 from .reading import link_target, mapping_in, said_by_user

@@ -38,9 +38,8 @@ from ..inject.passages import (
     waiting,
 )
 from ..inject.prompt import SAID_LEAD, cut_text, is_told, name_of, passage_line
-from ..node.fields import GENERATED
 from ..node.markdown import Section, sections_of
-from ..node.note import Node, text_below_head
+from ..node.note import GENERATED, Node, text_below_head
 from ..plan.edits import split_history
 from ..plan.pages import filed_day
 from ..provenance import origin_mark

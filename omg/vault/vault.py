@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadNode, NotFound, OutsideVault, Stale
-from ..node.fields import READERS
 from ..node.markdown import slugify
-from ..node.note import Node, head_of, parse_node, render_node
+from ..node.note import READERS, Node, head_of, parse_node, render_node
 from .files import (
     LEFTOVER,
     Record,
