@@ -652,11 +652,42 @@ def test_a_correction_of_day_and_time_puts_both_right_in_a_note_that_exists():
     assert edit["description"] == "The concert is on 2026-12-05 at 18:00."
 
 
-@pytest.mark.parametrize("said", ["moved", "has been moved"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The boiler service moved to 11 March.",
+        "The boiler service got moved to the 11th.",
+        "The landlord pushed the boiler service to Wednesday.",
+        "The service is not cancelled, only postponed to 11 March.",
+        "The boiler service isn't on 10 March, it's on 11 March.",
+    ],
+)
 def test_a_plan_that_moved_to_another_day_is_one_note_with_the_new_day(said):
     plan = note("episode", "Boiler service", "The boiler service is on 2026-03-10.", "open", "2026-03-10")
-    edit = only(f"The boiler service {said} to 11 March.", known=[plan])
+    edit = only(said, known=[plan])
     assert (edit["op"], edit["node"], edit["event"]) == ("update", "n1", "2026-03-11")
+    assert edit["loop"] in (None, "open")
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["The client moved to the 2nd floor.", "The dentist moved my appointment to the 12th.", "The call with Tom moved to Friday."],
+)  # fmt: skip
+def test_a_move_of_another_thing_leaves_a_plan_as_it_is(said):
+    plan = note("episode", "Vet appointment", "The user has a vet appointment on 2026-03-10.", "open", "2026-03-10")  # fmt: skip
+    assert all(edit["node"] is None for edit in edits(said, known=[plan]))
+
+
+@pytest.mark.parametrize(
+    ("said", "event"),
+    [
+        ("The tour is not on Monday at 11:00.", None),
+        ("The rehearsal isn't Tuesday at 9:00, it's Friday at 10:00.", "2026-03-06"),
+    ],
+)
+def test_a_day_on_which_a_plan_is_not_is_not_its_day(said, event):
+    edit = only(said)
+    assert (edit["event"], edit["loop"]) == (event, "open" if event else None)
 
 
 def test_a_plan_that_is_called_off_is_no_open_loop():

@@ -154,6 +154,11 @@ DAY_WORDS = re.compile(
     r"|\d{4}-\d\d)\b",
     re.I,
 )
+TO_DAY = re.compile(  # "to Friday", "to 9:00 on Friday", "to the 12th", and not "to the 2nd floor"
+    r"\b(?:to|until|till) (?:the |\d[\d:.]*(?: ?[ap]\.?m\.?)? (?:on )?)?"
+    rf"(?:{DAY_WORDS.pattern}|\d{{1,2}}(?:st|nd|rd|th)\b(?! (?!(?:at|of|in)\b)\w))",
+    re.I,
+)
 
 
 def clauses(sentence: str) -> Iterator[str]:
@@ -167,7 +172,8 @@ def clauses(sentence: str) -> Iterator[str]:
         if len(head.split()) >= 4 and (found := read_sentence(head)) and found.type:
             yield from clauses(head)
             return
-    for join in () if begins("ended", sentence) else JOIN.finditer(sentence):
+    ended = begins("ended", sentence)
+    for join in () if ended and ended["past"] is not None else JOIN.finditer(sentence):
         head, tail = sentence[: join.start()], sentence[join.end() :]
         if min(len(head.split()), len(tail.split())) < 2 or DEPENDENT.match(head):
             continue
@@ -240,11 +246,10 @@ def read_sentence(sentence: str, people: bool = False) -> Assertion | None:
         return ASIDE if says_enough(text, 3 if people else 1) and not holds("addressed", text) else None
     if m := begins("off", text):
         return Assertion("fact", "off", m["what"])
-    if (m := begins("moved", text)) and m["itself"] and DAY_WORDS.match(text, m.end()):
-        return Assertion("episode", "moved", m["itself"], m["itself"], loop="open")
-    if m and m["what"] and DAY_WORDS.search(text, m.end()):
-        names_who = says_enough(text[: m.start("what")], 2)  # and not "They moved …"
-        return Assertion("episode", "moved", text if names_who else m["what"], loop="open")
+    if (to := TO_DAY.search(text)) and (m := begins("moved", text[: to.start()])):
+        what = m["what"] or m["itself"]
+        by_other = m["what"] and says_enough(text[: m.start("what")], 2)  # and not "They moved …"
+        return Assertion("episode", "moved", text if by_other else what, what, loop="open")
     core = None if order else begins("adverbial", text)
     core_text = text[core.end() :] if core else text
     for cue in compiled_words()[1]:
@@ -400,7 +405,8 @@ def subject_stated(text: str) -> str:
         return ""
     for n, word in enumerate(words[1:6], 1):
         third = word.endswith("s") and (word[:-1] in bases() or word[:-2] in bases())
-        if third or (word in ("is", "are") and words[n + 1 : n + 2] and words[n + 1].endswith("ing")):
+        rest = " ".join(words[n + 1 :])
+        if third or (word in ("is", "are") and (re.match(r"\w+ing\b", rest) or DAY_WORDS.match(rest))):
             return " ".join(words[:n])
         if not word.replace("'s", "").removesuffix(".").isalpha():  # "Mr."
             break

@@ -95,8 +95,20 @@ class Contrast:
 def ended_as_contrast(said: str) -> str:
     """ "My dentist isn't Dr Lund any more, it's Dr Berg" as "My dentist is now Dr Berg, not Dr Lund"; else *said*."""
     m = begins("ended", said)
-    verb = m and (f"{m['be']} now" if m["be"] else m["new"])
-    return f"{m['subject']} {verb} {m['right']}, not {m['wrong']}" if m and verb else said
+    verb = m and (m["be"] or m["new"])
+    if not m or not verb or (m["past"] is None and not are_alike(m["wrong"], m["right"])):
+        return said
+    now = " now" if m["be"] and m["past"] is not None else ""
+    return f"{m['subject']} {verb}{now} {m['right']}, not {m['wrong']}"
+
+
+def are_alike(wrong: str, right: str) -> bool:
+    """Whether both are days, values of a kind, or what becomes of a plan: "cancelled" and "moved to Thursday"."""
+    both = (wrong, right)
+    if all(DAY_WORDS.search(value) or is_past(value.split()[0]) for value in both):
+        return True
+    kinds = {kind_of(small_word_apart(value)[1]) for value in both}
+    return kinds in ({"number"}, {"name"})
 
 
 def contrast(said: str) -> Contrast | None:

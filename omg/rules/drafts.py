@@ -37,7 +37,8 @@ FINISHED = re.compile(
     re.I,
 )
 CALLED_OFF = re.compile(
-    r"\b(?:cancell?ed|called off|fell through|(?:not|no longer) (?:going|happening))\b", re.I
+    r"(?<!not )(?<!n't )\b(?:cancell?ed|called off|fell through|(?:not|no longer) (?:going|happening))\b",
+    re.I,
 )
 PREFERRED = re.compile(r"\bprefer(?:s|red)? .{1,200}? (?:to|over|than) (?P<old>[^,.;]+)", re.I)
 REPLACED = re.compile(
@@ -232,9 +233,13 @@ class OfflineDrafts:
             if self.is_about_another(old, draft.who) or has_other_subject(draft, old):
                 continue
             likeness = stem_overlap(draft.words, old.words - told_words(draft.who))
-            moved = draft.cue == "moved" and old.loop == "open" and told_words(old.title) <= draft.words
             least = 0.0
-            if moved or same_slot(draft, old) or about_project(draft, old) or replaces(dropped, old):
+            if (
+                moves(draft, old)
+                or same_slot(draft, old)
+                or about_project(draft, old)
+                or replaces(dropped, old)
+            ):
                 least = ALIKE_SHARE
             elif (
                 change
@@ -282,6 +287,13 @@ def has_other_subject(draft: OfflineDraft, old: OfflineDraft) -> bool:
     """Whether *draft* is about a thing that *old* does not name: "the new flat", where *old* is of the rent."""
     told = told_words(draft.slot) if " " in draft.slot else frozenset()
     return bool(told) and not told & old.words
+
+
+def moves(draft: OfflineDraft, old: OfflineDraft) -> bool:
+    """Whether *draft* gives the plan *old* another day. "The dentist moved my appointment" may be about another than "Vet appointment"."""
+    named = told_words(old.title) <= draft.words or told_words(draft.topic) <= old.words
+    named = named or f"{old.title} ".lower().startswith(f"{draft.title} ".lower())
+    return draft.cue == "moved" and old.loop == "open" and named
 
 
 def about_project(draft: OfflineDraft, old: OfflineDraft) -> bool:
@@ -351,7 +363,7 @@ def changed_draft(
         old.loop == draft.loop == "open"
         and likeness >= ALIKE_SHARE
         and draft.event
-        and (change or not old.event)
+        and (change or draft.cue == "moved" or not old.event)
     ):
         return with_new_words(old, draft)
     if about_project(draft, old) and draft.type in ("fact", "episode", "project") and draft.loop != "open":

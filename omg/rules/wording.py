@@ -19,7 +19,18 @@ from ..dates.days import event_span
 from ..dates.rules import ARRANGED, MONTHS, MOVED, When, resolve_dates, tense_of
 from ..text.characters import UNSPACED_RUN
 from ..text.words import base_of, bases, english_words, is_past
-from .assertions import DAY_WORDS, Assertion, begins, holds, listed, pattern, says_enough, states, word_lists
+from .assertions import (
+    DAY_WORDS,
+    TO_DAY,
+    Assertion,
+    begins,
+    holds,
+    listed,
+    pattern,
+    says_enough,
+    states,
+    word_lists,
+)
 
 # --- A title for what a sentence says: a noun phrase of at most six words, which becomes the name of a file.
 #
@@ -225,7 +236,9 @@ BEFORE = re.compile(
 )
 LAST_DAY = frozenset(("by", "until", "till"))
 UP_TO = re.compile(r"\bbefore\s+(?:the\s+)?$", re.I)  # "before March" ends with February
-NOT_THE_DAY = re.compile(r"\b(?:since|not|instead of|rather than|from|after)\s+(?:the\s+)?$", re.I)
+NOT_THE_DAY = re.compile(
+    r"(?:\b(?:since|not|instead of|rather than|from|after)|n't)\s+(?:on\s+)?(?:the\s+)?$", re.I
+)
 YEARLY = re.compile(r"\b(?:birthdays?|anniversary|every year|each year)\b", re.I)
 BORN = re.compile(r"\bborn\b", re.I)
 OR = re.compile(r",?\s+or\s+(?:on\s+)?", re.I)
@@ -233,7 +246,7 @@ OR = re.compile(r",?\s+or\s+(?:on\s+)?", re.I)
 BIRTHDAY = re.compile(r"(?:\d{1,2}\w*\s+(?:of\s+)?)?[A-Za-z]{3,9}\.?(?:\s+\d{1,2}(?:st|nd|rd|th)?)?")
 PART_OF_DAY = re.compile(r"\s{1,9}(morning|afternoon|evening|night)\b", re.I)
 TO_A_DAY = re.compile(  # "the call was moved to Friday", that is to come
-    rf"{MOVED.pattern}.{{0,400}}\bto (?=(?:next |the |this )?(?:\d|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month|{'|'.join(m[:3] for m in MONTHS)}))"
+    rf"{MOVED.pattern}.{{0,400}}(?:{TO_DAY.pattern}|\bto (?:the week|\d+[./-]\d|(?:{'|'.join(m[:3] for m in MONTHS)})))"
     r"|\bmeant\b|\binstead of\b",
     re.I,
 )
