@@ -21,11 +21,15 @@ def hand_over(
     session: str = "agent:main:main",
     reason: str = "turn",
     at_ms: int = 0,
-) -> None:
-    """Leave *entries* as one drop in the spool of *home*, which is named by *at_ms* or else by its first message."""
+    **more: Any,
+) -> Path:
+    """
+    Leave *entries* as one drop in the spool of *home*, which is named by *at_ms* or else by its first message. *more*: what
+    else the drop says. Returns its file.
+    """
     at_ms, n = at_ms or entries[0]["message"]["timestamp"], next(NUMBERS)
-    drop = {"v": 1, "reason": reason, "agentId": "main", "sessionKey": session, "entries": entries}
+    drop = {"v": 1, "reason": reason, "agentId": "main", "sessionKey": session, "entries": entries, **more}
     (home / "spool").mkdir(parents=True, exist_ok=True)
     unfinished = home / "spool" / f".{n}"
     unfinished.write_text(json.dumps(drop))
-    unfinished.replace(home / "spool" / f"{at_ms:015d}-{n}.json")
+    return unfinished.replace(home / "spool" / f"{at_ms:015d}-{n}.json")

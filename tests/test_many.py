@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from openai_server import Hang, OpenAIServer, Request, Say, created
+from spooled import entry, hand_over
 from test_daemon import Running, Start, drop, eventually, start
 
 from omg.config import Config
@@ -109,21 +110,13 @@ def say(memory: Memory, n: int, *words: str, at: datetime = NOW, session: str = 
     """One turn a word, a minute apart, of the person *n*."""
     for i, word in enumerate(words):
         ms = int((at + timedelta(minutes=i)).timestamp() * 1000)
-        text = f"p{n:03} {word} is in the cellar."
-        entry = {"entryId": f"{n}-{word}", "message": {"role": "user", "content": text, "timestamp": ms}}
-        value = {
-            "v": 1,
-            "reason": "turn",
-            "agentId": "main",
-            "sessionKey": session or person(n),
-            "entries": [entry],
-        }
-        (memory.folder / "spool" / f"{ms:015d}-{n}-{word}.json").write_text(json.dumps(value))
+        told = entry(f"{n}-{word}", f"p{n:03} {word} is in the cellar.", ms)
+        hand_over(memory.folder, told, session=session or person(n))
     memory.take_in()
 
 
 def waiting(memory: Memory) -> list[str]:
-    return sorted(p.name for p in memory.folder.glob("graphs/*/pending/*.json"))
+    return [p.read_text() for p in memory.folder.glob("graphs/*/pending/*.json")]
 
 
 def test_as_many_graphs_at_a_time_as_parallel_says_and_each_in_the_order_it_was_said(
@@ -193,7 +186,7 @@ def test_an_import_leaves_a_quarter_of_the_days_cap_for_what_is_said_today(
     assert "above 75% of it turns older than a day wait" in memory.worker.waits(memory.find(person(0)))
     say(memory, 1, "lamp", "boat")
     memory.work()
-    assert waiting(memory) and all("-0-w" in name for name in waiting(memory))
+    assert waiting(memory) and all("p000 w" in turn for turn in waiting(memory))
 
 
 def test_a_child_that_is_killed_in_the_middle_of_eight_calls_loses_nothing(
@@ -212,22 +205,6 @@ def test_a_child_that_is_killed_in_the_middle_of_eight_calls_loses_nothing(
     assert waiting(memory) == []
     notes = [f.read_text() for f in memory.folder.glob("graphs/*/vault/nodes/fact/*.md")]
     assert len(notes) == 8  # each message once
-
-
-def test_words_that_are_forgotten_while_the_model_is_asked_come_into_no_note_and_others_go_on(
-    make: Callable[..., Memory], model: Model
-) -> None:
-    memory = make(parallel=4)
-    for n in range(4):
-        say(memory, n, "lamp", "boat")
-    model.during = lambda who: who == "p001" and memory.forget(matching="p001 lamp", session=person(1))
-    memory.work()
-    model.during = lambda who: None
-    memory.work()
-    assert waiting(memory) == []
-    texts = {f.read_text() for f in memory.folder.glob("graphs/*/vault/nodes/fact/*.md")}
-    assert not any("p001 lamp" in text for text in texts)
-    assert sum("boat is in the cellar" in text for text in texts) == 4
 
 
 def test_a_graph_that_is_forgotten_whole_while_its_call_is_under_way_stays_gone(

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from openai_server import Drop, Fail, Hang, Say, borne_out, claims_of, created
+from spooled import hand_over
 
 from omg.config import Config, Llm, Observation
 from omg.curate import forget_selection, select_to_forget
 from omg.forget.erase import select_words
 from omg.llm.child import Child
 from omg.memory import Memory
-from omg.node.note import parse_node
 from omg.worker.events import read_events
 
 MAIN = "agent:main:main"
@@ -60,22 +60,15 @@ def omg(home, openai_server, child, clock):
         graph.close()
 
 
-def say(omg, *texts, session=MAIN, role="user", start=START):
-    said = getattr(omg, "said", 0)
+def say(omg, *messages, session=MAIN, start=START):
+    """A turn of these *messages*; a text is the user's."""
     entries = []
-    for text in texts:
-        said += 1
-        at = int((start + timedelta(minutes=said)).timestamp() * 1000)
-        one = (
-            {"role": role, "content": text, "timestamp": at}
-            if isinstance(text, str)
-            else {"timestamp": at, **text}
-        )
-        entries.append({"entryId": f"e{said}", "message": one})
-    omg.said = said
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": entries}
-    name = f"{int(start.timestamp() * 1000) + said:015d}-{said}.json"
-    (omg.folder / "spool" / name).write_text(json.dumps(drop))
+    for message in messages:
+        omg.said = getattr(omg, "said", 0) + 1
+        at = int((start + timedelta(minutes=omg.said)).timestamp() * 1000)
+        told = {"role": "user", "content": message} if isinstance(message, str) else message
+        entries.append({"entryId": f"e{omg.said}", "message": {"timestamp": at, **told}})
+    hand_over(omg.folder, *entries, session=session)
 
 
 def edit(**changes):
@@ -198,27 +191,6 @@ def test_a_title_keeps_the_spelling_that_its_file_name_cannot(omg, openai_server
         "nodes/fact/answer-style": ("Answer style", ()),
     }
     assert "[[nodes/fact/maria-s-iphone|Maria's iPhone]]" in omg.find(MAIN).vault.text("mocs/moc-facts")
-
-
-def test_a_persons_words_stay_when_the_model_disagrees(omg, openai_server):
-    openai_server.replies(
-        reply(edit()), reply(edit(op="update", node="n1", description="Prefers long checklists."))
-    )
-    say(omg, "I prefer short checklists.")
-    omg.work(force=True)
-    graph = omg.find(MAIN)
-    file = graph.vault.file("nodes/preference/answer-style")
-    mine = file.read_text().replace(
-        "Prefers short checklists.", "Prefers *very* short checklists, says the owner."
-    )
-    file.write_text(mine)
-    say(omg, "I prefer long checklists now.", start=START + timedelta(days=3))
-    omg.work(force=True)
-    text = file.read_text()
-    assert "says the owner" in parse_node(text, "x").description
-    assert "- 2026-02-22: Prefers long checklists." in text
-    for line in mine.splitlines():
-        assert line in text
 
 
 def test_a_model_cannot_name_a_path(omg, openai_server):
@@ -409,7 +381,14 @@ def test_the_day_is_the_users_and_newer_wins_over_what_comes_in_late(omg, openai
 
 
 @pytest.mark.parametrize(
-    "bad", [Fail(500), "I would say yes.", {"verdicts": ["supported"]}, {"1": "supported"}]
+    "bad",
+    [
+        Fail(500),
+        "I would say yes.",
+        {"verdicts": ["supported"]},
+        {"1": "supported"},
+        Say('{"verdicts": {"1": "supported", ', finish="length"),
+    ],
 )
 def test_a_check_that_fails_leaves_the_batch_pending_and_what_was_asked_before_is_not_paid_for_again(
     omg, openai_server, bad
@@ -493,14 +472,6 @@ def test_a_verdict_that_is_missing_odd_or_one_too_many_bears_nothing_out(omg, op
     omg.work(force=True)
     assert [(n.type, n.origin) for n in notes(omg).values()] == [("fact", "assistant")]
     assert waiting(omg) == 0
-
-
-def test_a_check_whose_answer_is_cut_short_is_a_failed_one(omg, openai_server):
-    openai_server.check = Say('{"verdicts": {"1": "supported", ', finish="length")
-    openai_server.replies(reply(edit(), edit(title="Work", description="Works in Lisbon.", type="fact")))
-    say(omg, "I prefer short checklists and work in Lisbon.")
-    assert omg.work(force=True) == []
-    assert (waiting(omg), notes(omg)) == (1, {})
 
 
 def test_the_check_is_shown_the_persons_words_and_the_proposal_before_them_and_nothing_of_a_page(

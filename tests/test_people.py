@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from spooled import entry, hand_over
 
 from omg.config import load_config
 from omg.curate import forget_selection, join_accounts, move_identity, select_to_forget
@@ -37,10 +37,7 @@ def opened(home: Path) -> Iterator[Open]:
 
 
 def say(home: Memory, session: str, text: str, id: str, *, observe: bool = True) -> None:
-    at = 1_795_000_000_000 + int(id[1:])
-    entry = {"entryId": id, "message": {"role": "user", "content": text, "timestamp": at}}
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": [entry]}
-    (home.folder / "spool" / f"{at:015d}-{id}.json").write_text(json.dumps(drop))
+    hand_over(home.folder, entry(id, text, 1_795_000_000_000 + int(id[1:])), session=session)
     if observe:
         home.work(force=True)
     else:

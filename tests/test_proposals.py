@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from openai_server import claims_of
+from spooled import entry, hand_over
 from test_tools import ALICE, Agent
 
 from omg.journal import commit_receipt, new_receipt
@@ -70,12 +71,8 @@ def turn(agent: Agent, said: str, tool: str = "", *, before: str = "", **params:
         made = agent.use(tool, ALICE, said=(id, said), **params)
         path = str(made["details"].get("path") or pytest.fail(made["text"]))
     spoken = [("assistant", f"a{agent.n}", before)] if before else []
-    entries = [
-        {"entryId": entry, "message": {"role": role, "content": text, "timestamp": AT + 10 * agent.n + n}}
-        for n, (role, entry, text) in enumerate([*spoken, ("user", id, said)])
-    ]
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": ALICE, "entries": entries}
-    (agent.home.folder / "spool" / f"{AT + agent.n:015d}-{id}.json").write_text(json.dumps(drop))
+    turns = enumerate([*spoken, ("user", id, said)], AT + 10 * agent.n)
+    hand_over(agent.home.folder, *(entry(i, text, at, role) for at, (role, i, text) in turns), session=ALICE)
     assert path == "" or notes(agent)[path].origin in ("user", "assistant")
     agent.home.work(force=True)
     assert agent.home.find(ALICE).pending() == []

@@ -1,6 +1,5 @@
 """The graph made again from its archive: what a person did stays, what was forgotten stays forgotten."""
 
-import json
 import os
 import shutil
 import tempfile
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from killed import die_at
 from planted import MONDAY, Scripted, edit, graph_of, home_at, note, put
+from spooled import entry, hand_over
 
 from omg import rebuild
 from omg.config import Config, Observation
@@ -32,16 +32,7 @@ MAIN = "agent:main:main"
 def omg(home):
     which = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
     texts = ["I prefer short checklists.", "My sister Maya lives in Lisbon.", "I am allergic to peanuts."]
-    entries = [
-        {
-            "entryId": f"e{n}",
-            "message": {"role": "user", "content": t, "timestamp": 1_771_500_000_000 + n * 1000},
-        }
-        for n, t in enumerate(texts)
-    ]
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": MAIN, "entries": entries}
-    (home / "spool").mkdir(exist_ok=True, parents=True)
-    (home / "spool" / "001771500000000-a.json").write_text(json.dumps(drop))
+    hand_over(home, *(entry(f"e{n}", t, 1_771_500_000_000 + n * 1000) for n, t in enumerate(texts)))
     which.work(force=True)
     yield which
     which.close()

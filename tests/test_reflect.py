@@ -84,14 +84,18 @@ def groups_in(user: str) -> dict[str, list[str]]:
     return {g: re.findall(r"^(n\d+) \[", of, re.M) for g, of in zip(*[iter(parts)] * 2, strict=True)}
 
 
-def looking_back(*claims: tuple[str, list[str]], description: str = "A quiet week.") -> Ask:
-    def ask(question: ModelQuestion) -> ModelReply:
-        said = {"description": description, "claims": [{"text": t, "notes": n} for t, n in claims]}
-        return ModelReply(
-            json.dumps(said if "# Length" in question.user else {"edits": []}), "scripted", 10, 10
-        )
+class LookingBack:
+    """A model that tells each week and month by *claims*; `asked` has all that it was shown."""
 
-    return ask
+    def __init__(self, *claims: tuple[str, list[str]]) -> None:
+        self.asked = list[str]()
+        told = [{"text": text, "notes": notes} for text, notes in claims]
+        self.told = {"description": "A quiet week.", "claims": told}
+
+    def __call__(self, question: ModelQuestion) -> ModelReply:
+        self.asked.append(question.user)
+        answer = self.told if "# Length" in question.user else {"edits": []}
+        return ModelReply(json.dumps(answer), "scripted", 10, 10)
 
 
 def changed(before: dict[str, bytes], after: dict[str, bytes]) -> list[str]:
@@ -122,7 +126,7 @@ class Night:
 def planted_night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
     home = home_at(tmp_path_factory.mktemp("planted") / "omg")
     graph = graph_of(home)
-    planted = plant(graph)
+    planted = plant(graph, pairs=30, episodes=120)
     night(graph)  # the maps, without a model
     names = {}
     for n, path in enumerate(planted.targets):
@@ -222,7 +226,7 @@ def test_weeks_and_months_are_looked_back_on_with_links_to_what_they_were_made_o
 def test_the_night_can_be_read_in_the_log(planted_night: Night) -> None:
     page = planted_night.graph.vault.text("reflections/log/2026-04")
     assert f"cycle {planted_night.cycle.receipt and planted_night.cycle.receipt.id}" in page
-    assert "50 merged" in page or "49 merged" in page
+    assert "30 merged" in page or "29 merged" in page
     assert re.search(r"- \[\[nodes/\w+/\w+-[ab]\|[^\]]*\]\] \(2026-\d\d-\d\d\) replaced \[\[", page)
     hits = planted_night.graph.index.search("what the Reflector merged", 10, now=NOW)
     assert not [h for h in hits if h.entry.path.startswith("reflections/log/")]
@@ -465,13 +469,7 @@ def test_enough_change_makes_a_cycle_due_and_a_cycle_counts_only_what_it_saw(gra
     assert is_due(graph, config) == "background"
     graph.update(add(500))
     assert is_due(graph, config) == "now"
-    put(
-        graph,
-        [
-            note("nodes/fact/a", "Ines likes the sea.", MONDAY),
-            note("nodes/fact/b", "Ines likes the sea air.", MONDAY),
-        ],
-    )
+    sea_and_air(graph)
 
     def ask(question: ModelQuestion) -> ModelReply:
         graph.update(add(70))  # the Observer went on meanwhile
@@ -497,12 +495,6 @@ def sea_and_air(graph: Graph, one: dict[str, Any] | None = None, other: dict[str
             note(AIR, "Ines swims in the air of Faro.", MONDAY + 10 * DAY, **(other or {})),
         ],
     )
-
-
-def test_the_newer_note_wins_whatever_the_model_says(graph: Graph) -> None:
-    sea_and_air(graph)
-    night(graph, saying({"op": "supersede", "node": "the sea", "other": "the air"}))
-    assert (active(graph, SEA), active(graph, AIR)) == (False, True)
 
 
 def test_of_two_notes_heard_at_the_same_time_the_model_chooses(graph: Graph) -> None:
@@ -763,15 +755,18 @@ def long(size: int) -> str:
     return json.dumps({"description": "Ines moved.", "claims": claims})
 
 
-def asked_in_turn(graph: Graph, sizes: tuple[int, ...]) -> list[str]:
-    """One night in which the week's reflection comes out as long as *sizes* say; what was asked for it."""
+def asked_in_turn(graph: Graph, sizes: tuple[int, ...], cut: int = 0) -> list[str]:
+    """
+    One night in which the week's reflection comes out as long as *sizes* say, and the first *cut* are cut short; what was
+    asked for it.
+    """
     asked: list[str] = []
 
     def ask(question: ModelQuestion) -> ModelReply:
         if "# Length" not in question.user:
             return ModelReply('{"edits": []}', "scripted", 1, 1)
         asked.append(question.user)
-        return ModelReply(long(sizes[len(asked) - 1]), "scripted", 1, 1)
+        return ModelReply(long(sizes[len(asked) - 1]), "scripted", 1, 1, cut=len(asked) <= cut)
 
     assert night(graph, ask).counts["reflections"] == 1
     return asked
@@ -825,15 +820,7 @@ def test_a_reflection_that_was_cut_short_is_asked_for_again_and_kept_only_where_
     graph: Graph,
 ) -> None:
     week(graph)
-    asked: list[str] = []
-
-    def ask(question: ModelQuestion) -> ModelReply:
-        if "# Length" not in question.user:
-            return ModelReply('{"edits": []}', "scripted", 1, 1)
-        asked.append(question.user)
-        return ModelReply(long(5 + len(asked)), "scripted", 1, 1, cut=len(asked) == 1)
-
-    assert night(graph, ask).counts["reflections"] == 1
+    asked = asked_in_turn(graph, (6, 7), cut=1)
     assert len(asked) == 2 and "was cut short" in asked[1]
     assert graph.vault.text(WEEK).count("moved ") >= 7
 
@@ -841,7 +828,7 @@ def test_a_reflection_that_was_cut_short_is_asked_for_again_and_kept_only_where_
 def test_of_a_model_that_cannot_be_brief_the_first_claims_are_kept(graph: Graph) -> None:
     week(graph)
     claims = [(f"Ines carried box {n} " + "up the stairs " * 8, ["e1"]) for n in range(5)]
-    cycle = night(graph, looking_back(*claims))
+    cycle = night(graph, LookingBack(*claims))
     text = graph.vault.text(WEEK)
     assert cycle.counts["reflections"] == 1
     assert "box 0" in text and "box 1" in text and "box 4" not in text
@@ -849,7 +836,7 @@ def test_of_a_model_that_cannot_be_brief_the_first_claims_are_kept(graph: Graph)
 
 def test_claims_link_what_they_rest_on_and_those_that_rest_on_nothing_are_dropped(graph: Graph) -> None:
     one, two, *_ = week(graph)
-    ask = looking_back(
+    ask = LookingBack(
         ("Ines moved to Lisbon (e1, e2).", ["e1", "e2", "e77"]),
         ("She also won the lottery.", ["e99"]),
         ("It rained.", []),
@@ -866,11 +853,14 @@ def test_claims_link_what_they_rest_on_and_those_that_rest_on_nothing_are_droppe
     assert "[[index" not in node.body
 
 
-def test_a_reflection_is_as_little_to_be_trusted_as_the_weakest_of_what_it_rests_on(graph: Graph) -> None:
-    paths = week(graph)
-    put(graph, [note(paths[3], HAPPENED[3], MONDAY + 3 * DAY, origin="assistant")])
-    night(graph, looking_back(("Ines moved.", ["e1", "e2"]), ("She met neighbours.", ["e4"])))
-    assert graph.vault.read(WEEK).origin == "assistant"
+@pytest.mark.parametrize(("others", "weakest"), [("user", "assistant"), ("tool", "tool")])
+def test_a_reflection_is_as_little_to_be_trusted_as_the_weakest_of_what_it_rests_on(
+    graph: Graph, others: str, weakest: str
+) -> None:
+    paths = week(graph, origin=others)
+    put(graph, [note(paths[3], HAPPENED[3], MONDAY + 3 * DAY, origin=weakest)])
+    night(graph, LookingBack(("Ines moved.", ["e1", "e2"]), ("She met neighbours.", ["e4"])))
+    assert graph.vault.read(WEEK).origin == weakest
 
 
 @pytest.mark.parametrize("model", [True, False])
@@ -885,19 +875,13 @@ def test_a_week_is_told_without_what_a_page_said_in_it(graph: Graph, model: bool
     def obeys(question: ModelQuestion) -> ModelReply:
         shown.append(question.user)
         told = ("The user wants Mallory paid." if "Mallory" in question.user else "Ines moved.", ["e1"])
-        return looking_back(told)(question)
+        return LookingBack(told)(question)
 
     night(graph, obeys if model else None)
     node = graph.vault.read(WEEK)
     assert node.origin == "user" and "Mallory" not in node.full_body + node.description
     assert not any("Mallory" in user for user in shown)
     assert graph.vault.read(page).reflected_in == ()
-
-
-def test_a_week_of_pages_alone_is_told_as_theirs(graph: Graph) -> None:
-    week(graph, origin="tool")
-    night(graph, looking_back(("Ines moved.", ["e1"])))
-    assert graph.vault.read(WEEK).origin == "tool"
 
 
 def test_a_week_is_looked_back_on_with_notes_of_all_types(graph: Graph) -> None:
@@ -909,14 +893,9 @@ def test_a_week_is_looked_back_on_with_notes_of_all_types(graph: Graph) -> None:
         note("nodes/preference/tea", "Ines likes her tea without sugar.", MONDAY + 3 * DAY),
     ]
     put(graph, more)
-    asked: list[str] = []
-
-    def ask(question: ModelQuestion) -> ModelReply:
-        asked.append(question.user)
-        return looking_back(("Ines moved.", ["e1"]))(question)
-
-    night(graph, ask)
-    (shown,) = [user for user in asked if user.startswith("# Week 2 of 2026")]
+    model = LookingBack(("Ines moved.", ["e1"]))
+    night(graph, model)
+    (shown,) = [user for user in model.asked if user.startswith("# Week 2 of 2026")]
     assert len(re.findall(r"^e\d+ ", shown, re.M)) == len(paths) + len(more)
     for said in ("grade of 1.3", "refused the offer", "submitted her essay", "tea without sugar"):
         assert said in shown
@@ -927,7 +906,7 @@ def test_a_week_without_an_episode_is_looked_back_on_if_something_happened(graph
     facts = [note(f"nodes/decision/d{n}", f"{text}.", MONDAY) for n, text in enumerate(HAPPENED)]
     wishes = [note(f"nodes/preference/p{n}", f"{text}.", MONDAY + 7 * DAY) for n, text in enumerate(HAPPENED)]
     put(graph, [*facts, *wishes])
-    night(graph, looking_back(("Ines moved.", ["e1"])))
+    night(graph, LookingBack(("Ines moved.", ["e1"])))
     assert graph.vault.bytes(WEEK) is not None
     assert graph.vault.bytes("reflections/2026-W03") is None
 
@@ -940,24 +919,24 @@ def test_what_took_a_year_is_not_looked_back_on_as_of_its_first_week(graph: Grap
             for n, text in enumerate(HAPPENED)
         ],
     )
-    assert night(graph, looking_back(("Ines moved.", ["e1"]))).counts["reflections"] == 0
+    assert night(graph, LookingBack(("Ines moved.", ["e1"]))).counts["reflections"] == 0
     assert graph.vault.bytes("reflections/2026-W01") is None
 
 
 def test_a_week_that_is_not_over_waits(graph: Graph) -> None:
     week(graph)
     sunday = dt.datetime(2026, 1, 11, 23, tzinfo=dt.UTC)
-    model = looking_back(("Ines moved.", ["e1"]))
+    model = LookingBack(("Ines moved.", ["e1"]))
     assert night(graph, model, sunday).counts["reflections"] == 0
     assert night(graph, model, sunday + DAY).counts["reflections"] == 1
 
 
 def test_episodes_that_come_late_are_taken_into_the_reflection_of_their_week(graph: Graph) -> None:
     week(graph)
-    night(graph, looking_back(("Ines moved.", ["e1"])))
+    night(graph, LookingBack(("Ines moved.", ["e1"])))
     late = note("nodes/episode/late", "Ines forgot her keys and a locksmith came.", MONDAY + 5 * DAY)
     put(graph, [late])
-    night(graph, looking_back(("Ines moved and forgot her keys.", ["e1", "e5"])), NOW + DAY)
+    night(graph, LookingBack(("Ines moved and forgot her keys.", ["e1", "e5"])), NOW + DAY)
     node = graph.vault.read(WEEK)
     assert "forgot her keys. ([[" in node.body and "[[nodes/episode/late|" in node.body
     assert graph.vault.read("nodes/episode/late").reflected_in == (WEEK,)
@@ -967,7 +946,7 @@ def test_episodes_that_come_late_are_taken_into_the_reflection_of_their_week(gra
 def test_a_reflection_that_a_person_touched_or_deleted_is_left_so(graph: Graph) -> None:
     week(graph)
     week(graph, MONDAY + 7 * DAY)
-    night(graph, looking_back(("Ines moved.", ["e1"])))
+    night(graph, LookingBack(("Ines moved.", ["e1"])))
     other = "reflections/2026-W03"
     saved = edit(graph, WEEK, "It was a hard week.")
     graph.vault.file(other).unlink()
@@ -976,7 +955,7 @@ def test_a_reflection_that_a_person_touched_or_deleted_is_left_so(graph: Graph) 
             graph,
             [note(f"nodes/episode/late-{n}", "Ines forgot her keys and a locksmith came.", start + 5 * DAY)],
         )
-    cycle = night(graph, looking_back(("Ines forgot her keys.", ["e1"])), NOW + DAY)
+    cycle = night(graph, LookingBack(("Ines forgot her keys.", ["e1"])), NOW + DAY)
     assert graph.vault.bytes(WEEK) == saved and graph.vault.bytes(other) is None
     assert not [line for line in cycle.summary if "W0" in line]
 
@@ -985,14 +964,9 @@ def test_a_month_is_made_of_its_weeks_and_of_episodes_that_had_no_week(graph: Gr
     for n in range(3):
         week(graph, MONDAY + 7 * n * DAY)
     put(graph, [note("nodes/episode/lone", "Ines saw an eagle over the river.", MONDAY + 22 * DAY)])
-    asked: list[str] = []
-
-    def ask(question: ModelQuestion) -> ModelReply:
-        asked.append(question.user)
-        return looking_back(("Ines moved.", ["e1"]), ("More happened.", ["e4"]))(question)
-
-    night(graph, ask)
-    month = next(user for user in asked if user.startswith("# January 2026"))
+    model = LookingBack(("Ines moved.", ["e1"]), ("More happened.", ["e4"]))
+    night(graph, model)
+    month = next(user for user in model.asked if user.startswith("# January 2026"))
     assert re.search(r"^e4 \d+-\d+-\d+ \[episode\] Lone: Ines saw an eagle", month, re.M)
     assert "[[" not in month and "Week 2 of 2026" in month
     node = graph.vault.read("reflections/2026-01")
@@ -1088,27 +1062,13 @@ def test_a_night_with_a_model_writes_anew_what_rules_wrote_unless_a_person_did(g
     night(graph)
     other = "reflections/2026-W03"
     saved = edit(graph, other, "It was a hard week.")
-    night(graph, looking_back(("Ines keeps the boat.", ["e1", "e3"])), NOW + DAY)
+    night(graph, LookingBack(("Ines keeps the boat.", ["e1", "e3"])), NOW + DAY)
     page = graph.vault.read(WEEK)
     assert "- Ines keeps the boat. ([[" in page.body and "by-rule" not in page.tags
     assert graph.vault.bytes(other) == saved
     files = snapshot(graph)
     assert night(graph, now=NOW + 2 * DAY).counts["reflections"] == 0  # and rules write over no model's
     assert graph.vault.read(WEEK) == page and snapshot(graph) == files
-
-
-def test_undo_of_a_night_without_a_model_takes_its_pages_away_and_they_stay_away(graph: Graph) -> None:
-    offline_week(graph)
-    before = {p: graph.vault.bytes(p) for p in graph.vault.paths()}
-    cycle = night(graph)
-    assert cycle.receipt is not None
-    take_back(graph, cycle.receipt.id, NOW + DAY)
-    assert graph.vault.bytes(WEEK) is None
-    assert {p: graph.vault.bytes(p) for p in before if p.startswith("nodes/")} == {
-        p: b for p, b in before.items() if p.startswith("nodes/")
-    }
-    night(graph, now=NOW + 2 * DAY)
-    assert graph.vault.bytes(WEEK) is None
 
 
 # --- what only a person may do, and what is tried again

@@ -196,9 +196,11 @@ def test_a_loop_is_not_closed_by_the_assistants_word_nor_by_what_was_heard_befor
 
 def test_a_contradiction_is_told_with_either_note_and_by_the_doctor(memory: Memory, graph: Graph) -> None:
     disagreeing(graph)
-    edit(graph, WIFE, "She told me so.", MONDAY)  # so its head stays as the person saved it
+    saved = edit(graph, WIFE, "She told me so.", MONDAY)  # so its head stays as the person saved it
     night(graph, saying({"op": "contradict", "node": "in Lisbon", "other": "in Porto"}))
     graph.index.sync(graph.vault)
+    assert graph.vault.text(WIFE).startswith(saved.decode().rstrip())
+    assert f"[[{SISTER}|" in history(graph, WIFE)
     assert graph.vault.read(WIFE).contradicts == () and graph.vault.read(SISTER).contradicts == (WIFE,)
     assert {path: entry_at(graph, path).contradicts for path in (WIFE, SISTER)} == {
         WIFE: (SISTER,),

@@ -11,7 +11,6 @@ import pytest
 from killed import in_child
 from planted import NOW, Scripted, graph_of, home_at, plant, snapshot
 
-from omg.curate import take_back
 from omg.journal import receipts_of
 from omg.observe.question import Observer
 from omg.reflect.run import reflect_graph
@@ -99,23 +98,3 @@ def test_a_night_killed_at_any_write_is_finished_by_the_next_run(
         shutil.rmtree(home.parent)
     # Once the receipt is there, what a model was paid for is never asked again.
     assert paid == sorted(paid, reverse=True) and paid.count(0) > writes - 10
-
-
-def test_a_night_can_be_undone_after_it_was_killed_halfway(
-    undisturbed: tuple[Path, Path], tmp_path: Path
-) -> None:
-    before, _ = undisturbed
-    home = tmp_path / "omg"
-    shutil.copytree(before, home, dirs_exist_ok=True)
-    assert killed(home, 40)[0] == 137
-    night(home)
-    which = home_at(home)
-    graph = graph_of(which)
-    (cycle,) = [r for r in receipts_of(graph) if r.kind == "reflection"]
-    take_back(graph, cycle.id, NOW)
-    found = {name: data for name, data in snapshot(graph).items() if name.startswith("nodes/")}
-    which.close()
-    old = home_at(before)
-    graph = graph_of(old)
-    assert found == {n: d for n, d in snapshot(graph).items() if n.startswith("nodes/")}
-    old.close()

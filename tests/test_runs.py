@@ -1,10 +1,10 @@
 """Whose word a file of the inbox is: a person's, unless an agent at work may have written it."""
 
-import json
 import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from spooled import entry, hand_over
 
 from omg.config import Config, Observation
 from omg.curate import pin_note
@@ -45,12 +45,8 @@ class Scene:
             for n, (name, arguments) in enumerate(calls)
         ]
         said = [("user", said, begin), ("assistant", parts, begin + 1000), ("assistant", "Done.", end)]
-        entries = [
-            {"entryId": f"{session}{t}", "message": {"role": role, "content": what, "timestamp": t}}
-            for role, what, t in said
-        ]
-        drop = {"v": 1, "reason": reason, "sessionKey": session, "entries": entries}
-        (self.home.folder / "spool" / f"{end + 500:015d}-x{len(session)}.json").write_text(json.dumps(drop))
+        entries = [entry(f"{session}{t}", what, t, role) for role, what, t in said]
+        hand_over(self.home.folder, *entries, session=session, reason=reason, at_ms=end + 500)
 
     def filed(self, after=4000.0):
         """Type and origin of the notes that are made of the inbox."""

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from shell import omg_here
+from spooled import entry, hand_over
 
 import omg
 from omg.config import AgentObservation, Config, Identities, Observation
 from omg.importers import import_drops, read_drops
 from omg.memory import Memory
-from omg.message.drop import read_drop
 from omg.openclaw.doctor import check_apart
 from omg.worker.status import home_status, status_text
 
@@ -74,9 +74,7 @@ def test_what_the_hooks_took_in_is_not_imported_again(home, tmp_path):
     path = tmp_path / "s-1.jsonl"
     path.write_text("".join(json.dumps(e) + "\n" for e in talk))
     (drop,) = read_drops([path])
-    live = {**drop, "reason": "turn", "entries": drop["entries"][:2]}
-    assert len(read_drop(json.dumps(live).encode()).messages) == 2
-    (home.folder / "spool" / f"{NOON:015d}-live.json").write_text(json.dumps(live))
+    hand_over(home.folder, *drop["entries"][:2], session=drop["sessionKey"])
     home.take_in()
     assert import_drops(home.intake, read_drops([path]))["new"] == 1
     assert sorted(m.text for m in pending(home)) == ["hi 0", "hi 1", "hi 2"]
@@ -84,20 +82,9 @@ def test_what_the_hooks_took_in_is_not_imported_again(home, tmp_path):
 
 @pytest.mark.parametrize("at", [1e308, -5, "x", None])
 def test_what_does_not_say_when_it_was_said_was_said_when_it_was_dropped(home, at):
-    entry = {"entryId": "m1", "message": {"role": "user", "content": "I moved to Oslo.", "timestamp": at}}
-    drop = {"v": 1, "reason": "turn", "sessionKey": "agent:main:main", "entries": [entry]}
-    (home.folder / "spool" / f"{NOON}-live.json").write_text(json.dumps(drop))
+    hand_over(home.folder, entry("m1", "I moved to Oslo.", at), at_ms=NOON)
     home.take_in()
     assert [m.timestamp for m in pending(home)] == [NOON]
-
-
-def test_no_secret_reaches_the_disk(home):
-    raw = "".join(path.read_text(encoding="utf-8") for path in SAMPLE)
-    key = raw[raw.index("sk-proj-") :][:80]
-    import_drops(home.intake, read_drops(SAMPLE))
-    files = [p for p in home.folder.rglob("*") if p.is_file()]
-    assert files
-    assert not any(key[i : i + 16].encode() in p.read_bytes() for p in files for i in range(0, 64, 8))
 
 
 PEOPLE = [f"agent:main:telegram:direct:{id}" for id in ("111", "222")]
@@ -106,9 +93,7 @@ PEOPLE = [f"agent:main:telegram:direct:{id}" for id in ("111", "222")]
 def say(home, text):
     """Alice and Bob say *text*; her drop lies before his."""
     for n, session in enumerate(PEOPLE):
-        entry = {"entryId": f"{text}{n}", "message": {"role": "user", "content": text, "timestamp": NOON}}
-        drop = {"v": 1, "reason": "turn", "sessionKey": session, "entries": [entry]}
-        (home.folder / "spool" / f"{NOON + n:015d}-{n}.json").write_text(json.dumps(drop))
+        hand_over(home.folder, entry(f"{text}{n}", text, NOON), session=session, at_ms=NOON + n)
 
 
 def test_a_vault_on_a_drive_that_is_not_mounted_keeps_nobody_else_waiting(tmp_path):
@@ -126,7 +111,7 @@ def test_a_vault_on_a_drive_that_is_not_mounted_keeps_nobody_else_waiting(tmp_pa
     with opened() as home:
         say(home, "I prefer short answers.")
         assert len(home.work()) == 1  # Bob's
-        assert [file.stem[-1] for file in (home.folder / "spool").glob("*.json")] == ["0"]
+        assert [int(file.stem[:15]) for file in (home.folder / "spool").glob("*.json")] == [NOON]
     vault.rmdir()
     (tmp_path / "drive").rename(vault)
     with opened() as home:
@@ -143,15 +128,10 @@ ROOM, MAIN = "agent:main:lounge", "agent:main:main"
 
 def said_in(home, *people, session=ROOM, at=NOON):
     """A drop without a channel, a line for each of *people*; returns who has what was said."""
-    entries = [
-        {
-            "entryId": f"{session}{at}{n}",
-            "message": {"role": "user", "content": f"line {n}", "timestamp": at + n, "__openclaw": meta},
-        }
-        for n, meta in enumerate(people)
+    lines = [
+        entry(f"{session}{at}{n}", f"line {n}", at + n, __openclaw=meta) for n, meta in enumerate(people)
     ]
-    drop = {"v": 1, "sessionKey": session, "sessionId": "s", "entries": entries}
-    (home.folder / "spool" / f"{at:015d}-x.json").write_text(json.dumps(drop))
+    hand_over(home.folder, *lines, session=session, agentId=session.split(":")[1])
     home.take_in()
     files = {who.key: home.graph(who).pending() for who in home.registry.identities()}
     return {key for key, pending in files.items() if any(p.at_ms == at for p in pending)}
@@ -178,11 +158,9 @@ def test_a_room_is_the_owners_only_where_the_gateway_says_so_of_every_line(home,
 
 @pytest.mark.parametrize("reason", ["unanswered", "compaction"])
 def test_a_chat_in_which_only_omg_was_asked_begins_no_memory(home, reason):
-    said = {"role": "user", "content": "/omg status", "timestamp": NOON, "__openclaw": OWN}
-    told = {"role": "assistant", "content": "1 note is remembered.", "model": "gateway-injected"}
-    entries = [{"entryId": f"e{n}", "message": message} for n, message in enumerate((said, told))]
-    drop = {"v": 1, "reason": reason, "sessionKey": ROOM, "sessionId": "s", "entries": entries}
-    (home.folder / "spool" / f"{NOON:015d}-x.json").write_text(json.dumps(drop))
+    said = entry("e0", "/omg status", NOON, __openclaw=OWN)
+    told = entry("e1", "1 note is remembered.", NOON, "assistant", model="gateway-injected")
+    hand_over(home.folder, said, told, session=ROOM, reason=reason)
     assert home.take_in() == 0
     assert home.registry.identities() == []
     assert not list((home.folder / "spool").glob("*.json"))

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from corpora.grounded import rows
 from openai_server import claims_of
+from spooled import entry, hand_over
 from test_provenance import holds
 from test_tools import ALICE, Agent
 
@@ -78,22 +79,20 @@ class Talk:
         for m in said:
             if m["tool"] == "omg_forget":
                 continue  # what it really answered is there
-            entries.append(self.entry(m))
+            entries.append(self.said(m))
             for asked in [*m["calls"], *([call] if call and m is said[-1] else [])]:
                 entries += self.call(asked, entries)
-        at = entries[0]["message"]["timestamp"] if entries else 0
-        drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": ALICE, "entries": entries}
-        (self.agent.home.folder / "spool" / f"{at:015d}-x.json").write_text(json.dumps(drop))
+        if entries:
+            hand_over(self.agent.home.folder, *entries, session=ALICE)
         self.agent.home.work(force=True)
         assert self.graph.pending() == []
 
-    def entry(self, m: Mapping[str, Any]) -> dict[str, Any]:
+    def said(self, m: Mapping[str, Any]) -> dict[str, Any]:
         at = int(datetime.fromisoformat(m["at"]).replace(tzinfo=UTC).timestamp() * 1000)
         text = self.with_codes(m["text"])
         role = "toolResult" if m["role"] == "tool" else m["role"]
-        message = {"role": role, "content": [{"type": "text", "text": text}], "timestamp": at}
-        message |= {"toolName": m["tool"], "toolCallId": f"r{at}"}
-        return {"entryId": m["id"], "message": message}
+        content = [{"type": "text", "text": text}]
+        return entry(m["id"], content, at, role, toolName=m["tool"], toolCallId=f"r{at}")
 
     def with_codes(self, text: str) -> str:
         """*text* with the codes that were given; a choice that was not offered, since a title was named, is the notes alone."""
@@ -116,11 +115,10 @@ class Talk:
         self.answer = self.agent.use(name, ALICE, more={"userMessage": said}, **arguments)
         self.codes |= self.answer["details"].get("codes", {})
         made = {"type": "toolCall", "id": f"c{at}", "name": name, "arguments": arguments}
-        result = {"role": "toolResult", "toolName": name, "toolCallId": f"c{at}", "timestamp": at + 2}
-        result["content"] = [{"type": "text", "text": self.answer["text"]}]
+        told = [{"type": "text", "text": self.answer["text"]}]
         return [
-            {"entryId": f"c{at}", "message": {"role": "assistant", "content": [made], "timestamp": at + 1}},
-            {"entryId": f"r{at}", "message": result},
+            entry(f"c{at}", [made], at + 1, "assistant"),
+            entry(f"r{at}", told, at + 2, "toolResult", toolName=name, toolCallId=f"c{at}"),
         ]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spooled import entry, hand_over
 
 from omg.config import Config, Embedding, Observation, shipped_folder
 from omg.llm.replies import Ask
@@ -35,12 +36,15 @@ class Agent:
         """A message of the user's, as the hooks hand it over; its id."""
         self.n += 1
         id, at = f"m{self.n}", 1_795_000_000_000 + self.n
-        entry = {"entryId": id, "message": {"role": "user", "content": text, "timestamp": at}}
-        drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": [entry]}
-        (self.home.folder / "spool" / f"{at:015d}-{id}.json").write_text(json.dumps(drop))
+        hand_over(self.home.folder, entry(id, text, at), session=session)
         if observe:
             self.home.work(force=True)
         return id
+
+    def turn(self, *entries: Answer) -> None:
+        """A turn of Alice's of any messages, observed."""
+        hand_over(self.home.folder, *entries, session=ALICE)
+        self.home.work(force=True)
 
     def use(
         self,
@@ -306,12 +310,7 @@ def test_what_is_no_sentence_of_the_user_is_a_proposal_of_the_assistants(agent: 
 
 
 def test_a_yes_to_what_the_assistant_asked_makes_a_proposal_and_nothing_the_users(agent: Agent) -> None:
-    at = 1_795_100_000_000
-    asked = {"role": "assistant", "content": "Shall I remember that you are vegetarian?", "timestamp": at}
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": ALICE}
-    drop["entries"] = [{"entryId": "a1", "message": asked}]
-    (agent.home.folder / "spool" / f"{at:015d}-a.json").write_text(json.dumps(drop))
-    agent.home.work(force=True)
+    agent.turn(entry("a1", "Shall I remember that you are vegetarian?", 1_795_100_000_000, "assistant"))
     node = remembered(agent, "yes, go ahead", "The user is vegetarian.", type="identity", when="2026-11-24")
     assert (node.type, node.origin, node.proposes) == ("fact", "assistant", "identity")
     assert node.event == "2026-11-24"
@@ -576,11 +575,7 @@ def test_every_note_that_holds_the_words_is_offered_and_those_not_listed_are_cou
     things = "chess tea skiing rowing poker opera baking sailing fishing cycling judo bowls".split()
     for thing in things:
         agent.heard(ALICE, f"My colleague Quentin likes {thing} on Sundays.")
-    spoke = {"role": "assistant", "content": "Quentin is at his desk.", "timestamp": 1_795_000_100_000}
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": ALICE}
-    drop["entries"] = [{"entryId": "a1", "message": spoke}]
-    (agent.home.folder / "spool" / "1795000100000-a.json").write_text(json.dumps(drop))
-    agent.home.work(force=True)
+    agent.turn(entry("a1", "Quentin is at his desk.", 1_795_000_100_000, "assistant"))
     about = [p for p in agent.notes(ALICE) if SECRET not in p]
     assert len(about) > 10
     first = agent.use("omg_forget", ALICE, said=("m90", "Forget Quentin."), query="everything about Quentin")
@@ -631,20 +626,13 @@ def test_a_name_that_is_a_notes_offers_the_note_and_beside_it_all_that_holds_the
     done = agent.use("omg_forget", ALICE, "run-2", ("m91", code), code=code)
     assert "Forgotten: 2 notes" in done["text"]
     made = {"type": "toolCall", "id": "c1", "name": "omg_forget", "arguments": {"code": code}}
-    result = {"role": "toolResult", "toolName": "omg_forget", "toolCallId": "c1", "content": done["text"]}
-    turn = [
-        {"role": "user", "content": code},
-        {"role": "assistant", "content": [{"type": "text", "text": "So Heron goes."}, made]},
-        result,
-        {"role": "assistant", "content": "All that I knew of Heron is forgotten."},
-    ]
     at = 1_795_000_200_000
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": ALICE}
-    drop["entries"] = [
-        {"entryId": f"m{91 + n}", "message": {**m, "timestamp": at + n}} for n, m in enumerate(turn)
-    ]
-    (agent.home.folder / "spool" / f"{at}-b.json").write_text(json.dumps(drop))
-    agent.home.work(force=True)
+    agent.turn(
+        entry("m91", code, at),
+        entry("m92", [{"type": "text", "text": "So Heron goes."}, made], at + 1, "assistant"),
+        entry("m93", done["text"], at + 2, "toolResult", toolName="omg_forget", toolCallId="c1"),
+        entry("m94", "All that I knew of Heron is forgotten.", at + 3, "assistant"),
+    )
     assert left_with(agent, "Heron") == []
     assert len(agent.notes(ALICE)) == 1 and graph.index.entry(title) is None
 

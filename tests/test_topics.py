@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 
 from omg.reflect.topics import (
     TopicItem,
-    normalized,
     split_topics,
     statement_likeness,
 )
-from omg.text.words import stems_of
 
 lists = st.lists(
     st.builds(
@@ -77,10 +75,3 @@ def test_notes_with_nothing_in_common_are_shelved_by_their_time() -> None:
 def test_alike_is_a_matter_of_words_numbers_and_no(a: str, b: str, same: bool) -> None:
     assert (statement_likeness(a, b) >= 0.75) is same
     assert statement_likeness(a, b) == statement_likeness(b, a)
-
-
-@given(st.text(max_size=60), st.text(max_size=60))
-def test_likeness_is_a_share(a: str, b: str) -> None:
-    assert 0 <= statement_likeness(a, b) <= 1
-    assert normalized(normalized(a)) == normalized(a)
-    assert all(stems_of(a))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from openai_server import believed
+from spooled import entry, hand_over
 
 from omg.config import Config, Llm, Observation
 from omg.errors import Locked
@@ -58,12 +59,8 @@ class World:
     def say(self, session: str, text: str, name: str = "") -> Path:
         self.said += 1
         at = int(self.now.timestamp() * 1000) + self.said
-        message = {"role": "user", "content": text, "timestamp": at}
-        entries = [{"entryId": f"e{self.said}", "message": message}]
-        drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": entries}
-        file = self.home.folder / "spool" / (name or f"{at:015d}-{self.said}.json")
-        file.write_text(json.dumps(drop))
-        return file
+        file = hand_over(self.home.folder, entry(f"e{self.said}", text, at), session=session)
+        return file.rename(file.with_name(name)) if name else file
 
     def both(self) -> None:
         self.say(OWNER, "I bought a lamp.")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import messages
+from spooled import entry, hand_over
 from test_daemon import OFFLINE, Running, drop, eventually
 
 from bench import hostile, load
@@ -27,7 +27,6 @@ from omg.config import Config, Observation
 from omg.identity import identity_of_session
 from omg.inject.decide import hook_result
 from omg.memory import Memory
-from omg.secrets import redact
 
 FULL = os.environ.get("OMG_TRUST") == "full"
 PEOPLE = 100 if FULL else 14
@@ -259,12 +258,8 @@ def test_two_hundred_turns_in_which_the_model_repeats_its_memory_add_nothing_to_
 
 def speak(opened: Memory, session: str, n: int, at: datetime, asked: str, said: str) -> None:
     ms = int(at.timestamp() * 1000)
-    entries = [
-        {"entryId": f"u{n}", "message": {"role": "user", "content": asked, "timestamp": ms}},
-        {"entryId": f"a{n}", "message": {"role": "assistant", "content": said, "timestamp": ms + 1000}},
-    ]
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": entries}
-    (opened.folder / "spool" / f"{ms:015d}-{n}.json").write_text(json.dumps(drop))
+    turn = entry(f"u{n}", asked, ms), entry(f"a{n}", said, ms + 1000, "assistant")
+    hand_over(opened.folder, *turn, session=session)
 
 
 def test_under_load_the_daemon_answers_in_time_and_stays_as_large_as_it_was(
@@ -298,20 +293,3 @@ def test_while_megabytes_come_in_a_prompt_waits_little_longer_for_its_memory(tmp
     assert measured["taken"]["drops"] > 2
     assert not measured["hostile"]["failed"]
     assert measured["hostile"]["p95_ms"] <= max(50, 3 * measured["idle"]["p95_ms"])
-
-
-@pytest.mark.skipif(not FULL, reason="test_secrets.py has the bounds; `make trust` prints the figures")
-def test_of_the_secrets_in_the_corpora_few_are_left_and_of_the_rest_little_is_touched() -> None:
-    """The bounds are those of test_redact.py; here the figures are printed."""
-    for file in sorted(messages.HERE.glob("secrets*.jsonl")):
-        tellings = messages.tellings(file)
-        left = [telling.kind for telling in tellings if messages.survivors(telling)]
-        print(f"secrets      {file.name}: {len(left)} of {len(tellings)} left {left[:5]}")
-        assert tellings
-    lines = [line for file in sorted(messages.HERE.glob("clean*.txt")) for line in messages.clean_lines(file)]
-    touched = [line for line in lines if redact(line)[1]]
-    talk = messages.locomo()
-    print(
-        f"secrets      clean lines touched: {len(touched)} of {len(lines)}; LoCoMo: {sum(redact(t)[1] > 0 for t in talk)} of {len(talk)}"
-    )
-    assert len(touched) < len(lines) / 100

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from spooled import entry, hand_over
 
 from omg.config import Config, Observation
 from omg.memory import Memory
@@ -43,10 +44,7 @@ SAYINGS = [
 
 
 def say(omg: Memory, n: int, text: str) -> None:
-    at = 1_771_500_000_000 + n * 60_000
-    entry = {"entryId": f"e{n}", "message": {"role": "user", "content": text, "timestamp": at}}
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": MAIN, "entries": [entry]}
-    (omg.folder / "spool" / f"{at:015d}-{n}.json").write_text(json.dumps(drop))
+    hand_over(omg.folder, entry(f"e{n}", text, 1_771_500_000_000 + n * 60_000))
 
 
 def kept(file: Path, saved: str, vault: Path) -> bool:
@@ -105,10 +103,10 @@ def test_no_edit_is_lost_and_no_deleted_note_comes_back(home, tmp_path, seed):
     assert [w for w in done["lines"] if w not in everything] == []
     changed = [f for f, text in done["saved"].items() if not kept(Path(f), text, graph.vault.root)]
     assert changed == [], (done["saved"][changed[0]], Path(changed[0]).read_text(encoding="utf-8"))
-    for entry in graph.index.entries(status=None):
-        if entry.id in done["deleted"]:  # the same name may be used again, for what was said again
-            said = [s.id for s in graph.index.sources(entry.path)]
-            assert not graph.tombstones.blocks(entry.id, said, cited=lambda: True), entry.path
+    for note in graph.index.entries(status=None):
+        if note.id in done["deleted"]:  # the same name may be used again, for what was said again
+            said = [s.id for s in graph.index.sources(note.path)]
+            assert not graph.tombstones.blocks(note.id, said, cited=lambda: True), note.path
     named = "\n".join(f.line() for f in check_graph(omg, graph))
     for path, target in graph.index.dangling()[:50]:
         file = graph.vault.root / target  # a view, which is no note

@@ -1,10 +1,8 @@
 import json
 import os
-import random
 import subprocess
 import sys
 import threading
-import time
 from itertools import pairwise
 
 import pytest
@@ -381,58 +379,6 @@ def test_what_only_looks_like_a_held_file_stops_nothing(vault, editor):
     strange.symlink_to("/etc/passwd")
     assert vault.settle(older_than_s=0) == [CAT]
     assert strange.is_symlink()
-
-
-def test_no_save_of_a_busy_editor_is_lost(vault, tmp_path):
-    """It saves in place, again and again, while we add to the same note: its last text is somewhere."""
-    vault.write(CAT, OLD, None)
-    code = """
-import sys, time, random
-for n in range(200):
-    with open(sys.argv[1], "wb") as f:
-        f.write(b"save %d" % n)
-    time.sleep(random.random() / 500)
-"""
-    busy = subprocess.Popen([sys.executable, "-c", code, str(vault.file(CAT))])
-    writes = races = 0
-    while busy.poll() is None:
-        was = vault.bytes(CAT)
-        try:
-            vault.write(CAT, was + b"\nours", was)
-            writes += 1
-        except Stale:
-            races += 1
-        time.sleep(random.random() / 500)
-    while vault.settle(older_than_s=0):  # what it brings back is settled by the next look
-        pass
-    assert busy.returncode == 0 and writes
-    texts = [vault.bytes(path) for path in vault.paths()]
-    assert any(text.startswith(b"save 199") for text in texts), (writes, races)
-    assert dotfiles(vault) == []
-
-
-def test_a_process_killed_while_writing_leaves_the_old_bytes_or_the_new(vault, tmp_path):
-    vault.write(CAT, OLD, None)
-    code = """
-import sys
-import threading
-from pathlib import Path
-from omg.vault.vault import Vault
-vault = Vault(Path(sys.argv[1]), Path(sys.argv[2]))
-print("go", flush=True)
-while True:
-    was = vault.bytes("nodes/fact/cat")
-    vault.write("nodes/fact/cat", was[::-1], was)
-"""
-    for _ in range(5):
-        arguments = [sys.executable, "-c", code, str(vault.root), str(tmp_path / "written.jsonl")]
-        with subprocess.Popen(arguments, stdout=subprocess.PIPE) as writer:
-            assert writer.stdout.readline() == b"go\n"
-            time.sleep(random.random() / 50)
-            writer.kill()
-        assert vault.bytes(CAT) in (OLD, OLD[::-1])
-        assert vault.settle(older_than_s=0) == []
-        assert names(vault) == [f"{CAT}.md"]
 
 
 # --- whose bytes

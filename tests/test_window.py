@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from spooled import hand_over
 
 from omg.config import Config, Context, Identities, Inject, Observation
 from omg.context import (
@@ -159,14 +160,15 @@ class Talk:
         )
 
     def take_in(self, *, observe: bool = True, reason: str = "turn") -> None:
-        entries = [{"entryId": f"e{self.before + i}", "message": m} for i, m in enumerate(self.said)]
-        drop = {"v": 1, "reason": reason, "agentId": "main", "sessionKey": SESSION, "entries": entries}
-        spool = self.memory.folder / "spool"
-        spool.mkdir(parents=True, exist_ok=True)
-        (spool / f"{self.before + len(self.said):015d}-a.json").write_text(json.dumps(drop))
-        self.memory.take_in()
+        self.hand_over((f"e{self.before + i}" for i in range(len(self.said))), reason=reason)
         if observe:
             self.memory.work(force=True)
+
+    def hand_over(self, ids: Iterable[str], **more: Any) -> None:
+        """All that was said, under these *ids*."""
+        entries = [{"entryId": id, "message": m} for id, m in zip(ids, self.said, strict=True)]
+        hand_over(self.memory.folder, *entries, at_ms=self.before + len(self.said), **more)
+        self.memory.take_in()
 
     def view(self) -> list[dict[str, Any]]:
         """The messages as `assemble` is handed them: ids of calls made safe, details left out."""
@@ -554,34 +556,3 @@ def test_a_turn_waits_only_above_block_after_and_only_for_what_can_come(
     talk.memory.work(force=True)
     assert not talk.asked().blocks
     talk.memory.close()
-
-
-@settings(max_examples=25)
-@given(st.lists(st.tuples(st.sampled_from("tto!w"), st.integers(1, 90)), max_size=25))
-def test_through_any_life_every_message_is_raw_or_observed_and_no_context_is_longer_than_without(
-    tmp_path_factory: pytest.TempPathFactory, life: list[tuple[str, int]]
-) -> None:
-    talk = Talk(tmp_path_factory.mktemp("life") / "omg", message_tokens=300)
-    try:
-        for what, size in life:
-            if what in "to":
-                talk.turn(
-                    f"I prefer {size} of them. " + "word " * size, tool="line\n" * size if what == "o" else ""
-                )
-            elif what == "!":
-                talk.take_in()
-            elif talk.said:
-                talk.take_in(observe=False)
-                made = talk.asked()
-                graph = talk.memory.find(SESSION)
-                archived = {at for _, at, _ in graph.index.said_since(SESSION, 0)}
-                assert all(talk.said[i]["timestamp"] in archived for i in made.cut)
-                whole = sum(count_tokens(json.dumps(m["content"])) for m in talk.view())
-                left = [m for i, m in enumerate(talk.view()) if i not in made.cut]
-                assert (
-                    count_tokens(made.text) + sum(count_tokens(json.dumps(m["content"])) for m in left)
-                    <= whole
-                )
-                assert left[-1] == talk.view()[-1]
-    finally:
-        talk.memory.close()

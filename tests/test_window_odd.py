@@ -129,11 +129,7 @@ def group_context(talk: Talk, people: list[tuple[str, bool]], said: str) -> str:
         name, owner = people[n % len(people)]
         talk.turn(said.format(n=n) + PAD)
         talk.said[-2]["__openclaw"] = {"senderName": name, "senderId": name or "7", "senderIsOwner": owner}
-    entries = [{"entryId": f"e{i}", "message": m} for i, m in enumerate(talk.said)]
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": GROUP, "entries": entries}
-    (talk.memory.folder / "spool").mkdir(parents=True, exist_ok=True)
-    (talk.memory.folder / "spool" / "000000000000001-a.json").write_text(json.dumps(drop))
-    talk.memory.take_in()
+    talk.hand_over((f"e{i}" for i in range(len(talk.said))), session=GROUP)
     talk.memory.work(force=True)
     body = {"sessionKey": GROUP, "messages": talk.view()}
     tell = lambda *_, **__: None  # noqa: E731
@@ -277,12 +273,9 @@ FORK = "agent:main:main:thread:9"
 def forked(talk: Talk, *, observe: bool) -> Cut:
     """A copy of the conversation, and what is said in it alone; memory is handed all of it, as the gateway does."""
     talk.take_in()
-    entries = [{"entryId": f"e{i}", "message": m} for i, m in enumerate(talk.said)]
+    both = len(talk.said)
     long_talk(talk, 4)
-    entries += [{"entryId": f"f{i}", "message": talk.said[i]} for i in range(len(entries), len(talk.said))]
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": FORK, "entries": entries}
-    (talk.memory.folder / "spool" / "000000000099999-f.json").write_text(json.dumps(drop))
-    talk.memory.take_in()
+    talk.hand_over((f"{'ef'[i >= both]}{i}" for i in range(len(talk.said))), session=FORK)
     if observe:
         talk.memory.work(force=True)
     return talk.asked(sessionKey=FORK)
@@ -308,10 +301,5 @@ def test_what_was_said_at_the_same_time_in_another_conversation_is_no_copy(talk:
     for message in talk.said:
         if "idempotencyKey" in message:
             message["idempotencyKey"] += "-other"
-    drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": FORK}
-    entries = [{"entryId": f"f{i}", "message": m} for i, m in enumerate(talk.said)]
-    (talk.memory.folder / "spool" / "000000000099999-f.json").write_text(
-        json.dumps({**drop, "entries": entries})
-    )
-    talk.memory.take_in()
+    talk.hand_over((f"f{i}" for i in range(len(talk.said))), session=FORK)
     assert talk.asked(sessionKey=FORK).cut == ()

@@ -14,13 +14,14 @@ from re import _constants as c  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 
 REPEATS = (c.MAX_REPEAT, c.MIN_REPEAT, c.POSSESSIVE_REPEAT)
+# Of each category a character that it takes, and how it is written.
 CATEGORIES = {
-    c.CATEGORY_DIGIT: "7",
-    c.CATEGORY_SPACE: " ",
-    c.CATEGORY_WORD: "a",
-    c.CATEGORY_NOT_DIGIT: "a",
-    c.CATEGORY_NOT_SPACE: "a",
-    c.CATEGORY_NOT_WORD: " ",
+    c.CATEGORY_DIGIT: ("7", r"\d"),
+    c.CATEGORY_SPACE: (" ", r"\s"),
+    c.CATEGORY_WORD: ("a", r"\w"),
+    c.CATEGORY_NOT_DIGIT: ("a", r"\D"),
+    c.CATEGORY_NOT_SPACE: ("a", r"\S"),
+    c.CATEGORY_NOT_WORD: (" ", r"\W"),
 }
 
 
@@ -34,7 +35,7 @@ def member(items: list) -> str:
         return chr(value)
     if op is c.RANGE:
         return chr(value[0])
-    return CATEGORIES.get(value, "a")
+    return CATEGORIES.get(value, ("a", ""))[0]
 
 
 def members(items: list) -> Iterator[str]:
@@ -52,15 +53,7 @@ def _text(item: tuple) -> str:
         return re.escape(chr(value))
     if op is c.RANGE:
         return f"{re.escape(chr(value[0]))}-{re.escape(chr(value[1]))}"
-    names = {
-        c.CATEGORY_DIGIT: r"\d",
-        c.CATEGORY_SPACE: r"\s",
-        c.CATEGORY_WORD: r"\w",
-        c.CATEGORY_NOT_DIGIT: r"\D",
-        c.CATEGORY_NOT_SPACE: r"\S",
-        c.CATEGORY_NOT_WORD: r"\W",
-    }
-    return names.get(value, "")
+    return CATEGORIES.get(value, ("a", ""))[1]
 
 
 def sample(items, groups: dict[int, str], pick: int = 0) -> str:
@@ -93,27 +86,43 @@ def sample(items, groups: dict[int, str], pick: int = 0) -> str:
     return out
 
 
-def parts(items) -> Iterator[tuple[str, object]]:
-    """Everything within *items* that is repeated, and every beginning of a sequence."""
-    ops = list(items)
-    for op, value in ops:
-        if op in REPEATS:
-            yield "repeat", value[2]
-            yield from parts(value[2])
-        elif op is c.BRANCH:
-            for way in value[1]:
-                yield "way", way
-                yield from parts(way)
-        elif op is c.SUBPATTERN:
-            yield from parts(value[3])
-        elif op is c.ATOMIC_GROUP:
-            yield from parts(value)
-        elif op in (c.ASSERT, c.ASSERT_NOT):
-            yield from parts(value[1])
-        elif op is c.GROUPREF_EXISTS:
-            for way in value[1:]:
-                if way:
-                    yield from parts(way)
+def inside(op, value) -> list:
+    """The sequences that one part of a parsed expression is made of."""
+    if op in REPEATS:
+        return [value[2]]
+    if op is c.BRANCH:
+        return value[1]
+    if op is c.SUBPATTERN:
+        return [value[3]]
+    if op is c.ATOMIC_GROUP:
+        return [value]
+    if op in (c.ASSERT, c.ASSERT_NOT):
+        return [value[1]]
+    return [way for way in value[1:] if way] if op is c.GROUPREF_EXISTS else []
+
+
+def sequences(items) -> Iterator[list]:
+    """*items* and every sequence within."""
+    yield list(items)
+    for op, value in items:
+        for sequence in inside(op, value):
+            yield from sequences(sequence)
+
+
+def parts(items) -> Iterator[object]:
+    """Everything within *items* that is repeated or an alternative."""
+    for op, value in items:
+        for sequence in inside(op, value):
+            if op in REPEATS or op is c.BRANCH:
+                yield sequence
+            yield from parts(sequence)
+
+
+def walk(items) -> Iterator[tuple]:
+    for op, value in items:
+        yield op, value
+        for sequence in inside(op, value):
+            yield from walk(sequence)
 
 
 def units(pattern: re.Pattern[str], most: int = 60) -> list[tuple[str, str]]:
@@ -127,7 +136,7 @@ def units(pattern: re.Pattern[str], most: int = 60) -> list[tuple[str, str]]:
         if unit and len(unit) < 400 and len(found) < most:
             found.setdefault((head, unit))
 
-    for op, value in _walk(parsed):  # single characters of what repeats come first: the commonest trouble
+    for op, value in walk(parsed):  # single characters of what repeats come first: the commonest trouble
         if op in REPEATS:
             for inner_op, inner in value[2]:
                 if inner_op is c.IN:
@@ -141,64 +150,22 @@ def units(pattern: re.Pattern[str], most: int = 60) -> list[tuple[str, str]]:
     for n, (op, value) in enumerate(ops):
         if op in REPEATS or op is c.SUBPATTERN:
             head = sample(ops[:n], groups)
-            for _, body in parts([(op, value)]):
+            for body in parts([(op, value)]):
                 for pick in (0, 1):
                     made = sample(body, groups, pick)
                     add(head, made)
                     add("", made)
-    for _, body in parts(parsed):
+    for body in parts(parsed):
         add("", sample(body, groups))
-    for sequence in _sequences(parsed):
+    for sequence in sequences(parsed):
         for n, (op, value) in enumerate(sequence):
             if op in REPEATS:
                 head = sample(sequence[:n], groups)
-                for one in _singles(value[2]):
-                    add(head, one)
+                for inner_op, inner in value[2]:
+                    for one in members(inner) if inner_op is c.IN else ():
+                        add(head, one)
                 add(head, sample(value[2], groups))
                 add("", head + sample(value[2], groups))
     for ch in " \n\ta7":
         add("", ch)
     return list(found)
-
-
-def _singles(items) -> Iterator[str]:
-    for op, value in items:
-        if op is c.IN:
-            yield from members(value)
-
-
-def _sequences(items) -> Iterator[list]:
-    ops = list(items)
-    yield ops
-    for op, value in ops:
-        if op in REPEATS:
-            yield from _sequences(value[2])
-        elif op is c.BRANCH:
-            for way in value[1]:
-                yield from _sequences(way)
-        elif op is c.SUBPATTERN:
-            yield from _sequences(value[3])
-        elif op is c.ATOMIC_GROUP:
-            yield from _sequences(value)
-        elif op in (c.ASSERT, c.ASSERT_NOT):
-            yield from _sequences(value[1])
-
-
-def _walk(items) -> Iterator[tuple]:
-    for op, value in items:
-        yield op, value
-        if op in REPEATS:
-            yield from _walk(value[2])
-        elif op is c.BRANCH:
-            for way in value[1]:
-                yield from _walk(way)
-        elif op is c.SUBPATTERN:
-            yield from _walk(value[3])
-        elif op is c.ATOMIC_GROUP:
-            yield from _walk(value)
-        elif op in (c.ASSERT, c.ASSERT_NOT):
-            yield from _walk(value[1])
-        elif op is c.GROUPREF_EXISTS:
-            for way in value[1:]:
-                if way:
-                    yield from _walk(way)
