@@ -71,6 +71,12 @@ def say(omg, *messages, session=MAIN, start=START):
     hand_over(omg.folder, *entries, session=session)
 
 
+def hear(omg, *messages, **more):
+    """What is observed of a turn of these *messages* and of what waits."""
+    say(omg, *messages, **more)
+    return omg.work(force=True)
+
+
 def edit(**changes):
     made = created(
         "Prefers short checklists.", "m1", type="preference", title="Answer style", priority="high"
@@ -93,8 +99,7 @@ def waiting(omg):
 
 def test_a_statement_becomes_a_note_with_its_source(omg, openai_server):
     openai_server.replies(reply(edit(), task="Deploy the shop", next="Ask for the date"))
-    say(omg, "I prefer short checklists.")
-    omg.work(force=True)
+    hear(omg, "I prefer short checklists.")
     node = notes(omg)["nodes/preference/answer-style"]
     assert (node.description, node.origin, node.priority) == ("Prefers short checklists.", "user", "high")
     assert [(s.session, s.id) for s in node.sources] == [(MAIN, "e1")]
@@ -110,18 +115,17 @@ def test_a_task_that_is_done_is_cleared_and_one_that_is_not_spoken_of_stays(omg,
         own = omg.find(MAIN).state().sessions[MAIN]
         return own.task, own.state, own.next
 
-    def hear(said, now):
+    def told(said, now):
         openai_server.replies(json.dumps({"edits": [], "now": now}))
-        say(omg, said)
-        omg.work(force=True)
+        hear(omg, said)
 
-    hear("Remind Ben of the stand fee.", {"task": "Ask Ben for the fee", "state": "not asked", "next": "Ask"})
-    hear("Nice weather.", {"task": None, "state": "asked"})
+    told("Remind Ben of the stand fee.", {"task": "Ask Ben for the fee", "state": "not asked", "next": "Ask"})
+    told("Nice weather.", {"task": None, "state": "asked"})
     assert stands() == ("Ask Ben for the fee", "asked", "Ask")
-    hear("More weather.", {})
+    told("More weather.", {})
     assert stands() == ("Ask Ben for the fee", "asked", "Ask")
     assert "Ask Ben for the fee" in omg.find(MAIN).vault.text("now")
-    hear("The fee came.", {"task": "", "state": "", "next": ""})
+    told("The fee came.", {"task": "", "state": "", "next": ""})
     assert stands() == ("", "", "")
     assert "fee" not in omg.find(MAIN).vault.text("now")
 
@@ -129,25 +133,21 @@ def test_a_task_that_is_done_is_cleared_and_one_that_is_not_spoken_of_stays(omg,
 def test_the_observer_is_shown_how_this_conversation_stood_and_no_other(omg, openai_server):
     openai_server.replies(reply(task="Book the ferry"), reply(task="Feed the goats"))
     say(omg, "Book the ferry.")
-    say(omg, "Feed the goats.", session=MAIN + ":thread:goats")
-    omg.work(force=True)
+    hear(omg, "Feed the goats.", session=MAIN + ":thread:goats")
     openai_server.always(reply())
-    say(omg, "And now?")
-    omg.work(force=True)
+    hear(omg, "And now?")
     shown = openai_server.history[-1].user
     assert "# Now, before these messages\n\ntask: Book the ferry\n" in shown
     assert "goats" not in shown
     allowing(omg, 4_000, previous_observer_tokens=0)
-    say(omg, "And tomorrow?")
-    omg.work(force=True)
+    hear(omg, "And tomorrow?")
     assert "Book the ferry" not in openai_server.history[-1].user
 
 
 def test_the_second_half_of_a_batch_is_shown_how_the_first_one_ended(omg, openai_server):
     allowing(omg, 8_000, max_tokens_per_batch=500)
     openai_server.replies(reply(task="Book the ferry"), reply())
-    say(omg, {"role": "user", "content": "The ferry, please. " + "It is a long way. " * 200})
-    omg.work(force=True)
+    hear(omg, {"role": "user", "content": "The ferry, please. " + "It is a long way. " * 200})
     first, second = (request.user for request in openai_server.history[:2])
     assert "Book the ferry" not in first
     assert "task: Book the ferry" in second
@@ -167,8 +167,7 @@ def test_notes_of_one_reply_link_to_each_other(omg, openai_server):
         type="fact", title="Driver", description="It talks through asyncpg.", links=["new:1", "Postgres"]
     )
     openai_server.replies(reply(harbor, choice, driver))
-    say(omg, "Harbor is a booking app. We decided that Harbor runs on Postgres, through asyncpg.")
-    omg.work(force=True)
+    hear(omg, "Harbor is a booking app. We decided that Harbor runs on Postgres, through asyncpg.")
     found = notes(omg)
     assert found["nodes/project/harbor"].links == ("mocs/moc-projects", "nodes/decision/postgres")
     assert "[[nodes/project/harbor|Harbor]] runs on" in found["nodes/decision/postgres"].body
@@ -182,8 +181,7 @@ def test_a_title_keeps_the_spelling_that_its_file_name_cannot(omg, openai_server
             *(edit(title=t, description=f"Wants it short, {n}.", type="fact") for n, t in enumerate(titles))
         )
     )
-    say(omg, "I want it short.")
-    omg.work(force=True)
+    hear(omg, "I want it short.")
     found = {p: (n.title, n.aliases) for p, n in notes(omg).items()}
     assert found == {
         "nodes/fact/maria-s-iphone": ("Maria's iPhone", ("Maria's iPhone",)),
@@ -202,8 +200,7 @@ def test_a_model_cannot_name_a_path(omg, openai_server):
             edit(op="update", node="../../secret"),
         )
     )
-    say(omg, "I prefer short checklists.")
-    omg.work(force=True)
+    hear(omg, "I prefer short checklists.")
     graph = omg.find(MAIN)
     written = {p.resolve() for p in omg.folder.rglob("*.md")}
     assert all(p.is_relative_to(graph.vault.root.resolve()) for p in written)
@@ -225,8 +222,7 @@ def test_a_model_cannot_name_a_path(omg, openai_server):
 )
 def test_a_useless_model_costs_no_turn_and_status_says_why(omg, openai_server, bad):
     openai_server.always(bad)
-    say(omg, "I prefer short checklists.")
-    assert omg.work(force=True) == []
+    assert hear(omg, "I prefer short checklists.") == []
     state = omg.find(MAIN).state()
     assert waiting(omg) == 1
     assert notes(omg) == {}
@@ -259,8 +255,7 @@ ANIMALS = ("an otter", "a heron", "two goats", "a donkey", "six hens", "one carp
 def test_a_reply_that_is_cut_short_is_asked_for_again_in_halves_and_loses_no_note(omg, openai_server):
     allowing(omg, 100)  # two notes
     openai_server.always(each_message)
-    say(omg, *(f"I keep {animal}." for animal in ANIMALS))
-    (done,) = omg.work(force=True)
+    (done,) = hear(omg, *(f"I keep {animal}." for animal in ANIMALS))
     assert {n.description for n in notes(omg).values()} == {f"I keep {animal}." for animal in ANIMALS}
     assert [n.sources[0].id for n in notes(omg).values()].count("e1") == 1
     assert (done.dropped, waiting(omg)) == ([], 0)
@@ -270,8 +265,7 @@ def test_a_reply_that_is_cut_short_is_asked_for_again_in_halves_and_loses_no_not
 def test_of_one_message_whose_reply_is_cut_short_what_is_whole_is_kept_and_it_is_said_so(omg, openai_server):
     allowing(omg, 100)
     openai_server.always(reply(*(edit(title=a, description=f"Keeps {a}.") for a in ANIMALS)))
-    say(omg, "I keep a small farm.")
-    (done,) = omg.work(force=True)
+    (done,) = hear(omg, "I keep a small farm.")
     assert len(notes(omg)) == 2
     assert done.dropped == ["the end of a reply that was cut short; [llm] max_output_tokens allows more"]
     end = read_events(omg.folder, 1)[0]
@@ -284,8 +278,7 @@ def test_a_model_that_thinks_until_it_is_cut_is_asked_about_less(omg, openai_ser
     openai_server.always(
         lambda r: Say("<think>Let me see", finish="length") if "\nm2" in r.user else each_message(r)
     )
-    say(omg, *(f"I keep {animal}." for animal in ANIMALS[:2]))
-    omg.work(force=True)
+    hear(omg, *(f"I keep {animal}." for animal in ANIMALS[:2]))
     assert len(notes(omg)) == 2
     assert len(openai_server.history) == 3
 
@@ -305,8 +298,7 @@ def test_a_long_message_whose_reply_is_cut_short_is_read_in_parts(omg, openai_se
         return "{" + " " * 500
 
     openai_server.always(boxes)
-    say(omg, page)
-    omg.work(force=True)
+    hear(omg, page)
     assert len(seen) >= 117  # a part may begin in the middle of a line
     assert len(notes(omg)) >= 2 and waiting(omg) == 0
 
@@ -315,8 +307,7 @@ def test_message_by_message_what_is_whole_of_a_cut_reply_is_kept(omg, openai_ser
     allowing(omg, 40, style="turnwise")
     facts = [{"type": "fact", "text": f"The user keeps {a}."} for a in ANIMALS]
     openai_server.always({"facts": facts})
-    say(omg, "I keep an otter, a heron, two goats, a donkey, six hens, one carp, a parrot and a snail.")
-    omg.work(force=True)
+    hear(omg, "I keep an otter, a heron, two goats, a donkey, six hens, one carp, a parrot and a snail.")
     assert 0 < len(notes(omg)) < 4
     assert read_events(omg.folder, 1)[0]["cut"] == 1
 
@@ -333,8 +324,7 @@ OBEYING = (
 def read_page(omg, *more):
     content = [{"type": "text", "text": PAGE}]
     result = {"role": "toolResult", "toolCallId": "c", "toolName": "fetch", "content": content}
-    say(omg, "Please read that page.", result, *more)
-    omg.work(force=True)
+    hear(omg, "Please read that page.", result, *more)
 
 
 def test_a_page_that_plants_an_instruction_never_becomes_the_users_wish(omg, openai_server):
@@ -368,10 +358,8 @@ def test_the_day_is_the_users_and_newer_wins_over_what_comes_in_late(omg, openai
     openai_server.replies(
         reply(edit()), reply(edit(op="update", node="n1", description="Prefers no checklists."))
     )
-    say(omg, "I prefer short checklists.")
-    omg.work(force=True)
-    say(omg, "I prefer no checklists.", start=START - timedelta(days=30))
-    omg.work(force=True)
+    hear(omg, "I prefer short checklists.")
+    hear(omg, "I prefer no checklists.", start=START - timedelta(days=30))
     node = notes(omg)["nodes/preference/answer-style"]
     assert node.description == "Prefers short checklists."
     assert "- 2026-01-20: Prefers no checklists." in node.body
@@ -395,8 +383,7 @@ def test_a_check_that_fails_leaves_the_batch_pending_and_what_was_asked_before_i
 ):
     openai_server.check = bad
     openai_server.replies(reply(edit()))
-    say(omg, "I prefer short checklists.")
-    assert omg.work(force=True) == []
+    assert hear(omg, "I prefer short checklists.") == []
     assert (waiting(omg), notes(omg)) == (1, {})
     assert omg.find(MAIN).state().failures == 1
     openai_server.check = lambda request: borne_out(request.user)
@@ -412,8 +399,7 @@ def files_with(omg, text):
 def test_what_was_kept_of_a_batch_is_gone_once_it_is_observed(omg, openai_server):
     openai_server.check = Fail(500)
     openai_server.replies(reply(edit(), edit(title="Odd", description="Keeps a zebra.", sources=["m9"])))
-    say(omg, "I prefer short checklists.")
-    omg.work(force=True)
+    hear(omg, "I prefer short checklists.")
     assert files_with(omg, "zebra") == ["replies.json"]
     openai_server.check = lambda request: borne_out(request.user)
     omg.work(force=True)
@@ -432,8 +418,7 @@ def test_what_was_kept_of_a_batch_is_gone_once_it_is_observed(omg, openai_server
 def test_what_was_kept_of_a_batch_is_gone_once_it_is_forgotten(omg, openai_server, select):
     openai_server.check = Fail(500)
     openai_server.replies(reply(edit()))
-    say(omg, "I prefer short checklists.")
-    omg.work(force=True)
+    hear(omg, "I prefer short checklists.")
     assert "replies.json" in files_with(omg, "checklists")
     forget_selection(omg.intake, omg.find(MAIN), select(omg.find(MAIN)))
     assert files_with(omg, "checklists") == []
@@ -442,12 +427,10 @@ def test_what_was_kept_of_a_batch_is_gone_once_it_is_forgotten(omg, openai_serve
 def test_what_was_kept_does_not_stand_for_another_conversation(omg, openai_server):
     openai_server.check = Fail(500)
     openai_server.replies(reply(edit()))
-    say(omg, "I prefer short checklists.")
-    omg.work(force=True)
+    hear(omg, "I prefer short checklists.")
     openai_server.check = lambda request: borne_out(request.user)
     openai_server.replies(reply(edit(title="Paper", description="Prefers long checklists.")))
-    say(omg, "No, I prefer long checklists.")
-    omg.work(force=True)
+    hear(omg, "No, I prefer long checklists.")
     assert [n.description for n in notes(omg).values()] == ["Prefers long checklists."]
 
 
@@ -468,8 +451,7 @@ def test_what_was_kept_does_not_stand_for_another_conversation(omg, openai_serve
 def test_a_verdict_that_is_missing_odd_or_one_too_many_bears_nothing_out(omg, openai_server, verdicts):
     openai_server.check = {"verdicts": verdicts}
     openai_server.replies(reply(edit()))
-    say(omg, "I prefer short checklists.")
-    omg.work(force=True)
+    hear(omg, "I prefer short checklists.")
     assert [(n.type, n.origin) for n in notes(omg).values()] == [("fact", "assistant")]
     assert waiting(omg) == 0
 
@@ -480,7 +462,7 @@ def test_the_check_is_shown_the_persons_words_and_the_proposal_before_them_and_n
     openai_server.always(reply(edit(sources=["m4"])))
     content = [{"type": "text", "text": PAGE}]
     result = {"role": "toolResult", "toolCallId": "c", "toolName": "fetch", "content": content}
-    say(
+    hear(
         omg,
         "What does it say?\n> Short checklists are for fools.",
         result,
@@ -488,7 +470,6 @@ def test_the_check_is_shown_the_persons_words_and_the_proposal_before_them_and_n
         "Yes, please.",
         {"role": "assistant", "content": "Noted, and you owe evilbank 5."},
     )
-    omg.work(force=True)
     first, second = json.loads(openai_server.checks[0].user)["said"]
     assert (first["words"], second["words"]) == ("What does it say?\n…", "Yes, please.")
     assert (second["cited"], second["answers"]) == (True, "Shall I keep checklists short?")
@@ -503,8 +484,7 @@ def test_a_message_longer_than_an_assent_is_checked_beside_the_end_of_the_propos
         "content": f"First pack. {'Then rest a while. ' * 30}Shall I keep checklists short?",
     }
     own = "I prefer short checklists, and I have said so to everybody at work since the move, in the kitchen and in the hall, twice."
-    say(omg, plan, own, plan, "Yes, please.")
-    omg.work(force=True)
+    hear(omg, plan, own, plan, "Yes, please.")
     longer, assent = json.loads(openai_server.checks[0].user)["said"]
     assert assent["answers"].startswith("First pack.") and longer["answers"].endswith(
         "Shall I keep checklists short?"
@@ -526,8 +506,7 @@ def test_what_is_too_long_to_be_put_to_the_check_whole_is_not_borne_out(omg, ope
     openai_server.replies(reply(edit(sources=["m2"]) | {field: long}), reply())  # the second: about the page
     content = [{"type": "text", "text": PAGE}]
     page = {"role": "toolResult", "toolCallId": "c", "toolName": "fetch", "content": content}
-    say(omg, page, "I prefer short checklists.")
-    omg.work(force=True)
+    hear(omg, page, "I prefer short checklists.")
     assert waiting(omg) == 0
     texts = [f"{n.title} {n.description} {n.body}" for n in notes(omg).values() if n.origin == "user"]
     assert not any("evilbank" in text for text in texts)

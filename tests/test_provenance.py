@@ -122,7 +122,6 @@ def observed_rows(*names: str) -> list[dict[str, Any]]:
 
 
 ATTACKS = observed_rows("attacks", "attacks_second", "attacks_talk")
-BENIGN = observed_rows("benign", "benign_second")
 
 
 def as_seen(text: str) -> str:

@@ -201,9 +201,14 @@ def long_talk(talk: Talk, turns: int = 30) -> None:
         talk.turn(f"I prefer the number {n} over all others. " + "And so on and so forth. " * 6)
 
 
+def remembered_talk(talk: Talk, turns: int = 30, *, observe: bool = True) -> None:
+    """The same, taken in, and observed."""
+    long_talk(talk, turns)
+    talk.take_in(observe=observe)
+
+
 def test_a_long_conversation_keeps_its_newest_part_and_the_notes_of_the_rest(talk: Talk) -> None:
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     made = talk.asked()
     raw = [m for i, m in enumerate(talk.said) if i not in made.cut]
     assert made.cut == tuple(range(len(made.cut)))  # the oldest
@@ -219,8 +224,7 @@ def test_a_long_conversation_keeps_its_newest_part_and_the_notes_of_the_rest(tal
 
 
 def test_what_nobody_has_observed_yet_stays_and_its_observation_is_asked_for(talk: Talk) -> None:
-    long_talk(talk)
-    talk.take_in(observe=False)
+    remembered_talk(talk, observe=False)
     assert talk.asked() == Cut(waits=True, blocks=True)
     talk.memory.work(force=True)
     assert talk.asked().cut
@@ -258,12 +262,10 @@ def test_between_two_cuts_a_request_begins_as_the_one_before_wherever_the_gatewa
 
 def test_what_is_not_handed_over_any_more_stays_in_the_notes(tmp_path: Path) -> None:
     talk = Talk(tmp_path / "omg", observation_tokens=900)
-    long_talk(talk, 24)
-    talk.take_in()
+    remembered_talk(talk, 24)
     first = talk.asked()
     assert "number 0 over" in first.text
-    long_talk(talk, 24)
-    talk.take_in()
+    remembered_talk(talk, 24)
     later = talk.asked(messages=talk.view()[11:])
     assert later.reason == "threshold"
     assert "number 0 over" in later.text
@@ -272,8 +274,7 @@ def test_what_is_not_handed_over_any_more_stays_in_the_notes(tmp_path: Path) -> 
 
 def test_what_the_notes_stand_for_is_told_by_its_times_once_all_of_it_is_observed(talk: Talk) -> None:
     """By them the plugin knows what it may leave out that is handed over from further back, with the daemon away."""
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     assert talk.asked(messages=talk.view()[21:]).told == (0, talk.said[21]["timestamp"])
     graph = talk.memory.find(SESSION)
     with graph.lock():
@@ -284,8 +285,7 @@ def test_what_the_notes_stand_for_is_told_by_its_times_once_all_of_it_is_observe
 
 
 def test_a_small_window_is_cut_earlier(talk: Talk) -> None:
-    long_talk(talk, 10)
-    talk.take_in()
+    remembered_talk(talk, 10)
     assert not talk.asked().cut
     assert talk.asked(budget=800).cut
 
@@ -300,8 +300,7 @@ def test_a_short_conversation_and_an_empty_one_are_left_alone(talk: Talk) -> Non
 
 def test_the_gateways_own_summary_is_never_cut(talk: Talk) -> None:
     summary = {"role": "compactionSummary", "summary": "What was before. " * 20, "timestamp": 1}
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     talk.said.insert(0, summary)
     made = talk.asked()
     assert made.cut
@@ -309,8 +308,7 @@ def test_the_gateways_own_summary_is_never_cut(talk: Talk) -> None:
 
 
 def test_a_forgotten_message_leaves_the_text_and_does_not_come_back_raw(talk: Talk) -> None:
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     before = talk.asked()
     assert "number 25 over" in before.text
     memory = talk.memory
@@ -323,8 +321,7 @@ def test_a_forgotten_message_leaves_the_text_and_does_not_come_back_raw(talk: Ta
 
 
 def test_a_turn_that_grew_after_it_was_cut_is_shown_again(talk: Talk) -> None:
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     before = talk.asked()
     talk.said.insert(
         2, {"role": "assistant", "content": "One more thing.", "timestamp": talk.said[1]["timestamp"] + 1}
@@ -351,8 +348,7 @@ def questions(talk: Talk, count: int, first: int = 3) -> list[tuple[str, Cut]]:
 def test_what_a_message_was_served_stands_before_it_again_byte_for_byte_until_the_next_cut(
     talk: Talk,
 ) -> None:
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     first = talk.asked()
     before = len(talk.said)
     (one, _), (two, second), (_, third) = questions(talk, 3)
@@ -360,24 +356,21 @@ def test_what_a_message_was_served_stands_before_it_again_byte_for_byte_until_th
     assert second.served == {before: one}
     assert third.served == {before: one, before + 2: two}
     assert third.text == first.text
-    long_talk(talk, 20)
-    talk.take_in()
+    remembered_talk(talk, 20)
     assert talk.asked().reason == "threshold"
     assert talk.asked().served == {}  # where the prefix is new anyway, they are no more
     assert talk.memory.find(SESSION).state().sessions[SESSION].served == {}
 
 
 def test_before_the_first_cut_nothing_is_served_again_and_only_the_newest_is_kept_for_it(talk: Talk) -> None:
-    long_talk(talk, 5)
-    talk.take_in()
+    remembered_talk(talk, 5)
     talk.asked()
     assert [made.served for _, made in questions(talk, 3)] == [{}, {}, {}]
     assert len(talk.memory.find(SESSION).state().sessions[SESSION].served) <= 1
 
 
 def test_what_was_served_never_makes_a_context_longer_than_without_us(talk: Talk) -> None:
-    long_talk(talk, 18)
-    talk.take_in()
+    remembered_talk(talk, 18)
     assert talk.asked().cut
     for _, made in questions(talk, 12):
         whole = sum(tokens_of(m) for m in talk.view()[:-2])
@@ -388,8 +381,7 @@ def test_what_was_served_never_makes_a_context_longer_than_without_us(talk: Talk
 
 @pytest.mark.parametrize("gone", ["forgotten", "edited", "superseded", "redacted"])
 def test_what_names_something_that_is_gone_is_not_served_again(talk: Talk, gone: str) -> None:
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     talk.asked()
     ((served, _),) = questions(talk, 1)
     graph = talk.memory.find(SESSION)
@@ -415,8 +407,7 @@ def test_what_names_something_that_is_gone_is_not_served_again(talk: Talk, gone:
 
 
 def test_a_slice_that_came_too_late_for_its_request_is_not_served_again(talk: Talk) -> None:
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     talk.asked()
     asked = "Which number did I say I prefer, was it number 3?"
     assert talk.prompted(asked)
@@ -426,8 +417,7 @@ def test_a_slice_that_came_too_late_for_its_request_is_not_served_again(talk: Ta
 
 
 def test_once_the_engine_is_gone_nothing_of_what_is_served_is_kept(talk: Talk) -> None:
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     talk.asked()
     for n in range(3, 7):
         asked = f"Which number did I say I prefer, was it number {n}?"
@@ -453,8 +443,7 @@ def test_after_a_reset_that_no_hook_told_of_the_days_before_are_quoted(talk: Tal
 
 def test_nothing_is_cut_while_the_receipt_of_its_notes_is_open(talk: Talk) -> None:
     """As it is between the archive and the index, and after a kill there, until the receipt is taken up again."""
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     graph = talk.memory.find(SESSION)
     receipt = sorted((graph.folder / "receipts").glob("*.json"))[-1]
     cut_short = receipt.with_name(f"{receipt.stem}.open.json")
@@ -467,8 +456,7 @@ def test_nothing_is_cut_while_the_receipt_of_its_notes_is_open(talk: Talk) -> No
 
 def test_what_is_observed_late_comes_into_the_notes_of_what_was_cut(talk: Talk) -> None:
     """A note went, and one of the messages it was made from waits to be observed again."""
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     before = talk.asked()
     graph = talk.memory.find(SESSION)
     (file,) = (graph.folder / "archive").glob("*.jsonl")
@@ -490,8 +478,7 @@ def test_what_is_observed_late_comes_into_the_notes_of_what_was_cut(talk: Talk) 
 
 
 def test_a_link_of_the_timeline_gives_the_messages_back(talk: Talk) -> None:
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     link = re.search(r"^- (number-27\S*) — ", talk.asked().text, re.M)
     assert link
     body = {"name": "omg_open", "params": {"id": link[1]}, "context": {"sessionKey": SESSION}}
@@ -510,18 +497,15 @@ def test_notes_get_observation_tokens_and_raw_messages_what_they_leave_where_the
         ("more", {"observation_tokens": 800}, 800),
     ):
         talk = Talk(tmp_path / name, **options)
-        long_talk(talk, 60)
-        talk.take_in()
+        remembered_talk(talk, 60)
         assert 0.7 * most < count_tokens(talk.asked().text) <= most
         talk.memory.close()
     alone, shared = Talk(tmp_path / "alone"), Talk(tmp_path / "shared", share_token_budget=True)
     for talk in (alone, shared):
-        long_talk(talk, 18)
-        talk.take_in()
+        remembered_talk(talk, 18)
     assert alone.asked().cut
     assert not shared.asked().cut  # 500 tokens more, for notes take none yet
-    long_talk(shared, 6)
-    shared.take_in()
+    remembered_talk(shared, 6)
     made = shared.asked()
     assert made.cut
     assert count_tokens(made.text) <= 500
@@ -531,11 +515,9 @@ def test_notes_get_observation_tokens_and_raw_messages_what_they_leave_where_the
 
 def test_on_the_way_to_a_small_window_it_is_observed_in_smaller_steps(talk: Talk) -> None:
     """buffer_tokens is a share of the threshold that holds, not only of [observation] message_tokens."""
-    long_talk(talk, 2)
-    talk.take_in(observe=False)
+    remembered_talk(talk, 2, observe=False)
     assert not talk.asked().waits
-    long_talk(talk, 4)
-    talk.take_in(observe=False)
+    remembered_talk(talk, 4, observe=False)
     assert talk.asked().waits  # 200 of 1,000 tokens
 
 
@@ -547,8 +529,7 @@ def test_a_turn_waits_only_above_block_after_and_only_for_what_can_come(
     tmp_path: Path, block_after: Any, turns: int, blocks: bool
 ) -> None:
     talk = Talk(tmp_path / "omg", block_after=block_after)
-    long_talk(talk, turns)
-    talk.take_in(observe=False)
+    remembered_talk(talk, turns, observe=False)
     made = talk.asked()
     assert (made.waits, made.blocks) == (True, blocks)
     talk.memory.find(SESSION).update(lambda state: note_failure(state, "the model is down", 1))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_window import SESSION, Talk, long_talk
+from test_window import SESSION, Talk, long_talk, remembered_talk
 from test_window import talk as talk
 
 from omg.config import Context
@@ -41,8 +41,7 @@ def outlined(talk: Talk, cut: tuple[int, ...]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("of", ["equal", "alike", "none"])
 def test_nothing_is_cut_for_what_was_said_in_the_same_millisecond_and_observed(talk: Talk, of: str) -> None:
-    long_talk(talk, 15)
-    talk.take_in()
+    remembered_talk(talk, 15)
     half = len(talk.said)
     long_talk(talk, 15)
     for i, message in enumerate(talk.said):
@@ -116,8 +115,7 @@ def test_what_the_gateway_hands_in_while_a_persons_turn_goes_on_is_shown_or_kept
     report = {"role": "user", "content": "The report: 4711", "provenance": {"kind": "inter_session"}}
     answer = {"role": "assistant", "content": [{"type": "text", "text": "It is 4711 euros, by the report."}]}
     talk.said += [{**report, "timestamp": at}, {**answer, "timestamp": at + 1}]
-    long_talk(talk, 27)
-    talk.take_in()
+    remembered_talk(talk, 27)
     made = talk.asked()
     assert made.cut
     assert lost(talk, made) == []
@@ -181,16 +179,13 @@ def test_what_was_cut_stays_cut_though_only_its_outlines_come_whatever_it_was_wr
 
 def test_no_turn_waits_for_what_could_not_leave_anyway(talk: Talk) -> None:
     """The last turns stay, however much a tool has found in them; so does what somebody else has said elsewhere."""
-    long_talk(talk, 2)
-    talk.take_in()
+    remembered_talk(talk, 2)
     talk.turn("Read that file, please.", tool="a line of the file\n" * 1500)
     talk.take_in(observe=False)
     assert not talk.asked().blocks
-    long_talk(talk, 1)
-    talk.take_in(observe=False)
+    remembered_talk(talk, 1, observe=False)
     assert not talk.asked().blocks
-    long_talk(talk, 1)
-    talk.take_in(observe=False)
+    remembered_talk(talk, 1, observe=False)
     assert talk.asked().blocks  # now it could
 
 
@@ -206,14 +201,12 @@ def test_an_old_conversation_that_memory_never_heard_has_no_turn_wait_and_none_o
         talk.take_in(observe=False)
         made = talk.asked(messages=[*old, *talk.view()])
         assert (made.waits, made.blocks) == (False, False)
-    long_talk(talk, 8)
-    talk.take_in()
+    remembered_talk(talk, 8)
     assert talk.asked(messages=[*old, *talk.view()]).cut[0] == len(old)  # the old ones stay, and these leave
 
 
 def test_no_turn_waits_at_a_spend_cap(talk: Talk) -> None:
-    long_talk(talk)
-    talk.take_in(observe=False)
+    remembered_talk(talk, observe=False)
     assert talk.asked().blocks
     talk.memory.find(SESSION).update(lambda state: note_capped(state, "the cap is reached"))
     assert not talk.asked().blocks
@@ -226,8 +219,7 @@ ODD = (0, -1, 1, 2, 1e-4, 1e-300, 1e300, float("inf"), float("nan"), "x", True, 
     "key", ["message_tokens", "buffer_activation", "observation_tokens", "block_after", "share_token_budget"]
 )
 def test_every_number_that_the_configuration_takes_gives_a_lawful_context(talk: Talk, key: str) -> None:
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     whole = sum(tokens_of(m) for m in talk.view())
     for value in ODD:
         try:
@@ -256,8 +248,7 @@ def test_every_number_that_the_configuration_takes_gives_a_lawful_context(talk: 
     ],
 )  # fmt: skip
 def test_a_message_that_makes_no_sense_stays_and_costs_the_others_nothing(talk: Talk, odd: Any) -> None:
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     view = talk.view()
     for where in (0, 3, 20, len(view)):
         made = talk.asked(messages=[*view[:where], odd, *view[where:]])
@@ -296,8 +287,7 @@ def test_what_a_forked_conversation_has_from_another_leaves_it_as_it_left_that(
 
 def test_what_was_said_at_the_same_time_in_another_conversation_is_no_copy(talk: Talk) -> None:
     """Each began a run of its own, and only the other's is observed."""
-    long_talk(talk, 26)
-    talk.take_in()
+    remembered_talk(talk, 26)
     for message in talk.said:
         if "idempotencyKey" in message:
             message["idempotencyKey"] += "-other"

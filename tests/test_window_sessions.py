@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from test_window import ASKED, PLUMBER, SESSION, Talk, long_talk
+from test_window import ASKED, PLUMBER, SESSION, Talk, long_talk, remembered_talk
 from test_window import talk as talk
 
 from omg.config import Identities
@@ -61,8 +61,7 @@ def test_after_a_forgetting_what_left_the_context_is_still_quoted_and_what_stand
 
 def test_a_word_that_every_note_has_is_looked_for_after_one_of_them_was_forgotten(talk: Talk) -> None:
     """Else every prompt was given nothing, and nothing was observed any more, until the daemon was started anew."""
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     asked = "Which number is it that I prefer over all others, number 7?"
     assert "number-7 — " in talk.prompted(asked)
     talk.memory.forget(matching="number 3 over all")
@@ -70,8 +69,7 @@ def test_a_word_that_every_note_has_is_looked_for_after_one_of_them_was_forgotte
 
 
 def test_where_it_stood_before_new_is_not_told_as_where_it_stands(talk: Talk) -> None:
-    long_talk(talk, 5)
-    talk.take_in()
+    remembered_talk(talk, 5)
     graph = talk.memory.find(SESSION)
 
     def stand(state: State) -> None:
@@ -79,8 +77,7 @@ def test_where_it_stood_before_new_is_not_told_as_where_it_stands(talk: Talk) ->
         own.task, own.at_ms = "choosing the best number", talk.said[-1]["timestamp"]
 
     graph.update(stand)
-    long_talk(talk, 15)
-    talk.take_in()
+    remembered_talk(talk, 15)
     graph.update(stand)
     assert "choosing the best number" in talk.asked().text
     begin_anew(talk)
@@ -116,19 +113,16 @@ def test_a_turn_of_the_gateway_stays_while_what_a_person_said_beside_it_is_not_o
     talk.turn(POLL, by="heartbeat", answer="The disk is nearly full, shall I look into it?")
     talk.take_in()
     polled = len(talk.said) - 2
-    long_talk(talk, 4)
-    talk.take_in(observe=False)
+    remembered_talk(talk, 4, observe=False)
     assert polled not in talk.asked().cut
     talk.memory.work(force=True)
-    long_talk(talk, 20)
-    talk.take_in()
+    remembered_talk(talk, 20)
     assert polled in talk.asked().cut
 
 
 def test_what_a_job_found_stays_until_it_is_observed_where_jobs_are_remembered(tmp_path: Path) -> None:
     talk = Talk(tmp_path / "omg", identity=Identities(members=["cron"]))
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     talk.turn("[cron:1 disk] Look at the disk.", by="cron", answer="The disk is nearly full.")
     job = len(talk.said) - 1
     long_talk(talk)
@@ -145,6 +139,5 @@ def test_a_forgotten_turn_with_calls_leaves_the_context_though_the_ids_of_its_ca
         talk.turn(f"List folder {n}", tool="a file of Zanzibar\n" * 3)
     talk.take_in()
     assert talk.memory.forget(matching="Zanzibar").messages
-    long_talk(talk)
-    talk.take_in()
+    remembered_talk(talk)
     assert talk.asked().cut[:16] == tuple(range(16))
