@@ -39,7 +39,7 @@ from .search import (
     parse_query,
     put_vectors,
 )
-from .store import Entry, Hit, Store, entries_where, is_unusable, reason_unusable, rows_of
+from .store import Entry, Hit, Store, entries_where, is_unusable, meta_value, reason_unusable, rows_of
 
 if TYPE_CHECKING:
     from ..embed import Embedder
@@ -102,7 +102,7 @@ class Index:
         """
         self._vault = vault
         with self._store.write() as db:
-            filled = self._value(db, "filled")
+            filled = meta_value(db, "filled")
             synced = sync_tables(RowWriter(db, self.zone), vault, paths if filled else None)
             if not filled:
                 db.execute("update meta set value = 1 where key = 'filled'")
@@ -110,11 +110,9 @@ class Index:
             log.info("index %s made from %d notes: %s", self.file, len(synced.changed), self._store.born)
         return synced
 
-    @retry_on_new_file
     def filled(self) -> bool:
         """Whether the notes were ever read into this file."""
-        with self._store.read() as db:
-            return bool(self._value(db, "filled"))
+        return bool(self.ask(meta_value, "filled"))
 
     @retry_on_new_file
     def archive(self, folder: Path) -> int:
@@ -138,7 +136,7 @@ class Index:
         """Make up to *limit* of the missing vectors. Returns how many; 0 if none is missing or no model works."""
         if self.embedder is None:
             return 0
-        rows = self._missing(limit)
+        rows = self.ask(missing_vectors, self.embedder.id, limit)
         try:
             made = self.embedder([text for _, _, text in rows] or ["warm"])
         except ModelUnavailable as e:
@@ -147,7 +145,8 @@ class Index:
         if rows:
             self._put(rows, made)
         elif not self._warm:
-            self._gather()  # here, or the first search would
+            assert self._matrix is not None
+            self.ask(self._matrix.follow, self._generation)  # here, or the first search would
         self._warm = True
         return len(rows)
 
@@ -202,67 +201,55 @@ class Index:
 
     # --- looking up
 
-    @retry_on_new_file
     def entry(self, name: str) -> Entry | None:
         """The note of this path, or of this id."""
-        with self._store.read() as db:
-            found = entries_where(db, "where path = ?", [name]) or entries_where(db, "where node = ?", [name])
+        found = self.ask(entries_where, "where path = ?", [name]) or self.ask(
+            entries_where, "where node = ?", [name]
+        )
         return next(iter(found.values()), None)
 
-    @retry_on_new_file
     def entries(
         self,
         *,
-        type: str | None = None,
         status: str | None = "active",
-        loop: str | None = None,
         moc: str | None = None,
-        pinned: bool | None = None,
-        standing: bool | None = None,
         links_to: str | None = None,
         first: int | None = None,
+        **columns: str | bool,
     ) -> list[Entry]:
         """
         Notes by path. *status*: None for any. *moc*: only those that this map lists. *links_to*: only those that link to this
-        path. *first*: at most so many, by priority, then the newest.
+        path. *first*: at most so many, by priority, then the newest. *columns*: values of other columns of the table `note`.
         """
-        wanted: dict[str, object] = {"type": type, "status": status, "loop": loop, "home": moc}
-        wanted |= {"pinned": pinned, "standing": standing}
-        given = {f"{column} = ?": value for column, value in wanted.items() if value is not None}
-        if links_to is not None:
-            given |= {LINKING: links_to}
+        wanted: dict[str, object] = {"status = ?": status, "home = ?": moc, LINKING: links_to}
+        wanted |= {f"{column} = ?": value for column, value in columns.items()}
+        given = {condition: value for condition, value in wanted.items() if value is not None}
         where = f"where {' and '.join(given)}" if given else ""
         values: list[object] = [*given.values()]
         if first is not None:
             order = "instr('high,medium,low', priority), coalesce(event_from, said_from) desc, path"
             where = f"where id in (select id from note {where} order by {order} limit ?)"
             values.append(first)
-        with self._store.read() as db:
-            return list(entries_where(db, where, values).values())
+        return [*self.ask(entries_where, where, values).values()]
 
-    @retry_on_new_file
     def maps(self) -> dict[str, str]:
         """Path → title of every map."""
-        select = "select path, title from note where path >= 'mocs/' and path < 'mocs0' order by path"
-        with self._store.read() as db:
-            return dict(db.execute(select).fetchall())
+        return dict(
+            self._rows("select path, title from note where path >= 'mocs/' and path < 'mocs0' order by path")
+        )
 
-    @retry_on_new_file
     def newest_day(self, types: Collection[str], but: Collection[str]) -> date | None:
         """The day of the latest change among active notes of *types*, except those at the paths *but*."""
         select = """select coalesce(updated, created) as day, type, path from note
             where status = 'active' and day is not null order by day desc"""
-        with self._store.read() as db:
-            days = (day for day, type, path in db.execute(select) if type in types and path not in but)
-            return next(map(date.fromisoformat, days), None)
+        days = (day for day, type, path in self._rows(select) if type in types and path not in but)
+        return next(map(date.fromisoformat, days), None)
 
-    @retry_on_new_file
     def moc_counts(self) -> dict[str, int]:
         """Map → how many active notes it lists."""
         select = """select home, count(*) from note
             where home <> '' and status = 'active' and type <> 'moc' group by home order by home"""
-        with self._store.read() as db:
-            return dict(db.execute(select).fetchall())
+        return dict(self._rows(select))
 
     @retry_on_new_file
     def resolve(self, link: str) -> str | None:
@@ -289,112 +276,89 @@ class Index:
             note = resolve_row(db, link)
             return [full for (full,) in db.execute("select full from name where note = ?", (note,))]
 
-    @retry_on_new_file
     def ambiguous(self, link: str) -> list[str]:
         """The paths that *link* fits equally well, if there are several."""
-        with self._store.read() as db:
-            fits = [path for _, path, _ in fitting_notes(db, link)]
+        fits = [path for _, path, _ in self.ask(fitting_notes, link)]
         return fits if len(fits) > 1 else []
 
-    @retry_on_new_file
     def dangling(self) -> list[tuple[str, str]]:
         """`(path, target)` of the links that lead nowhere, or to several notes at once."""
-        with self._store.read() as db:
-            select = "select distinct path, target from link join note on note.id = src where dst is null order by 1, 2"
-            return db.execute(select).fetchall()
+        return self._rows(
+            "select distinct path, target from link join note on note.id = src where dst is null order by 1, 2"
+        )
 
-    @retry_on_new_file
     def backlinks(self, path: str) -> list[str]:
         """Paths of the notes that link to *path*."""
         select = """select distinct s.path from note d join link on dst = d.id join note s on s.id = src
             where d.path = ? and s.id <> d.id order by 1"""
-        with self._store.read() as db:
-            return [p for (p,) in db.execute(select, (path,))]
+        return [p for (p,) in self._rows(select, path)]
 
-    @retry_on_new_file
     def sources(self, path: str) -> list[Source]:
         """The messages that the note was made from."""
         select = """select session, source.id, timestamp, kind from source join note on note.id = note
             where path = ? order by source.rowid"""
-        with self._store.read() as db:
-            return [Source(*row) for row in db.execute(select, (path,))]
+        return [Source(*row) for row in self._rows(select, path)]
 
-    @retry_on_new_file
     def times_said(self) -> list[tuple[str, int]]:
         """Each note with when each of its sources was said, in ms."""
-        with self._store.read() as db:
-            return db.execute("select path, timestamp from source join note on note.id = note").fetchall()
+        return self._rows("select path, timestamp from source join note on note.id = note")
 
-    @retry_on_new_file
     def citing(self, ids: Collection[str]) -> list[str]:
         """Paths of the notes made from one of these messages."""
         select = "select path from source join note on note.id = note where source.id in"
-        with self._store.read() as db:
-            return sorted({path for (path,) in rows_of(db, select, ids)})
+        return sorted({path for (path,) in self.ask(rows_of, select, ids)})
 
-    @retry_on_new_file
     def notes_by_source(self, ids: Collection[str]) -> dict[str, list[archived.MadeNote]]:
         """Message → the notes made from it, for those of *ids* that are a note's source."""
-        with self._store.read() as db:
-            return archived.notes_by_source(db, ids)
+        return self.ask(archived.notes_by_source, ids)
 
-    @retry_on_new_file
     def seen(self, keys: Collection[str]) -> set[str]:
         """Which of *keys*, ids or keys of messages, are in the archive."""
-        with self._store.read() as db:
-            return archived.known_keys(db, keys)
+        return self.ask(archived.known_keys, keys)
 
-    @retry_on_new_file
     def messages(self, ids: Collection[str]) -> list[Message]:
         """Those of *ids* that are in the archive, in the order they were said."""
-        with self._store.read() as db:
-            return archived.messages_by_id(db, ids)
+        return self.ask(archived.messages_by_id, ids)
 
-    @retry_on_new_file
     def around(self, id: str, n: int = 2) -> list[Message]:
         """The message *id* with the *n* before and after it in its session; empty if it is not there."""
-        with self._store.read() as db:
-            return archived.messages_around(db, id, n)
+        return self.ask(archived.messages_around, id, n)
 
     @retry_on_new_file
-    def ask(self, question: Callable[..., Any], *args: Any) -> Any:
-        """The answer of *question*, a function of archived.py."""
+    def ask(
+        self, question: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The answer of *question*, a function of a connection."""
         with self._store.read() as db:
-            return question(db, *args)
+            return question(db, *args, **kwargs)
 
-    @retry_on_new_file
+    def _rows(self, select: str, *values: object) -> list[Any]:
+        return self.ask(lambda db: db.execute(select, values).fetchall())
+
     def said_since(self, session: str, since_ms: int) -> list[tuple[str, int, str]]:
         """Role, time and id of the archived messages of *session* since then."""
-        with self._store.read() as db:
-            return archived.said_since(db, session, since_ms)
+        return self.ask(archived.said_since, session, since_ms)
 
-    @retry_on_new_file
     def homes(self) -> dict[str, str]:
         """Path → the map that lists the note, for all active notes that a map lists."""
-        with self._store.read() as db:
-            rows = db.execute("select path, home from note where status = 'active' order by path")
-            return {path: home for path, home in rows if home}
+        return dict(
+            self._rows("select path, home from note where status = 'active' and home <> '' order by path")
+        )
 
-    @retry_on_new_file
     def hashes(self) -> dict[str, str]:
         """Path → hash of the note's bytes, as `files.digest` has it."""
-        with self._store.read() as db:
-            return dict(db.execute("select path, hash from note order by path").fetchall())
+        return dict(self._rows("select path, hash from note order by path"))
 
-    @retry_on_new_file
     def detours(self) -> list[tuple[str, str, str]]:
         """`(path, target, there)` of the links that lead to a note by its former path, an alias."""
         select = f"""select distinct s.path, target, d.path from name join link using (leaf, full)
             join note d on d.id = link.dst join note s on s.id = src
             where name.rank = {ALIAS} and name.note = link.dst and full like '%/%' order by 1, 2"""
-        with self._store.read() as db:
-            return db.execute(select).fetchall()
+        return self._rows(select)
 
-    @retry_on_new_file
     def bad(self) -> dict[str, str]:
         """Path → what to mend, of the files that cannot be read as notes."""
-        with self._store.read() as db:
-            return dict(db.execute("select path, reason from bad order by path").fetchall())
+        return dict(self._rows("select path, reason from bad order by path"))
 
     def _ready(self) -> int:
         """Check that the file is still there, and fill it if it is a new one. Returns its generation."""
@@ -408,33 +372,17 @@ class Index:
 
     def _refill(self) -> None:
         with self._store.read() as db:
-            if self._value(db, "filled"):
+            if meta_value(db, "filled"):
                 return  # by another process
         if self.said_in is not None:
             self.archive(self.said_in)
         if self._vault is not None:
             self.sync(self._vault)
 
-    @staticmethod
-    def _value(db: sqlite3.Connection, key: str) -> int:
-        return int(db.execute("select value from meta where key = ?", (key,)).fetchone()[0])
-
-    @retry_on_new_file
-    def _missing(self, limit: int) -> list[tuple[int, str, str]]:
-        assert self.embedder is not None
-        with self._store.read() as db:
-            return missing_vectors(db, self.embedder.id, limit)
-
     @retry_on_new_file
     def _put(self, rows: list[tuple[int, str, str]], made: Floats) -> None:
         with self._store.write() as db:
             put_vectors(db, self.embedder.id if self.embedder else "", rows, made)
-
-    @retry_on_new_file
-    def _gather(self) -> None:
-        assert self._matrix is not None
-        with self._store.read() as db:
-            self._matrix.follow(db, self._generation)
 
     def _near(self, db: sqlite3.Connection, text: str) -> Near | None:
         assert self.embedder is not None and self._matrix is not None

@@ -31,7 +31,7 @@ from ..vault.vault import BODY_PART, Vault, copy_of_another
 from .archived import source_window
 from .links import LINK, PROSE, SUCCESSOR, links_of_note, names_of_note, relink_rows
 from .search import drop_vectors
-from .store import NOTE_COLUMNS, TABLES, rows_of
+from .store import NOTE_COLUMNS, TABLES, meta_value, rows_of
 
 NO_HITS = ("index", "now", "moc", "log")  # types that lead to notes and are no answer themselves
 # table → the column that says whose a row is
@@ -79,7 +79,7 @@ class RowWriter:
 
     def enter(self, batch: Sequence[NoteFile]) -> None:
         """Write the rows of *batch*."""
-        next = int(self.db.execute("select value from meta where key = 'next'").fetchone()[0])
+        next = meta_value(self.db, "next")
         rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in ROWS_OF_NOTE}
         was = self.take_out([file.note for file in batch if file.note is not None])
         for file in batch:

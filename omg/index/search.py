@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..dates.rules import When, resolve_dates
 from ..text.characters import unfolded
 from .links import LINK, PROSE
-from .store import NOTE_COLUMNS, Hit, Term, entries_where, rows_of, terms_of
+from .store import NOTE_COLUMNS, Hit, Term, entries_where, meta_value, rows_of, terms_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -444,7 +444,7 @@ GONE = "gone"
 def new_revision(db: sqlite3.Connection) -> int:
     """Set a new revision, so that every matrix in memory is reloaded."""
     db.execute("update meta set value = value + 1 where key = 'rev'")
-    return int(db.execute("select value from meta where key = 'rev'").fetchone()[0])
+    return meta_value(db, "rev")
 
 
 def drop_vectors(db: sqlite3.Connection, notes: Iterable[int], gone: bool = False) -> None:
@@ -500,7 +500,7 @@ class Matrix:
 
     def follow(self, db: sqlite3.Connection, generation: int) -> None:
         """Take in what has changed since the last time."""
-        rev = int(db.execute("select value from meta where key = 'rev'").fetchone()[0])
+        rev = meta_value(db, "rev")
         if self._state == (generation, rev):
             return
         with self._following:

@@ -452,6 +452,10 @@ def rows_of(
     return found
 
 
+def meta_value(db: sqlite3.Connection, key: str) -> int:
+    return int(db.execute("select value from meta where key = ?", (key,)).fetchone()[0])
+
+
 def remove_sidecars(file: Path) -> None:
     """Remove what sqlite keeps beside *file*."""
     for suffix in ("-wal", "-shm", "-journal"):
@@ -601,31 +605,12 @@ def contradictions(db: sqlite3.Connection) -> dict[int, tuple[tuple[str, ...], b
 def entry_of_row(
     row: tuple[Any, ...], links: tuple[str, ...], against: tuple[tuple[str, ...], bool], short: str
 ) -> Entry:
-    _, path, id, type, title, description, priority, status, pinned, loop, event, created, updated, *rest = (
+    """*row*: COLUMNS, which are in the order of Entry's fields."""
+    _, *texts, pinned, loop, event, created, updated, origin, generation, successor, tags, mtime, standing = (
         row
     )
-    origin, generation, superseded_by, tags, mtime, standing = rest
-    return Entry(
-        path=path,
-        id=id,
-        type=type,
-        title=title,
-        description=description,
-        priority=priority,
-        status=status,
-        pinned=bool(pinned),
-        loop=loop,
-        event=event,
-        created=created and dt.date.fromisoformat(created),
-        updated=updated and dt.date.fromisoformat(updated),
-        origin=origin,
-        generation=generation,
-        superseded_by=superseded_by,
-        links=links,
-        tags=tuple(json.loads(tags)),
-        mtime=mtime,
-        standing=bool(standing),
-        contradicts=against[0],
-        said_last=against[1],
-        short=short,
-    )
+    days = (day and dt.date.fromisoformat(day) for day in (created, updated))
+    marks = () if tags == "[]" else tuple(json.loads(tags))
+    first = (*texts, bool(pinned), loop, event, *days, origin, generation, successor)
+    values: tuple[Any, ...] = (*first, links, marks, mtime, bool(standing), *against, short)
+    return Entry(*values)

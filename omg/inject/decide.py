@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from ..config import Config
@@ -218,10 +218,15 @@ def named_in(query: ParsedQuery, names: Iterable[tuple[str, str]]) -> dict[str, 
     asked = word_forms(term for term in query.terms if not OF_ONES_OWN.fullmatch(term.shown))
     found: dict[str, float] = {}
     for path, name in names:
-        words = word_forms(terms_of(name))
+        words = name_forms(name)
         if words and words <= asked:
             found[path] = max(len(words) / len(asked), found.get(path, 0.0))
     return found
+
+
+@lru_cache(maxsize=1024)  # every prompt is compared with the names of all maps
+def name_forms(name: str) -> frozenset[str]:
+    return word_forms(terms_of(name))
 
 
 def word_forms(terms: Iterable[Term]) -> frozenset[str]:
@@ -261,7 +266,7 @@ def pages_asked_for(graph: Graph, query: ParsedQuery) -> list[Hit]:
     found: dict[str, Hit] = {}
     asked = word_forms(query.terms)
     for when in query.days:
-        names = word_forms(terms_of(when.phrase))
+        names = name_forms(when.phrase)
         share = len(names) / len(asked | names) if names else 0.0
         length = (when.end - when.start).days + 1
         if share < SURE or not 7 <= length <= LONGEST_ASKED:

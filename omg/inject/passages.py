@@ -25,6 +25,7 @@ from ..index.links import short_names
 from ..index.search import ParsedQuery
 from ..index.store import Hit
 from ..message.turn import Message
+from ..node.markdown import HISTORY_HEADING
 from ..node.note import parse_node
 from ..plan.edits import split_history
 from ..secrets import redact
@@ -377,10 +378,12 @@ def is_denied(graph: Graph, path: str, was: str, text: str, at_ms: int) -> bool:
 @lru_cache(maxsize=512)
 def former_states(text: str, path: str) -> tuple[int, tuple[Former, ...]]:
     """When the note *text* was last told of, and what the lines of its History say beside it."""
+    if (
+        HISTORY_HEADING not in text
+    ):  # most notes have none: parsing their heads was a tenth of a prompt's time
+        return 0, ()
     node = parse_node(text, path)
     main, history = split_history(node.body)
-    if not history:
-        return 0, ()
     now = f"{node.title} {node.description} {main}"
     told, days = told_words(now), days_in(now)
     lines = [line.partition(": ")[2] for line in history]
