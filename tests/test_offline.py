@@ -572,6 +572,26 @@ def test_of_two_notes_that_say_the_wrong_value_the_newest_is_put_right_and_a_not
     assert edits("It's Oslo, not Bergen.", known=[older]) == []  # of another day: nothing tells what "it" is
 
 
+@pytest.mark.parametrize(
+    ("was", "said", "title", "description"),
+    [
+        ("My office is in Graz.", "My office moved to Linz.", "Office", "The user's office moved to Linz."),
+        ("My brother lives in Basel with his dog.", "My brother moved to Zurich.", "Brother moved to Zurich with dog", "The user's brother moved to Zurich with his dog."),
+        ("Our archive is on Elm Street.", "The archive has moved to the ground floor.", "Archive", "The user's archive has moved to the ground floor."),
+        ("We are moving to Leipzig in June.", "We are moving to Dresden instead of Leipzig.", "Moving to Dresden", "The user and others are moving to Dresden in June 2026."),
+    ],
+)  # fmt: skip
+def test_what_is_elsewhere_now_is_told_by_the_note_that_told_the_former_place(was, said, title, description):
+    edit = edits(was, "My office chair moved to Kiel.", said)[0]
+    assert (edit["title"], edit["description"]) == (title, description)
+
+
+@pytest.mark.parametrize("said", ["My brother's friend moved to Linz.", "My office was moved to tears.", "They are moving to Bonn instead of Graz."])  # fmt: skip
+def test_what_another_does_elsewhere_changes_no_place(said):
+    office = note("fact", "Office", "The user's office is in Graz.")
+    assert all(edit["node"] is None for edit in edits(said, known=[office]))
+
+
 def test_of_93_corrections_92_are_followed_and_of_82_sentences_that_correct_nothing_at_most_1_changes_a_note():
     followed = changed = 0
     for row in map(json.loads, CORRECTIONS.read_text("utf-8").splitlines()):

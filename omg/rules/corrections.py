@@ -161,6 +161,28 @@ def same_subject(head: list[str], text: str, who: str) -> bool:
     return True
 
 
+def relocated(now: str, text: str, who: str) -> list[Put] | None:
+    """What "The user's office moved to Linz" changes in the note *text*, "The user's office is in Graz"; None for another note."""
+    new, old = begins("place", now), begins("place", text)
+    if not new or not old or not new["moved"] or not place_size(new["place"]):
+        return None
+    subject, other = (told_words(m["subject"]) - told_words(who) for m in (new, old))
+    end = old.start("place") + place_size(old["place"])
+    if not subject or subject != other or end == old.start("place"):
+        return None
+    return [(slice(old.end("subject") + 1, end), now[new.end("subject") + 1 :].rstrip("."))]
+
+
+def place_size(text: str) -> int:
+    """How many characters of *text* name a place: a name, a number or "the ground floor"; 0 if it begins with none."""
+    words = text.rstrip(".").split()[:LONGEST_VALUE]
+    found = (" ".join(words[:n]).rstrip(",") for n in range(len(words), 0, -1))
+    places = (
+        p for p in found if kind_of(p) in ("name", "number") or (kind_of(p) and without_article(p) != p)
+    )
+    return 0 if ISO_DAY.match(text) else len(next(places, ""))
+
+
 # --- What of a sentence changes: "dentist at 15:30" says that of "the dentist appointment is on Friday at 15:00".
 
 

@@ -18,6 +18,7 @@ from ..message.envelope import strip_memory
 from ..message.turn import Message
 from ..text.words import ISO_DAY, base_of, bases, denies, split_sentences, told_words
 from .assertions import (
+    ASIDE,
     Assertion,
     addressed,
     begins,
@@ -34,6 +35,7 @@ from .corrections import (
     corrected_text,
     ended_as_contrast,
     kind_of,
+    relocated,
     short_correction,
     without_article,
 )
@@ -503,11 +505,17 @@ class OfflineObserver:
         *answers* a question, the words are kept beside the note. A sentence of *unnoted* before it may be what it puts right.
         True if something was done.
         """
+        if " moved to " in said:
+            text, _ = self.worded(ASIDE, said, scene)
+            for i, d in self.drafts.newest(scene.who):
+                if at_new := relocated(text, d.description, scene.who):
+                    self.put_right(i, at_new, scene)
+                    return True
         made = contrast(said)
         if made is not None:
             dated, _ = with_absolute_dates(said, scene.day, ahead=True)
             for i, d in self.drafts.newest(scene.who):
-                alone = not answers and d.day == scene.day
+                alone = not answers and d.day == scene.day and "instead of" not in said
                 for each in (made, contrast(dated)):
                     puts = each and each.applied(d.description, d.title, scene.who, alone=alone)
                     if puts:
