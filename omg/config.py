@@ -15,13 +15,13 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 import json5
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from .client import default_home as default_home
 from .errors import ConfigError
@@ -43,14 +43,21 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def positive_number(value: Any) -> int:
-    if not is_number(value) or value < 1 or value != int(value):
-        raise ValueError("write a whole number above 0")
-    return int(value)
+def accepting(holds: Callable[[Any], bool], remedy: str) -> BeforeValidator:
+    """A check of a key's value as it was written: where it does not hold, *remedy* says what to write."""
+
+    def check(value: Any) -> Any:
+        if not holds(value):
+            raise ValueError(remedy)
+        return value
+
+    return BeforeValidator(check)
 
 
-def seconds_of(value: Any) -> float:
-    """Of a number of them, or of a text like "300s", "5m", "1hr"."""
+def pause_of(value: Any) -> float | Literal[False]:
+    """Seconds: a number of them, or a text like "300s", "5m", "1hr"; false as it is."""
+    if value is False:
+        return value
     found = (
         re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", value.strip().lower()) if isinstance(value, str) else None
     )
@@ -63,6 +70,8 @@ def seconds_of(value: Any) -> float:
 
 def model_names(value: Any) -> Any:
     """A model or a list of models. `offline` stands alone, because it cannot fail and needs no fallback."""
+    if value is None:
+        return value
     models = value if isinstance(value, list) else [value]
     if not models or not all(isinstance(m, str) for m in models):
         raise ValueError("name a model, or a list of them, the preferred one first")
@@ -78,6 +87,16 @@ def model_names(value: Any) -> Any:
     if len(models) > 1 and "offline" in models:
         raise ValueError("`offline` stands alone; while models are down, turns wait and nothing is lost")
     return value
+
+
+# --- The types of the keys that several sections have.
+
+Models = Annotated[str | list[str], BeforeValidator(model_names)]
+Count = Annotated[
+    int,
+    accepting(lambda v: is_number(v) and v >= 1 and v == int(v), "write a whole number above 0"),
+]
+Pause = Annotated[float | Literal[False], BeforeValidator(pause_of)]
 
 
 class Time(Section):
@@ -98,13 +117,10 @@ class Time(Section):
 
 class AgentObservation(Section):
     enabled: bool | None = Field(None, description="whether OMG is on for this agent, whatever it is for all")
-    model: str | list[str] | None = Field(None, description="the Observer's model for this agent alone")
+    model: Annotated[str | list[str] | None, BeforeValidator(model_names)] = Field(
+        None, description="the Observer's model for this agent alone"
+    )
     instruction: str | None = Field(None, description="the Observer's extra instruction for this agent alone")
-
-    @field_validator("model", mode="before")
-    @classmethod
-    def models(cls, value: Any) -> Any:
-        return value if value is None else model_names(value)
 
 
 class Observation(Section):
@@ -112,7 +128,7 @@ class Observation(Section):
         True,
         description="false: OMG is off. It takes nothing in, observes nothing and gives prompts and tools nothing. Your notes stay. `omg import --openclaw` takes in later what was said meanwhile",
     )
-    model: str | list[str] = Field(
+    model: Models = Field(
         "",
         description="a LiteLLM model, a list of them (the first, then its fallbacks), `gateway` (the agent's own model) or `offline` (rules, no model); empty: `gateway` in a home that OpenClaw's plugin uses, else `offline`. `omg install` enters `gateway` where nothing is set",
     )
@@ -125,23 +141,29 @@ class Observation(Section):
         "auto",
         description="`full` shows the Observer whole pieces of a conversation, `turnwise` one message at a time, which suits small models; `auto`: `turnwise` for windows below 16k tokens",
     )
-    message_tokens: int = Field(
+    message_tokens: Count = Field(
         30_000,
         description="tokens said in a session since its last activation at which its `system` slice takes in what is known",
     )
-    buffer_tokens: float | Literal["turn", False] = Field(
+    buffer_tokens: Annotated[
+        float | Literal["turn", False],
+        accepting(
+            lambda v: v is False or v == "turn" or (is_number(v) and v > 0),
+            "write a share such as 0.2, a number of tokens such as 6000, `turn`, or false",
+        ),
+    ] = Field(
         0.2,
         description="pending tokens that are observed in the background: below 1 a share of message_tokens, else a number of tokens, less than message_tokens; `turn`: after each turn; false: nothing in the background, neither a rest nor an early reflection: only at message_tokens and where a context is cut. Near the threshold half of it; where `omg-context` puts contexts together, of `[context] message_tokens` too, where that is less",
     )
-    activate_after_idle: float | Literal[False] = Field(
+    activate_after_idle: Pause = Field(
         300,
         description="seconds of silence, or a text like `5m`, after which the prompt cache counts as cold and the `system` slice is refreshed; false: silence refreshes nothing",
     )
-    quiet_after: float | Literal[False] = Field(
+    quiet_after: Pause = Field(
         240,
         description="seconds of rest, or a text like `4m`, after which all that is pending is observed; false, or buffer_tokens = false: rest starts nothing",
     )
-    max_tokens_per_batch: int = Field(
+    max_tokens_per_batch: Count = Field(
         10_000,
         description="tokens of one conversation that make one batch: one receipt, and one call of the Observer where they fit its window",
     )
@@ -151,7 +173,13 @@ class Observation(Section):
         le=64,
         description="graphs observed at a time, and calls of one model at a time; nights and rebuilds count too. `gateway` gets at most two, since it answers you as well. After a model refuses a call because there are too many, it gets half as many for a minute",
     )
-    previous_observer_tokens: int | Literal[False, "auto"] = Field(
+    previous_observer_tokens: Annotated[
+        int | Literal[False, "auto"],
+        accepting(
+            lambda v: v is False or v == "auto" or (is_number(v) and v >= 0 and v == int(v)),
+            "write `auto`, a number of tokens, 0 to show none, or false for no limit",
+        ),
+    ] = Field(
         "auto",
         description="tokens of notes that exist already and are shown to the Observer; `auto`: 2,000 and half as many as are new, up to a tenth of the model's window; 0: none, false: no limit",
     )
@@ -167,37 +195,6 @@ class Observation(Section):
         default_factory=dict,
         description="what one agent has of its own, as `[observation.agents.NAME]` with enabled, model, instruction",
     )
-
-    @field_validator("model", mode="before")
-    @classmethod
-    def models(cls, value: Any) -> Any:
-        return model_names(value)
-
-    @field_validator("message_tokens", "max_tokens_per_batch", mode="before")
-    @classmethod
-    def counts(cls, value: Any) -> int:
-        return positive_number(value)
-
-    @field_validator("buffer_tokens", mode="before")
-    @classmethod
-    def steps(cls, value: Any) -> Any:
-        if value is False or value == "turn":
-            return value
-        if not is_number(value) or value <= 0:
-            raise ValueError("write a share such as 0.2, a number of tokens such as 6000, `turn`, or false")
-        return value
-
-    @field_validator("activate_after_idle", "quiet_after", mode="before")
-    @classmethod
-    def pauses(cls, value: Any) -> Any:
-        return value if value is False else seconds_of(value)
-
-    @field_validator("previous_observer_tokens", mode="before")
-    @classmethod
-    def shown(cls, value: Any) -> Any:
-        if value is False or value == "auto" or (is_number(value) and value >= 0 and value == int(value)):
-            return value
-        raise ValueError("write `auto`, a number of tokens, 0 to show none, or false for no limit")
 
     @model_validator(mode="after")
     def step_below_threshold(self) -> Observation:
@@ -224,39 +221,25 @@ class Observation(Section):
 
 
 class Reflection(Section):
-    model: str | list[str] = Field(
+    model: Models = Field(
         "",
         description="as observation.model, for reflection alone: the Observer keeps its own; empty: the Observer's",
     )
     instruction: str = Field("", description="appended to the Reflector's prompt")
-    observation_tokens: int = Field(
+    observation_tokens: Count = Field(
         40_000, description="tokens of notes written since the last cycle at which the Reflector runs"
     )
-    buffer_activation: float = Field(
+    buffer_activation: Annotated[
+        float,
+        accepting(lambda v: is_number(v) and 0 < v <= 1, "write a share above 0 and at most 1, such as 0.5"),
+    ] = Field(
         0.5,
         description="share of it at which reflection starts in the background, above 0 and at most 1; not with buffer_tokens = false",
     )
-    dormant_after_days: int = Field(
+    dormant_after_days: Count = Field(
         90, description="days without link, opening or recall after which a low-priority note leaves the maps"
     )
-    moc_entries: int = Field(40, description="entries above which a map of content is split by topic")
-
-    @field_validator("model", mode="before")
-    @classmethod
-    def models(cls, value: Any) -> Any:
-        return model_names(value)
-
-    @field_validator("observation_tokens", "dormant_after_days", "moc_entries", mode="before")
-    @classmethod
-    def counts(cls, value: Any) -> int:
-        return positive_number(value)
-
-    @field_validator("buffer_activation", mode="before")
-    @classmethod
-    def shares(cls, value: Any) -> Any:
-        if not is_number(value) or not 0 < value <= 1:
-            raise ValueError("write a share above 0 and at most 1, such as 0.5")
-        return value
+    moc_entries: Count = Field(40, description="entries above which a map of content is split by topic")
 
 
 class Llm(Section):
@@ -269,7 +252,15 @@ class Llm(Section):
     backoff_s: float = Field(
         1.0, ge=0, description="seconds of the first pause; each further one doubles, up to 60 s"
     )
-    temperature: dict[str, float | Literal[False]] = Field(
+    temperature: Annotated[
+        dict[str, float | Literal[False]],
+        accepting(
+            lambda v: (
+                isinstance(v, dict) and all(t is False or (is_number(t) and 0 <= t <= 2) for t in v.values())
+            ),
+            'write a number from 0 to 2, or false, for each model: "openai/gpt-5-mini" = 1',
+        ),
+    ] = Field(
         default_factory=dict,
         description="a model, as it is named above, and the temperature it is asked with, 0 to 2, or false to send none; unset: 0.3 to observe and 0 to reflect, and of `gateway` the agent's own",
     )
@@ -284,15 +275,6 @@ class Llm(Section):
         gt=0,
         description="tokens a reply may have, as far as the model gives as many; one that reaches them is asked again, in halves",
     )
-
-    @field_validator("temperature", mode="before")
-    @classmethod
-    def temperatures(cls, value: Any) -> Any:
-        if not isinstance(value, dict) or not all(
-            t is False or (is_number(t) and 0 <= t <= 2) for t in value.values()
-        ):
-            raise ValueError('write a number from 0 to 2, or false, for each model: "openai/gpt-5-mini" = 1')
-        return value
 
 
 class Embedding(Section):
@@ -315,16 +297,28 @@ class Inject(Section):
 
 
 class Context(Section):
-    message_tokens: int = Field(
+    message_tokens: Count = Field(
         30_000,
         description="tokens of raw messages at which the oldest that are observed leave the context; half of what the model's window has room for, where that is less",
     )
-    buffer_activation: float = Field(
+    buffer_activation: Annotated[
+        float,
+        accepting(
+            lambda v: is_number(v) and (0 < v <= 1 or v >= 1000),
+            "write a share above 0 and at most 1, such as 0.8, or 1000 or more tokens that stay",
+        ),
+    ] = Field(
         0.8,
         description="what leaves then: above 0 and at most 1, a share of message_tokens (0.8 keeps a fifth raw); from 1000 on, the tokens that stay raw",
     )
 
-    observation_tokens: float = Field(
+    observation_tokens: Annotated[
+        float,
+        accepting(
+            lambda v: is_number(v) and v > 0,
+            "write a share above 0 and at most 1, such as 0.5, or a number of tokens",
+        ),
+    ] = Field(
         0.5,
         description="tokens of notes that stand for what left, at the most: up to 1 a share of message_tokens, else a number; a quarter of what the model's window has room for, where that is less",
     )
@@ -332,40 +326,16 @@ class Context(Section):
         False,
         description="true: raw messages may use what the notes leave of observation_tokens, and leave that much later",
     )
-    block_after: float | Literal[False] = Field(
+    block_after: Annotated[
+        float | Literal[False],
+        accepting(
+            lambda v: v is False or (is_number(v) and v >= 1),
+            "write how many times message_tokens, from 1 on, such as 1.2, or tokens, or false",
+        ),
+    ] = Field(
         1.2,
         description="raw messages above this, while some that could leave wait to be observed, let a turn wait for that, 20 s at the most: from 1 on below 100 a multiple of message_tokens, else tokens. Not while the model fails or a cap is reached; false: no turn ever waits",
     )
-
-    @field_validator("message_tokens", mode="before")
-    @classmethod
-    def counts(cls, value: Any) -> int:
-        return positive_number(value)
-
-    @field_validator("observation_tokens", mode="before")
-    @classmethod
-    def notes(cls, value: Any) -> Any:
-        if not is_number(value) or value <= 0:
-            raise ValueError("write a share above 0 and at most 1, such as 0.5, or a number of tokens")
-        return value
-
-    @field_validator("block_after", mode="before")
-    @classmethod
-    def blocks(cls, value: Any) -> Any:
-        if value is not False and (not is_number(value) or value < 1):
-            raise ValueError(
-                "write how many times message_tokens, from 1 on, such as 1.2, or tokens, or false"
-            )
-        return value
-
-    @field_validator("buffer_activation", mode="before")
-    @classmethod
-    def shares(cls, value: Any) -> Any:
-        if not is_number(value) or not (0 < value <= 1 or value >= 1000):
-            raise ValueError(
-                "write a share above 0 and at most 1, such as 0.8, or 1000 or more tokens that stay"
-            )
-        return value
 
     def kept_raw(self, threshold: int) -> int:
         """Tokens that stay raw when the context is cut at *threshold*."""
