@@ -17,6 +17,7 @@ import json
 import sys
 import tempfile
 import time
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,8 @@ from omg.errors import ModelError
 from omg.graph.graph import Graph
 from omg.identity import Identity
 from omg.index.index import Index
-from omg.llm.asker import make_asker
+from omg.llm.asker import Asker
+from omg.llm.child import Child
 from omg.llm.replies import Ask, Ledger
 from omg.message.turn import Turn
 from omg.observe.question import Observer
@@ -67,7 +69,8 @@ def main() -> None:
             attempts=1,
         )
         config = Config(home=home, llm=llm)
-        with make_asker(config, given.model, Ledger(home / "ledger.jsonl", config)) as ask:
+        with closing(Child()) as child:
+            ask = Asker(config, given.model, Ledger(home / "ledger.jsonl", config), child=child)
             for session, style in product(given.sessions, ("turnwise", "full")):
                 observation = Observation(model=given.model, style=style)
                 row = run(conversation, session, config.model_copy(update={"observation": observation}), ask)

@@ -20,7 +20,6 @@ from .forget.selection import Selection, select
 from .graph.graph import GRAPH_MARK, Graph, marked_identity
 from .graph.state import State, append_lines, read_object, write_private
 from .identity import Identity, identity_of_session
-from .index.store import Entry
 from .journal import (
     Change,
     Outcome,
@@ -136,12 +135,8 @@ def write_edits(graph: Graph, edits: Sequence[Edit], now: datetime, summary: str
 
     Raises BadInput if it may not be written.
     """
-    return written_as_cycle(graph, edits, now, summary).path
-
-
-def written_as_cycle(graph: Graph, edits: Sequence[Edit], now: datetime, summary: str) -> CurationResult:
     with planning_under_lock(graph, now) as plan:
-        return applied(plan, edits, now, summary)
+        return applied(plan, edits, now, summary).path
 
 
 def applied(plan: Plan, edits: Sequence[Edit], now: datetime, summary: str) -> CurationResult:
@@ -411,10 +406,10 @@ def closed_cycles(graph: Graph, path: str | None = None) -> list[Receipt]:
     """Closed cycles, the last one done first; with *path* those that changed that note, whatever it was called then."""
     if path is None:
         return receipts_of(graph)
+    names = {path}
     with suppress(BadNode):
-        names = {path, *graph.vault.read(path).aliases}
-        return [r for r in receipts_of(graph) if any(c.path in names for c in r.changes)]
-    return [r for r in receipts_of(graph) if any(c.path == path for c in r.changes)]
+        names.update(graph.vault.read(path).aliases)
+    return [r for r in receipts_of(graph) if any(c.path in names for c in r.changes)]
 
 
 # --- One person's memory under another key: what follows a changed dmScope, or two accounts of one person.
@@ -561,7 +556,8 @@ def move_notes(source: Graph, into: Graph) -> Iterator[Change]:
 def export_graph(graph: Graph, form: str) -> str:
     """All active notes as one markdown page, or as JSON with everything there is about each."""
     nodes: list[Node] = []
-    for entry in ordered(graph.index.entries(status=None)):
+    exported = [e for e in graph.index.entries(status=None) if e.type in (*TYPES, "note", "reflection")]
+    for entry in sorted(exported, key=lambda e: (e.type, e.path)):
         with suppress(BadNode, NotFound):  # broken or removed this moment; the doctor names it
             nodes.append(graph.vault.read(entry.path))
     if form == "json":
@@ -575,10 +571,3 @@ def export_graph(graph: Graph, form: str) -> str:
                 told += f" — {node.description}"
             parts.append(f"## {node.title}\n\n{told}\n\n{said}\n")
     return "\n".join(parts)
-
-
-def ordered(entries: Sequence[Entry]) -> list[Entry]:
-    return sorted(
-        (e for e in entries if e.type in TYPES or e.type in ("note", "reflection")),
-        key=lambda e: (e.type, e.path),
-    )

@@ -575,10 +575,8 @@ def drop_chunks(session: Session, entries: Iterable[JsonObject], since_ms: int =
 def estimated_tokens(message: JsonObject) -> int:
     """About how many tokens a message has after cleaning."""
     text, calls = content_of(message.get("content"))
-    made = "".join(call.arguments[:ARGUMENT_CHARS] for call in calls)
-    return count_tokens(text[:TOOL_CHARS] if message.get("role") == "toolResult" else text) + count_tokens(
-        made
-    )
+    said = text[:TOOL_CHARS] if message.get("role") == "toolResult" else text
+    return count_tokens(said) + count_tokens("".join(call.arguments[:ARGUMENT_CHARS] for call in calls))
 
 
 def said_ms(entry: JsonObject) -> int:
@@ -602,7 +600,7 @@ def drop_name(drop: JsonObject) -> str:
     """The name of a drop's file. It is the same at every import; names sort by the time of the first message."""
     first, last = drop["entries"][0], drop["entries"][-1]
     what = json.dumps([drop["sessionKey"], first.get("entryId"), last.get("entryId")])
-    return f"{said_ms(first):015d}-{hashlib.blake2b(what.encode(), digest_size=12).hexdigest()}"
+    return f"{said_ms(first):015d}-{digest(what, 12)}"
 
 
 # --- take drops in
@@ -654,7 +652,7 @@ def import_agents_notes(
     Take the notes in the workspace of OpenClaw's *agent*, or of all its agents (MEMORY.md, memory/*.md), into the owner's
     graph; with *dry_run* only count. Returns the number of `files`, of `messages` and of `new` ones, and what was `skipped`.
     """
-    registry, found = intake.registry, {"files": 0, "messages": 0, "new": 0}
+    registry, found = intake.registry, Counter(files=0, messages=0, new=0)
     skipped: list[str] = []
     configuration = configured(registry.folder)
     agents = configured_agents(configuration[0]) if configuration else []
@@ -680,11 +678,7 @@ def import_agents_notes(
                 new = len(registry.graph(who).unseen(said) if known else said)
             else:
                 new = put_loose(registry.graph(who), said) if said else 0
-            found = {
-                "files": found["files"] + 1,
-                "messages": found["messages"] + len(said),
-                "new": found["new"] + new,
-            }
+            found.update(files=1, messages=len(said), new=new)
     return {**found, "skipped": skipped}
 
 

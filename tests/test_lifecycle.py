@@ -19,7 +19,7 @@ from omg.memory import Memory
 from omg.observe.run import pending_batches
 from omg.reflect.run import is_due
 from omg.worker.events import event_text, follow_events, read_events
-from omg.worker.schedule import LONGEST_PAUSE_S, note_failure, retry_at
+from omg.worker.schedule import LONGEST_PAUSE_S, note_failure, retry_at, step_tokens
 from omg.worker.status import home_status
 
 MAIN = "agent:main:main"
@@ -161,7 +161,7 @@ def test_the_step_is_halved_near_the_threshold(omg, model, clock):
         omg.work()
         clock.pass_(seconds=5)
     assert graph.state().sessions[MAIN].window >= 780
-    assert omg.worker.step(graph.state()) == 100
+    assert step_tokens(graph.state(), omg.config.observation) == 100
     say(omg, words(110))
     assert omg.worker.due(graph) == "step"
 

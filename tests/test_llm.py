@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -18,7 +19,7 @@ from openai_server import Drop, Fail, Hang, OpenAIServer, Raw, Say, Slow
 from omg.config import Config, Llm
 from omg.errors import BadReply, ConfigError, CutShort, ModelUnavailable, OverBudget
 from omg.llm import child as module
-from omg.llm.asker import llm_request, make_asker
+from omg.llm.asker import Asker, llm_request
 from omg.llm.child import Child, is_strict
 from omg.llm.replies import Ledger, ModelQuestion, ModelReply, is_degenerate, model_window
 
@@ -65,7 +66,7 @@ def ask(server, child, tmp_path):
             time={"zone": "UTC"},
         )
         ledger = Ledger(tmp_path / "ledger.jsonl", config)
-        made.append(make_asker(config, models, ledger, gateway=gateway, child=child, now=lambda: NOW))
+        made.append(Asker(config, models, ledger, gateway=gateway, child=child, now=lambda: NOW))
         return made[-1]
 
     yield make
@@ -179,8 +180,7 @@ def test_the_gateways_model_is_asked_with_a_temperature_only_where_it_is_given_o
 
     for own in ({}, {"gateway": 0.7}, {"gateway": False}):
         config = Config(home=tmp_path, llm=Llm(temperature=own))
-        with make_asker(config, "gateway", Ledger(tmp_path / "l.jsonl", config), gateway=lent) as one:
-            one(with_schema())
+        Asker(config, "gateway", Ledger(tmp_path / "l.jsonl", config), gateway=lent)(with_schema())
     assert asked == ["unsaid", 0.7, "unsaid"]
 
 
@@ -469,7 +469,7 @@ def quick(tmp_path, monkeypatch):
     rest = dict.fromkeys(("system", "api_base", "api_key"), "") | dict.fromkeys(
         ("schema", "plain", "temperature")
     )
-    with Child(idle_s=0.3) as child:
+    with closing(Child(idle_s=0.3)) as child:
 
         def call(user, timeout_s=20.0):
             asked = {"model": "m", "user": user, "json_schema": False, "max_tokens": 9, "timeout_s": 1} | rest

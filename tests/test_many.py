@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,7 @@ def told_of(request: Request) -> tuple[list[str], dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def child() -> Iterator[Child]:
-    with Child() as child:  # importing litellm takes 4 s: one process for all tests
+    with closing(Child()) as child:  # importing litellm takes 4 s: one process for all tests
         yield child
 
 

@@ -53,7 +53,10 @@ class Asker:
     """
     An Ask that tries each of *models* in turn, each up to `[llm] attempts` times.
 
-    Raises OverBudget before a call that today's cap forbids, CutShort if every reply reached its limit before it said
+    *gateway* answers for the model `gateway`, and is not asked again after it raises. *child* is the process that asks all
+    others; askers may share one, and its maker closes it. Raises ConfigError for `offline`, which is never asked.
+
+    A call raises OverBudget before a call that today's cap forbids, CutShort if every reply reached its limit before it said
     anything, BadReply if all replies were empty or looping, else ModelUnavailable. Any number of threads may ask; `close`
     ends their waiting.
     """
@@ -61,19 +64,22 @@ class Asker:
     def __init__(
         self,
         config: Config,
-        models: Sequence[str],
+        models: str | Sequence[str],
         ledger: Ledger,
         *,
-        gateway: Ask | None,
-        child: Child | None,
-        now: Callable[[], datetime],
+        gateway: Ask | None = None,
+        child: Child | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self.models = tuple(models)
+        self.models = (models,) if isinstance(models, str) else tuple(models)
+        if not self.models or "offline" in self.models or not all(self.models):
+            raise ConfigError(
+                f"model = {models}: name a LiteLLM model or `gateway`; `offline` is never asked"
+            )
         self._config, self._llm = config, config.llm
         self._ledger = ledger
         self._gateway = gateway
         self._child = child or Child()
-        self._child_is_ours = child is None
         self._now = now
         self._plain: set[str] = set()  # models that refused our schema or temperature, and answered without
         self._closed = threading.Event()
@@ -95,15 +101,8 @@ class Asker:
         raise kind("; ".join(map(str, failed))) from failed[-1]
 
     def close(self) -> None:
+        """End the waiting of all calls; the child is not closed."""
         self._closed.set()
-        if self._child_is_ours:
-            self._child.close()
-
-    def __enter__(self) -> Asker:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _persist(self, model: str, question: ModelQuestion, paid: Paid) -> ModelReply:
         """*model*'s reply, with retries where they may help. A useless reply is retried only once."""
@@ -202,27 +201,6 @@ class Asker:
             if "text" in answer
             else Failure(**answer)
         )
-
-
-def make_asker(
-    config: Config,
-    models: str | Sequence[str],
-    ledger: Ledger,
-    *,
-    gateway: Ask | None = None,
-    child: Child | None = None,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> Asker:
-    """
-    The Ask over *models*, the first that answers; close it after use.
-
-    *gateway* answers for the model `gateway`, and is not asked again after it raises. Askers that share a *child* share its
-    process, which the maker of *child* closes.
-    """
-    models = [models] if isinstance(models, str) else list(models)
-    if not models or "offline" in models or not all(models):
-        raise ConfigError(f"model = {models}: name a LiteLLM model or `gateway`; `offline` is never asked")
-    return Asker(config, models, ledger, gateway=gateway, child=child, now=now)
 
 
 def most_spent(model: str, asked: int, room: int) -> Spent:

@@ -91,12 +91,6 @@ class Child:
             if self.running is not None:
                 self.running.end()
 
-    def __enter__(self) -> Child:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 class Running:
     """One process, from its start to its end. An answer has the number of its question."""

@@ -1,19 +1,19 @@
 """
-events.jsonl: one JSON line for each thing that happened.
+Writes and reads events.jsonl: one JSON line for each thing that happened.
 
-    taken_in            messages, tokens, and how far the windows are
-    not_taken_in        session, messages, and what switches OMG off for it
-    observation_start   cycle, trigger, tokens, messages, model, waited_ms for its turn, and how many graphs are under
-                        way and waiting
-    observation_end     the same and notes, their tokens, the compression, calls, cost, replies left without their end
-    edit_refused        reason: an edit that was dropped, changed or noted as the assistant's
+    taken_in            session, messages and their tokens
+    not_taken_in        session, messages, and the setting that switches OMG off for them
+    observation_start   cycle, trigger, tokens, messages, model; how long it waited in line (waited_ms), and how many
+                        graphs are observed and wait
+    observation_end     the same, and the notes with their tokens, the compression, calls, cost, truncated replies
+    edit_refused        the reason why an edit was dropped, changed, or noted as the assistant's
     observation_failed  error, tokens, duration
     activation          session, reason, tokens of the slice
-    inject_busy         session, and how long its prompt waited; it was given what its session had before
-    context_cut         session, reason, turns and tokens that left its context, tokens that stay raw and of the notes
-    context_waited      session, whether what it waited for was observed, duration
-    verdict_refused     what a model proposed at night and was not done: its kind, and why
-    reflection_…        worker/nights.py
+    inject_busy         session, and how long its prompt waited before it got the session's last slice again
+    context_cut         session, reason, turns and tokens that left the context, tokens that stay raw, tokens of notes
+    context_waited      session, whether the turns it waited for were observed, duration
+    verdict_refused     the kind of a nightly proposal that was not carried out, and why
+    reflection_…        see worker/nights.py
 
 Fields are numbers, names and reasons, never conversation text.
 """
@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,9 @@ from typing import Any
 from ..dates.days import time_text
 from ..graph.state import append_lines, flock
 
-BYTES = 5_000_000  # the file is begun anew beyond this; one old file is kept
+BYTES = 5_000_000  # a larger file is renamed and a new one started; one old file is kept
 POLL_S = 0.3
+EDITS = 100  # that `edits_lately` counts
 
 
 def event_of(event: str, now: datetime, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,7 +44,7 @@ def write_event(home: Path, line: Mapping[str, Any]) -> None:
     file = home / "events.jsonl"
     if full(file):
         with flock(home / "events.lock", "events.jsonl"):
-            if full(file):  # still: another process, or thread, may have begun it anew
+            if full(file):  # look again: another process or thread may have renamed it
                 file.replace(file.with_suffix(".1.jsonl"))
     append_lines(file, [json.dumps(line, ensure_ascii=False)])
 
@@ -54,38 +56,46 @@ def full(file: Path) -> bool:
         return False
 
 
-def read_events(home: Path, last: int | None = None) -> list[dict[str, Any]]:
-    """The events so far, oldest first, or the *last* of them; a line torn by a crash is none."""
-    found = []
+def event_lines(home: Path) -> Iterator[bytes]:
+    """The lines of both files, oldest first."""
     for file in (home / "events.1.jsonl", home / "events.jsonl"):
         if file.exists():
-            found += [e for line in file.read_bytes().splitlines() if (e := read_event(line)) is not None]
+            yield from file.read_bytes().splitlines()
+
+
+def parsed_events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """The events in *lines*, without lines that a crash left incomplete."""
+    for line in lines:
+        with suppress(ValueError):
+            event = json.loads(line)
+            if isinstance(event, dict) and "event" in event:
+                yield event
+
+
+def read_events(home: Path, last: int | None = None) -> list[dict[str, Any]]:
+    """The events so far, oldest first; with *last* only that many, the newest ones."""
+    found = [*parsed_events(event_lines(home))]
     return found if last is None else found[max(0, len(found) - last) :]
 
 
-def edits_lately(home: Path, last: int = 100) -> tuple[int, int]:
-    """How many edits the latest observations proposed, about *last* of them, and how many of those were refused."""
+def edits_lately(home: Path) -> tuple[int, int]:
+    """How many of the last EDITS edits or so were refused or changed: their number, and that of the refused ones."""
     edits = refused = 0
-    for event in reversed(read_events(home, last=5 * last)):
-        if event["event"] == "observation_end" and edits < last:
+    for event in reversed(read_events(home, last=5 * EDITS)):
+        if event["event"] == "observation_end" and edits < EDITS:
             edits += int(event.get("edits") or 0)
             refused += int(event.get("dropped") or 0)
     return edits, min(edits, refused)
 
 
 def last_cuts(home: Path) -> dict[str, dict[str, Any]]:
-    """The last `context_cut` of each session, as far back as the events go."""
-    found: dict[str, dict[str, Any]] = {}
-    for file in (home / "events.1.jsonl", home / "events.jsonl"):
-        if file.exists():
-            lines = (line for line in file.read_bytes().splitlines() if b'"context_cut"' in line)
-            cuts = [e for line in lines if (e := read_event(line)) and e["event"] == "context_cut"]
-            found |= {str(e.get("session")): e for e in cuts}
-    return found
+    """Session → its last event `context_cut`, as far back as the files go."""
+    cuts = parsed_events(line for line in event_lines(home) if b'"context_cut"' in line)
+    return {str(event.get("session")): event for event in cuts if event["event"] == "context_cut"}
 
 
 def follow_events(home: Path) -> Iterator[dict[str, Any]]:
-    """What happens from now on; a file begun anew is followed from its start."""
+    """The events from now on, without end. When the file is started anew, the new one is followed."""
     file = home / "events.jsonl"
     offset = file.stat().st_size if file.exists() else 0
     while True:
@@ -97,16 +107,8 @@ def follow_events(home: Path) -> Iterator[dict[str, Any]]:
                 data = f.read()
             whole = data[: data.rfind(b"\n") + 1]  # the rest is still being written
             offset += len(whole)
-            yield from (e for line in whole.splitlines() if (e := read_event(line)) is not None)
+            yield from parsed_events(whole.splitlines())
         time.sleep(POLL_S)
-
-
-def read_event(line: bytes) -> dict[str, Any] | None:
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return None
-    return event if isinstance(event, dict) and "event" in event else None
 
 
 def event_text(event: Mapping[str, Any], zone: tzinfo) -> str:

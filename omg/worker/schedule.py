@@ -37,7 +37,7 @@ def step_tokens(state: State, options: Observation) -> float:
 
 
 def observation_due(
-    state: State, pending: Sequence[Pending], options: Observation, now: datetime, cap: str = ""
+    state: State, pending: Sequence[Pending], options: Observation, now: datetime
 ) -> str | None:
     """
     Why *pending* is to be observed now; None: it waits.
@@ -45,11 +45,10 @@ def observation_due(
     urgent  its context is about to be cut, or was        step   enough tokens are pending
     turn    `buffer_tokens = "turn"`, or effort is low    quiet  nobody has spoken for a while
 
-    With `buffer_tokens = false` there is neither turn nor quiet, and a step is the threshold. *cap*: why today's cap keeps
-    it from being observed; "" if the cap is not reached.
+    With `buffer_tokens = false` there is neither turn nor quiet, and a step is the threshold.
     """
     at = now.timestamp()
-    if not pending or cap or at < retry_at(state):
+    if not pending or at < retry_at(state):
         return None
     if state.urgent_ms:
         return "urgent"

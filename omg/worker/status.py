@@ -22,6 +22,7 @@ from ..plan.corrections import proposed_notes
 from ..text.tokens import count_tokens
 from ..text.words import how_many
 from .events import edits_lately, last_cuts
+from .schedule import step_tokens
 from .worker import Worker
 
 Cuts = Mapping[str, Mapping[str, Any]]  # the last event `context_cut` of each session
@@ -102,7 +103,11 @@ def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, A
                 "tokens": max((s.window for s in state.sessions.values()), default=0),
                 "threshold": options.message_tokens,
             },
-            "pending": {"tokens": waiting, "threshold": round(worker.step(state)), "turns": len(pending)},
+            "pending": {
+                "tokens": waiting,
+                "threshold": round(step_tokens(state, options)),
+                "turns": len(pending),
+            },
             "reflection": {
                 "tokens": state.changed_tokens,
                 "threshold": worker.config.reflection.observation_tokens,

@@ -34,7 +34,7 @@ from ..graph.graph import Graph, Pending
 from ..graph.state import State, flock
 from ..identity import Identity
 from ..journal import has_open_receipt, replay_open
-from ..llm.asker import Asker, make_asker
+from ..llm.asker import Asker
 from ..llm.child import Child
 from ..llm.replies import Ask, Ledger, ModelReply, Places, model_window
 from ..observe.question import Observer
@@ -51,7 +51,6 @@ from .schedule import (
     note_failure,
     recovered,
     retry_at,
-    step_tokens,
     what_is_due,
     why_waiting,
 )
@@ -196,7 +195,7 @@ class Worker:
         named = tuple(m for m in models if m != "offline")
         key = (self.gateway is not None, named)  # a plugin may come later than the first question
         if key not in self._askers:
-            self._askers[key] = make_asker(
+            self._askers[key] = Asker(
                 self.config, named, self.ledger, gateway=self.gateway, child=self._child, now=self.clock
             )
         return self._askers[key]
@@ -240,10 +239,6 @@ class Worker:
         if trouble is None or trouble.failed_ms <= state.failed_ms:
             return state
         return replace(state, failures=trouble.failures, failed_ms=trouble.failed_ms, error=trouble.error)
-
-    def step(self, state: State) -> float:
-        """Tokens that make a background step at present."""
-        return step_tokens(state, self.config.observation)
 
     def hindered(self, graph: Graph, *, old: bool = False) -> str:
         """
