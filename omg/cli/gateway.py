@@ -7,9 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -154,23 +153,23 @@ def install_command(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With HOST: do not ask.")] = False,
 ) -> None:
     """Put OMG into OpenClaw, or into HOST. Running it again changes nothing that is right already."""
+    home = load_config().home
     if host:
-        return install_into(host, identity=identity, only=only, yes=yes, dry_run=dry_run)
+        return install_into(host, home, identity=identity, only=only, yes=yes, dry_run=dry_run)
     from ..openclaw.install import engine_folder, find_openclaw, install_engine, install_plugin, remove_engine
 
-    claw, home = find_openclaw(), load_config().home
-    steps = [install_plugin(claw, home, dry_run=dry_run, nightly=nightly)]
+    claw = find_openclaw()
+    print_steps(install_plugin(claw, home, dry_run=dry_run, nightly=nightly), dry_run)
     if context_engine or (context_engine is None and engine_folder(claw).exists()):
-        steps.append(install_engine(claw, home, dry_run=dry_run))
+        print_steps(install_engine(claw, home, dry_run=dry_run), dry_run)
     elif context_engine is False:
-        steps.append(remove_engine(claw, home, dry_run=dry_run))
-    for step in chain.from_iterable(steps):
-        print_step(step, dry_run)
+        print_steps(remove_engine(claw, home, dry_run=dry_run), dry_run)
 
 
-def print_step(step: Step, dry_run: bool) -> None:
-    mark = "·" if not step.changed else "would:" if dry_run else "✓"
-    print(f"{mark} {step.what}" + (f"\n    {step.note}" if step.note else ""), flush=True)
+def print_steps(steps: Iterable[Step], dry_run: bool) -> None:
+    for step in steps:
+        mark = "·" if not step.changed else "would:" if dry_run else "✓"
+        print(f"{mark} {step.what}" + (f"\n    {step.note}" if step.note else ""), flush=True)
 
 
 @app.command("uninstall")
@@ -179,14 +178,16 @@ def uninstall_command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say each step; change nothing.")] = False,
 ) -> None:
     """Take OMG out of OpenClaw, or out of HOST. Your vaults stay."""
+    home = load_config().home
     if host:
-        return take_out_of(host, dry_run=dry_run)
+        from ..hosts.install import host_named, uninstall_host
+
+        return print_steps(uninstall_host(host_named(host), home, dry_run=dry_run), dry_run)
     from ..openclaw.install import find_openclaw, remove_engine, uninstall_plugin
 
-    claw, home = find_openclaw(), load_config().home
-    for out in (remove_engine, uninstall_plugin):
-        for step in out(claw, home, dry_run=dry_run):
-            print_step(step, dry_run)
+    claw = find_openclaw()
+    print_steps(remove_engine(claw, home, dry_run=dry_run), dry_run)
+    print_steps(uninstall_plugin(claw, home, dry_run=dry_run), dry_run)
 
 
 @app.command("doctor")
@@ -230,14 +231,10 @@ def list_command(as_json: JsonFlag = False) -> None:
             }
             for g in memory.registry.graphs()
         ]
-        print_value(
-            rows,
-            as_json,
-            "\n".join(
-                f"{r['key']}  ({r['scope']}, {how_many(r['notes'], 'note')})\n    {r['vault']}" for r in rows
-            )
-            or "none yet",
-        )
+        lines = [
+            f"{r['key']}  ({r['scope']}, {how_many(r['notes'], 'note')})\n    {r['vault']}" for r in rows
+        ]
+        print_value(rows, as_json, "\n".join(lines) or "none yet")
 
 
 @identity_app.command("join")
@@ -315,27 +312,19 @@ def install_skill_command(
 # --- Other assistants: installing, projects, MCP, and what the assistant proposed.
 
 
-def install_into(host: str, *, identity: str, only: str, yes: bool, dry_run: bool) -> None:
+def install_into(host: str, home: Path, *, identity: str, only: str, yes: bool, dry_run: bool) -> None:
     from ..hosts.install import host_named, install_host
 
-    client, home = host_named(host), load_config().home
+    client = host_named(host)
     if only not in ("", "project"):
         raise BadInput(f"--only {only!r}: write `project`, or leave it out")
     private = "nothing of the person's notes" if only else f"the notes of {identity}"
     asked = f"{client.title} will be given {private}, and each project's to those who work in it. Go on?"
     if not (yes or dry_run or typer.confirm(asked)):
         raise typer.Exit(1)
-    for step in install_host(client, home, identity=identity, only=only, dry_run=dry_run):
-        print_step(step, dry_run)
+    print_steps(install_host(client, home, identity=identity, only=only, dry_run=dry_run), dry_run)
     if not dry_run and ask_daemon(home, "/health", {}, timeout_s=5) is None:
         print(f"✓ the daemon is up, pid {start_daemon(home)}")
-
-
-def take_out_of(host: str, *, dry_run: bool) -> None:
-    from ..hosts.install import host_named, uninstall_host
-
-    for step in uninstall_host(host_named(host), load_config().home, dry_run=dry_run):
-        print_step(step, dry_run)
 
 
 project_app = typer.Typer(help="The memory of a project, which is its own.", no_args_is_help=True)
@@ -370,7 +359,6 @@ def join_project_command(
 
 
 def ensure_daemon(home: Path) -> None:
-
     with suppress(OmgError):
         if ask_daemon(home, "/health", {}, timeout_s=5) is None:
             start_daemon(home)

@@ -1,5 +1,4 @@
 """
-Commands on notes: list, show, open, new, pin, link, merge, rename, forget, undo, export, rebuild, reflect.
 Commands on notes: list, show, open, new, pin, link, merge, rename, supersede, forget, undo, history, export, rebuild,
 reflect, graph.
 Each command that changes something calls one function of omg/curate.py.
@@ -27,12 +26,16 @@ from ..text.words import how_many
 from .app import IdentityOption, JsonFlag, app, opened_memory, print_value, progress_bar, time_argument
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ..curate import CurationResult, OpenNote
     from ..forget.selection import Selection
     from ..graph.graph import Graph
     from ..index.store import Entry
     from ..memory import Memory
     from ..worker.nights import NightDone
+
+    PairEdit = Callable[[Graph, str, str, datetime], CurationResult]  # of one note, with regard to another
 
 OBSIDIAN_VAULTS = (  # where Obsidian keeps the list of its vaults: Linux, Flatpak, macOS
     ".config/obsidian/obsidian.json",
@@ -222,18 +225,25 @@ def pin_command(
             )
 
 
+def edit_pair(edit: PairEdit, ids: tuple[str, str], identity: str | None, as_json: bool, done: str) -> None:
+    """Call *edit* on the notes *ids*, and say what was *done*, between the first note's path and the second's."""
+    from ..curate import find_note
+
+    with opened_memory(vectors=False) as memory:
+        graph = memory.find(identity)
+        path, other = (find_note(graph, id) for id in ids)
+        result = edit(graph, path, other, memory.clock())
+        print_done(result, f"{result.path} {done} {other}", as_json)
+
+
 @app.command("link")
 def link_command(
     id: NoteArgument, to: NoteArgument, identity: IdentityOption = None, as_json: JsonFlag = False
 ) -> None:
     """Relate one note to another."""
-    from ..curate import find_note, link_notes
+    from ..curate import link_notes
 
-    with opened_memory(vectors=False) as memory:
-        graph = memory.find(identity)
-        there = find_note(graph, to)
-        done = link_notes(graph, find_note(graph, id), there, memory.clock())
-        print_done(done, f"{done.path} links to {there}", as_json)
+    edit_pair(link_notes, (id, to), identity, as_json, "links to")
 
 
 @app.command("merge")
@@ -241,13 +251,9 @@ def merge_command(
     keep: NoteArgument, gone: NoteArgument, identity: IdentityOption = None, as_json: JsonFlag = False
 ) -> None:
     """Let the first note take over the second, which stays on disk as superseded."""
-    from ..curate import find_note, merge_into
+    from ..curate import merge_into
 
-    with opened_memory(vectors=False) as memory:
-        graph = memory.find(identity)
-        other = find_note(graph, gone)
-        done = merge_into(graph, find_note(graph, keep), other, memory.clock())
-        print_done(done, f"{done.path} has taken over {other}", as_json)
+    edit_pair(merge_into, (keep, gone), identity, as_json, "has taken over")
 
 
 @app.command("rename")
@@ -272,13 +278,9 @@ def supersede_command(
     old: NoteArgument, successor: NoteArgument, identity: IdentityOption = None, as_json: JsonFlag = False
 ) -> None:
     """Say that the second note replaces the first."""
-    from ..curate import find_note, supersede_by
+    from ..curate import supersede_by
 
-    with opened_memory(vectors=False) as memory:
-        graph = memory.find(identity)
-        newer = find_note(graph, successor)
-        done = supersede_by(graph, find_note(graph, old), newer, memory.clock())
-        print_done(done, f"{done.path} is replaced by {newer}", as_json)
+    edit_pair(supersede_by, (old, successor), identity, as_json, "is replaced by")
 
 
 @app.command("undo")
