@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..config import default_home
-from ..errors import BadInput, NotFound, OmgError
+from ..errors import BadInput, NotFound, OmgError, error_text
 
 if TYPE_CHECKING:
     from ..memory import Memory
@@ -183,10 +183,7 @@ def main() -> None:
         print(f"omg: {e.filename}: {e.strerror}{mend}" if e.filename else f"omg: {e}", file=sys.stderr)
         sys.exit(1)
     except sqlite3.Error as e:
-        where = default_home()
-        print(
-            f"omg: the index could not be used ({e}); see that {where} has room and is yours", file=sys.stderr
-        )
+        print(f"omg: {error_text(e)}; see that {default_home()} has room and is yours", file=sys.stderr)
         sys.exit(1)
 
 

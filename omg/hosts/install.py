@@ -250,7 +250,7 @@ def same_files(folder: Path, files: Files) -> bool:
     """Whether *folder* has *files* as they are."""
     try:
         return all((folder / name).read_text(encoding="utf-8") == text for name, text in files.items())
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return False
 
 

@@ -28,7 +28,7 @@ from ..hosts.sessions import heartbeats
 from ..identity import Identity
 from ..memory import Memory
 from .graph_checks import Finding, check_graph, check_home
-from .install import ENGINE, JOB_KEY, OpenClaw, engine_files, engine_folder, plugin_files, same_plugin
+from .install import ENGINE, JOB_KEY, OpenClaw, engine_files, engine_folder, plugin_files
 
 
 def examine_home(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
@@ -131,7 +131,7 @@ def check_entry(memory: Memory, claw: OpenClaw, config: dict[str, Any]) -> Itera
     if claw.plugin.is_dir() and claw.plugin.stat().st_mode & 0o002:
         what = "anyone may write to the plugin's folder, so OpenClaw does not load it"
         yield Finding("fail", what, str(claw.plugin), f"chmod o-w {claw.plugin}")
-    elif claw.plugin.is_dir() and not same_plugin(claw.plugin, plugin_files()):
+    elif claw.plugin.is_dir() and not same_files(claw.plugin, plugin_files()):
         yield Finding(
             "warn", "the plugin is of another version than this command", str(claw.plugin), INSTALL_AGAIN
         )
@@ -277,7 +277,7 @@ def check_engine(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
             ENGINE_SLOT,
             f"{AGAIN}, or take it out: {GIVE_BACK}",
         )
-    elif not same_plugin(folder, engine_files()):
+    elif not same_files(folder, engine_files()):
         yield Finding("warn", f"{ENGINE} is of another version than this command", str(folder), AGAIN)
     else:
         yield Finding("ok", f"{ENGINE} puts contexts together")

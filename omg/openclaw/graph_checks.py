@@ -15,7 +15,7 @@ from typing import Any, Literal
 from ..client import SOCKET, ask_daemon
 from ..config import code_digest
 from ..embed import load_embedder, why_static
-from ..errors import BadNode, ConfigError, ModelError, NotFound, OutsideVault, Stale
+from ..errors import BadNode, ConfigError, ModelError, NotFound, OutsideVault, OverBudget, Stale
 from ..forget.erase import Edit
 from ..forget.places import change_messages, every_message, joined_folders
 from ..graph.graph import GRAPH_MARK, Graph
@@ -444,8 +444,6 @@ def check_model(memory: Memory, up: dict[str, Any] | None) -> Iterator[Finding]:
             level = "fail" if (up or {}).get("trouble") else "note"
         yield Finding(level, f"the Observer is {what}", mend=trouble.strip().removeprefix("not now: "))
         yield from check_able(memory)
-    from ..errors import OverBudget
-
     try:
         memory.worker.ledger.check(memory.clock())
     except OverBudget as e:

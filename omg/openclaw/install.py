@@ -44,7 +44,7 @@ from ..config import (
 )
 from ..errors import BadInput, GatewayError, OmgError
 from ..graph.state import write_private
-from ..hosts.install import Step, run_program
+from ..hosts.install import Files, Step, put_files, run_program, same_files
 from ..identity import Identity, identity_of_session
 
 PORT = 18789  # the gateway's, where the configuration names none
@@ -141,12 +141,11 @@ def engine_folder(claw: OpenClaw) -> Path:
     return claw.plugin.with_name(ENGINE)
 
 
-def engine_files() -> dict[str, Path]:
+def engine_files() -> Files:
     """The plugin's files by their place in it: its own, and daemon.js, by which the plugin `omg` asks the daemon."""
     hooks = shipped_folder("hooks")
-    return {p.name: p for p in (hooks / "context").glob("*") if p.is_file()} | {
-        "daemon.js": hooks / "daemon.js"
-    }
+    files = [p for p in (hooks / "context").glob("*") if p.is_file()]
+    return {p.name: p.read_text(encoding="utf-8") for p in (*files, hooks / "daemon.js")}
 
 
 def install_engine(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Iterator[Step]:
@@ -272,11 +271,11 @@ def install_plugin(
     config, do = claw.config(), doer(dry_run)
     yield Step(f"OpenClaw's state is {claw.state}, its configuration {claw.file}", changed=False)
     if value_at(config, "plugins.entries.omg") is None or not (home / BACKUP).exists():
-        do(lambda: keep_text(home / BACKUP, claw.file.read_text(encoding="utf-8")))
+        do(lambda: put_files(home, {BACKUP: claw.file.read_text(encoding="utf-8")}))
         yield Step("keep a copy of the configuration", str(home / BACKUP))
     yield from place_vaults(claw, config, home, do)
     if not (home / "installed.json").exists():
-        do(lambda: keep_text(home / "installed.json", json.dumps({"at": int(time.time() * 1000)})))
+        do(lambda: put_files(home, {"installed.json": json.dumps({"at": int(time.time() * 1000)})}))
         yield Step(
             "remember sessions from now on", "what was said earlier comes in with `omg import --openclaw`"
         )
@@ -296,13 +295,13 @@ def install_plugin(
 
 
 def copied_in(
-    claw: OpenClaw, config: dict[str, Any], place: Path, files: Mapping[str, Path], do: Do
+    claw: OpenClaw, config: dict[str, Any], place: Path, files: Files, do: Do
 ) -> Generator[Step, None, bool]:
     """Have OpenClaw load the plugin of *files*, and copy it to *place*. Returns whether the copy was another version."""
     if changes := admission_patch(config, place.name):
         do(lambda: claw.patch(changes))
         yield Step(f"let the plugin `{place.name}` in", ", ".join(f"plugins.{n}" for n in changes["plugins"]))
-    fresh = not same_plugin(place, files)
+    fresh = not same_files(place, files)
     if fresh:
         do(lambda: put_plugin(claw, place, files))
     yield Step(f"install the plugin `{place.name}`", str(place), changed=fresh)
@@ -317,11 +316,6 @@ def doer(dry_run: bool) -> Do:
             action()
 
     return do
-
-
-def keep_text(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_private(file, text)
 
 
 def place_vaults(claw: OpenClaw, config: dict[str, Any], home: Path, do: Do) -> Iterator[Step]:
@@ -370,31 +364,21 @@ def admission_patch(config: dict[str, Any], plugin: str = "omg") -> dict[str, An
     return {"plugins": changes} if changes else {}
 
 
-def plugin_files() -> dict[str, Path]:
+def plugin_files() -> Files:
     """This version's plugin files by their place in it, with the skill inside, as OpenClaw requires."""
     hooks, skills = shipped_folder("hooks"), shipped_folder("skills")
-    found = {p.relative_to(hooks).as_posix(): p for p in hooks.glob("*") if p.is_file()}
-    found = {name: p for name, p in found.items() if not name.endswith(".test.js")}
-    skill = {f"skills/{p.relative_to(skills).as_posix()}": p for p in skills.rglob("*") if p.is_file()}
-    return found | skill
+    own = [p for p in hooks.glob("*") if p.is_file() and not p.name.endswith(".test.js")]
+    found = {p.name: p for p in own} | {
+        f"skills/{p.relative_to(skills).as_posix()}": p for p in skills.rglob("*") if p.is_file()
+    }
+    return {name: p.read_text(encoding="utf-8") for name, p in found.items()}
 
 
-def same_plugin(folder: Path, files: Mapping[str, Path]) -> bool:
-    """Whether the plugin in *folder* has *files* as they are."""
-    try:
-        return all((folder / name).read_bytes() == p.read_bytes() for name, p in files.items())
-    except OSError:
-        return False
-
-
-def put_plugin(claw: OpenClaw, place: Path, files: Mapping[str, Path]) -> None:
-    """Install *files* to *place* with OpenClaw's command. It is a copy, because our wheel may move."""
+def put_plugin(claw: OpenClaw, place: Path, files: Files) -> None:
+    """Install *files* to *place* with OpenClaw's command, which copies them."""
     with tempfile.TemporaryDirectory() as tmp:
-        folder = Path(tmp) / place.name
-        for name, source in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, folder / name)
-        claw.run("plugins", "install", str(folder), "--force", "--accept-capabilities")
+        put_files(Path(tmp) / place.name, files)
+        claw.run("plugins", "install", str(Path(tmp) / place.name), "--force", "--accept-capabilities")
     if not place.is_dir():  # a refusal may have exit code 0
         raise GatewayError(
             f"OpenClaw did not install the plugin into {place}; `openclaw plugins doctor` says more"

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
+from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ log = logging.getLogger(__name__)
 
 LONG_BYTES = 32_000  # a shorter drop is read in 10 to 20 ms, which a prompt can wait
 DEATHS = 2  # of the process while it reads one drop: the first may have another cause
+LINES_KEPT = 1_000  # that are logged while one drop is read
 LONGEST_S, S_PER_MB = 60.0, 20.0  # a megabyte took at most 1.5 s of CPU; the machine may be busy
 # -P: modules in the working folder are not imported. The path makes the child import this very package.
 READING_CHILD = (
@@ -134,25 +136,17 @@ def dropped_ms(file: Path) -> int:
 # ---- the child's end
 
 
-class KeptLines(logging.Handler):
-    """What is logged while a drop is read, for the parent's log."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
-
-    def taken(self) -> list[str]:
-        lines, self.lines = self.lines, []
-        return lines
-
-
 def serve_reader() -> None:
     os.nice(5)  # a prompt comes first
-    kept = KeptLines()
+    kept = BufferingHandler(LINES_KEPT)
+    kept.setLevel(logging.WARNING)
     logging.getLogger().addHandler(kept)
+
+    def logged() -> list[str]:
+        """What was logged since the last call, for the parent's log."""
+        lines = [record.getMessage() for record in kept.buffer]
+        kept.flush()
+        return lines
 
     def answer(question: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -160,11 +154,11 @@ def serve_reader() -> None:
         except BadDrop as e:
             return {"bad": str(e), "text": e.text}
         except Exception as e:
-            return {"failed": error_text(e), "logged": kept.taken()}
+            return {"failed": error_text(e), "logged": logged()}
         return {
             "turn": turn_to_json(turn),
             "writes": "\n".join(map(writes_line, shown)),
-            "logged": kept.taken(),
+            "logged": logged(),
         }
 
     serve_parent(float(sys.argv[-1]), answer)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, TypedDict
 
 from ..errors import Locked, OmgError, error_text
@@ -24,7 +23,7 @@ from ..observe.run import read_unread
 from ..rebuild import Rebuilt, build_anew, swap_graphs
 from ..reflect.run import Cycle, CycleOptions, Progress, counted, is_due, reflect_graph
 from ..text.words import how_many
-from .worker import Worker
+from .worker import FORESEEN, Worker
 
 log = logging.getLogger(__name__)
 
@@ -118,16 +117,9 @@ def night_of(
     except Locked as e:
         log.info("%s: left to whoever is at it: %s", who.key, e)
         return Night(who.key, error=str(e), busy=True)
-    except OmgError as e:
-        log.warning("%s: not reflected: %s", who.key, e)
-        why = str(e)
-    except OSError as e:  # a folder that cannot be written, a full disk
-        where = Path(e.filename).parent if isinstance(e.filename, str) else who.key
-        why = f"{where}: {e.strerror or type(e).__name__}; mend that, then `omg reflect`"
-        log.warning("%s: not reflected: %s", who.key, why)
-    except Exception as e:  # an error in one vault does not stop the others
-        log.exception("%s: not reflected", who.key)
-        why = f"{type(e).__name__}, see omg.log"
+    except Exception as e:  # an error in one graph does not stop the others
+        why = error_text(e)
+        log.warning("%s: not reflected: %s", who.key, why, exc_info=None if isinstance(e, FORESEEN) else e)
     worker.registry.tell("reflection_failed", graph=who.key, error=why)
     return Night(who.key, error=why)
 
