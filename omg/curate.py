@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from .config import set_value, set_vault
@@ -19,7 +18,7 @@ from .forget.places import JOINED
 from .forget.selection import Selection, select
 from .graph.graph import GRAPH_MARK, Graph, marked_identity
 from .graph.state import State, append_lines, read_object, write_private
-from .identity import Identity, identity_of_session
+from .identity import identity_of_session
 from .journal import (
     Change,
     Outcome,
@@ -440,7 +439,9 @@ def join_accounts(registry: Registry, name: str, accounts: Sequence[str]) -> lis
 
 def move_identity(registry: Registry, old: str, new: str) -> str:
     """Carry the graph of *old* over to *new*, with all that belongs to it. Returns where its folder is now."""
-    marks = {who.key: (mark, who) for mark, who in identity_marks(registry)}
+    # By the marks, since a crash may have left a folder misnamed.
+    found = (registry.folder / "graphs").glob(f"[!.]*/{GRAPH_MARK}")
+    marks = {who.key: (mark, who) for mark in sorted(found) for who in [marked_identity(mark)]}
     if old not in marks:
         raise NotFound(f"no graph of {old!r}; `omg identity list` names them")
     to = identity_of_session(
@@ -473,12 +474,6 @@ def move_identity(registry: Registry, old: str, new: str) -> str:
         write_private(target / GRAPH_MARK, json.dumps(asdict(to)))
     set_value(registry.folder, "vaults", old, None)  # were the folder used again, two graphs would share it
     return str(target)
-
-
-def identity_marks(registry: Registry) -> Iterator[tuple[Path, Identity]]:
-    """Each graph's mark and whose it is: by the marks, since a crash may have left a folder misnamed."""
-    for mark in sorted((registry.folder / "graphs").glob(f"[!.]*/{GRAPH_MARK}")):
-        yield mark, marked_identity(mark)
 
 
 def merge_graphs(registry: Registry, source: Graph, into: Graph) -> None:

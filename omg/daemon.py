@@ -260,7 +260,8 @@ class Daemon:
         self._in_vain_until: dict[str, float] = {}  # graph -> on the monotonic clock
 
     def run(self) -> None:
-        with Server(self.config.home, self.answers(), self.unheard()) as server:
+        lost: dict[str, Lost] = {"/llm/next": self.model.again, "/host": self.hosts.lost}
+        with Server(self.config.home, self.answers(), lost) as server:
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
             self._watch = watch_folder()
             self._watched(VaultWatcher(self._spooled), self.config.home / "spool", TICK_S)
@@ -303,10 +304,6 @@ class Daemon:
         count_tokens("warm")
         redact("warm")  # 0.4 s; 4 s where the scanner's rules are not cached yet
         return_freed_memory()
-
-    def unheard(self) -> dict[str, Lost]:
-        """Called with an answer whose client had gone."""
-        return {"/llm/next": self.model.again, "/host": self.hosts.lost}
 
     def answers(self) -> dict[str, Answer]:
         return {

@@ -67,11 +67,12 @@ def demo_config(folder: Path) -> Config:
     """The configuration of a home in *folder*, written down there: any `omg` command finds the same memory."""
     home = folder / "home"
     set_vault(home, DEMO_SESSION, folder / "vault")
-    for table, key, value in (
-        ("time", "zone", "Europe/Berlin"),
-        ("observation", "model", "offline"),
-        ("embedding", "model", "static"),
-    ):
+    settings = {
+        "time": ("zone", "Europe/Berlin"),
+        "observation": ("model", "offline"),
+        "embedding": ("model", "static"),
+    }
+    for table, (key, value) in settings.items():
         set_value(home, table, key, value)
     return load_config(home, {})
 

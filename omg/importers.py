@@ -488,15 +488,11 @@ class Drops:
     def __post_init__(self) -> None:
         self.reading.total = sum(path.stat().st_size for path, _ in self.files)
 
-    @property
-    def total(self) -> int:
-        return self.reading.total
-
     def __iter__(self) -> Iterator[JsonObject]:
         for path, opened in self.files:
             for session, entries in opened(path, self.since_ms, self.reading):
                 yield from drop_chunks(session, entries, self.since_ms)
-        self.reading.done = self.total
+        self.reading.done = self.reading.total
 
 
 def read_drops(paths: Sequence[Path], since: datetime | None = None) -> Drops:
@@ -635,7 +631,7 @@ def import_drops(
         sessions.add((turn.session, turn.session_id))
         progress(drops.reading.done - reported)
         reported = drops.reading.done
-    progress(drops.total - reported)
+    progress(drops.reading.total - reported)
     return {
         "messages": messages,
         "new": new,

@@ -88,7 +88,7 @@ def test_a_transcript_keeps_its_entry_ids_and_its_session(tmp_path, packed):
         ("m2", "assistant", "hi", NOON),
         ("m3", "user", "again", NOON + 86_400_000),
     ]
-    assert drops.reading.done == drops.total == (tmp_path / "s-1.jsonl").stat().st_size
+    assert drops.reading.done == drops.reading.total == (tmp_path / "s-1.jsonl").stat().st_size
     assert drops.reading.skipped == []
 
 
@@ -137,7 +137,7 @@ def test_a_transcript_in_which_no_person_speaks_is_skipped_and_named(tmp_path, p
     drops = read_drops([path])
     assert list(drops) == []
     assert drops.reading.skipped == [f"{path}: no person speaks in it"]
-    assert drops.reading.done == drops.total
+    assert drops.reading.done == drops.reading.total
 
 
 def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(tmp_path):
@@ -343,7 +343,7 @@ def test_all_sessions_with_people_are_read_while_the_gateway_runs(state):
     ]
     (skipped,) = drops.reading.skipped
     assert "session s1, row 2" in skipped
-    assert drops.reading.done == drops.total
+    assert drops.reading.done == drops.reading.total
 
 
 def test_the_reader_and_a_writing_gateway_do_not_wait_for_each_other(state):

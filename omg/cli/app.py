@@ -16,17 +16,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
-from datetime import date, datetime, tzinfo
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic_core import to_jsonable_python
 
 from ..config import default_home
 from ..errors import BadInput, NotFound, OmgError, error_text
 
 if TYPE_CHECKING:
+    from ..graph.graph import Graph
     from ..memory import Memory
 
 TELL_EVERY_S = 10.0  # between lines on the progress, if no bar can be shown
@@ -86,21 +87,15 @@ def opened_memory(*, vectors: bool = True, make: bool = False) -> Iterator[Memor
         yield memory
 
 
+@contextmanager
+def opened_graph(identity: str | None) -> Iterator[Graph]:
+    """The graph of *identity*, or of the owner, in the home that the environment names."""
+    with opened_memory(vectors=False) as memory:
+        yield memory.find(identity)
+
+
 def print_value(value: Any, as_json: bool, text: str) -> None:
-    print(json.dumps(value, ensure_ascii=False, default=json_value) if as_json else text)
-
-
-def json_value(value: Any) -> Any:
-    """For `json.dumps`: a value of another type in a form that JSON has."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    if isinstance(value, date | datetime):
-        return value.isoformat()
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, set | frozenset | tuple):
-        return list(value)
-    raise TypeError(f"{type(value).__name__} is not JSON")
+    print(json.dumps(to_jsonable_python(value), ensure_ascii=False) if as_json else text)
 
 
 @contextmanager

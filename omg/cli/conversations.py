@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..config import default_home, load_config, set_vault
+from ..dates.days import day_of_ms
 from ..errors import BadInput, OmgError
 from ..text.words import how_many
 from .app import (
@@ -132,7 +133,7 @@ def import_command(
         start = time_argument(since, "--since", memory.registry.zone)
         drops = openclaw_drops(memory.config, agent, start) if openclaw else read_drops(files or [], start)
         waiting, before = messages_waiting(memory), notes_kept(memory)
-        with progress_bar("importing", drops.total) as advance:
+        with progress_bar("importing", drops.reading.total) as advance:
             result = import_drops(memory.intake, drops, dry_run=dry_run, progress=advance)
         if openclaw:
             noted = import_agents_notes(memory.intake, agent, start and start.date(), dry_run=dry_run)
@@ -145,7 +146,10 @@ def import_command(
             left = bool(observe_all(memory)["waiting"])
             # counts what a daemon observed meanwhile as well
             observed = max(0, waiting + result["new"] - messages_waiting(memory))
-        found = {**result, "observed": observed, "notes": new_notes(before, notes_kept(memory))}
+        notes = {
+            vault: more for vault, n in notes_kept(memory).items() if (more := n - before.get(vault, 0)) > 0
+        }
+        found = {**result, "observed": observed, "notes": notes}
         for problem in result["skipped"][:PROBLEMS]:
             print(f"omg: skipped {problem}", file=sys.stderr)
         print_value(found, as_json, import_summary(found, "would come in" if dry_run else "came in"))
@@ -169,11 +173,6 @@ def notes_kept(memory: Memory) -> dict[str, int]:
         str(g.vault.root): sum(e.path.startswith("nodes/") for e in g.index.entries(status=None))
         for g in memory.registry.graphs()
     }
-
-
-def new_notes(before: dict[str, int], now: dict[str, int]) -> dict[str, int]:
-    """Folder of a vault → how many notes were added to it."""
-    return {vault: n - before.get(vault, 0) for vault, n in now.items() if n > before.get(vault, 0)}
 
 
 def import_summary(found: dict[str, Any], verb: str) -> str:
@@ -295,8 +294,6 @@ def hits_text(hits: list[dict[str, Any]], weak: bool) -> str:
 
 
 def message_value(message: Message, zone: tzinfo) -> dict[str, Any]:
-    from ..dates.days import day_of_ms
-
     day = day_of_ms(message.timestamp, zone)
     return {"id": message.id, "role": message.role, "at": str(day), "text": message.text}
 
@@ -306,8 +303,6 @@ def message_line(message: Message, zone: tzinfo, found: bool, query: str) -> str
     The part of a message about *query*, as printed: marked and with its id if it was *found*; shorter if it is only
     a neighbour of a hit.
     """
-    from ..dates.days import day_of_ms
-
     said = passage(message.text, query, PASSAGE_CHARS if found else PASSAGE_CHARS // 3)
     text = f"{day_of_ms(message.timestamp, zone)} {message.role}: {said}"
     return f"> {text}  ({message.id})" if found else f"  {text}"

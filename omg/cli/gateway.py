@@ -370,7 +370,7 @@ def mcp_command(
     http: Annotated[int | None, typer.Option(help="Serve on this loopback port, with a token.")] = None,
 ) -> None:
     """Serve the memory to an MCP client: over stdio, or on a loopback port."""
-    from ..hosts.mcp import daemon_asker, run_http, run_stdio, served_identities, token_of
+    from ..hosts.mcp import daemon_asker, make_server, run_http, served_identities, token_of
 
     home = load_config().home
     folder = Path.cwd() if http is None else None
@@ -378,7 +378,7 @@ def mcp_command(
     if http is None:
         # This starts the daemon after a restart of the machine, because a hook starts no process.
         threading.Thread(target=ensure_daemon, args=(home,), daemon=True).start()
-        return run_stdio(ask)
+        return make_server(ask).run()
     print(f"http://127.0.0.1:{http}/mcp with the header Authorization: Bearer {token_of(home)}", flush=True)
     run_http(ask, home, http)
 
@@ -396,8 +396,7 @@ def confirm_command(
         graph = memory.find(identity)
         if note is None:
             lines = [f"{entry.path}  {entry.description}" for entry in proposed_notes(graph)]
-            print("\n".join(lines) or "nothing waits to be confirmed")
-            return
+            return print("\n".join(lines) or "nothing waits to be confirmed")
         memory.refresh(graph)
         done = confirm_note(graph, note, memory.clock())
         print(f"{done.path} is yours; `omg undo {done.cycle}` takes it back")

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
@@ -23,11 +23,18 @@ import typer
 
 from ..errors import BadInput, NotFound
 from ..text.words import how_many
-from .app import IdentityOption, JsonFlag, app, opened_memory, print_value, progress_bar, time_argument
+from .app import (
+    IdentityOption,
+    JsonFlag,
+    app,
+    opened_graph,
+    opened_memory,
+    print_value,
+    progress_bar,
+    time_argument,
+)
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from ..curate import CurationResult, OpenNote
     from ..forget.selection import Selection
     from ..graph.graph import Graph
@@ -59,8 +66,8 @@ def list_command(
 
     if type is not None and type not in TYPES:
         raise BadInput(f"{type!r} is no type of note; there are: {', '.join(TYPES)}")
-    with opened_memory(vectors=False) as memory:
-        entries = memory.find(identity).index.entries(status=None if retired else "active")
+    with opened_graph(identity) as graph:
+        entries = graph.index.entries(status=None if retired else "active")
         notes = [e for e in entries if e.path.startswith("nodes/") and type in (None, e.type)]
         notes.sort(key=lambda e: (-changed_day(e).toordinal(), e.path))
         notes = notes[:n]
@@ -87,8 +94,7 @@ def show_command(
     from ..curate import open_note
     from ..dates.days import day_of_ms
 
-    with opened_memory(vectors=False) as memory:
-        graph = memory.find(identity)
+    with opened_graph(identity) as graph:
         note = open_note(graph, id)
         if as_json:
             found = {"node": note.node, "backlinks": note.backlinks, "messages": note.messages}
@@ -135,9 +141,8 @@ def open_command(
     """Open a note or the vault: in Obsidian if it knows the vault, else in $VISUAL or $EDITOR."""
     from ..curate import find_note
 
-    with opened_memory(vectors=False) as memory:
-        vault = memory.find(identity).vault
-        place = vault.file(find_note(memory.find(identity), id)) if id else vault.root
+    with opened_graph(identity) as graph:
+        place = graph.vault.file(find_note(graph, id)) if id else graph.vault.root
     # After the memory is closed: an editor may stay open for hours.
     subprocess.run(opener(place, editor=editor), check=False)
 
@@ -197,9 +202,9 @@ def new_command(
     """Write a note of your own."""
     from ..curate import new_note
 
-    with opened_memory(vectors=False) as memory:
+    with opened_graph(identity) as graph:
         said = sys.stdin.read() if text == "-" else text
-        done = new_note(memory.find(identity), type, title, said, memory.clock())
+        done = new_note(graph, type, title, said, datetime.now(UTC))
         print_done(done, f"wrote {done.path}" if done.cycle else f"{done.path} says that", as_json)
 
 
@@ -213,9 +218,8 @@ def pin_command(
     """Put a note into every prompt, or with --off no longer."""
     from ..curate import find_note, pin_note
 
-    with opened_memory(vectors=False) as memory:
-        graph = memory.find(identity)
-        done = pin_note(graph, find_note(graph, id), memory.clock(), pinned=not off)
+    with opened_graph(identity) as graph:
+        done = pin_note(graph, find_note(graph, id), datetime.now(UTC), pinned=not off)
         print_done(done, f"{done.path} is {'not ' if off else ''}pinned", as_json)
         if not off and (origin := graph.vault.read(done.path).origin) in ("assistant", "tool"):
             whose = "the assistant's word" if origin == "assistant" else "what a tool said"
@@ -229,10 +233,9 @@ def edit_pair(edit: PairEdit, ids: tuple[str, str], identity: str | None, as_jso
     """Call *edit* on the notes *ids*, and say what was *done*, between the first note's path and the second's."""
     from ..curate import find_note
 
-    with opened_memory(vectors=False) as memory:
-        graph = memory.find(identity)
+    with opened_graph(identity) as graph:
         path, other = (find_note(graph, id) for id in ids)
-        result = edit(graph, path, other, memory.clock())
+        result = edit(graph, path, other, datetime.now(UTC))
         print_done(result, f"{result.path} {done} {other}", as_json)
 
 
@@ -266,10 +269,9 @@ def rename_command(
     """Move a note; every link to it follows, and its id stays."""
     from ..curate import find_note, rename_note
 
-    with opened_memory(vectors=False) as memory:
-        graph = memory.find(identity)
+    with opened_graph(identity) as graph:
         path = find_note(graph, id)
-        done = rename_note(graph, path, name, memory.clock())
+        done = rename_note(graph, path, name, datetime.now(UTC))
         print_done(done, f"{path} is now {done.path}" if done.cycle else f"{path} has that name", as_json)
 
 
@@ -295,23 +297,20 @@ def undo_command(
     """Take back what one cycle changed; notes edited since are left as they are."""
     from ..curate import take_back, undoable
 
-    with opened_memory(vectors=False) as memory:
-        graph = memory.find(identity)
+    with opened_graph(identity) as graph:
         taken = undoable(graph, cycle)
-        outcome, refused = take_back(graph, taken.id, memory.clock())
+        outcome, refused = take_back(graph, taken.id, datetime.now(UTC))
         for path in refused:
             since = "edited" if graph.vault.bytes(path) is not None else "renamed or deleted"
             print(f"omg: {path} was {since} since and stays as it is: `omg history {path}`", file=sys.stderr)
         back = outcome.written + outcome.kept
         what = "; ".join(taken.summary) or f"{taken.kind} {taken.id}"
-        lines = [f"undone: {what}", *(f"  {undone_line(graph, path)}" for path in back)]
+        there = {path: graph.vault.bytes(path) is not None for path in back}
+        lines = [f"undone: {what}"]
+        lines += [f"  {path} {'is as it was before' if there[path] else 'is gone again'}" for path in back]
         print_value({"cycle": taken.id, "restored": back, "refused": refused}, as_json, "\n".join(lines))
         if refused:
             raise typer.Exit(1)
-
-
-def undone_line(graph: Graph, path: str) -> str:
-    return f"{path} {'is as it was before' if graph.vault.bytes(path) is not None else 'is gone again'}"
 
 
 @app.command("history")
@@ -324,8 +323,7 @@ def history_command(
     """What was written in the last 30 days, and the last 50 cycles: when, and in which cycle."""
     from ..curate import closed_cycles, find_note
 
-    with opened_memory(vectors=False) as memory:
-        graph = memory.find(identity)
+    with opened_graph(identity) as graph:
         cycles = closed_cycles(graph, find_note(graph, id) if id else None)
         # Cycles that only updated maps after a person's edit are left out.
         cycles = [r for r in cycles if r.summary or r.kind not in ("edit", "undo")][:n]
@@ -350,8 +348,8 @@ def export_command(
 
     if form not in ("md", "json"):
         raise BadInput(f"--form {form!r} is neither md nor json")
-    with opened_memory(vectors=False) as memory:
-        text = export_graph(memory.find(identity), form)
+    with opened_graph(identity) as graph:
+        text = export_graph(graph, form)
         if out:
             save_private(out, text)
         else:
@@ -366,9 +364,8 @@ def graph_command(
     """Write the graph as one page to look at in a browser; it needs no network."""
     from ..page import graph_page
 
-    with opened_memory(vectors=False) as memory:
-        which = memory.find(identity)
-        save_private(html, graph_page(which))
+    with opened_graph(identity) as graph:
+        save_private(html, graph_page(graph))
         print(html.absolute())
 
 

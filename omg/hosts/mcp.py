@@ -179,10 +179,6 @@ def make_server(ask: Ask) -> Any:
     return server
 
 
-def run_stdio(ask: Ask) -> None:
-    make_server(ask).run()
-
-
 def run_http(ask: Ask, home: Path, port: int) -> None:
     """Serve on 127.0.0.1. Each request needs the token, a file in the home that only its owner can read."""
     server = make_server(ask)

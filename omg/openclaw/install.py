@@ -466,19 +466,11 @@ def self_test() -> Step:
     from ..memory import Memory
 
     with tempfile.TemporaryDirectory() as tmp:
-        trial = Memory(Config(home=Path(tmp) / "omg", observation=Observation(model="offline")), embed=None)
-        try:
-            now = int(time.time() * 1000)
-            said = {"role": "user", "content": "I prefer short answers.", "timestamp": now}
-            drop = {
-                "v": 1, "reason": "turn", "agentId": "selftest", "sessionKey": "agent:selftest:main",
-                "entries": [{"entryId": "selftest", "message": said}],
-            }  # fmt: skip
-            write_private(trial.folder / "spool" / f"{now:015d}-selftest.json", json.dumps(drop))
+        config = Config(home=Path(tmp) / "omg", observation=Observation(model="offline"))
+        with Memory(config, embed=None) as trial:
+            trial.capture([{"role": "user", "content": "I prefer short answers."}])
             trial.work(force=True)
-            notes = trial.find("agent:selftest:main").index.entries()
-        finally:
-            trial.close()
+            notes = trial.find().index.entries()
     if not any(e.type == "preference" for e in notes):
         raise OmgError("the self-test turn left no note; run `omg doctor`")
     return Step(
