@@ -549,8 +549,8 @@ RECORD = ".omg-fleet.json"  # of a checkout: the tenant, and the hash of each fi
 
 def import_home(store: Store, tenant: str, folder: Path) -> dict[str, Any]:
     """
-    Move the home *folder* into a tenant without a memory; returns how many graphs and files, and which links were left
-    out. Raises BadInput, and writes nothing.
+    Copy the home *folder* into a tenant that has no memory yet. Returns the number of graphs and files, and the paths that
+    were left out (links, names that are not UTF-8). Raises BadInput before anything is written.
     """
     if ask_daemon(folder, "/health", {}, timeout_s=5) is not None:
         raise BadInput(f"{folder}: a daemon is up there; stop it first, by `omg down`")
@@ -582,7 +582,7 @@ def import_home(store: Store, tenant: str, folder: Path) -> dict[str, Any]:
                     file, files = root / path, files + 1
                     for part, piece in enumerate(pieces_of(file.read_bytes())):
                         rows.write_row((graph, prefix + path, part, 1, file.stat().st_mtime_ns, piece))
-        # A server may have checked the tenant out already.
+        # So that a server that has checked the tenant out already reads the new rows.
         conn.execute("UPDATE omg_graphs SET revision = 1 WHERE tenant = %s", (id,))
     there = {path for _, _, root, _ in parts for path in root.rglob("*")}
     left = sorted(str(path) for path in there if path.is_symlink() or not is_utf8(str(path)))
@@ -593,8 +593,8 @@ def write_tenant(
     store: Store, id: int, folder: Path, only: str = "%", mine: Mapping[str, bytes] = MappingProxyType({})
 ) -> dict[str, str]:
     """
-    Write a tenant's files as a home below *folder*, drops too; returns a hash of each, by path. *only*: paths LIKE it.
-    A file that is there is replaced only if it still says *mine*.
+    Write a tenant's files and drops as a home below *folder*. Returns path → hash of the file. *only*: an SQL pattern that
+    the paths have to match. An existing file is replaced only if its text is that of *mine*.
     """
     written = {}
     with store.pool.connection() as conn, conn.cursor() as cursor:
@@ -614,7 +614,7 @@ def write_tenant(
 
 
 def export_home(store: Store, tenant: str, folder: Path) -> int:
-    """Write the tenant as a home into the empty *folder*; returns how many files."""
+    """Write the tenant as a home into the empty *folder*. Returns the number of files."""
     if folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder}: is not empty")
     return len(write_tenant(store, store.tenant_id(tenant), folder))
@@ -624,7 +624,7 @@ def export_home(store: Store, tenant: str, folder: Path) -> int:
 
 
 def check_out(store: Store, tenant: str, folder: Path) -> int:
-    """Write the tenant's vaults into *folder*, laid out as in a home; returns how many files."""
+    """Write the tenant's vaults into the empty *folder*, in the layout of a home. Returns the number of files."""
     if folder.exists() and any(folder.iterdir()):
         raise BadInput(
             f"{folder}: is not empty; `omg fleet commit {folder}` brings an older checkout up to date"
@@ -636,7 +636,7 @@ def check_out(store: Store, tenant: str, folder: Path) -> int:
 
 
 def commit_edits(store: Store, homes: Homes, folder: Path) -> dict[str, Any]:
-    """Write what was edited, made and deleted in a checkout; returns how much, and the conflicts by path."""
+    """Write the changed, new and deleted files of a checkout. Returns their number and the paths of conflict copies."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
         id, known = store.tenant_id(record["tenant"]), record["files"]
@@ -667,14 +667,17 @@ def vault_files(folder: Path) -> list[str]:
 
 
 def apply(home: Home, edits: dict[str, bytes | None], known: dict[str, str]) -> list[str]:
-    """Write *edits* into *home*; returns the conflict copies of what the fleet had changed since the checkout."""
+    """
+    Write *edits* into *home*. Where the fleet has changed a file since the checkout, its text is kept as a conflict copy;
+    returns the paths of these copies.
+    """
     copies = []
     for path, data in edits.items():
         file = below(home.root, path)
         now = file.read_bytes() if file.exists() else None
         moved_on = now is not None and now != data and hash_of(now).hex() != known.get(path)
         if moved_on and data is None:
-            continue  # deleted here, newer there: it stays
+            continue  # deleted in the checkout, but changed in the fleet: the fleet's file stays
         if moved_on and now is not None:
             copy = file.with_name(f"{file.stem} (conflict {dt.datetime.now():%Y-%m-%d %H%M%S}){file.suffix}")
             copy.write_bytes(now)

@@ -1,7 +1,8 @@
 """
 The database of a fleet: the connection, tenants and their tokens, drops, jobs, status and metrics.
 
-Each query names its tenant or its graph, so no path, session or folder of one tenant reaches the rows of another.
+Each query names its tenant or its graph. So a request of one tenant never reaches the rows of another, whatever path,
+session or folder it names.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ REQUEST_S = histogram("omg_request_seconds", "From a request to its answer", "pa
 
 
 def database_url() -> str:
-    """Where the fleet is. Raises ConfigError."""
+    """The address of the fleet's database. Raises ConfigError if OMG_FLEET_DATABASE is not set."""
     if url := os.environ.get("OMG_FLEET_DATABASE"):
         return url
     raise ConfigError("OMG_FLEET_DATABASE is not set; write it as postgresql://user:password@host/database")
@@ -56,17 +57,17 @@ def opened_pool(url: str, size: int = 4) -> ConnectionPool[Any]:
         max_size=size,
         timeout=WAIT_S,
         kwargs={"autocommit": True, "options": "-c lock_timeout=20s"},
-        check=ConnectionPool.check_connection,  # connections from before a restart of Postgres are dead
+        check=ConnectionPool.check_connection,  # a restart of Postgres breaks the open connections
         open=True,
     )
 
 
 def init_database(url: str) -> None:
-    """Make the tables that are not there yet, ours and Procrastinate's."""
+    """Make the missing tables, ours and Procrastinate's."""
     from procrastinate.schema import SchemaManager
 
     with opened_pool(url) as pool, pool.connection() as conn, conn.transaction():
-        conn.execute("SELECT pg_advisory_xact_lock(718281828)")  # two `init` at once
+        conn.execute("SELECT pg_advisory_xact_lock(718281828)")  # if two `init` run at once, one waits
         conn.execute(Path(__file__).with_name("schema.sql").read_bytes())
         if conn.execute("SELECT to_regclass('procrastinate_jobs')").fetchone() == (None,):
             conn.execute(SchemaManager.get_schema().encode())
@@ -80,7 +81,7 @@ class GraphRow:
     generation: int
     revision: int
     erased: int
-    shared: int  # the row of the home's own files,
+    shared: int  # the id of the row that has the home's own files
     shared_revision: int
 
 
@@ -89,7 +90,7 @@ class Store:
         self.pool = pool
 
     def ask(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """One statement by itself; [] if it returns no rows."""
+        """Run one statement; returns its rows, [] if it has none."""
         with self.pool.connection() as conn:
             found = conn.execute(query, values)
             return found.fetchall() if found.description else []
@@ -97,7 +98,7 @@ class Store:
     # --- tenants
 
     def add_tenant(self, name: str) -> str:
-        """Make the tenant; returns its token, which is stored nowhere."""
+        """Make the tenant and return its token. Only the token's hash is stored."""
         if not TENANT.fullmatch(name):
             raise BadInput(
                 f"{name!r}: a tenant's name has lower-case letters, digits, `.`, `_` and `-`, 63 at the most"
@@ -112,7 +113,7 @@ class Store:
         return token
 
     def rotate(self, name: str) -> str:
-        """A new token; the old one is refused from now on."""
+        """Give the tenant a new token and return it; the old one is refused from now on."""
         token, id = secrets.token_urlsafe(32), self.tenant_id(name)
         self.ask("UPDATE omg_tenants SET token_hash = %s WHERE id = %s", hashed(token), id)
         return token
@@ -134,14 +135,14 @@ class Store:
         raise NotFound(f"{name}: no such tenant; `omg fleet tenant add {name}` makes it")
 
     def tenant_of(self, token: str) -> int | None:
-        """Whose token this is; None: nobody's."""
+        """The id of the tenant that has this token; None if none has."""
         found = self.ask("SELECT id FROM omg_tenants WHERE token_hash = %s", hashed(token))
         return int(found[0][0]) if found else None
 
     # --- graphs
 
     def graph(self, tenant: int, folder: str) -> GraphRow | None:
-        """The row of a graph, by one indexed read; with '' that of the home's own files."""
+        """The row of the graph in *folder*; with '' the row of the home's own files."""
         with self.pool.connection() as conn:
             return graph_row(conn, "g.tenant = %s AND g.folder = %s", tenant, folder)
 
@@ -150,7 +151,7 @@ class Store:
             return graph_row(conn, "g.id = %s", graph)
 
     def make_graph(self, tenant: int, who: Identity) -> GraphRow:
-        """The row of the graph of *who*, made if there is none."""
+        """The row of the graph of *who*; makes it if it is missing."""
         if (found := self.graph(tenant, who.folder)) is not None:
             return found
         self.ask(
@@ -166,17 +167,17 @@ class Store:
         ids = self.ask("SELECT id FROM omg_graphs WHERE tenant = %s AND folder <> '' ORDER BY folder", tenant)
         return [row for (id,) in ids if (row := self.row(id)) is not None]
 
-    # --- what is to be done
+    # --- drops and jobs
 
     def put_drop(self, graph: int, name: str, data: bytes) -> None:
-        """Keep a drop until a commit takes it in; the same name again changes nothing."""
+        """Keep a drop until a commit takes it in. A drop with a known name is ignored."""
         self.ask(
             "INSERT INTO omg_drops (graph, name, bytes) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
             graph, name, data,
         )  # fmt: skip
 
     def defer(self, kind: str, graph: int) -> bool:
-        """Make the job *kind* of *graph*; False if one waits already."""
+        """Make a job of *kind* for *graph*. Returns False if such a job waits already."""
         from psycopg.errors import UniqueViolation
 
         job = "ROW('default', %s, 0, %s, %s, %s::jsonb, NULL)::procrastinate_job_to_defer_v1"
@@ -190,10 +191,10 @@ class Store:
             return False
         return True
 
-    # --- what it says of itself
+    # --- status
 
     def status(self) -> dict[str, Any]:
-        """How much there is, what waits since when, and who works."""
+        """The number of tenants, graphs, drops, jobs and workers, the age of the oldest drop, and the size."""
         from psycopg.rows import dict_row
 
         with self.pool.connection() as conn, conn.cursor(row_factory=dict_row) as cursor:
@@ -210,7 +211,7 @@ class Store:
         return found or {}
 
     def findings(self) -> list[str]:
-        """What is wrong, a line each with its remedy."""
+        """A line for each thing that is wrong, with its remedy."""
         now, found = self.status(), []
         if not now["workers"]:
             found.append("no worker shows life: start `omg fleet work` on any machine")
@@ -233,5 +234,5 @@ def graph_row(conn: Connection[Any], where: str, *values: Any) -> GraphRow | Non
 
 
 def hashed(token: str) -> bytes:
-    """A token has 256 random bits: a plain hash cannot be guessed back."""
+    """The hash of *token*. A token has 256 random bits, so a plain hash is enough."""
     return hashlib.sha256(token.encode()).digest()

@@ -81,7 +81,7 @@ def what_is_due(
 
 
 def when_due(state: State, pending: Sequence[Pending], options: Observation, now: datetime) -> float | None:
-    """When *pending* is observed if nothing more is said, in seconds since the epoch; None: not until more is said."""
+    """When *pending* is observed if nobody speaks meanwhile, in seconds since the epoch; None: not before somebody does."""
     if not pending:
         return None
     if what_is_due(state, pending, options, now)[0]:

@@ -1,7 +1,8 @@
 """
-What `omg status` shows: what runs, what waits and why, and what it cost today.
+Reports what `omg status` shows: what runs, what waits and why, and what it cost today.
 
-One graph out of reach hides no other. Not here: what is wrong and how to mend it (openclaw/doctor.py).
+A graph that cannot be opened is listed with its error, and the others as usual. openclaw/doctor.py says what is wrong and
+how to mend it.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from .events import edits_lately, last_cuts
 from .schedule import step_tokens
 from .worker import Worker
 
-Cuts = Mapping[str, Mapping[str, Any]]  # the last event `context_cut` of each session
+Cuts = Mapping[str, Mapping[str, Any]]  # session → its last event `context_cut`
 
 
 def home_status(worker: Worker) -> dict[str, Any]:
-    """What is up, what waits and why, and what it cost today. Shapes: see the keys; tokens and usd are of today."""
+    """The state of the home and of each graph, as `omg status --json` prints it. The costs are those of today."""
     spent = worker.ledger.today(worker.clock())
     since_ms = engine_since_ms(worker.registry.folder)
     cuts = last_cuts(worker.registry.folder) if since_ms else {}
@@ -60,7 +61,7 @@ def home_status(worker: Worker) -> dict[str, Any]:
 
 
 def observing_status(worker: Worker) -> dict[str, Any]:
-    """The graphs that are observed now, those that wait for their turn, and the calls of each model."""
+    """The graphs that are being observed, those that wait in line, and the calls of each model."""
     works = worker.under_way()
     return {
         "parallel": worker.config.observation.parallel,
@@ -82,13 +83,13 @@ def seconds(at: datetime) -> str:
 def status_of(worker: Worker, who: Identity, cuts: Cuts | None) -> dict[str, Any]:
     try:
         return graph_status(worker, worker.registry.graph(who, keep=False), cuts)
-    # one vault that is out of reach is not the others' trouble
+    # A vault that cannot be opened does not hide the other graphs.
     except (OmgError, OSError, sqlite3.Error) as e:
         return {"identity": who.key, "error": error_text(e)}
 
 
 def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, Any]:
-    """*cuts*: the last of each session, where OMG is the context engine; else None."""
+    """The state of one graph. *cuts* is None unless OMG is the context engine."""
     state, pending, options = worker.state_of(graph), graph.pending(), worker.config.observation
     waiting = sum(p.tokens for p in pending)
     return {
@@ -137,7 +138,7 @@ def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, A
 
 
 def context_status(session: SessionState, cut: Mapping[str, Any] | None) -> dict[str, Any]:
-    """With OMG as the context engine: tokens shown as they were said, and as notes, and what was cut when and why."""
+    """A session whose context OMG puts together: its tokens of messages and of notes, and the last cut."""
     last = {key: (cut or {}).get(key) for key in ("reason", "turns", "tokens")}
     return {
         "asked": iso_time(session.asked_ms),
@@ -146,13 +147,13 @@ def context_status(session: SessionState, cut: Mapping[str, Any] | None) -> dict
         "cut_turns": len(session.cut_turns),
         "cut": iso_time(session.context_cut_ms),
         "last_cut": last if cut else None,
-        # as the provider counted it; None where it does not say, or has no cache
+        # as the provider counts; None if it reports no cache
         "cached_share": round(session.cached / session.prompted, 3) if session.cached else None,
     }
 
 
 def observer_text(answer: Mapping[str, Any]) -> str:
-    """Which model observes, and what keeps it from it, for a person."""
+    """Which model observes, and why it cannot be asked at the moment, for a person."""
     if answer["offline"]:
         return f"{answer['observer']} (rules, no model: near-verbatim notes)"
     if answer.get("effort") == "low":
@@ -162,7 +163,7 @@ def observer_text(answer: Mapping[str, Any]) -> str:
 
 
 def model_text(answer: Mapping[str, Any], waits: str) -> str:
-    """The model, and what keeps it from answering; *waits*: what follows while no gateway lends it."""
+    """The model, and why it cannot be asked at the moment. *waits*: what happens while no gateway lends it."""
     daemon, name = answer.get("daemon") or {}, str(answer["observer"])
     if not name.startswith("gateway"):
         return name
@@ -177,9 +178,11 @@ def model_text(answer: Mapping[str, Any], waits: str) -> str:
 
 
 def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
-    """The same for a person, who lives in *zone*."""
+    """The *answer* of `home_status` for a person, with times of their *zone*."""
     daemon, today = answer.get("daemon"), answer["today"]
-    asked = not answer["offline"] or answer["reflector"] != answer["observer"]  # a model: rules need no cap
+    asked = (
+        not answer["offline"] or answer["reflector"] != answer["observer"]
+    )  # with rules alone there is no cap
     cap = f" of {today['cap_tokens']:,}" if today["cap_tokens"] and asked else ""
     lines = [
         f"home      {answer['home']}",
@@ -208,7 +211,7 @@ def status_text(answer: Mapping[str, Any], zone: tzinfo) -> str:
 
 
 def observing_text(observing: Mapping[str, Any], zone: tzinfo) -> str:
-    """How many graphs are observed or wait, since when, and which model allows fewer calls for now; "" for none."""
+    """How many graphs are observed or wait, since when, and which models take fewer calls at present; "" for none."""
     parts = [
         f"{how_many(len(works), 'graph')} {verb} since {time_text(works[0]['since'], zone, 'seconds')}"
         for works, verb in ((observing.get("under_way"), "at work"), (observing.get("waiting"), "waiting"))
