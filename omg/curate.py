@@ -47,8 +47,8 @@ from .worker.registry import Registry
 
 # --- What a person does to notes: find, write, link, merge, rename, supersede, pin, forget.
 #
-# All but forgetting are one receipt each, so each can be undone. Not here: how it is asked for (cli/notes.py,
-# tools/tools.py). What a person says is so is done as said, or refused with the reason; nothing is guessed.
+# Each is one receipt and can be undone, except forgetting. Each does what was asked, or refuses it with the reason.
+# cli/notes.py and tools/tools.py ask for it.
 
 
 SEARCH = "`omg search WORDS` finds notes by what they say"
@@ -98,7 +98,7 @@ def last_part(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CurationResult:
-    """The note that was worked on, and the cycle to undo. None: all was so already, and nothing was written."""
+    """The note that was changed, and the cycle to undo; None if nothing had to be written."""
 
     path: str
     cycle: str | None
@@ -111,7 +111,7 @@ def receipt_of(plan: Plan, now: datetime, summary: str, changes: Sequence[Change
 
 @contextmanager
 def planning_under_lock(graph: Graph, now: datetime) -> Iterator[Plan]:
-    """A plan under the vault's lock, what was left open before it done."""
+    """A plan, made while the vault is locked. Receipts that a crash left open are finished first."""
     with graph.lock():
         replay_open(graph)
         yield Plan(graph, now.astimezone(graph.zone).date())
@@ -267,7 +267,7 @@ def rename_note(graph: Graph, path: str, new_name: str, now: datetime) -> Curati
             was = graph.vault.text(other)
             change = changes.get(other) or Change(other, was, was, theirs=not is_untouched(graph, other))
             changes[other] = replace(change, after=with_links_to(graph, change.after or "", path, target))
-        # Kept on both sides: it is theirs, and as private, again if this is undone.
+        # Both changes record whose file it is and its permissions, so that undo restores them.
         if draft.theirs:
             graph.vault.keep_persons_parts(path, before.encode())
         kept: dict[str, Any] = {"theirs": not draft.ours, "mode": graph.vault.mode(path)}
@@ -290,8 +290,8 @@ def renamed_path(path: str, name: str) -> str:
 
 def with_links_to(graph: Graph, text: str, old: str, new: str) -> str:
     """
-    *text* with every wikilink to *old* leading to *new*, in whatever form it was written; headings stay, and so
-    does what a reader sees, and a folder above the vault. A link by the note's id goes on leading there as it is.
+    *text* with every wikilink to *old* changed to *new*, in whatever form it was written. Headings, the text that a reader
+    sees, and a folder above the vault stay as they are. A link by the note's id needs no change.
     """
     parts, end = [], 0
     known = graph.index.entry(old)
@@ -322,7 +322,7 @@ def is_untouched(graph: Graph, path: str) -> bool:
 
 
 def forget_selection(intake: Intake, graph: Graph, what: Selection) -> None:
-    """Forget for good; see forget/erase.py. Drops that are not yet taken in are taken in first, so that none slips by."""
+    """Forget for good; see forget/erase.py. Takes the spool in first, so that waiting drops are covered too."""
     intake.take_in()
     with graph.lock():
         replay_open(graph)
@@ -370,7 +370,7 @@ def confirm_note(graph: Graph, name: str, now: datetime) -> CurationResult:
         return done_with(graph, path, receipt_of(plan, now, f"confirmed {path}"))
 
 
-# --- Take a cycle back, and tell which cycles there were. What was edited since is refused, by name.
+# --- Undoes a cycle, and lists the cycles. Notes that were edited since are left as they are, and named.
 
 
 def take_back(graph: Graph, cycle: str, now: datetime) -> tuple[Outcome, list[str]]:
@@ -394,7 +394,9 @@ def undoable(graph: Graph, cycle: str | None) -> Receipt:
     closed = receipts_of(graph)
     undone = {line.removeprefix(UNDONE) for r in closed for line in r.summary if line.startswith(UNDONE)}
     for r in closed:
-        if r.kind == "edit" and r.person and r.summary and r.id not in undone:  # none: it was forgotten
+        if (
+            r.kind == "edit" and r.person and r.summary and r.id not in undone
+        ):  # without a summary: its notes were forgotten
             return r
     raise NotFound(
         "you have changed nothing yet; `omg history` lists all cycles, `omg undo CYCLE` takes one back"
@@ -411,14 +413,13 @@ def closed_cycles(graph: Graph, path: str | None = None) -> list[Receipt]:
     return [r for r in receipts_of(graph) if any(c.path in names for c in r.changes)]
 
 
-# --- One person's memory under another key: what follows a changed dmScope, or two accounts of one person.
+# --- Moves a memory to another key: after a change of dmScope, or if two accounts are one person's.
 #
-#     join   a name and the accounts that are its: entered in [identity.links], and their graphs made one
-#     move   a graph to another key; where there is one already, the two are merged
+#     join   enters a name and its accounts in [identity.links], and merges their graphs
+#     move   moves a graph to another key; if that key has a graph, the two are merged
 #
-# Not here: whose a session is (identity.py). Nothing is lost. A merged graph is kept whole in
-# `joined/`, notes that differ stand side by side, and the merge is a cycle that can be undone. The caller holds
-# the home's daemon lock.
+# Nothing is lost: a merged graph is kept whole in `joined/`, notes that differ are both kept, and the merge is a cycle that
+# can be undone. The caller holds the home's daemon lock. identity.py says whose a session is.
 
 
 def join_accounts(registry: Registry, name: str, accounts: Sequence[str]) -> list[tuple[str, str]]:

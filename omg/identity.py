@@ -2,12 +2,12 @@
 Whose memory a session writes to and reads from.
 
 `identity_of_session` reduces a gateway's sessionKey to its owner: the main session, a direct peer, a group. Threads and
-topics belong to what they hang on. In the other forms, the chats of the gateway's own interfaces, the key does not say
-whose they are: they are the owner's where the gateway says that the owner speaks, and else have a memory of their own.
-What no person said has none.
+topics belong to the session they are part of. Other keys, those of the gateway's own chats, do not say whose session it
+is: it is the owner's if the gateway says that the owner speaks there, and otherwise it has a memory of its own. Sessions
+in which no person speaks have no memory.
 
-Not here: where an identity's notes lie (worker/registry.py). It fails closed: two sessions share a memory only where the
-gateway itself, or an explicit link, says they are one person's.
+Two sessions share a memory only if the gateway itself, or an explicit link, says that they are one person's.
+worker/registry.py knows where an identity's notes lie.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ DIRECT = frozenset(("direct", "dm"))
 GROUPS = frozenset(("group", "channel", "room"))
 WEB_CHAT = "webchat"  # the gateway's own interfaces: Control UI, apps, `openclaw gateway call chat.send`
 INSIDE = ("", WEB_CHAT)  # channels that only who operates the gateway can reach
-# What OpenClaw lets its owner do and nobody else; and the profile of who operates it and signs in without a name of their
-# own, by its token or from a paired device. A phone paired with limited access has the profile without the scope.
+# A right that OpenClaw gives only to its owner; and the profile of whoever operates it and signs in without a name, by its
+# token or from a paired device. A phone that is paired with limited access has the profile, but not the right.
 ADMIN_SCOPE = "operator.admin"
 OWNERS_PROFILE = {"type": "profile", "id": "gateway-owner"}
 
-# Sessions in which no person speaks, and incognito ones: their person asked for it.
+# Sessions in which no person speaks, and incognito sessions.
 NOBODY = re.compile(
     r"(?:^|:)(?P<trigger>cron|subagent|internal-session-effects|hook):|^boot:"
     r"|(?:^|:)(?P<beat>heartbeat)(?::|$)|^unknown$|:incognito-"
@@ -38,13 +38,13 @@ NOBODY = re.compile(
 
 AGENT = re.compile(r"agent:([^:]+):(.+)$", re.IGNORECASE | re.DOTALL)
 
-# A thread, a forum topic, a sender's lane in a group. Ids may hold colons (Matrix): only these words cut.
+# A thread, a forum topic, or one sender in a group. Only these words end the key: ids may contain colons (Matrix).
 LANE = re.compile(r":(?:topic|thread|sender):.*$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a memory belongs to. Equal keys, one memory."""
+    """Who a memory belongs to. Identities with the same key have the same memory."""
 
     key: str
     scope: Scope
@@ -52,7 +52,7 @@ class Identity:
 
     @property
     def folder(self) -> str:
-        """A readable name that no two keys share: `main-telegram-direct-alice-1f2e3d4c`."""
+        """A readable folder name, different for each key: `main-telegram-direct-alice-1f2e3d4c`."""
         slug = re.sub(r"[^a-z0-9]+", "-", self.key.lower().removeprefix("agent:")).strip("-")[:40].strip("-")
         return f"{slug or 'memory'}-{hashlib.sha256(self.key.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
@@ -67,11 +67,11 @@ def identity_of_session(
     asked: Collection[str] = (),
 ) -> Identity | None:
     """
-    Whose the session is, or None if it is not to be remembered.
+    Whose the session is; None if it is not remembered.
 
-    *links*: a name and who else it is, as "channel:sender". *channel*, *sender*, *owner*: of the turn, as far
-    as known. *asked*: triggers remembered on request; sessions of `cron` and `heartbeat` are the owner's then.
-    A link of an INSIDE channel ("webchat:cli") holds in every form that does not say whose the session is.
+    *links*: a name → the accounts of that person, as "channel:sender". *channel*, *sender*, *owner*: those of the turn, as
+    far as known. *asked*: further triggers that are remembered; sessions of `cron` and `heartbeat` are the owner's then.
+    A link of an INSIDE channel ("webchat:cli") applies to every key that does not say whose the session is.
     """
     m = AGENT.match(session_key)
     agent, rest = (m[1], m[2]) if m else ("main", session_key)
@@ -99,26 +99,26 @@ def identity_of_session(
     name = None
     if at is not None:
         place, peer = parts[0] if at else "", ":".join(parts[at + 1 :])
-        # Through the gateway's own interfaces its owner writes into another's conversation, and it stays theirs.
+        # If the owner writes into another person's conversation through the gateway's interface, it stays that person's.
         itself = channel.lower() == WEB_CHAT
         name = _linked(links, place if itself else channel or place, peer if itself else sender or peer)
     elif inside:
         name = OWNER if owner else _linked(links, channel, sender)
     if name is not None and name != OWNER:
-        # Not ":direct:": there, a stranger whose id happens to be the name would be taken for the person.
+        # Not ":direct:": a stranger whose id equals the name would get this memory.
         return Identity(f"agent:{agent}:person:{name}", "dm", agent)
     return main if name else Identity(f"agent:{agent}:{base}", "dm", agent)
 
 
 def speaker_decides(session_key: str) -> bool:
-    """Whether the key does not say whose the session is, so that it is the owner's where the owner alone speaks."""
+    """Whether the key does not say whose the session is. It is the owner's then, if only the owner speaks there."""
     return identity_of_session(session_key, owner=True) != identity_of_session(session_key)
 
 
 def says_owner(vouched: Mapping[str, Any]) -> bool | None:
     """
-    Whether a gateway says that who speaks is its owner; None if it says nothing. *vouched*: what it has of `senderIdentity`
-    and `senderIsOwner`, or of a command `gatewayClientScopes`. Of senderIsOwner only the boolean true is yes.
+    Whether the gateway says that its owner speaks; None if it says nothing. *vouched* has `senderIdentity` and
+    `senderIsOwner`, or for a command `gatewayClientScopes`. `senderIsOwner` counts only if it is the boolean true.
     """
     if vouched.get("senderIdentity") == OWNERS_PROFILE:
         return True
@@ -129,7 +129,7 @@ def says_owner(vouched: Mapping[str, Any]) -> bool | None:
 
 
 def is_remembered(ctx: Mapping[str, Any], triggers: Collection[str] = ("user",)) -> bool:
-    """Whether a hook's context is a turn to remember and serve: a person's from outside, or one asked for."""
+    """Whether a hook's context is a turn that is remembered and served: a person's, or one of the other *triggers*."""
     trigger = ctx.get("trigger")
     if (
         trigger not in triggers
@@ -142,6 +142,6 @@ def is_remembered(ctx: Mapping[str, Any], triggers: Collection[str] = ("user",))
 
 
 def _linked(links: Mapping[str, Sequence[str]], channel: str, sender: str) -> str | None:
-    """The name that a sender of a channel is linked to; both compared as the gateway does, in lower case."""
+    """The name that a sender of a channel is linked to. Upper and lower case count as equal, as for the gateway."""
     wanted = f"{channel}:{sender}".lower()
     return next((name for name, ids in links.items() if any(i.strip().lower() == wanted for i in ids)), None)

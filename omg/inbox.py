@@ -8,13 +8,13 @@ Loose notes as messages: files that people leave in inbox/, and the agent's own 
                                           owner reaches the agent, and no older than the graph
     <workspace>/MEMORY.md, memory/*.md    the same of older ones, where `omg import --openclaw` asks for them
     <home>/runs/<hash of the session>     runs under way: a line for each prompt that was built, in ms since the epoch;
-                                          what the transcript has gained since takes it away
-    <home>/writes.jsonl                   what transcripts showed (message/drop.py), for KEPT_MS
+                                          removed once the transcript has what came after it
+    <home>/writes.jsonl                   the files that transcripts show were written (message/drop.py), for KEPT_MS
 
-A message's id is `inbox:<path>:<hash of the text>`, so that what is added to a note is new and the rest is not, and
-its key is of the text alone: a note that is renamed says nothing new. Nothing is rewritten here; notes and memory
-files are only read. Runs are those of all sessions, also of sessions that are nobody's memory: whoever reaches
-the agent reaches its tools. Not here: observing the messages (observe/run.py).
+A message's id is `inbox:<path>:<hash of the text>`. So when a note grows, only what was added is new. Its key is made from
+the text alone, so renaming a note adds nothing. Notes and memory files are only read, except that a .txt is renamed. Runs
+of all sessions count, also of sessions that are not remembered: whoever reaches the agent reaches its tools.
+observe/run.py observes the messages.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ from .vault.vault import copy_of_another
 
 PREFIX = "inbox:"
 INBOX_SESSION = "inbox"  # what such a note's source has in the place of a conversation
-SETTLED_S = 60  # since the last save: nobody is writing just now
-MEANT = "This was meant for `"  # a note of ours, with what could not be written elsewhere (journal.py)
+SETTLED_S = 60  # since the last save; before that, somebody may still be writing
+MEANT = (
+    "This was meant for `"  # begins a note of ours with text that could not be written elsewhere (journal.py)
+)
 DAY_FILE = re.compile(r"\d{4}-\d\d-\d\d\.md")
 DAY_BEFORE = re.compile(r"\d{4}-\d\d-\d\d(?!\d)")  # at the beginning of a file's name
 SAYS_NOTHING = re.compile(r"#{1,6}(\s|$)|<!--|---+$|```|\|[\s:|-]+\|$")
@@ -71,9 +73,9 @@ def take_loose(
     """
     Put what is new in loose notes with what is pending; returns how many messages that were.
 
-    *known*: the files looked at before, as they were then; it is kept up. *wrote*: whether an agent may have written a
-    file; what cannot be told yet waits. *memory*: where the agent's own files lie, if not above the vault. With
-    *force* a note that was saved just now is taken, too.
+    *known*: file → how it looked when it was last read; it is updated. *wrote*: whether an agent may have written a file;
+    a file of which this is not known yet waits. *memory*: where the agent's own files lie, if not above the vault. With
+    *force*, notes that were saved just now are taken too.
     """
     texts = ((file, f"inbox/{file.stem}") for file in other_files(graph))
     files, taken = [*loose_notes(graph), *texts, *day_files(graph, memory)], 0
@@ -91,7 +93,7 @@ def take_loose(
         loose = name.startswith("inbox/")
         agents = loose and wrote(file.name, (said_ms, round(found.st_ctime * 1000)))
         if agents is None:
-            continue  # of a run that is not over
+            continue  # the run that may have written it is not over
         try:
             if file.suffix != ".md":
                 if agents or why_no_note(file):
@@ -132,7 +134,7 @@ def why_no_note(file: Path) -> str:
 
 
 def unread_files(graph: Graph) -> list[str]:
-    """The files of the inbox with words that are not taken in yet; those that never can be are not among them."""
+    """The files of the inbox with text that is not taken in yet. Files that never can be are left out."""
     found = [f"inbox/{file.name}" for file in other_files(graph) if not why_no_note(file)]
     for _, name in loose_notes(graph):
         with suppress(OmgError, OSError, UnicodeDecodeError):  # the index says what is wrong with it
@@ -156,7 +158,7 @@ def vouch_for(state: State, by_hand: dict[str, int]) -> None:
 
 
 def loose_notes(graph: Graph) -> Iterator[tuple[Path, str]]:
-    """File and path of each note in the inbox, less its own README."""
+    """File and path of each note in the inbox, without its README."""
     for file in sorted((graph.vault.root / "inbox").glob("*.md")):
         if file.stem.startswith(".") or file.stem == "README" or file.is_symlink():
             continue
@@ -184,8 +186,8 @@ def day_files(graph: Graph, memory: Path | None) -> Iterator[tuple[Path, str]]:
 
 def agents_notes(memory: Path, zone: tzinfo) -> Iterator[tuple[Path, str, date]]:
     """
-    The files of an agent's own notes, the `memory/` of whose workspace this is: file, name, and its day, that of the
-    file's name, else when it was last saved.
+    The agent's own notes: each file in its workspace's `memory/`, and MEMORY.md beside it, with its name and its day. The
+    day is that of the file's name, else the day it was last saved.
     """
     for file in [memory.parent / "MEMORY.md", *sorted(memory.glob("*.md"))]:
         if file.is_file() and not file.is_symlink():
@@ -209,27 +211,27 @@ def read_loose(graph: Graph, path: str) -> Node | None:
 
 
 def is_placed(node: Node) -> bool:
-    """Whether its head gives it a place in the graph: then it is a note already, and not something to be filed."""
+    """Whether its properties give it a place in the graph. It is a note then, and not text to be filed."""
     return node.type != "note" or bool(node.sources)
 
 
 def note_messages(node: Node, said_ms: int, *, agents: bool) -> tuple[Message, ...]:
     """
-    The paragraphs of a loose note; none of one that has a place in the graph already.
+    The paragraphs of a loose note as messages; none if it has a place in the graph already.
 
-    *agents*: an agent may have written it. Then it has none, whatever its head says.
+    *agents*: whether an agent may have written it. Its properties do not count then.
     """
     if (is_placed(node) and not agents) or node.full_body.lstrip().startswith(MEANT):
         return ()
     texts = paragraphs(node)
-    # what stands in it is the page's; each paragraph is a message of its own, and must say so
+    # The words are the page's, so each paragraph is marked as a quotation.
     if is_clipped(node):
         texts = ["\n".join(f"> {line}" for line in text.split("\n")) for text in texts]
     return inbox_messages("assistant" if agents else "user", node.path, texts, said_ms)
 
 
 def is_clipped(node: Node) -> bool:
-    """Whether its head says that it was taken from a page."""
+    """Whether its properties say that it was clipped from a web page."""
     led = any("://" in str(node.extra.get(key, "")) for key in CLIP_KEYS)
     return led or "clipped" in node.extra or not CLIP_TAGS.isdisjoint(tag.lower() for tag in node.tags)
 
@@ -278,11 +280,11 @@ def is_by_hand(message: Message) -> bool:
     return message.role == "user" and message.id.startswith(PREFIX)
 
 
-# --- runs of an agent: whether a file of an inbox is a person's
+# --- Runs of an agent, which decide whether a person wrote an inbox file.
 
-# A run whose transcript has not come by then is one of a gateway that died, or a prompt that no run followed.
+# If a run's transcript has not come by then, its gateway died, or no run followed the prompt.
 LONGEST_MS = 3_600_000
-KEPT_MS = 30 * 86_400_000  # a note is filed a minute after it is saved; the rest is for vaults that were away
+KEPT_MS = 30 * 86_400_000  # a note is filed a minute after it is saved, but a vault may be away for days
 
 
 class Runs:
@@ -299,16 +301,16 @@ class Runs:
 
     def took(self, session: str, drop: str, found: Iterable[Writes], now_ms: int, *, over: bool) -> None:
         """
-        What the transcript of *session* has gained is here, by the name of its *drop*, and shows *found*.
+        Record what the file *drop* of the transcript of *session* shows was written: *found*.
 
-        *over*: the runs that began before the drop was made have ended; a compaction comes in the midst of one.
+        *over*: whether the runs that began before the drop have ended. A compaction comes in the middle of one.
         """
         self._keep(w for w in found if w.end_ms > now_ms - KEPT_MS)
         if over and (made := re.match(r"(\d{1,15})-", drop)):
             self._end(self.folder / mark_name(session), int(made[1]))
 
     def settle(self, now_ms: int) -> None:
-        """Count a run that does not end for one that may have written anything; forget what is long past."""
+        """A run without an end may have written any file, so record it so. Remove entries older than KEPT_MS."""
         for file in self._marks():
             begun = [ms for ms in run_starts(file) if ms < now_ms - LONGEST_MS]
             self._keep(Writes(ms - SLACK_MS, ms + LONGEST_MS, None) for ms in begun)
@@ -320,14 +322,14 @@ class Runs:
 
     def wrote(self, name: str, at_ms: Iterable[int]) -> bool | None:
         """
-        Whether a run may have written the inbox file *name*, which was changed *at_ms* (its contents, its name or
-        its rights); None while a run is under way that may.
+        Whether a run may have written the inbox file *name*, whose contents, name or permissions were changed *at_ms*;
+        None if a run that may have done so is under way.
         """
         times = list(at_ms)
         for w in self.shown():
             if w.named is None and any(w.begin_ms <= ms <= w.end_ms for ms in times):
                 return True
-            # Whoever adds to a file that an agent wrote does not make its words their own.
+            # A file that an agent wrote stays the agent's if a person adds to it.
             if w.named and folded_path(name) in w.named and max(times) >= w.begin_ms:
                 return True
         begun = [ms for file in self._marks() for ms in run_starts(file)]
@@ -335,7 +337,7 @@ class Runs:
         return None if under_way else False
 
     def shown(self) -> list[Writes]:
-        """What transcripts showed, oldest first."""
+        """What transcripts show was written, oldest first."""
         try:
             found = self.file.stat()
         except FileNotFoundError:

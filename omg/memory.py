@@ -1,9 +1,8 @@
 """
 `Memory`: an open home, for programs, the command line, the daemon and the doctor.
 
-It is three parts put together: `registry` (whose graphs there are), `intake` (what comes in) and `worker` (what is
-observed, and by which model). Not here: any of what they do. What a program does with a memory, it does as
-the command line and the daemon would, beside them, and with the same gates.
+It joins three parts: `registry` (the graphs), `intake` (takes in what was said) and `worker` (observes it). A program may
+use a memory while the command line and the daemon use it too; the same checks apply to all three.
 """
 
 from __future__ import annotations
@@ -52,25 +51,26 @@ MISSING_VECTORS = 100  # made where none does it in the background, before a sea
 
 class Memory:
     """
-    What a program remembers, and may open, read and correct.
+    A program's memory: what was said to it, as notes that can be opened, read and corrected.
 
         with Memory() as memory:
             memory.capture([{"role": "user", "content": "I prefer short answers."}])
             memory.observe()
             memory.inject("How do I like my answers?").prompt
 
-    *home* is the state folder, or its configuration; None: the one that the environment names ($OMG_HOME). It is made
-    if it is not there. *embed* makes vectors, None for none; *gateway* asks a model for "gateway" in the configuration;
-    *child* is the process that asks models, where several homes share one; *clock* gives the time of day: what is written
-    is dated by the messages. *on_event* is called with each line that goes into events.jsonl, as a mapping with `event`,
-    in the thread that does the work; what a daemon does is told there alone. Raises ConfigError, naming key, value and
-    remedy.
+    *home* is the state folder, or its configuration; None: the folder that the environment names ($OMG_HOME). A missing
+    folder is made. *embed* makes vectors; None: there are none. *gateway* answers for the model "gateway" of the
+    configuration. *child* is the process that asks models, if several homes share one. *clock* gives the present time;
+    notes are dated by their messages. *on_event* is called with each line of events.jsonl, as a mapping with `event`, in
+    the thread that does the work; it is not called for the work of a daemon. Raises ConfigError, which names the key, the
+    value and the remedy.
 
-    Whose memory it is, a *session* says: "agent:main:main" is the owner's, and any name of yours ("alice") has a memory
-    of its own, that no other name reads or writes. "alice:thread:7" is a conversation of alice's. BadInput if nobody's.
+    A *session* says whose memory is meant: "agent:main:main" is the owner's. Any other name ("alice") has a memory of its
+    own, which no other name reads or writes. "alice:thread:7" is one of alice's conversations. Methods raise BadInput for a
+    session that belongs to nobody.
 
-    Threads may share one; so may processes, and a daemon beside. Where another process holds a vault for longer than
-    30 s, what waits for it raises Locked.
+    Several threads may use one Memory, and several processes and a daemon one home. A method raises Locked if another
+    process holds a vault for longer than 30 s.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Memory:
         self.registry = Registry(config, embed=made, clock=clock, on_event=on_event)
         self.intake = Intake(self.registry)
         self.worker = Worker(self.intake, gateway=gateway, child=child)
-        # What nearly every caller needs; all else by its part.
+        # What nearly every caller needs; for the rest, use the parts.
         self.config, self.folder, self.clock = config, config.home, clock
         self.find, self.graph, self.refresh = self.registry.find, self.registry.graph, self.registry.refresh
         self.take_in, self.work = self.intake.take_in, self.worker.work
@@ -99,13 +99,13 @@ class Memory:
 
     def capture(self, messages: Iterable[Mapping[str, Any]], *, session: str = MAIN) -> int:
         """
-        Take in what was said; returns how many messages were new. They are on disk then, cleaned of secrets, and wait
-        to be observed.
+        Take in what was said, and return the number of new messages. They are then on disk, without secrets, and wait to
+        be observed.
 
-        A message has `role` (user, assistant or tool), `content`, and maybe `timestamp` (ISO or datetime, UTC where
-        it names no zone; or seconds or milliseconds since the epoch), `id` and `name` (who speaks). The same again
-        adds nothing: it is known by its `id` within the session, else by its words and timestamp. One with neither is
-        said now, each time. System messages are left out. Raises BadInput, and nothing is taken then.
+        A message has `role` (user, assistant or tool) and `content`. It may have `timestamp` (ISO text or a datetime, UTC if
+        it names no zone; or seconds or milliseconds since the epoch), `id`, and `name` (the speaker). A message that was
+        taken in before is ignored: it is recognized by its `id` within the session, else by its words and timestamp. A
+        message with neither counts as said now. System messages are left out. Raises BadInput, and takes nothing in.
         """
         who = self._whose(session)
         return capture_entries(
@@ -114,9 +114,10 @@ class Memory:
 
     def observe(self, *, force: bool = True) -> WorkDone:
         """
-        Turn what is pending into notes; without *force* only what is due. The daemon does it where one is up.
+        Turn what is pending into notes; without *force* only what is due. If a daemon is up, it does the work.
 
-        A model that fails costs no turn: what was not observed is in `waiting`, with the reason, and is tried again.
+        No turn is lost if a model fails: `waiting` in the result lists what was not observed, with the reason, and it is
+        tried again later.
         """
         body = {"force": force}
         if (answer := handed_to_daemon(self.worker, "/work", body)) is not None:
@@ -132,10 +133,10 @@ class Memory:
         progress: Callable[[str], Progress] = lambda identity: lambda done, all: None,
     ) -> list[NightDone]:
         """
-        Tidy the graph of *session*, or every graph: maps, repetitions, contradictions, weeks and months. The daemon
-        does it where one is up. One answer a graph; what went wrong with one is in its `error`.
+        Tidy the graph of *session*, or every graph: maps, repetitions, contradictions, weeks and months. If a daemon is up,
+        it does the work. Returns one result for each graph; `error` in it says what went wrong.
 
-        *since*: go over what was noted on or after this day again. *dry_run* asks the model and writes nothing.
+        *since*: look again at what was noted on or after this day. *dry_run*: ask the model, but write nothing.
         """
         who = self._known(session).identity if session else None
         asked = {"identity": who and who.key, "since": since and since.isoformat(), "dry_run": dry_run}
@@ -148,7 +149,7 @@ class Memory:
     # --- what is known
 
     def search(self, query: str, *, session: str = MAIN, limit: int = 10) -> list[Hit]:
-        """The notes that answer *query*, best first, at most *limit*; [] where nothing is remembered."""
+        """The notes that answer *query*, best first, at most *limit*; [] if nothing is remembered."""
         graph = self._read(self._whose(session))
         return graph.index.search(query, limit, now=self.clock()) if graph else []
 
@@ -162,12 +163,11 @@ class Memory:
 
     def inject(self, prompt: str, *, session: str = MAIN, model: str = "", dry_run: bool = False) -> Slice:
         """
-        What a model is to know before *prompt*: `system` for the system prompt, `prompt` to put before the message,
-        and `tokens` of both, within `[inject] budget_tokens`. "" where there is nothing to say.
+        The memory for one prompt: `system` for the system prompt, `prompt` to put before the message, and the `tokens` of
+        both, within `[inject] budget_tokens`. Either is "" if there is nothing to say. No model is asked.
 
-        `system` stays the same, byte for byte, until something calls for it anew, as `reason` says then, so that a
-        prompt cache holds; *model*: another one has no cache of it. With *dry_run* nothing of this is kept. No model
-        is asked.
+        `system` stays the same, byte for byte, so that a prompt cache holds. If it is new, `reason` says why. *model*: the
+        model that is asked; after a change of model there is no cache to keep. *dry_run*: record nothing.
         """
         if dry_run:
             return self.explain(prompt, session=session)[0]
@@ -178,7 +178,7 @@ class Memory:
         return slice_for(graph, prompt, session, now=self.clock(), config=self.config, model=model, tell=tell)
 
     def explain(self, prompt: str, *, session: str = MAIN) -> tuple[Slice, str]:
-        """What `inject` would give, of which nothing is kept; and why it is nothing, or whose it is, for a person."""
+        """What `inject` would give, without recording it, and a remark for a person: why it is empty, or whose it is."""
         who = self._whose(session)
         note = self.registry.why_apart(who)
         if self.registry.is_unheard(session):
@@ -218,12 +218,11 @@ class Memory:
         Write *text*, one line, as a note, at once and without a model; returns its path. *when*: the day or days of
         what happens, "2026-03-05" or "2026-03-05..2026-03-07".
 
-        *said*: the user's message that asks for it, as for `capture`, or its words; it is captured, and is the note's
-        source. The gates are those of omg_remember: the user vouches (origin user) only for what stands in their
-        words, or in what the assistant proposed before and they took up. The rest is the assistant's, and what is said
-        by nobody counts as a tool's, is marked so, and is never in `system`: of both, only facts and episodes are
-        written, whatever *type* says. So it is safe to hand to a model as a tool, as long as *said* comes from your
-        code and not from the model. Raises BadInput.
+        *said*: the user's message that asks for it, as for `capture`, or its words. It is captured and becomes the note's
+        source. The same checks apply as for omg_remember: the note is the user's (origin user) only if the text stands in
+        their words, or in a proposal of the assistant that they accepted. Otherwise it is the assistant's; without *said* it
+        counts as a tool's. Notes of these two origins are marked, are never in `system`, and become facts or episodes,
+        whatever *type* says. So a model may call this as a tool, as long as *said* comes from your code. Raises BadInput.
         """
         graph = self.graph(self._whose(session))
         message, source = {"role": "user", "content": said} if isinstance(said, str) else said, None
@@ -240,10 +239,10 @@ class Memory:
         self, *names: str, matching: str | None = None, session: str = MAIN, dry_run: bool = False
     ) -> Selection:
         """
-        Forget notes and the messages they came from, for good; returns what went, or with *dry_run* what would.
+        Forget notes and the messages they came from, for good. Returns what was forgotten, or with *dry_run* what would be.
 
-        *names*: of notes, as for `open`; *matching*: every note and message that holds this text. Nothing brings it
-        back, not capturing the same again, and not `omg rebuild`. Raises NotFound, BadInput.
+        *names*: names of notes, as for `open`. *matching*: forget every note and message that contains this text. Capturing
+        the same messages again or `omg rebuild` does not bring it back. Raises NotFound, BadInput.
         """
         if not names and matching is None:
             raise BadInput("forget what? name notes, or give `matching`")
@@ -257,8 +256,8 @@ class Memory:
 
     def redact(self, text: str, *, session: str = MAIN, dry_run: bool = False) -> Selection:
         """
-        Take *text* out of every note and message that holds it, for good, and leave all else; returns where it was, or
-        with *dry_run* where it is. Raises BadInput for a text that cannot be taken out.
+        Remove *text* from every note and message that contains it, for good, and leave the rest. Returns where it was, or with
+        *dry_run* where it is. Raises BadInput for a text that cannot be removed.
         """
         self.take_in()
         graph = self._known(session)
@@ -281,7 +280,9 @@ class Memory:
         if not (self.folder / "graphs" / who.folder).is_dir():
             return None
         graph = self.graph(who)
-        with suppress(Locked, OSError, sqlite3.Error):  # somebody is at it, or the disk is full: as last read
+        with suppress(
+            Locked, OSError, sqlite3.Error
+        ):  # another process has the lock, or the disk is full: use it as last read
             self.refresh(graph, wait_s=0)
             graph.index.embed(MISSING_VECTORS)
         return graph
@@ -293,7 +294,7 @@ class Memory:
         return self.graph(who) if who and there else self.find(session)
 
     def close(self) -> None:
-        """Stop asking models and let go of the graphs; what was asked about stays pending."""
+        """Stop asking models and close the graphs. What was being observed stays pending."""
         self.worker.close()
         self.registry.close()
 
