@@ -1,5 +1,5 @@
 """
-The exceptions of OMG, as a tree. A message names the thing, says what is wrong with it, and what to do.
+The exceptions of OMG, as a tree, and how messages are worded: they name the thing, say what is wrong, and what to do.
 
     OmgError                    printed as one line by the command line, exit code 1
     ├── ConfigError             omg.toml, an OMG_* variable, or a value in them
@@ -87,3 +87,8 @@ def error_text(error: Exception) -> str:
     if isinstance(error, sqlite3.Error):
         return f"the index could not be used ({str(error).partition(' with text ')[0]})"
     return f"{type(error).__name__}, see omg.log"
+
+
+def how_many(n: int, name: str) -> str:
+    """A count with its noun: "1 note", "2 notes"."""
+    return f"{n} {name}{'s' * (n != 1)}"

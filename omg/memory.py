@@ -22,7 +22,7 @@ from .client import ask_daemon
 from .config import Config, load_config
 from .curate import OpenNote, forget_selection, open_note, select_to_forget
 from .embed import Embedder, load_embedder
-from .errors import BadInput, Locked
+from .errors import BadInput, Locked, how_many
 from .forget.erase import select_words
 from .forget.selection import Selection
 from .graph.graph import Graph
@@ -35,7 +35,6 @@ from .llm.replies import Ask
 from .message.drop import to_epoch_ms
 from .node.note import Source
 from .reflect.run import Progress
-from .text.words import how_many
 from .tools.changing import remember_note
 from .worker.intake import Intake
 from .worker.nights import NightDone, reflect_each

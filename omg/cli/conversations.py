@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..config import default_home, load_config, set_vault
-from ..dates.days import day_of_ms
-from ..errors import BadInput, OmgError
-from ..text.words import how_many
+from ..errors import BadInput, OmgError, how_many
 from .app import (
     IdentityOption,
     JsonFlag,
@@ -294,6 +292,8 @@ def hits_text(hits: list[dict[str, Any]], weak: bool) -> str:
 
 
 def message_value(message: Message, zone: tzinfo) -> dict[str, Any]:
+    from ..dates.days import day_of_ms
+
     day = day_of_ms(message.timestamp, zone)
     return {"id": message.id, "role": message.role, "at": str(day), "text": message.text}
 
@@ -303,6 +303,8 @@ def message_line(message: Message, zone: tzinfo, found: bool, query: str) -> str
     The part of a message about *query*, as printed: marked and with its id if it was *found*; shorter if it is only
     a neighbour of a hit.
     """
+    from ..dates.days import day_of_ms
+
     said = passage(message.text, query, PASSAGE_CHARS if found else PASSAGE_CHARS // 3)
     text = f"{day_of_ms(message.timestamp, zone)} {message.role}: {said}"
     return f"> {text}  ({message.id})" if found else f"  {text}"

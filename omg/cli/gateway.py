@@ -16,9 +16,8 @@ import typer
 
 from ..client import ask_daemon
 from ..config import load_config
-from ..errors import BadInput, Locked, OmgError
+from ..errors import BadInput, Locked, OmgError, how_many
 from ..identity import INSIDE, OWNER
-from ..text.words import how_many
 from .app import IdentityOption, JsonFlag, app, existing_home, opened_memory, print_value
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from urllib.parse import quote
 
 import typer
 
-from ..errors import BadInput, NotFound
-from ..text.words import how_many
+from ..errors import BadInput, NotFound, how_many
 from .app import (
     IdentityOption,
     JsonFlag,

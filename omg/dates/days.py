@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from ..text.words import how_many
+from ..errors import how_many
 from .rules import MONTHS, WEEKDAYS, full_dates, looks_ahead
 
 MS_PER_DAY = 86_400_000

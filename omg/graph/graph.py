@@ -33,11 +33,10 @@ from pathlib import Path
 from typing import Any
 
 from ..dates.days import LAST_MS
-from ..errors import BadInput, Locked
+from ..errors import BadInput, Locked, how_many
 from ..identity import Identity
 from ..index.index import Index
 from ..message.turn import Message, Turn, message_to_json, turn_from_json, turn_to_json
-from ..text.words import how_many
 from ..vault.vault import Vault
 from .state import (
     TEMPORARY,

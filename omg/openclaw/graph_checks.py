@@ -15,7 +15,7 @@ from typing import Any, Literal
 from ..client import SOCKET, ask_daemon
 from ..config import code_digest
 from ..embed import load_embedder, why_static
-from ..errors import BadNode, ConfigError, ModelError, NotFound, OutsideVault, OverBudget, Stale
+from ..errors import BadNode, ConfigError, ModelError, NotFound, OutsideVault, OverBudget, Stale, how_many
 from ..forget.erase import Edit
 from ..forget.places import change_messages, every_message, joined_folders
 from ..graph.graph import GRAPH_MARK, Graph
@@ -31,7 +31,6 @@ from ..plan.corrections import proposed_notes
 from ..plan.pages import MapPages
 from ..provenance import ENOUGH, examine, examined, note_result
 from ..secrets import redact
-from ..text.words import how_many
 from ..worker.events import edits_lately
 from ..worker.status import observer_text
 

@@ -19,7 +19,7 @@ from itertools import groupby
 
 from ..dates.days import day_of_ms, event_span
 from ..dates.rules import MONTHS
-from ..errors import BadNode
+from ..errors import BadNode, how_many
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..index.store import Entry
@@ -37,7 +37,6 @@ from ..node.note import (
     parse_node,
     render_node,
 )
-from ..text.words import how_many
 from .edits import as_entry
 from .mentions import MentionedNames, with_mentions
 

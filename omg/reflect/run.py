@@ -20,7 +20,7 @@ from typing import Literal
 
 from ..config import Config
 from ..dates.days import day_of_ms
-from ..errors import BadNode, BadReply, ModelError, NotFound, OmgError
+from ..errors import BadNode, BadReply, ModelError, NotFound, OmgError, how_many
 from ..graph.graph import Graph
 from ..graph.state import State, flock
 from ..index.rows import days_of_note
@@ -33,7 +33,6 @@ from ..node.note import LOG_FOLDER, OPEN_LOOPS, TYPES, Node, render_node
 from ..observe.question import Observer
 from ..plan.drafts import Plan
 from ..plan.pages import YOURS, week_of
-from ..text.words import how_many
 from ..vault.files import digest
 from . import periods, similar, verdicts
 from .periods import Period, ReflectionDraft

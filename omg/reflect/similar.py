@@ -16,6 +16,7 @@ from functools import cached_property, partial
 from itertools import chain, zip_longest
 
 from ..dates.days import event_span
+from ..errors import how_many
 from ..graph.graph import Graph
 from ..graph.state import Uses
 from ..index.store import Entry, Hit
@@ -38,7 +39,7 @@ from ..plan.edits import (
 )
 from ..plan.mentions import MentionedNames, link_names
 from ..text.characters import with_labels
-from ..text.words import common_stems, how_many, stems_of, words_in
+from ..text.words import common_stems, stems_of, words_in
 from .topics import Snapshot, link_of, normalized, statement_likeness
 
 # --- What is done to notes that exist: merged, superseded, described anew, their links mended.

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
+from ..errors import how_many
 from ..index.store import Entry
 from ..node.markdown import generated_block, slugify, wikilink
 from ..node.note import (
@@ -32,7 +33,7 @@ from ..node.note import (
 from ..plan.drafts import Plan
 from ..plan.pages import filed_day, new_page
 from ..text.characters import with_labels
-from ..text.words import denies, how_many, stems_of, words_in
+from ..text.words import denies, stems_of, words_in
 
 # --- The notes a cycle works on, as they were at its start, beside the Plan it drafts on.
 

@@ -7,7 +7,6 @@ The words of a text: all of them, those that carry meaning, their stems, and neg
     told_words     the same without days and dates, which each writer words differently
     Words          a set of words that also finds their inflected and mistyped forms
     prefix_of      the beginning that the forms of a word share, for a plain text search
-    how_many       a count with its noun: "1 note", "2 notes"
     split_sentences, sentence_spans, text_pieces    its sentences, or where they are
 
 `stem_of` knows verbs and serves to compare words. `prefix_of` serves to search: the text contains it as it is.
@@ -343,11 +342,6 @@ def stem_of(word: str) -> str:
 def common_stems() -> frozenset[str]:
     """The stems of common verbs."""
     return frozenset(map(stem_of, bases()))
-
-
-def how_many(n: int, name: str) -> str:
-    """A count with its noun: "1 note", "2 notes"."""
-    return f"{n} {name}{'s' * (n != 1)}"
 
 
 # --- The sentences of a text, and the marks of its lists.

@@ -25,7 +25,7 @@ from ..curate import (
 )
 from ..dates.days import day_of_ms, says_day, span_text
 from ..dates.rules import resolve_dates
-from ..errors import BadInput, NotFound
+from ..errors import BadInput, NotFound, how_many
 from ..forget.erase import select_words
 from ..forget.places import BLANK, holds_words
 from ..forget.selection import Selection, notes_holding, said_again, select
@@ -57,7 +57,7 @@ from ..rules.assertions import read_sentence, without_lead_in, written_sentences
 from ..rules.corrections import says_change
 from ..secrets import redact
 from ..text.characters import visible
-from ..text.words import Words, how_many, sentence_spans, split_sentences, told_words
+from ..text.words import Words, sentence_spans, split_sentences, told_words
 from ..worker.intake import Intake
 from ..worker.registry import Registry
 from .reading import link_target, mapping_in, said_by_user

@@ -18,7 +18,7 @@ from typing import Any
 from ..curate import OpenNote, open_note
 from ..dates.days import day_of_ms, event_span, span_text
 from ..dates.rules import When
-from ..errors import BadInput, OmgError
+from ..errors import BadInput, OmgError, how_many
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..index.search import ParsedQuery, parse_query
@@ -45,7 +45,7 @@ from ..plan.pages import filed_day
 from ..provenance import origin_mark
 from ..text.characters import visible, with_labels
 from ..text.tokens import clip_text, count_tokens
-from ..text.words import how_many, written_words
+from ..text.words import written_words
 from ..worker.registry import Registry
 
 # --- Lenient readers for what a gateway sends with a call. None of them raises.

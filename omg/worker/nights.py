@@ -15,14 +15,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypedDict
 
-from ..errors import Locked, OmgError, error_text
+from ..errors import Locked, OmgError, error_text, how_many
 from ..graph.graph import Graph
 from ..identity import Identity
 from ..observe.question import Observer
 from ..observe.run import read_unread
 from ..rebuild import Rebuilt, build_anew, swap_graphs
 from ..reflect.run import Cycle, CycleOptions, Progress, counted, is_due, reflect_graph
-from ..text.words import how_many
 from .worker import FORESEEN, Worker
 
 log = logging.getLogger(__name__)

@@ -14,14 +14,13 @@ from typing import Any
 
 from ..config import engine_since_ms
 from ..dates.days import time_text
-from ..errors import OmgError, error_text
+from ..errors import OmgError, error_text, how_many
 from ..graph.graph import Graph
 from ..graph.state import SessionState
 from ..identity import Identity
 from ..inbox import other_files, unread_files, why_no_note
 from ..plan.corrections import proposed_notes
 from ..text.tokens import count_tokens
-from ..text.words import how_many
 from .events import edits_lately, last_cuts
 from .schedule import step_tokens
 from .worker import Worker

@@ -29,7 +29,17 @@ from heapq import heappop, heappush
 from itertools import accumulate, islice
 from typing import Any, TypedDict
 
-from ..errors import BadReply, Locked, ModelUnavailable, NotFound, OmgError, OverBudget, Stale, error_text
+from ..errors import (
+    BadReply,
+    Locked,
+    ModelUnavailable,
+    NotFound,
+    OmgError,
+    OverBudget,
+    Stale,
+    error_text,
+    how_many,
+)
 from ..graph.graph import Graph, Pending
 from ..graph.state import State, flock
 from ..identity import Identity
@@ -40,7 +50,6 @@ from ..llm.replies import Ask, Ledger, ModelReply, Places, model_window
 from ..observe.question import Observer
 from ..observe.run import Observed, observe_batch, pending_batches
 from ..provenance import is_able
-from ..text.words import how_many
 from .intake import Intake
 from .registry import PATIENCE_S
 from .schedule import (
