@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypedDict
 
 from ..errors import Locked, OmgError, error_text, how_many
@@ -116,9 +117,12 @@ def night_of(
     except Locked as e:
         log.info("%s: left to whoever is at it: %s", who.key, e)
         return Night(who.key, error=str(e), busy=True)
+    except OSError as e:  # a folder that cannot be written, a full disk
+        where = Path(e.filename).parent if isinstance(e.filename, str) else who.key
+        why, defect = f"{where}: {e.strerror or type(e).__name__}; mend that, then `omg reflect`", None
     except Exception as e:  # an error in one graph does not stop the others
-        why = error_text(e)
-        log.warning("%s: not reflected: %s", who.key, why, exc_info=None if isinstance(e, FORESEEN) else e)
+        why, defect = error_text(e), None if isinstance(e, FORESEEN) else e
+    log.warning("%s: not reflected: %s", who.key, why, exc_info=defect)
     worker.registry.tell("reflection_failed", graph=who.key, error=why)
     return Night(who.key, error=why)
 
