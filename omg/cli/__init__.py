@@ -7,8 +7,8 @@ The command `omg`: parse, call one function, print. `main` is its entry point.
     gateway          Commands around OpenClaw and other assistants: the daemon, installing, the doctor, identities,
                      projects, MCP.
     fleet            Commands of a fleet: many machines on Postgres (docs/fleet.md).
-    notes            Commands on notes: list, show, open, new, pin, link, merge, rename, forget, undo, export,
-                     rebuild, reflect.
+    notes            Commands on notes: list, show, open, new, pin, link, merge, rename, supersede, forget, undo,
+                     history, export, rebuild, reflect, graph.
 """
 
 import sys
