@@ -377,7 +377,8 @@ def mcp_command(
     if http is None:
         # This starts the daemon after a restart of the machine, because a hook starts no process.
         threading.Thread(target=ensure_daemon, args=(home,), daemon=True).start()
-        return make_server(ask).run()
+        make_server(ask).run()
+        return
     print(f"http://127.0.0.1:{http}/mcp with the header Authorization: Bearer {token_of(home)}", flush=True)
     run_http(ask, home, http)
 
