@@ -38,7 +38,7 @@ def server():
 @pytest.fixture(scope="module")
 def child(server):
     """One for all, for each import of LiteLLM costs seconds; this server stands for every provider."""
-    with pytest.MonkeyPatch.context() as patch, Child() as child:
+    with pytest.MonkeyPatch.context() as patch, closing(Child()) as child:
         patch.setenv("OPENAI_BASE_URL", server.base)
         patch.setenv("ANTHROPIC_API_BASE", server.base)
         patch.setenv("ANTHROPIC_API_KEY", "sk-of-anthropic")
