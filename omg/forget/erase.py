@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -127,9 +128,8 @@ class Edit:
     said: Callable[[Message], Message]
     clean: Callable[[str], str]
     trace: Trace = field(default_factory=Trace)
-    names: Mapping[str, str | None] = field(
-        default_factory=dict
-    )  # path or other name of a note → its new one, or None
+    # path or other name of a note → its new one, or None
+    names: Mapping[str, str | None] = field(default_factory=dict)
     forgets: bool = False
     redacts: bool = False
     what: Selection = NOTHING
@@ -435,20 +435,14 @@ def path_without(path: str, words: str) -> str:
     return "/".join(names)
 
 
-def free_path(graph: Graph, path: str, taken: Iterable[str]) -> str:
-    found, n = path, 1
-    while found in taken or graph.vault.bytes(found) is not None:
-        n += 1
-        found = f"{path}-{n}"
-    return found
+def free_path(graph: Graph, path: str, taken: Collection[str]) -> str:
+    names = (path if n == 1 else f"{path}-{n}" for n in count(1))
+    return next(name for name in names if name not in taken and graph.vault.bytes(name) is None)
 
 
 def free_file(file: Path) -> Path:
-    found, n = file, 1
-    while found.exists():
-        n += 1
-        found = file.with_name(f"{file.stem}-{n}{file.suffix}")
-    return found
+    files = (file if n == 1 else file.with_name(f"{file.stem}-{n}{file.suffix}") for n in count(1))
+    return next(found for found in files if not found.exists())
 
 
 JOURNAL = "forgetting.json"
@@ -563,13 +557,11 @@ def observe_again(graph: Graph, ids: set[str]) -> None:
 
 
 def change_tells(change: Change, trace: Trace) -> bool:
-    said = (change.before, change.after, change.rebase.block, change.rebase.history, *words_in(change))
+    rebase = change.rebase
+    said = [change.before, change.after, rebase.block, rebase.history]
+    for value in rebase.set.values():
+        said += map(str, value if isinstance(value, list | tuple) else [value])
     return change.path in trace.names or any(trace.in_note(text) for text in said if text)
-
-
-def words_in(change: Change) -> Iterator[str]:
-    for value in change.rebase.set.values():
-        yield from map(str, value if isinstance(value, list | tuple) else [value])
 
 
 def notes_telling(vault: Path, trace: Trace) -> dict[Path, set[str]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
 
 from ..node.note import Node
@@ -120,17 +120,15 @@ def resolve_row(db: sqlite3.Connection, target: str) -> int | None:
     return fits[0][0] if len(fits) == 1 or (fits and fits[0][2] == ID) else None
 
 
-def relink_rows(
-    db: sqlite3.Connection, *, leaves: Collection[str] | None = None, sources: Collection[int] | None = None
-) -> set[int]:
+def relink_rows(db: sqlite3.Connection, column: str = "", values: Iterable[str | int] = ()) -> set[int]:
     """
-    Resolve links again: those with a last part in *leaves*, those of *sources*, or all.
+    Resolve links again: those with one of *values* in *column*, "leaf" or "src"; without a column, all.
 
     Returns the notes of which a link now leads elsewhere.
     """
     moved: set[int] = set()
     meant: dict[str, int | None] = {}
-    for rows in chosen_links(db, leaves, sources):
+    for rows in chosen_links(db, column, values):
         changed = []
         for row, src, dst, full in rows:
             if full not in meant:
@@ -142,19 +140,15 @@ def relink_rows(
     return moved
 
 
-Link = tuple[int, int, int | None, str]
-
-
 def chosen_links(
-    db: sqlite3.Connection, leaves: Collection[str] | None, sources: Collection[int] | None
-) -> Iterator[list[Link]]:
+    db: sqlite3.Connection, column: str, values: Iterable[str | int]
+) -> Iterator[list[tuple[int, int, int | None, str]]]:
     columns = "select rowid, src, dst, full from link where"
-    if leaves is not None or sources is not None:
-        for column, values in (("leaf", leaves or ()), ("src", sources or ())):
-            for value in values:
-                yield db.execute(f"{columns} {column} = ?", (value,)).fetchall()
-        return
+    for value in values:
+        yield db.execute(f"{columns} {column} = ?", (value,)).fetchall()
     last = 0
-    while rows := db.execute(f"{columns} rowid > ? order by rowid limit 10000", (last,)).fetchall():
+    while not column and (
+        rows := db.execute(f"{columns} rowid > ? order by rowid limit 10000", (last,)).fetchall()
+    ):
         yield rows
         last = rows[-1][0]

@@ -135,9 +135,8 @@ class RowWriter:
         if fresh:
             relink_rows(self.db)
         else:
-            self.relinked |= relink_rows(self.db, leaves=self.leaves) | relink_rows(
-                self.db, sources=self.entered
-            )
+            self.relinked |= relink_rows(self.db, "leaf", self.leaves)
+            self.relinked |= relink_rows(self.db, "src", self.entered)
         relinked = sorted(self.relinked | self.entered.keys())
         for at in range(0, len(relinked), NOTES_AT_ONCE):
             self.settle_some(relinked[at : at + NOTES_AT_ONCE])
@@ -387,12 +386,10 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
             if node.updated and saved > node.updated and scan.vault.reworded(data):
                 node = replace(node, updated=saved)  # a person's correction is as new as their save
         except (UnicodeDecodeError, BadNode, OutsideVault) as e:
-            scan.bad[path] = (
-                f"{path}.md: is not UTF-8; save it as UTF-8" if isinstance(e, ValueError) else str(e)
-            )
-            mtime = (
-                0 if data is None else mtime
-            )  # unreadable now; permissions can come back without a change of the file
+            utf8 = not isinstance(e, UnicodeDecodeError)
+            scan.bad[path] = str(e) if utf8 else f"{path}.md: is not UTF-8; save it as UTF-8"
+            if data is None:  # unreadable now; permissions can come back without a change of the file
+                mtime = 0
             writer.db.execute("replace into bad values (?, ?, ?, ?)", (path, mtime, size, scan.bad[path]))
             if was and was.note is not None:
                 drop_notes(writer, [was.note])

@@ -92,9 +92,8 @@ def terms_of_chunk(chunk: str, first: bool) -> list[Term]:
             found += unspaced_terms(part)
         elif not is_dropped(part, chunk, first):
             found.append(Term(match_form(fold_text(part)), part))
-    if (
-        len(parts) > 1 and "/" not in chunk and not UNSPACED_RUN.search(chunk)
-    ):  # socket.io, 3.5, to-do: also as one
+    # socket.io, 3.5, to-do: also as one
+    if len(parts) > 1 and "/" not in chunk and not UNSPACED_RUN.search(chunk):
         found.append(Term(quoted_terms(fold_text(" ".join(parts))), chunk.strip(".,;:!?()\"'")))
     return found
 

@@ -504,7 +504,7 @@ def find_for(
     graph: Graph, state: State, words: str, session: str, *, now: datetime, config: Config
 ) -> Relevant:
     """What bears on a prompt of *session* with these *words*; nothing where it is not sure to answer them."""
-    today, own = now.astimezone(graph.zone).date(), state.sessions.get(session) or SessionState()
+    today = now.astimezone(graph.zone).date()
     query, course = parse_query(words, today), asks_for_course(words)
     topic = parse_query(topic_of(words), today) if course else query
     topic = topic if topic.terms else query
@@ -513,7 +513,7 @@ def find_for(
     if not limit or not asks_of_memory(query):
         return Relevant(topic, course, limit)
     hits = relevant_hits(graph, topic, now, limit, FLOOR_OF_MANY if many else FLOOR)
-    said = find_said(graph, topic, hits, session=session, own=own, now=now, course=course)
+    said = find_said(graph, topic, hits, session=session, now=now, course=course)
     maps = maps_named(graph, topic)
     pages = pages_asked_for(graph, query)
     named = [*named_lines(graph, topic, {**maps, **projects_named(topic, hits)}, limit, today), *pages]

@@ -107,11 +107,11 @@ def find_said(
     hits: Sequence[Hit],
     *,
     session: str,
-    own: SessionState,
     now: datetime,
     course: bool = False,
 ) -> list[Said]:
-    """The messages that answer *query*, best first, without those in the context window of *session*."""
+    """The messages that answer *query*, best first, without those in the context window of *session* ("": of none)."""
+    own = graph.state().sessions.get(session) or SessionState()
     words = [prefix_of(term.shown.lower()) for term in query.terms][:WRITTEN_TERMS]
     role = None if assistants_share(query, "assistant", course) else "user"
     found = {said.message.id: said for said in found_in_archive(graph, query, hits, now, role)}
@@ -378,9 +378,8 @@ def is_denied(graph: Graph, path: str, was: str, text: str, at_ms: int) -> bool:
 @lru_cache(maxsize=512)
 def former_states(text: str, path: str) -> tuple[int, tuple[Former, ...]]:
     """When the note *text* was last told of, and what the lines of its History say beside it."""
-    if (
-        HISTORY_HEADING not in text
-    ):  # most notes have none: parsing their heads was a tenth of a prompt's time
+    # Most notes have none. Parsing their heads was a tenth of a prompt's time.
+    if HISTORY_HEADING not in text:
         return 0, ()
     node = parse_node(text, path)
     main, history = split_history(node.body)

@@ -325,9 +325,8 @@ class Fresh:
     entries: list[Entry] = field(default_factory=list)
     more: dict[str, str] = field(default_factory=dict)  # path → its text
     said: list[Passage] = field(default_factory=list)
-    words: list[frozenset[str]] = field(
-        default_factory=list
-    )  # of `above` and of each entry, once they are all there
+    # of `above` and of each entry, once they are all there
+    words: list[frozenset[str]] = field(default_factory=list)
 
     def text(self, gaps: bool = True) -> str:
         parts = []

@@ -64,9 +64,8 @@ class CycleOptions:
     dry_run: bool = False  # ask and draft as always, and write nothing
     tell: TellReflection = lambda *a, **k: None
     progress: Progress = lambda done, all: None
-    refresh: Callable[[], object] = lambda: (
-        None
-    )  # brings the index up to the files again (`Registry.refresh`)
+    # brings the index up to the files again (`Registry.refresh`)
+    refresh: Callable[[], object] = lambda: None
 
 
 @dataclass(slots=True)
@@ -100,9 +99,8 @@ class CycleReplies:
     calls: list[tuple[list[ShownGroup], str]] = field(default_factory=list)  # with the reply to each
     shown: dict[str, str] = field(default_factory=dict)  # path → text of the note as it was shown
     answered: set[Matter] = field(default_factory=set)
-    passed_over: set[Matter] = field(
-        default_factory=set
-    )  # asked about, but the reply says nothing about them
+    # asked about, but the reply says nothing about them
+    passed_over: set[Matter] = field(default_factory=set)
     # reflection → what it was made of, as shown, and its draft; None: no reply was of use
     periods: dict[str, tuple[tuple[str, ...], ReflectionDraft | None]] = field(default_factory=dict)
 
@@ -183,7 +181,7 @@ class CycleWork:
             *repeated,
             *rules.done,
             *mended,
-            *similar.linked_lines(linked),
+            *[f"Linked {how_many(len(linked), 'note')} to what they mention."] * bool(linked),
             *reflections,
             *split,
             *filed_lines(filed),

@@ -67,6 +67,7 @@ def merge_notes(plan: Plan, keep: str, gone: str, description: str = "") -> None
         node = replace(node, description=said, origin=weaker_origin(node.origin, other.origin))
     if trust_of(other.origin) >= trust_of(node.origin):
         lines = (*lines, *split_history(other.body)[1])
+        links = (target for target in other.links if not target.startswith("mocs/") and target != keep)
         node = replace(
             node,
             priority=higher_priority(node.priority, other.priority),
@@ -75,7 +76,7 @@ def merge_notes(plan: Plan, keep: str, gone: str, description: str = "") -> None
             event=node.event or other.event,
             sources=merged_sources(node.sources, other.sources),
             reflected_in=tuple(dict.fromkeys((*node.reflected_in, *other.reflected_in))),
-            links=tuple(dict.fromkeys((*node.links, *(t for t in other.links if is_related_link(t, keep))))),
+            links=tuple(dict.fromkeys((*node.links, *links))),
             tags=tuple(dict.fromkeys((*node.tags, *other.tags))),
         )
     body = with_history_lines(main, tuple(sorted({*lines, line})))
@@ -176,11 +177,6 @@ def said_day(plan: Plan, node: Node) -> str:
     return (node.updated or node.created or plan.day).isoformat()
 
 
-def is_related_link(target: str, keep: str) -> bool:
-    """Whether *keep* should take over this link of the note that is merged into it."""
-    return not target.startswith("mocs/") and target != keep
-
-
 def loop_of(a: Node, b: Node) -> str | None:
     """The `loop` for two notes about one plan: that of the note said last."""
     if a.loop is None or b.loop is None:
@@ -207,9 +203,8 @@ def merge_repeated(snapshot: Snapshot) -> list[str]:
     same: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for e in snapshot.now() if snapshot.changed else ():
         if e.type in TYPES:
-            day = (
-                e.created if e.type == "episode" else None
-            )  # two happenings with the same words are no repetition
+            # two happenings with the same words are no repetition
+            day = e.created if e.type == "episode" else None
             same[e.type, e.loop, e.event or day, normalized(e.description)].append(e.path)
     done = []
     for paths in same.values():
@@ -264,9 +259,7 @@ class NotesAlike:
     def likeness(self, a: Entry, b: Entry) -> float:
         """How much of their words two statements share, from 0 to 1; rare words count more."""
         left, right = (stems_of(statement_of(e)).keys() for e in (a, b))
-        if all(
-            stem.isdigit() for stem in left & right
-        ):  # a number alone is in both by chance: "Rent 2", "Maya 2"
+        if all(map(str.isdigit, left & right)):  # a number alone is in both by chance: "Rent 2", "Maya 2"
             return 0.0
         return self.worth(left & right) / self.worth(left | right)
 
@@ -389,10 +382,6 @@ def link_mentions_by_night(snapshot: Snapshot) -> list[str]:
             e for e in wanted if {p for _, p in names.found_in(e.description, e.path)} - {e.path, *e.links}
         ]
     return link_names(snapshot.plan, [e.path for e in wanted], active)
-
-
-def linked_lines(paths: list[str]) -> list[str]:
-    return [f"Linked {how_many(len(paths), 'note')} to what they mention."] * bool(paths)
 
 
 def detoured_links(graph: Graph) -> list[tuple[str, str, str]]:

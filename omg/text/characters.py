@@ -97,9 +97,8 @@ def plain_letters(word: str) -> str:
 
 
 WIKILINK = re.compile(r"\[\[([^\[\]\n]*)\]\]")
-CITED = re.compile(
-    rf"\s{{0,9}}\((?:{WIKILINK.pattern}(?:, )?)+\)"
-)  # the links behind a claim of a reflection
+# the links behind a claim of a reflection
+CITED = re.compile(rf"\s{{0,9}}\((?:{WIKILINK.pattern}(?:, )?)+\)")
 
 
 def link_label(link: str) -> str:

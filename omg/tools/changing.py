@@ -30,7 +30,6 @@ from ..forget.erase import select_words
 from ..forget.places import BLANK, holds_words
 from ..forget.selection import Selection, notes_holding, said_again, select
 from ..graph.graph import Graph
-from ..graph.state import SessionState
 from ..identity import is_remembered, says_owner
 from ..index.search import parse_query
 from ..index.store import Entry
@@ -506,7 +505,7 @@ def said_of(intake: Intake, graph: Graph, query: str, asked_in: str) -> str:
     """Messages about *query* that no note came of, for an error's text; not the message *asked_in* itself."""
     now = intake.registry.clock()
     parsed = parse_query(query, now.astimezone(graph.zone).date())
-    found = find_said(graph, parsed, [], session="", own=SessionState(), now=now)
+    found = find_said(graph, parsed, [], session="", now=now)
     about = [said for said in found if said.words >= WORDS_SHARE and said.message.id != asked_in]
     told = [*map(passage_line, islice(quoted_passages(graph, parsed, about, room=SAID_TOKENS), SAID_NAMED))]
     if not told:

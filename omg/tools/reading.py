@@ -20,7 +20,6 @@ from ..dates.days import day_of_ms, event_span, span_text
 from ..dates.rules import When
 from ..errors import BadInput, OmgError, how_many
 from ..graph.graph import Graph
-from ..graph.state import SessionState
 from ..index.search import ParsedQuery, parse_query
 from ..index.store import Entry, Hit, terms_of
 from ..inject.decide import sentences_beside
@@ -113,8 +112,7 @@ def search_tool(
     hits = [] if raw else graph.index.search(query, SEARCHED_FOR_DAYS if when else limit, now=now)
     if when:
         hits = [hit for hit in hits if is_of_days(hit.entry, days)][:limit]
-    own = SessionState() if raw else graph.state().sessions.get(session) or SessionState()
-    found = find_said(graph, query, hits, session="" if raw else session, own=own, now=now)
+    found = find_said(graph, query, hits, session="" if raw else session, now=now)
     if when:
         found = [said for said in found if is_within(days, day_of_ms(said.message.timestamp, graph.zone))]
     if params.get("order") == "time":
