@@ -99,7 +99,7 @@ def topic_of(text: str) -> str:
 # --- How sure a find must be for a prompt to be given anything: most prompts ask nothing of memory.
 #
 #     asks_of_memory   whether there is a word in it that could be about something
-#     is_sure          whether what was found answers it well enough
+#     sureness         how well what was found answers it
 #
 # Pure. A figure has its measurement, which leaves one conversation out (bench/silence.py, bench/LOG.md).
 
@@ -151,20 +151,6 @@ def asks_of_memory(query: ParsedQuery) -> bool:
     return bool(query.days) or any(any(map(str.isalnum, word)) for word in words)
 
 
-def is_sure(
-    query: ParsedQuery,
-    hits: Sequence[Hit],
-    said: Sequence[Said],
-    known: Callable[[str], bool],
-    by_meaning: bool,
-) -> bool:
-    """
-    Whether *hits* and *said* (best first) answer *query*. *known* says of a word whether anything here has it;
-    *by_meaning*, whether notes were looked for by their meaning, too.
-    """
-    return sureness(query, hits, said, known, by_meaning) >= (SURE_OF_OWN if is_of_own(query) else SURE)
-
-
 def sureness(
     query: ParsedQuery,
     hits: Sequence[Hit],
@@ -172,7 +158,11 @@ def sureness(
     known: Callable[[str], bool],
     by_meaning: bool,
 ) -> float:
-    """How sure the best of them is, of about 1. Of somebody's own days all is sure, and where only days are asked for."""
+    """
+    How sure it is, of about 1, that *hits* and *said* (best first) answer *query*. *known* says of a word whether anything
+    here has it; *by_meaning*, whether notes were looked for by their meaning, too. Of the user's own days all is sure, and
+    where only days are asked for.
+    """
     if query.days and (not query.terms or is_of_own(query)):
         return 1.0
     shares = [max(SAID_SHARE * min(1.0, s.share), WRITTEN_ALONE * s.words) for s in said]
@@ -231,17 +221,6 @@ def name_forms(name: str) -> frozenset[str]:
 
 def word_forms(terms: Iterable[Term]) -> frozenset[str]:
     return frozenset(singular_form(fold_text(term.shown).lower()) for term in terms)
-
-
-def maps_named(graph: Graph, query: ParsedQuery) -> dict[str, float]:
-    """The maps that *query* names: by title, or by the type of what they list."""
-    types = ((path, type) for type, (path, _, _) in MOCS.items())
-    return named_in(query, (*graph.index.maps().items(), *types))
-
-
-def projects_named(query: ParsedQuery, hits: Iterable[Hit]) -> dict[str, float]:
-    """The projects among *hits* that *query* names."""
-    return named_in(query, ((h.entry.path, h.entry.title) for h in hits if h.entry.type == "project"))
 
 
 def named_lines(
@@ -489,7 +468,18 @@ def decide_slice(
         text = render_system(graph, state, session, mocs, today=today, budget=round(budget * SYSTEM_SHARE))
         cost = count_tokens(text)
     silence = pause_text(now.timestamp() - own.last_ms / 1000) if own.last_ms else None
-    fresh = render_fresh(graph, found, text, today, budget - cost, silence)
+    fresh = render_prompt(
+        found.hits,
+        text,
+        today,
+        budget - cost,
+        found.limit,
+        silence,
+        more=partial(more_of, graph, found.course, found.pages),
+        said=quoted_passages(graph, found.topic, found.said, room=budget - cost),
+        zone=graph.zone,
+        course=found.course,
+    )
     recalled = [h.entry.id for h in found.hits if is_named(h.entry, text + fresh)]
     given = Slice(text, fresh, reason)
     return Decision(given, hits_by_map, recalled=recalled, mocs=mocs, epoch=state.epoch)
@@ -514,10 +504,13 @@ def find_for(
         return Relevant(topic, course, limit)
     hits = relevant_hits(graph, topic, now, limit, FLOOR_OF_MANY if many else FLOOR)
     said = find_said(graph, topic, hits, session=session, now=now, course=course)
-    maps = maps_named(graph, topic)
+    types = ((path, type) for type, (path, _, _) in MOCS.items())
+    maps = named_in(topic, (*graph.index.maps().items(), *types))
+    projects = named_in(topic, ((h.entry.path, h.entry.title) for h in hits if h.entry.type == "project"))
     pages = pages_asked_for(graph, query)
-    named = [*named_lines(graph, topic, {**maps, **projects_named(topic, hits)}, limit, today), *pages]
-    if not is_sure(query, hits, said, graph.index.knows, graph.index.by_meaning):
+    named = [*named_lines(graph, topic, {**maps, **projects}, limit, today), *pages]
+    sure = sureness(query, hits, said, graph.index.knows, graph.index.by_meaning)
+    if sure < (SURE_OF_OWN if is_of_own(query) else SURE):
         hits, said = [], []
     hits = [replace(h, entry=with_agents_mark(h.entry, state.by_hand)) for h in surest_first(hits, named)]
     if course:  # it is told by what the person said first, and by notes of the assistant's advice last
@@ -531,25 +524,6 @@ def surest_first(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
     for h in sorted((*hits, *named), key=lambda h: -h.score) if named else hits:
         found.setdefault(h.entry.path, h)
     return [*found.values()]
-
-
-def render_fresh(
-    graph: Graph, found: Relevant, shown: str, today: date, budget: int, silence: str | None
-) -> str:
-    """`prompt`, beside a `system` of which *shown* is the text."""
-    course = found.course
-    return render_prompt(
-        found.hits,
-        shown,
-        today,
-        budget,
-        found.limit,
-        silence,
-        more=partial(more_of, graph, course, found.pages),
-        said=quoted_passages(graph, found.topic, found.said, room=budget),
-        zone=graph.zone,
-        course=course,
-    )
 
 
 def epoch_ms_of(at: datetime) -> int:

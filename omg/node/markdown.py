@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import quote
 
 import yaml
-from frontmatter.default_handlers import YAMLHandler  # only the handler: see Head
 
 from ..errors import BadNode
 from ..text.characters import WIKILINK
@@ -83,28 +82,14 @@ class Loader(yaml.CSafeLoader):
         return "str"
 
 
-class Head(YAMLHandler):  # type: ignore[misc]  # mypy is told not to look into python-frontmatter
-    """
-    python-frontmatter's handler, with our Loader and our way of writing.
-
-    Only its handler is used: `frontmatter.parse` strips bodies, trips over a BOM, and answers `{}` to a
-    head that it cannot read.
-    """
-
-    def load(self, fm: str, **_: object) -> dict[str, Any]:
-        root = compose_head(fm)
-        return {} if root is None else values_of(root)
-
-    def export(self, metadata: dict[str, Any], **_: object) -> str:
-        return "".join(property_entry(key, value) for key, value in metadata.items())
-
-
-HEAD = Head()
-
-
 def load_properties(fm: str) -> dict[str, Any]:
-    """The properties in *fm*. Raises BadNode, saying what to mend, for what cannot be read."""
-    return HEAD.load(fm)
+    """
+    The properties in *fm*. Raises BadNode, saying what to mend, for what cannot be read.
+
+    Not by python-frontmatter: it strips bodies, trips over a BOM, and answers `{}` to a head that it cannot read.
+    """
+    root = compose_head(fm)
+    return {} if root is None else values_of(root)
 
 
 def compose_head(fm: str) -> yaml.MappingNode | None:
@@ -267,7 +252,7 @@ def with_properties(text: str, values: Mapping[str, Any]) -> str:
     if root is not None:
         fm = with_changes(fm, root, values)
     indent = " " * root.start_mark.column if root else ""
-    added = HEAD.export({name: value for name, value in values.items() if name not in now})
+    added = "".join(property_entry(name, value) for name, value in values.items() if name not in now)
     eol = line_end(text)
     fm += "".join(f"{indent}{line}{eol}" for line in added.splitlines())
     wanted = {name: value for name, value in {**now, **values}.items() if values.get(name, "") is not None}
