@@ -271,6 +271,61 @@ def test_news_from_before_a_person_rewrote_the_description_stands_beside_it_unti
     assert [e.description for e in told] == ["The user's yoga class is now on 2026-12-03 at 20:00."]
 
 
+def edited_by_hand(omg, made, description):
+    """*made* as a note of which a person then changed the description alone; the graph, its path and when that was (ms)."""
+    graph = omg.find()
+    with graph.lock():
+        plan = Plan(graph, NOW.date())
+        path = plan.apply(made)
+        commit_receipt(graph, Receipt("c1", "observation", NOW.isoformat(), tuple(plan.changes())))
+    file = graph.vault.file(path)
+    file.write_text(
+        file.read_text().replace(f"description: {made.description}", f"description: {description}")
+    )
+    omg.refresh(graph)
+    return graph, path, int(file.stat().st_mtime * 1000)
+
+
+def test_news_after_a_person_changed_the_description_does_not_bring_back_what_they_corrected(omg):
+    tea = Edit("create", "Tea", "Jonas's favourite tea is lapsang.", "preference", origin="user")
+    graph, path, saved_ms = edited_by_hand(omg, tea, "Jonas's favourite tea is oolong.")
+    source = Source(MAIN, "e9", saved_ms + 60_000, "user")
+    news = Edit(
+        "update", "Tea", "Jonas's favourite tea is sencha.", sources=(source,), origin="user", target=path
+    )
+    with graph.lock():
+        plan = Plan(graph, NOW.date())
+        main, (line,) = split_history(plan.drafts[plan.update(news)].node.body)
+    assert "oolong" in line and "lapsang" not in main
+
+
+def test_news_from_before_a_persons_edit_of_a_plan_stands_beside_it_as_a_plan(omg):
+    dentist = Edit(
+        "create",
+        "Dentist",
+        "Dentist on 2026-03-27.",
+        "episode",
+        origin="user",
+        event="2026-03-27",
+        loop="open",
+    )
+    graph, path, saved_ms = edited_by_hand(omg, dentist, "Dentist on 2026-03-27, with the X-rays.")
+    source = Source(MAIN, "e9", saved_ms - 60_000, "user")
+    moved = Edit(
+        "update",
+        "Dentist",
+        "Dentist on 2026-04-01.",
+        event="2026-04-01",
+        sources=(source,),
+        origin="user",
+        target=path,
+    )
+    with graph.lock():
+        plan = Plan(graph, NOW.date())
+        beside = plan.drafts[plan.update(moved)].node
+    assert (beside.event, beside.loop, beside.contradicts) == ("2026-04-01", "open", (path,))
+
+
 def test_the_history_of_a_successor_tells_what_the_person_wrote(omg):
     say(omg, 1, "My sister Maya lives in Lisbon.")
     graph = omg.find(MAIN)

@@ -402,15 +402,19 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
 
 def as_corrected(node: Node, theirs: Collection[str]) -> Node:
     """
-    *node* with the first sentence of its text as its description, where a person corrected that sentence and left the
-    description, which had said the same. The file stays as it is.
+    *node* with its description and the first sentence of its text saying the same again, where they had done so and a
+    person corrected one of the two. The file stays as it is.
     """
-    if node.origin not in ORIGINS_OF_OURS or BODY_PART not in theirs or "description" in theirs:
+    if node.origin not in ORIGINS_OF_OURS or (BODY_PART in theirs) == ("description" in theirs):
         return node
     first = next(iter(split_sentences(with_labels(node.body.strip()).partition("\n")[0])), "").strip()
     was, now = set(written_words(node.description)), set(written_words(first))
     if node.description in with_labels(node.body) or 2 * len(was & now) < max(len(was), len(now), 1):
         return node
+    if "description" in theirs:
+        if len(now - was) > len(was - now):
+            return node  # the sentence tells more than the description did
+        return replace(node, body=node.body.replace(first, node.description, 1))
     return replace(node, description=first)
 
 

@@ -335,7 +335,8 @@ class Plan:
         wrote there since, so nothing tells which holds."""
         self.recall_earlier(self.draft(old.path), edit)
         beside = next((path for path in old.contradicts if self.draft(path).ours), None)
-        edit = replace(edit, about=None, target=beside)
+        loop, event = edit.loop or old.loop, edit.event or old.event
+        edit = replace(edit, about=None, target=beside, loop=loop, event=event)
         path = self.update(edit) if beside else self.create(edit, beside=old.path)
         if path is not None and path != old.path:
             self.contradict(path, old.path)
