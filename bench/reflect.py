@@ -109,14 +109,14 @@ def measure(count: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         home = home_at(Path(folder))
         graph = graph_of(home)
-        put(graph, nodes(count, subjects, rnd))
+        put(graph, *nodes(count, subjects, rnd))
         home.refresh(graph)
         offline, model = Observer(), Observer(Scripted(), "scripted", 128_000)
         row("first night, offline", *night(home, graph, NOW, offline))
         row("0, offline", *night(home, graph, NOW + dt.timedelta(hours=1), offline))
         row("first night with a model", *night(home, graph, NOW + dt.timedelta(hours=2), model))
         for n, changed in enumerate((0, 10, 100)):
-            put(graph, nodes(changed, subjects, rnd, start=count + 1000 * n, days=3))
+            put(graph, *nodes(changed, subjects, rnd, start=count + 1000 * n, days=3))
             row(str(changed), *night(home, graph, NOW + dt.timedelta(days=1 + n), model))
         home.close()
         cpu = command(home)  # the first takes in that the day is another one

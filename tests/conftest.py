@@ -10,12 +10,15 @@ import ipaddress
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from openai_server import OpenAIServer
+
+from omg.llm.child import Child
 
 settings.register_profile("shared", deadline=None)  # the machine has other work
 settings.load_profile("shared")
@@ -63,6 +66,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def openai_server() -> Iterator[OpenAIServer]:
     with OpenAIServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def child() -> Iterator[Child]:
+    """The process that asks models. Importing LiteLLM takes it 4 s, so all tests share one."""
+    with closing(Child()) as child:
+        yield child
 
 
 def shut(patch: pytest.MonkeyPatch) -> None:

@@ -27,8 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from contexts import OWN, Contexts, polled, spoken, stripped
-from killed import die_at
+from killed import in_child
 from openai_server import believed, created
+from spooled import entry, hand_over
 
 from omg.config import Config, Context, Inject, Llm, Observation
 from omg.errors import BadNode, ModelUnavailable, OmgError
@@ -349,17 +350,15 @@ class Life:
 
     def _kill(self, _: Memory) -> None:
         """Another process works, and dies at one of its writes."""
-        at, mood, seed = self.rng.randint(1, 40), self.mood, self.rng.random()
-        pid = os.fork()
-        if pid == 0:
-            with suppress(BaseException):
-                self.meanwhile, self.mood, self.rng = False, mood, random.Random(seed)
-                die_at(at)
-                home = Memory(config(self.folder), gateway=self.ask, clock=lambda: self.now, embed=None)
-                home.work(force=True)
-                self._assemble(home)
-            os._exit(0)
-        os.waitpid(pid, 0)
+        at, seed = self.rng.randint(1, 40), self.rng.random()
+
+        def work() -> None:
+            self.meanwhile, self.rng = False, random.Random(seed)
+            home = self.open()
+            home.work(force=True)
+            self._assemble(home)
+
+        in_child(work, at)
 
     # --- the disk
 
@@ -402,13 +401,9 @@ class Life:
 
     def check(self) -> None:
         graph = self.vault.parent
-        spool = ids_in(self.folder / "spool", "*.json", lambda d: [e["entryId"] for e in d["entries"]])
-        graphs = self.folder / "graphs"
-        pending = ids_in(graphs, "*/pending/[0-9]*.json", lambda d: [m["id"] for m in d["messages"]])
-        lines = [json.loads(x) for f in graphs.glob("*/archive/*.jsonl") for x in f.read_text().splitlines()]
-        archived = Counter(line["id"] for line in lines)
-        lost = set(self.said) - spool - pending - set(archived)
-        if lost:
+        waiting, files = stored(self.folder)
+        archived = Counter(line["id"] for lines in files for line in lines)
+        if lost := set(self.said) - waiting - set(archived):
             raise self.broken(f"lost: {sorted(lost)}")
         if kept := [id for id in archived if OWN.fullmatch(id)]:
             raise self.broken(f"no person said it, and it was kept: {kept}")
@@ -448,7 +443,7 @@ class Life:
         """Whatever happened, one undisturbed run later everything said is observed."""
         self.close()
         self.mood, self.meanwhile = "good", False
-        home = Memory(config(self.folder), gateway=self.ask, clock=lambda: self.now, embed=None)
+        home = self.open()
         self.homes = [home]
         self.now += timedelta(hours=2)
         home.work(force=True)
@@ -468,12 +463,8 @@ class Life:
         ]
         if left:
             raise self.broken(f"left over: {[f.name for f in left]}")
-        archived = {
-            json.loads(x)["id"]
-            for f in self.folder.glob("graphs/*/archive/*.jsonl")
-            for x in f.read_text().splitlines()
-        }
-        if missing := set(self.said) - archived:
+        _, files = stored(self.folder)
+        if missing := set(self.said) - {line["id"] for lines in files for line in lines}:
             raise self.broken(f"never observed: {sorted(missing)}")
         self.close()
 
@@ -546,10 +537,8 @@ class Crowd:
     def drop(self, name: str, thread: str, at: datetime) -> None:
         id, ms = f"e{self.number:04}", int(at.timestamp() * 1000)
         text = f"Statement {self.number} of {name}: the {self.rng.choice(TOPICS)} are green."
-        entry = {"entryId": id, "message": {"role": "user", "content": text, "timestamp": ms + self.number}}
-        session = f"agent:main:telegram:direct:{name}{thread}"
-        drop = {"v": 1, "reason": "turn", "agentId": "main", "sessionKey": session, "entries": [entry]}
-        (self.folder / "spool" / f"{ms + self.number:015d}-{id}.json").write_text(json.dumps(drop))
+        said = entry(id, text, ms + self.number)
+        hand_over(self.folder, said, session=f"agent:main:telegram:direct:{name}{thread}")
         self.number += 1
         self.said.add(id)
 
@@ -561,13 +550,7 @@ class Crowd:
 
     def _kill(self) -> None:
         self.settle()  # a fork takes no thread along
-        at = self.rng.randint(1, 150)
-        if (pid := os.fork()) == 0:
-            with suppress(BaseException):
-                die_at(at)
-                self.open().work(force=True)
-            os._exit(0)
-        os.waitpid(pid, 0)
+        in_child(lambda: self.open().work(force=True), self.rng.randint(1, 150))
 
     def _fail(self) -> None:
         self.down = {f"p{self.rng.randrange(self.PEOPLE)}"}
@@ -591,18 +574,15 @@ class Crowd:
         return Broken(f"crowd {self.seed}, after {' '.join(self.steps)}: {what}")
 
     def check(self) -> None:
-        spool = ids_in(self.folder / "spool", "*.json", lambda d: [e["entryId"] for e in d["entries"]])
-        graphs = self.folder / "graphs"
-        pending = ids_in(graphs, "*/pending/[0-9]*.json", lambda d: [m["id"] for m in d["messages"]])
+        waiting, files = stored(self.folder)
         archived: list[str] = []
-        for file in graphs.glob("*/archive/*.jsonl"):
-            lines = [json.loads(line) for line in file.read_text().splitlines()]
+        for lines in files:
             for session in {line["session"] for line in lines}:
                 ids = [line["id"] for line in lines if line["session"] == session]
                 if ids != sorted(ids) and ":thread:" not in session:  # there several imports may interleave
                     raise self.broken(f"{session} was not observed in its order: {ids}")
             archived += [line["id"] for line in lines]
-        if lost := self.said - spool - pending - set(archived):
+        if lost := self.said - waiting - set(archived):
             raise self.broken(f"lost: {sorted(lost)}")
         if len(archived) > len(set(archived)):
             raise self.broken("archived twice")
@@ -666,8 +646,13 @@ def refusing(first: int, times: int, error: int) -> Iterator[None]:
             setattr(module, name, real)
 
 
-def ids_in(folder: Path, pattern: str, read: Any) -> set[str]:
-    return {id for f in folder.glob(pattern) for id in read(json.loads(f.read_text()))}
+def stored(folder: Path) -> tuple[set[str], list[list[dict[str, Any]]]]:
+    """The ids of what waits to be taken in or observed, and the lines of each file of an archive."""
+    drops = [json.loads(f.read_text())["entries"] for f in folder.glob("spool/*.json")]
+    turns = [json.loads(f.read_text())["messages"] for f in folder.glob("graphs/*/pending/[0-9]*.json")]
+    waiting = {e["entryId"] for drop in drops for e in drop} | {m["id"] for turn in turns for m in turn}
+    archives = folder.glob("graphs/*/archive/*.jsonl")
+    return waiting, [[json.loads(line) for line in f.read_text().splitlines()] for f in archives]
 
 
 def live(seed: int, folder: Path, begin: Path, steps: int) -> int:

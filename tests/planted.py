@@ -11,7 +11,6 @@ import datetime as dt
 import json
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,7 +93,7 @@ KEYS = (
 )
 
 
-def put(graph: Graph, nodes: Iterable[Node]) -> None:
+def put(graph: Graph, *nodes: Node) -> None:
     """Write *nodes* as ours. Without `Vault.write` and its fsyncs, which a benchmark of 10,000 notes would feel."""
     for node in nodes:
         file = graph.vault.file(node.path)
@@ -149,7 +148,7 @@ def plant(
         line = f"Ines goes to see the {word} exhibition on {day}."
         nodes.append(note(path, line, day, loop="open", event=str(day)))
         planted.loops.append(path)
-    put(graph, nodes)
+    put(graph, *nodes)
     return planted
 
 

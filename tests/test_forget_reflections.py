@@ -52,7 +52,7 @@ def week(graph: Graph, start: dt.date = MONDAY, n: int = 0, texts: tuple[str, ..
     """Episodes of one week, the first of which is to be forgotten; their paths."""
     days = [start + i * DAY for i in range(len(texts))]
     nodes = [note(f"nodes/episode/{day}-{n}", f"{t}.", day) for day, t in zip(days, texts, strict=True)]
-    put(graph, nodes)
+    put(graph, *nodes)
     return [node.path for node in nodes]
 
 
@@ -161,10 +161,8 @@ def test_the_log_page_does_not_tell_of_it(home: Memory, graph: Graph) -> None:
     week(graph)
     put(
         graph,
-        [
-            note("nodes/preference/tea-a", f"Ines drinks {SECRET} tea.", MONDAY),
-            note("nodes/preference/tea-b", "Ines drinks green tea.", MONDAY + DAY),
-        ],
+        note("nodes/preference/tea-a", f"Ines drinks {SECRET} tea.", MONDAY),
+        note("nodes/preference/tea-b", "Ines drinks green tea.", MONDAY + DAY),
     )
     night(home)
     (page,) = (p for p in graph.vault.paths() if p.startswith("reflections/log/"))
@@ -183,7 +181,7 @@ def test_a_topic_named_after_it_is_forgotten_and_its_other_notes_go_back_to_thei
     telling = [note(f"nodes/fact/{SECRET}-{n}", f"The {SECRET} has {n} sides.", MONDAY) for n in range(4)]
     other = note("nodes/fact/drawer", "The drawer is green.", MONDAY)
     notes = [*telling, other] if how == "matching" else telling
-    put(graph, [whole, *(replace(n, links=(topic,)) for n in notes)])
+    put(graph, whole, *(replace(n, links=(topic,)) for n in notes))
     night(home, None)
     assert SECRET in graph.vault.text("mocs/moc-facts")
     forget(home, **{how: SECRET if how == "matching" else [n.path for n in telling]})
@@ -194,7 +192,7 @@ def test_a_topic_named_after_it_is_forgotten_and_its_other_notes_go_back_to_thei
 
 def test_a_topic_on_which_a_person_wrote_is_left_to_them(home: Memory, graph: Graph) -> None:
     topic = f"mocs/moc-facts-{SECRET}"
-    put(graph, [note(f"nodes/fact/{SECRET}", f"The {SECRET} has sides.", MONDAY, links=())])
+    put(graph, note(f"nodes/fact/{SECRET}", f"The {SECRET} has sides.", MONDAY, links=()))
     page = graph.vault.file(topic)
     page.write_text(new_page(topic, "") + "\nMy own words.\n")
     home.refresh(graph)
@@ -205,7 +203,7 @@ def test_a_topic_on_which_a_person_wrote_is_left_to_them(home: Memory, graph: Gr
 
 
 def test_what_a_crash_left_of_what_was_seen_names_nothing_of_it(home: Memory, graph: Graph) -> None:
-    put(graph, [note(f"nodes/fact/{SECRET}", "It is in the cellar.", MONDAY)])
+    put(graph, note(f"nodes/fact/{SECRET}", "It is in the cellar.", MONDAY))
     night(home, None)
     stage_seen(graph, load_seen(graph), "crashed")
     forget(home, ids=[f"nodes/fact/{SECRET}"])
@@ -274,11 +272,9 @@ def test_what_a_model_said_of_others_beside_it_is_followed_without_its_words(
 ) -> None:
     put(
         graph,
-        [
-            note("nodes/preference/tea-a", "Ines drinks black tea.", MONDAY + 2 * DAY),
-            note("nodes/preference/tea-b", "Ines drinks green tea.", MONDAY),
-            note("nodes/preference/tea-c", f"Ines drinks {SECRET} tea.", MONDAY + DAY),
-        ],
+        note("nodes/preference/tea-a", "Ines drinks black tea.", MONDAY + 2 * DAY),
+        note("nodes/preference/tea-b", "Ines drinks green tea.", MONDAY),
+        note("nodes/preference/tea-c", f"Ines drinks {SECRET} tea.", MONDAY + DAY),
     )
     night(home, meanwhile(lambda: forget(home, ids=["tea-c"]), lambda q: "tea" in q.user))
     assert traces(home) == []
@@ -290,10 +286,8 @@ def test_a_note_deleted_while_the_model_thinks_costs_the_night_nothing_else(
 ) -> None:
     put(
         graph,
-        [
-            note("nodes/preference/tea-a", "Ines drinks black tea.", MONDAY),
-            note("nodes/preference/tea-b", "Ines drinks green tea.", MONDAY + DAY),
-        ],
+        note("nodes/preference/tea-a", "Ines drinks black tea.", MONDAY),
+        note("nodes/preference/tea-b", "Ines drinks green tea.", MONDAY + DAY),
     )
     happened = week(graph)
     ask = meanwhile(lambda: graph.vault.file(happened[1]).unlink(), lambda q: "tea" in q.user)

@@ -9,7 +9,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -73,12 +72,6 @@ def told_of(request: Request) -> tuple[list[str], dict[str, str]]:
     return [text.split()[0] for text in shown.values()], shown
 
 
-@pytest.fixture(scope="module")
-def child() -> Iterator[Child]:
-    with closing(Child()) as child:  # importing litellm takes 4 s: one process for all tests
-        yield child
-
-
 @pytest.fixture
 def model(openai_server: OpenAIServer) -> Model:
     model = Model()
@@ -103,7 +96,7 @@ def make(
 
     yield opened
     for memory in made:
-        memory.worker._child = Child()  # the module's is not this one's to end
+        memory.worker._child = Child()  # the tests' own is not this one's to end
         memory.close()
 
 
@@ -120,7 +113,7 @@ def waiting(memory: Memory) -> list[str]:
     return [p.read_text() for p in memory.folder.glob("graphs/*/pending/*.json")]
 
 
-def test_as_many_graphs_at_a_time_as_parallel_says_and_each_in_the_order_it_was_said(
+def test_no_more_graphs_at_once_than_parallel_each_in_order(
     make: Callable[..., Memory], model: Model
 ) -> None:
     memory = make(parallel=4, max_tokens_per_batch=15)
@@ -155,9 +148,7 @@ def test_a_call_that_hangs_holds_up_its_own_graph_alone(make: Callable[..., Memo
     assert len(waiting(memory)) == 2
 
 
-def test_what_somebody_says_today_waits_for_no_import_of_years(
-    make: Callable[..., Memory], model: Model
-) -> None:
+def test_what_is_said_today_waits_for_no_import_of_years(make: Callable[..., Memory], model: Model) -> None:
     """Neither for somebody else's, nor for their own; and each conversation of the import stays in its order."""
     memory = make(parallel=1, max_tokens_per_batch=15)
     years = NOW - timedelta(days=900)
@@ -175,9 +166,7 @@ def test_what_somebody_says_today_waits_for_no_import_of_years(
     assert waiting(memory) == []
 
 
-def test_an_import_leaves_a_quarter_of_the_days_cap_for_what_is_said_today(
-    make: Callable[..., Memory], model: Model
-) -> None:
+def test_an_import_leaves_a_quarter_of_the_cap_for_today(make: Callable[..., Memory], model: Model) -> None:
     memory = make(parallel=4, max_tokens_per_batch=15, daily_budget_tokens=1_200)
     model.tokens = (30, 10)
     say(memory, 0, *(f"w{n:02}" for n in range(20)), at=NOW - timedelta(days=900))
@@ -208,9 +197,7 @@ def test_a_child_that_is_killed_in_the_middle_of_eight_calls_loses_nothing(
     assert len(notes) == 8  # each message once
 
 
-def test_a_graph_that_is_forgotten_whole_while_its_call_is_under_way_stays_gone(
-    make: Callable[..., Memory], model: Model
-) -> None:
+def test_a_graph_forgotten_during_its_call_stays_gone(make: Callable[..., Memory], model: Model) -> None:
     memory = make(parallel=4)
     for n in range(3):
         say(memory, n, "lamp")
@@ -240,9 +227,7 @@ def test_two_processes_never_observe_one_graph_at_a_time(make: Callable[..., Mem
     assert model.asked == ["p000 lamp"] and other.work() == []
 
 
-def test_a_rebuild_is_put_in_place_between_two_batches_of_an_import(
-    make: Callable[..., Memory], model: Model
-) -> None:
+def test_a_rebuild_goes_between_two_batches_of_an_import(make: Callable[..., Memory], model: Model) -> None:
     memory = make(max_tokens_per_batch=15)
     say(memory, 0, *(f"w{n:02}" for n in range(6)), at=NOW - timedelta(days=900))
     graph = memory.find(person(0))

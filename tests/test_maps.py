@@ -116,7 +116,7 @@ def test_a_map_of_more_than_ten_notes_has_a_heading_for_each_month() -> None:
 def test_a_task_and_a_state_on_now_lead_to_the_notes_that_they_mention(home: Path) -> None:
     with Memory(home, embed=None) as memory:
         graph = graph_of(memory)
-        put(graph, [note("nodes/fact/boat-key", "It hangs in the pantry.", TODAY, body="# The boat key")])
+        put(graph, note("nodes/fact/boat-key", "It hangs in the pantry.", TODAY, body="# The boat key"))
         sessions = {"s": session("Find the boat key", AT, state="The boat key is noted.")}
         memory.refresh(graph)
         change = MapPages(graph).now_change(sessions, TODAY)

@@ -76,9 +76,7 @@ def test_the_command_reflects_on_all_graphs_through_a_real_model_client(
     assert "Ines" not in (two_graphs / "events.jsonl").read_text()
 
 
-def test_a_vault_that_cannot_be_written_is_named_with_what_to_do(
-    two_graphs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_vault_that_cannot_be_written_is_named(two_graphs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", "/vault/mocs/.omg-1.tmp")
 
@@ -103,7 +101,7 @@ def test_one_graph_in_trouble_stops_none_of_the_others(two_graphs: Path) -> None
 def test_a_dry_run_prints_what_would_be_done_and_does_not_do_it(two_graphs: Path) -> None:
     opened = home_at(two_graphs)
     graph = graph_of(opened)
-    put(graph, [note(f"nodes/fact/twice-{n}", "The tea is in the tin.", MONDAY) for n in range(2)])
+    put(graph, *[note(f"nodes/fact/twice-{n}", "The tea is in the tin.", MONDAY) for n in range(2)])
     opened.close()
     code, out, _ = reflected("--dry-run", "--identity", "agent:main:main")
     assert code == 0 and "Merged [[nodes/fact/twice-1|" in out and "look alike" in out
@@ -141,14 +139,12 @@ def test_notes_that_share_no_word_are_shown_together_where_their_vectors_are_clo
     graph = graph_of(which)
     put(
         graph,
-        [
-            note("nodes/fact/doctor", "The doctor prescribed pills.", MONDAY),
-            note("nodes/fact/physician", "Her physician recommended medicine.", MONDAY),
-            *(
-                note(f"nodes/fact/{n}", f"{word} grows in the garden.", MONDAY)
-                for n, word in enumerate(("Kale", "Mint", "Dill"))
-            ),
-        ],
+        note("nodes/fact/doctor", "The doctor prescribed pills.", MONDAY),
+        note("nodes/fact/physician", "Her physician recommended medicine.", MONDAY),
+        *(
+            note(f"nodes/fact/{n}", f"{word} grows in the garden.", MONDAY)
+            for n, word in enumerate(("Kale", "Mint", "Dill"))
+        ),
     )
     which.refresh(graph)
     model = Scripted()

@@ -11,19 +11,11 @@ from spooled import hand_over
 from omg.config import Config, Llm, Observation
 from omg.curate import forget_selection, select_to_forget
 from omg.forget.erase import select_words
-from omg.llm.child import Child
 from omg.memory import Memory
 from omg.worker.events import read_events
 
 MAIN = "agent:main:main"
 START = datetime(2026, 2, 19, 9, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def child():
-    child = Child()  # importing litellm takes 4 s: one process for all tests
-    yield child
-    child.close()
 
 
 class Clock:
@@ -337,9 +329,7 @@ def test_a_page_that_plants_an_instruction_never_becomes_the_users_wish(omg, ope
     assert openai_server.checks == []
 
 
-def test_what_the_assistant_repeats_of_a_page_is_not_the_users_where_the_check_does_not_bear_it_out(
-    omg, openai_server
-):
+def test_what_the_assistant_repeats_of_a_page_is_not_the_users_unless_the_check_says_so(omg, openai_server):
     openai_server.always(lambda r: reply(*OBEYING, task="Pay evilbank") if "evilbank" in r.user else reply())
     openai_server.check = lambda r: {"verdicts": dict.fromkeys(claims_of(r.user), "not supported")}
     read_page(
@@ -368,25 +358,6 @@ def test_the_day_is_the_users_and_newer_wins_over_what_comes_in_late(omg, openai
 # --- the check
 
 
-def test_the_check_is_told_what_notes_said_before_and_when_but_nothing_of_the_reply_it_checks(
-    omg, openai_server
-):
-    openai_server.replies(
-        reply(edit()),
-        reply(
-            edit(op="update", node="n1", description="Prefers long checklists."),
-            created("Lists are kept in the shed.", "m1", title="Shed"),
-            edit(op="update", node="shed", title="Shed", description="The shed is green."),
-        ),
-    )
-    say(omg, "I prefer short checklists.")
-    omg.work(force=True)
-    say(omg, "I prefer long checklists. The lists are in the shed.", start=START + timedelta(days=3))
-    omg.work(force=True)
-    known = json.loads(openai_server.checks[-1].user)["known"]
-    assert known == {"Answer style": "(said 2026-02-19) Prefers short checklists."}
-
-
 @pytest.mark.parametrize(
     "bad",
     [
@@ -397,9 +368,7 @@ def test_the_check_is_told_what_notes_said_before_and_when_but_nothing_of_the_re
         Say('{"verdicts": {"1": "supported", ', finish="length"),
     ],
 )
-def test_a_check_that_fails_leaves_the_batch_pending_and_what_was_asked_before_is_not_paid_for_again(
-    omg, openai_server, bad
-):
+def test_a_check_that_fails_leaves_the_batch_pending_and_is_asked_again_alone(omg, openai_server, bad):
     openai_server.check = bad
     openai_server.replies(reply(edit()))
     assert hear(omg, "I prefer short checklists.") == []
@@ -475,9 +444,7 @@ def test_a_verdict_that_is_missing_odd_or_one_too_many_bears_nothing_out(omg, op
     assert waiting(omg) == 0
 
 
-def test_the_check_is_shown_the_persons_words_and_the_proposal_before_them_and_nothing_of_a_page(
-    omg, openai_server
-):
+def test_the_check_is_shown_a_persons_words_and_the_proposal_before_and_nothing_of_a_page(omg, openai_server):
     openai_server.always(reply(edit(sources=["m4"])))
     content = [{"type": "text", "text": PAGE}]
     result = {"role": "toolResult", "toolCallId": "c", "toolName": "fetch", "content": content}

@@ -50,12 +50,8 @@ def graph(which: Memory) -> Graph:
     body = f"Ada drinks green tea from [[{POT}|the pot]]."
     put(
         graph,
-        [
-            note(
-                TEA, "Ada drinks green tea.", dt.date(2026, 1, 5), body=body, tags=("drinks",), links=(POT,)
-            ),
-            note(POT, "The pot is blue.", dt.date(2026, 1, 5)),
-        ],
+        note(TEA, "Ada drinks green tea.", dt.date(2026, 1, 5), body=body, tags=("drinks",), links=(POT,)),
+        note(POT, "The pot is blue.", dt.date(2026, 1, 5)),
     )
     which.refresh(graph)
     return graph
@@ -114,9 +110,7 @@ def test_a_home_from_before_there_were_marks_knows_its_notes_however_their_heads
         assert not vault.ours(saved(vault.text(path), {"priority": "low"}).encode()), path
 
 
-def test_after_a_night_an_older_homes_notes_have_properties_of_a_person_too(
-    which: Memory, graph: Graph
-) -> None:
+def test_after_a_night_an_older_homes_notes_know_a_persons_properties(which: Memory, graph: Graph) -> None:
     lines = [json.loads(line) for line in (graph.folder / "written.jsonl").read_text().splitlines()]
     old = "".join(json.dumps({"path": e["path"], "hash": e["hash"]}) + "\n" for e in lines)
     (graph.folder / "written.jsonl").write_text(old)
@@ -164,21 +158,6 @@ def test_the_observer_goes_on_with_a_note_whose_priority_and_tags_a_person_set_a
         assert graph.vault.ours(data) and {"priority", "tags", "own"} <= graph.vault.theirs(data)
 
 
-def test_a_description_that_a_person_wrote_is_superseded_by_news_and_never_replaced(
-    which: Memory, graph: Graph
-) -> None:
-    save(graph, TEA, saved(graph.vault.text(TEA), {"description": "Ada loves green tea."}))
-    which.refresh(graph)
-    # Said before they wrote it: a line of the history; said later: a note of its own.
-    observe(graph, said("Ada drinks coffee.", sources=(Source("s", "m-old", 1_700_000_000_000),)))
-    assert graph.vault.read(TEA).description == "Ada loves green tea."
-    late = Source("s", "m-late", 10**13)
-    observe(graph, said("Ada drinks maté.", sources=(late,)))
-    old = graph.vault.read(TEA)
-    assert old.description == "Ada loves green tea." and old.status == "superseded"
-    assert old.superseded_by and graph.vault.read(old.superseded_by).description == "Ada drinks maté."
-
-
 def test_what_a_person_set_survives_a_rename_and_a_night(which: Memory, graph: Graph) -> None:
     save(graph, TEA, saved(graph.vault.text(TEA), {"priority": "high"}))
     which.refresh(graph)
@@ -215,9 +194,7 @@ def test_a_head_laid_out_anew_is_no_edit_and_costs_no_prompt_its_cache(which: Me
 
 
 @pytest.mark.parametrize("above", ["omg", "memory/omg", "My vaults/omg"])
-def test_links_that_obsidian_writes_from_a_folder_above_lead_to_the_note(
-    which: Memory, graph: Graph, above: str
-) -> None:
+def test_links_from_a_folder_above_lead_to_the_note(which: Memory, graph: Graph, above: str) -> None:
     text = f"See [[{above}/{POT}|the pot]], [[{above}/mocs/moc-facts]] and [[{above}/index]].\n"
     save(graph, "nodes/fact/kettle", text)
     which.refresh(graph)
@@ -242,7 +219,7 @@ def test_a_note_renamed_in_obsidian_freezes_none_that_link_to_it(which: Memory, 
 
 
 def test_a_link_that_a_person_leads_elsewhere_is_theirs(which: Memory, graph: Graph) -> None:
-    put(graph, [note("nodes/fact/cup", "The cup is white.", DAY)])
+    put(graph, note("nodes/fact/cup", "The cup is white.", DAY))
     which.refresh(graph)
     text = graph.vault.text(TEA).replace(f"[[{POT}|", "[[nodes/fact/cup|")
     assert not graph.vault.ours(text.encode())

@@ -510,9 +510,7 @@ ROME = "We are going to Rome from 12 to 15 April 2026."
         (["I live in Porto.", "I bought the moon yesterday", "just kidding"], None, ["The user lives in Porto."]),
     ],
 )  # fmt: skip
-def test_what_is_put_right_in_a_conversation_is_right_in_its_note_and_changes_no_other(
-    turns, event, descriptions
-):
+def test_what_is_put_right_in_talk_is_right_in_its_note_and_changes_no_other(turns, event, descriptions):
     found = edits(*turns)
     assert [edit["description"] for edit in found] == descriptions
     assert found[0]["event"] == event

@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,12 @@ def quoted(text: str, lead: str = SAID_LEAD) -> list[str]:
     return [line for line in block.splitlines() if not line.startswith("</")]
 
 
+def quotation(home: Memory, prompt: str) -> str:
+    """The only line that *prompt* is quoted."""
+    (line,) = [x for x in quoted(told(home, prompt)) if x.startswith("- ")]
+    return line
+
+
 def edit(graph: Graph, path: str, change: dict[str, str]) -> None:
     """As an editor saves it."""
     file = graph.vault.file(path)
@@ -103,9 +110,7 @@ def edit(graph: Graph, path: str, change: dict[str, str]) -> None:
 # --- what is quoted
 
 
-def test_what_was_said_is_quoted_under_its_day_with_its_speaker_and_the_note_made_from_it(
-    home: Memory,
-) -> None:
+def test_what_was_said_is_quoted_under_its_day_with_its_speaker(home: Memory) -> None:
     graph = graph_of(home)
     archive(
         graph,
@@ -140,9 +145,7 @@ def test_of_a_long_reply_only_the_part_that_answers_is_quoted(home: Memory) -> N
     filler = "This paragraph is about something else entirely and goes on for a while. " * 80
     reply = f"{filler}\n\nFor the piano tuner, call Oduya in Hove: she tunes on Fridays.\n\n{filler}"
     archive(graph_of(home), message(reply, "r", role="assistant"))
-    (line,) = [
-        x for x in quoted(told(home, "Which piano tuner did you recommend to me?")) if x.startswith("- ")
-    ]
+    line = quotation(home, "Which piano tuner did you recommend to me?")
     assert "Oduya in Hove" in line
     assert line.startswith("- assistant: … ") and line.endswith(" …")
     assert len(line) < 2_200
@@ -217,9 +220,7 @@ def move(graph: Graph, path: str) -> None:
 
 
 @pytest.mark.parametrize("change", [pin, move], ids=lambda f: f.__name__)
-def test_a_note_that_a_person_only_pinned_or_moved_still_has_its_words_quoted(
-    home: Memory, change: Any
-) -> None:
+def test_of_a_note_that_was_only_pinned_or_moved_the_words_are_quoted(home: Memory, change: Any) -> None:
     graph = graph_of(home)
     archive(graph, message(CAT, "b"))
     path = put_note(graph, "pet", "Has a pet in the house.", "b")
@@ -258,7 +259,7 @@ HIS = [
 @pytest.mark.parametrize("text", HIS, ids=["quoted", "forwarded"])
 def test_what_somebody_only_passed_on_is_marked_so(home: Memory, text: str) -> None:
     archive(graph_of(home), message(text, "f"))
-    (line,) = [x for x in quoted(told(home, "Who bought my cat called Mimi?")) if x.startswith("- ")]
+    line = quotation(home, "Who bought my cat called Mimi?")
     assert line.startswith("- user (passed on): ") and "Mimi" in line
 
 
@@ -284,11 +285,9 @@ def test_of_a_mixed_message_the_part_that_is_quoted_decides_whose_words_they_are
         graph_of(home),
         message(f"{own}\n\n---------- Forwarded message ---------\nFrom: Bob\nSubject: pets\n\n{mail}", "f"),
     )
-    (line,) = [
-        x for x in quoted(told(home, "Where does the goldfish called Bubbles live?")) if x.startswith("- ")
-    ]
+    line = quotation(home, "Where does the goldfish called Bubbles live?")
     assert line.startswith("- user (passed on): ")
-    (line,) = [x for x in quoted(told(home, "Where does my cat rest, in the piano?")) if x.startswith("- ")]
+    line = quotation(home, "Where does my cat rest, in the piano?")
     assert line.startswith("- user (partly passed on): ") and "cat" in line and "Bubbles" in line
 
 
@@ -304,9 +303,7 @@ def test_the_asking_conversation_is_not_told_what_stands_in_its_own_window(home:
 
 
 @pytest.mark.parametrize("cut", ["compaction", "reset"])
-def test_what_was_said_before_its_window_was_cut_is_quoted_in_the_same_conversation(
-    home: Memory, cut: str
-) -> None:
+def test_what_was_said_before_a_cut_is_quoted_in_the_same_conversation(home: Memory, cut: str) -> None:
     graph = graph_of(home)
     archive(
         graph, message(CAT, "b"), message("The cat Mimi purrs.", "c", ago=timedelta(hours=1)), session=MAIN
@@ -383,9 +380,7 @@ def test_a_prompt_that_nothing_fits_is_given_nothing(home: Memory, prompt: str) 
 
 
 @pytest.mark.parametrize("prompt", ["How are you today?", "ok thanks, how are you?", "can you repeat that?"])
-def test_small_talk_is_given_nothing_though_it_names_a_day_that_notes_are_of(
-    home: Memory, prompt: str
-) -> None:
+def test_small_talk_is_given_nothing_though_it_names_a_day_of_notes(home: Memory, prompt: str) -> None:
     graph = graph_of(home)
     archive(graph, message("Today I repeat the last unit of my Polish course.", "today"))
     put_note(graph, "polish", "Repeats the last unit of a Polish course.", "today", day=NOW.date())
@@ -393,36 +388,36 @@ def test_small_talk_is_given_nothing_though_it_names_a_day_that_notes_are_of(
     assert told(home, prompt) == ""
 
 
-def test_words_in_common_are_not_enough_where_the_meaning_is_another(tmp_path: Path) -> None:
-    """As when the daemon has made vectors: "The build opens …" has words of two notes, and is about none."""
+@contextmanager
+def with_vectors(tmp_path: Path, *texts: str) -> Iterator[Memory]:
+    """A home in which each of *texts* was said at greater length and is a note, as when the daemon has made vectors."""
     config = Config(home=tmp_path / "omg", observation=Observation(model="offline"))
     with Memory(config, embed=static(), clock=lambda: NOW) as home:
         graph = graph_of(home)
-        for n, text in enumerate(
-            ["Runs the village store with Ines.", "Is going to the dentist about a root.", "Builds a shed of larch.",
-             "The store opens at nine.", "Reads about tides and what causes storms."]
-        ):  # fmt: skip
+        for n, text in enumerate(texts):
             archive(graph, message(f"{text} It has been so for years, as you may remember.", f"m{n}"))
-            put_note(graph, f"n{n}", text, f"m{n}")
-        while graph.index.embed():
-            pass
-        assert "Runs the village store" in told(home, "Who runs the village store with Ines?")
-        assert told(home, "The build opens a pull request") == ""
-
-
-def test_what_was_said_and_no_note_was_made_of_is_found_though_notes_are_found_by_meaning(
-    tmp_path: Path,
-) -> None:
-    """Before, that no note was near counted against it; and "name" was looked for, which nobody had said."""
-    config = Config(home=tmp_path / "omg", observation=Observation(model="offline"))
-    with Memory(config, embed=static(), clock=lambda: NOW) as home:
-        graph = graph_of(home)
-        for n, text in enumerate(["Runs a village store.", "Is going to the dentist.", "Builds a shed."]):
-            archive(graph, message(f"{text} It has been so for years.", f"m{n}"))
             put_note(graph, f"n{n}", text, f"m{n}")
         archive(graph, message("The staging server is called heron.", "heron"))
         while graph.index.embed():
             pass
+        yield home
+
+
+def test_words_in_common_are_not_enough_where_the_meaning_is_another(tmp_path: Path) -> None:
+    """'The build opens …' has words of two notes, and is about none."""
+    with with_vectors(
+        tmp_path, "Runs the village store with Ines.", "Is going to the dentist about a root.", "Builds a shed of larch.",
+        "The store opens at nine.", "Reads about tides and what causes storms.",
+    ) as home:  # fmt: skip
+        assert "Runs the village store" in told(home, "Who runs the village store with Ines?")
+        assert told(home, "The build opens a pull request") == ""
+
+
+def test_what_no_note_was_made_of_is_found_beside_notes_found_by_meaning(tmp_path: Path) -> None:
+    """That no note is near does not count against it, and "name" is not looked for, which nobody said."""
+    with with_vectors(
+        tmp_path, "Runs a village store.", "Is going to the dentist.", "Builds a shed."
+    ) as home:
         assert "heron" in told(home, "What is the name of the staging server?")
         assert told(home, "What is the capital of Mongolia?") == ""
 
@@ -506,9 +501,7 @@ def test_a_count_finds_what_was_said_in_other_words_too(home: Memory) -> None:
     assert "I bought their EP" in told(home, "How many albums have I purchased or downloaded last year?")
 
 
-def test_a_course_leaves_the_assistants_notes_for_last_and_the_standing_part_leaves_room(
-    tmp_path: Path,
-) -> None:
+def test_a_course_has_the_assistants_notes_last_and_the_standing_part_leaves_room(tmp_path: Path) -> None:
     config = Config(
         home=tmp_path / "omg", observation=Observation(model="offline"), inject=Inject(budget_tokens=700)
     )
@@ -527,9 +520,7 @@ def test_a_course_leaves_the_assistants_notes_for_last_and_the_standing_part_lea
     home.close()
 
 
-def test_a_course_is_told_by_the_persons_words_and_by_the_assistants_where_they_are_asked_for(
-    home: Memory,
-) -> None:
+def test_a_course_is_told_in_the_persons_words_or_in_the_assistants_if_asked_for(home: Memory) -> None:
     graph = graph_of(home)
     archive(graph, message("I began the garden shed with a concrete base.", "m1"))
     archive(graph, message("For the garden shed I suggest oak beams and slate.", "m2", role="assistant"))
@@ -617,7 +608,7 @@ PASSED = "Always pay the landlord to account LT77 on the first day of the month,
 def test_a_passed_on_part_is_marked_though_it_repeats_its_senders_own_words(home: Memory, mail: str) -> None:
     own = "Always pay the landlord on the first day of the month, and never be late. " * 3
     archive(graph_of(home), message(f"{own}\n\n{mail}", "p"))
-    (line,) = [x for x in quoted(told(home, "Which account do I pay the landlord to?")) if x.startswith("- ")]
+    line = quotation(home, "Which account do I pay the landlord to?")
     assert line.startswith("- user (partly passed on): ") and "LT77" in line
 
 
@@ -653,9 +644,7 @@ def test_an_answer_that_repeats_what_is_not_quoted_any_more_is_not_quoted_either
     assert "Mimi" not in told(home, ASK_CAT)
 
 
-def test_words_that_were_corrected_since_are_marked_and_so_is_an_answer_that_repeats_them(
-    home: Memory,
-) -> None:
+def test_words_corrected_since_are_marked_and_so_is_an_answer_that_repeats_them(home: Memory) -> None:
     graph = graph_of(home)
     archive(
         graph,
@@ -675,9 +664,7 @@ def test_words_that_were_corrected_since_are_marked_and_so_is_an_answer_that_rep
     assert "- user: My apprentice Ida starts on 7 December." in lines
 
 
-def test_words_that_a_person_took_out_of_a_note_are_marked_where_they_were_said_once_more(
-    home: Memory,
-) -> None:
+def test_words_that_a_person_took_out_of_a_note_are_marked_where_said_once_more(home: Memory) -> None:
     graph, shed, kitchen = (
         graph_of(home),
         "The boat key hangs in the shed.",
@@ -752,9 +739,7 @@ def test_a_search_quotes_nothing_that_its_conversation_still_has_before_it(home:
     assert CAT in search_tool(home.registry, graph, asked | {"raw": True}, PHONE)["text"]
 
 
-def test_of_a_note_with_many_sources_the_persons_are_quoted_first_and_the_others_counted(
-    home: Memory,
-) -> None:
+def test_of_a_note_with_many_sources_the_persons_are_quoted_first_and_others_counted(home: Memory) -> None:
     graph = graph_of(home)
     said = [
         message(f"{'Well. ' * 100}The boat is number {n}.", f"m{n}", role=role, ago=timedelta(days=9 - n / 9))

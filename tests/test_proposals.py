@@ -102,9 +102,7 @@ def known(agent: Agent, text: str = DENTIST, type: str = "episode", **more: Any)
     return path
 
 
-def test_what_the_assistant_remembered_is_the_users_once_their_message_bears_it_out(
-    agent: Agent, model: Model
-) -> None:
+def test_what_the_assistant_remembered_is_the_users_once_it_is_borne_out(agent: Agent, model: Model) -> None:
     said = "Please keep in mind that I can't eat peanuts, ever since school."
     path = turn(agent, said, "omg_remember", text="The user is allergic to peanuts.", type="identity")
     (node,) = notes(agent).values()
@@ -120,9 +118,7 @@ def test_what_the_assistant_remembered_is_the_users_once_their_message_bears_it_
 
 
 @pytest.mark.parametrize("verdict", ["not supported", "contradicted", "perhaps"])
-def test_what_their_message_does_not_bear_out_stays_the_assistants_proposal(
-    agent: Agent, model: Model, verdict: str
-) -> None:
+def test_what_is_not_borne_out_stays_a_proposal(agent: Agent, model: Model, verdict: str) -> None:
     model.verdict = verdict
     path = turn(
         agent, "Summarize that page.", "omg_remember", text="The user pays by wire.", type="preference"
@@ -260,9 +256,7 @@ def test_what_the_assistant_proposes_takes_nothing_from_a_note_of_the_users_that
 
 
 @pytest.mark.parametrize("gone", ["proposal", "note"])
-def test_a_proposal_or_a_note_that_was_deleted_meanwhile_stops_no_observation(
-    agent: Agent, model: Model, gone: str
-) -> None:
+def test_a_deleted_proposal_or_note_stops_no_observation(agent: Agent, model: Model, gone: str) -> None:
     path = known(agent)
     said = "the dentist moved me by a week"
     done = agent.use("omg_correct", ALICE, said=("u1", said), old=path, new=LATER)

@@ -216,9 +216,7 @@ def by_the_rules(row: dict[str, Any]) -> ParsedReply:
 
 
 @pytest.mark.parametrize("observer", [in_quotations, by_the_rules])
-def test_without_the_check_no_word_that_nobody_said_becomes_the_users(
-    observer: Callable[..., ParsedReply],
-) -> None:
+def test_without_the_check_no_unsaid_word_becomes_the_users(observer: Callable[..., ParsedReply]) -> None:
     rows = [row for row in ATTACKS if unspoken(row) and shown_of(row).foreign]
     assert len(rows) > 150
     found = {

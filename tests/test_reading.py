@@ -147,9 +147,7 @@ def test_a_drop_is_left_where_it_is_when_omg_stops(tmp_path: Path) -> None:
     assert not isinstance(raised.value, BadDrop) and file.exists()
 
 
-def test_where_no_process_can_be_started_a_long_drop_is_read_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_process_a_long_drop_is_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("omg.worker.intake.READING_CHILD", ("false",))
     with contextlib.closing(DropReader(apart=True)) as fresh:
         turn, _ = fresh.read(spooled(tmp_path, said(LONG)), ())

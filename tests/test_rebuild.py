@@ -1,6 +1,5 @@
 """The graph made again from its archive: what a person did stays, what was forgotten stays forgotten."""
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -9,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from killed import die_at
+from killed import in_child
 from planted import MONDAY, Scripted, edit, graph_of, home_at, note, put
 from spooled import entry, hand_over
 
@@ -176,7 +175,7 @@ def test_the_next_night_looks_back_again_on_weeks_whose_reflections_were_left_be
     graph, week = graph_of(opened), "reflections/2026-W02"
     doing = "Ines carried box {} up to the third floor, and the lamp from her mother broke on the way there"
     days = [MONDAY + timedelta(n) for n in range(5)]
-    put(graph, [note(f"nodes/episode/{d}", doing.format(n), d) for n, d in enumerate(days)])
+    put(graph, *[note(f"nodes/episode/{d}", doing.format(n), d) for n, d in enumerate(days)])
     for day in days:
         edit(graph, f"nodes/episode/{day}", "A person was here.")
     monkeypatch.setattr(opened.worker, "answering", lambda model: Observer(Scripted(), "scripted", 32_000))
@@ -212,18 +211,9 @@ def texts(root: Path) -> dict[str, str]:
     return {f.relative_to(root).as_posix(): f.read_text() for f in root.rglob("*.md")}
 
 
-def swapping(home: Memory, at: int | None, count: Path) -> int:
-    """Swap in a child that dies at its *at*-th change of a file; returns how many there were, or -1."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            made = die_at(at or 0, also=("rmdir",))
-            swap_graphs(home.find(MAIN), NOW)
-            count.write_text(str(made()))
-        finally:
-            os._exit(0)
-    os.waitpid(pid, 0)
-    return int(count.read_text()) if at is None else -1
+def swapping(home: Memory, at: int = 0) -> int:
+    """Swap in a child that dies at its *at*-th change of a file; returns how many it came to."""
+    return in_child(lambda: swap_graphs(home.find(MAIN), NOW), at, also=("rmdir",))[1]
 
 
 def test_a_cut_anywhere_in_a_swap_across_file_systems_loses_no_note(home, elsewhere, tmp_path):
@@ -246,11 +236,11 @@ def test_a_cut_anywhere_in_a_swap_across_file_systems_loses_no_note(home, elsewh
             shutil.copytree(tmp_path / before, folder)
         return Memory(config, clock=lambda: NOW, embed=None)
 
-    changes = swapping(again(), None, tmp_path / "count")
+    changes = swapping(again())
     new = texts(elsewhere / "omg")
     assert "and mine" in new[f"{mine}.md"] and changes > 100
     for at in range(1, changes, changes // 10):
-        swapping(again(), at, tmp_path / "count")
+        swapping(again(), at)
         after = Memory(config, clock=lambda: NOW, embed=None)
         after.find(MAIN)
         after.close()

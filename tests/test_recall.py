@@ -26,8 +26,8 @@ def remember(tmp_path):
     (tmp_path / "vault").mkdir()
     vault, index = Vault(tmp_path / "vault"), Index(tmp_path / "index.db")
 
-    def write(notes, archive=None):
-        for path, fields in notes.items():
+    def write(notes=None, **more):
+        for path, fields in {**(notes or {}), **more}.items():
             fields = {"text": fields} if isinstance(fields, str) else dict(fields)
             text = fields.pop("text")
             node = Node(
@@ -57,7 +57,7 @@ def remember(tmp_path):
      "{body}: birthday", "birthday AND OR NOT", "^birthday", "birthday + ines", "birthday\x00", "birthday\ud800", "a" * 50_000 + " birthday"],
 )  # fmt: skip
 def test_no_character_of_a_question_is_syntax(remember, query):
-    find = remember({"ines": "Ines has her birthday on 4 May.", "other": "The boiler is broken."})
+    find = remember(ines="Ines has her birthday on 4 May.", other="The boiler is broken.")
     assert find(query)[:1] == ([] if len(query) > 2000 else ["ines"])
 
 
@@ -83,12 +83,12 @@ def shared(tmp_path_factory):
 
 
 def test_a_question_without_words_finds_nothing(remember):
-    find = remember({"a": "alpha"})
+    find = remember(a="alpha")
     assert find("") == find("   ") == find("?! …") == find("👍") == []
 
 
 def test_a_question_of_stop_words_alone_still_looks_for_them(remember):
-    find = remember({"band": "We saw The Who in London.", "other": "The boiler is broken."})
+    find = remember(band="We saw The Who in London.", other="The boiler is broken.")
     assert find("the who")[0] == "band"
     assert find("who?") == ["band"]
 
@@ -116,7 +116,7 @@ def test_names_numbers_and_rare_words_survive(remember, text, query):
         f"other{n}": f"Something else about the {w}, which was moved on Monday."
         for n, w in enumerate("flat site list".split())
     }
-    assert remember({"this": text, **others})(query)[0] == "this"
+    assert remember(this=text, **others)(query)[0] == "this"
 
 
 @pytest.mark.parametrize(
@@ -149,12 +149,12 @@ def test_other_scripts_find_what_they_say(remember, text, query):
             ("今天天气很好。", "جو لطيف", "Погода хорошая.", "The weather is fine.", "วันนี้อากาศดี")
         )
     }
-    assert remember({"this": text, **others})(query)[:1] == ["this"]
+    assert remember(this=text, **others)(query)[:1] == ["this"]
 
 
 def test_stop_words_do_not_outweigh_what_is_asked(remember):
     find = remember(
-        {"chatter": "What did you do when you were there and how was it for you?", "this": "Melanie paints."}
+        chatter="What did you do when you were there and how was it for you?", this="Melanie paints."
     )
     assert find("What is it that Melanie does when she paints?")[0] == "this"
 
@@ -169,16 +169,14 @@ def test_folding_twice_is_folding_once(text):
 
 def test_what_was_replaced_comes_after_what_replaced_it(remember):
     find = remember(
-        {
-            "old": {
-                "text": "Ines drinks her coffee black, always black coffee.",
-                "status": "superseded",
-                "superseded_by": "mid",
-            },
-            "mid": {"text": "Ines takes oat milk.", "status": "superseded", "superseded_by": "new"},
-            "new": {"text": "Ines has stopped, she drinks tea.", "supersedes": ("mid",)},
-            "other": "Tom likes coffee.",
-        }
+        old={
+            "text": "Ines drinks her coffee black, always black coffee.",
+            "status": "superseded",
+            "superseded_by": "mid",
+        },
+        mid={"text": "Ines takes oat milk.", "status": "superseded", "superseded_by": "new"},
+        new={"text": "Ines has stopped, she drinks tea.", "supersedes": ("mid",)},
+        other="Tom likes coffee.",
     )
     assert find("How does Ines take her black coffee?")[:1] == ["new"]
     found = find("black coffee")
@@ -197,7 +195,7 @@ def test_a_circle_of_successors_is_no_trap(remember):
 
 
 def test_a_dormant_note_is_found_after_an_active_one(remember):
-    find = remember({"a": {"text": "alpha beta", "status": "dormant"}, "b": "alpha beta"})
+    find = remember(a={"text": "alpha beta", "status": "dormant"}, b="alpha beta")
     assert find("alpha") == ["b", "a"]
 
 
@@ -217,15 +215,13 @@ def test_maps_index_now_and_logs_are_no_answers(remember):
 def test_priority_freshness_and_use_decide_between_equals_and_no_more(remember):
     day = date(2026, 3, 1)
     find = remember(
-        {
-            "low": {"text": "alpha beta", "priority": "low", "created": day},
-            "high": {"text": "alpha beta", "priority": "high", "created": day},
-            "better": {"text": "alpha gamma", "priority": "low", "created": date(2020, 1, 1)},
-            "fresh": {"text": "delta", "created": date(2026, 3, 10)},
-            "stale": {"text": "delta", "created": date(2025, 3, 10)},
-            "used": {"text": "epsilon", "created": day},
-            "unused": {"text": "epsilon", "created": day},
-        }
+        low={"text": "alpha beta", "priority": "low", "created": day},
+        high={"text": "alpha beta", "priority": "high", "created": day},
+        better={"text": "alpha gamma", "priority": "low", "created": date(2020, 1, 1)},
+        fresh={"text": "delta", "created": date(2026, 3, 10)},
+        stale={"text": "delta", "created": date(2025, 3, 10)},
+        used={"text": "epsilon", "created": day},
+        unused={"text": "epsilon", "created": day},
     )
     assert find("alpha")[:2] != ["low", "high"] and find("beta") == ["high", "low"]
     assert find("gamma alpha")[0] == "better"
@@ -239,13 +235,11 @@ def test_the_days_asked_for_raise_what_happened_or_was_said_then(remember):
         return {"text": text, "sources": (Source("s", str(day), ms(day)),), **fields}
 
     find = remember(
-        {
-            "march": on(date(2026, 3, 10)),
-            "lastweek": on(date(2026, 3, 4)),
-            "may": on(date(2025, 5, 20)),
-            "planned": on(date(2026, 2, 1), "Will visit the garden show.", event="2026-03-05..2026-03-06"),
-            "elsewhere": on(date(2026, 3, 3), "Bought a boiler."),
-        }
+        march=on(date(2026, 3, 10)),
+        lastweek=on(date(2026, 3, 4)),
+        may=on(date(2025, 5, 20)),
+        planned=on(date(2026, 2, 1), "Will visit the garden show.", event="2026-03-05..2026-03-06"),
+        elsewhere=on(date(2026, 3, 3), "Bought a boiler."),
     )
     assert find("what about the garden last week?")[0] in ("lastweek", "planned")
     assert set(find("what about the garden last week?")[:2]) == {"lastweek", "planned"}
@@ -262,10 +256,8 @@ def test_scores_fall_and_stay_within_one(remember):
 
 def test_a_question_that_is_answered_scores_higher_than_one_that_is_hardly_touched(remember):
     find = remember(
-        {
-            "a": "The boiler in the cellar is broken.",
-            **{f"n{n}": f"Something else, number {n}." for n in range(30)},
-        }
+        a="The boiler in the cellar is broken.",
+        **{f"n{n}": f"Something else, number {n}." for n in range(30)},
     )
     sure = find("Is the boiler in the cellar broken?", hits=True)[0].score
     vague = find("Is there a boiler that would suit a castle in Transylvania near the lake?", hits=True)[
@@ -279,11 +271,7 @@ def test_a_question_that_is_answered_scores_higher_than_one_that_is_hardly_touch
 
 def test_a_note_that_shares_no_word_is_found_by_its_link(remember):
     find = remember(
-        {
-            "sister": "Tom's sister is [[bea|Bea]].",
-            "bea": "Bea works at the zoo.",
-            "stranger": "Otto works at the bank.",
-        }
+        sister="Tom's sister is [[bea|Bea]].", bea="Bea works at the zoo.", stranger="Otto works at the bank."
     )
     assert find("Who is the sister of Tom?", walk=False) == ["sister"]
     found = find("Who is the sister of Tom?", hits=True)
@@ -311,7 +299,7 @@ def test_links_are_followed_both_ways_and_not_through_a_map_of_everything(rememb
 
 def test_a_link_does_not_displace_the_first_answers(remember):
     notes = {f"good{n}": f"alpha beta {'gamma ' * n}" for n in range(5)}
-    find = remember({**notes, "linked": "something [[good0]] [[good1]] [[good2]] [[good3]] [[good4]] alpha"})
+    find = remember(**notes, linked="something [[good0]] [[good1]] [[good2]] [[good3]] [[good4]] alpha")
     direct = find("alpha beta", walk=False)[:5]
     assert find("alpha beta")[:5] == direct
 
@@ -319,11 +307,9 @@ def test_a_link_does_not_displace_the_first_answers(remember):
 def test_a_note_of_the_same_messages_leaves_its_place_to_one_that_tells_more(remember):
     source = (Source("s", "m1", 1),)
     find = remember(
-        {
-            "first": {"text": "alpha beta gamma", "sources": source},
-            "twin": {"text": "alpha beta gamma delta", "sources": source},
-            "third": {"text": "alpha", "sources": (Source("s", "m2", 2),)},
-        }
+        first={"text": "alpha beta gamma", "sources": source},
+        twin={"text": "alpha beta gamma delta", "sources": source},
+        third={"text": "alpha", "sources": (Source("s", "m2", 2),)},
     )
     assert find("alpha beta gamma", walk=False) == ["first", "twin", "third"]
     assert find("alpha beta gamma") == ["first", "third", "twin"]
@@ -337,10 +323,8 @@ def test_why_says_which_words_and_where(remember, tmp_path):
     talk = Message("m1", "user", "We were on the ferry to Procida.", ms(date(2026, 3, 4)))
     (tmp_path / "archive/a.jsonl").write_text(message_to_json(talk, "s") + "\n", encoding="utf-8")
     find = remember(
-        {
-            "trip": {"text": "They took a trip by boat.", "sources": (Source("s", "m1", talk.timestamp),)},
-            "other": "Nothing.",
-        }
+        trip={"text": "They took a trip by boat.", "sources": (Source("s", "m1", talk.timestamp),)},
+        other="Nothing.",
     )
     index = Index(tmp_path / "why.db")
     index.archive(tmp_path / "archive")
@@ -353,7 +337,7 @@ def test_why_says_which_words_and_where(remember, tmp_path):
 
 def test_a_common_word_does_not_make_a_search_slow_nor_hide_the_rare_one(remember, monkeypatch):
     monkeypatch.setattr(scores, "POSTINGS", 50)
-    find = remember({**{f"n{n}": "alpha beta gamma" for n in range(100)}, "this": "alpha zebra"})
+    find = remember(**{f"n{n}": "alpha beta gamma" for n in range(100)}, this="alpha zebra")
     assert find("alpha zebra beta gamma")[0] == "this"
     assert len(find("alpha beta", k=200)) > 50  # where all words are common, the rarest of them still counts
 

@@ -69,6 +69,13 @@ def write(graph, *edits, id="c1"):
     return paths
 
 
+def planned(graph, *edits, id="c2", day=date(2026, 3, 2)):
+    """The receipt of these *edits*, of which nothing is written yet."""
+    plan = Plan(graph, day)
+    plan.apply_all(edits)
+    return Receipt(id, "observation", AT, tuple(plan.changes()))
+
+
 def person(graph, path, old, new):
     file = graph.vault.file(path)
     data = file.read_bytes()
@@ -77,9 +84,7 @@ def person(graph, path, old, new):
 
 
 def test_replay_finishes_what_is_promised_and_doing_it_twice_changes_nothing(graph):
-    plan = Plan(graph, date(2026, 3, 1))
-    plan.apply(edit())
-    receipt = Receipt("c1", "observation", AT, tuple(plan.changes()))
+    receipt = planned(graph, edit(), id="c1")
     (graph.folder / "receipts" / "c1.open.json").write_text(receipt.dumps())
     assert replay_open(graph) == ["c1"]
     before = {p: graph.vault.bytes(p) for p in graph.vault.paths()}
@@ -92,10 +97,9 @@ def test_replay_finishes_what_is_promised_and_doing_it_twice_changes_nothing(gra
 
 def test_a_person_who_edits_between_receipt_and_write_keeps_their_words(graph):
     write(graph, edit())
-    plan = Plan(graph, date(2026, 3, 2))
-    plan.apply(edit(op="update", description="Prefers long lists.", target=PATH))
+    receipt = planned(graph, edit(op="update", description="Prefers long lists.", target=PATH))
     person(graph, PATH, "Prefers short lists.", "Prefers *tidy* lists.")
-    commit_receipt(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
+    commit_receipt(graph, receipt)
     text = graph.vault.text(PATH)
     assert "Prefers *tidy* lists." in text
     assert "- 2026-03-02: Prefers long lists." in text
@@ -103,12 +107,11 @@ def test_a_person_who_edits_between_receipt_and_write_keeps_their_words(graph):
 
 
 def test_a_file_a_person_made_in_our_place_is_kept_and_ours_goes_to_the_inbox(graph):
-    plan = Plan(graph, date(2026, 3, 1))
-    plan.apply(edit())
+    receipt = planned(graph, edit())
     file = graph.vault.file(PATH)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("my own\n")
-    outcome = commit_receipt(graph, Receipt("c1", "observation", AT, tuple(plan.changes())))
+    outcome = commit_receipt(graph, receipt)
     assert file.read_text() == "my own\n"
     assert len(outcome.inbox) == 1
     assert "Prefers short lists." in graph.vault.text(outcome.inbox[0])
@@ -125,10 +128,9 @@ def test_a_note_deleted_by_a_person_does_not_come_back_from_the_same_message(omg
 
 def test_a_note_deleted_while_a_receipt_was_open_stays_deleted(omg, graph):
     write(graph, edit())
-    plan = Plan(graph, date(2026, 3, 2))
-    plan.apply(edit(op="update", description="Prefers long lists.", target=PATH))
+    receipt = planned(graph, edit(op="update", description="Prefers long lists.", target=PATH))
     graph.vault.file(PATH).unlink()
-    outcome = commit_receipt(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
+    outcome = commit_receipt(graph, receipt)
     assert outcome.gone == [PATH]
     assert graph.vault.bytes(PATH) is None
     omg.refresh(graph)
@@ -137,10 +139,8 @@ def test_a_note_deleted_while_a_receipt_was_open_stays_deleted(omg, graph):
 
 def test_a_note_renamed_while_a_receipt_was_open_is_changed_under_its_new_name(omg, graph):
     write(graph, edit())
-    plan = Plan(graph, date(2026, 3, 2))
-    plan.apply(edit(op="update", description="Prefers long lists.", target=PATH, said="m2"))
+    receipt = planned(graph, edit(op="update", description="Prefers long lists.", target=PATH, said="m2"))
     renamed = graph.vault.file(PATH).rename(graph.vault.file("nodes/preference/mine"))
-    receipt = Receipt("c2", "observation", AT, tuple(plan.changes()))
     commit_receipt(graph, receipt)
     text = renamed.read_text()
     assert "Prefers long lists." in text
@@ -199,22 +199,6 @@ def test_an_unknown_cycle_is_named(graph):
         take_back(graph, "nope", NOW)
 
 
-def test_text_around_a_generated_block_is_the_persons(graph):
-    write(graph, edit())
-    person(
-        graph,
-        "mocs/moc-preferences",
-        "<!-- omg:begin -->",
-        "My own heading, with [[links]].\r\n\n<!-- omg:begin -->",
-    )
-    person(graph, "mocs/moc-preferences", "<!-- omg:end -->", "<!-- omg:end -->\n\nand a last word")
-    write(graph, edit(title="Tea", description="Likes tea.", said="m2"), id="c2")
-    text = graph.vault.file("mocs/moc-preferences").read_bytes().decode()
-    assert "My own heading, with [[links]].\r\n" in text
-    assert text.rstrip().endswith("and a last word")
-    assert "[[nodes/preference/tea" in text
-
-
 def test_a_map_whose_markers_were_taken_out_is_left_alone(graph):
     write(graph, edit())
     person(graph, "mocs/moc-preferences", "<!-- omg:begin -->", "")
@@ -266,11 +250,10 @@ def inbox(graph):
 
 def test_a_change_that_says_nothing_new_leaves_a_file_saved_meanwhile_alone(graph):
     write(graph, edit())
-    plan = Plan(graph, date(2026, 3, 2))
-    plan.apply(edit(op="update", target=PATH, said="m2"))  # heard once more: one source more, and no word
+    receipt = planned(graph, edit(op="update", target=PATH, said="m2"))  # one source more, and no word
     person(graph, PATH, "Prefers short lists.", "Prefers *tidy* lists.")
     saved = graph.vault.bytes(PATH)
-    outcome = commit_receipt(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
+    outcome = commit_receipt(graph, receipt)
     assert graph.vault.bytes(PATH) == saved
     assert (outcome.kept, outcome.inbox, inbox(graph)) == ([PATH], [], [])
 
@@ -289,11 +272,10 @@ def test_an_undo_cut_short_leaves_a_file_saved_since_alone(graph):
 
 def test_of_what_cannot_be_added_to_a_file_broken_meanwhile_only_the_news_is_put_down(graph):
     write(graph, edit())
-    plan = Plan(graph, date(2026, 3, 2))
-    plan.apply(edit(op="update", description="Prefers long lists.", target=PATH))
+    receipt = planned(graph, edit(op="update", description="Prefers long lists.", target=PATH))
     file = graph.vault.file(PATH)
     file.write_bytes(b"\xff my own")
-    outcome = commit_receipt(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
+    outcome = commit_receipt(graph, receipt)
     assert file.read_bytes() == b"\xff my own"
     assert outcome.inbox == inbox(graph)
     (note,) = outcome.inbox
@@ -305,11 +287,10 @@ def test_of_what_cannot_be_added_to_a_file_broken_meanwhile_only_the_news_is_put
 
 def test_a_map_that_cannot_be_written_is_not_put_down(graph):
     write(graph, edit())
-    plan = Plan(graph, date(2026, 3, 2))
-    plan.apply(edit(title="Cat", type="preference", description="Has a cat."))
+    receipt = planned(graph, edit(title="Cat", type="preference", description="Has a cat."))
     moc = graph.vault.file("mocs/moc-preferences")
     moc.write_bytes(b"\xff my own page <!-- omg:begin --> <!-- omg:end -->")
-    outcome = commit_receipt(graph, Receipt("c2", "observation", AT, tuple(plan.changes())))
+    outcome = commit_receipt(graph, receipt)
     assert moc.read_bytes().startswith(b"\xff my own page") and outcome.inbox == []
 
 

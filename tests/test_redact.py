@@ -4,10 +4,9 @@ import random
 import re
 import string
 import time
-import uuid
-from pathlib import Path
 
 import pytest
+from corpora.messages import HERE, clean_lines
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -288,99 +287,9 @@ def test_what_stands_for_money_or_a_way_in_is_taken_out(text, expected):
     assert unnamed(redact(text)[0]) == unnamed(expected)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I forgot my password: it was long ago",
-        "I last changed my password in 2025.",
-        "The password is 12 characters long, the maximum password length is 4096.",
-        "Reset the password for 2024 users, the ski pass is 2400.",
-        "The password for the fair is 2026 themed, and the secret is 10000 hours.",
-        "The password of the year is in volume 1234.",
-        "I forgot my password: sigh, once more",
-        "password: see the vault, under router",
-        "Passwort: steht im Keepass unter Router",
-        "Passwort vergessen: bitte neu setzen lassen",
-        "mot de passe : voir le coffre",
-        "The password is too weak for the new policy",
-        "password: at least twelve characters",
-        "1Password: great for families",
-        "the passphrase: it is the one you know from before",
-        "密码：请稍后告诉你，别着急",
-        "パスワードは8文字以上です",
-        "La clave: dormir bien y comer poco",
-        "curl -u $USER:$TOKEN https://x.test",
-        "docker run -u 1000:1000 image",
-        "secret=lambda x: x",
-        "order 4711-0815-2342-1239, tracking 1Z 999 AA1 01 2345 6784",
-        "EAN 4006381333931, ISBN 9783161484100, id 1730000000000",
-        "snowflake 1187654321098765432, chat -1001234567890, 1763725706123456",
-        "call 0170 1234 5678 9012 or +4915112345678901",
-        "the CV is 2024's, chapter 1234",
-        "4000 1000 2000 3001 steps, 5 10 15 20 25 30 35 40 reps",
-        "flight AB12 CDEF GHIJ KLMN, gate B22",
-        "½ l milk, №5, ＳＡＬＥ today, ‘quoted’ and “so on” – 100 %",
-    ],
-)
-def test_talk_of_passwords_and_plain_numbers_stay(text):
-    assert redact(text) == (text, 0)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "the password is stored in 1Password",
-        "password: required",
-        "password: I'll tell you tomorrow",
-        "Password manager: Bitwarden",
-        "I forgot my password again, it was something with a dog",
-        "password reset: see https://example.com/reset",
-        "password = os.environ['DB_PASSWORD']",
-        "password: ${DB_PASSWORD}",
-        "api_key: <your key here>",
-        'Authorization: "Bearer ${INTERNAL_MCP_TOKEN}"',
-        "- password: `OPENCLAW_GATEWAY_PASSWORD`",
-        "Rotate it (token/password): generate/set a new secret",
-        "API key: `MODELS=google/gemini-3 pnpm test`",
-        "api_key = config.get('key')",
-        "token: the smallest unit a model reads",
-        "max_tokens: 4096, total tokens: 128000",
-        "the secret is patience, and a good knife",
-        "secret: she likes him",
-        "The key to it all: sleep before midnight",
-        "keyword: argument1, argument2, argument3",
-        "commit 3f786850e387550fdab836ed7e6dc881de23001b",
-        "id 550e8400-e29b-41d4-a716-446655440000",
-        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a",
-        '{"sessionKey": "agent:main:telegram:direct:alice", "id": "8781fa30-fcb4-400b-833c"}',
-        "call me on +49 170 1234567 or (555) 010-9999",
-        "IBAN DE88 3704 0044 0532 0130 00 is mistyped, GB82 is the start of one",
-        "on 2026-03-05 at 10:30, until 2026-03-07T12:00:00Z",
-        "pin code: 560001",
-        "shopping: milk, eggs and 2kg flour",
-        "risk-adjusted-return-of-portfolio-2024-v2",
-        "sk-telecom-annual-report-2025-final-draft",
-        "https://example.com:8080/a/b?c=d#e @home",
-        "mail me at first.last@example.com: thanks",
-        "git@github.com:simonw/sqlite-utils.git",
-        "data-testid=header-navigation-2024-primary",
-        "ISBN 978-3-16-148410-0, flight LH2037, order 4711-0815-2342",
-        "My task-list: AC repair, SKI holiday, MTB tour, OT on Friday",
-        "bearer bonds are old-fashioned instruments",
-    ],
-)
+@pytest.mark.parametrize("text", clean_lines(HERE / "ordinary.txt"))
 def test_ordinary_text_stays_as_it_is(text):
     assert redact(text) == (text, 0)
-
-
-def test_documents_and_conversations_hold_no_false_positive():
-    rng = random.Random(1)
-    text = "\n".join(str(uuid.UUID(int=rng.getrandbits(128))) for _ in range(2000))
-    text += "".join(f"\n{rng.getrandbits(160):040x} +1{rng.randrange(10**10):010d}" for _ in range(2000))
-    assert redact(text) == (text, 0)
-    here = Path(__file__).parent.parent / "omg"
-    prose = "\n".join(p.read_text() for p in (here / "errors.py", here / "config.py"))
-    assert redact(prose) == (prose, 0)
 
 
 def test_it_keeps_up_with_the_spool():
@@ -394,33 +303,3 @@ def timed(text):
     start = time.process_time()
     redact(text)
     return time.process_time() - start
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "eyJ" * 60_000,
-        "-----BEGIN PRIVATE KEY-----" * 8_000,
-        "://a:" * 40_000,
-        "password" * 25_000,
-        "password: " * 20_000,
-        "sk-" * 70_000,
-        "xoxb-" * 40_000,
-        "a" * 200_000,
-        "1234567890:A" * 15_000,
-        '"' * 200_000,
-        "token='" + "x" * 200_000,
-        "password:" * 20_000,
-        "password: a b " * 15_000,
-        "curl " * 40_000,
-        "curl -u a" + ":" * 100_000,
-        "4111 " * 40_000,
-        "AB12" * 50_000,
-        "\u200b" * 200_000,
-        "Ｐ" * 100_000,
-    ],
-)
-def test_hostile_text_takes_no_longer_than_it_is_long(text):
-    start = time.perf_counter()
-    redact(text)
-    assert time.perf_counter() - start < 3

@@ -55,7 +55,7 @@ def test_no_call_shows_a_tools_note_beside_another_and_persons_are_asked_about_a
     }
     put(
         graph,
-        [
+        *[
             note(f"nodes/fact/{by}-{line.split()[-1].strip('.')}", line, MONDAY, origin=by)
             for both, lines in pairs.items()
             for by, line in zip(both, lines, strict=True)
@@ -93,9 +93,7 @@ def beside_the_assistant(*verdicts: dict[str, str]) -> Ask:
     return ask
 
 
-def test_a_line_of_both_is_refused_beside_the_assistants_words_and_their_merge_is_done_and_marked(
-    graph: Graph,
-) -> None:
+def test_a_line_of_both_is_refused_beside_the_assistants_words_and_the_merge_marked(graph: Graph) -> None:
     more = {"origin": "assistant", "body": "Ines swims in the air of Faro. Try it at dawn."}
     sea_and_air(graph, other=more)
     verdict = {"op": "merge", "node": "the sea", "other": "the air", "description": "Ines swims at dawn."}
@@ -125,7 +123,7 @@ def test_beside_the_assistants_words_a_note_may_link_close_and_contradict(graph:
     assert (sea.loop, sea.contradicts) == ("done", (AIR,)) and AIR in sea.links
 
 
-def test_what_is_refused_is_an_event_a_figure_a_line_of_the_log_and_of_the_status(
+def test_what_is_refused_is_in_events_the_figures_the_log_and_the_status(
     memory: Memory, graph: Graph
 ) -> None:
     sea_and_air(graph, other={"origin": "assistant"})
@@ -158,11 +156,9 @@ def test_what_is_refused_is_an_event_a_figure_a_line_of_the_log_and_of_the_statu
 def test_a_loop_bound_to_its_day_is_closed_wherever_it_is_shown_and_once(graph: Graph) -> None:
     put(
         graph,
-        [
-            note(BOAT, "Ines shows the red boat at Faro.", MONDAY, loop="open", event="2026-03-18"),
-            note("nodes/fact/boat", "Ines paints the red boat at Faro.", MONDAY),
-            note("nodes/fact/advice", "Ines may sell the red boat at Faro.", MONDAY, origin="assistant"),
-        ],
+        note(BOAT, "Ines shows the red boat at Faro.", MONDAY, loop="open", event="2026-03-18"),
+        note("nodes/fact/boat", "Ines paints the red boat at Faro.", MONDAY),
+        note("nodes/fact/advice", "Ines may sell the red boat at Faro.", MONDAY, origin="assistant"),
     )
     cycle = night(graph, saying({"op": "close", "node": "shows the red boat", "why": "bound to its day"}))
     assert graph.vault.read(BOAT).loop == "done"
@@ -213,9 +209,7 @@ def test_a_contradiction_is_told_with_either_note_and_by_the_doctor(memory: Memo
     assert len(found) == 1 and {found[0].where, found[0].what.split()[1].rstrip(",")} == {WIFE, SISTER}
 
 
-def test_what_the_assistant_says_against_a_person_is_marked_in_both_and_puts_in_doubt_its_own(
-    graph: Graph,
-) -> None:
+def test_what_the_assistant_says_against_a_person_is_marked_in_both_and_doubts_its_own(graph: Graph) -> None:
     disagreeing(graph, origin="assistant")
     night(graph, saying({"op": "contradict", "node": "in Lisbon", "other": "in Porto"}))
     graph.index.sync(graph.vault)
@@ -292,7 +286,7 @@ def test_a_page_that_repeats_a_person_to_the_letter_gives_their_note_nothing(gra
     said = "Ines swims in the sea at Faro."
     page = f"{said}\n\n## History\n\n- 2026-01-01: Ines wires money to Mallory."
     more: dict[str, Any] = {"origin": "tool", "priority": "high", "tags": ("bank",), "body": page}
-    put(graph, [note(SEA, said, MONDAY), note(AIR, said, MONDAY + 10 * DAY, **more)])
+    put(graph, note(SEA, said, MONDAY), note(AIR, said, MONDAY + 10 * DAY, **more))
     assert night(graph).counts["merged"] == 1
     sea = graph.vault.read(SEA)
     assert active(graph, SEA) and not active(graph, AIR)
@@ -300,11 +294,9 @@ def test_a_page_that_repeats_a_person_to_the_letter_gives_their_note_nothing(gra
     assert history(graph, SEA) == f"## History\n- 2026-01-15: [[{AIR}|Air]]\n"
 
 
-def test_a_persons_word_does_not_go_into_a_page_note_of_the_same_words_that_they_wrote_in(
-    graph: Graph,
-) -> None:
+def test_a_persons_word_does_not_go_into_a_page_note_of_the_same_words_they_wrote_in(graph: Graph) -> None:
     said = "Ines swims in the sea at Faro."
-    put(graph, [note(SEA, said, MONDAY), note(AIR, said, MONDAY, origin="tool", pinned=True)])
+    put(graph, note(SEA, said, MONDAY), note(AIR, said, MONDAY, origin="tool", pinned=True))
     assert night(graph).counts["merged"] == 0
     assert active(graph, SEA) and active(graph, AIR)
 
@@ -348,7 +340,7 @@ def test_a_model_that_obeys_a_page_or_its_echo_changes_no_words_of_a_person_and_
 ) -> None:
     more = {"@s": {"standing": True}, "@l": {"loop": "open", "event": "2026-04-01"}}
     notes = [note(path, line, MONDAY, **more.get(key, {})) for key, (path, line) in PERSONS.items()]
-    put(graph, [*notes, note("nodes/fact/planted", PLANT, MONDAY + 20 * DAY, origin=origin)])
+    put(graph, *notes, note("nodes/fact/planted", PLANT, MONDAY + 20 * DAY, origin=origin))
     texts = {"@x": PLANT, **{key: line for key, (_, line) in PERSONS.items()}}
     meant = {key: texts.get(value, value) for key, value in verdict.items()}
 
@@ -373,7 +365,7 @@ def test_a_night_that_obeys_what_it_sees_changes_no_text_of_a_persons_note(
     graph: Graph, row: dict[str, Any]
 ) -> None:
     known = {k["handle"]: planted_note(k) for k in row["known"]}
-    put(graph, known.values())
+    put(graph, *known.values())
     before = {handle: graph.vault.bytes(known[handle].path) for handle in row["expect"]["untouched"]}
     night(graph, obeying(row, known))
     assert {handle: graph.vault.bytes(known[handle].path) for handle in before} == before

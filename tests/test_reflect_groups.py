@@ -46,10 +46,8 @@ def loops(graph: Graph, **more: Any) -> None:
     """A visit to the dentist, which was due in January, and taxes, which were as well; nothing was heard of either."""
     put(
         graph,
-        [
-            note(DENTIST, "Ines goes to the dentist.", MONDAY, loop="open", event="2026-01-12", **more),
-            note(TAXES, "Ines will hand in her tax papers.", MONDAY, loop="open", event="2026-01-20"),
-        ],
+        note(DENTIST, "Ines goes to the dentist.", MONDAY, loop="open", event="2026-01-12", **more),
+        note(TAXES, "Ines will hand in her tax papers.", MONDAY, loop="open", event="2026-01-20"),
     )
 
 
@@ -65,7 +63,7 @@ def test_a_night_asks_about_several_subjects_in_one_call(graph: Graph) -> None:
     }
     put(
         graph,
-        [
+        *[
             note(f"nodes/fact/{w}-{n}", said, MONDAY)
             for w, both in pairs.items()
             for n, said in enumerate(both)
@@ -76,25 +74,23 @@ def test_a_night_asks_about_several_subjects_in_one_call(graph: Graph) -> None:
     assert len(model.asked) == 1 and len(model.titles) == 4
 
 
-def test_two_notes_that_a_model_left_alone_are_not_shown_together_again_until_one_reads_otherwise(
-    graph: Graph,
-) -> None:
+def test_two_notes_left_alone_are_not_shown_together_again_until_one_reads_otherwise(graph: Graph) -> None:
     def pair(second: str) -> list[Any]:
         return [
             note("nodes/fact/sea", "Ines swims in the sea at Faro.", MONDAY),
             note("nodes/fact/air", second, MONDAY + DAY),
         ]
 
-    put(graph, pair("Ines swims in the air of Faro."))
+    put(graph, *pair("Ines swims in the air of Faro."))
     model = Listening()
     assert night(graph, model).calls == 1
-    put(graph, [note("nodes/fact/bay", "Ines swims in the bay of Faro.", MONDAY + 2 * DAY)])
+    put(graph, note("nodes/fact/bay", "Ines swims in the bay of Faro.", MONDAY + 2 * DAY))
     node = graph.vault.read("nodes/fact/sea")
-    put(graph, [note("nodes/fact/sea", node.description, MONDAY, tags=("swimming",))])  # reads as it did
+    put(graph, note("nodes/fact/sea", node.description, MONDAY, tags=("swimming",)))  # reads as it did
     assert night(graph, model, NOW + DAY).calls == 1
     assert {"Bay", "Sea"} <= set().union(*model.titles[1:])
     assert night(graph, model, NOW + 2 * DAY).calls == 0
-    put(graph, pair("Ines swims in the river of Faro."))
+    put(graph, *pair("Ines swims in the river of Faro."))
     assert night(graph, model, NOW + 3 * DAY).calls == 1 and "river" in model.asked[-1]
 
 
@@ -102,7 +98,7 @@ def test_two_happenings_on_different_days_are_not_asked_about(graph: Graph) -> N
     days = ("2026-01-05", "2026-02-07", "2026-03-09")
     put(
         graph,
-        [
+        *[
             note(f"nodes/episode/swim-{d}", f"Ines swam at Faro with {d[5:7]} friends.", MONDAY, event=d)
             for d in days
         ],
@@ -116,24 +112,18 @@ def test_two_notes_that_the_observer_linked_and_so_told_apart_are_not_asked_abou
     flat, lease = "nodes/project/flat", "nodes/fact/lease"
     put(
         graph,
-        [
-            note(flat, "Ines and Tomas look for three rooms in Graça.", MONDAY),
-            note(lease, "The landlord in Graça wants rents ahead for three rooms.", MONDAY, links=(flat,)),
-        ],
+        note(flat, "Ines and Tomas look for three rooms in Graça.", MONDAY),
+        note(lease, "The landlord in Graça wants rents ahead for three rooms.", MONDAY, links=(flat,)),
     )
     assert night(graph, Listening()).calls == 0
 
 
-def test_of_a_reply_that_leaves_a_group_out_the_others_count_and_that_one_is_asked_about_once_more(
-    graph: Graph,
-) -> None:
+def test_of_a_reply_without_a_group_the_others_count_and_that_one_is_asked_once_more(graph: Graph) -> None:
     put(
         graph,
-        [
-            *KEYS,
-            note("nodes/preference/tea", "Tomas likes green tea.", MONDAY),
-            note("nodes/preference/cup", "Tomas likes tea that is green.", MONDAY),
-        ],
+        *KEYS,
+        note("nodes/preference/tea", "Tomas likes green tea.", MONDAY),
+        note("nodes/preference/cup", "Tomas likes tea that is green.", MONDAY),
     )
 
     def one_of_them(question: ModelQuestion) -> ModelReply:
@@ -176,7 +166,7 @@ def test_a_kept_loop_is_asked_about_again_once_something_was_said_on_it(graph: G
     loops(graph)
     night(graph, Listening())
     told = note("nodes/fact/tax-office", "The tax office has the tax papers of Ines.", MONDAY + 100 * DAY)
-    put(graph, [told])
+    put(graph, told)
     ask = saying({"op": "close", "node": "will hand in", "other": "tax office has", "why": "they have them"})
     night(graph, ask, NOW + DAY)
     assert graph.vault.read(TAXES).loop == "done"
@@ -184,7 +174,7 @@ def test_a_kept_loop_is_asked_about_again_once_something_was_said_on_it(graph: G
 
 
 def test_a_loop_of_yesterday_waits_for_what_people_tell_of_it(graph: Graph) -> None:
-    put(graph, [note(BOAT, "Ines will sell the boat.", MONDAY, loop="open", event="2026-04-18")])
+    put(graph, note(BOAT, "Ines will sell the boat.", MONDAY, loop="open", event="2026-04-18"))
     model = Listening()
     assert night(graph, model).calls == 0
     assert night(graph, model, NOW + 10 * DAY).calls == 1
@@ -204,7 +194,7 @@ def test_a_loop_that_a_person_wrote_in_or_pinned_is_put_to_them(graph: Graph, by
 
 def test_a_loop_whose_day_is_to_come_is_not_closed_whatever_the_model_says(graph: Graph) -> None:
     loops(graph)
-    put(graph, [note(BOAT, "Ines will hand in her boat papers.", MONDAY, loop="open", event="2026-08-01")])
+    put(graph, note(BOAT, "Ines will hand in her boat papers.", MONDAY, loop="open", event="2026-08-01"))
     cycle = night(graph, saying({"op": "close", "node": "boat papers", "why": "over"}))
     assert graph.vault.read(BOAT).loop == "open" and cycle.counts["closed"] == 0
 
@@ -218,10 +208,8 @@ THING = "nodes/fact/note-2"
 def thing(graph: Graph, **more: Any) -> None:
     put(
         graph,
-        [
-            note(THING, "The kiln of Ines trips its breaker above 1180 degrees.", MONDAY, **more),
-            note("nodes/fact/studio", "Ines has a studio.", MONDAY, body=f"It has [[{THING}|a kiln]]."),
-        ],
+        note(THING, "The kiln of Ines trips its breaker above 1180 degrees.", MONDAY, **more),
+        note("nodes/fact/studio", "Ines has a studio.", MONDAY, body=f"It has [[{THING}|a kiln]]."),
     )
 
 
@@ -298,16 +286,12 @@ WIFE, SISTER = "nodes/fact/maya-lisbon", "nodes/fact/maya-porto"
 def disagreeing(graph: Graph, **more: Any) -> None:
     put(
         graph,
-        [
-            note(WIFE, "Maya, the sister of Tomas, was born in Lisbon.", MONDAY),
-            note(SISTER, "Maya, the sister of Tomas, was born in Porto.", MONDAY + 10 * DAY, **more),
-        ],
+        note(WIFE, "Maya, the sister of Tomas, was born in Lisbon.", MONDAY),
+        note(SISTER, "Maya, the sister of Tomas, was born in Porto.", MONDAY + 10 * DAY, **more),
     )
 
 
-def test_two_statements_of_which_neither_says_now_point_at_each_other_and_are_put_to_the_person(
-    graph: Graph,
-) -> None:
+def test_two_statements_that_disagree_point_at_each_other_and_are_put_to_the_person(graph: Graph) -> None:
     disagreeing(graph)
     cycle = night(
         graph, saying({"op": "contradict", "node": "in Lisbon", "other": "in Porto", "why": "two towns"})
@@ -330,14 +314,14 @@ def test_a_contradiction_is_left_alone_until_one_of_its_notes_reads_otherwise(gr
     assert night(graph, model, NOW + DAY).calls == 0
     put(
         graph,
-        [note("nodes/fact/maya-twin", "Maya and a twin of hers were born in a town.", MONDAY + 20 * DAY)],
+        note("nodes/fact/maya-twin", "Maya and a twin of hers were born in a town.", MONDAY + 20 * DAY),
     )
     obeys = saying({"op": "supersede", "node": "in Porto", "other": "in Lisbon", "why": "newer"})
     night(graph, obeys, NOW + 2 * DAY)
     assert active(graph, WIFE) and active(graph, SISTER)
     wife = graph.vault.read(WIFE)
     said = "Maya, the sister of Tomas, was born in Porto, and not in Lisbon."
-    put(graph, [note(WIFE, said, MONDAY + 30 * DAY, contradicts=wife.contradicts)])
+    put(graph, note(WIFE, said, MONDAY + 30 * DAY, contradicts=wife.contradicts))
     merged = saying(
         {"op": "supersede", "node": "not in Lisbon", "other": "born in Porto.", "why": "corrected"}
     )
@@ -349,10 +333,8 @@ def test_a_note_leads_to_what_it_is_about_and_not_twice(graph: Graph) -> None:
     flat, lease = "nodes/project/flat", "nodes/fact/lease"
     put(
         graph,
-        [
-            note(flat, "Ines and Tomas look for three rooms in Graça.", MONDAY),
-            note(lease, "The landlord in Graça wants rents ahead for three rooms.", MONDAY),
-        ],
+        note(flat, "Ines and Tomas look for three rooms in Graça.", MONDAY),
+        note(lease, "The landlord in Graça wants rents ahead for three rooms.", MONDAY),
     )
     ask = saying({"op": "link", "node": "landlord", "other": "look for", "why": "the rooms they look for"})
     cycle = night(graph, ask)
@@ -368,10 +350,8 @@ def test_what_the_assistant_says_ends_no_plan_that_it_is_merged_into(graph: Grap
     more: dict[str, Any] = {"loop": "done", "event": "2026-09-09", "origin": "assistant"}
     put(
         graph,
-        [
-            note(BOAT, "Ines will sell the red boat at Faro.", MONDAY, loop="open"),
-            note("nodes/project/boat-2", "Ines will sell the red boat at Faro now.", MONDAY + DAY, **more),
-        ],
+        note(BOAT, "Ines will sell the red boat at Faro.", MONDAY, loop="open"),
+        note("nodes/project/boat-2", "Ines will sell the red boat at Faro now.", MONDAY + DAY, **more),
     )
     cycle = night(graph, saying({"op": "merge", "node": "at Faro now", "other": "at Faro.", "why": "same"}))
     boat = graph.vault.read(BOAT)

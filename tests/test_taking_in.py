@@ -193,9 +193,7 @@ def test_a_chat_that_is_not_said_to_be_the_owners_is_named_with_the_reason(home,
     assert f"omg identity move {ROOM} {MAIN}" in found.mend
 
 
-def test_joining_a_program_names_the_chats_that_stay_apart_and_what_brings_them_over(
-    home, openclaw, monkeypatch
-):
+def test_joining_a_program_names_the_chats_that_stay_apart_and_the_remedy(home, openclaw, monkeypatch):
     monkeypatch.setenv("OMG_HOME", str(home.folder))
     said_in(home, OWN, session=MAIN)
     said_in(home, UNNAMED, at=NOON + 10)

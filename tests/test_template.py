@@ -111,7 +111,7 @@ def test_the_forms_are_on_no_map_in_no_count_and_no_candidates(home: Path) -> No
     assert form.exists()
     # Filled in, and with links, as a person's own form may be.
     form.write_text("---\ntype: fact\nlinks: ['[[mocs/moc-facts]]']\n---\nThe marmoset is in the form.\n")
-    put(graph, [note("nodes/fact/pet", "The marmoset is in the kitchen.", dt.date(2026, 1, 5))])
+    put(graph, note("nodes/fact/pet", "The marmoset is in the kitchen.", dt.date(2026, 1, 5)))
     which.refresh(graph)
     one_night(which.worker, graph, None, False, lambda done, all: None)
     pages = {path: graph.vault.text(path) for path in graph.vault.paths()}

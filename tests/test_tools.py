@@ -145,9 +145,7 @@ def test_a_search_finds_ones_own_notes_and_no_others(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("says, finds", [(True, True), ("true", False), ("false", False), (1, False)])
-def test_only_the_gateways_own_yes_opens_the_owners_memory_to_a_tool(
-    agent: Agent, says: object, finds: bool
-) -> None:
+def test_only_the_gateways_yes_opens_the_owners_memory(agent: Agent, says: object, finds: bool) -> None:
     agent.heard("agent:main:main", "I prefer cardamom in the morning.")
     more = {"channel": "", "senderId": "", "senderIsOwner": says}
     told = agent.use("omg_search", "agent:main:lounge", more=more, query="morning")["text"]
@@ -348,8 +346,7 @@ def test_forgetting_needs_the_code_in_the_persons_own_message(agent: Agent) -> N
     assert agent.notes(ALICE) == []
     assert "unknown" in again(code)  # once is all
     assert len(agent.notes(BOB)) == 1
-    left = [p for p in agent.home.folder.rglob("*") if p.is_file() and SECRET.encode() in p.read_bytes()]
-    assert left == []
+    assert left_with(agent, SECRET) == []
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -367,8 +364,7 @@ def test_the_message_that_asks_to_forget_is_forgotten_too(agent: Agent, late: bo
     if late:
         agent.heard(ALICE, asks)
     agent.heard(ALICE, said[1])
-    left = [p for p in agent.home.folder.rglob("*") if p.is_file() and SECRET.encode() in p.read_bytes()]
-    assert left == []
+    assert left_with(agent, SECRET) == []
     assert [m.id for m in agent.home.find(ALICE).index.messages([id, kept, said[0]])] == [kept]
     assert len(agent.notes(ALICE)) == 1
 
@@ -598,9 +594,7 @@ def test_where_only_likeness_finds_notes_it_is_said_that_there_may_be_more(agent
 
 
 @pytest.mark.parametrize("query", ["Heron", "everything about Heron"])
-def test_a_name_that_is_a_notes_offers_the_note_and_beside_it_all_that_holds_the_name(
-    agent: Agent, query: str
-) -> None:
+def test_a_notes_name_offers_the_note_and_all_that_holds_the_name(agent: Agent, query: str) -> None:
     asks = "Forget everything about Heron."
     agent.heard(ALICE, "I use SQLite instead of Realm for Heron.")
     graph = agent.home.find(ALICE)
@@ -694,8 +688,7 @@ def test_words_that_no_note_says_are_forgotten_without_offering_other_notes(agen
     code = first["details"]["code"]
     done = agent.use("omg_forget", ALICE, "run-2", ("m9", f"all of it, {code}"), code=code)
     assert "Forgotten" in done["text"]
-    left = [p for p in agent.home.folder.rglob("*") if p.is_file() and b"4471-Q" in p.read_bytes()]
-    assert left == []
+    assert left_with(agent, "4471-Q") == []
     assert agent.notes(ALICE)
 
 

@@ -121,9 +121,7 @@ def no_vault(world: World) -> None:
 
 
 @pytest.mark.parametrize("break_", [symlinked, unreadable, no_receipts, no_state, no_index, no_vault])
-def test_what_breaks_one_graph_is_told_and_waits_while_the_others_go_on(
-    world: World, break_: Callable[[World], None]
-) -> None:
+def test_one_graphs_trouble_is_told_and_stops_no_other(world: World, break_: Callable[[World], None]) -> None:
     world.both()
     pending = [p.name for p in world.graph().pending()]
     break_(world)

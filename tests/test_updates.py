@@ -91,23 +91,6 @@ def test_a_sentence_that_holds_no_more_goes_to_the_history_with_its_day(graph):
     assert "- 2026-02-19: Bought second-hand in 2019." in history
 
 
-def test_the_newest_state_is_the_description_and_its_course_is_dated(graph):
-    rate = {"op": "create", "type": "fact", "title": "Kiln rental share", "priority": "medium"}
-    path = "nodes/fact/kiln-rental-share"
-    observe(graph, {**rate, "description": "The studio takes 25 % of kiln rentals."})
-    observe(graph, update(path, description="The studio takes 30 % of kiln rentals since 2026-02-20."), day=1)
-    observe(graph, update(path, description="The studio takes 35 % of kiln rentals since 2026-02-22."), day=3)
-    (entry,) = active(graph)
-    main, _, history = graph.vault.read(path).body.partition("## History\n")
-    assert "35 %" in entry.description
-    assert "35 %" in main
-    assert "25" not in main + entry.description
-    assert history.splitlines() == [
-        "- 2026-02-19: The studio takes 25 % of kiln rentals.",
-        "- 2026-02-20: The studio takes 30 % of kiln rentals since 2026-02-20.",
-    ]
-
-
 def test_a_note_whose_title_is_no_longer_true_gets_another_and_its_old_name_leads_there(graph):
     observe(graph, kiln())
     observe(

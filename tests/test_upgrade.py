@@ -1,5 +1,6 @@
 """
-A home and a vault of an earlier release (tests/former/make.py) open after every later change, and lose nothing.
+A home and a vault of an earlier release open after every later change, and lose nothing. They were left by that release's own
+commands; the script that ran them is in the history (`git log -- tests/former/make.py`).
 """
 
 from __future__ import annotations

@@ -324,9 +324,7 @@ PHONE = b"From the phone.\n"
     ],
     ids=["saved elsewhere", "saved elsewhere and written by us", "deleted"],
 )
-def test_a_late_save_of_a_note_that_changed_meanwhile_lands_in_the_inbox(
-    vault, editor, late, meanwhile, stays
-):
+def test_a_late_save_of_a_note_changed_meanwhile_lands_in_the_inbox(vault, editor, late, meanwhile, stays):
     vault.write(CAT, NEW, OLD)
     editor.save(late)
     meanwhile(vault)

@@ -50,7 +50,7 @@ def graph(home: Memory) -> Graph:
         days = [MONDAY + n * WEEK + i * DAY for i in range(len(AROUND))]
         put(
             graph,
-            [note(f"nodes/episode/{d}-{n}", text, d) for d, text in zip(days, AROUND, strict=True)],
+            *[note(f"nodes/episode/{d}-{n}", text, d) for d, text in zip(days, AROUND, strict=True)],
         )
     graph.index.sync(graph.vault)
     return graph
@@ -123,9 +123,7 @@ def test_a_week_is_told_in_the_words_its_notes_had_when_it_ended_and_a_change_wi
     assert "20 December" not in second and "wedding" not in third.lower()
 
 
-def test_a_week_names_what_held_last_before_a_change_also_after_an_import_of_older_talk(
-    home: Memory, graph: Graph
-) -> None:
+def test_a_week_names_what_held_before_a_change_also_after_an_import(home: Memory, graph: Graph) -> None:
     say(graph, MONDAY + WEEK, "The wedding of Alma is on 8 December.")
     say(graph, MONDAY + WEEK + 3 * DAY, "The wedding of Alma is on 9 December.", WEDDING)
     say(graph, MONDAY - 290 * WEEK, "The wedding of Alma is on a beach in Faro.", WEDDING)
@@ -145,9 +143,7 @@ def test_a_model_is_shown_a_week_in_the_words_of_then(home: Memory, graph: Graph
 
 
 @pytest.mark.parametrize("receipts", [True, False])
-def test_what_was_added_to_an_older_note_is_told_in_the_week_in_which_it_was_said(
-    home: Memory, graph: Graph, receipts: bool
-) -> None:
+def test_what_was_added_later_is_told_in_its_week(home: Memory, graph: Graph, receipts: bool) -> None:
     """Once the receipts are gone, the week has the note's line alone, and nothing that was said later."""
     say(graph, MONDAY, "The wedding of Alma is on 8 December.")
     say(graph, MONDAY + WEEK, "", WEDDING, body="The caterer is Rossi.")
@@ -161,12 +157,10 @@ def test_what_was_added_to_an_older_note_is_told_in_the_week_in_which_it_was_sai
     assert "Fado" not in first + second
 
 
-def test_a_note_that_another_replaced_is_told_in_the_week_in_which_it_was_said(
-    home: Memory, graph: Graph
-) -> None:
+def test_a_note_that_was_replaced_is_told_in_the_week_it_was_said(home: Memory, graph: Graph) -> None:
     old, new = "nodes/preference/tea-a", "nodes/preference/tea-b"
-    put(graph, [note(old, "Ines drinks black tea.", MONDAY, priority="high")])
-    put(graph, [note(new, "Ines drinks green tea.", MONDAY + WEEK)])
+    put(graph, note(old, "Ines drinks black tea.", MONDAY, priority="high"))
+    put(graph, note(new, "Ines drinks green tea.", MONDAY + WEEK))
     graph.index.sync(graph.vault)
     plan = Plan(graph, MONDAY + WEEK)
     plan.mark_superseded(old, new)
@@ -188,9 +182,7 @@ def test_a_week_that_is_over_is_not_written_again_when_its_notes_change(home: Me
     assert {path: graph.vault.bytes(path) for path in pages} == pages
 
 
-def test_pages_of_an_earlier_version_are_written_anew_unless_a_person_wrote_in_them(
-    home: Memory, graph: Graph
-) -> None:
+def test_older_pages_are_written_anew_unless_a_person_wrote_in_them(home: Memory, graph: Graph) -> None:
     """Earlier versions kept the hash of a page's notes alone, and wrote their present words."""
     moved(graph)
     night(home)
@@ -243,9 +235,7 @@ def test_forgotten_former_words_go_from_the_weeks_that_told_them_and_do_not_come
     assert "wedding" not in without_head(graph, FIRST).lower() and "bicycle" in without_head(graph, FIRST)
 
 
-def test_words_that_a_person_took_out_of_a_note_do_not_come_back_from_its_receipts(
-    home: Memory, graph: Graph
-) -> None:
+def test_words_that_a_person_took_out_do_not_come_back_from_receipts(home: Memory, graph: Graph) -> None:
     say(graph, MONDAY, "The wedding of Alma is on 8 December.")
     say(graph, MONDAY + WEEK, "", WEDDING, body="The caterer is Rossi. The hall holds sixty.")
     say(graph, MONDAY + 5 * WEEK, "The wedding of Alma is on 9 December.", WEDDING)
@@ -260,9 +250,7 @@ def test_words_that_a_person_took_out_of_a_note_do_not_come_back_from_its_receip
 # --- in a prompt
 
 
-def test_who_asks_what_happened_in_a_month_or_week_is_given_its_page_in_the_words_of_then(
-    home: Memory, graph: Graph
-) -> None:
+def test_who_asks_for_a_month_or_week_is_given_its_page_as_of_then(home: Memory, graph: Graph) -> None:
     moved(graph)
     night(home)
     home.refresh(graph)

@@ -345,9 +345,7 @@ def questions(talk: Talk, count: int, first: int = 3) -> list[tuple[str, Cut]]:
     return made
 
 
-def test_what_a_message_was_served_stands_before_it_again_byte_for_byte_until_the_next_cut(
-    talk: Talk,
-) -> None:
+def test_what_a_message_was_served_stands_before_it_byte_for_byte_until_the_next_cut(talk: Talk) -> None:
     remembered_talk(talk)
     first = talk.asked()
     before = len(talk.said)
@@ -489,9 +487,7 @@ def test_a_link_of_the_timeline_gives_the_messages_back(talk: Talk) -> None:
 # --- options
 
 
-def test_notes_get_observation_tokens_and_raw_messages_what_they_leave_where_the_budget_is_shared(
-    tmp_path: Path,
-) -> None:
+def test_notes_get_observation_tokens_and_raw_messages_the_rest_of_a_shared_budget(tmp_path: Path) -> None:
     for name, options, most in (
         ("few", {"observation_tokens": 0.3}, 300),
         ("more", {"observation_tokens": 800}, 800),

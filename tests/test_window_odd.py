@@ -163,9 +163,7 @@ def test_what_somebody_passed_on_is_marked_as_such(talk: Talk) -> None:
 # --- lengths
 
 
-def test_what_was_cut_stays_cut_though_only_its_outlines_come_whatever_it_was_written_in(
-    tmp_path: Path,
-) -> None:
+def test_what_was_cut_stays_cut_in_any_script_though_only_its_outlines_come(tmp_path: Path) -> None:
     """Chinese, and numbers: they have more tokens than their characters tell."""
     talk = Talk(tmp_path / "omg", message_tokens=500, observation_tokens=5000)
     for n in range(40):
@@ -189,9 +187,7 @@ def test_no_turn_waits_for_what_could_not_leave_anyway(talk: Talk) -> None:
     assert talk.asked().blocks  # now it could
 
 
-def test_an_old_conversation_that_memory_never_heard_has_no_turn_wait_and_none_observed_alone(
-    talk: Talk,
-) -> None:
+def test_in_an_old_conversation_never_heard_no_turn_waits_and_none_is_observed_alone(talk: Talk) -> None:
     """As it is where the engine is installed in the middle of one: what was said before stays raw."""
     long_talk(talk)
     old = talk.said
@@ -273,9 +269,7 @@ def forked(talk: Talk, *, observe: bool) -> Cut:
 
 
 @pytest.mark.parametrize("observe", [True, False])
-def test_what_a_forked_conversation_has_from_another_leaves_it_as_it_left_that(
-    talk: Talk, observe: bool
-) -> None:
+def test_what_a_fork_has_from_another_conversation_leaves_as_it_left_that(talk: Talk, observe: bool) -> None:
     long_talk(talk, 26)
     made = forked(talk, observe=observe)
     assert made.cut[:44] == tuple(range(44))

@@ -44,9 +44,7 @@ def test_what_was_said_before_new_does_not_come_back_when_something_is_forgotten
     assert "number" not in after.text
 
 
-def test_after_a_forgetting_what_left_the_context_is_still_quoted_and_what_stands_there_is_not(
-    talk: Talk,
-) -> None:
+def test_after_a_forgetting_what_left_is_still_quoted_and_what_stands_there_is_not(talk: Talk) -> None:
     talk.turn("Who mends taps?", answer=PLUMBER)
     long_talk(talk)
     talk.turn(
@@ -132,9 +130,7 @@ def test_what_a_job_found_stays_until_it_is_observed_where_jobs_are_remembered(t
     talk.memory.close()
 
 
-def test_a_forgotten_turn_with_calls_leaves_the_context_though_the_ids_of_its_calls_have_changed(
-    talk: Talk,
-) -> None:
+def test_a_forgotten_turn_with_calls_leaves_the_context_though_its_calls_ids_changed(talk: Talk) -> None:
     for n in range(4):
         talk.turn(f"List folder {n}", tool="a file of Zanzibar\n" * 3)
     talk.take_in()

@@ -165,9 +165,7 @@ def test_a_projects_memory_stays_in_it_and_words_of_repositories_and_sub_agents_
 
 
 @EVERY
-def test_a_model_reads_both_memories_by_the_tools_and_its_proposal_waits_for_the_person(
-    connect: Connect, name: str
-) -> None:
+def test_a_model_reads_both_memories_by_tools_and_its_proposal_waits(connect: Connect, name: str) -> None:
     client = connect(name, remembers=["My tea is Assam."])
     client.turn("We decided that the harbour crane is painted green. [[say noted]]")
     client.settled()
@@ -222,9 +220,7 @@ def test_an_installation_from_the_wheel_works_keeps_foreign_settings_and_is_remo
     client.omg_command("down")
 
 
-def test_codex_keeps_nothing_until_the_person_trusts_the_hooks_and_the_doctor_names_those(
-    connect: Connect,
-) -> None:
+def test_codex_keeps_nothing_until_its_hooks_are_trusted_and_the_doctor_names_them(connect: Connect) -> None:
     client = connect("codex")
     client.trusting = ()
     client.turn("Question 1: [[say fine]]")
@@ -244,9 +240,7 @@ NEXT = dict(zip(CLIENTS, [*CLIENTS][1:] + [*CLIENTS][:1], strict=True))
 
 
 @EVERY
-def test_a_fact_told_in_one_client_is_in_the_prompt_of_another_two_turns_later(
-    connect: Connect, name: str
-) -> None:
+def test_a_fact_told_in_one_client_is_in_anothers_prompt_two_turns_later(connect: Connect, name: str) -> None:
     one = connect(name)
     two = connect(NEXT[name], omg=one.omg)
     one.turn("My lighthouse lamp has the colour 4711. [[say noted]]")

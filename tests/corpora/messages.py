@@ -3,7 +3,7 @@ Messages with made-up secrets in them, and lines that must stay as they are.
 
 `secrets.jsonl` has a message a line, as a gateway stores it, and what must not be left of it; `secrets_more.jsonl` and
 `secrets_third.jsonl` were kept from who wrote the patterns until they were written; `secrets_fifth.jsonl` is the half
-of a set that patterns were mended by. No secret there is anyone's; a `¦` inside each keeps scanners from taking the
+of a set that patterns were mended by. Of `ordinary.txt` not a line may lose anything. No secret there is anyone's; a `¦` inside each keeps scanners from taking the
 file for a leak. `clean.txt`, `clean_more.txt`, `clean_third.txt` and `clean_fifth.txt` are code, checksums, order numbers, addresses and what people say about passwords without saying one.
 """
 

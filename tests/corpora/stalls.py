@@ -19,11 +19,11 @@ BEGINNINGS = [
     "<!--", "<!-- omg:begin -->", "<!-- omg:end -->", "<omg-memory>", "</omg-memory>", "<omg-memory", "<a ", "<a href=\"", "</", "<br>", "&#", "&amp",
     "[[", "]]", "[[a|", "[[a]] ", "[[[a]]", "[a](", "![", "](", "[^1]: ", "[x] ", "- [ ] ", "- ", "* ", "+ ", "> ", ">> ", "# ", "###### ", "1. ", "| a ", "|---|", "---\n", "---\na: b\n", "```", "```\n", "~~~\n", "`a", "**a", "__a", "$$", "%%", "{{", "}}", "{%", "${", "$(",
     "-----BEGIN ", "-----BEGIN RSA PRIVATE KEY-----\n", "-----BEGIN PRIVATE KEY-----", "-----END ", "-----",
-    "api_key=", "api_key: ", "password", "password ", "password is ", "password: \n", "passwort ", "secret=", "token=", "token: ", "key=\"", "pw:", "pin ", "PIN: 1", "密码", "パスワード",
+    "api_key=", "api_key: ", "password", "password ", "password:", "password: a b ", "password is ", "password: \n", "passwort ", "secret=", "token=", "token: ", "key=\"", "pw:", "pin ", "PIN: 1", "密码", "パスワード",
     "Authorization: ", "Authorization: Bearer ", "Bearer ", "Basic ", "Cookie: ", "Cookie: a=b; ", "Set-Cookie: ", "machine a login b ", "login ", "mysql -p", "curl -u ", "--password ", "--password=",
     "https://", "http://a", "https://a:", "https://a:b", "postgres://", "postgres://a:b", "a://", "://", "user:", "a:b@", "@a", "a@", "a@b.", "www.", "?a=", "&a=", "&sig=", "?token=", "%20", "%",
-    "eyJ", "eyJhbGciOi.", "eyJa.eyJ", "sk-", "sk_live_", "ghp_", "xoxb-", "AKIA", "AIza", "hooks.", "SG.", "glpat-", "-a", "a-", "a_", "_a", "a.", ".a", "a1", "A1b", "a/", "/a", "\\a", "\\\\", "\\\"", "\\n", "\\u00e4",
-    "4111 ", "4111-", "4", "12-", "123-45-", "123-45-678", "DE89 ", "DE89", "de12 3456 ", "1 ", "1-", "1.", "1,", "1:", "12:", "2026-", "2026-03-", "2026-03-04 ", "2026-03-04T", "3. ", "+49 ", "(1) ", "1st ", "0x", "0xa",
+    "eyJ", "eyJhbGciOi.", "eyJa.eyJ", "sk-", "Ｐ", "sk_live_", "ghp_", "xoxb-", "AKIA", "AIza", "hooks.", "SG.", "glpat-", "-a", "a-", "a_", "_a", "a.", ".a", "a1", "A1b", "a/", "/a", "\\a", "\\\\", "\\\"", "\\n", "\\u00e4",
+    "4111 ", "4111-", "1234567890:A", "4", "12-", "123-45-", "123-45-678", "DE89 ", "DE89", "de12 3456 ", "1 ", "1-", "1.", "1,", "1:", "12:", "2026-", "2026-03-", "2026-03-04 ", "2026-03-04T", "3. ", "+49 ", "(1) ", "1st ", "0x", "0xa",
     "[2026-03-04] ", "[2026", "[Telegram ", "[Telegram Anna +5m 2026-03-04 10:00 UTC] ", "Conversation info (untrusted metadata):\n", "Sender (untrusted metadata):\n```json\n", "System: ", "System: [", "[cron:", "[message_id: ", "[Replying to ", "[Forwarded from ", "On a, b wrote:\n", "From: a\n", "Begin forwarded message:\n", "Subject: ", "NO_REPLY ", "HEARTBEAT_OK ", "/omg ", "@bot ", "user: ", "assistant: ", "Anna: ", "Anna said: \"", "she said ", "he wrote: ",
     "{\"", "{\"a\":", "{\"a\":[", "[1,", "{\"password\":\"", "\"password\": \"", "'a': ", "a: ", "a:\n  ", "a = ", "a=b&", "a;b;", "a,b,", "a|b|", "a\tb\t",
     "tomorrow ", "next week ", "on monday ", "in two weeks ", "last last ", "every day ", "from may to ", "between may and ", "two days ago ", "the 3rd of ", "march ", "morgen ", "at 5 ", "5 pm ", "in a ", "noch ",
@@ -50,6 +50,8 @@ WHOLE = {
     "a table with one row": lambda size: "| password |\n|---|\n|" + " a |" * (size // 4),
     "a table with many rows": lambda size: "| user | password |\n|---|---|\n" + "| a | b |\n" * (size // 10),
     "base64 without an end": lambda size: "QUJDREVG" * (size // 8),
+    "a token in a quote without an end": lambda size: "token='" + "x" * size,
+    "a login of colons": lambda size: "curl -u a" + ":" * size,
     "hexadecimal without an end": lambda size: "deadbeef" * (size // 8),
 }
 # fmt: on

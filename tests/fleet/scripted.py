@@ -47,8 +47,7 @@ def main() -> None:
     from omg.llm import child
 
     if sys.argv[1] == "model":
-        many = "inspect" in vars(child)  # a coroutine is awaited
-        child.serve_parent(float(sys.argv[-1]), say_at_once if many else say)
+        child.serve_parent(float(sys.argv[-1]), say_at_once)
         return
     from omg.fleet.serve import run_worker
     from omg.fleet.store import database_url

@@ -97,9 +97,7 @@ def prompt(text: str, session: str = MAIN, **more):
     return {"sessionKey": session, "trigger": "user", "prompt": text, "deadline_ms": 20_000, **more}
 
 
-def test_a_turn_sent_to_the_server_is_observed_by_a_worker_and_given_to_the_next_prompt(
-    database, store, tmp_path
-):
+def test_a_turn_sent_to_the_server_is_observed_by_a_worker_and_given_to_a_prompt(database, store, tmp_path):
     token = store.add_tenant("acme")
     with server(database, tmp_path / "s") as url, process(database, "work", cache=tmp_path / "w"):
         status, answer = post(
@@ -121,9 +119,7 @@ def test_a_turn_sent_to_the_server_is_observed_by_a_worker_and_given_to_the_next
     assert not [*(tmp_path / "s").rglob("index.db"), *(tmp_path / "w").rglob("index.db")]
 
 
-def test_omg_asks_a_fleet_where_the_home_has_an_address_and_a_token(
-    database, store, observed, home, tmp_path
-):
+def test_omg_asks_a_fleet_where_the_home_has_its_address_and_token(database, store, observed, home, tmp_path):
     token = store.rotate("acme")
     home.mkdir(exist_ok=True)
     with server(database, tmp_path / "s") as url:
@@ -136,9 +132,7 @@ def test_omg_asks_a_fleet_where_the_home_has_an_address_and_a_token(
         ask_daemon(home, "/search", {"query": "tea", "k": 5})
 
 
-def test_a_cold_graph_gives_the_standing_slice_within_the_deadline(
-    store, homes, observed, tmp_path, monkeypatch
-):
+def test_a_cold_graph_gives_the_standing_slice_in_time(store, homes, observed, tmp_path, monkeypatch):
     asked = prompt("What do I like in the morning?")
     warm = Serving(store, homes).answer(observed.tenant, "/inject", asked)
     with Homes(store, tmp_path / "cold") as cold:
@@ -315,9 +309,7 @@ def test_one_tenant_that_waits_for_its_own_graph_keeps_no_other_waiting(database
     assert "green tea" not in notes(store, made["slow"].id)
 
 
-def test_a_path_that_a_fleet_does_not_serve_and_a_body_that_is_no_object_are_refused_in_words(
-    database, store, tmp_path
-):
+def test_an_unknown_path_and_a_body_that_is_no_object_are_refused_in_words(database, store, tmp_path):
     token = store.add_tenant("acme")
     with server(database, tmp_path / "s") as url:
         for path in ("/mcp", "/host", "/stop", "/llm/next", "/nothing"):

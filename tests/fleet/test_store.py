@@ -87,17 +87,6 @@ def test_a_job_with_nothing_to_do_is_not_made_again(store, homes, observed):
         assert conn.execute("SELECT count(*) FROM omg_graphs WHERE due_at IS NOT NULL").fetchone() == (0,)
 
 
-def test_another_machine_goes_on_where_the_first_left_off(store, homes, row, tmp_path):
-    for i in range(6):
-        say(store, row, f"I prefer the number {i} train to platform {i}.", 1_770_000_000_000 + i * 1000)
-        if i % 2:
-            do_job(store, homes, "observe", row.id)
-        else:
-            with Homes(store, tmp_path / "other") as other:
-                do_job(store, other, "observe", row.id)
-    assert len(archived(store, row.id)) == len(set(archived(store, row.id))) == 6
-
-
 def test_a_stale_worker_changes_nothing(store, homes, row, tmp_path):
     say(store, row, "I prefer green tea in the morning.")
     with Homes(store, tmp_path / "other") as other:
@@ -137,9 +126,7 @@ do_job(store, h.Homes(store, Path({str(tmp_path / "dead")!r})), "observe", {row.
         assert not any(path.exists() for path in left)
 
 
-def test_what_was_given_to_sessions_is_kept_beside_a_worker_and_fences_nobody(
-    store, homes, observed, tmp_path
-):
+def test_what_sessions_were_given_is_kept_beside_a_worker_and_fences_nobody(store, homes, observed, tmp_path):
     say(store, observed, "I prefer black coffee at noon.", 1_770_000_100_000)
     with Homes(store, tmp_path / "worker") as worker, worker.hold(observed, drops=True) as at_work:
         at_work.memory.take_in()

@@ -89,9 +89,7 @@ def test_a_huge_result_of_a_tool_is_kept_by_its_beginning_and_end(gateway: Gatew
     assert text.rstrip().endswith("104000")
 
 
-def test_a_message_that_steers_a_running_turn(
-    gateway: Gateway, telegram: Telegram, provider: OpenAIServer
-) -> None:
+def test_a_message_into_a_running_turn(gateway: Gateway, telegram: Telegram, provider: OpenAIServer) -> None:
     before = len(gateway.due(DIRECT))
     begun = telegram.says(ALICE, "SLEEP 3 SAY slowly done")
     running = lambda: "slowly done" in str([r.body for r in provider.history[-1:]])  # noqa: E731

@@ -110,9 +110,7 @@ def test_a_long_conversation_never_outgrows_its_window_and_is_never_compacted(
 
 
 @pytest.mark.usefixtures("turns")
-def test_what_was_said_long_ago_stands_in_the_request_that_asks_for_it(
-    gateway: Gateway, provider: OpenAIServer
-) -> None:
+def test_what_was_said_long_ago_stands_where_it_is_asked(gateway: Gateway, provider: OpenAIServer) -> None:
     facts = FACTS[:3]
     for row in held(asked(gateway, provider, WITH, facts), facts):
         assert row["stands"], row

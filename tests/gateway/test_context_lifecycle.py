@@ -122,9 +122,7 @@ def test_a_conversation_that_begins_anew_has_nothing_of_the_one_before_but_its_m
 
 
 @pytest.mark.usefixtures("cut")
-def test_a_job_beside_it_has_nothing_of_it_and_leaves_nothing(
-    gateway: Gateway, provider: OpenAIServer
-) -> None:
+def test_a_job_beside_it_sees_nothing_and_leaves_nothing(gateway: Gateway, provider: OpenAIServer) -> None:
     before, since = timeline(turn(gateway, provider, MAIN, "Go on.")), len(provider.history)
     gateway.run_job("SAY done by the job")
     request = eventually(

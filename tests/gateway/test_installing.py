@@ -91,9 +91,7 @@ def test_with_the_gateway_down_it_installs_and_names_the_crontab_line(
 
 
 @pytest.mark.usefixtures("installed_now")
-def test_with_the_gateway_up_the_rest_follows_and_then_there_is_nothing_to_do(
-    gateway: Gateway, while_up: str
-) -> None:
+def test_with_the_gateway_up_the_rest_follows_and_nothing_is_left(gateway: Gateway, while_up: str) -> None:
     assert "✓ have `omg reflect` run" in while_up
     assert "the daemon is up" in while_up
     before, began = config(gateway), time.monotonic()
@@ -133,9 +131,7 @@ def test_a_permission_taken_away_is_named_and_given_again(gateway: Gateway) -> N
 
 
 @pytest.mark.usefixtures("noted")
-def test_uninstalling_leaves_what_was_there_and_what_was_changed_since(
-    gateway: Gateway, bare: dict[str, Any]
-) -> None:
+def test_uninstalling_leaves_what_was_there_or_changed_since(gateway: Gateway, bare: dict[str, Any]) -> None:
     now = json.loads((gateway.state / "openclaw.json").read_text())
     now["logging"]["level"] = "info"
     (gateway.state / "openclaw.json").write_text(json.dumps(now))

@@ -101,9 +101,7 @@ def seen(provider: OpenAIServer, do: Callable[[], Any]) -> str:
     return f"{answer} {requests}"
 
 
-def test_a_prompt_holds_the_speakers_own_secret_alone(
-    speakers: list[Speaker], provider: OpenAIServer
-) -> None:
+def test_a_prompt_holds_the_speakers_secret_alone(speakers: list[Speaker], provider: OpenAIServer) -> None:
     for who in speakers:
         text = seen(provider, lambda who=who: who.talk("What is my locker word?"))
         assert who.secret in text, who.name
