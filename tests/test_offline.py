@@ -118,6 +118,8 @@ KEPT = [  # said, type, title, description, event, loop
     ("My sister's birthday is June 3", "identity", "Sister's birthday", "The user's sister's birthday is June 3.", None, None),
     ("The plumber comes on 30 November", "episode", "Plumber", "The plumber comes on 2026-11-30.", "2026-11-30", "open"),
     ("The electrician is coming tomorrow", "episode", "Electrician", "The electrician is coming on 2026-03-05.", "2026-03-05", "open"),
+    ("I need to send the tax form before the end of March.", "episode", "Tax form",
+     "The user needs to send the tax form before 2026-03-31.", "2026-03-31", "open"),
     ("I need to renew my passport before May.", "episode", "Renew passport",
      "The user needs to renew their passport before May 2026.", "2026-04-30", "open"),
     ("Don't forget: the rent is due on the 1st of each month.", "episode", "Renting",

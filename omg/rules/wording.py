@@ -235,6 +235,7 @@ BEFORE = re.compile(
     re.I,
 )
 LAST_DAY = frozenset(("by", "until", "till"))
+END = re.compile(r"(?:the\s+)?end of\b", re.I)  # "before the end of March" ends with March
 UP_TO = re.compile(r"\bbefore\s+(?:the\s+)?$", re.I)  # "before March" ends with February
 NOT_THE_DAY = re.compile(
     r"(?:\b(?:since|not|instead of|rather than|from|after)|n't)\s+(?:on\s+)?(?:the\s+)?$", re.I
@@ -274,8 +275,8 @@ def with_absolute_dates(text: str, said: date, ahead: bool = False) -> tuple[str
         if days and OR.fullmatch(text, at, start):  # "Thursday or Friday" is neither of the two
             one = days[-1]
             days[-1] = one._replace(start=min(one.start, when.start), end=max(one.end, when.end))
-        elif meant_ahead and when.start != when.end and UP_TO.search(text[:start]):
-            last = when.start - timedelta(days=1)
+        elif when.start != when.end and when.end >= said and UP_TO.search(text[:start]):
+            last = when.end if END.match(when.phrase) else when.start - timedelta(days=1)
             days.append(when._replace(start=last, end=last))
         elif when.start != when.end or not NOT_THE_DAY.search(text[:start]):
             days.append(when)
@@ -334,7 +335,7 @@ def in_words(when: When, out: str, text: str, end: int) -> tuple[str, int]:
     if before in LAST_DAY and preposition == "between":
         plain = f"{when.end}"
     if before == "before" and preposition == "between":
-        plain = f"{when.start}"
+        plain = f"{when.end if END.match(when.phrase) else when.start}"
     if before in ("from", "for") and preposition == "between":
         plain = plain.replace(" and ", " to ")
     if before in ("in", "during") and preposition == "between":
