@@ -592,6 +592,29 @@ def test_what_another_does_elsewhere_changes_no_place(said):
     assert all(edit["node"] is None for edit in edits(said, known=[office]))
 
 
+@pytest.mark.parametrize("off", ["is cancelled", "won't take place", "fell through"])
+@pytest.mark.parametrize(
+    ("then", "event"),
+    [
+        ("The workshop takes place after all.", "2026-03-20"),
+        ("The workshop is on again.", "2026-03-20"),
+        ("The workshop isn't cancelled.", "2026-03-20"),
+        ("The workshop takes place on 21 March now.", "2026-03-21"),
+    ],
+)
+def test_a_plan_that_was_called_off_and_takes_place_after_all_is_an_open_loop_again(off, then, event):
+    edit = only("The workshop is on 20 March.", f"The workshop {off}.", then)
+    assert (edit["title"], edit["event"], edit["loop"]) == ("Workshop", event, "open")
+
+
+@pytest.mark.parametrize(
+    "then", ["The workshop fee is low after all.", "If the workshop takes place, I'm happy.", "The concert is on again."]
+)  # fmt: skip
+def test_a_plan_that_was_called_off_stays_so_where_another_thing_is_told(then):
+    found = edits("The workshop is on 20 March.", "The workshop is cancelled.", then)
+    assert found[0]["loop"] == "done"
+
+
 def test_of_93_corrections_92_are_followed_and_of_82_sentences_that_correct_nothing_at_most_1_changes_a_note():
     followed = changed = 0
     for row in map(json.loads, CORRECTIONS.read_text("utf-8").splitlines()):

@@ -99,7 +99,8 @@ def ended_as_contrast(said: str) -> str:
     if not m or not verb or (m["past"] is None and not are_alike(m["wrong"], m["right"])):
         return said
     now = " now" if m["be"] and m["past"] is not None else ""
-    return f"{m['subject']} {verb}{now} {m['right']}, not {m['wrong']}"
+    place = "place " if m["verb"] == "take" else ""
+    return f"{m['subject']} {verb}{now} {m['right']}, not {m['wrong'].removeprefix(place)}"
 
 
 def are_alike(wrong: str, right: str) -> bool:

@@ -37,7 +37,8 @@ FINISHED = re.compile(
     re.I,
 )
 CALLED_OFF = re.compile(
-    r"(?<!not )(?<!n't )\b(?:cancell?ed|called off|fell through|(?:not|no longer) (?:going|happening))\b",
+    r"(?<!not )(?<!n't )\b(?:cancell?ed|called off|fell through|(?:not|no longer) (?:going|happening))\b"
+    r"|(?:n't| not) (?:happen|tak(?:e|ing) place|go(?:ing)? ahead)",
     re.I,
 )
 PREFERRED = re.compile(r"\bprefer(?:s|red)? .{1,200}? (?:to|over|than) (?P<old>[^,.;]+)", re.I)
@@ -110,6 +111,11 @@ class OfflineDraft:
             return ""
         leans = begins("pointing", self.asides[0]) or LEANS.match(self.asides[0])
         return " ".join((self.description, *self.asides) if leans else self.asides)
+
+    def can_be_on_again(self, day: date | None) -> bool:
+        """Whether it is a plan that was called off before its day, which is not before *day*."""
+        off = CALLED_OFF.search(self.description) or denies(self.description)
+        return bool(self.loop == "done" and off and self.event and self.event[:10] >= str(day))
 
     @property
     def words(self) -> frozenset[str]:
@@ -364,6 +370,14 @@ def changed_draft(
         and likeness >= ALIKE_SHARE
         and draft.event
         and (change or draft.cue == "moved" or not old.event)
+    ):
+        return with_new_words(old, draft)
+    if (
+        old.loop == "done"
+        and draft.loop == "open"
+        and likeness >= ALIKE_SHARE
+        and not negated(draft)
+        and old.can_be_on_again(draft.day)
     ):
         return with_new_words(old, draft)
     if about_project(draft, old) and draft.type in ("fact", "episode", "project") and draft.loop != "open":

@@ -19,6 +19,7 @@ from ..message.turn import Message
 from ..text.words import ISO_DAY, base_of, bases, denies, split_sentences, told_words
 from .assertions import (
     ASIDE,
+    DEPENDENT,
     Assertion,
     addressed,
     begins,
@@ -157,6 +158,9 @@ CALLED = re.compile(r"(?i:it's|it is|it'll be|we) (?:called|named|call it) (?P<n
 SHORT = re.compile(r"(?:I|it|we|you|my|no|yes|not|none|that|oh|hm+|well|sure|ok)\b|.*\?$", re.I)
 FIRST_PERSON = re.compile(r"\b(?:I|I'm|I've|[Mm]y|me)\b")
 
+PLAN = Assertion("episode", "due", loop="open")
+QUOTED_LATER = re.compile(r"; on \d{4}-\d\d-\d\d: “.*")
+
 IT = re.compile(r"(?:it|that|this)(?:'s|'d)?\s", re.I)
 TAKEN_UP = re.compile(
     r"(?:use|go with|go for|switch|stick|drop|choose|pick|move|call it \w|name it \w|postpone)\b"
@@ -241,6 +245,13 @@ def day_alone(text: str, said: date) -> str | None:
     return None if any(word.isalpha() for word in told_words(written) - SAYING_SO) else event
 
 
+def is_certain(said: str) -> bool:
+    """Whether *said* tells that something is so, and does not ask, guess or suppose it."""
+    text = without_lead_in(said)
+    leaves_open = DEPENDENT.match(text) or begins("maybe", text) or begins("question", text)
+    return not (leaves_open or said.endswith("?"))
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """Around a sentence: who says it to whom, when, and in which message; *long*: one that may be pasted or dictated."""
@@ -316,7 +327,7 @@ class OfflineObserver:
             if (
                 self.corrects_day(said, scene)
                 or self.corrects_value(said, scene, answers=bool(n == 0 and self.asked), unnoted=unnoted)
-                or self.ends_plan(said, scene)
+                or self.turns_plan(said, scene)
                 or self.names_project(here, said, scene)
             ):
                 continue
@@ -505,7 +516,7 @@ class OfflineObserver:
         *answers* a question, the words are kept beside the note. A sentence of *unnoted* before it may be what it puts right.
         True if something was done.
         """
-        if " moved to " in said:
+        if " moved to " in said and is_certain(said):
             text, _ = self.worded(ASIDE, said, scene)
             for i, d in self.drafts.newest(scene.who):
                 if at_new := relocated(text, d.description, scene.who):
@@ -571,19 +582,28 @@ class OfflineObserver:
         self.drafts.replace_at(i, replace(d, asides=(*d.asides, line), sources=(*d.sources, scene.handle)))
         return True
 
-    def ends_plan(self, said: str, scene: Scene) -> bool:
-        """ "Hamburg was great!": a plan that came true. True if there is one of which that can be said."""
-        m = begins("went", without_lead_in(said))
-        words = told_words(m["what"]) if m else frozenset()
+    def turns_plan(self, said: str, scene: Scene) -> bool:
+        """
+        "Hamburg was great!", "The workshop takes place after all": a plan came true, was called off, or is on again. True if
+        there is one of which that can be said.
+        """
+        told = without_lead_in(said)
+        again = begins("on_again", told)
+        m = again or begins("went", told)
+        words = told_words(m[m.lastgroup or 0]) if m and is_certain(said) else frozenset()
         for i, d in reversed(list(enumerate(self.drafts.all))):
-            if d.loop != "open" or not words or not words <= d.words:
+            if not words or not words <= d.words or self.drafts.is_about_another(d, scene.who):
                 continue
             to_come = d.event and d.event[:10] > str(scene.day) and not CALLED_OFF.search(said)
-            if to_come or self.drafts.is_about_another(d, scene.who):
+            if not d.can_be_on_again(scene.day) if again else d.loop != "open" or to_come:
                 continue
-            text = f"{d.description.rstrip('.')}; on {scene.day}: “{sentence(without_lead_in(said))}”"
-            ended = replace(d, who=scene.who, day=scene.day, loop="done", description=text, cue="went")
-            self.drafts.replace_at(i, replace(ended, sources=(*d.sources, scene.handle)))
+            was = QUOTED_LATER.sub("", d.description).rstrip(".")
+            text, event = f"{was}; on {scene.day}: “{sentence(told)}”", d.event
+            if again and (says := self.worded(PLAN, said, scene)) and (says[1] or denies(was)):
+                text, event = says[0], says[1] or event
+            new = replace(d, who=scene.who, day=scene.day, description=text, event=event, cue="went")
+            loop, sources = "open" if again else "done", (*d.sources, scene.handle)
+            self.drafts.replace_at(i, replace(new, loop=loop, sources=sources))
             return True
         return False
 
