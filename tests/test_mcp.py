@@ -131,9 +131,7 @@ async def called(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_over_stdio_a_client_of_either_protocol_reads_the_person_and_the_project_of_its_folder(
-    up: Path, project: Path, mode: str
-) -> None:
+def test_over_stdio_a_client_reads_the_person_and_its_project(up: Path, project: Path, mode: str) -> None:
     async def use(client: Client) -> None:
         assert client.protocol_version == MODES[mode]
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}

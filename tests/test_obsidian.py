@@ -95,9 +95,7 @@ def test_every_note_of_the_demo_stays_ours_when_obsidian_lays_out_its_head_anew(
     assert anew > 40
 
 
-def test_a_home_from_before_there_were_marks_knows_its_notes_however_their_heads_are_laid_out(
-    demo_notes: Vault, tmp_path: Path
-) -> None:
+def test_a_home_from_before_marks_knows_its_notes_in_any_layout(demo_notes: Vault, tmp_path: Path) -> None:
     source = next(f for f in demo_notes.root.parent.glob("home/graphs/*/written.jsonl"))
     lines = [json.loads(line) for line in source.read_text().splitlines()]
     old = tmp_path / "written.jsonl"
@@ -144,9 +142,7 @@ def test_words_that_a_person_writes_make_the_note_theirs(graph: Graph) -> None:
     assert not graph.vault.ours(data)
 
 
-def test_the_observer_goes_on_with_a_note_whose_priority_and_tags_a_person_set_and_leaves_these(
-    which: Memory, graph: Graph
-) -> None:
+def test_the_observer_goes_on_with_a_note_and_leaves_what_a_person_set(which: Memory, graph: Graph) -> None:
     save(graph, TEA, saved(graph.vault.text(TEA), {"priority": "low", "tags": ["mornings"], "mood": "calm"}))
     which.refresh(graph)
     for n, now in enumerate(("Ada drinks black tea.", "Ada drinks white tea.")):

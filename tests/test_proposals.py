@@ -216,9 +216,7 @@ def test_without_a_model_a_proposal_stays_the_assistants(home: Path, said: str) 
         ("I can't stand olives.", "The user can stand olives.", True),
     ],
 )
-def test_what_the_rules_note_of_the_users_words_leaves_no_proposal_of_the_same_behind(
-    home: Path, said: str, text: str, waits: bool
-) -> None:
+def test_what_the_rules_note_settles_its_proposal(home: Path, said: str, text: str, waits: bool) -> None:
     agent = Agent(home)
     proposed = turn(agent, said, "omg_remember", text=text)
     node = agent.home.find(ALICE).vault.read(proposed)

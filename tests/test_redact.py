@@ -208,44 +208,36 @@ def test_a_key_that_looks_like_one_is_one(prefix, alphabet, length, suffix, mask
     assert (unnamed(clean), count) == (f"Sieh an\u200b: {GONE} – hübsch 🧑\u200d🍳", 1)
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        *(
-            "密码：{}",
-            "密码是{}。",
-            "密碼: {}",
-            "パスワード：{}",
-            "パスワードは{}です",
-            "비밀번호: {}",
-            "mật khẩu: {}",
-        ),
-        *(
-            "contraseña: {}",
-            "La contrasen\u0303a es {}",
-            "mot de passe : {}",
-            "le mot de passe est {}",
-            "senha: {}",
-        ),
-        *(
-            "Passwort: {}",
-            "Das Passwort für das WLAN ist {}.",
-            "Kennwort={}",
-            "hasło: {}",
-            "пароль: {}",
-            "пароль от вайфая={}",
-        ),
-        *(
-            "wachtwoord: {}",
-            "lösenord: {}",
-            "adgangskode: {}",
-            "heslo: {}",
-            "şifre: {}",
-            "La clave es {}",
-            "PASSWORT:\u00a0{}",
-        ),
-    ],
-)
+SAID = """\
+密码：{}
+密码是{}。
+密碼: {}
+パスワード：{}
+パスワードは{}です
+비밀번호: {}
+mật khẩu: {}
+contraseña: {}
+La contrasen\u0303a es {}
+mot de passe : {}
+le mot de passe est {}
+senha: {}
+Passwort: {}
+Das Passwort für das WLAN ist {}.
+Kennwort={}
+hasło: {}
+пароль: {}
+пароль от вайфая={}
+wachtwoord: {}
+lösenord: {}
+adgangskode: {}
+heslo: {}
+şifre: {}
+La clave es {}
+PASSWORT:\u00a0{}
+""".splitlines()
+
+
+@pytest.mark.parametrize("said", SAID)
 def test_a_password_that_is_written_as_no_word_is_goes_whatever_it_is_called(said):
     for password in ("Tulpe-8XpJw01", "Turnip-Cellar-2040", "maus!Kq4tO69"):
         text = said.format(password)

@@ -790,9 +790,7 @@ def test_claims_link_what_they_rest_on_and_those_that_rest_on_nothing_are_droppe
 
 
 @pytest.mark.parametrize(("others", "weakest"), [("user", "assistant"), ("tool", "tool")])
-def test_a_reflection_is_as_little_to_be_trusted_as_the_weakest_of_what_it_rests_on(
-    graph: Graph, others: str, weakest: str
-) -> None:
+def test_a_reflection_is_as_weak_as_the_weakest_it_rests_on(graph: Graph, others: str, weakest: str) -> None:
     paths = week(graph, origin=others)
     put(graph, note(paths[3], HAPPENED[3], MONDAY + 3 * DAY, origin=weakest))
     night(graph, LookingBack(("Ines moved.", ["e1", "e2"]), ("She met neighbours.", ["e4"])))

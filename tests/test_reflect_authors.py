@@ -238,7 +238,7 @@ def replaced(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("change", [restated, replaced])
-def test_a_contradiction_is_over_once_one_side_says_something_else_or_is_replaced(
+def test_a_contradiction_ends_once_a_side_changes_or_goes(
     graph: Graph, change: Callable[[Plan], None]
 ) -> None:
     contradicted(graph)

@@ -206,9 +206,7 @@ def test_an_older_vault_gets_todays_tables_and_style_and_keeps_what_its_owner_ch
         assert (vault / file.relative_to(shipped)).read_text() == file.read_text(), file.name
 
 
-def test_a_daemon_that_an_upgrade_left_running_is_named_and_installing_has_the_gateway_start_todays(
-    home: Path, tmp_path: Path
-) -> None:
+def test_a_daemon_left_running_by_an_upgrade_is_named_and_started_anew(home: Path, tmp_path: Path) -> None:
     package, another = Path(__file__).parents[1] / "omg", tmp_path / "another"
     shutil.copytree(package, another / "omg", ignore=shutil.ignore_patterns("__pycache__"))
     with (another / "omg" / "errors.py").open("a") as file:

@@ -112,9 +112,7 @@ def without_head(graph: Graph, path: str) -> str:
     return graph.vault.read(path).body
 
 
-def test_a_week_is_told_in_the_words_its_notes_had_when_it_ended_and_a_change_with_what_was_before(
-    home: Memory, graph: Graph
-) -> None:
+def test_a_week_is_told_as_it_ended_and_a_change_with_what_was_before(home: Memory, graph: Graph) -> None:
     moved(graph)
     night(home)
     first, second, third = (without_head(graph, path) for path in (FIRST, SECOND, THIRD))

@@ -135,9 +135,7 @@ def test_a_job_beside_it_sees_nothing_and_leaves_nothing(gateway: Gateway, provi
 
 
 @pytest.mark.usefixtures("cut")
-def test_a_heartbeat_sees_the_cut_conversation_and_leaves_with_what_is_around_it(
-    gateway: Gateway, provider: OpenAIServer
-) -> None:
+def test_a_heartbeat_sees_the_cut_conversation_and_leaves(gateway: Gateway, provider: OpenAIServer) -> None:
     before, since = timeline(turn(gateway, provider, MAIN, "Go on still.")), len(provider.history)
     gateway.call("wake", mode="now", text="look around")
     request = eventually(lambda: found(provider, since, "heartbeat"), 60, "a heartbeat", why=gateway.tail)
@@ -151,9 +149,7 @@ def test_a_heartbeat_sees_the_cut_conversation_and_leaves_with_what_is_around_it
 
 
 @pytest.mark.usefixtures("cut")
-def test_a_sub_agent_starts_without_it_and_its_report_leaves_with_what_is_around_it(
-    gateway: Gateway, provider: OpenAIServer
-) -> None:
+def test_a_sub_agent_starts_empty_and_its_report_leaves(gateway: Gateway, provider: OpenAIServer) -> None:
     since = len(provider.history)
     spawn = {"task": "SAY the tide is at noon", "label": "tide", "runTimeoutSeconds": 60}
     order = json.dumps({"id": "sessions_spawn", "args": spawn})

@@ -174,9 +174,7 @@ def test_a_heartbeat_does_not_agree_to_forgetting(
     assert secrets_in(gateway, owner) == {owner.secret}
 
 
-def test_forgetting_takes_the_code_in_a_message_and_forgets_for_the_speaker_alone(
-    gateway: Gateway, speakers: list[Speaker]
-) -> None:
+def test_forgetting_takes_a_code_and_is_the_speakers_own(gateway: Gateway, speakers: list[Speaker]) -> None:
     _, alice, bob, *_ = speakers
     alice.talk("My attic lamp is ochre")
     lamp = lambda: "ochre" in " ".join(gateway.memory.notes(alice.session).values())  # noqa: E731

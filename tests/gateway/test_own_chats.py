@@ -115,17 +115,13 @@ def test_a_new_chat_of_the_owners_has_their_memory_from_the_first_message_on(
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_chat_under_any_key_has_the_owners_memory_from_the_first_message_on(
-    gateway: Gateway, provider: OpenAIServer, key: str
-) -> None:
+def test_any_chat_has_the_owners_memory_at_once(gateway: Gateway, provider: OpenAIServer, key: str) -> None:
     for message in ("first", "second"):
         assert knows(provider, lambda: gateway.chat(key, ASKED)) == [True], message
     assert knows(provider, lambda: gateway.say(f"{key}-2", ASKED)) == [True]  # as `openclaw agent` calls
 
 
-def test_a_chat_of_the_command_line_has_the_owners_memory_from_the_first_message_on(
-    gateway: Gateway, provider: OpenAIServer
-) -> None:
+def test_a_chat_of_the_command_line_has_the_owners_memory(gateway: Gateway, provider: OpenAIServer) -> None:
     for chosen in (("--session-id", "portal-2"), ("--session-key", "agent:main:errand")):
         for message in ("first", "second"):
             asked = lambda chosen=chosen: gateway.run("agent", *chosen, "--message", ASKED)  # noqa: E731
