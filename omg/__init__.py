@@ -89,7 +89,8 @@ Each line is the first sentence of the room's docstring, then come the names of 
       cli/        The command `omg`: parse, call one function, print.
                     app · conversations · fleet · gateway · notes
 
-Data: prompts/ (what the models are told), sample/ (the demo's conversation). Where to change what:
+Data: prompts/ (what the models are told), sample/ (the demo's conversation), assets/ (for the graph's page).
+Where to change what:
 
     the properties of a note             node/note.py; if a model sets it, observe/reply.py
     why search finds a note, or not      index/search.py, inject/decide.py

@@ -140,7 +140,9 @@ def install_command(
     nightly: Annotated[bool, typer.Option(help="Add the nightly job.")] = True,
     context_engine: Annotated[
         bool | None,
-        typer.Option(help="Have OMG put long contexts together, as OpenClaw's context engine; or no more."),
+        typer.Option(
+            help="Make OMG OpenClaw's context engine, which puts long contexts together; or undo that."
+        ),
     ] = None,
     identity: Annotated[
         str, typer.Option("--identity", "-i", help="With HOST: whose memory it serves.")

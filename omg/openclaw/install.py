@@ -190,9 +190,7 @@ def remove_engine(claw: OpenClaw, home: Path, *, dry_run: bool = False) -> Itera
 
 def given_back(plugins: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     """What must change in `plugins` to undo what installing the engine changed; all else stays as it is now."""
-    changes: dict[str, Any] = {}
-    if ENGINE in (plugins.get("entries") or {}):
-        changes["entries"] = {ENGINE: None}
+    changes = reverted(ENGINE, plugins, before)
     slots, had = plugins.get("slots") or {}, before.get("slots")
     if slots.get("contextEngine") in (ENGINE, "legacy", None):
         ours = {"contextEngine": (had or {}).get("contextEngine")}
@@ -200,12 +198,20 @@ def given_back(plugins: dict[str, Any], before: dict[str, Any]) -> dict[str, Any
             changes["slots"] = None
         elif ours["contextEngine"] != slots.get("contextEngine"):
             changes["slots"] = ours
-    return changes | admission_before(ENGINE, plugins, before)
+    return changes
 
 
-def admission_before(plugin: str, now: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """What must change in `plugins` for *plugin* to be allowed or denied as it was *before*."""
-    allow, deny, changes = now.get("allow") or [], now.get("deny") or [], dict[str, Any]()
+def reverted(plugin: str, now: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """What must change in `plugins` for *plugin* to be configured, allowed and denied as it was *before*."""
+    changes: dict[str, Any] = {}
+    entries, had = now.get("entries") or {}, before.get("entries") or {}
+    if plugin in had:
+        if back := reverting(entries.get(plugin, {}), had[plugin]):
+            changes["entries"] = {plugin: back}
+    elif plugin in entries:
+        alone = set(entries) == {plugin} and "entries" not in before
+        changes["entries"] = None if alone else {plugin: None}
+    allow, deny = now.get("allow") or [], now.get("deny") or []
     if plugin in allow and plugin not in (before.get("allow") or []):
         changes["allow"] = [p for p in allow if p != plugin] or None
     if plugin in (before.get("deny") or []) and plugin not in deny:
@@ -545,17 +551,9 @@ def kept_object(file: Path) -> dict[str, Any]:
 
 
 def leftovers(config: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """What of ours is still in *config*, as a patch that takes it out; what the user had *before* comes back."""
+    """The patch that takes what is ours out of *config*, and puts back what the user had *before*."""
     plugins, were = value_at(config, "plugins", {}), value_at(before, "plugins", {})
-    changes: dict[str, Any] = {}
-    entries, had = value_at(plugins, "entries", {}), value_at(were, "entries", {})
-    if "omg" in had:
-        if back := reverting(entries.get("omg", {}), had["omg"]):
-            changes["entries"] = {"omg": back}
-    elif "omg" in entries:
-        alone = set(entries) == {"omg"} and "entries" not in were
-        changes["entries"] = None if alone else {"omg": None}
-    changes |= admission_before("omg", plugins, were)
+    changes = reverted("omg", plugins, were)
     if not changes:
         return {}
     if "plugins" not in before and set(plugins) == set(changes) and not any(changes.values()):
