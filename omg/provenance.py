@@ -211,7 +211,8 @@ def verdicts_on(
     given = cut_out(reply.text, "verdicts", "verdicts")["verdicts"]
     if not isinstance(given, Mapping):
         raise BadReply("the answer to the check holds no `verdicts`; nothing was marked observed")
-    if given.keys() - asked["claims"].keys():  # numbered otherwise: nothing tells which is which
+    missing, more = asked["claims"].keys() - given.keys(), given.keys() - asked["claims"].keys()
+    if (missing and more) or "0" in more:  # numbered otherwise: nothing tells which is which
         return ["not supported" for _ in claims]
     return [
         given[str(n)] if given.get(str(n)) in VERDICTS and len(claim.text) <= CLAIM_CHARS else "not supported"

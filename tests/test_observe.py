@@ -429,19 +429,25 @@ def test_what_was_kept_does_not_stand_for_another_conversation(omg, openai_serve
         {"2": "supported"},
         {"01": "supported"},
         {"0": "supported", "1": "supported"},  # counted from nought
-        {"1": "supported", "2": "supported"},
         {"1": "Supported!"},
         {"1": True},
         {"1": {"verdict": "supported"}},
     ],
     ids=str,
 )
-def test_a_verdict_that_is_missing_odd_or_one_too_many_bears_nothing_out(omg, openai_server, verdicts):
+def test_a_verdict_that_is_missing_odd_or_numbered_otherwise_bears_nothing_out(omg, openai_server, verdicts):
     openai_server.check = {"verdicts": verdicts}
     openai_server.replies(reply(edit()))
     hear(omg, "I prefer short checklists.")
     assert [(n.type, n.origin) for n in notes(omg).values()] == [("fact", "assistant")]
     assert waiting(omg) == 0
+
+
+def test_a_number_that_was_not_asked_does_not_void_the_verdicts_on_those_that_were(omg, openai_server):
+    openai_server.check = {"verdicts": {"1": "supported", "2": "supported", "3": "contradicted"}}
+    openai_server.replies(reply(edit()))
+    hear(omg, "I prefer short checklists.")
+    assert [(n.type, n.origin) for n in notes(omg).values()] == [("preference", "user")]
 
 
 def test_the_check_is_shown_a_persons_words_and_the_proposal_before_and_nothing_of_a_page(omg, openai_server):
