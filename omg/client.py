@@ -57,7 +57,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 def fleet_of(home: Path) -> tuple[str, str] | None:
-    """Address and token of the fleet that *home* asks in place of a daemon: of the environment, else of fleet.json."""
+    """Address and token of the fleet that *home* asks in place of a daemon: from the environment, else from fleet.json."""
     url, token = os.environ.get("OMG_FLEET_URL"), os.environ.get("OMG_FLEET_TOKEN")
     if url and token:
         return url, token

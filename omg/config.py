@@ -39,12 +39,12 @@ class Section(BaseModel):
 
 
 def is_number(value: Any) -> bool:
-    """Whether *value* is a finite number; true and false are none, though Python counts them in."""
+    """Whether *value* is a finite number. true and false are not, although Python treats them as numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def accepting(holds: Callable[[Any], bool], remedy: str) -> BeforeValidator:
-    """A check of a key's value as it was written: where it does not hold, *remedy* says what to write."""
+    """A check of a key's value before it is converted. If it fails, the error is *remedy*: what to write instead."""
 
     def check(value: Any) -> Any:
         if not holds(value):
@@ -55,7 +55,7 @@ def accepting(holds: Callable[[Any], bool], remedy: str) -> BeforeValidator:
 
 
 def pause_of(value: Any) -> float | Literal[False]:
-    """Seconds: a number of them, or a text like "300s", "5m", "1hr"; false as it is."""
+    """Seconds, from a number or a text like "300s", "5m", "1hr". false stays false."""
     if value is False:
         return value
     found = (
@@ -431,7 +431,7 @@ def configured(home: Path) -> tuple[dict[str, Any], Path] | None:
 
 @functools.lru_cache(maxsize=8)
 def read_json5(file: Path, mtime_ns: int, size: int) -> dict[str, Any]:
-    """The parsed configuration, cached by its state on disk: json5 is slow, and this is read at each tick."""
+    """The parsed configuration. It is cached until the file changes: json5 is slow, and this is read at each tick."""
     value = json5.loads(file.read_text(encoding="utf-8"))
     return value if isinstance(value, dict) else {}
 

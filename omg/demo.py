@@ -1,8 +1,8 @@
 """
 `omg demo`: takes the sample conversation through the whole path, offline, in a folder of its own.
 
-Nothing of the user's is read or touched. It prints what a newcomer wants to see: the vault as a tree, the
-Now note, and what three prompts would be given.
+It reads and changes nothing of the user's. It prints the vault as a tree, the Now note, and what three prompts would be
+given.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DEMO_SESSION = "agent:main:main"
 
 
 def run_demo(folder: Path | None) -> None:
-    """Make the demo in *folder*, or in a fresh temporary one that stays for looking at."""
+    """Make the demo in *folder*; None: in a new temporary folder, which is kept."""
     folder = (folder or Path(tempfile.mkdtemp(prefix="omg-demo-"))).expanduser().absolute()
     config = demo_config(folder)
     sample = sorted(SAMPLE_FOLDER.glob("*.jsonl"))
@@ -64,7 +64,7 @@ def run_demo(folder: Path | None) -> None:
 
 
 def demo_config(folder: Path) -> Config:
-    """The configuration of a home in *folder*, written down there: any `omg` command finds the same memory."""
+    """Write the configuration of a home in *folder*, so that every `omg` command finds this memory, and return it."""
     home = folder / "home"
     set_vault(home, DEMO_SESSION, folder / "vault")
     settings = {
@@ -78,7 +78,7 @@ def demo_config(folder: Path) -> Config:
 
 
 def shell_line(home: Path, *words: str) -> str:
-    """A line for a shell, that works in any folder."""
+    """A line for a shell that works in any folder."""
     omg = ["omg"] if shutil.which("omg") else [sys.executable, "-m", "omg.cli"]
     return f"OMG_HOME={shlex.quote(str(home))} {shlex.join([*omg, *words])}"
 

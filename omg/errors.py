@@ -6,7 +6,7 @@ The exceptions of OMG, as a tree, and how messages are worded: they name the thi
     ├── NotFound                no such node, session, cycle or file
     ├── BadNode                 a file that is not a node: left alone, reported
     ├── OutsideVault            a name that would lead out of the vault
-    ├── Stale                   the file is not what we last read: a person won the race
+    ├── Stale                   the file was changed since we read it
     ├── Locked                  another process holds the lock
     ├── BadInput                a file or an argument that cannot be understood
     ├── GatewayError            OpenClaw is missing, or refused what we asked of it

@@ -41,7 +41,7 @@ def open_store() -> Store:
 
 
 def checked_url() -> str:
-    """The address of the database, which answers."""
+    """The address of the database. Raises an error if it does not answer."""
     pool = open_store().pool
     pool.wait()
     pool.close()
@@ -60,7 +60,7 @@ def quiet_logs() -> None:
 
 @fleet_app.command("init")
 def init_command() -> None:
-    """Make the tables in the database that OMG_FLEET_DATABASE names; again changes nothing."""
+    """Make the tables in the database that OMG_FLEET_DATABASE names. Running it again changes nothing."""
     url = checked_url()
     from ..fleet.store import init_database
 
@@ -70,7 +70,7 @@ def init_command() -> None:
 
 @tenant_app.command("add")
 def add_command(name: Name) -> None:
-    """Make a tenant and print its token, which is kept nowhere."""
+    """Make a tenant and print its token, which is not stored."""
     print(open_store().add_tenant(name))
 
 
@@ -138,7 +138,7 @@ def work_command(
 
 @fleet_app.command("status")
 def status_command(as_json: JsonFlag = False) -> None:
-    """How much there is, what waits since when, and who works."""
+    """Show how many tenants, graphs and drops there are, what waits and for how long, and the workers."""
     found = open_store().status()
     lines = [f"{name:14} {value if value is not None else '-'}" for name, value in found.items()]
     print_value(found, as_json, "\n".join(lines))

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from ..hosts.install import Step
 
 
-# --- Starts and stops the daemon for a command, or does the work without it. A daemon that was up before is up afterwards.
+# --- Starts and stops the daemon, and keeps it stopped during a command.
 
 
-# How often to look whether one is gone: the gateway's plugin starts the next .25 s after, then ever later.
+# How often, and for how long, to look whether the daemon has ended. The gateway's plugin starts another one .25 s later.
 LOOK_EVERY_S, LOOK_FOR_S = 0.05, 20
 
 
@@ -337,7 +337,7 @@ PersonOption = Annotated[str, typer.Option("--identity", "-i", help="Whose proje
 
 @project_app.command("show")
 def show_command(folder: FolderOption = Path(), identity: PersonOption = "agent:main:main") -> None:
-    """Whose memory is written to and read in a folder."""
+    """Show whose memory is read and written in a folder."""
     from ..hosts.sessions import project_of
 
     print(project_of(load_config().home, identity, folder.absolute()) or f"{identity} (in no git repository)")
@@ -390,7 +390,7 @@ def confirm_command(
     note: Annotated[str | None, typer.Argument(help="What an assistant proposed; nothing: list all.")] = None,
     identity: IdentityOption = None,
 ) -> None:
-    """Make what an assistant proposed your own word."""
+    """Accept what an assistant proposed, as your own word."""
     from ..curate import confirm_note
     from ..plan.corrections import proposed_notes
 

@@ -167,6 +167,11 @@ def day_of_ms(ms: int, zone: tzinfo) -> date:
     return datetime.fromtimestamp(min(ms, LAST_MS) / 1000, zone).date()
 
 
+def iso_time(ms: int) -> str:
+    """*ms* since the epoch as ISO text in UTC; "" for 0, which means never."""
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds") if ms else ""
+
+
 def time_text(iso: str, zone: tzinfo, timespec: str = "minutes") -> str:
     """An ISO time as a person in *zone* reads it: `2026-03-05 14:30`; any other text is returned unchanged."""
     try:

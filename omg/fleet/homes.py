@@ -480,7 +480,7 @@ class Homes:
         return self._embedders[name]
 
     def sweep(self) -> None:
-        """Remove the homes from which something was forgotten elsewhere; one in use is begun anew by its next use."""
+        """Remove the homes from which something was forgotten elsewhere; a home in use is checked out anew at its next use."""
         with self._free:
             held = [*self._idle]
         rows = self.store.ask(
@@ -510,7 +510,7 @@ class Homes:
                 log.warning("the cache is looked through again in %d s: %s", SWEEP_S, type(e).__name__)
 
     def stop(self) -> None:
-        """Ask no model any more; what is under way ends, and is not committed."""
+        """Stop asking models. Work under way ends and is not committed."""
         self.stopping.set()
         self.child.close()
 

@@ -92,7 +92,7 @@ class Serving:
         return row
 
     def identity(self, tenant: int, body: Mapping[str, Any]) -> Identity | None:
-        """Whose the session of a question is, by the tenant's own files; without a session the owner's."""
+        """Whose session a question names, by the tenant's own files; the owner if it names none."""
         about = mapping_in(body, "context") or body
         session = about.get("sessionKey") or about.get("session") or about.get("identity") or MAIN
         with self.homes.hold(self.lobby(tenant)) as home:
@@ -398,7 +398,7 @@ def run_worker(
     lease_s: float = LEASE_S,
     child: Child | None = None,
 ) -> None:
-    """Work until SIGTERM or SIGINT. *child* asks the models, else one of our own."""
+    """Work until SIGTERM or SIGINT. *child* is the process that asks models; None: a new one."""
     with opened_pool(url, parallel + 2) as pool:
         store = Store(pool)
         with Homes(store, cache, kept=max(64, 4 * parallel), child=child) as homes:

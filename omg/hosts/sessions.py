@@ -20,11 +20,11 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import UTC, datetime, tzinfo
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
-from ..dates.days import time_text
+from ..dates.days import iso_time, time_text
 from ..errors import BadInput
 from ..graph.state import read_object, write_private
 from .hook import HOSTS
@@ -236,11 +236,6 @@ def heartbeats(home: Path) -> list[Heartbeat]:
 
 def heartbeat_line(beat: Heartbeat, zone: tzinfo) -> str:
     """For a person, with times of their *zone*."""
-    served, kept = (
-        time_text(datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds"), zone)
-        if ms
-        else "never"
-        for ms in (beat.served_ms, beat.kept_ms)
-    )
+    served, kept = (time_text(iso_time(ms), zone) or "never" for ms in (beat.served_ms, beat.kept_ms))
     trouble = "; it is used, but NOTHING WAS KEPT lately: see `omg doctor`" if beat.silent else ""
     return f"{beat.host:<11} last prompt served {served}; last turn kept {kept}{trouble}"

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from ..client import SOCKET, ask_daemon
 from ..config import code_digest
+from ..dates.days import iso_time, time_text
 from ..embed import load_embedder, why_static
 from ..errors import BadNode, ConfigError, ModelError, NotFound, OutsideVault, OverBudget, Stale, how_many
 from ..forget.erase import Edit
@@ -214,11 +214,7 @@ def check_lifecycle(memory: Memory, graph: Graph) -> Iterator[Finding]:
         )
     begun = (graph.folder / GRAPH_MARK).stat().st_mtime
     if state.observed_ms and now - max(state.reflected_ms / 1000, begun) > NIGHT_S:
-        last = (
-            datetime.fromtimestamp(state.reflected_ms / 1000, graph.zone).strftime("%Y-%m-%d %H:%M")
-            if state.reflected_ms
-            else "never"
-        )
+        last = time_text(iso_time(state.reflected_ms), graph.zone) or "never"
         yield Finding(
             "note",
             f"the nightly reflection last ran: {last}",

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from ..config import engine_since_ms
-from ..dates.days import time_text
+from ..dates.days import iso_time, time_text
 from ..errors import OmgError, error_text, how_many
 from ..graph.graph import Graph
 from ..graph.state import SessionState
@@ -272,7 +272,3 @@ def context_text(found: Mapping[str, Any], zone: tzinfo) -> str:
         f"; {found['cached_share']:.0%} of its prompts came from a cache" if found["cached_share"] else ""
     )
     return f"{shown}; last {time_text(found['cut'], zone)}{why}{cached}"
-
-
-def iso_time(ms: int) -> str:
-    return seconds(datetime.fromtimestamp(ms / 1000, UTC)) if ms else ""
