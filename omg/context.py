@@ -29,7 +29,7 @@ from .graph.graph import Graph
 from .graph.state import SessionState, State
 from .index.archived import paths_that_hold, said_under
 from .inject.passages import cleaned, how_passed_on, speaker_name
-from .inject.prompt import NO_LONGER, SAID_LEAD, WAITING_LEAD, cut_text, note_statement
+from .inject.prompt import NO_LONGER, SAID_LEAD, WAITING_LEAD, note_statement
 from .journal import has_open_receipt
 from .message.drop import clean_entries, content_of, is_no_persons, to_epoch_ms
 from .message.envelope import wrap_memory
@@ -37,6 +37,7 @@ from .message.turn import FRAME_TOKENS, Message, said_at
 from .plan.pages import hints_that_hold, safe_line
 from .text.characters import WIKILINK, visible
 from .text.tokens import count_tokens
+from .text.words import cut_text
 
 # --- A message of the context as a value: what it calls or answers, and its tokens.
 #

@@ -161,8 +161,8 @@ SCHEMA = object_schema("verdicts", verdicts={"type": "object", "additionalProper
 # Characters of a message that is cited, of another one, of a proposal, and of a claim.
 CITED_CHARS, OTHER_CHARS, PROPOSAL_CHARS, CLAIM_CHARS = 1_500, 120, 700, 700
 CODE_CHARS = 400  # of each pasted piece of code
-# A message of more characters than ANSWER_CHARS speaks for itself, whatever it answers; one that is longer than an assent
-# names what it takes up, and is shown the end of the proposal alone. It was half of what the check is asked.
+# A message longer than ANSWER_CHARS is shown without the proposal that it answers; one longer than ASSENT_CHARS with the
+# end of the proposal alone, because it names what it takes up. Proposals were half of what the check is asked.
 ANSWER_CHARS, ASSENT_CHARS, END_CHARS = 400, 120, 240
 
 

@@ -15,6 +15,7 @@ from omg.text.characters import (
     without_unseen,
 )
 from omg.text.words import (
+    cut_text,
     denies,
     sentence_parts,
     sentence_spans,
@@ -134,3 +135,8 @@ def test_a_long_run_of_marks_costs_no_more_than_its_length(run: str, before: str
     for read in (split_sentences, visible, without_unseen, with_labels, without_citations):
         read(text)
     assert time.process_time() - start < 3
+
+
+def test_a_long_text_without_spaces_is_cut_and_not_dropped():
+    assert cut_text("漢" * 20, 10) == "漢" * 9 + "…"
+    assert cut_text("one two three", 10) == "one two…"

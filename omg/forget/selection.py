@@ -149,7 +149,8 @@ def select(
     alone: bool = False,
 ) -> Selection:
     """
-    What goes with these notes and messages. *asked*: the messages that asked for it; those not taken in yet never are.
+    What is removed together with these notes and messages. *asked*: the messages that asked for it; one that is not taken
+    in yet never will be.
 
     With a note go the reflections made of it, and its messages unless it goes *alone*; with a message, every note that
     cites it; with all notes on a topic's map, the map.

@@ -11,7 +11,6 @@ The cost grows with what changed, not with the size of the vault.
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import stat
 import time
@@ -22,7 +21,7 @@ from typing import Any
 
 from ..dates.days import day_of_ms, day_words, event_span
 from ..errors import BadNode, OutsideVault
-from ..node.markdown import uncommented
+from ..node.markdown import H1, uncommented
 from ..node.note import LOG_FOLDER, Node, Source, map_listing, parse_node
 from ..text.characters import fold_text, with_labels
 from ..text.words import split_sentences, written_words
@@ -243,15 +242,12 @@ def text_columns(node: Node, zone: tzinfo) -> tuple[str, str, str, str, str]:
     return title, description, body, fold_text(" ".join(names)), dates
 
 
-TITLE_HEADING = re.compile(r"^# ++(.*\S)[ \t]*$", re.M)
-
-
 def plain_body(body: str, title: str) -> str:
     """*body* as plain text: links as labels, no comments, no heading that repeats the title."""
     if "<!--" in body:
         body = uncommented(body)
     if "# " in body:
-        body = TITLE_HEADING.sub(lambda h: "" if h[1] == title else h[0], body, count=1)
+        body = H1.sub(lambda h: "" if h[1] == title else h[0], body, count=1)
     return with_labels(body).strip()
 
 

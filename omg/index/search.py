@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 # beside it.
 
 
-# candidates from words, and from meaning: half of it costs LoCoMo .006 of r@10 with the static table
+# candidates by words, and by meaning; half as many cost LoCoMo .006 of r@10 with the static table
 POOL = 200
-POSTINGS = 10_000  # rows that the words of a question may fit; the rarest words first. 1 µs each
+POSTINGS = 10_000  # rows that the words of a question may match, 1 µs each; the rarest words are asked first
 ASKED_CHARS = 2_000  # of a question
 DATED_CHARS = 500  # a longer text is a message, whose dates are not what is looked for
-WORDS_SHARE = 0.7  # share of the words' score beside that of meaning
-RAISED_BY_DAY = 0.75  # by how much a note of the days asked for is raised
+WORDS_SHARE = 0.7  # weight of the words' score; meaning has the rest
+RAISED_BY_DAY = 0.75  # added share of the score for a note of the days asked for
 UNSURE_BELOW = 0.05  # least confidence of a hit, found perhaps only by a word that every note has
-DATED_LEAST = 0.2  # what such a note has at least, where its words say nothing
+DATED_LEAST = 0.2  # the lowest score of such a note
 SUPERSEDED, DORMANT = 0.5, 0.9
 REPLACES = "replaces what was found"
 PRIORITY = {"high": 1.04, "medium": 1.0, "low": 0.96}
@@ -59,7 +59,7 @@ USED = 0.02
 class Candidate:
     score: float = 0.0  # of 1, the best
     status: str = "active"
-    path: str = ""  # the last resort between equals
+    path: str = ""  # decides between equals
     why: list[str] = field(default_factory=list)
     cosine: float | None = None  # with the question; None where it is not among the nearest
 
@@ -113,7 +113,7 @@ class Rarity:
         # Another thread may reset the counts meanwhile; this question keeps its own.
         known = self._fits
         for term in found:
-            if not known.get(term.match):  # what none had a moment ago, one may have by now
+            if not known.get(term.match):  # a zero is counted again: a row may have it by now
                 count = db.execute(
                     f"select count(*) from {self._table} where {self._table} match ?", (term.match,)
                 )
@@ -121,14 +121,14 @@ class Rarity:
         kept: list[Term] = []
         rows, whole = 0, 0.0
         for term in sorted(found, key=lambda t: known[t.match]):
-            # One counted a while ago may be of more rows than there are since something was forgotten.
+            # A cached count may exceed the rows that are left after a forgetting.
             fits = min(known[term.match], all_rows)
             rows += fits
             if kept and (rows > self._postings or fits > max(1_000, all_rows / 2)):
                 break  # fts5 weighs a word that more than half of the rows have as good as nothing
             if fits:
                 kept.append(term)
-            # As fts5 weighs it. What no row has counts too: the question asks for it.
+            # As fts5 weighs it. A term that no row has counts too, because the question asks for it.
             whole += max(1e-6, math.log((all_rows - fits + 0.5) / (fits + 0.5)))
         return tuple(kept), whole
 
@@ -142,8 +142,7 @@ def notes_by_words(db: sqlite3.Connection, match: str) -> dict[int, float]:
 
 
 def exact_first(db: sqlite3.Connection, order: Sequence[int], pool: Pool, terms: Sequence[Term]) -> list[int]:
-    """*order*, with what says all of *terms* itself, or replaces what was found, before what only was near in the talk,
-    in meaning or by a link."""
+    """*order*, with the notes that say all of *terms*, or replace a note that was found, before the others."""
     match = f"{{title description body tags}} : ({' AND '.join(term.match for term in terms)})"
     says = {id for (id,) in db.execute("select rowid from note_fts where note_fts match ?", (match,))}
     stands = {
@@ -246,17 +245,15 @@ def final_successor(db: sqlite3.Connection, id: int) -> int | None:
     return chain[-1] if len(chain) > 1 else None
 
 
-# --- From the best notes to linked notes and to neighbours on a small map, as far as they match the question.
+# --- From the best notes to linked notes, as far as they match the question.
 #
 # A fixed share of the hits always comes from the question itself.
 
 
-ENTRY_POINTS = 5  # from which links are followed; from more, what is linked to is anything
+ENTRY_POINTS = 5  # best notes whose links are followed; more of them lead to anything
 OWN_SHARE = 0.5  # share of the hits that are the question's own, whatever is linked
-STEP = 0.4  # what a link from the best note adds to the linked note, as a share of what that has of itself
-UNASKED = 0.05  # of the best: what a linked note has of itself at the least
-MAP_STEP = 0.25  # of a link's worth has what stands on the same small map
-MAP_SIZE = 40  # above it a map says nothing: everything is on it
+STEP = 0.4  # a link from the best note adds this share of the linked note's own score
+UNASKED = 0.05  # of the best score: the least that a linked note's own score counts for
 FANNED = 60  # links of one note that are followed
 
 
@@ -277,9 +274,9 @@ def walked_order(db: sqlite3.Connection, pool: Pool, k: int, exact: Sequence[Ter
     titles = dict(rows_of(db, "select id, title from note where id in", first))
     steps: dict[int, list[tuple[float, str]]] = {}
     for entry in first:
-        sure = (pool[entry].score / top) ** 2
-        for other, (worth, how) in linked_notes(db, entry).items():
-            steps.setdefault(other, []).append((sure * worth, f"{how} “{titles[entry]}”"))
+        worth = (pool[entry].score / top) ** 2
+        for other in linked_notes(db, entry):
+            steps.setdefault(other, []).append((worth, f"linked with “{titles[entry]}”"))
     led_to = rows_of(db, "select id, path, status from note where id in", steps.keys() - pool.keys())
     pool |= {id: Candidate(path=path, status=status) for id, path, status in led_to}
     for id in steps.keys() - set(own):
@@ -312,8 +309,8 @@ def telling_first(db: sqlite3.Connection, order: list[int], k: int) -> list[int]
     return new + old + rest
 
 
-def linked_notes(db: sqlite3.Connection, entry: int) -> dict[int, tuple[float, str]]:
-    """The notes one step from *entry*: what each step is worth, and what it is."""
+def linked_notes(db: sqlite3.Connection, entry: int) -> set[int]:
+    """The notes one link from *entry*, in either direction."""
     both = f"kind in ({PROSE}, {LINK})"
     rows = db.execute(
         f"""
@@ -322,23 +319,8 @@ def linked_notes(db: sqlite3.Connection, entry: int) -> dict[int, tuple[float, s
         """,
         (entry,),
     )
-    found: dict[int, tuple[float, str]] = {}
-    for other, type, hit in rows_of(db, "select id, type, hit from note where id in", [id for (id,) in rows]):
-        if hit:
-            found[other] = (1.0, "linked with")
-        elif type == "moc":
-            for member in notes_on_map(db, other):
-                found.setdefault(member, (MAP_STEP, "on a map with"))
-    found.pop(entry, None)
-    return found
-
-
-def notes_on_map(db: sqlite3.Connection, moc: int) -> list[int]:
-    rows = db.execute(
-        "select distinct dst from link join note on note.id = dst where src = ? and hit limit ?",
-        (moc, MAP_SIZE + 1),
-    ).fetchall()
-    return [id for (id,) in rows] if len(rows) <= MAP_SIZE else []
+    linked = rows_of(db, "select id from note where hit and id in", [id for (id,) in rows])
+    return {id for (id,) in linked} - {entry}
 
 
 WEIGHED = 5  # candidates for each hit; what is weighed decides near ties, and moves none from further below

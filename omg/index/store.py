@@ -40,7 +40,7 @@ from .links import CONTRADICTION, LINK, PROSE, short_names
 # The FTS5 tokenizer that `fold_text` (text/characters.py) is made for. Marks (Mn, Mc) belong to their letters, or Hindi falls apart.
 TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 
-# Of a date phrase that is resolved to days, what says nothing once it is.
+# Words of a date phrase that say nothing more once it is resolved to days.
 CALENDAR = frozenset(
     """
     ago coming couple day days few fortnight last month months next night past previous quarter several this today
@@ -48,7 +48,7 @@ CALENDAR = frozenset(
     """.split()
 )
 
-# What is asked for, of what the next words name: hardly anybody who said it said so.
+# "the name of the cat": who tells it hardly says "name", so these words are not looked for.
 ASKED_FOR = re.compile(r"\bthe (?:names?|numbers?|dates?|amounts?|kinds?|types?) of\b", re.I)
 
 # Letters of scripts whose words end in cases that Porter, which is for English, does not know.

@@ -30,10 +30,10 @@ from ..plan.edits import split_history
 from ..plan.pages import filed_day, persons_words, standing_loops, week_of
 from ..text.characters import fold_text, with_labels, without_citations
 from ..text.tokens import clip_text, count_tokens
-from ..text.words import STOP, singular_form, split_sentences, written_words
+from ..text.words import STOP, cut_text, singular_form, split_sentences, written_words
 from ..vault.vault import SAYING
 from .passages import Said, assistants_share, find_said, quoted_passages
-from .prompt import cut_text, render_prompt, render_system_slice
+from .prompt import render_prompt, render_system_slice
 
 # --- Whether a message asks for the course of something: an order, a count, a summary, how something came about. Or for
 # several things.
@@ -106,13 +106,13 @@ def topic_of(text: str) -> str:
 
 # How sure a find is at the least, where the prompt asks of others or of anything, and where it asks in the first person.
 SURE, SURE_OF_OWN = 0.36, 0.19
-# Of a message's score: it shares words with what it has nothing to do with more often than a note.
+# Factor for a message's score: messages share words with unrelated prompts more often than notes do.
 SAID_SHARE = 0.7
-WRITTEN_ALONE = 0.5  # of the share of the prompt's words that a message has: where an archive is small, all words are common
-NAMES_SHARE = 0.5  # where no name in it is known here
-NAME_KNOWN = 0.1  # more, where one is
-# By how much a find is surer that is nearer in meaning than TYPICAL: half of what fits is above a cosine of .68, nine
-# tenths above .46; of what does not fit, one tenth is above .44. With MiniLM the same but for .03.
+WRITTEN_ALONE = 0.5  # factor for the share of the prompt's words that a message has: in a small archive all words are common
+NAMES_SHARE = 0.5  # factor where the prompt has names and none is known here
+NAME_KNOWN = 0.1  # added where one is known
+# Weight of a cosine above TYPICAL. Half of what fits is above a cosine of .68, nine tenths above .46; of what does not
+# fit, one tenth is above .44. With MiniLM the figures differ by .03.
 MEANING, TYPICAL = 0.4, 0.45
 
 OF_ONES_OWN = re.compile(
@@ -167,7 +167,7 @@ def sureness(
         return 1.0
     shares = [max(SAID_SHARE * min(1.0, s.share), WRITTEN_ALONE * s.words) for s in said]
     noted = max([*(hit.score for hit in hits), *shares], default=0.0)
-    # To what nobody has noted no note can be near.
+    # A message that no note cites has no note near it in meaning.
     alone = max((share for s, share in zip(said, shares, strict=True) if not s.noted), default=0.0)
     names = list(names_in(query.text))
     if names and not any(map(known, names)):
@@ -534,7 +534,7 @@ OLDER = "From before the user changed the line above:"  # the text of a note of 
 
 
 def more_of(graph: Graph, course: bool, pages: Collection[str], entry: Entry) -> str:
-    """What *entry* says beside its description, as one line; of a *course* what it said before, too; more of *pages*."""
+    """What *entry* says beside its description, as one line; in a *course* also what it said before; longer for *pages*."""
     try:
         whole = graph.vault.text(entry.path)
         text, before = split_history(text_below_head(whole))

@@ -39,13 +39,15 @@ OF_A_NOTE = 4  # of its messages, the latest
 LEAST_QUOTED, MOST_QUOTED = 300, 2_000
 LOOKED_UP_AT_ONCE = 12  # whose notes are looked up in one query: about as many as there is room for
 CHARS_A_TOKEN = 4
-SOURCE_SHARE = 0.25  # of a note's score, which its messages have besides their own
+SOURCE_SHARE = 0.25  # of a note's score, added to the score of its messages
 NEIGHBOURS_OF = 5  # best messages whose neighbours are looked at
-NEIGHBOUR_SHARE = 0.5  # of its score, which the messages beside one have
-NOTED_SHARE = 0.5  # of its score, in a course, which a message has that a hit was made from
-LEAST = 0.08  # how much of the prompt's words a message answers to, of 1, to be quoted at all
-WRITTEN_SHARE = 0.6  # of a message's score: where an archive is small, its index finds all words common
-# Of its score, which what the assistant said has where it is not asked for; a course is told by the person's words alone.
+NEIGHBOUR_SHARE = 0.5  # of a good message's score, given to the messages beside it
+NOTED_SHARE = 0.5  # in a course, the factor for a message that a hit was made from
+LEAST = 0.08  # the lowest score of a message that is quoted
+WRITTEN_SHARE = (
+    0.6  # weight of the share of written words: in a small archive, the index finds all words common
+)
+# Factors for what the assistant said, unless it is asked for. A course is told by the person's words alone.
 ASSISTANT_SHARE, ASSISTANT_IN_COURSE = 0.8, 0.0
 ASKS_OF_ASSISTANT = re.compile(
     r"\byou(?:['’]ve| had| have)? (?:\w{1,12} ){0,2}(?:said|told|suggested|recommended|mentioned|gave|given|wrote|written|made|listed|named"
@@ -54,14 +56,13 @@ ASKS_OF_ASSISTANT = re.compile(
     r"|\b(?:du|sie|ihr)\b[^.?!\n]{0,40}\b(?:gesagt|empfohlen|vorgeschlagen|genannt|geschrieben)\b",
     re.I,
 )
-# Of the score of the best, to be quoted; of a course everything counts that may belong to it.
+# The least share of the best message's score that is quoted. Of a course, whatever may belong to it.
 OF_BEST = {False: 0.2, True: 0.05}
-# Of a passage's characters, how many more than this are material where its sender only passed it on; and how many where
-# they passed on part of it.
+# A passage is "passed on" if more than this share of it is material, and "partly passed on" from so many characters.
 PASSED_ON_SHARE, PARTLY_PASSED_ON = 0.5, 20
 NAME_CHARS = 60
-CONTEXT_CHARS = 400  # on either side of a passage: what names a secret may stand outside of it
-ANSWERED_WITHIN = 6  # messages before an answer, which may be what it answers
+CONTEXT_CHARS = 400  # read on either side of a passage, because the label of a secret may stand there
+ANSWERED_WITHIN = 6  # messages before an answer that it may answer
 WRITTEN_TERMS = 32  # of a prompt's words that are looked for in each message as it is written
 OUR_NAMES = re.compile(r"(?:the )?(?:user|assistant|system|tool|omg|owner)\b", re.I)
 PENDING_TOKENS = 20_000  # of what waits to be observed, the latest; a search reads it through
@@ -90,8 +91,8 @@ class Said:
     session: str
     share: float = 0.0
     words: float = 0.0
-    part: float = 1.0  # of its score that counts
-    beside: float = 0.0  # what it has for being a good note's source, or for standing beside a good message
+    part: float = 1.0  # factor of the score
+    beside: float = 0.0  # added for a good note's source, or for a message beside a good one
     waiting: bool = False
     noted: bool = True  # a note cites it
 
@@ -273,8 +274,8 @@ def cleaned(text: str) -> str:
 
 def speaker_name(message: Message) -> str:
     """
-    Who spoke, as one word or a few on a line; a name that is no name, but one of ours, is said to be a name. Whom the
-    gateway knows not to be the owner is never called the user.
+    Who spoke, in a few words on one line. A sender who calls themselves "assistant" or "user" is shown as "user by the
+    name of assistant". A person who the gateway says is not the owner is never called the user.
     """
     name = visible(cleaned(message.sender)).replace(":", " ")
     name = " ".join(name.split())[:NAME_CHARS]

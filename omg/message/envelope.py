@@ -191,7 +191,7 @@ def without_internal(text: str) -> str:
     return LONE.sub("", without(text, BEGUN, ENDED_BLOCK))
 
 
-# Of a message that somebody passed on: whose it was, and then to the end their words
+# A forwarded message: a line that says so, its sender, then the sender's words up to the end
 FORWARDED = re.compile(
     rf"^[ \t]*Forwarded (?:message )?context\b[^\n]{{0,80}}(?:{CTX}|\(untrusted[^)\n]{{0,60}}\)):?[ \t]*\n",
     re.M | re.I,

@@ -261,7 +261,7 @@ class Message:
     tool: str = ""
     redacted: int = 0  # secrets taken out
     idempotency: str = ""
-    # Of a part of a message that was cut: its material, as the whole message shows it.
+    # Only for a part of a message that was cut: its material, as found in the whole message.
     spans: tuple[Span, ...] | None = None
 
     @property
@@ -316,8 +316,8 @@ class Turn:
     sender: str = ""
     workspace: str = ""
     messages: tuple[Message, ...] = field(default=())
-    prompted: int = 0  # tokens of the prompts that were answered in it, as the provider counted them,
-    cached: int = 0  # and those of them that it had in its cache
+    prompted: int = 0  # tokens of the prompts that were answered in it, as the provider counted them
+    cached: int = 0  # how many of these the provider had in its cache
 
     @property
     def owned(self) -> bool | None:

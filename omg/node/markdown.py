@@ -20,6 +20,7 @@ import yaml
 
 from ..errors import BadNode
 from ..text.characters import WIKILINK
+from ..text.words import cut_text
 
 # --- The properties at the head of a note, read as Obsidian reads them.
 #
@@ -416,11 +417,7 @@ def first_text_line(body: str) -> str:
     """What a note without a description is about: its first line of text, without marks, clipped."""
     lines = (line[m.end() :] for line in body.split("\n") if (m := MARKS.match(line)))
     found = (line for line in lines if not line.startswith("<!--") and re.search(r"\w", line))
-    text = " ".join(next(found, "").split())
-    if len(text) <= DESCRIPTION_CHARS:
-        return text
-    text = text[: DESCRIPTION_CHARS - 1]
-    return (text.rpartition(" ")[0] or text) + "…"
+    return cut_text(" ".join(next(found, "").split()), DESCRIPTION_CHARS)
 
 
 HEADING_LINE = re.compile(r"^(#{1,6})[ \t]+(\S.*?)[ \t]*#*[ \t]*$", re.M)

@@ -35,7 +35,6 @@ from ..graph.graph import Graph, Pending
 from ..graph.state import SessionState, State, copied_state, flock, write_private
 from ..inbox import INBOX_SESSION, PREFIX, inbox_path
 from ..index.archived import last_messages
-from ..inject.prompt import cut_text
 from ..journal import Change, Outcome, Rebase, Receipt, commit_receipt, receipt_id, replay_open
 from ..llm.asker import reply_to_failure
 from ..llm.replies import Ask, ModelQuestion, ModelReply
@@ -56,6 +55,7 @@ from ..provenance import (
     verdicts_on,
 )
 from ..rules.observer import derive_edit, observe_offline, with_strangers
+from ..text.words import cut_text
 from .question import (
     WINDOW_SHARE,
     Observer,

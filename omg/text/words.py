@@ -344,6 +344,14 @@ def common_stems() -> frozenset[str]:
     return frozenset(map(stem_of, bases()))
 
 
+def cut_text(text: str, chars: int) -> str:
+    """*text*, or if it is longer than *chars*, its beginning in whole words and an ellipsis."""
+    if len(text) <= chars:
+        return text
+    begun = text[: chars - 1]
+    return (begun.rpartition(" ")[0] or begun) + "…"
+
+
 # --- The sentences of a text, and the marks of its lists.
 #
 # A sentence ends at a line end, and at a Unicode sentence terminal that a space follows (in scripts without spaces, at

@@ -16,13 +16,13 @@ from itertools import islice, zip_longest
 from typing import Any
 
 from ..curate import OpenNote, open_note
-from ..dates.days import day_of_ms, event_span, span_text
+from ..dates.days import day_of_ms, span_text
 from ..dates.rules import When
 from ..errors import BadInput, OmgError, how_many
 from ..graph.graph import Graph
 from ..index.search import ParsedQuery, parse_query
 from ..index.store import Entry, Hit, terms_of
-from ..inject.decide import sentences_beside
+from ..inject.decide import event_falls_on, sentences_beside
 from ..inject.passages import (
     Passage,
     Said,
@@ -36,7 +36,7 @@ from ..inject.passages import (
     speaker_name,
     waiting,
 )
-from ..inject.prompt import SAID_LEAD, cut_text, is_told, name_of, passage_line
+from ..inject.prompt import SAID_LEAD, is_told, name_of, passage_line
 from ..node.markdown import Section, sections_of
 from ..node.note import GENERATED, Node, text_below_head
 from ..plan.edits import split_history
@@ -44,7 +44,7 @@ from ..plan.pages import filed_day
 from ..provenance import origin_mark
 from ..text.characters import visible, with_labels
 from ..text.tokens import clip_text, count_tokens
-from ..text.words import written_words
+from ..text.words import cut_text, written_words
 from ..worker.registry import Registry
 
 # --- Lenient readers for what a gateway sends with a call. None of them raises.
@@ -186,10 +186,8 @@ def nothing_text(days: Iterable[When], when: str) -> str:
 
 def is_of_days(entry: Entry, days: Iterable[When]) -> bool:
     """Whether *entry* is about one of *days*, or was said then."""
-    about = event_span(entry.event)
-    return any(is_within(days, day) for day in (*(about or ()), entry.created, entry.updated) if day) or bool(
-        about and any(about[0] <= when.start <= about[1] for when in days)
-    )
+    said = filter(None, (entry.created, entry.updated))
+    return event_falls_on(entry.event, days) or any(is_within(days, day) for day in said)
 
 
 def is_within(days: Iterable[When], day: date) -> bool:
