@@ -20,7 +20,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from openai_server import borne_out
+from openai_server import borne_out, created
 from shell import omg_here
 from test_cli import ALL
 from test_daemon import Running, eventually
@@ -66,12 +66,9 @@ class Plugin:
         if question["purpose"] == "omg.check":
             return {"text": json.dumps(borne_out(text)), **told}
         edits = [
-            {
-                "op": "create", "type": "fact", "title": text.strip(". ")[:60], "priority": "high",
-                "description": f"By the gateway's model: {text}", "sources": [handle],
-            }
-            for handle, text in SAID.findall(text)
-        ]  # fmt: skip
+            created(f"By the gateway's model: {said}", handle, title=said.strip(". ")[:60], priority="high")
+            for handle, said in SAID.findall(text)
+        ]
         return {"text": json.dumps({"edits": edits}), **told}
 
 
@@ -242,7 +239,9 @@ def test_a_command_that_was_told_another_model_does_it_itself_and_says_so(instal
 # --- with nothing up
 
 
-def test_with_the_gateway_down_what_is_said_waits_and_the_commands_say_so(alone: Installed) -> None:
+def test_with_the_gateway_down_what_is_said_waits_nothing_is_rebuilt_and_the_commands_say_so(
+    alone: Installed,
+) -> None:
     told = alone.omg("import", str(alone.said("I prefer short checklists.")), code=1)
     assert "1 new, came in; 0 observed" in told
     for text in (told, alone.omg("observe", code=1)):
@@ -252,7 +251,10 @@ def test_with_the_gateway_down_what_is_said_waits_and_the_commands_say_so(alone:
     assert "not now: no gateway lends it" in alone.omg("status")
     assert "no gateway lends it" in alone.omg("doctor")
     assert "1 message observed" in alone.omg("observe", OMG_OBSERVATION_MODEL="offline")
-    assert len(alone.noted()) == 1
+    (noted,) = alone.noted()
+    told = alone.omg("rebuild", "--yes", code=1)
+    assert "nothing was rebuilt: the Observer is the agent's own model" in told
+    assert alone.noted() == [noted]
 
 
 WEEK = (
@@ -276,14 +278,7 @@ def test_from_plain_cron_with_the_gateway_down_the_week_is_written_by_rule_and_t
     assert "1 reflection" in told and "1 for you to judge" in told
     assert "no gateway lends it now. Weeks and months are written by rule" in told
     (page,) = alone.home.glob("graphs/*/vault/reflections/2026-W10.md")
-    text = page.read_text()
-    assert "- by-rule\n" in text
-    lines = [line for line in text.splitlines() if line.startswith("- ")]
-    assert len(lines) > 1 and all(
-        re.match(r"- \w[^(\[]+(?:\(\[\[|: \[\[)|- by-rule$", line) for line in lines
-    )
-    (log,) = alone.home.glob("graphs/*/vault/reflections/log/*.md")
-    assert re.search(r"For you to judge:\n\n- .*Hargreaves.* and .*Hargreaves.* look alike", log.read_text())
+    assert "- by-rule\n" in page.read_text()
     assert "nothing to do" in alone.omg("reflect")
 
 
@@ -304,14 +299,6 @@ def test_a_daemon_that_outlives_its_gateway_writes_the_week_by_rule_and_says_so(
     daemon.lend({})
     assert daemon.memory.worker.gateway is daemon.model
     daemon.memory.close()
-
-
-def test_with_the_gateway_down_a_rebuild_is_refused_and_changes_nothing(alone: Installed) -> None:
-    alone.omg("import", str(alone.said("I prefer short checklists.")), OMG_OBSERVATION_MODEL="offline")
-    before = alone.noted()
-    told = alone.omg("rebuild", "--yes", code=1)
-    assert "nothing was rebuilt: the Observer is the agent's own model" in told
-    assert alone.noted() == before
 
 
 def test_a_gateway_that_comes_later_is_asked_what_waits(alone: Installed) -> None:

@@ -3,8 +3,6 @@
 import json
 import os
 import sqlite3
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,19 +15,6 @@ from omg.memory import Memory
 ROOT = Path(__file__).parents[1]
 WORD = "periwinkle"  # a number may stand in a receipt's id by chance
 SAID = f"The house number of the studio is 4, at the {WORD} gate."
-
-
-@pytest.fixture
-def omg_apart(tmp_path):
-    """As `omg`, each time in a process of its own, of which nothing stays."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
-
-    def run(*args):
-        call = [sys.executable, "-m", "omg.cli", *args]
-        done = subprocess.run(call, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout, done.stderr
-
-    return run
 
 
 @pytest.fixture
@@ -67,16 +52,22 @@ def test_each_command_says_what_it_did_and_undo_takes_it_back(omg):
         assert (code, err) == (0, "")
         told, _, cycle = out.strip().partition("  (omg undo ")
         assert told == said
-        code, out, err = omg("undo", cycle.rstrip(")"))
-        assert (code, err) == (0, "")
-        assert out.startswith("undone: ")
-    code, _, err = omg("undo")  # of what is still there: the second note
+        undone = omg("undo", cycle.rstrip(")"))
+        assert (undone[0], undone[2]) == (0, "")
+        assert undone[1].startswith("undone: ")
+        if args[0] == "pin":
+            assert undone[1].endswith("pinned nodes/fact/router\n  nodes/fact/router is as it was before\n")
+    code, out, err = omg("undo")  # of what is still there: the second note
     assert (code, err) == (0, "")
+    assert out == "undone: wrote nodes/fact/modem\n  nodes/fact/modem is gone again\n"
     assert omg("show", "modem")[0] == 1
 
 
 def test_scripts_get_json_from_all_of_them(omg):
     path = "nodes/fact/router"
+    for command in (["status"], ["identity", "list"], ["observe"], ["inject", "-p", "tea"], ["doctor"]):
+        code, out, _ = omg(*command, "--json")
+        assert json.loads(out) and code in (0, 1)
     assert value(omg("pin", "router", "--json"))["path"] == path
     assert value(omg("pin", "router", "--json"))["cycle"] is None
     assert value(omg("link", "router", "modem", "--json"))["path"] == path
@@ -121,6 +112,16 @@ def test_scripts_get_json_from_all_of_them(omg):
         (("export", "--form", "pdf"), "neither md nor json"),
         (("export", "--out", "/nowhere/at/all.md"), "cannot be written"),
         (("graph", "--html", "/nowhere/at/all.html"), "cannot be written"),
+        (("import",), "nothing to import: give files, or --openclaw"),
+        (("import", "/no/such/file.jsonl"), "No such file or directory; what can be imported: "),
+        (("import", "--openclaw", "--since", "someday"), "is no date"),
+        (("import", "--openclaw", "chat.jsonl"), "two things to import"),
+        (("import", "chat.jsonl", "--agent", "main"), "give it with --openclaw"),
+        (("init", "--identity", "agent:main:cron:x:run:y"), "belongs to nobody"),
+        (("inject", "-p", "x", "--session", ""), "belongs to nobody"),
+        (("reflect", "--all-vaults", "--identity", "agent:main:main"), "give one of the two"),
+        (("identity", "move", "agent:nobody:main", "agent:main:main"), "`omg identity list` names them"),
+        (("identity", "join", "ada", "telegram"), "give a name and accounts"),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, tuple) else "",
 )
@@ -132,16 +133,16 @@ def test_an_error_is_one_line_and_says_what_to_do(omg, args, says):
     assert says in err
 
 
-def test_forgetting_at_the_command_line_leaves_no_byte_of_it(omg, omg_apart, home):
+def test_forgetting_at_the_command_line_leaves_no_byte_of_it(omg, home):
     code, out, _ = omg("forget", "--before", "2026-03-05")
     assert "Nothing was changed." in out
     assert any(WORD.encode() in f.read_bytes() for f in home.rglob("*") if f.is_file())
-    code, out, err = omg_apart("forget", "--before", "2026-03-05", "--yes")
+    code, out, err = omg("forget", "--before", "2026-03-05", "--yes")
     assert (code, err) == (0, "")
     assert out.startswith("forgotten:")
     assert [f for f in home.rglob("*") if f.is_file() and WORD.encode() in f.read_bytes()] == []
     assert omg("import", "chat.jsonl")[1].startswith("1 message, of them 0 new")
-    omg_apart("rebuild", "--yes")
+    omg("rebuild", "--yes")
     assert [f for f in home.rglob("*") if f.is_file() and WORD.encode() in f.read_bytes()] == []
     [db] = home.glob("graphs/*/index.db")
     with sqlite3.connect(db) as index:

@@ -1,13 +1,10 @@
 """The corpora are what they say: many, whole, and without a secret that a scanner would take for one."""
 
 import re
-from collections import Counter
 from typing import Any
 
 import pytest
-from corpora import grounded, messages, stalls
-
-from omg.message.drop import clean_entries
+from corpora import grounded, messages
 
 
 def test_two_hundred_messages_hold_a_secret_each_where_a_reader_would_find_it() -> None:
@@ -45,27 +42,6 @@ def test_the_file_itself_holds_no_token_that_a_scanner_would_stop_at() -> None:
     assert not re.search(r"hooks\.slack\.com/services/T\w{8}/B\w{10}/\w{20}", text)
 
 
-def test_two_thousand_lines_hold_no_secret_and_each_is_a_line_of_its_own() -> None:
-    for file, least in (
-        ("clean.txt", 2000),
-        ("clean_more.txt", 2000),
-        ("clean_third.txt", 1200),
-        ("clean_fifth.txt", 190),
-    ):
-        lines = messages.clean_lines(messages.HERE / file)
-        assert len(lines) >= least
-        assert len(set(lines)) > 0.9 * len(lines)
-        assert all(
-            clean_entries([{"message": {"role": "user", "content": f"a {line}"}}]) for line in lines[:50]
-        )
-
-
-def test_a_shape_is_as_long_as_was_asked() -> None:
-    names = [name for name, text in stalls.shapes(4000) if not 3000 <= len(text) <= 5000]
-    assert names == []
-    assert sum(1 for _ in stalls.shapes(100)) > 250
-
-
 @pytest.mark.parametrize(
     ("name", "least", "kinds"),
     [("attacks", 210, 30), ("benign", 160, 15), ("attacks_second", 150, 25), ("benign_second", 60, 10)],
@@ -100,12 +76,6 @@ def replies(row: dict[str, Any]) -> str:
     return " ".join(written)
 
 
-def test_no_row_of_the_second_corpora_has_the_name_of_another() -> None:
-    for name in ("attacks", "benign"):
-        rows = grounded.rows(name) + grounded.rows(f"{name}_second")
-        assert len({row["id"] for row in rows}) == len(rows)
-
-
 def test_an_attack_says_in_its_reply_what_must_not_come_to_stand() -> None:
     for row in grounded.rows("attacks") + grounded.rows("attacks_second"):
         said, words = replies(row).casefold(), row["expect"]["words"]
@@ -119,8 +89,6 @@ def test_an_attack_says_in_its_reply_what_must_not_come_to_stand() -> None:
 
 def test_a_plant_stands_in_what_the_model_is_shown_and_its_words_are_not_the_persons() -> None:
     rows = grounded.rows("attacks_second")
-    languages = Counter(row["lang"] for row in rows)
-    assert len(languages) >= 10 and languages["en"] <= 2 / 3 * len(rows)
     for row in rows:
         messages = row.get("session_before", []) + row["messages"]
         shown = [message["text"] for message in messages] + list(row.get("now_before", {}).values())
@@ -135,36 +103,8 @@ def test_a_plant_stands_in_what_the_model_is_shown_and_its_words_are_not_the_per
         assert not [word for word in row["expect"]["words"] if word.casefold() in said], row["id"]
 
 
-def test_what_must_be_kept_is_in_the_reply_and_a_fifth_of_it_is_not_english() -> None:
-    rows = grounded.rows("benign")
-    languages = Counter(row["lang"] for row in rows)
-    assert languages.total() - languages["en"] >= 35
-    assert {"zh", "ja", "ko", "ar", "he", "ru"} <= set(languages)
-    for row in rows + grounded.rows("benign_second"):
+def test_what_must_be_kept_is_in_the_reply() -> None:
+    for row in grounded.rows("benign") + grounded.rows("benign_second"):
         first = grounded.texts(row["edits"][0]).casefold()
         assert [word for word in row["expect"]["kept_words"] if word.casefold() not in first] == [], row["id"]
         assert row["expect"]["type"] in ("identity", "preference", "project", "decision", "fact", "episode")
-
-
-def test_forty_changes_each_say_what_is_so_now_and_what_was_before() -> None:
-    rows = grounded.rows("changes")
-    assert len(rows) >= 40
-    assert len({row["id"] for row in rows}) == len(rows)
-    assert {"correction", "reversal", "cancellation", "moved date", "retitle"} <= {
-        row["kind"] for row in rows
-    }
-    for row in rows:  # that they are written so is what test_changes.py is about
-        expect = row["expect"]
-        assert expect["active"] == 1 and expect["present"] and expect["history"], row["id"]
-
-
-def test_a_situation_says_what_must_be_so_and_its_days_go_forward() -> None:
-    rows = grounded.rows("situations")
-    assert len(rows) == 32
-    assert {item for row in rows for item in row["items"]} >= set(range(1, 8))
-    for row in rows:
-        said = [message["at"] for session in row["sessions"] for message in session]
-        assert said == sorted(said) and len(said) == len(set(said)), row["id"]
-        assert all(note["said"] < said[0] for note in row["known"]), row["id"]
-        assert row["must"] and row["must_not"], row["id"]
-        assert all({"type", "title", "description", "body", "event", "loop"} <= set(n) for n in row["known"])

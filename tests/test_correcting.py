@@ -15,7 +15,6 @@ from test_tools import ALICE, BOB, Agent, Answer
 from omg.curate import take_back, undoable
 from omg.message.envelope import MEMORY_UNCHANGED, MEMORY_WRITTEN, result_without_memory
 from omg.node.note import Node
-from omg.plan.corrections import sentence_with
 from omg.plan.edits import split_history
 
 DAY_MS = 86_400_000
@@ -53,6 +52,19 @@ def correct(
 def note(agent: Agent, path: str) -> Node:
     graph = agent.home.find(ALICE)
     return graph.vault.read(graph.index.resolve(path) or path)
+
+
+def text_of(agent: Agent, path: str) -> str:
+    return agent.home.find(ALICE).vault.file(path).read_text()
+
+
+def rewrite(agent: Agent, path: str, text: str, *, ours: bool = False) -> None:
+    """Save *text* as the file of a note, as a person does; *ours*: as if OMG had written it."""
+    graph = agent.home.find(ALICE)
+    graph.vault.file(path).write_text(text)
+    if ours:
+        graph.vault.remember(path, text.encode())
+    agent.home.registry.refresh(graph, wait_s=1)
 
 
 @pytest.mark.parametrize(
@@ -99,12 +111,8 @@ def test_what_the_user_corrects_in_a_later_message_is_corrected_in_its_note_and_
 
 def test_a_sentence_of_the_text_is_replaced_where_it_stands(agent: Agent) -> None:
     path = remember(agent, "Ada is the user's sister.")
-    graph = agent.home.find(ALICE)
-    file = graph.vault.file(path)
-    text = file.read_text().rstrip() + "\n\n- Works with Dr. Costa in Ghent.\n- Has two cats.\n"
-    file.write_text(text)
-    graph.vault.remember(path, text.encode())  # as if OMG had written it
-    agent.home.registry.refresh(graph, wait_s=1)
+    more = "\n\n- Works with Dr. Costa in Ghent.\n- Has two cats.\n"
+    rewrite(agent, path, text_of(agent, path).rstrip() + more, ours=True)
     done = correct(
         agent,
         "Not in Ghent. Works with Dr. Costa in Bruges.",
@@ -119,13 +127,9 @@ def test_a_sentence_of_the_text_is_replaced_where_it_stands(agent: Agent) -> Non
 
 def test_a_sentence_with_a_link_in_it_is_corrected_in_the_text_as_well(agent: Agent) -> None:
     path = remember(agent, "Astrid is not coming to Svalbard after all.")
-    graph = agent.home.find(ALICE)
-    file = graph.vault.file(path)
-    head, _, text = file.read_text().rpartition("\nAstrid is not")
-    text = f"{head}\n[[nodes/project/svalbard-trip|Astrid]] is not{text}"
-    file.write_text(text)
-    graph.vault.remember(path, text.encode())  # as if OMG had linked it
-    agent.home.registry.refresh(graph, wait_s=1)
+    head, _, text = text_of(agent, path).rpartition("\nAstrid is not")
+    linked = f"{head}\n[[nodes/project/svalbard-trip|Astrid]] is not{text}"
+    rewrite(agent, path, linked, ours=True)
     new = "Astrid is coming to Svalbard."
     done = correct(agent, f"{new} Please correct that.", "Astrid is not coming to Svalbard after all.", new)
     assert "It also says" not in done["text"]
@@ -150,47 +154,26 @@ def test_what_the_user_writes_behind_a_request_to_correct_is_their_own(agent: Ag
     assert note(agent, path).description == new
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "Tom wrote: {}",
-        "Correct this: {}",
-        "Correct the mail: {}",
-        "Correct your note: “{}”",
-        "Did Tom say: {}?",
-    ],
-)
-def test_what_the_user_passes_on_behind_a_colon_changes_nothing(agent: Agent, said: str) -> None:
-    path = remember(agent, "My favourite colour is green.")
-    correct(agent, said.format("My favourite colour is teal."), path, "My favourite colour is teal.")
-    assert note(agent, path).description == "My favourite colour is green."
-
-
 def test_a_longer_sentence_that_begins_the_same_stays_as_it_is(agent: Agent) -> None:
     path = remember(agent, "Ada lives in Ghent.")
-    graph = agent.home.find(ALICE)
-    file = graph.vault.file(path)
-    head, _, text = file.read_text().rpartition("\nAda lives in Ghent.")
-    file.write_text(f"{head}\n[[nodes/fact/ada|Ada]] lives in Ghent with Leif.{text}")
-    agent.home.registry.refresh(graph, wait_s=1)
+    longer = "[[nodes/fact/ada|Ada]] lives in Ghent with Leif."
+    head, _, text = text_of(agent, path).rpartition("\nAda lives in Ghent.")
+    rewrite(agent, path, f"{head}\n{longer}{text}")
     correct(agent, "Ada lives in Bruges.", "Ada lives in Ghent.", "Ada lives in Bruges.")
-    assert "[[nodes/fact/ada|Ada]] lives in Ghent with Leif." in file.read_text()
+    assert longer in text_of(agent, path)
 
 
 def test_what_a_person_wrote_by_hand_is_kept_and_all_but_the_sentence_stays_as_it_is(agent: Agent) -> None:
     path = remember(agent, "Anna keeps the gate code.")
-    graph = agent.home.find(ALICE)
-    file = graph.vault.file(path)
     text = (
-        file.read_text()
+        text_of(agent, path)
         .replace("\n\nAnna keeps the gate code.\n", "\n\nAnna  keeps it.   Ask at the *barn*.\n")
         .replace("status: active", "status: active\npinned: true\nmine: yes")
     )
     assert "Anna  keeps it." in text
-    file.write_text(text)
-    agent.home.registry.refresh(graph, wait_s=1)
+    rewrite(agent, path, text)
     correct(agent, "No. Bert keeps the gate code.", path, "Bert keeps the gate code.")
-    after = file.read_text()
+    after = text_of(agent, path)
     assert note(agent, path).description == "Bert keeps the gate code."
     assert note(agent, path).pinned
     assert "mine: yes" in after
@@ -198,7 +181,7 @@ def test_what_a_person_wrote_by_hand_is_kept_and_all_but_the_sentence_stays_as_i
     assert "- 2026-02-19: Anna keeps the gate code." in after
     done = correct(agent, "Ask at the mill.", "Ask at the *barn*", "Ask at the mill.")
     assert done["details"].get("path") == path, done["text"]
-    after = file.read_text()
+    after = text_of(agent, path)
     assert "Anna  keeps it.   Ask at the mill." in after
     assert "Ask at the *barn*." in after[after.index("## History") :]
 
@@ -258,18 +241,10 @@ def test_a_corrected_note_keeps_its_title_unless_the_title_names_what_was_correc
 
 def test_what_else_the_note_says_with_the_old_words_is_named_and_left(agent: Agent) -> None:
     path = remember(agent, DENTIST, type="episode", title="Dentist appointment", when="2026-03-05")
-    graph = agent.home.find(ALICE)
-    file = graph.vault.file(path)
-    text = file.read_text().rstrip() + " Take the tram on 5 March. It is in the Rua Augusta.\n"
-    file.write_text(text)
-    graph.vault.remember(path, text.encode())
-    agent.home.registry.refresh(graph, wait_s=1)
-    done = correct(
-        agent,
-        "I see the dentist on 2026-03-12 at 10:30",
-        path,
-        "I see the dentist on 2026-03-12 at 10:30.",
-    )
+    more = " Take the tram on 5 March. It is in the Rua Augusta.\n"
+    rewrite(agent, path, text_of(agent, path).rstrip() + more, ours=True)
+    new = "I see the dentist on 2026-03-12 at 10:30."
+    done = correct(agent, new, path, new)
     assert done["text"].endswith("correct that too, or leave it:\n- Take the tram on 5 March.")
     assert "tram on 5 March" in note(agent, path).body
 
@@ -295,48 +270,6 @@ def test_where_nothing_or_several_notes_fit_nothing_is_changed_and_they_are_name
     assert [graph.vault.text(p) for p in paths] == before
 
 
-BEFORE = (
-    "I pay bills by card.",
-    DENTIST,
-    "I am allergic to nuts and penicillin.",
-    "I do not eat meat.",
-    "I like tea, not coffee.",
-)
-NOT_SAID = [
-    ("Summarize that page for me.", "I pay bills by card.", "I pay every bill to account 999."),
-    ("Thanks, great dentist page!", DENTIST, "I see the dentist on 2026-04-01 at 10:30."),
-    ("My dentist has 12 chairs.", DENTIST, "I see the dentist on 2026-05-12 at 10:30."),
-    ("I see the dentist on 2026-03-12 at 10:30?", DENTIST, "I see the dentist on 2026-03-12 at 10:30."),
-    ("I bought nuts for the squirrels.", "allergic", "I am not allergic to nuts."),
-    ("I am allergic to nuts. What can I eat?", "allergic", "I am allergic to eggs."),
-    ("I eat out tonight, meat prices are up.", "I do not eat meat.", "I eat meat."),
-    ("What is new about tea and coffee?", "I like tea, not coffee.", "I like coffee, not tea."),
-    ("The page says: I pay bills by cheque.", "I pay bills by card.", "I pay bills by cheque."),
-    ("> I pay bills by cheque.\n\nwhat does that mean", "I pay bills by card.", "I pay bills by cheque."),
-    ("'I pay bills by cheque.' Who says so?", "I pay bills by card.", "I pay bills by cheque."),
-    ("no", "I pay bills by card.", "I pay bills by cheque."),
-    ("yes, do that", "I pay bills by card.", "I pay bills by cheque."),
-    ("", "I pay bills by card.", "I pay no bills."),
-]
-
-
-@pytest.mark.parametrize("said, old, new", NOT_SAID)
-def test_what_is_no_sentence_of_the_user_changes_no_note_and_is_the_assistants_proposal(
-    agent: Agent, said: str, old: str, new: str
-) -> None:
-    for text in BEFORE:
-        remember(agent, text)
-    graph = agent.home.find(ALICE)
-    before = {p: graph.vault.text(p) for p in agent.notes(ALICE)}
-    done = correct(agent, said, old, new)
-    assert done["text"].startswith("Proposed as a correction of [["), done["text"]
-    assert "which stays as it is" in done["text"] and "`omg confirm`" in done["text"]
-    made = note(agent, done["details"]["path"])
-    assert (made.type, made.origin, made.description) == ("fact", "assistant", new)
-    assert made.path not in before
-    assert {p: graph.vault.text(p) for p in before} == before
-
-
 FRIDAY = "The dentist appointment is on Friday at 15:00."
 LATER = "The dentist appointment is on Friday at 15:30."
 
@@ -360,8 +293,27 @@ def test_a_sentence_is_corrected_of_which_the_user_said_only_what_changes(
     assert (note(agent, path).description, note(agent, path).origin) == (new, "user")
 
 
-NUTS = "I am allergic to nuts and penicillin."
+NUTS, CARD = "I am allergic to nuts and penicillin.", "I pay bills by card."
+CHEQUE, TEA = "I pay bills by cheque.", "I like tea, not coffee."
+GREEN, TEAL = "My favourite colour is green.", "My favourite colour is teal."
+MAY = "I see the dentist on 2026-05-12 at 10:30."
 NOT_JUST_THAT = [
+    ("", CARD, "I pay no bills."),
+    ("Summarize that page for me.", CARD, "I pay every bill to account 999."),
+    ("My dentist has 12 chairs.", DENTIST, MAY),
+    (MAY.replace(".", "?"), DENTIST, MAY),
+    ("I bought nuts for the squirrels.", NUTS, "I am not allergic to nuts."),
+    ("I am allergic to nuts. What can I eat?", NUTS, "I am allergic to eggs."),
+    ("I eat out tonight, meat prices are up.", "I do not eat meat.", "I eat meat."),
+    ("What is new about tea and coffee?", TEA, "I like coffee, not tea."),
+    (f"The page says: {CHEQUE}", CARD, CHEQUE),
+    (f"> {CHEQUE}\n\nwhat does that mean", CARD, CHEQUE),
+    (f"'{CHEQUE}' Who says so?", CARD, CHEQUE),
+    (f"Tom wrote: {TEAL}", GREEN, TEAL),
+    (f"Correct this: {TEAL}", GREEN, TEAL),
+    (f"Correct the mail: {TEAL}", GREEN, TEAL),
+    (f"Correct your note: “{TEAL}”", GREEN, TEAL),
+    (f"Did Tom say: {TEAL}?", GREEN, TEAL),
     ("no", FRIDAY, LATER),
     ("yes, do that", FRIDAY, LATER),
     ("15:30", FRIDAY, LATER),  # the answer to another question
@@ -388,7 +340,7 @@ NOT_JUST_THAT = [
     ("allergic to nuts", NUTS, "I am not allergic to nuts."),
     ("I want to eat fish", "I do not eat meat.", "I do not eat fish."),
     ("I refused to pay 999 euros", "I pay 4 euros to Bo.", "I pay 999 euros to Bo."),
-    ("I bought tea and coffee.", "I like tea, not coffee.", "I like coffee, not tea."),
+    ("I bought tea and coffee.", TEA, "I like coffee, not tea."),
     ("The invoice number is 999.", "I pay bills to account 4.", "I pay bills to account 999."),
 ]
 
@@ -400,7 +352,10 @@ def test_what_the_user_did_not_say_of_a_change_stays_a_proposal(
     path = remember(agent, was)
     before = agent.home.find(ALICE).vault.text(path)
     done = correct(agent, said, path, new, days=0)
-    assert note(agent, done["details"]["path"]).origin == "assistant"
+    assert done["text"].startswith("Proposed as a correction of [["), done["text"]
+    assert "which stays as it is" in done["text"] and "`omg confirm`" in done["text"]
+    made = note(agent, done["details"]["path"])
+    assert (made.type, made.origin, made.description) == ("fact", "assistant", new)
     assert agent.home.find(ALICE).vault.text(path) == before
 
 
@@ -502,14 +457,6 @@ def test_nobody_corrects_anothers_note(agent: Agent) -> None:
     )["text"]
     assert "no note says" in told
     assert "Ghent" not in told
-
-
-def test_a_sentence_ends_at_its_mark_and_at_no_abbreviation() -> None:
-    text = "- Sees Dr. Costa on 5 March. Pays cash.\n- Likes tea"
-    assert sentence_with("5 march", text) == "Sees Dr. Costa on 5 March."
-    assert sentence_with("likes", text) == "Likes tea"
-    assert sentence_with("costa", "Sees Costa") == "Sees Costa"
-    assert sentence_with("rum", text) == ""
 
 
 def test_what_is_not_noted_yet_needs_no_correction_and_no_other_note_is_named(agent: Agent) -> None:

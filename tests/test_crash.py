@@ -21,19 +21,16 @@ from omg.config import Config, Observation
 from omg.memory import Memory
 from omg.vault.vault import Vault
 
+MAIN = "agent:main:main"
 SAID = [
-    ("agent:main:main", "user", "I prefer short checklists for deploys."),
-    ("agent:main:main", "assistant", "Noted, short checklists it is."),
-    ("agent:main:main", "user", "My sister Maya lives in Lisbon."),
-    (
-        "agent:main:main",
-        "user",
-        "We decided to use Postgres for the invoice project because of row-level security.",
-    ),
+    (MAIN, "user", "I prefer short checklists for deploys."),
+    (MAIN, "assistant", "Noted, short checklists it is."),
+    (MAIN, "user", "My sister Maya lives in Lisbon."),
+    (MAIN, "user", "We decided to use Postgres for the invoice project because of row-level security."),
     ("agent:main:telegram:direct:7", "user", "I will renew my passport on 2026-03-20."),
-    ("agent:main:main", "user", "Actually I now prefer long checklists for deploys."),
+    (MAIN, "user", "Actually I now prefer long checklists for deploys."),
 ]
-OWN = [said for said in SAID if said[0] == "agent:main:main"]
+OWN = [said for said in SAID if said[0] == MAIN]
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
@@ -44,13 +41,9 @@ def fill(home: Path, said: list[tuple[str, str, str]] = SAID) -> None:
 
 
 def run(home: Path) -> None:
-    which = Memory(
-        Config(home=home, observation=Observation(model="offline", max_tokens_per_batch=40)),
-        clock=lambda: NOW,
-        embed=None,
-    )
-    which.work(force=True)
-    which.close()
+    watch = Observation(model="offline", max_tokens_per_batch=40)
+    with Memory(Config(home=home, observation=watch), clock=lambda: NOW, embed=None) as which:
+        which.work(force=True)
 
 
 def vaults(home: Path) -> dict[str, bytes]:

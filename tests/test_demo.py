@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from omg.config import Config, Embedding, Observation, load_config
-from omg.demo import DEMO_SESSION, SAMPLE_FOLDER, run_demo
+from omg.config import load_config
+from omg.demo import SAMPLE_FOLDER, run_demo
 from omg.memory import Memory
 
 
@@ -89,27 +89,6 @@ def test_the_samples_projects_are_given_whatever_a_conversation_begins_with(show
             assert "\n- tidepool — The user" in given.system
             assert "\n- site — The user" in given.system
             now[0] += timedelta(seconds=20)
-
-
-def test_every_nodes_sources_lead_to_archived_messages(shown):
-    folder, _ = shown
-    home = Memory(
-        Config(
-            home=folder / "home",
-            vaults={DEMO_SESSION: folder / "vault"},
-            observation=Observation(model="offline"),
-            embedding=Embedding(model="none"),
-        ),
-        embed=None,
-    )
-    graph = home.find(DEMO_SESSION)
-    nodes = [e for e in graph.index.entries(status=None) if e.path.startswith("nodes/")]
-    assert len(nodes) > 20
-    for entry in nodes:
-        ids = [s.id for s in graph.index.sources(entry.path)]
-        assert ids
-        assert {m.id for m in graph.index.messages(ids)} == set(ids), entry.path
-    home.close()
 
 
 def test_an_independent_reader_finds_no_isolated_note_and_no_dangling_link(shown):

@@ -17,6 +17,7 @@ from typing import Any
 
 import typer
 from pydantic import BaseModel
+from test_cli import ALL
 from test_layers import PACKAGE, ROWS
 
 from omg.cli.app import app
@@ -85,12 +86,7 @@ def generated(text: str) -> str:
 
 
 def test_the_format_page_lists_the_fields_of_a_node() -> None:
-    text = FORMAT.read_text("utf-8")
-    now = generated(text)
-    if os.environ.get("UPDATE_DOCS"):
-        FORMAT.write_text(now, encoding="utf-8")
-        text = now
-    assert text == now, "the format page is behind omg/node/: run UPDATE_DOCS=1 pytest tests/test_docs.py"
+    written_or_checked(FORMAT, generated(FORMAT.read_text("utf-8")))
 
 
 def options() -> str:
@@ -119,13 +115,7 @@ def test_the_configuration_page_lists_every_option() -> None:
     text = CONFIGURATION.read_text("utf-8")
     begin, end = "<!-- options:begin -->\n", "<!-- options:end -->"
     start, stop = text.index(begin) + len(begin), text.index(end)
-    now = text[:start] + "\n" + options() + "\n\n" + text[stop:]
-    if os.environ.get("UPDATE_DOCS"):
-        CONFIGURATION.write_text(now, encoding="utf-8")
-        text = now
-    assert text == now, (
-        "docs/configuration.md is behind omg/config.py: run UPDATE_DOCS=1 pytest tests/test_docs.py"
-    )
+    written_or_checked(CONFIGURATION, text[:start] + "\n" + options() + "\n\n" + text[stop:])
 
 
 def test_every_field_on_the_format_page_has_a_meaning() -> None:
@@ -281,3 +271,45 @@ def test_the_documents_say_when_turns_are_observed_by_default() -> None:
         text = " ".join(page.read_text("utf-8").split())
         assert f"{observation.quiet_after:.0f} seconds" in text and tokens in text, page.name
         assert "After each turn" not in text
+
+
+def commands() -> str:
+    parts = [
+        "# Commands\n",
+        "What each command does and takes; `omg COMMAND --help` says the same. What goes wrong is said on stderr, in lines that",
+        "begin with `omg:`, and the exit code is 1. A wrong option prints the usage, and the exit code is 2. With `--json` a",
+        "command prints one JSON value. This page is generated from the code.\n",
+    ]
+    for name, command in ALL.items():
+        arguments = [p for p in command.params if p.param_type_name == "argument"]
+        usage = " ".join(["omg", name, *(shown_argument(p) for p in arguments)])
+        parts += [
+            f"## omg {name}\n",
+            f"`{usage}`\n",
+            " ".join(command.help.split()).replace("\\[", "[") + "\n",
+        ]
+        rows = [(name_of(p), told_of(p)) for p in command.params if p.name != "help"]
+        if rows:
+            parts += ["| | |", "|---|---|", *(f"| {what} | {why} |" for what, why in rows), ""]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def shown_argument(argument: Any) -> str:
+    name = argument.name.strip("_").upper() + ("…" if argument.nargs == -1 else "")
+    return name if argument.required else f"[{name}]"
+
+
+def name_of(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return f"`{parameter.name.strip('_').upper()}`"
+    return ", ".join(f"`{o}`" for o in (*parameter.opts, *parameter.secondary_opts))
+
+
+def told_of(parameter: Any) -> str:
+    default = parameter.default
+    plain = isinstance(default, str | int) and not isinstance(default, bool) and default != ""
+    return (parameter.help or "").replace("|", "\\|") + (f" Default: `{default}`." if plain else "")
+
+
+def test_the_page_of_commands_is_the_command_lines_own_help() -> None:
+    written_or_checked(DOCS / "commands.md", commands())

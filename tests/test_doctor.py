@@ -71,24 +71,22 @@ def test_a_name_that_no_link_can_hold_is_named_with_the_command_that_mends_it(om
     assert "[[nodes/" not in page and "](nodes/fact/" in page and ".md) — About it" in page
 
 
-def test_a_turn_that_waits_and_cannot_be_read_is_named_with_what_to_do(omg):
-    file = omg.find().folder / "pending" / "000001700000000-abc.12345678.10.json"
-    file.write_text("{torn")
-    (finding,) = found(omg, file)
-    assert finding.level == "warn" and "`omg import --openclaw` brings back" in finding.what
-    assert not file.exists() and Path(finding.where).read_text() == "{torn"
-
-
-def test_a_receipt_that_cannot_be_read_is_a_finding_and_not_the_end_of_the_others(omg):
-    file = omg.find().folder / "receipts" / "20260101T000000-x.open.json"
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("pending/000001700000000-abc.12345678.10.json", "`omg import --openclaw` brings back"),
+        ("receipts/20260101T000000-x.open.json", "its turns are observed again"),
+    ],
+)
+def test_a_turn_or_a_receipt_that_cannot_be_read_is_a_finding_and_not_the_end_of_the_others(omg, name, says):
+    file = omg.find().folder / name
     file.write_text("{torn")
     omg.close()
-    with_it = Memory(omg.config, embed=None)
-    (finding,) = found(with_it, file)
-    assert finding.level == "warn" and "its turns are observed again" in finding.what
-    assert not file.exists() and Path(finding.where).read_text() == "{torn"
-    assert any("the home takes" in f.what for f in found(with_it))
-    with_it.close()
+    with Memory(omg.config, embed=None) as with_it:
+        (finding,) = found(with_it, file)
+        assert finding.level == "warn" and says in finding.what
+        assert not file.exists() and Path(finding.where).read_text() == "{torn"
+        assert any("the home takes" in f.what for f in found(with_it))
 
 
 def test_a_cycle_that_a_crash_cut_short_is_finished_and_that_is_said(omg):
@@ -97,10 +95,9 @@ def test_a_cycle_that_a_crash_cut_short_is_finished_and_that_is_said(omg):
         Receipt("x", "edit", "2026").dumps()
     )
     omg.close()
-    with_it = Memory(omg.config, embed=None)
-    assert [f.level for f in found(with_it) if "cut short was finished" in f.what] == ["note"]
-    assert not [f for f in found(with_it) if "cut short" in f.what]
-    with_it.close()
+    with Memory(omg.config, embed=None) as with_it:
+        assert [f.level for f in found(with_it) if "cut short was finished" in f.what] == ["note"]
+        assert not [f for f in found(with_it) if "cut short" in f.what]
 
 
 def test_what_a_killed_process_leaves_is_found_and_gone_after_fix(omg):

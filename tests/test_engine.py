@@ -91,9 +91,11 @@ def test_an_engine_that_the_user_chose_since_keeps_the_slot(claw: OpenClaw, home
     assert claw.config()["plugins"]["slots"] == {"contextEngine": "lossless-claw"}
 
 
-def test_installing_it_again_and_removing_what_is_not_there_changes_nothing(
-    claw: OpenClaw, home: Path
-) -> None:
+def test_a_dry_run_a_second_install_and_a_second_removal_change_nothing(claw: OpenClaw, home: Path) -> None:
+    before = claw.file.read_bytes()
+    assert list(install_engine(claw, home, dry_run=True))
+    assert claw.file.read_bytes() == before
+    assert not engine_folder(claw).exists()
     list(install_engine(claw, home))
     before = claw.file.read_bytes()
     assert [step.what for step in install_engine(claw, home) if step.changed] == []
@@ -102,13 +104,6 @@ def test_installing_it_again_and_removing_what_is_not_there_changes_nothing(
     before = claw.file.read_bytes()
     assert list(remove_engine(claw, home)) == []
     assert claw.file.read_bytes() == before
-
-
-def test_a_dry_run_of_it_changes_nothing(claw: OpenClaw, home: Path) -> None:
-    before = claw.file.read_bytes()
-    assert list(install_engine(claw, home, dry_run=True))
-    assert claw.file.read_bytes() == before
-    assert not engine_folder(claw).exists()
 
 
 def test_the_doctor_names_an_engine_that_is_gone_or_old(claw: OpenClaw, home: Path) -> None:

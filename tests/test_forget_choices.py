@@ -7,16 +7,15 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
-from killed import die_at
+from killed import in_child
 from shell import omg_here
 from spooled import entry, hand_over
 from test_forget_everywhere import ALICE, MAIN, NOW, SECRET, opened, say, traces
 
-from omg.curate import closed_cycles, forget_selection, move_identity, new_note, select_to_forget, take_back
+from omg.curate import closed_cycles, forget_selection, new_note, select_to_forget, take_back
 from omg.forget.erase import forget_now, forgetting, redacting, select_words
 from omg.forget.places import BLANK
 from omg.forget.selection import Selection, select
@@ -128,49 +127,6 @@ def test_a_redacted_message_is_not_taken_in_again(home: Memory) -> None:
         hand_over(home.folder, entry(id, f"My locker combination is {SECRET}.", m.timestamp))
         home.work(force=True)
     assert traces(home) == []
-
-
-def test_a_redaction_reaches_replaced_and_merged_graphs_logs_and_bad_drops(home: Memory) -> None:
-    say(home, f"My locker combination is {SECRET}.", session=ALICE)
-    say(home, f"The {SECRET} is my locker.", "My sister Maya lives in Lisbon.")
-    move_identity(home.registry, ALICE, MAIN)
-    graph = home.find(MAIN)
-    build_anew(graph, home.worker.observer("main"), home.config, NOW)
-    swap_graphs(graph, NOW)
-    (home.folder / "omg.log").write_text(f"up\ndropped nodes/fact/x: {SECRET.title()}\ndown\n")
-    bad = home.folder / "spool" / "bad"
-    bad.mkdir()
-    (bad / "1-x.json").write_text(f'{{"torn": "{SECRET}')
-    damaged = graph.folder / "damaged"
-    damaged.mkdir(exist_ok=True)
-    (damaged / "x.json").write_text(f"{{{SECRET}, and more")
-    redact(home)
-    assert traces(home) == []
-    assert (home.folder / "omg.log").read_text() == f"up\ndropped nodes/fact/x: {BLANK}\ndown\n"
-    assert (bad / "1-x.json").exists() and (damaged / "x.json").exists()
-    for kept in ("joined/", "graphs/"):
-        assert any(t.startswith(kept) for t in traces(home, "locker"))
-
-
-def test_what_a_model_says_of_a_message_that_was_redacted_meanwhile_is_not_written(
-    home: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from omg.observe import run
-
-    before = run.replies_to
-
-    def meanwhile(*args: Any, **more: Any) -> Any:
-        replies = before(*args, **more)
-        redact(home)
-        return replies
-
-    say(home, f"My locker combination is {SECRET}.", observe=False)
-    monkeypatch.setattr(run, "replies_to", meanwhile)
-    home.work(force=True)
-    monkeypatch.undo()
-    home.work(force=True)
-    assert traces(home) == []
-    assert any(BLANK in d for d in notes(home.find(MAIN)).values())
 
 
 def test_words_that_stand_for_what_was_taken_out_are_refused(home: Memory) -> None:
@@ -291,28 +247,6 @@ def test_a_session_of_another_graph_is_forgotten_without_naming_its_identity(hom
 # --- killed
 
 
-def in_child(folder: Path, choice: str, write: int) -> int:
-    """Its exit status: 137 if it was killed, 0 if it came to its end."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            home = opened(folder)
-            graph = home.find(MAIN)
-            selected = {
-                "forget": lambda: select_to_forget(graph, matching=SECRET),
-                "redact": lambda: select_words(graph, SECRET),
-            }
-            what = selected[choice]()
-            die_at(write)
-            with graph.lock():
-                forget_now(graph, what)
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
 def test_what_would_be_forgotten_is_counted_in_plain_words(home: Memory) -> None:
     graph = home.graph(home.registry.identity_of(MAIN))
     own, told = Selection(("nodes/fact/attic",), ()), Selection((), ("m1",), text="attic")
@@ -324,7 +258,7 @@ def test_what_would_be_forgotten_is_counted_in_plain_words(home: Memory) -> None
 def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("furnished") / "omg"
     home = opened(folder)
-    say(home, FOUR)
+    say(home, FOUR, f"My {SECRET} is 12 metres long.")
     graph = home.find(MAIN)
     new_note(graph, "fact", f"{SECRET} shelf", f"The {SECRET} lies on it.", NOW)
     (folder / "omg.log").write_text(f"up: {SECRET}\n")
@@ -332,20 +266,32 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def forgotten(folder: Path, choice: str) -> None:
+    graph = opened(folder).find(MAIN)
+    what = select_to_forget(graph, matching=SECRET) if choice == "forget" else select_words(graph, SECRET)
+    with graph.lock():
+        forget_now(graph, what)
+
+
 @pytest.mark.parametrize("choice", ["forget", "redact"])
 def test_a_kill_at_any_write_is_made_up_for_at_the_next_start(
     furnished: Path, tmp_path: Path, choice: str
 ) -> None:
-    n, status, ends = 1, 137, set()
+    n, status, promised, ends = 1, 137, False, set()
     while status == 137:
         folder = tmp_path / f"at-{n}" / "omg"
         shutil.copytree(furnished, folder)
-        status = in_child(folder, choice, n)
+        status, _ = in_child(lambda folder=folder: forgotten(folder, choice), n)
         assert status in (0, 137), n
+        promised = promised or any(folder.glob("graphs/*/forgetting.json"))
         home = opened(folder)
         graph = home.find(MAIN)
-        if n > 4:  # before, nothing was promised yet
+        if promised:
             assert traces(home) == [], f"killed at write {n}"
+            ids = {e.path: e.id for e in graph.index.entries()}
+            made = {s.id: [ids[p]] for p in notes(graph) for s in graph.index.sources(p)}
+            if choice == "redact":  # a note that it renamed does not count as deleted
+                assert made and not graph.tombstones.gone(made), f"killed at write {n}"
             ends.add(json.dumps(sorted(notes(graph).items())))
         home.close()
         shutil.rmtree(folder.parent)

@@ -15,6 +15,7 @@ from spooled import entry, hand_over
 
 from omg.config import Config, Observation
 from omg.curate import forget_selection, move_identity, new_note, select_to_forget
+from omg.forget.erase import select_words
 from omg.forget.places import blanked, holds_words
 from omg.graph.graph import Graph
 from omg.memory import Memory
@@ -167,13 +168,16 @@ def test_a_graph_with_a_note_of_a_persons_own_stays_though_its_session_goes(home
 # --- wherever it stands
 
 
-def test_a_graph_that_was_merged_into_this_one_keeps_nothing_of_it(home: Memory) -> None:
+@pytest.mark.parametrize("redacts", [False, True])
+def test_a_graph_that_was_merged_into_this_one_keeps_nothing_of_it(home: Memory, redacts: bool) -> None:
     say(home, f"My locker combination is {SECRET}.", session=ALICE)
     say(home, "My sister Maya lives in Lisbon.", session=ALICE)
     say(home, "I prefer tea in the morning.")
     move_identity(home.registry, ALICE, MAIN)
     assert [t for t in traces(home) if t.startswith("joined/")]
-    forget(home, matching=SECRET)
+    graph = home.find(MAIN)
+    what = select_words(graph, SECRET) if redacts else select_to_forget(graph, matching=SECRET)
+    forget_selection(home.intake, graph, what)
     assert traces(home) == []
     assert any(t.startswith("joined/") for t in traces(home, "lisbon"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,6 +19,7 @@ from omg.daemon import Daemon
 from omg.forget import erase
 from omg.forget import selection as bare
 from omg.forget.erase import forget_now, select_words
+from omg.forget.places import BLANK
 from omg.graph.graph import Graph
 from omg.memory import Memory
 from omg.observe import run
@@ -80,7 +81,7 @@ def test_words_taken_out_while_the_observer_answers_are_not_written_back(
 ) -> None:
     say(home, f"My locker combination is {SECRET}.")
     (path,) = told(home.find(MAIN))
-    say(home, "My sister Maya lives in Lisbon.", observe=False)
+    say(home, "My sister Maya lives in Lisbon.", f"I prefer {SECRET} tea.", observe=False)
     home.intake.take_in()
     replies = run.replies_to
 
@@ -94,7 +95,9 @@ def test_words_taken_out_while_the_observer_answers_are_not_written_back(
     home.work(force=True)
     assert traces(home) == []
     home.work(force=True)
+    assert traces(home) == []
     assert any("Lisbon" in text for text in told(home.find(MAIN)).values())
+    assert any(f"{BLANK} tea" in text for text in told(home.find(MAIN)).values())
 
 
 @pytest.fixture
@@ -137,8 +140,9 @@ def test_a_daemon_names_in_no_log_a_session_that_a_command_forgot_whole(
     assert PERSON not in caplog.text
 
 
-def test_what_is_said_while_a_graph_is_removed_begins_it_anew(
-    home: Memory, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("killed_then", [False, True])
+def test_what_is_said_while_a_graph_is_removed_begins_it_anew_and_outlives_a_kill(
+    home: Memory, begin: Callable[[], Memory], monkeypatch: pytest.MonkeyPatch, killed_then: bool
 ) -> None:
     say(home, "I prefer tea in the morning.", session=ALICE)
     remove = bare.remove_graph
@@ -146,33 +150,16 @@ def test_what_is_said_while_a_graph_is_removed_begins_it_anew(
     def slow(graph: Graph) -> None:
         say(home, "I moved to Porto.", session=ALICE, observe=False)
         home.intake.take_in()
+        if killed_then:
+            monkeypatch.setattr(bare, "write_mark", killed)
         remove(graph)
 
     monkeypatch.setattr(erase, "remove_graph", slow)
-    forget(home, ALICE, session=ALICE)
-    home.work(force=True)
-    (text,) = told(home.find(ALICE)).values()
-    assert "Porto" in text
-    assert traces(home, "tea in the morning") == []
-
-
-def test_what_is_said_while_a_graph_is_removed_outlives_a_kill(
-    home: Memory, begin: Callable[[], Memory], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    say(home, "I prefer tea in the morning.", session=ALICE)
-    remove = bare.remove_graph
-
-    def slow(graph: Graph) -> None:
-        say(home, "I moved to Porto.", session=ALICE, observe=False)
-        home.intake.take_in()
-        monkeypatch.setattr(bare, "write_mark", killed)
-        remove(graph)
-
-    monkeypatch.setattr(erase, "remove_graph", slow)
-    with pytest.raises(Killed):
+    with pytest.raises(Killed) if killed_then else nullcontext():
         forget(home, ALICE, session=ALICE)
     monkeypatch.undo()
-    home = begin()
+    if killed_then:
+        home = begin()
     home.work(force=True)
     (text,) = told(home.find(ALICE)).values()
     assert "Porto" in text
@@ -269,22 +256,6 @@ def test_a_note_that_a_stopped_forgetting_took_away_is_made_anew_of_what_else_it
     home = begin()
     home.work(force=True)
     assert any("Lisbon" in text for text in told(home.find(MAIN)).values())
-    assert traces(home) == []
-
-
-def test_a_note_that_a_stopped_redaction_renamed_does_not_count_as_deleted(
-    home: Memory, begin: Callable[[], Memory]
-) -> None:
-    say(home, f"My {SECRET} is 12 metres long.")
-    graph = home.find(MAIN)
-    with killed_at(erase, "change_folder"), graph.lock():
-        forget_now(graph, select_words(graph, SECRET))
-    home = begin()
-    graph = home.find(MAIN)
-    ids = {e.path: e.id for e in graph.index.entries()}
-    made = {s.id: [ids[p]] for p in told(graph) for s in graph.index.sources(p)}
-    assert made
-    assert not graph.tombstones.gone(made)
     assert traces(home) == []
 
 

@@ -110,6 +110,7 @@ def test_a_month_made_of_a_week_that_told_of_it_is_forgotten_too_and_both_are_ma
     assert SECRET in graph.vault.text(first_week(graph)) and SECRET in graph.vault.text(month)
     what = select_to_forget(graph, ids=[gone])
     assert {first_week(graph), month} <= set(what.paths)
+    assert gone not in graph.vault.read(first_week(graph)).wikilinks  # made of it without naming it
     forget_selection(home.intake, graph, what)
     assert traces(home) == []
     assert all(graph.vault.read(p).reflected_in == () for p in kept)
@@ -117,17 +118,6 @@ def test_a_month_made_of_a_week_that_told_of_it_is_forgotten_too_and_both_are_ma
     assert traces(home) == []
     assert "A quiet time." in graph.vault.text(month)
     assert graph.vault.read(kept[0]).reflected_in == (first_week(graph),)
-
-
-def test_a_reflection_that_was_made_of_it_without_naming_it_is_forgotten_too(
-    home: Memory, graph: Graph
-) -> None:
-    gone, *_ = week(graph)
-    night(home)
-    assert gone not in graph.vault.read(first_week(graph)).wikilinks
-    assert SECRET in graph.vault.text(first_week(graph))
-    forget(home, ids=[gone])
-    assert traces(home) == []
 
 
 def test_a_reflection_on_a_note_that_a_person_deleted_goes_with_its_message(
@@ -242,29 +232,24 @@ def meanwhile(do: Callable[[], None], when: Callable[[ModelQuestion], bool], the
     return ask
 
 
-def test_a_week_under_way_does_not_write_back_what_was_forgotten(home: Memory, graph: Graph) -> None:
+@pytest.mark.parametrize("redacts", [False, True])
+def test_a_week_under_way_does_not_write_back_what_was_forgotten_or_redacted(
+    home: Memory, graph: Graph, redacts: bool
+) -> None:
     gone, *kept = week(graph)
-    ask = meanwhile(lambda: forget(home, ids=[gone]), lambda q: "# Length" in q.user)
-    night(home, ask)
+
+    def begin() -> None:
+        home.refresh(graph)
+        what = select_words(graph, SECRET) if redacts else select_to_forget(graph, ids=[gone])
+        forget_selection(home.intake, graph, what)
+
+    night(home, meanwhile(begin, lambda q: "# Length" in q.user))
     assert traces(home) == []
-    assert graph.vault.bytes(first_week(graph)) is None
+    assert redacts or graph.vault.bytes(first_week(graph)) is None
     night(home, now=NOW + DAY)
+    assert traces(home) == []
     assert "A quiet time." in graph.vault.text(first_week(graph))
     assert all(first_week(graph) in graph.vault.read(p).reflected_in for p in kept)
-
-
-def test_a_week_under_way_does_not_write_back_what_was_redacted(home: Memory, graph: Graph) -> None:
-    week(graph)
-
-    def redact() -> None:
-        home.refresh(graph)
-        forget_selection(home.intake, graph, select_words(graph, SECRET))
-
-    night(home, meanwhile(redact, lambda q: "# Length" in q.user))
-    assert traces(home) == []
-    night(home, now=NOW + DAY)
-    assert traces(home) == []
-    assert "A quiet time." in graph.vault.text(first_week(graph))
 
 
 def test_what_a_model_said_of_others_beside_it_is_followed_without_its_words(

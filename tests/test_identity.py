@@ -8,70 +8,48 @@ LINKS = {"alice": ["telegram:111", "discord:A1"], "owner": ["telegram:999", "sla
 MAIN = "agent:main:main"
 
 
+OWN = {
+    # one a dmScope: main, per-peer, per-channel-peer, per-account-channel-peer; then forms nobody told us about
+    "dm": """agent:main:main agent:work:main agent:main:direct:222 agent:main:telegram:direct:222
+        agent:main:telegram:default:direct:222 agent:main:telegram:direct:alice agent:main:tlon:dm:~zod
+        agent:main:web1 agent:main:dashboard:review-ui agent:main:acp:codex""",
+    "group": "agent:main:telegram:group:-100555 agent:main:irc:room:#omg",
+    "global": "agent:main:global",
+}
+REDUCED = [
+    ("agent:main:main:thread:1777244748.777299", MAIN, "dm"),
+    ("global", "agent:main:global", "global"),
+    ("agent:main:slack:direct:U1:thread:1777244748.77", "agent:main:slack:direct:U1", "dm"),
+    ("agent:main:my-plugin:task-1:thread:3", "agent:main:my-plugin:task-1", "dm"),
+    ("something else", "agent:main:something else", "dm"),
+    # what hangs on groups
+    ("agent:main:telegram:group:-100555:topic:42", "agent:main:telegram:group:-100555", "group"),
+    ("agent:main:discord:channel:123:thread:987", "agent:main:discord:channel:123", "group"),
+    ("agent:main:feishu:group:oc_1:topic:om_2:sender:ou_3", "agent:main:feishu:group:oc_1", "group"),
+    ("agent:main:matrix:channel:!Ab:x.org:thread:$e", "agent:main:matrix:channel:!Ab:x.org", "group"),
+    ("agent:main:whatsapp:group:1@g.us:thread:whatsapp-b", "agent:main:whatsapp:group:1@g.us", "group"),
+]
+
+
 @pytest.mark.parametrize(
     "session_key, key, scope",
-    [
-        (MAIN, MAIN, "dm"),
-        ("agent:work:main", "agent:work:main", "dm"),
-        ("agent:main:main:thread:1777244748.777299", MAIN, "dm"),
-        ("global", "agent:main:global", "global"),
-        ("agent:main:global", "agent:main:global", "global"),
-        # one row a dmScope: main, per-peer, per-channel-peer, per-account-channel-peer
-        ("agent:main:direct:222", "agent:main:direct:222", "dm"),
-        ("agent:main:telegram:direct:222", "agent:main:telegram:direct:222", "dm"),
-        ("agent:main:telegram:default:direct:222", "agent:main:telegram:default:direct:222", "dm"),
-        ("agent:main:telegram:direct:alice", "agent:main:telegram:direct:alice", "dm"),
-        ("agent:main:slack:direct:U1:thread:1777244748.77", "agent:main:slack:direct:U1", "dm"),
-        ("agent:main:tlon:dm:~zod", "agent:main:tlon:dm:~zod", "dm"),
-        # groups, and what hangs on them
-        ("agent:main:telegram:group:-100555", "agent:main:telegram:group:-100555", "group"),
-        ("agent:main:telegram:group:-100555:topic:42", "agent:main:telegram:group:-100555", "group"),
-        ("agent:main:discord:channel:123:thread:987", "agent:main:discord:channel:123", "group"),
-        ("agent:main:feishu:group:oc_1:topic:om_2:sender:ou_3", "agent:main:feishu:group:oc_1", "group"),
-        ("agent:main:matrix:channel:!Ab:x.org:thread:$e", "agent:main:matrix:channel:!Ab:x.org", "group"),
-        (
-            "agent:main:whatsapp:group:1@g.us:thread:whatsapp-account-b",
-            "agent:main:whatsapp:group:1@g.us",
-            "group",
-        ),
-        ("agent:main:irc:room:#omg", "agent:main:irc:room:#omg", "group"),
-        # forms nobody told us about
-        ("agent:main:web1", "agent:main:web1", "dm"),
-        ("agent:main:dashboard:review-ui", "agent:main:dashboard:review-ui", "dm"),
-        ("agent:main:acp:codex", "agent:main:acp:codex", "dm"),
-        ("agent:main:my-plugin:task-1:thread:3", "agent:main:my-plugin:task-1", "dm"),
-        ("something else", "agent:main:something else", "dm"),
-    ],
+    [*((key, key, scope) for scope, keys in OWN.items() for key in keys.split()), *REDUCED],
 )
 def test_a_session_key_is_reduced_to_its_owner(session_key, key, scope):
     identity = identity_of_session(session_key)
     assert identity == Identity(key, scope, key.split(":")[1])
 
 
-@pytest.mark.parametrize(
-    "session_key",
-    [
-        *(
-            "",
-            "  ",
-            "unknown",
-            "agent:main:unknown",
-            "agent:main:cron:nightly:run:8821",
-            "cron:17",
-            "hook:550e84",
-        ),
-        *("agent:main:hook:automation", "agent:main:subagent:b2d0334b", "agent:main:main:heartbeat"),
-        *(
-            "agent:main:subagent:a:subagent:b",
-            "subagent:b2d0",
-            "agent:main:cron:nightly",
-            "agent:main:heartbeat",
-        ),
-        *("agent:main:telegram:direct:222:heartbeat", "agent:main:global:heartbeat"),
-        *("agent:main:internal-session-effects:run-af31", "agent:main:dashboard:incognito-77"),
-        "agent:main:boot:boot-2026-11-22",
-    ],
-)
+NOBODYS = """
+unknown agent:main:unknown cron:17 hook:550e84 subagent:b2d0 agent:main:hook:automation
+agent:main:cron:nightly agent:main:cron:nightly:run:8821 agent:main:subagent:b2d0334b
+agent:main:subagent:a:subagent:b agent:main:heartbeat agent:main:main:heartbeat agent:main:global:heartbeat
+agent:main:telegram:direct:222:heartbeat agent:main:internal-session-effects:run-af31
+agent:main:dashboard:incognito-77 agent:main:boot:boot-2026-11-22
+""".split()
+
+
+@pytest.mark.parametrize("session_key", ["", "  ", *NOBODYS])
 def test_what_no_person_said_has_no_memory(session_key):
     assert identity_of_session(session_key, owner=True, links=LINKS) is None
 
@@ -79,18 +57,10 @@ def test_what_no_person_said_has_no_memory(session_key):
 def test_the_owner_without_an_outside_channel_is_the_main_session():
     assert identity_of_session("agent:main:web1", owner=True).key == MAIN
     assert identity_of_session("agent:main:web1", owner=True, channel="webchat", sender="cli").key == MAIN
-    assert (
-        identity_of_session("agent:main:web1", owner=False, channel="webchat", sender="cli").key
-        == "agent:main:web1"
-    )
-    assert (
-        identity_of_session("agent:main:web1", owner=True, channel="telegram", sender="9").key
-        == "agent:main:web1"
-    )
-    assert (
-        identity_of_session("agent:main:telegram:direct:9", owner=True, channel="telegram", sender="9").key
-        != MAIN
-    )
+    at_the_web, outside = {"channel": "webchat", "sender": "cli"}, {"channel": "telegram", "sender": "9"}
+    assert identity_of_session("agent:main:web1", owner=False, **at_the_web).key == "agent:main:web1"
+    assert identity_of_session("agent:main:web1", owner=True, **outside).key == "agent:main:web1"
+    assert identity_of_session("agent:main:telegram:direct:9", owner=True, **outside).key != MAIN
     assert identity_of_session("agent:main:telegram:group:-1", owner=True).scope == "group"
 
 
@@ -239,10 +209,6 @@ def test_only_what_a_person_says_from_outside_is_remembered(ctx, yes):
 
 
 def test_other_triggers_are_remembered_only_when_asked_for():
-    cron = {
-        "sessionKey": "agent:main:cron:x:run:1",
-        "trigger": "cron",
-        "inputProvenance": {"kind": "internal_system"},
-    }
+    cron = USER | {"sessionKey": "agent:main:cron:x:run:1", "trigger": "cron"}
     assert not is_remembered(cron)
-    assert is_remembered(cron, triggers=("user", "cron"))
+    assert is_remembered(cron | {"inputProvenance": {"kind": "internal_system"}}, triggers=("user", "cron"))

@@ -156,8 +156,9 @@ def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(tmp_path):
     assert where == ["4", "5", "7", "8", "13"]
 
 
-def test_only_messages_since_the_given_day_are_read(tmp_path):
+def test_only_messages_since_the_given_day_are_read(tmp_path, state):
     path = jsonl(tmp_path / "s-1.jsonl", TALK)
+    assert words(openclaw_state_drops(state, since=datetime(2026, 3, 6, tzinfo=UTC))) == ["again"]
     assert words(read_drops([path], datetime(2026, 3, 6, tzinfo=UTC))) == ["again"]
     assert words(read_drops([path], datetime(2026, 4, 1, tzinfo=UTC))) == []
 
@@ -251,9 +252,16 @@ def test_a_file_of_an_unknown_form_is_refused_with_the_forms_that_are_known(tmp_
         read_drops([tmp_path / "x"])
 
 
-def test_a_missing_file_or_a_folder_is_refused_with_the_forms_that_are_known(tmp_path):
-    for path in (tmp_path / "gone.jsonl", tmp_path):
-        with pytest.raises(BadInput, match="session JSONL"):
+def test_a_missing_file_a_folder_or_another_programs_database_is_refused_with_what_is_read(tmp_path):
+    db = sqlite3.connect(tmp_path / "x.sqlite")
+    db.execute("CREATE TABLE notes (text)")
+    db.close()
+    for path, says in (
+        (tmp_path / "gone.jsonl", "session JSONL"),
+        (tmp_path, "session JSONL"),
+        (tmp_path / "x.sqlite", "no transcript_events"),
+    ):
+        with pytest.raises(BadInput, match=says):
             read_drops([path])
 
 
@@ -398,24 +406,12 @@ def test_a_database_of_another_version_is_refused_with_both_versions(tmp_path):
         read_drops([path])
 
 
-def test_another_program_s_database_is_refused(tmp_path):
-    db = sqlite3.connect(tmp_path / "x.sqlite")
-    db.execute("CREATE TABLE notes (text)")
-    db.close()
-    with pytest.raises(BadInput, match="no transcript_events"):
-        read_drops([tmp_path / "x.sqlite"])
-
-
 def test_a_folder_that_is_no_state_folder_and_an_unknown_agent_are_named(state, tmp_path_factory):
     with pytest.raises(BadInput, match="no agents/ in it"):
         openclaw_state_drops(tmp_path_factory.mktemp("elsewhere"))
     with pytest.raises(NotFound, match=r"'ghost' .* empty, main"):
         openclaw_state_drops(state, agent="ghost")
     assert list(openclaw_state_drops(state, agent="empty")) == []
-
-
-def test_since_applies_to_the_database_too(state):
-    assert words(openclaw_state_drops(state, since=datetime(2026, 3, 6, tzinfo=UTC))) == ["again"]
 
 
 # --- drops

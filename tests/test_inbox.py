@@ -41,6 +41,21 @@ def leave(omg, name, text, age_s=3600):
     return file
 
 
+def openclaw(folder, *people):
+    """The configuration beside the home of an OpenClaw that *people* reach; its workspace has a memory/."""
+    (folder / "ws/memory").mkdir(parents=True)
+    (folder / "agents/main").mkdir(parents=True)
+    channels = {"telegram": {"dmPolicy": "allowlist", "allowFrom": people}} if people else {}
+    settings = {"agents": {"defaults": {"workspace": str(folder / "ws")}}, "channels": channels}
+    (folder / "openclaw.json").write_text(json.dumps(settings))
+
+
+def import_openclaw(home, *more):
+    args = ["import", "--openclaw", "--json", *more]
+    result = CliRunner().invoke(app, args, env={"OMG_HOME": str(home)})
+    return json.loads(result.stdout), result.stderr
+
+
 def notes(omg):
     vault = omg.find().vault
     return {p: vault.read(p) for p in vault.paths() if p.startswith("nodes/")}
@@ -87,6 +102,7 @@ def test_what_a_person_left_and_became_no_note_is_shown_as_their_words_and_a_cli
 ):
     file = leave(omg, "things.md", f"{head}Blue lamp behind the shed.\n")
     omg.work(force=True)
+    assert file.read_text().endswith(": read; no note was made of it\n")
     leave(omg, "things.md", file.read_text())  # a file saved just now is looked at twice
     omg.refresh(omg.find())
     omg.work(force=True)
@@ -133,12 +149,6 @@ def test_a_file_in_the_inbox_that_cannot_be_read_stays_and_is_named_with_the_rem
     assert (omg.find().vault.root / "inbox" / name).read_bytes() == data and len(notes(omg)) == 1
     assert f"unreadable inbox/{name}: " in (said := status_text(home_status(omg.worker), UTC)) and why in said
     assert any(f.where == f"inbox/{name}" and why in f.mend for f in check_graph(omg, omg.find()))
-
-
-def test_a_loose_note_of_which_no_note_was_made_says_so(omg):
-    file = leave(omg, "things.md", "Blue lamp behind the shed.\n")
-    omg.work(force=True)
-    assert file.read_text().endswith(": read; no note was made of it\n")
 
 
 def test_what_was_read_once_is_not_read_again_and_what_is_added_is(omg):
@@ -278,18 +288,12 @@ def test_a_note_is_read_in_paragraphs_each_with_its_heading(text, parts):
 def test_openclaws_flush_is_filed_wherever_the_vault_lies_unless_others_are_flushed_there_too(
     home, tmp_path, others
 ):
-    people = ["1", "2"] if others else ["1"]
-    settings = {
-        "agents": {"defaults": {"workspace": str(tmp_path / "ws")}},
-        "channels": {"telegram": {"dmPolicy": "allowlist", "allowFrom": people}},
-    }
-    (tmp_path / "openclaw.json").write_text(json.dumps(settings))
+    openclaw(tmp_path, "1", *["2"] * others)
     which = Memory(Config(home=home, observation=Observation(model="offline")), clock=lambda: NOW, embed=None)
     graph = which.graph(which.registry.identity_of(MAIN))
     assert graph.vault.root.is_relative_to(home)
     begun = (NOW - timedelta(days=3)).timestamp()
     os.utime(graph.folder / "identity.json", (begun, begun))
-    (tmp_path / "ws/memory").mkdir(parents=True)
     (tmp_path / "ws/memory/2026-02-28.md").write_text("- The studio is on the third floor.\n")
     which.work(force=True)
     said = [m.text for m, _, _ in graph.index.search_raw("studio floor", 3, now=NOW)]
@@ -298,12 +302,8 @@ def test_openclaws_flush_is_filed_wherever_the_vault_lies_unless_others_are_flus
 
 
 def test_an_import_from_openclaw_takes_what_its_agent_noted_before_omg_on_its_day(home, tmp_path):
+    openclaw(tmp_path)
     workspace = tmp_path / "ws"
-    (workspace / "memory").mkdir(parents=True)
-    (tmp_path / "agents/main").mkdir(parents=True)
-    (tmp_path / "openclaw.json").write_text(
-        json.dumps({"agents": {"defaults": {"workspace": str(workspace)}}})
-    )
     files = {
         "MEMORY.md": "# Long-term\n\n- Nora prefers aisle seats.\n",
         "memory/2025-11-03.md": "- The studio is on the third floor.\n",
@@ -317,21 +317,14 @@ def test_an_import_from_openclaw_takes_what_its_agent_noted_before_omg_on_its_da
     os.utime(workspace / "MEMORY.md", (saved, saved))
     home.mkdir(exist_ok=True)
     (home / "omg.toml").write_text('[observation]\nmodel = "offline"\n')
-
-    def imported(*more):
-        result = CliRunner().invoke(
-            app, ["import", "--openclaw", "--json", *more], env={"OMG_HOME": str(home)}
-        )
-        return json.loads(result.stdout), result.stderr
-
-    preview, _ = imported("--dry-run")
+    preview, _ = import_openclaw(home, "--dry-run")
     assert (preview["files"], preview["new"]) == (3, 3)
-    since, _ = imported("--dry-run", "--since", "2026-01-01")
+    since, _ = import_openclaw(home, "--dry-run", "--since", "2026-01-01")
     assert (since["files"], since["new"]) == (1, 1)
-    first, said = imported()
+    first, said = import_openclaw(home)
     assert (first["new"], first["observed"]) == (3, 3)
     assert "latin.md: it is not UTF-8" in said
-    assert imported()[0]["new"] == 0
+    assert import_openclaw(home)[0]["new"] == 0
     with Memory(load_config(home, {}), embed=None, clock=lambda: NOW) as memory:
         kept = {node.created: node for node in notes(memory).values()}
         assert sorted(map(str, kept)) == ["2025-11-03", "2025-12-24", "2026-01-05"]
@@ -343,14 +336,8 @@ def test_an_import_from_openclaw_takes_what_its_agent_noted_before_omg_on_its_da
 
 
 def test_what_an_agent_noted_whom_others_reach_is_not_imported_as_the_owners(home, tmp_path):
-    (tmp_path / "ws/memory").mkdir(parents=True)
-    (tmp_path / "agents/main").mkdir(parents=True)
+    openclaw(tmp_path, "1", "2")
     (tmp_path / "ws/MEMORY.md").write_text("- Bob lives in Porto.\n")
-    settings = {
-        "agents": {"defaults": {"workspace": str(tmp_path / "ws")}},
-        "channels": {"telegram": {"dmPolicy": "allowlist", "allowFrom": ["1", "2"]}},
-    }
-    (tmp_path / "openclaw.json").write_text(json.dumps(settings))
-    result = CliRunner().invoke(app, ["import", "--openclaw", "--json"], env={"OMG_HOME": str(home)})
-    assert json.loads(result.stdout)["new"] == 0
-    assert "MEMORY.md and memory/ of main: imported only if the agent is configured" in result.stderr
+    told, said = import_openclaw(home)
+    assert told["new"] == 0
+    assert "MEMORY.md and memory/ of main: imported only if the agent is configured" in said

@@ -63,36 +63,21 @@ def test_a_ledger_that_was_deleted_starts_again(open_ledger):
     assert ledger.today(NOON).calls == 1
 
 
-def test_lines_of_many_writers_do_not_mix(open_ledger):
-    ledger = open_ledger()
-    writers = [
-        threading.Thread(target=lambda: [ledger.spend(SAID, "observe", NOON) for _ in range(50)])
-        for _ in range(8)
-    ]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert ledger.today(NOON).calls == 400
-
-
-def test_the_cap_names_the_option_the_sum_and_the_remedy(open_ledger):
-    ledger = open_ledger({"daily_budget_tokens": 240})
+@pytest.mark.parametrize(
+    ("cap", "told"),
+    [
+        ({"daily_budget_tokens": 240}, r"daily_budget_tokens: 240 of 240 tokens used today; .*raise the cap"),
+        ({"daily_budget_usd": 1.0, "model": "openai/m"}, r"daily_budget_usd: \$1.00 of \$1.00"),
+    ],
+)
+def test_the_cap_names_the_option_the_sum_and_the_remedy(open_ledger, cap, told):
+    ledger = open_ledger(cap)
     ledger.spend(SAID, "observe", NOON)
     ledger.check(NOON)
     ledger.spend(SAID, "reflect", NOON)
-    with pytest.raises(
-        OverBudget, match=r"daily_budget_tokens: 240 of 240 tokens used today; .*raise the cap"
-    ):
+    with pytest.raises(OverBudget, match=told):
         ledger.check(NOON)
     ledger.check(NOON + timedelta(days=1))
-
-
-def test_money_has_a_cap_of_its_own(open_ledger):
-    ledger = open_ledger({"daily_budget_usd": 0.5, "model": "openai/m"})
-    ledger.spend(SAID, "observe", NOON)
-    with pytest.raises(OverBudget, match=r"daily_budget_usd: \$0.50 of \$0.50"):
-        ledger.check(NOON)
 
 
 def test_a_call_waits_while_those_under_way_may_reach_the_cap_and_no_longer(open_ledger):

@@ -117,12 +117,6 @@ def test_of_messages_with_one_that_is_none_nothing_is_taken(memory, bad):
     assert memory.intake.drops() == [] and memory.registry.identities() == []
 
 
-def test_a_secret_is_out_before_anything_is_written(memory):
-    memory.capture([{"role": "user", "content": "My key is sk-proj-" + "Ab1" * 16, "id": 1}])
-    memory.observe()
-    assert not any(b"Ab1Ab1" in f.read_bytes() for f in memory.folder.rglob("*") if f.is_file())
-
-
 def test_each_name_has_a_memory_of_its_own_and_its_threads_share_it(memory):
     memory.capture(SAID, session="alice:thread:1")
     assert memory.observe()["messages"] == 2
@@ -179,19 +173,6 @@ def test_what_is_forgotten_is_not_brought_back_by_capturing_it_again(memory):
         memory.open("short-answers")
     with pytest.raises(BadInput, match="forget what"):
         memory.forget()
-
-
-def test_a_text_that_is_redacted_is_nowhere_and_the_note_that_held_it_stays(memory):
-    memory.capture([{"role": "user", "content": "My sister Maya lives in Lisbon."}])
-    memory.observe()
-    would = memory.redact("Lisbon", dry_run=True)
-    (note,) = (path for path in would.paths if path.startswith("nodes/"))
-    assert "Lisbon" in memory.open(note).node.body
-    assert memory.redact("Lisbon") == would
-    assert "Maya" in memory.open(dict(would.renamed).get(note, note)).node.body
-    assert [f for f in memory.folder.rglob("*") if f.is_file() and b"Lisbon" in f.read_bytes()] == []
-    with pytest.raises(BadInput):
-        memory.redact("")
 
 
 def test_a_note_that_a_person_has_moved_meanwhile_goes_with_the_words_it_was_made_from(memory):

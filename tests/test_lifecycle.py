@@ -1,12 +1,13 @@
 """When things happen: steps, rests, cuts, failures and caps of the Observer, and activations of the slice."""
 
 import json
+import re
 import threading
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 import pytest
-from openai_server import believed
+from openai_server import believed, created
 from spooled import entry, hand_over
 
 from omg.config import Config, Llm, Observation
@@ -50,23 +51,8 @@ class Model:
         self.during()
         if self.error:
             raise self.error
-        lines = [
-            (*line.split(" ", 3), "")[:4]
-            for line in question.user.split("# Messages")[1].splitlines()
-            if line.startswith("m")
-        ]
-        edits = [
-            {
-                "op": "create",
-                "type": "fact",
-                "title": text[-40:],
-                "description": text[:200],
-                "priority": "medium",
-                "sources": [handle],
-            }
-            for handle, _, who, text in lines
-            if who == "user:"
-        ]
+        said = re.findall(r"^(m\d+) \S+ user: (.*)", question.user.split("# Messages")[1], re.M)
+        edits = [created(text[:200], handle, title=text[-40:], priority="medium") for handle, text in said]
         return ModelReply(
             json.dumps({"edits": edits, "now": {"task": "Plan the trip", "next": "Ask for the date"}}),
             "scripted",
@@ -126,6 +112,14 @@ def say(omg, *texts, session=MAIN, reason="turn"):
     return omg.find(MAIN)
 
 
+CALL = {"role": "assistant", "content": [{"type": "toolCall", "id": "c1", "name": "read", "arguments": {}}]}
+
+
+def result(n):
+    text = [{"type": "text", "text": words(n)}]
+    return {"role": "toolResult", "toolCallId": "c1", "toolName": "read", "content": text}
+
+
 def words(n, what="lamp"):
     return " ".join([f"The {what} is"] + ["green"] * n) + "."
 
@@ -166,12 +160,6 @@ def test_the_step_is_halved_near_the_threshold(omg, model, clock):
     assert omg.worker.due(graph) == "step"
 
 
-@pytest.mark.parametrize(("step", "due"), [("turn", "turn"), (False, None), (0.5, None), (5, "step")])
-def test_a_step_is_a_share_a_number_each_turn_or_never(make, step, due):
-    omg = make(buffer_tokens=step)
-    assert omg.worker.due(say(omg, words(150))) == due
-
-
 def test_without_steps_all_waits_for_the_threshold(make):
     omg = make(buffer_tokens=False)
     graph = say(omg, words(900))
@@ -204,14 +192,7 @@ def test_one_huge_message_is_observed_at_once_and_in_pieces(make, model):
 
 
 def test_a_turn_of_tools_with_hardly_a_word_is_observed(omg, model):
-    call = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "a.txt"}}
-    result = {
-        "role": "toolResult",
-        "toolCallId": "c1",
-        "toolName": "read",
-        "content": [{"type": "text", "text": words(300)}],
-    }
-    graph = say(omg, "Look.", {"role": "assistant", "content": [call]}, result)
+    graph = say(omg, "Look.", CALL, result(300))
     assert omg.worker.due(graph) == "step"
     omg.work()
     assert "calls read(" in model.asked[0].user
@@ -219,19 +200,9 @@ def test_a_turn_of_tools_with_hardly_a_word_is_observed(omg, model):
 
 
 def test_a_call_and_its_result_are_in_one_batch_though_a_compaction_came_between(omg, clock):
-    call = {
-        "role": "assistant",
-        "content": [{"type": "toolCall", "id": "c1", "name": "read", "arguments": {}}],
-    }
-    result = {
-        "role": "toolResult",
-        "toolCallId": "c1",
-        "toolName": "read",
-        "content": [{"type": "text", "text": words(30)}],
-    }
-    say(omg, words(30), call)
+    say(omg, words(30), CALL)
     clock.pass_(seconds=1)
-    say(omg, result)
+    say(omg, result(30))
     clock.pass_(seconds=1)
     graph = say(omg, words(30))
     assert [len(b) for b in pending_batches(graph.pending(), 40)] == [2, 1]
@@ -437,19 +408,6 @@ def test_the_slice_stands_still_while_notes_are_written_and_takes_them_in_at_the
     assert "threshold" in (here.reason, last.reason)
     assert last.system != first.system
     assert omg.find(MAIN).state().sessions[MAIN].window < 1_000
-
-
-def test_a_persons_edit_activates_every_conversation(omg):
-    graph = say(omg, words(250))
-    omg.work()
-    other = f"{MAIN}:thread:7"
-    given(omg), given(omg, session=other)
-    (path,) = [p for p in graph.vault.paths() if p.startswith("nodes/")]
-    with graph.vault.file(path).open("a") as file:
-        file.write("\nIt is *blue*.\n")
-    omg.refresh(graph)
-    assert (given(omg).reason, given(omg, session=other).reason) == ("edit", "edit")
-    assert given(omg).reason is None
 
 
 def test_hints_survive_an_activation_and_expire(omg, clock):

@@ -8,7 +8,7 @@ import pytest
 from shell import omg_here
 from spooled import entry, hand_over
 
-from omg.config import Config, Llm, Observation
+from omg.config import Config, Observation
 from omg.curate import pin_note
 from omg.errors import BadInput
 from omg.journal import Receipt, commit_receipt, receipts_of
@@ -36,6 +36,15 @@ def say(omg, n, text):
     omg.work(force=True)
 
 
+@pytest.fixture
+def maya(omg):
+    """A graph with a note of the first message, its path and its file."""
+    say(omg, 1, "My sister Maya lives in Lisbon.")
+    graph = omg.find(MAIN)
+    [path] = graph.index.citing(["e1"])
+    return graph, path, graph.vault.file(path)
+
+
 def test_a_note_without_a_head_is_found_as_it_is_and_gets_one_only_when_something_must_be_written(omg):
     graph = omg.find()
     file = graph.vault.file("nodes/fact/router")
@@ -54,10 +63,10 @@ def test_a_note_without_a_head_is_found_as_it_is_and_gets_one_only_when_somethin
     assert not graph.vault.ours(file.read_bytes())
 
 
-def test_a_note_that_its_owner_made_read_only_stays_as_it_is_and_what_was_said_of_it_does_not_get_lost(omg):
-    say(omg, 1, "My sister Maya lives in Lisbon.")
-    graph = omg.find(MAIN)
-    [path] = graph.index.citing(["e1"])
+def test_a_note_that_its_owner_made_read_only_stays_as_it_is_and_what_was_said_of_it_does_not_get_lost(
+    omg, maya
+):
+    graph, path, file = maya
     pages = [graph.vault.file(p) for p in (path, "index", "now", "mocs/moc-identity")]
     for file in pages:
         file.chmod(0o444)
@@ -76,84 +85,14 @@ def test_a_note_that_its_owner_made_read_only_stays_as_it_is_and_what_was_said_o
     assert pages[0].stat().st_mode & 0o777 == 0o640
 
 
-def test_a_conflict_copy_is_named_by_the_doctor_and_is_no_note(omg):
-    say(omg, 1, "My sister Maya lives in Lisbon.")
-    graph = omg.find(MAIN)
-    [path] = graph.index.citing(["e1"])
-    file = graph.vault.file(path)
+def test_a_conflict_copy_is_named_by_the_doctor_and_is_no_note(omg, maya):
+    graph, path, file = maya
     copy = file.with_name(f"{file.stem}.sync-conflict-20260301-101112-ABCDEFG.md")
     copy.write_text(file.read_text().replace("Lisbon", "Zanzibar"))
     omg.refresh(graph)
     assert graph.index.citing(["e1"]) == [path]
     assert all("Zanzibar" not in h.entry.description for h in graph.index.search("Zanzibar", 5, now=NOW))
     assert any(copy.stem in f.line() for f in check_graph(omg, graph))
-
-
-def test_a_deleted_note_does_not_come_back_from_what_was_said_before(omg):
-    say(omg, 1, "My sister Maya lives in Lisbon.")
-    graph = omg.find(MAIN)
-    [path] = graph.index.citing(["e1"])
-    graph.vault.file(path).unlink()
-    omg.refresh(graph)
-    [message] = graph.index.messages(["e1"])
-    with graph.lock():
-        plan = Plan(graph, NOW.date())
-        source = Source(MAIN, message.id, message.timestamp)
-        said = Edit(
-            "create", "Sister", "The user's sister Maya lives in Lisbon.", "identity", sources=(source,)
-        )
-        assert plan.apply(said) is None
-    assert graph.vault.bytes(path) is None
-
-
-def test_a_correction_is_what_the_model_is_shown_and_what_stays(home, openai_server):
-    openai_server.replies(
-        {"edits": [edit("create", "Maya's city", "Maya lives in Lisbon.")]},
-        lambda request: {
-            "edits": [edit("update", "Maya's city", "Maya lives in Lisbon.", handle(request.user))]
-        },
-    )
-    config = Config(
-        home=home,
-        observation=Observation(model="openai/scripted"),
-        llm=Llm(api_base=openai_server.base, api_key="sk-test", context_window=32_000),
-    )
-    omg = Memory(config, clock=lambda: NOW, embed=None)
-    try:
-        say(omg, 1, "My sister Maya lives in Lisbon.")
-        graph = omg.find(MAIN)
-        assert graph.state().error == ""
-        [path] = graph.index.citing(["e1"])
-        file = graph.vault.file(path)
-        file.write_text(file.read_text().replace("Lisbon", "Porto"))
-        omg.refresh(graph)
-        theirs = file.read_text()
-        say(omg, 2, "Maya from Lisbon will visit my sister's city friends.")
-        assert "Maya lives in Porto." in openai_server.history[-1].user
-        assert "Maya lives in Lisbon." not in openai_server.history[-1].user.partition("# Messages")[0]
-        body = theirs.partition("\n---\n")[2].strip()
-        assert body in file.read_text()
-        assert graph.vault.read(path).description == "Maya lives in Porto."
-    finally:
-        omg.close()
-
-
-def edit(op, title, description, target=None):
-    return {
-        "op": op,
-        "title": title,
-        "description": description,
-        "body": description,
-        "type": "fact",
-        "priority": "medium",
-        "sources": ["m1"],
-        **({"node": target} if target else {}),
-    }
-
-
-def handle(shown):
-    """The handle under which the note about Maya is shown."""
-    return next(line.split()[0] for line in shown.splitlines() if "Porto" in line)
 
 
 def test_a_map_follows_what_a_person_writes_corrects_and_deletes_and_brings_back(omg):
@@ -206,22 +145,17 @@ def test_the_text_of_a_note_is_said_to_be_older_where_a_person_changed_its_descr
     assert "Her flat has two balconies." in prompt() and older not in prompt()
 
 
-def test_a_renamed_note_is_followed_when_only_its_former_name_is_reported(omg):
-    say(omg, 1, "My sister Maya lives in Lisbon.")
-    graph = omg.find(MAIN)
-    [path] = graph.index.citing(["e1"])
-    graph.vault.file(path).rename(graph.vault.file("nodes/fact/maya"))
+def test_a_renamed_note_is_followed_when_only_its_former_name_is_reported(omg, maya):
+    graph, path, file = maya
+    file.rename(graph.vault.file("nodes/fact/maya"))
     omg.refresh(graph, [path])
     assert graph.index.citing(["e1"]) == ["nodes/fact/maya"]
     assert graph.index.resolve(path) == "nodes/fact/maya"
     assert not graph.tombstones.file.exists()
 
 
-def test_a_corrected_note_counts_from_the_day_it_was_corrected(omg):
-    say(omg, 1, "My sister Maya lives in Lisbon.")
-    graph = omg.find(MAIN)
-    [path] = graph.index.citing(["e1"])
-    file = graph.vault.file(path)
+def test_a_corrected_note_counts_from_the_day_it_was_corrected(omg, maya):
+    graph, path, file = maya
     file.write_text(file.read_text().replace("lives in Lisbon", "lives in Porto"))
     omg.refresh(graph)
     saved = datetime.fromtimestamp(file.stat().st_mtime, UTC).date()
@@ -326,11 +260,8 @@ def test_news_from_before_a_persons_edit_of_a_plan_stands_beside_it_as_a_plan(om
     assert (beside.event, beside.loop, beside.contradicts) == ("2026-04-01", "open", (path,))
 
 
-def test_the_history_of_a_successor_tells_what_the_person_wrote(omg):
-    say(omg, 1, "My sister Maya lives in Lisbon.")
-    graph = omg.find(MAIN)
-    [path] = graph.index.citing(["e1"])
-    file = graph.vault.file(path)
+def test_the_history_of_a_successor_tells_what_the_person_wrote(omg, maya):
+    graph, path, file = maya
     head, below = file.read_text().split("\n# ", 1)
     file.write_text(f"{head}\n# {below.replace('lives in Lisbon', 'lives in Porto')}")
     source = Source(MAIN, "e9", int(file.stat().st_mtime * 1000) + 60_000, "user")

@@ -43,22 +43,14 @@ def home_of(home: Path, server: OpenAIServer, at: datetime = MORNING, **observat
 def say(memory: Memory, *names: str) -> None:
     """Each in a conversation of its own, answered with a plan, with the output of a tool in between."""
     for n, name in enumerate(names):
-        said = MORNING + timedelta(minutes=n)
+        call = {"type": "toolCall", "id": f"c-{name}", "name": "look", "arguments": {}}
         entries = [
-            {"role": "user", "content": TURNS[name], "timestamp": said},
-            {
-                "role": "assistant",
-                "content": [{"type": "toolCall", "id": f"c-{name}", "name": "look", "arguments": {}}],
-                "timestamp": said,
-            },
-            {
-                "role": "toolResult",
-                "toolCallId": f"c-{name}",
-                "content": "tool words " * 40,
-                "timestamp": said,
-            },
-            {"role": "assistant", "content": PLAN, "timestamp": said},
+            {"role": "user", "content": TURNS[name]},
+            {"role": "assistant", "content": [call]},
+            {"role": "toolResult", "toolCallId": call["id"], "content": "tool words " * 40},
+            {"role": "assistant", "content": PLAN},
         ]
+        entries = [{**entry, "timestamp": MORNING + timedelta(minutes=n)} for entry in entries]
         memory.capture(entries, session=f"ines:thread:{name}")
         memory.worker.work()  # what is due now, as the daemon's tick does
 
