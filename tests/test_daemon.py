@@ -299,19 +299,22 @@ def test_a_vault_that_another_process_holds_blocks_no_reader(start: Start, home:
         daemon.remembered("I prefer long walks.", other)
 
 
-def test_what_a_person_edits_is_found_within_a_second(start: Start, home: Path) -> None:
-    daemon = start().ready()
-    daemon.remembered("I prefer short checklists.")
-    (note,) = (home / "graphs").glob("*/vault/nodes/preference/*.md")
-    body = {"name": "omg_search", "params": {"query": "xylophone"}, "context": {"sessionKey": OWNER}}
+def test_what_a_person_edits_is_found_within_a_second(shared: Running) -> None:
+    who = "agent:main:telegram:direct:77"
+    shared.remembered("I prefer short checklists.", who)
+    (note,) = shared.home.glob("graphs/*direct-77*/vault/nodes/preference/*.md")
+
+    def hits(word: str) -> Any:
+        body = {"name": "omg_search", "params": {"query": word}, "context": {"sessionKey": who}}
+        return shared.ask("/tool", **body)["details"].get("hits")
+
     took = []
     for word in ("xylophone", "glockenspiel", "vibraphone"):
-        body["params"] = {"query": word}
         note.write_text(note.read_text() + f"\nAlso the {word}.\n")
-        took.append(eventually(lambda: daemon.ask("/tool", **body)["details"].get("hits"), 10))
+        took.append(eventually(lambda word=word: hits(word), 10))
     assert sorted(took)[1] < 1
     note.unlink()
-    eventually(lambda: not daemon.ask("/tool", **body)["details"].get("hits"), 10)
+    eventually(lambda: not hits("vibraphone"), 10)
 
 
 def test_the_command_line_searches_with_the_daemons_vectors(start: Start, home: Path) -> None:
