@@ -554,9 +554,12 @@ def test_of_five_hundred_connections_at_once_each_is_answered_or_refused_and_the
             inside[0] -= 1
         return {}
 
-    with Server(home, {"/slow": slow, "/quick": lambda _: {"ok": True}}) as server:
+    with (
+        Server(home, {"/slow": slow, "/quick": lambda _: {"ok": True}}) as server,
+        contextlib.ExitStack() as opened,  # closed whatever happens: a test that fails here fails no other
+    ):
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        lines = [socket.socket(socket.AF_UNIX) for _ in range(500)]
+        lines = [opened.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(500)]
         ends: list[int] = []
         for line in lines:
             line.settimeout(20)
