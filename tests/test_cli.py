@@ -181,7 +181,6 @@ def test_a_search_leaves_out_what_hardly_answers_and_says_that_only_that_is_left
 
 
 def test_a_file_that_cannot_be_used_is_named_with_the_remedy(home):
-    home.mkdir(exist_ok=True, parents=True)
     (home / "omg.toml").mkdir()
     said = run("search", "x", code=1).stderr
     assert f"{home / 'omg.toml'}: Is a directory; see that it may be used by you" in said

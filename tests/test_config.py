@@ -16,7 +16,6 @@ from omg.worker.status import home_status, status_text
 
 
 def read(home: Path, text: str) -> Config:
-    home.mkdir(parents=True, exist_ok=True)
     (home / "omg.toml").write_text(text, encoding="utf-8")
     return load_config(home, {})
 
@@ -211,7 +210,6 @@ def test_the_instruction_of_an_agent_replaces_the_shared_one(home):
     ],
 )  # fmt: skip
 def test_a_value_is_entered_however_the_file_is_written_and_all_else_stays(home, before, after):
-    home.mkdir(exist_ok=True)
     file = home / "omg.toml"
     file.write_bytes(before.encode())
     file.chmod(0o640)
@@ -221,7 +219,6 @@ def test_a_value_is_entered_however_the_file_is_written_and_all_else_stays(home,
 
 
 def test_a_value_goes_again_and_what_never_was_there_changes_nothing(home):
-    home.mkdir(exist_ok=True)
     file = home / "omg.toml"
     file.write_text('[identity.links]\nada = ["telegram:1"]\n')
     set_value(home, "vaults", "agent:main:main", None)
@@ -234,7 +231,6 @@ def test_a_value_goes_again_and_what_never_was_there_changes_nothing(home):
     "text", ["[observation", "observation = 3\n", "[observation]\nmodell = 'x'\n", "\xff"]
 )
 def test_a_file_that_cannot_be_added_to_is_left_and_the_line_to_enter_is_named(home, text):
-    home.mkdir(exist_ok=True)
     file = home / "omg.toml"
     file.write_bytes(text.encode("latin-1"))
     with pytest.raises(ConfigError, match=r'omg.toml: .*enter, under \[observation\]: "model" = "m"'):

@@ -323,10 +323,7 @@ def test_the_command_line_searches_with_the_daemons_vectors(start: Start, home: 
     command = [sys.executable, "-m", "omg.cli", "search", "brief enumerations", "--json"]
 
     def found() -> Any:
-        done = subprocess.run(
-            command, capture_output=True, text=True, env={**os.environ, "OMG_HOME": str(home)}
-        )
-        return json.loads(done.stdout)
+        return json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
 
     eventually(found, 20)
     assert "short checklists" in found()[0]["description"]  # no word is shared
@@ -411,7 +408,6 @@ def test_a_wait_for_the_gateways_model_ends_when_the_daemon_stops(start: Start) 
 
 def test_a_question_whose_poll_went_away_is_put_to_the_next_poll(home: Path) -> None:
     model = GatewayModel(20, 4_000)
-    home.mkdir(parents=True, exist_ok=True)
     with Server(
         home, {"/llm/next": model.next, "/llm/done": model.done}, {"/llm/next": model.again}
     ) as server:
@@ -541,7 +537,6 @@ def test_enough_change_reflects_once_in_the_background_and_no_turn_waits_for_it(
 def test_of_five_hundred_connections_at_once_each_is_answered_or_refused_and_the_next_is_answered(
     home: Path,
 ) -> None:
-    home.mkdir(parents=True, exist_ok=True)
     inside, most = [0], [0]
     guard, go = threading.Lock(), threading.Event()
 

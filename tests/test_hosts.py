@@ -49,7 +49,6 @@ def run_hook(
 
 
 def installed(home: Path, host: str = "claude-code", **more: Any) -> None:
-    home.mkdir(parents=True, exist_ok=True)
     setting = {"identity": MAIN, "only": "", "config": str(home.parent / "client"), "at": 0, **more}
     (home / "hosts.json").write_text(json.dumps({host: setting}))
 
@@ -72,7 +71,6 @@ def repository(folder: Path) -> Path:
 @contextmanager
 def answering(home: Path, reply: bytes, after_s: float = 0.0) -> Iterator[None]:
     """A daemon that says *reply* to everything, late by *after_s*."""
-    home.mkdir(parents=True, exist_ok=True)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(home / "omg.sock"))
         server.listen(10)
@@ -114,7 +112,6 @@ def test_a_hook_prints_nothing_and_exits_0_if_the_daemon_answers_badly(home: Pat
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b'{"session_id": 7}', b"\xff\xfe", b"{" * 100_000])
 def test_a_hook_prints_nothing_and_exits_0_if_its_input_is_bad(home: Path, raw: bytes) -> None:
-    home.mkdir(exist_ok=True)
     for event in ("Stop", "Nothing"):
         assert run_hook(home, "claude-code", event, None, raw=raw) == (0, "", "")
 
@@ -159,7 +156,6 @@ def test_a_hook_imports_only_the_standard_library() -> None:
 
 
 def test_a_mark_names_the_transcript_and_holds_none_of_its_words(home: Path, tmp_path: Path) -> None:
-    home.mkdir(exist_ok=True)
     file = tmp_path / "t.jsonl"
     file.write_text("x" * 70)
     payload = {**PAYLOAD, "transcript_path": str(file), "last_assistant_message": "secret words"}
@@ -224,7 +220,6 @@ def test_finding_the_project_of_a_hostile_repository_runs_nothing_of_it(home: Pa
 
 
 def test_another_checkout_joins_a_project_only_by_the_command(home: Path, tmp_path: Path) -> None:
-    home.mkdir(exist_ok=True)
     one, two = repository(tmp_path / "one"), repository(tmp_path / "two")
     assert project_of(home, MAIN, one) != project_of(home, MAIN, two)
     assert join_project(home, MAIN, two, one) == project_of(home, MAIN, one) == project_of(home, MAIN, two)
@@ -530,7 +525,6 @@ def test_the_plugin_folders_in_the_source_tree_match_the_declarations() -> None:
 def test_an_installed_hook_imports_nothing_from_the_folder_that_it_runs_in(
     home: Path, tmp_path: Path
 ) -> None:
-    home.mkdir(exist_ok=True)
     hostile = tmp_path / "hostile"
     (hostile / "omg").mkdir(parents=True)
     (hostile / "omg" / "__init__.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")

@@ -1,6 +1,5 @@
 import contextlib
 import json
-import os
 import random
 import re
 import signal
@@ -529,19 +528,17 @@ def test_an_import_counts_what_it_left_out_and_what_it_could_not_read(tmp_path, 
 
 
 def test_an_import_that_is_stopped_says_so_and_the_next_one_loses_and_doubles_nothing(tmp_path, home):
-    home.mkdir(parents=True, exist_ok=True)
     (home / "omg.toml").write_text('[observation]\nmodel = "offline"\n[embedding]\nmodel = "none"\n')
     said = [f"I keep {n} goats and {n} geese in pen {n}, beside the barn." for n in range(200)]
     lines = [{**line, "session": f"s{n // 20}"} for n, line in enumerate(plain(*said))]
     run = "import signal; from omg.cli import main; signal.signal(signal.SIGINT, signal.default_int_handler); main()"
     command = [sys.executable, "-c", run, "import", str(jsonl(tmp_path / "chat.jsonl", lines))]
-    env = {**os.environ, "OMG_HOME": str(home)}
 
     def archived() -> list[str]:
         files = home.glob("graphs/*/archive/*.jsonl")
         return [json.loads(line)["text"] for file in files for line in file.read_text().splitlines()]
 
-    with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as first:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as first:
         until = time.monotonic() + 60
         while not archived() and time.monotonic() < until:
             time.sleep(0.02)
@@ -550,6 +547,6 @@ def test_an_import_that_is_stopped_says_so_and_the_next_one_loses_and_doubles_no
     assert first.returncode == 130
     assert "what came in is kept, and the same command goes on from there" in told
     assert 0 < len(archived()) < len(said)
-    again = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+    again = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert "200 messages, of them 0 new, came in" in again.stdout
     assert sorted(archived()) == sorted(said)

@@ -315,7 +315,6 @@ def test_an_import_from_openclaw_takes_what_its_agent_noted_before_omg_on_its_da
     (workspace / "memory/latin.md").write_bytes(b"- caf\xe9")
     saved = datetime(2026, 1, 5, 9, tzinfo=UTC).timestamp()
     os.utime(workspace / "MEMORY.md", (saved, saved))
-    home.mkdir(exist_ok=True)
     (home / "omg.toml").write_text('[observation]\nmodel = "offline"\n')
     preview, _ = import_openclaw(home, "--dry-run")
     assert (preview["files"], preview["new"]) == (3, 3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -170,9 +169,9 @@ def test_a_night_killed_between_batches_repeats_none_and_skips_none(
     openai_server.replies(update_each, kill)
     openai_server.always(update_each)
     command = [sys.executable, "-m", "omg.cli", "reflect"]
-    nights.append(subprocess.Popen(command, env=os.environ | {"OMG_HOME": str(home)}))
+    nights.append(subprocess.Popen(command))
     assert nights[0].wait(60) == -9
-    done = subprocess.run(command, env=os.environ | {"OMG_HOME": str(home)}, check=False, timeout=60)
+    done = subprocess.run(command, check=False, timeout=60)
     assert done.returncode == 0
     with home_of(home, openai_server, NIGHT) as memory:
         assert notes(memory) == {path: f"{text} (read)" for path, text in before.items()}
