@@ -166,7 +166,7 @@ def test_what_is_remembered_can_be_read_where_not_a_byte_can_be_written(home: Pa
     assert "Rex" in run("search", "dog").stdout
 
 
-def test_a_search_leaves_out_what_hardly_answers_and_says_that_only_that_is_left(home: Path) -> None:
+def test_a_search_leaves_out_what_hardly_answers_and_says_that_only_that_is_left() -> None:
     run("new", "fact", "The boat key", "--text", "The boat key hangs behind the pantry door.")
     for n, text in enumerate(("Ines lives in Bremen.", "Piet waters the tomatoes.", "The roof is new.")):
         run("new", "fact", f"Note {n}", "--text", text)
@@ -187,9 +187,7 @@ def test_a_file_that_cannot_be_used_is_named_with_the_remedy(home):
     assert len(said.splitlines()) == 1
 
 
-def test_what_no_note_has_is_found_as_it_was_said_with_what_was_said_beside(
-    home: Path, tmp_path: Path
-) -> None:
+def test_what_no_note_has_is_found_as_it_was_said_with_what_was_said_beside(tmp_path: Path) -> None:
     page = " ".join(f"word{n}" for n in range(90))
     said = [
         "What shall I water?",
@@ -210,7 +208,7 @@ def test_what_no_note_has_is_found_as_it_was_said_with_what_was_said_beside(
 # --- reading notes
 
 
-def test_an_import_says_how_many_notes_it_wrote_and_where(home: Path, tmp_path: Path) -> None:
+def test_an_import_says_how_many_notes_it_wrote_and_where(tmp_path: Path) -> None:
     run("init", str(tmp_path / "notes"))
     file = chat(tmp_path, "My sister Maya lives in Lisbon.", "I prefer short answers.")
     told = run("import", str(file)).stdout
@@ -228,7 +226,7 @@ def test_an_import_that_could_read_nothing_exits_1_and_counts_what_it_skipped(tm
 
 
 def test_an_import_of_many_messages_says_how_far_it_is_from_its_first_messages_on(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("omg.cli.app.TELL_EVERY_S", 0.0)
     file = chat(tmp_path, *(f"Day {n}: {'we went on and on ' * 100}" for n in range(60)))
@@ -239,7 +237,7 @@ def test_an_import_of_many_messages_says_how_far_it_is_from_its_first_messages_o
     assert shares[0] < 50 and shares[-1] == 100
 
 
-def test_notes_are_listed_newest_first_and_by_type(home: Path, tmp_path: Path) -> None:
+def test_notes_are_listed_newest_first_and_by_type(tmp_path: Path) -> None:
     run("import", str(chat(tmp_path, "My sister Maya lives in Lisbon.", "I prefer short answers.")))
     run("new", "fact", "Studio", "--text", "The studio is above the bakery.")
     first, *others = run("list").stdout.splitlines()
@@ -254,9 +252,7 @@ def test_notes_are_listed_newest_first_and_by_type(home: Path, tmp_path: Path) -
     assert "there are: identity" in run("list", "people", code=1).stderr
 
 
-def test_a_superseded_note_is_shown_with_its_successor_and_as_no_open_loop(
-    home: Path, tmp_path: Path
-) -> None:
+def test_a_superseded_note_is_shown_with_its_successor_and_as_no_open_loop(tmp_path: Path) -> None:
     run("import", str(chat(tmp_path, "I have to send Karin the Q4 report by 2026-03-06.")))
     run("new", "fact", "Report", "--text", "Karin has the report.")
     [path] = [n["path"] for n in json.loads(run("list", "--json").stdout) if n["loop"] == "open"]
@@ -267,7 +263,7 @@ def test_a_superseded_note_is_shown_with_its_successor_and_as_no_open_loop(
     assert "open loop" not in shown
 
 
-def test_a_note_is_shown_in_words_and_without_its_yaml(home: Path, tmp_path: Path) -> None:
+def test_a_note_is_shown_in_words_and_without_its_yaml(tmp_path: Path) -> None:
     run("init", str(tmp_path / "notes"))
     run("import", str(chat(tmp_path, "My sister Maya lives in Lisbon.")))
     shown = run("show", "sister").stdout
@@ -285,7 +281,7 @@ def test_a_note_is_shown_in_words_and_without_its_yaml(home: Path, tmp_path: Pat
 
 
 def test_a_note_opens_in_obsidian_where_it_knows_the_vault_and_else_in_the_editor(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vault, person, seen = tmp_path / "my notes", tmp_path / "home", tmp_path / "seen"
     for name in ("xdg-open", "open", "vi"):
@@ -331,7 +327,7 @@ def test_a_mistyped_home_is_named_and_not_made(
 
 
 def test_a_sentence_corrected_in_a_notes_text_alone_is_what_is_listed_searched_and_given(
-    home: Path, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     run("init", str(tmp_path / "notes"))
     run("import", str(chat(tmp_path, "My sister Maya lives in Lisbon.")))

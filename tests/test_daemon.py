@@ -317,7 +317,7 @@ def test_what_a_person_edits_is_found_within_a_second(shared: Running) -> None:
     eventually(lambda: not hits("vibraphone"), 10)
 
 
-def test_the_command_line_searches_with_the_daemons_vectors(start: Start, home: Path) -> None:
+def test_the_command_line_searches_with_the_daemons_vectors(start: Start) -> None:
     daemon = start(OFFLINE.replace('"none"', '"static"')).ready()
     daemon.remembered("I prefer short checklists.")
     command = [sys.executable, "-m", "omg.cli", "search", "brief enumerations", "--json"]
@@ -366,7 +366,7 @@ def test_what_is_no_request_is_refused_and_the_next_one_answered(shared: Running
     assert shared.health()
 
 
-def test_the_gateways_model_is_asked_over_the_socket(start: Start, home: Path) -> None:
+def test_the_gateways_model_is_asked_over_the_socket(start: Start) -> None:
     daemon = start(LENT, parent=True).ready()
     daemon.say("I prefer short checklists.")
     asked = daemon.ask("/llm/next", timeout_s=40)
@@ -429,7 +429,7 @@ def test_a_question_whose_poll_went_away_is_put_to_the_next_poll(home: Path) -> 
         server.shutdown()
 
 
-def test_a_reply_that_comes_when_nobody_waits_any_more_is_in_the_ledger(start: Start, home: Path) -> None:
+def test_a_reply_that_comes_when_nobody_waits_any_more_is_in_the_ledger(start: Start) -> None:
     daemon = start(f"{LENT}[llm]\ntimeout_s = 0.5\n", parent=True).ready()
     daemon.say("I prefer short checklists.")
     asked = daemon.ask("/llm/next", timeout_s=40)
@@ -485,7 +485,7 @@ def test_of_a_gateways_failure_only_our_own_words_are_told(said: str, code: str)
     assert told
 
 
-def test_idle_it_is_small(start: Start, home: Path) -> None:
+def test_idle_it_is_small(start: Start) -> None:
     """With the static embedder, after it has embedded, observed by rules and served a prompt."""
     daemon = start(OFFLINE.replace('"none"', '"static"')).ready()
     daemon.remembered("I prefer short checklists.")

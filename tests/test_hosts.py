@@ -211,7 +211,7 @@ def test_a_download_cannot_claim_the_memory_of_another_repository(home: Path, tm
         assert found is not None and found != key, name
 
 
-def test_finding_the_project_of_a_hostile_repository_runs_nothing_of_it(home: Path, tmp_path: Path) -> None:
+def test_finding_the_project_of_a_hostile_repository_runs_nothing_of_it(tmp_path: Path) -> None:
     at, trap = repository(tmp_path / "hostile"), tmp_path / "ran"
     git("config", "core.fsmonitor", f"touch {trap}", cwd=at)
     git("config", "core.hooksPath", ".hooks", cwd=at)
