@@ -177,16 +177,22 @@ ELSEWHERE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_beside_a_daemon_a_command_leaves_the_observing_to_the_gateways_model(
-    installed: Installed, command: str
+def test_beside_a_daemon_each_command_leaves_the_observing_to_the_gateways_model(
+    installed: Installed,
 ) -> None:
-    args, says = COMMANDS[command]
-    assert re.search(says, installed.omg(*command.split(), *args))
-    assert installed.observers() == {"gateway"}
-    theirs = [d for d in installed.noted() if "studio" not in d]
-    assert theirs
-    assert all(d.strip("'\"").startswith("By the gateway") for d in theirs)
+    def others() -> set[str]:
+        """Notes that are neither the gateway's model's nor written by a command."""
+        return {
+            d
+            for d in installed.noted()
+            if not d.strip("'\"").startswith("By the gateway") and "studio" not in d
+        }
+
+    observers, elsewhere = installed.observers(), others()
+    for command, (args, says) in COMMANDS.items():
+        assert re.search(says, installed.omg(*command.split(), *args)), command
+        assert installed.observers() == observers | {"gateway"}, command
+        assert others() <= elsewhere and len(installed.noted()) > len(elsewhere), command
 
 
 def test_no_command_is_left_out() -> None:
