@@ -32,7 +32,6 @@ from omg.daemon import Daemon
 from omg.errors import OmgError
 from omg.llm.asker import GONE_S
 
-OWNER = "agent:main:main"
 BARE = '[embedding]\nmodel = "none"\n'
 SAID = re.compile(r"(?m)^(m\d+) \d\d:\d\d user[^:\n]*: ([^\n]+)")
 

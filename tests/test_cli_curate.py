@@ -4,7 +4,6 @@ import json
 import os
 import sqlite3
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from shell import omg_here as run_here
@@ -12,7 +11,6 @@ from shell import omg_here as run_here
 from omg.curate import propose_note
 from omg.memory import Memory
 
-ROOT = Path(__file__).parents[1]
 WORD = "periwinkle"  # a number may stand in a receipt's id by chance
 SAID = f"The house number of the studio is 4, at the {WORD} gate."
 

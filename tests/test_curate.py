@@ -460,7 +460,7 @@ def test_a_name_that_a_file_had_once_leads_to_its_note_and_part_of_a_name_is_off
     assert find_note(graph, "sister") == "nodes/fact/sister"
 
 
-def test_a_note_edited_since_its_rename_keeps_its_new_name_and_there_is_no_second_one(graph, router, modem):
+def test_a_note_edited_since_its_rename_keeps_its_new_name_and_there_is_no_second_one(graph, router):
     done = rename_note(graph, router, "gadget", NOW)
     file = graph.vault.file(done.path)
     file.write_text(file.read_text().replace("hall", "attic") + "\nMine.\n")
