@@ -205,7 +205,7 @@ def sayings() -> Iterator[Any]:
             yield pytest.param(date.fromisoformat(said), expected, text, id=f"{shows}: {text}")
 
 
-@pytest.mark.parametrize(("said", "expected", "text"), sayings())
+@pytest.mark.parametrize(("said", "expected", "text"), [*sayings()])
 def test_what_people_say_for_days_is_understood(said: date, expected: str, text: str) -> None:
     assert (" ".join(meant(text, said)) or "-") == expected
 
