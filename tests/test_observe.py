@@ -195,6 +195,7 @@ def test_a_persons_words_stay_when_the_model_disagrees(omg, openai_server):
         "Prefers short checklists.", "Prefers *very* short checklists, says the owner."
     )
     file.write_text(mine)
+    omg.refresh(graph)
     say(omg, "I prefer long checklists now.", start=START + timedelta(days=3))
     omg.work(force=True)
     text = file.read_text()
