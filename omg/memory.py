@@ -245,23 +245,20 @@ class Memory:
         """
         if not names and matching is None:
             raise BadInput("forget what? name notes, or give `matching`")
-        self.take_in()
-        graph = self._known(session)
-        self.refresh(graph)  # a note that a person has moved since goes as well
-        what = select_to_forget(graph, ids=names, matching=matching)
-        if what and not dry_run:
-            forget_selection(self.intake, graph, what)
-        return what
+        return self._take_out(session, dry_run, partial(select_to_forget, ids=names, matching=matching))
 
     def redact(self, text: str, *, session: str = MAIN, dry_run: bool = False) -> Selection:
         """
         Remove *text* from every note and message that contains it, for good, and leave the rest. Returns where it was, or with
         *dry_run* where it is. Raises BadInput for a text that cannot be removed.
         """
+        return self._take_out(session, dry_run, partial(select_words, words=text))
+
+    def _take_out(self, session: str, dry_run: bool, chosen: Callable[[Graph], Selection]) -> Selection:
         self.take_in()
         graph = self._known(session)
-        self.refresh(graph)
-        what = select_words(graph, text)
+        self.refresh(graph)  # so that a note that a person has moved since is found
+        what = chosen(graph)
         if what and not dry_run:
             forget_selection(self.intake, graph, what)
         return what
