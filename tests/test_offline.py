@@ -615,6 +615,38 @@ def test_a_plan_that_was_called_off_stays_so_where_another_thing_is_told(then):
     assert found[0]["loop"] == "done"
 
 
+@pytest.mark.parametrize(
+    ("said", "title", "description", "event"),
+    [
+        ("I'm 183 cm tall.", "Height", "The user is 183 cm tall.", None),
+        ("Friday is the name of my parrot.", "Parrot", "Friday is the name of the user's parrot.", None),
+        ("Our boat is called Friday.", "Boat", "The user's boat is called Friday.", None),
+        ("My parrot's name is Friday.", "Parrot's name", "The user's parrot's name is Friday.", None),
+        ("I have a lesson at 6 p.m. with Irma on Tuesday.", "Lesson with Irma", "The user has a lesson at 6 p.m. with Irma on 2026-03-10.", "2026-03-10"),
+
+    ],
+)  # fmt: skip
+def test_a_plain_statement_is_worded_titled_and_dated_as_it_is_meant(said, title, description, event):
+    edit = only(said)
+    assert (edit["title"], edit["description"], edit["event"]) == (title, description, event)
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "description"),
+    [
+        ("My wife Ana is a nurse.", "Her birthday is 4 May.", "The user's wife Ana's birthday is 4 May."),
+        ("My boss is Tom.", "His number is 555 1234.", "The user's boss's number is 555 1234."),
+        ("My office is in Graz.", "Her birthday is on 4 May.", None),
+        ("", "His birthday is on 4 May.", None),
+    ],
+)
+def test_what_is_told_of_him_or_her_names_whom_the_sentence_before_named_or_is_no_note(
+    before, said, description
+):
+    found = [e["description"] for e in edits(f"{before} {said}".strip())]
+    assert found[bool(before) :] == ([description] if description else [])
+
+
 def test_of_93_corrections_92_are_followed_and_of_82_sentences_that_correct_nothing_at_most_1_changes_a_note():
     followed = changed = 0
     for row in map(json.loads, CORRECTIONS.read_text("utf-8").splitlines()):

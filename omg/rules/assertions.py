@@ -347,7 +347,7 @@ def assertion_of(cue: Cue, m: re.Match[str], text: str, people: bool) -> Asserti
         what = f"not {what}"
     if cue.name == "habit" and re.match(r"\w+ never\b", m[0]):
         verb = f"never {verb}"
-    if cue.name in ("name", "home", "job", "status", "age", "birth"):
+    if cue.name in ("name", "home", "job", "status", "age", "birth", "height", "weight"):
         slot = cue.name
     elif slot or cue.name == "due":
         slot = f"my {slot}" if slot else what

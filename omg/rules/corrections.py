@@ -105,11 +105,9 @@ def ended_as_contrast(said: str) -> str:
 
 def are_alike(wrong: str, right: str) -> bool:
     """Whether both are days, values of a kind, or what becomes of a plan: "cancelled" and "moved to Thursday"."""
-    both = (wrong, right)
-    if all(DAY_WORDS.search(value) or is_past(value.split()[0]) for value in both):
-        return True
-    kinds = {kind_of(small_word_apart(value)[1]) for value in both}
-    return kinds in ({"number"}, {"name"})
+    kinds = {kind_of(small_word_apart(v)[1]) for v in (wrong, right)}
+    both = all(DAY_WORDS.search(v) or is_past(v.split()[0]) for v in (wrong, right))
+    return both or kinds in ({"number"}, {"name"})
 
 
 def contrast(said: str) -> Contrast | None:
@@ -178,9 +176,7 @@ def place_size(text: str) -> int:
     """How many characters of *text* name a place: a name, a number or "the ground floor"; 0 if it begins with none."""
     words = text.rstrip(".").split()[:LONGEST_VALUE]
     found = (" ".join(words[:n]).rstrip(",") for n in range(len(words), 0, -1))
-    places = (
-        p for p in found if kind_of(p) in ("name", "number") or (kind_of(p) and without_article(p) != p)
-    )
+    places = (p for p in found if kind_of(p) and (kind_of(p) != "word" or without_article(p) != p))
     return 0 if ISO_DAY.match(text) else len(next(places, ""))
 
 

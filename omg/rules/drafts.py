@@ -240,12 +240,7 @@ class OfflineDrafts:
                 continue
             likeness = stem_overlap(draft.words, old.words - told_words(draft.who))
             least = 0.0
-            if (
-                moves(draft, old)
-                or same_slot(draft, old)
-                or about_project(draft, old)
-                or replaces(dropped, old)
-            ):
+            if replaces(dropped, old) or any(f(draft, old) for f in (moves, same_slot, about_project)):
                 least = ALIKE_SHARE
             elif (
                 change
@@ -372,13 +367,8 @@ def changed_draft(
         and (change or draft.cue == "moved" or not old.event)
     ):
         return with_new_words(old, draft)
-    if (
-        old.loop == "done"
-        and draft.loop == "open"
-        and likeness >= ALIKE_SHARE
-        and not negated(draft)
-        and old.can_be_on_again(draft.day)
-    ):
+    on_again = draft.loop == "open" and old.can_be_on_again(draft.day)
+    if on_again and likeness >= ALIKE_SHARE and not negated(draft):
         return with_new_words(old, draft)
     if about_project(draft, old) and draft.type in ("fact", "episode", "project") and draft.loop != "open":
         return with_progress(old, draft)

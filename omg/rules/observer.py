@@ -158,6 +158,7 @@ CALLED = re.compile(r"(?i:it's|it is|it'll be|we) (?:called|named|call it) (?P<n
 SHORT = re.compile(r"(?:I|it|we|you|my|no|yes|not|none|that|oh|hm+|well|sure|ok)\b|.*\?$", re.I)
 FIRST_PERSON = re.compile(r"\b(?:I|I'm|I've|[Mm]y|me)\b")
 
+THEIRS = re.compile(r"(?:his|her|their)\s", re.I)
 PLAN = Assertion("episode", "due", loop="open")
 QUOTED_LATER = re.compile(r"; on \d{4}-\d\d-\d\d: “.*")
 
@@ -312,6 +313,7 @@ class OfflineObserver:
         thing = ""  # what "it" is
         loose: list[str] = []
         unnoted: list[str] = []  # sentences of it that became no note
+        whose = ""  # "his" or "her", as the sentence before names them
         names = [s for s in self.speakers if s != scene.who]
         before = len(self.drafts.all)
         for n, said in enumerate(written_sentences(text)):
@@ -332,7 +334,13 @@ class OfflineObserver:
             ):
                 continue
             said = self.with_it_named(said, thing, scene)
+            text = without_lead_in(said)
+            theirs = None if self.people else THEIRS.match(text)
+            if not theirs:
+                whose = m[0] if (m := begins("someone", text)) else ""
+            said = f"{whose}'s {text[theirs.end() :]}" if theirs and whose else said
             found = read_sentence(said, self.people)
+            found = ASIDE if found and theirs and not whose else found
             if found and stands_alone(found, said) and not (here is not None and is_detail(found, said)):
                 where = self.draft_note(found, said, scene)
                 thing = found.slot if found.cue == "own" else thing

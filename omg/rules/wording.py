@@ -19,18 +19,7 @@ from ..dates.days import event_span
 from ..dates.rules import ARRANGED, MONTHS, MOVED, When, resolve_dates, tense_of
 from ..text.characters import UNSPACED_RUN
 from ..text.words import base_of, bases, english_words, is_past
-from .assertions import (
-    DAY_WORDS,
-    TO_DAY,
-    Assertion,
-    begins,
-    holds,
-    listed,
-    pattern,
-    says_enough,
-    states,
-    word_lists,
-)
+from .assertions import DAY_WORDS, TO_DAY, Assertion, begins, listed, pattern, says_enough, states, word_lists
 
 # --- A title for what a sentence says: a noun phrase of at most six words, which becomes the name of a file.
 #
@@ -145,7 +134,7 @@ def without_pattern(what: str, text: str) -> str:
 
 def cut_at_clause(text: str) -> str:
     """*text* up to where a clause, or a second verb, begins."""
-    m = holds("tail", text)
+    m = pattern("tail").search(text)
     text = text[: m.start()] if m else text
     verb = next((m for m in re.finditer(r" (?:and|or) (\w+) (?=\w)", text) if m[1].lower() in bases()), None)
     return text[: verb.start()] if verb else text
@@ -236,12 +225,15 @@ BEFORE = re.compile(
 )
 LAST_DAY = frozenset(("by", "until", "till"))
 END = re.compile(r"(?:the\s+)?end of\b", re.I)  # "before the end of March" ends with March
-UP_TO = re.compile(r"\bbefore\s+(?:the\s+)?$", re.I)  # "before March" ends with February
+UP_TO = re.compile(r"(?<!not )\bbefore\s+(?:the\s+)?$", re.I)  # "before March" ends with February
 NOT_THE_DAY = re.compile(
     r"(?:\b(?:since|not|instead of|rather than|from|after)|n't)\s+(?:on\s+)?(?:the\s+)?$", re.I
 )
 YEARLY = re.compile(r"\b(?:birthdays?|anniversary|every year|each year)\b", re.I)
 BORN = re.compile(r"\bborn\b", re.I)
+IS_NAME = re.compile(
+    r"\b(?:called|named|name(?:'s| is))\s+$|^\s+is the name\b", re.I
+)  # "Our boat is called Friday"
 OR = re.compile(r",?\s+or\s+(?:on\s+)?", re.I)
 # a day of no year
 BIRTHDAY = re.compile(r"(?:\d{1,2}\w*\s+(?:of\s+)?)?[A-Za-z]{3,9}\.?(?:\s+\d{1,2}(?:st|nd|rd|th)?)?")
@@ -271,6 +263,10 @@ def with_absolute_dates(text: str, said: date, ahead: bool = False) -> tuple[str
     for when in resolve_dates(f"will {text}" if meant_ahead else text, said, ahead=moved):
         start = text.find(when.phrase, at)
         if start < 0 or (is_yearly(text, start) and BIRTHDAY.fullmatch(when.phrase)):
+            continue
+        if when.phrase.isalpha() and any(
+            map(IS_NAME.search, (text[:start], text[start + len(when.phrase) :]))
+        ):
             continue
         if days and OR.fullmatch(text, at, start):  # "Thursday or Friday" is neither of the two
             one = days[-1]
@@ -486,9 +482,15 @@ class ThirdPerson:
             "'" in word
             or subject
             or (ANYONE.search(before) and verb and verb not in english_words("stop") - bases())
+            or (verb in bases() and not is_verb(before.split()[-1].lower()))  # "however you want"
         ):
             return self.whom + placed_after(singular(verb, adverbs), adverbs, word) + rest
         return self.whom + adverbs + after
+
+
+def is_verb(word: str) -> bool:
+    """Whether *word* may be a verb: "let", "lets", "letting", "told", "can"."""
+    return is_past(word) or word in listed("modal") or not bases().isdisjoint((word, word[:-1], word[:-3]))
 
 
 def finite(word: str, after: str) -> tuple[str, str]:
