@@ -372,8 +372,7 @@ def in_file(trace: Trace, file: Path) -> bool:
 
 def tells(trace: Trace, data: bytes) -> bool:
     text = data.decode("utf-8", errors="replace")
-    named = (*(n for n in trace.names if "/" in n), *trace.keys)
-    return trace.in_words(text) or any(name in text for name in named)
+    return trace.in_words(text) or any(name in text for name in trace.paths | trace.keys)
 
 
 def contents(file: Path) -> bytes | None:

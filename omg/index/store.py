@@ -27,6 +27,7 @@ from typing import Any
 
 import regex
 
+from ..node.note import PRIORITIES, map_listing, map_of_type
 from ..text.characters import UNSPACED_RUN, fold_text
 from ..text.words import STOP, WORD_OR_RUN, words_in
 from .links import CONTRADICTION, LINK, PROSE, short_names
@@ -533,6 +534,16 @@ class Entry:
     def handle(self) -> str:
         """The shortest text by which omg_open finds it."""
         return self.short or self.path
+
+    @property
+    def map(self) -> str:
+        """Path of the map that lists it; the map of facts if none does."""
+        return map_listing(self.path, self.type, self.links) or map_of_type(self.type)
+
+    @property
+    def rank(self) -> int:
+        """Of its priority: 0 is the highest."""
+        return PRIORITIES.index(self.priority)
 
 
 # Of a hit's score. On LoCoMo nine in ten of the right notes score above .25, with words alone; of questions about

@@ -25,7 +25,7 @@ from ..graph.state import SessionState, State, note_session_id
 from ..index.search import ParsedQuery, parse_query
 from ..index.store import WEAK_BELOW, Entry, Hit, Term, terms_of
 from ..message.envelope import legible_text, strip_memory, without_envelope
-from ..node.note import MOCS, OPEN_LOOPS, PRIORITIES, TYPES, map_of, map_of_type, text_below_head
+from ..node.note import MOCS, OPEN_LOOPS, TYPES, map_of_type, text_below_head
 from ..plan.edits import split_history
 from ..plan.pages import filed_day, persons_words, standing_loops, week_of
 from ..text.characters import fold_text, with_labels, without_citations
@@ -266,7 +266,7 @@ def lines_of(graph: Graph, path: str, limit: int, today: date) -> list[Entry]:
     found = graph.index.entries(moc=moc, links_to=None if moc else path, first=limit)
     entries = [e for e in found if e.type in (*TYPES, "note", "reflection")]
     entries.sort(key=lambda e: filed_day(e) or date.min, reverse=True)
-    return sorted(entries, key=lambda e: PRIORITIES.index(e.priority) if e.priority in PRIORITIES else 1)
+    return sorted(entries, key=lambda e: e.rank)
 
 
 SYSTEM_SHARE = 0.4  # of the budget; the rest is for what bears on the message itself
@@ -457,7 +457,7 @@ def decide_slice(
     own = state.sessions.get(session) or SessionState()
     words = strip_memory(without_envelope(legible_text(prompt))).strip()[:QUERY_CHARS]
     found = find_for(graph, state, words, session, now=now, config=config)
-    hits_by_map = Counter([*(map_of(h.entry) for h in found.hits), *found.maps])
+    hits_by_map = Counter([*(h.entry.map for h in found.hits), *found.maps])
     pending = sum(p.tokens for p in graph.pending()) if own.cut_ms > own.activated_ms else 0
     reason = activation(state, session, now=now, pending_tokens=pending, config=config, model=model)
     text, cost, mocs = own.system, count_tokens(own.system), own.mocs

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from ..dates.days import day_of_ms, days_in, due_text, event_span, gap_line, mark_past_plans, relative_day
 from ..index.store import Entry, Hit
 from ..message.envelope import wrap_memory
-from ..node.note import MOCS, NAME_TITLE, PRIORITIES, STANDARD, TYPES, map_of, page_title
+from ..node.note import MOCS, NAME_TITLE, STANDARD, TYPES, page_title
 from ..plan.pages import due_day, filed_day, hints_that_hold, latest_first, session_title, standing_loops
 from ..text.tokens import clip_text, count_tokens
 from ..text.words import cut_text, written_words
@@ -195,13 +195,13 @@ def note_lines(entries: Iterable[Entry], others: Iterable[Entry], today: date) -
         elif entry.path in liked or entry.path in projects:
             section, rank = SECTIONS[entry.type]
         elif entry.path in rest:
-            section, rank = page_title(map_of(entry))[0], Rank.OTHERS
+            section, rank = page_title(entry.map)[0], Rank.OTHERS
         else:
             if of := SECTIONS.get("open-loop" if entry.path in loops else entry.type):
                 lines.append(Line("", *of))
             continue
         day = due_day(entry) if entry.path in loops else filed_day(entry)
-        priority = PRIORITIES.index(entry.priority) if entry.priority in PRIORITIES else 1
+        priority = entry.rank
         if rank <= Rank.PINNED:
             priority = who.index(entry.path) if rank == Rank.WHO else 0 if entry.pinned else 1
         line, short = system_line(entry), system_line(entry, SHORT_LINE_CHARS)

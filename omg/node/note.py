@@ -15,7 +15,7 @@ import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import BadNode
 from .markdown import (
@@ -222,17 +222,6 @@ STANDARD = [path for path, _, _ in MOCS.values()]
 LOG_FOLDER = "reflections/log/"  # a page a month: what the Reflector did
 
 
-class Listed(Protocol):
-    """The fields of a note that decide which map lists it."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def links(self) -> tuple[str, ...]: ...
-
-
 def map_of_type(type: str) -> str:
     """Path of the map that lists notes of *type*."""
     return MOCS.get(type, MOCS["fact"])[0]
@@ -250,11 +239,6 @@ def map_listing(path: str, type: str, links: Iterable[str]) -> str:
     linked = (link for link in links if link.startswith("mocs/") and link not in (path, OPEN_LOOPS))
     kind = path.split("/")[1] if type == "note" and path.startswith("nodes/") else type
     return next(linked, MOCS[kind][0] if kind in MOCS else "")
-
-
-def map_of(note: Listed) -> str:
-    """The map that lists *note*, or the map of facts if none does."""
-    return map_listing(note.path, note.type, note.links) or map_of_type(note.type)
 
 
 def page_title(path: str) -> tuple[str, str]:

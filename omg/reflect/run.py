@@ -14,6 +14,7 @@ import datetime as dt
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from typing import Literal
@@ -42,7 +43,6 @@ from .verdicts import (
     Matter,
     MergeRules,
     Refusal,
-    Seen,
     ShownGroup,
     commit_seen,
     follow_verdicts,
@@ -142,7 +142,7 @@ class CycleWork:
         self.added: dict[tuple[str, str], str] = {}  # week, note → what the week added to its text
         self.state = graph.state()
         self.seen = verdicts.load_seen(graph)
-        self.before = Seen(dict(self.seen.notes), dict(self.seen.periods), dict(self.seen.matters))
+        self.before = deepcopy(self.seen)
         self.hashes = graph.index.hashes()
         if first is not None:
             said = first.cycle

@@ -22,7 +22,7 @@ from ..graph.state import Uses
 from ..index.store import Entry, Hit
 from ..journal import Rebase
 from ..node.markdown import wikilink
-from ..node.note import PRIORITIES, TYPES, Node, parse_node
+from ..node.note import TYPES, Node, parse_node
 from ..plan.drafts import Plan
 from ..plan.edits import (
     ORIGIN_ORDER,
@@ -309,7 +309,7 @@ def similar_notes(alike: NotesAlike, paths: Iterable[str]) -> dict[str, dict[str
     Important notes come first and happenings last, because the day's cap may stop the asking in between.
     """
     wanted = [alike.active[path] for path in paths if path in alike.active]
-    wanted.sort(key=lambda e: (e.type == "episode", PRIORITIES.index(e.priority), e.path))
+    wanted.sort(key=lambda e: (e.type == "episode", e.rank, e.path))
     found = {e.path: {other.path: score for other, score in alike.to(e).items()} for e in wanted}
     return {path: near for path, near in found.items() if near}
 

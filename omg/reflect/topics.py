@@ -24,7 +24,6 @@ from ..node.note import (
     STANDARD,
     TYPES,
     Node,
-    map_of,
     map_of_type,
     page_title,
     parse_node,
@@ -359,7 +358,7 @@ class MapSplitter:
         self.members: dict[str, list[Entry]] = defaultdict(list)
         self.filed: Counter[str] = Counter()
         self.parents = {t.path: moc for moc, of in snapshot.plan.maps.topics().items() for t in of}
-        drafted = {map_of(e) for e in snapshot.plan.drafted().values()}
+        drafted = {e.map for e in snapshot.plan.drafted().values()}
         everywhere = {*(snapshot.plan.maps.known or ()), *drafted} - {OPEN_LOOPS}
         self.members.update(snapshot.plan.maps.lists(everywhere))
         for moc in everywhere:  # a topic whose page is gone: its notes still name it
