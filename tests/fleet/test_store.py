@@ -99,24 +99,37 @@ def test_a_stale_worker_changes_nothing(store, homes, row, tmp_path):
     assert rows(store, row.id) == before and len(archived(store, row.id)) == 1
 
 
+COMMITTING = """
+import os, sys
+from pathlib import Path
+from omg.fleet import homes, store
+from omg.fleet.serve import do_job
+database, folder, graph, number = sys.argv[1:]
+write, sent = homes.Tree._write_rows, []
+def interrupted(self, *a):
+    write(self, *a)
+    if not sent:
+        sent.append(number)
+        os.kill(os.getpid(), int(number))
+homes.Tree._write_rows = interrupted
+opened = store.Store(store.opened_pool(database))
+with homes.Homes(opened, Path(folder)) as caches:
+    do_job(opened, caches, "observe", int(graph))
+"""
+
+
+def committing(database, folder, row, number: signal.Signals) -> subprocess.Popen:
+    """A process that observes *row* and sends itself a signal in its transaction, after its rows were written."""
+    arguments = (database, str(folder), str(row.id), str(number.value))
+    return subprocess.Popen([sys.executable, "-c", COMMITTING, *arguments])
+
+
 def test_a_commit_that_is_killed_halfway_changes_nothing(store, homes, row, database, tmp_path):
     """The process dies inside the transaction, after its rows were written."""
     say(store, row, "I prefer green tea in the morning.")
-    code = f"""
-import os, signal
-from pathlib import Path
-from omg.fleet import homes as h, store as s
-from omg.fleet.serve import do_job, tick
-store = s.Store(s.opened_pool({database!r}))
-write = h.Tree._write_rows
-def die(self, *a):
-    write(self, *a)
-    os.kill(os.getpid(), signal.SIGKILL)
-h.Tree._write_rows = die
-do_job(store, h.Homes(store, Path({str(tmp_path / "dead")!r})), "observe", {row.id})
-"""
     before = rows(store, row.id)
-    died = subprocess.run([sys.executable, "-"], input=code, text=True, timeout=60)
+    with committing(database, tmp_path / "dead", row, signal.SIGKILL) as died:
+        died.wait(60)
     assert died.returncode == -signal.SIGKILL and rows(store, row.id) == before
     do_job(store, homes, "observe", row.id)
     assert len(archived(store, row.id)) == 1
@@ -246,24 +259,7 @@ def test_a_process_that_is_stopped_in_the_middle_of_a_commit_holds_up_no_other(
 ):
     """SIGSTOP while the transaction is open: Postgres ends it, and the process that wakes up has committed nothing."""
     say(store, row, "I prefer green tea in the morning.")
-    code = f"""
-import os, signal
-from pathlib import Path
-from omg.fleet import homes as h, store as s
-from omg.fleet.serve import do_job, tick
-store = s.Store(s.opened_pool({database!r}))
-write, stopped = h.Tree._write_rows, []
-def stop(self, *a):
-    write(self, *a)
-    if not stopped:
-        stopped.append(1)
-        os.kill(os.getpid(), signal.SIGSTOP)
-h.Tree._write_rows = stop
-with h.Homes(store, Path({str(tmp_path / "asleep")!r})) as homes:
-    do_job(store, homes, "observe", {row.id})
-"""
-    env = {**os.environ, "OMG_OBSERVATION_MODEL": "offline", "OMG_EMBEDDING_MODEL": "none"}
-    asleep = subprocess.Popen([sys.executable, "-c", code], env=env)
+    asleep = committing(database, tmp_path / "asleep", row, signal.SIGSTOP)
     try:
         assert os.WIFSTOPPED(os.waitpid(asleep.pid, os.WUNTRACED)[1])
         with ThreadPoolExecutor(1) as threads:
