@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -34,14 +32,14 @@ def bare(gateway: Gateway) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def while_down(gateway: Gateway, bare: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """What installing said while the gateway was down, and what it wrote about our plugin."""
-    return omg(gateway, "install"), config(gateway)["plugins"]["entries"]["omg"]
+    return gateway.omg("install"), config(gateway)["plugins"]["entries"]["omg"]
 
 
 @pytest.fixture(scope="module")
 def while_up(gateway: Gateway, while_down: tuple[str, dict[str, Any]]) -> str:
     """What installing again said while it was up."""
     gateway.start()
-    return omg(gateway, "install")
+    return gateway.omg("install")
 
 
 @pytest.fixture(scope="module")
@@ -60,23 +58,13 @@ def noted(gateway: Gateway, while_up: str) -> None:
 def installed_now(gateway: Gateway, while_up: str) -> None:
     """Our plugin is in the running gateway, whichever test has taken it out."""
     if "omg" not in config(gateway).get("plugins", {}).get("entries", {}):
-        omg(gateway, "install")
+        gateway.omg("install")
 
 
 def config(gateway: Gateway) -> dict[str, Any]:
     """The configuration less `meta`, where OpenClaw notes which of its versions last wrote it."""
     read: dict[str, Any] = json.loads((gateway.state / "openclaw.json").read_text())
     return {key: value for key, value in read.items() if key != "meta"}
-
-
-def omg(gateway: Gateway, *args: str, code: int = 0) -> str:
-    env = gateway.environment()
-    env |= {"OMG_HOME": str(gateway.home), "PATH": f"{gateway.installed.modules / '.bin'}:{env['PATH']}"}
-    env.pop("TMPDIR")  # where OpenClaw copies the plugin from is none of the gateway's
-    run = [sys.executable, "-m", "omg.cli", *args]
-    done = subprocess.run(run, env=env, cwd=gateway.folder, capture_output=True, text=True, timeout=300)
-    assert done.returncode == code, f"omg {' '.join(args)}: {done.stdout}{done.stderr}"
-    return done.stdout
 
 
 def test_with_the_gateway_down_it_installs_and_names_the_crontab_line(
@@ -95,14 +83,14 @@ def test_with_the_gateway_up_the_rest_follows_and_nothing_is_left(gateway: Gatew
     assert "✓ have `omg reflect` run" in while_up
     assert "the daemon is up" in while_up
     before, began = config(gateway), time.monotonic()
-    assert "✓" not in omg(gateway, "install")
+    assert "✓" not in gateway.omg("install")
     assert config(gateway) == before
     print(f"omg install with nothing to do: {time.monotonic() - began:.1f} s")
 
 
 @pytest.mark.usefixtures("noted", "installed_now")
 def test_then_a_turn_is_remembered_and_the_doctor_is_content(gateway: Gateway) -> None:
-    findings = json.loads(omg(gateway, "doctor", "--json"))["findings"]
+    findings = json.loads(gateway.omg("doctor", "--json"))["findings"]
     assert [f for f in findings if f["level"] in ("warn", "fail")] == []
     assert any("talk to each other" in f["what"] for f in findings)
     assert any("nightly job is in" in f["what"] for f in findings)
@@ -124,10 +112,10 @@ def test_the_scheduler_runs_the_nightly_job(gateway: Gateway) -> None:
 def test_a_permission_taken_away_is_named_and_given_again(gateway: Gateway) -> None:
     over = {"plugins": {"entries": {"omg": {"hooks": {"allowConversationAccess": False}}}}}
     gateway.configure(over)
-    told = omg(gateway, "doctor", code=1)
+    told = gateway.omg("doctor", fails=True)
     assert "plugins.entries.omg.hooks.allowConversationAccess" in told
-    omg(gateway, "install")
-    assert "✗" not in omg(gateway, "doctor")
+    gateway.omg("install")
+    assert "✗" not in gateway.omg("doctor")
 
 
 @pytest.mark.usefixtures("noted")
@@ -135,7 +123,7 @@ def test_uninstalling_leaves_what_was_there_or_changed_since(gateway: Gateway, b
     now = json.loads((gateway.state / "openclaw.json").read_text())
     now["logging"]["level"] = "info"
     (gateway.state / "openclaw.json").write_text(json.dumps(now))
-    omg(gateway, "uninstall")
+    gateway.omg("uninstall")
     assert config(gateway) == {**bare, "logging": {**bare["logging"], "level": "info"}}
     eventually(lambda: not gateway.daemons(), 15, "the daemon to end", why=gateway.survivors)
     jobs = gateway.call("cron.list")["jobs"]
