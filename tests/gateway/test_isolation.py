@@ -25,6 +25,7 @@ LOOK = {
     "omg_search": 'CALL omg_search {"query":"locker word"}',
     "memory_search": 'CALL tool_call {"id":"memory_search","args":{"query":"locker word","corpus":"all"}}',
 }
+WAYS = {"prompt": "What is my locker word?", "command": "/omg search locker", **LOOK}
 FORGET = "CALL omg_forget %s"
 GUESTS = "agent:main:guest"
 
@@ -101,28 +102,17 @@ def seen(provider: OpenAIServer, do: Callable[[], Any]) -> str:
     return f"{answer} {requests}"
 
 
-def test_a_prompt_holds_the_speakers_secret_alone(speakers: list[Speaker], provider: OpenAIServer) -> None:
-    for who in speakers:
-        text = seen(provider, lambda who=who: who.talk("What is my locker word?"))
-        assert who.secret in text, who.name
-        assert not [word for word in others(speakers, who) if word in text], who.name
-
-
-@pytest.mark.parametrize("tool", LOOK)
-def test_a_tool_finds_the_speakers_own_secret_alone(
-    speakers: list[Speaker], provider: OpenAIServer, tool: str
+@pytest.mark.parametrize("way", WAYS)
+def test_by_no_way_a_speaker_is_given_more_than_their_own_secret(
+    gateway: Gateway, speakers: list[Speaker], provider: OpenAIServer, way: str
 ) -> None:
     for who in speakers:
-        text = seen(provider, lambda who=who: who.talk(LOOK[tool]))
+        if way == "command":
+            text = commanded(gateway, who, WAYS[way])
+        else:
+            text = seen(provider, lambda who=who: who.talk(WAYS[way]))
         found = text.partition("The tool said")[2] or text
         assert who.secret in found, who.name
-        assert not [word for word in others(speakers, who) if word in text], who.name
-
-
-def test_the_command_finds_the_speakers_own_secret_alone(gateway: Gateway, speakers: list[Speaker]) -> None:
-    for who in speakers:
-        text = commanded(gateway, who, "/omg search locker")
-        assert who.secret in text, who.name
         assert not [word for word in others(speakers, who) if word in text], who.name
 
 
