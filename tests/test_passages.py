@@ -20,9 +20,12 @@ from omg.graph.graph import Graph
 from omg.graph.state import SessionState, State
 from omg.inject.passages import answering_span
 from omg.inject.prompt import SAID_LEAD, WAITING_LEAD
+from omg.journal import commit_receipt, new_receipt
 from omg.memory import Memory
 from omg.message.turn import Message, Turn
 from omg.node.note import Node, Source, map_of_type, render_node
+from omg.plan.drafts import Plan
+from omg.reflect.similar import merge_notes
 from omg.secrets import redact
 from omg.text.tokens import count_tokens
 from omg.tools.reading import SAID_TOKENS, SEARCH_TOKENS, open_tool, search_tool
@@ -662,6 +665,33 @@ def test_words_corrected_since_are_marked_and_so_is_an_answer_that_repeats_them(
         "Noted: Ida starts on 1 December.",
     ], lines
     assert "- user: My apprentice Ida starts on 7 December." in lines
+
+
+def test_words_that_name_a_former_day_by_its_weekday_are_marked_by_their_time(home: Memory) -> None:
+    graph = graph_of(home)
+    archive(
+        graph,
+        message("My dentist appointment is on Thursday at 14:30.", "a", ago=timedelta(days=9)),
+        message("My dentist appointment is on Friday at 9:15.", "b", ago=timedelta(days=8)),
+    )
+    now, before = "Dentist on 2026-11-27 at 9:15.", "- 2026-03-01: Dentist on 2026-11-26 at 14:30."
+    put_note(graph, "teeth", now, "a", "b", body=f"{now}\n\n## History\n{before}")
+    lines = quoted(told(home, "When is my dentist appointment?"))
+    assert "- user (has changed since): My dentist appointment is on Thursday at 14:30." in lines
+    assert "- user: My dentist appointment is on Friday at 9:15." in lines
+
+
+def test_what_a_merged_note_came_from_is_quoted_as_the_note_that_stays_rests_on_it_too(home: Memory) -> None:
+    graph = graph_of(home)
+    said = "My rowing club trains on the river at dawn."
+    archive(graph, message(said, "a", ago=timedelta(days=9)))
+    stays, gone = put_note(graph, "club", "Rows in a club.", "a"), put_note(graph, "rowing", said, "a")
+    with graph.lock():
+        plan = Plan(graph, NOW.date())
+        merge_notes(plan, stays, gone)
+        commit_receipt(graph, new_receipt("reflection", NOW, plan.changes()))
+    home.refresh(graph)
+    assert said in told(home, "When does my rowing club train?")
 
 
 def test_words_that_a_person_took_out_of_a_note_are_marked_where_said_once_more(home: Memory) -> None:

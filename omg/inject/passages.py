@@ -174,7 +174,7 @@ def quoted_passages(
         ]
         for said in some:
             notes = made.get(said.message.id, [])
-            if said.message.id in gone or any(speaks_itself(graph, note) for note in notes):
+            if said.message.id in gone or speak_themselves(graph, notes):
                 continue
             passage = passage_of(said, words, notes[0].path if notes else "", chars)
             if notes:
@@ -210,13 +210,14 @@ def repeats_withheld(
     """Whether the assistant's *passage* tells something, besides *asked*, that it heard in a message that is no
     longer quoted."""
     gone = gone_of(graph, {m.id: notes for m, notes in heard}, [m for m, _ in heard])
-    withheld = [m for m, notes in heard if m.id in gone or any(speaks_itself(graph, note) for note in notes)]
+    withheld = [m for m, notes in heard if m.id in gone or speak_themselves(graph, notes)]
     return any(told_words(m.text) & (told_words(passage.text) - asked) for m in withheld)
 
 
-def speaks_itself(graph: Graph, note: MadeNote) -> bool:
-    """Whether *note* says something else by now than the words it was made from."""
-    return note.status == "superseded" or graph.vault.restated(note.path, note.hash)
+def speak_themselves(graph: Graph, notes: Sequence[MadeNote]) -> bool:
+    """Whether *notes*, made from one message, say something else by now: a person changed one, or none is active."""
+    superseded = bool(notes) and all(note.status == "superseded" for note in notes)
+    return superseded or any(graph.vault.restated(note.path, note.hash) for note in notes)
 
 
 def found_in_archive(
@@ -340,9 +341,11 @@ class Former:
     days: frozenset[date]
 
     def is_told_by(self, text: str) -> bool:
-        if self.days:
-            return any(says_day(text, day) for day in self.days)
-        return bool(self.words) and 2 * len(Words(told_words(text)).of(self.words)) >= len(self.words)
+        if any(says_day(text, day) for day in self.days):
+            return True
+        # "on Thursday" names the day, too, but not as a date: then its numbers tell
+        words = {w for w in self.words if w[0].isdigit()} if self.days else self.words
+        return bool(words) and 2 * len(Words(told_words(text)).of(words)) >= len(words)
 
 
 def is_former(read: Callable[[str], str], path: str, text: str, at_ms: int) -> bool:
