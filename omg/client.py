@@ -10,6 +10,7 @@ import json
 import os
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -92,7 +93,8 @@ def ask_daemon(
             return None  # none can be up there
         where = str(home / SOCKET)
     try:
-        connection.request("POST", path, json.dumps(body), headers)
+        with suppress(BrokenPipeError):  # refused before it was sent; the answer says why
+            connection.request("POST", path, json.dumps(body), headers)
         response = connection.getresponse()
         answer: dict[str, Any] = json.loads(response.read())
     except (OSError, ValueError, http.client.HTTPException) as e:
