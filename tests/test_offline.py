@@ -590,7 +590,7 @@ def test_what_is_elsewhere_now_is_told_by_the_note_that_told_the_former_place(wa
     assert (edit["title"], edit["description"]) == (title, description)
 
 
-@pytest.mark.parametrize("said", ["My brother's friend moved to Linz.", "My office was moved to tears.", "They are moving to Bonn instead of Graz."])  # fmt: skip
+@pytest.mark.parametrize("said", ["My brother's friend moved to Linz.", "My office's assistant moved to Linz.", "My office was moved to tears.", "They are moving to Bonn instead of Graz."])  # fmt: skip
 def test_what_another_does_elsewhere_changes_no_place(said):
     office = note("fact", "Office", "The user's office is in Graz.")
     assert all(edit["node"] is None for edit in edits(said, known=[office]))

@@ -27,6 +27,7 @@ from ..text.words import (
     is_past,
     told_words,
     words_in,
+    written_words,
 )
 from .assertions import CLOCK, DAY_WORDS, begins, listed, states, without_lead_in, written_sentences
 from .wording import with_absolute_dates
@@ -165,7 +166,7 @@ def relocated(now: str, text: str, who: str) -> list[Put] | None:
     new, old = begins("place", now), begins("place", text)
     if not new or not old or not new["moved"] or not place_size(new["place"]):
         return None
-    subject, other = (told_words(m["subject"]) - told_words(who) for m in (new, old))
+    subject, other = (written_words(m["subject"]) - written_words(who) for m in (new, old))
     end = old.start("place") + place_size(old["place"])
     if not subject or subject != other or end == old.start("place"):
         return None
