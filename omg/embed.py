@@ -78,7 +78,7 @@ class Model:
         encode = self._loaded()
         if not texts:
             return np.empty((0, self.dim), dtype=np.float32)
-        # A lone surrogate, half of an emoji that someone cut, is more than the tokenizers bear.
+        # The tokenizers fail on a lone surrogate, half of an emoji that was cut.
         clean = [text[:LONGEST_TEXT].encode("utf-8", "replace").decode() for text in texts]
         turn, patience_s = (self._one, QUESTION_S) if len(clean) == 1 else (self._many, -1)
         if not turn.acquire(timeout=patience_s):

@@ -338,7 +338,7 @@ def put_in_inbox(
         new = change.after
     if new is None:
         return outcome.kept.append(change.path)
-    # The note's name comes of its text: once is enough.
+    # The same text gives the same inbox note, so a repeat adds nothing.
     body = f"This was meant for `{change.path}`, which {why}.\n\n{new}"
     outcome.inbox.append(graph.vault.put_inbox(f"for {Path(change.path).name}", body))
 

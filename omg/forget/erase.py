@@ -287,7 +287,7 @@ class Edit:
             quoted = self.forgets and any(trace.in_words(t) for t in (s.task, s.state, s.next))
             if key in trace.sessions or quoted:
                 s.task = s.state = s.next = ""
-                s.shared, s.mocs, s.falls, s.activated_ms = [], [], {}, 0  # what was cut, and when, stays so
+                s.shared, s.mocs, s.falls, s.activated_ms = [], [], {}, 0  # what was cut stays cut
             s.task, s.state, s.next = self.clean(s.task), self.clean(s.state), self.clean(s.next)
             s.mocs = [path for path in s.mocs if not self._leaves(path)]
             s.falls = {path: n for path, n in s.falls.items() if not self._leaves(path)}

@@ -255,14 +255,14 @@ class Graph:
             (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         self._inode = folder.stat().st_ino
         self.tombstones = Tombstones(folder / "tombstones.jsonl")
-        # It was removed once, and is begun anew; while it is being removed, its own are the whole.
+        # The graph was removed once and begins anew. One that is just being removed still has its own file.
         if (kept := kept_tombstones(folder)).exists() and not self.tombstones.file.exists():
             kept.replace(self.tombstones.file)
         self.uses = Uses(folder / "uses.jsonl")
         if not self.uses.file.exists():
             self.uses.adopt(former_uses(folder / "state.json"))
-        # Of the graph that this one is made to take the place of: its index, and the notes that a person made or
-        # changed, which are here already. Of one message several notes may come.
+        # For a graph that will replace another (rebuild.py): the other's index, and the notes in it that a person made
+        # or changed, which are here already. Several notes may come from one message.
         self.former: Index | None = None
         self.carried: frozenset[str] = frozenset()
         self._keys: dict[str, frozenset[str]] = {}  # pending file -> the keys of its messages
@@ -351,7 +351,7 @@ class Graph:
         """The messages that are neither archived, pending, nor forgotten; each once."""
         messages = list(messages)
         keys = {k for m in messages for k in (m.id, m.key)}
-        # In the order in which they may be moved meanwhile.
+        # In this order, because another process may move them from the first place to the second meanwhile.
         known = self.pending_keys() | self.index.seen(keys) | self.tombstones.messages(keys)
         fresh = []
         for m in messages:
@@ -449,6 +449,6 @@ class Graph:
         self.index.close()
 
     def __del__(self) -> None:
-        # Whoever used it last closes it: a home lets go of what it has not used for long, and others may be at it still.
+        # Closed by its last user: a home drops graphs that it has not used for long, while others may still use them.
         with suppress(Exception):
             self.close()

@@ -168,8 +168,8 @@ def _person(entries: Iterable[Any]) -> tuple[str, str]:
     """
     The sender and channel of the first message that has them.
 
-    For drops without a hook's context: a session caught up later has the identity that it has live. In a chat of the
-    gateway's own, a hook is told which program the message came from.
+    For drops without a hook's context, so that a session that is read later gets the identity that it had live. In a chat
+    of the gateway's own, a hook is told which program the message came from.
     """
     for raw in entries:
         meta = _mapping(_mapping(_mapping(raw).get("message")).get("__openclaw"))

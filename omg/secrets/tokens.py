@@ -136,11 +136,11 @@ LONG = re.compile(r"[A-Za-z0-9_+/-]{20,}={0,2}")
 SHORT = re.compile(r"[A-Za-z0-9!#$%^&*?+~@._-]{7,}")
 # What stands around a short one, so that it is not a part of an address, a path or a program.
 BEFORE_SHORT, AFTER_SHORT = re.compile(r"[/@\\(<>{}\[]\Z"), re.compile(r"[/=({}\\]")
-# What services call their things: run_…, chatcmpl-…; keys are longer.
+# Ids of services, such as run_… and chatcmpl-…; keys are longer.
 PREFIXED = re.compile(r"[a-z]{2,10}[_-](?=.{10,29}$)")
 # A certificate, a public key, a picture, a file of IPFS.
 BLOCK = re.compile(r"AAAA|MII|LS0t|iVBOR|R0lGOD|/9j/|JVBER|Qm\w{44}$")
-# What a line calls public: hashes, ids, addresses.
+# Words on a line that call what follows public: hashes, ids, addresses.
 PUBLIC = re.compile(
     r"sha-?\d|\bmd5|\bgpg|\brsa\b|\bcache|finger ?print|digest|checksum|hash|e-?tag\b|integrity|public|pub_?key|signature|nonce|commit|revision"
     r"|address|contract|video|track|channel|docum|sheet|folder|file|image|base64|trace|span|request"
@@ -272,7 +272,8 @@ def iban_length(text: str) -> int:
 
 Span = tuple[int, int, str]  # start, end, kind
 
-# What ends a key in prose. Most rules ask for a blank, a quote or the end of the text behind a key.
+# Punctuation behind a key in prose. It is blanked for the scan, because most rules ask for a blank, a quote or the end of
+# the text behind a key.
 ENDS = re.compile(r"[,()\[\]<>!]|[.:?](?=\s|$)")
 codecs.register_error("omg.blank", lambda e: (" " * (e.end - e.start), e.end))  # type: ignore[attr-defined]
 

@@ -126,7 +126,7 @@ def search_tool(
 
 
 def persons_first(query: ParsedQuery, found: Iterable[Said]) -> list[Said]:
-    """*found*, what the assistant said last, unless it is asked for."""
+    """*found* with the assistant's messages at the end, unless they are asked for."""
     return sorted(found, key=lambda s: assistants_share(query, s.message.role, False) < 1)
 
 

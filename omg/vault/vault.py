@@ -266,8 +266,8 @@ class Vault:
             raise Stale(f"{path}.md: {other} is there, which many systems take for the same name")
         before = self._written.get(path)
         record = self._record(data, was)
-        # The record is written first: after a crash in between, the journal's replay makes it true. In the other
-        # order OMG's own bytes would count as a person's.
+        # The record is written first. After a crash in between, the journal's replay writes the file. In the other order
+        # OMG's own bytes would count as a person's.
         self._written.note(path, record)
         try:
             put_file(file, data, was, mode)
