@@ -953,11 +953,10 @@ def test_a_week_without_a_model_is_a_page_of_its_notes_by_thread_in_their_own_wo
     claims = [line for line in page.body.splitlines() if line.startswith("- ")]
     assert cycle.counts["reflections"] == 1 and cycle.calls == 0
     assert (page.type, page.origin, page.event) == ("reflection", "user", "2026-01-05..2026-01-11")
-    for thread in ("boat", "flat"):
-        (line,) = [c for c in claims if f"/{thread}-" in c]
-        own = [n for n in nodes if f"/{thread}-" in n.path]
-        assert all(f"[[{n.path}|" in line for n in own)
-        assert any(n.description in line for n in own)
+    said = [n for n in nodes if f"- {n.description} ([[{n.path}|{n.title}]])" in claims]
+    threads = [thread for c in claims for thread in ("boat", "flat") if f"{thread}-" in c.split("([[")[-1]]
+    assert {"boat", "flat"} <= set(threads) and threads[: len(said)] == sorted(threads[: len(said)])
+    assert all(f"[[{n.path}|" in page.body for n in nodes if n.origin == "user")
     assert {n.title for n in nodes} & set(page.description.split("; "))
     assert all(
         graph.vault.read(n.path).reflected_in == ((WEEK,) if n.origin == "user" else ()) for n in nodes

@@ -282,9 +282,9 @@ def notes_by_thread(nodes: Sequence[Node]) -> ReflectionDraft | None:
         if said and spent >= target:
             break
         said.add(node.path)
-    quoted = [(" ".join(n.description for n in thread if n.path in said), thread) for thread in threads]
-    claims = [Claim(text, tuple(thread)) for text, thread in quoted if text]
-    if rest := [n for text, thread in quoted if not text for n in thread]:
+    in_order = [n for thread in threads for n in thread]
+    claims = [Claim(n.description, (n,)) for n in in_order if n.path in said]
+    if rest := [n for n in in_order if n.path not in said]:
         claims.append(Claim("", tuple(rest)))
     found = ReflectionDraft(line, tuple(claims), by_rule=True)
     return found if found.tokens < whole else None
