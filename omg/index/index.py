@@ -242,8 +242,13 @@ class Index:
         """The day of the latest change among active notes of *types*, except those at the paths *but*."""
         select = """select coalesce(updated, created) as day, type, path from note
             where status = 'active' and day is not null order by day desc"""
-        days = (day for day, type, path in self._rows(select) if type in types and path not in but)
-        return next(map(date.fromisoformat, days), None)
+
+        def newest(db: sqlite3.Connection) -> str | None:  # reads no further than the first that fits
+            rows = db.execute(select)
+            return next((day for day, type, path in rows if type in types and path not in but), None)
+
+        day = self.ask(newest)
+        return date.fromisoformat(day) if day else None
 
     def moc_counts(self) -> dict[str, int]:
         """Map → how many active notes it lists."""
