@@ -14,7 +14,7 @@ import re
 import sqlite3
 import unicodedata
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from os.path import commonprefix
 
 from ..node.note import Node
 
@@ -96,10 +96,7 @@ def short_names(db: sqlite3.Connection, notes: Iterable[tuple[int, str]]) -> dic
     for note, path in notes:
         name, leaf = last_name(path), last_name(name_key(path))
         near = [db.execute(select, (leaf, note)).fetchone()[0] or "" for select in (before, after)]
-        shared = max(
-            sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(leaf, other, strict=False)))
-            for other in near
-        )
+        shared = max(len(commonprefix((leaf, other))) for other in near)
         cut = leaf.find("-", max(shared + 1, SHORTEST_NAME))
         if leaf not in near and len(leaf) == len(name):
             found[note] = name if cut < 0 else name[:cut]
