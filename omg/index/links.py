@@ -96,7 +96,7 @@ def short_names(db: sqlite3.Connection, notes: Iterable[tuple[int, str]]) -> dic
     for note, path in notes:
         name, leaf = last_name(path), last_name(name_key(path))
         near = [db.execute(select, (leaf, note)).fetchone()[0] or "" for select in (before, after)]
-        shared = max(len(commonprefix((leaf, other))) for other in near)
+        shared = max(len(commonprefix((leaf, other))) for other in near)  # noqa: RUF071  in characters
         cut = leaf.find("-", max(shared + 1, SHORTEST_NAME))
         if leaf not in near and len(leaf) == len(name):
             found[note] = name if cut < 0 else name[:cut]
