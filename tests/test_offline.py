@@ -703,6 +703,8 @@ def test_a_day_on_which_a_plan_is_not_is_not_its_day(said, event):
 
 
 def test_a_plan_that_is_called_off_is_no_open_loop():
+    edit = only("We plan to repaint the kitchen in June.", "We don't repaint the kitchen after all.")
+    assert edit["loop"] == "done"
     edit = only("We are going to Lisbon in June.", "We are not going to Lisbon after all.")
     assert (edit["title"], edit["loop"]) == ("Trip to Lisbon", "done")
     assert "not going to Lisbon" in edit["description"]
