@@ -399,7 +399,7 @@ def undoable(graph: Graph, cycle: str | None) -> Receipt:
         ):  # without a summary: its notes were forgotten
             return r
     raise NotFound(
-        "you have changed nothing yet; `omg history` lists all cycles, `omg undo CYCLE` takes one back"
+        "no change of yours is left to undo; `omg history` lists all cycles, `omg undo CYCLE` takes one back"
     )
 
 

@@ -278,7 +278,8 @@ def test_a_note_is_shown_in_words_and_without_its_yaml(tmp_path: Path) -> None:
     (tmp_path / "notes/nodes/fact/mine.md").write_text("Written by hand, without properties.\n")
     run("new", "fact", "Back studio", "--text", "The studio is above the bakery. It has two windows.")
     assert "It has two windows." in run("show", "Back studio").stdout
-    assert f"{date.today()}  nodes/fact/mine" in run("list", "-n", "2").stdout
+    assert f"{date.today()}  nodes/fact/mine" in run("list", "fact", "-n", "2").stdout
+    assert "\n(fact)\n" in run("show", "mine").stdout
 
 
 def test_a_note_opens_in_obsidian_where_it_knows_the_vault_and_else_in_the_editor(

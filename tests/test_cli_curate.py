@@ -186,6 +186,7 @@ def test_where_no_note_answers_a_search_says_what_waits_and_how_to_look_further(
 def test_pinning_the_assistants_note_says_that_it_waits_for_a_word_of_the_persons(omg):
     with Memory() as memory:
         propose_note(memory.find(), "The studio's wifi is slow.", "Wifi", "", datetime.now(UTC))
+    assert "  nodes/fact/wifi (said by the assistant)  The studio's" in omg("list")[1]
     assert "proposed  1 by the assistant: see `omg confirm`" in omg("status")[1]
     waits = [f for f in json.loads(omg("doctor", "--json")[1])["findings"] if "omg confirm" in f["mend"]]
     assert len(waits) == 1

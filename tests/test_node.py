@@ -218,6 +218,14 @@ def test_a_file_without_a_head_is_a_persons_note():
     assert len(parse_node("word " * 1000, "inbox/x").description) <= 200
 
 
+def test_a_note_without_a_type_is_of_its_folders_type_and_says_so_once_it_is_rendered():
+    node = parse_node("Under the flowerpot.\n", "nodes/fact/spare-key")
+    assert node.type == "fact" and "type: fact\n" in render_node(node)
+    assert parse_node("Under the flowerpot.\n", "nodes/keys/spare").type == "note"
+    loose = parse_node("---\ntype: note\n---\nx\n", "nodes/fact/x")
+    assert loose.type == "note" and parse_node(render_node(loose), loose.path) == loose
+
+
 def test_a_bom_and_crlf_hide_nothing():
     node = parse_node("\ufeff" + TEXT.replace("\n", "\r\n"), PATH)
     assert node == NODE

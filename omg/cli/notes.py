@@ -79,8 +79,10 @@ def changed_day(entry: Entry) -> date:
 
 
 def list_line(entry: Entry) -> str:
-    status = "" if entry.status == "active" else f" ({entry.status})"
-    return f"{changed_day(entry)}  {entry.path}{status}  {entry.description}"
+    from ..provenance import origin_mark
+
+    marks = filter(None, ("" if entry.status == "active" else entry.status, origin_mark(entry.origin)))
+    return f"{changed_day(entry)}  {entry.path}{''.join(f' ({m})' for m in marks)}  {entry.description}"
 
 
 @app.command("show")

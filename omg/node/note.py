@@ -237,8 +237,14 @@ def map_listing(path: str, type: str, links: Iterable[str]) -> str:
     if type in ("index", "now", "log") or path in STANDARD:
         return ""
     linked = (link for link in links if link.startswith("mocs/") and link not in (path, OPEN_LOOPS))
-    kind = path.split("/")[1] if type == "note" and path.startswith("nodes/") else type
+    kind = type_of_folder(path) if type == "note" else type
     return next(linked, MOCS[kind][0] if kind in MOCS else "")
+
+
+def type_of_folder(path: str) -> str:
+    """The type of a note at *path* that names none: its folder below `nodes/`, or "note" elsewhere."""
+    folders = path.split("/")
+    return folders[1] if folders[0] == "nodes" and folders[1] in TYPES else "note"
 
 
 def page_title(path: str) -> tuple[str, str]:
@@ -269,7 +275,7 @@ class Node:
     path: str  # below the vault root, without ".md"; not in the frontmatter
     id: str  # the stable handle, "omg/preference/answer-style"; the path where the file has none
     description: str  # one line
-    type: str  # one of TYPES or GENERATED; "note" is a person's file without one
+    type: str  # one of TYPES or GENERATED; "note" is a person's file outside `nodes/` without one
     priority: str = "medium"
     status: str = "active"
     pinned: bool = False
@@ -356,7 +362,7 @@ def parse_node(text: str, path: str) -> Node:
     known["scope"], known["identity"] = known.pop("appliesTo", (None, None))
     known["id"] = known.get("id") or path
     known["description"] = known.get("description") or first_text_line(body)
-    known.setdefault("type", "note")
+    known.setdefault("type", type_of_folder(path))
     return Node(path=path, body=body, extra=extra, **known)
 
 
@@ -413,8 +419,9 @@ def head_of(node: Node) -> dict[str, Any]:
         "tags": list(node.tags),
         "aliases": list(node.aliases),
     }
-    defaults = {"id": node.path, "description": first_text_line(node.full_body)} | DEFAULTS
-    shown = ("id", "description", *(("priority", "status", "generation") if node.type in TYPES else ()))
+    unsaid = {"id": node.path, "description": first_text_line(node.full_body), "type": type_of_folder(node.path)}
+    defaults = unsaid | DEFAULTS
+    shown = ("id", "description", *(("type", "priority", "status", "generation") if node.type in TYPES else ()))
     found = {}
     for key, value in values.items():
         default = value == defaults[key] if key in defaults else not value
@@ -432,7 +439,7 @@ def with_heading(node: Node) -> Node:
     return replace(node, heading=node.title)
 
 
-DEFAULTS = {"type": "note", "priority": "medium", "status": "active"}
+DEFAULTS = {"priority": "medium", "status": "active"}
 
 
 def amend_text(text: str, *, set: Mapping[str, Any] = {}, history: str | None = None) -> str:

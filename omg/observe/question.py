@@ -275,7 +275,8 @@ def note_line(handle: str, entry: Entry) -> str:
         *([f"on {entry.event}"] if entry.event else []),
     ]
     what += [f"loop {entry.loop}"] if entry.loop else []
-    return f"{handle} [{', '.join(what)}, said {entry.updated}] {entry.title}: {entry.description}"
+    what += [f"said {entry.updated}"] if entry.updated else []
+    return f"{handle} [{', '.join(what)}] {entry.title}: {entry.description}"
 
 
 def render_question(shown: ShownToObserver) -> str:
