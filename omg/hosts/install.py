@@ -30,6 +30,7 @@ from ..config import shipped_folder
 from ..errors import BadInput, OmgError
 from ..graph.state import write_private
 from ..identity import identity_of_session
+from ..message.envelope import cut_middle
 from .hook import HOSTS, PLUGIN, VERSION, Host
 from .sessions import INSTALLED, installed_hosts
 
@@ -206,8 +207,8 @@ def program_of(host: Host) -> str:
 
 def run_client(host: Host, args: Sequence[str], folder: Path, *, only_said: bool) -> str:
     """
-    Run the client's command for our *folder*, unless it is *only_said*, and return its line. Raises OmgError with the last
-    lines of its error output.
+    Run the client's command for our *folder*, unless it is *only_said*, and return its line. Raises OmgError with its error
+    output.
     """
     line = [host.program, *(arg.format(folder=folder) for arg in args)]
     said, short = " ".join(line), " ".join(line[:4])
@@ -220,7 +221,7 @@ def run_client(host: Host, args: Sequence[str], folder: Path, *, only_said: bool
 def run_program(
     argv: Sequence[str], name: str, environment: Mapping[str, str], error: type[OmgError] = OmgError
 ) -> str:
-    """Standard output of a program. Raises *error*, naming it as *name*, with the last lines of its error output."""
+    """Standard output of a program. Raises *error*, naming it as *name*, with its error output."""
     try:
         done = subprocess.run(
             argv, capture_output=True, text=True, timeout=TIMEOUT_S,
@@ -229,8 +230,8 @@ def run_program(
     except (OSError, subprocess.TimeoutExpired) as e:
         raise error(f"`{name}` could not be run: {e}") from e
     if done.returncode != 0:
-        why = " ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
-        raise error(f"`{name}` failed: {why[:500] or f'exit code {done.returncode}'}")
+        why = " ".join(cut_middle(done.stderr or done.stdout, 500).split())
+        raise error(f"`{name}` failed: {why or f'exit code {done.returncode}'}")
     return done.stdout
 
 

@@ -419,9 +419,10 @@ def head_of(node: Node) -> dict[str, Any]:
         "tags": list(node.tags),
         "aliases": list(node.aliases),
     }
-    unsaid = {"id": node.path, "description": first_text_line(node.full_body), "type": type_of_folder(node.path)}
-    defaults = unsaid | DEFAULTS
-    shown = ("id", "description", *(("type", "priority", "status", "generation") if node.type in TYPES else ()))
+    kind = type_of_folder(node.path)
+    defaults = {"id": node.path, "description": first_text_line(node.full_body), "type": kind} | DEFAULTS
+    always = ("type", "priority", "status", "generation") if node.type in TYPES else ()
+    shown = ("id", "description", *always)
     found = {}
     for key, value in values.items():
         default = value == defaults[key] if key in defaults else not value

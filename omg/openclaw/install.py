@@ -59,7 +59,7 @@ class OpenClaw:
     command: tuple[str, ...]
 
     def run(self, *args: str) -> str:
-        """Standard output of `openclaw ARGS`. Raises GatewayError with the last lines of what it complained about."""
+        """Standard output of `openclaw ARGS`. Raises GatewayError with its error output."""
         env = {"OPENCLAW_STATE_DIR": str(self.state), "OPENCLAW_CONFIG_PATH": str(self.file)}
         return run_program([*self.command, *args], f"openclaw {' '.join(args[:3])}", env, GatewayError)
 
