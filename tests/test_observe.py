@@ -378,6 +378,18 @@ def test_the_day_is_the_users_and_newer_wins_over_what_comes_in_late(omg, openai
     assert "- 2026-01-20: Prefers no checklists." in node.body
 
 
+def test_what_a_person_said_does_not_yield_to_a_newer_note_of_the_assistants(omg, openai_server):
+    told = {"type": "fact", "title": "Name"}
+    openai_server.replies(
+        reply(edit(**told, description="The assistant calls the user Bob.", sources=["m2"])),
+        reply(edit(**told, op="update", node="n1", description="The user's name is Jonas.")),
+    )
+    hear(omg, "Hello!", {"role": "assistant", "content": "Hello, Bob!"})
+    hear(omg, "I'm Jonas.", start=START - timedelta(days=30))
+    said = {n.description: n.origin for n in notes(omg).values()}
+    assert said == {"The assistant calls the user Bob.": "assistant", "The user's name is Jonas.": "user"}
+
+
 # --- the check
 
 

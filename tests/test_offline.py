@@ -227,6 +227,11 @@ def test_what_follows_a_statement_goes_into_its_body():
     assert edit["body"].endswith("It's about a hermit crab who is too proud to change.")
 
 
+def test_a_note_that_has_the_name_in_it_does_not_keep_the_name_from_being_noted():
+    home = note("identity", "Home", "Jonas lives in Ghent.")
+    assert only("Hi! I'm Jonas.", known=[home])["description"] == "The user's name is Jonas."
+
+
 def test_a_project_takes_the_name_it_is_given_later():
     edit = only("I'm working on a picture book. It's called Tidepool.")
     assert (edit["type"], edit["title"]) == ("project", "Tidepool")

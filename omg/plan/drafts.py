@@ -214,6 +214,8 @@ class Plan:
         last_ms = max((s.timestamp for s in old.sources), default=0)
         late = edit.said_ms and edit.said_ms < last_ms
         if late and edit.about is None:
+            if restated and edit.origin in PERSONS and old.origin not in PERSONS:  # their word does not yield
+                return self.create(replace(edit, op="create", target=None, links=(*edit.links, old.path)))
             return self.recall_earlier(draft, edit)
         stated = not draft.ours or "description" in draft.theirs  # by a person, in their own words
         if stated and restated and self.said_since(edit, old.path):

@@ -340,6 +340,7 @@ def repeats_note(draft: OfflineDraft, old: OfflineDraft, likeness: float) -> boo
         or likeness < SAME
         or (draft.event and draft.event != old.event)
         or negated(draft) != negated(old)
+        or (draft.cue == "name" and not same_slot(draft, old))  # many notes have the name, and do not say it
     ):
         return False
     return draft.words <= old.words | told_words(" ".join(old.asides))
