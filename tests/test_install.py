@@ -130,7 +130,7 @@ def test_a_plugin_that_openclaw_did_not_take_is_an_error(claw: OpenClaw, home: P
 def test_why_openclaw_fails_is_told_also_where_lines_of_advice_follow(tmp_path: Path) -> None:
     said = "Node 20: node:sqlite is unavailable; use 24.16+\nnvm install 26\nnvm use 26\nnvm alias default 26"
     claw = OpenClaw(tmp_path, tmp_path, ("sh", "-c", f"echo '{said}' >&2; exit 1"))
-    with pytest.raises(GatewayError, match="node:sqlite is unavailable.*alias default 26$"):
+    with pytest.raises(GatewayError, match=r"node:sqlite is unavailable.*alias default 26$"):
         claw.run("plugins", "install")
 
 
