@@ -283,6 +283,17 @@ LATER = "The dentist appointment is on Friday at 15:30."
         ("dentist on Thursday", FRIDAY, "The dentist appointment is on Thursday at 15:00."),
         ("Not 15:00, dentist at 15:30. Thanks!", FRIDAY, LATER),
         ("Ada owes 70", "Ada owes Bo 50 euros.", "Ada owes Bo 70 euros."),
+        ("No, my coach is Griet.", "My coach is now Piet, not Ann.", "My coach is Griet."),
+        (
+            "Please correct that: the tax is due on 2 April.",
+            "The tax is due in May.",
+            "The tax is due on 2026-04-02.",
+        ),
+        (
+            "My sister Ana arrives on 12 March, not 13 March.",
+            "Jonas's sister Ana arrives on 2026-03-13 and stays.",
+            "Jonas's sister Ana arrives on 2026-03-12 and stays.",
+        ),
     ],
 )
 def test_a_sentence_is_corrected_of_which_the_user_said_only_what_changes(
@@ -342,6 +353,8 @@ NOT_JUST_THAT = [
     ("I refused to pay 999 euros", "I pay 4 euros to Bo.", "I pay 999 euros to Bo."),
     ("I bought tea and coffee.", TEA, "I like coffee, not tea."),
     ("The invoice number is 999.", "I pay bills to account 4.", "I pay bills to account 999."),
+    ("“No, my coach is Griet.” Who says that?", "My coach is Piet.", "My coach is Griet."),
+    ("No, my coach is Griet?", "My coach is Piet.", "My coach is Griet."),
 ]
 
 
@@ -375,6 +388,16 @@ def test_a_correction_that_is_made_leaves_no_proposal_of_the_same_behind(agent: 
     gone = agent.home.find(ALICE).vault.read(proposed)
     assert (gone.status, gone.superseded_by) == ("superseded", note(agent, path).path)
     assert note(agent, other).status == "active"  # nobody said that
+
+
+@pytest.mark.parametrize(
+    "said", ["Remember that the parcel arrives on 26 February.", "The parcel arrives next Thursday."]
+)
+def test_what_the_user_asks_to_remember_is_theirs_however_its_day_is_written(agent: Agent, said: str) -> None:
+    made = note(agent, remember(agent, "The parcel arrives on 2026-02-26.", said=said))
+    assert (made.origin, made.description) == ("user", "The parcel arrives on 2026-02-26.")
+    other = note(agent, remember(agent, "The parcel arrives on 2026-02-27.", said=said))
+    assert other.origin == "assistant"
 
 
 @pytest.mark.parametrize("said", ["Nice weather today.", "no, leave it.", "I buy nuts for the squirrels."])

@@ -224,7 +224,9 @@ def sentence_says(
     if begins("question", text) or begins("maybe", text):
         return False
     made = contrast(said)
-    wrong = [w for w in tokens_of(made.wrong, day) if w not in LEFT_OUT] if made else []
+    # behind an "on", which a day would be given else
+    named = tokens_of(f"on {made.wrong}", day)[1:] if made else []
+    wrong = [w for w in named if w not in LEFT_OUT]
     clause = made.clause if made else text
     words = tokens_of(clause, day)
     # "moved to 15:30"
@@ -234,7 +236,9 @@ def sentence_says(
         if is_past(a) and b == "to" and c in come
     ]
     words = [w for n, w in enumerate(words) if n not in moved and n - 1 not in moved]
-    told = [w for w in words if w not in LEFT_OUT or w in come]
+    # Where all that goes is named as wrong, "my sister" may be "Jonas's sister" there.
+    left_out = LEFT_OUT | {"my", "our"} if wrong and set(gone) <= set(wrong) else LEFT_OUT
+    told = [w for w in words if w not in left_out or w in come]
     rest = iter(after)
     return (
         denies(clause) == denied

@@ -54,6 +54,7 @@ from ..plan.edits import Edit, as_read, one_line, short_title, split_history
 from ..provenance import as_others
 from ..rules.assertions import read_sentence, without_lead_in, written_sentences
 from ..rules.corrections import says_change
+from ..rules.wording import with_absolute_dates
 from ..secrets import redact
 from ..text.characters import visible
 from ..text.words import Words, sentence_spans, split_sentences, told_words
@@ -176,7 +177,7 @@ def remember_note(
     )
     if source is None:
         edit = as_others(edit, "tool")
-    elif not holds_plainly(text, Message(source.id, "user", said, at).spoken):
+    elif not holds_plainly(text, Message(source.id, "user", said, at).spoken, day_of_ms(at, registry.zone)):
         edit = replace(as_others(edit, "assistant"), proposes=kind)
     return write_edits(graph, [edit], registry.clock(), f"remembered {edit.title}")
 
@@ -244,7 +245,7 @@ def correct_tool(
             raise BadInput(f"[[{node.path}]] says so already")
         plan.day, source = day, (Source(session, asked.id, at),)
         # A sentence of the user's own may still be about something else.
-        plain = holds_plainly(new, asked.spoken) and shared_words(new, was)
+        plain = holds_plainly(new, asked.spoken, day) and shared_words(new, was)
         changed = made.event in (None, moved_event(node, new, day)) and says_change(
             asked.spoken, was, new, day
         )
@@ -260,19 +261,26 @@ def correct_tool(
     return {"text": told_of(done, made), "details": {"path": done.path}}
 
 
-def holds_plainly(text: str, words: str) -> bool:
+def holds_plainly(text: str, words: str, day: date) -> bool:
     """
-    Whether a person who said *words* said *text*: it is a whole sentence of theirs, to the letter, and no question. An
-    opening that asks to remember or to correct it, in English, does not count: "Please remember that I play the cello."
+    Whether a person who said *words* on that *day* said *text*: it is a whole sentence of theirs, to the letter but for how
+    days are written, and no question. An opening such as "No, " or one that asks to remember or to correct it, in English,
+    does not count: "Please remember that I play the cello."
     """
-    wanted = as_read(text).rstrip(".!")
+
+    def dated(sentence: str) -> str:
+        return as_read(with_absolute_dates(sentence, day)[0]).rstrip(".!")
+
+    wanted = dated(text)
     for sentence in split_sentences(words):
-        said = as_read(sentence).rstrip(".!")
-        if not said.endswith(("?", "？", "؟")) and wanted in (said, ASKS_TO_REMEMBER.sub("", said)):
+        said = dated(sentence)
+        if said.endswith(("?", "？", "؟")):
+            continue
+        if wanted in (said, ASKS_TO_REMEMBER.sub("", said)):
             return True
-        asked = ASKS_TO_CORRECT.match(as_read(without_lead_in(sentence)))
+        led = dated(without_lead_in(sentence))
         # not in quotation marks, which `without_lead_in` takes off
-        if asked and sentence[0].isalpha() and asked.string[asked.end() :].rstrip(".!") == wanted:
+        if sentence[0].isalpha() and wanted in (led, ASKS_TO_CORRECT.sub("", led)):
             return True
     return False
 
