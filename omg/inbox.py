@@ -133,15 +133,22 @@ def why_no_note(file: Path) -> str:
     return "is no .md, and no .txt that can be read as UTF-8; save its words as one"
 
 
-def unread_files(graph: Graph) -> list[str]:
-    """The files of the inbox with text that is not taken in yet. Files that never can be are left out."""
-    found = [f"inbox/{file.name}" for file in other_files(graph) if not why_no_note(file)]
+def unread_files(graph: Graph) -> tuple[list[str], list[str]]:
+    """
+    The files of the inbox with text that is not taken in yet, and those whose filing was undone: they were read, and have no
+    line that says where they went. Files that never can be read are left out.
+    """
+    found, undone = [f"inbox/{file.name}" for file in other_files(graph) if not why_no_note(file)], []
+    pending = graph.pending_keys()
     for _, name in loose_notes(graph):
         with suppress(OmgError, OSError, UnicodeDecodeError):  # the index says what is wrong with it
             node = read_loose(graph, name)
-            if node and graph.unseen(note_messages(node, 0, agents=False)):
+            messages = note_messages(node, 0, agents=False) if node else ()
+            if graph.unseen(messages):
                 found.append(name)
-    return found
+            elif node and messages and HISTORY_HEADING not in node.full_body:
+                undone += [name] * pending.isdisjoint(m.id for m in messages)
+    return found, undone
 
 
 def put_loose(graph: Graph, messages: Iterable[Message]) -> int:

@@ -9,7 +9,9 @@ from typer.testing import CliRunner
 
 from omg.cli.app import app
 from omg.config import Config, Observation, load_config
+from omg.curate import take_back
 from omg.inbox import note_messages, paragraphs, take_loose
+from omg.journal import receipts_of
 from omg.memory import Memory
 from omg.node.note import parse_node
 from omg.openclaw.graph_checks import check_graph
@@ -120,6 +122,26 @@ def test_status_names_what_lies_in_the_inbox_until_it_is_read(omg):
     omg.work(force=True)
     assert "not read yet" not in said()
     assert "  notes     1\n" in said()
+
+
+def test_status_names_a_file_whose_filing_was_undone_until_its_words_change(omg):
+    leave(omg, "thought.md", "I prefer window seats on trains.\n")
+    said = lambda: status_text(home_status(omg.worker), UTC)  # noqa: E731
+    omg.work(force=True)
+    assert "you undid" not in said()
+    filed = receipts_of(omg.find())[0]
+    take_back(omg.find(), filed.id, datetime.now(UTC))
+    assert (
+        "  inbox     1 file whose filing you undid: inbox/thought; changed words are read again\n" in said()
+    )
+    leave(omg, "thought.md", "I prefer aisle seats on trains.\n")
+    assert "you undid" not in said() and "1 file not read yet: inbox/thought\n" in said()
+
+
+def test_an_unreadable_note_is_named_once_in_its_line(omg):
+    leave(omg, "bin.md", "").write_bytes(b"\xff\xfe")
+    omg.refresh(omg.find())
+    assert "  unreadable inbox/bin: is not UTF-8" in status_text(home_status(omg.worker), UTC)
 
 
 def test_a_text_file_in_the_inbox_is_renamed_and_filed_like_a_note(omg):

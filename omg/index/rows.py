@@ -383,7 +383,8 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
                 node = replace(node, updated=saved)  # a person's correction is as new as their save
         except (UnicodeDecodeError, BadNode, OutsideVault) as e:
             utf8 = not isinstance(e, UnicodeDecodeError)
-            scan.bad[path] = str(e) if utf8 else f"{path}.md: is not UTF-8; save it as UTF-8"
+            why = str(e).removeprefix(f"{path}.md: ")  # which is shown behind the path
+            scan.bad[path] = why if utf8 else "is not UTF-8; save it as UTF-8"
             if data is None:  # unreadable now; permissions can come back without a change of the file
                 mtime = 0
             writer.db.execute("replace into bad values (?, ?, ?, ?)", (path, mtime, size, scan.bad[path]))

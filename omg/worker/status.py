@@ -91,13 +91,15 @@ def graph_status(worker: Worker, graph: Graph, cuts: Cuts | None) -> dict[str, A
     """The state of one graph. *cuts* is None unless OMG is the context engine."""
     state, pending, options = worker.state_of(graph), graph.pending(), worker.config.observation
     waiting = sum(p.tokens for p in pending)
+    inbox, undone = unread_files(graph)
     return {
         "identity": graph.identity.key,
         "vault": str(graph.vault.root),
         "apart": worker.registry.why_apart(graph.identity),
         "notes": sum(e.path.startswith("nodes/") for e in graph.index.entries()),
         "proposed": sum(1 for _ in proposed_notes(graph)),
-        "inbox": unread_files(graph),
+        "inbox": inbox,
+        "inbox_undone": undone,
         "windows": {
             "messages": {
                 "tokens": max((s.window for s in state.sessions.values()), default=0),
@@ -246,6 +248,9 @@ def graph_lines(graph: Mapping[str, Any], zone: tzinfo) -> list[str]:
     if files := graph["inbox"]:
         named = ", ".join(files[:3]) + " …" * (len(files) > 3)
         lines.append(f"  inbox     {how_many(len(files), 'file')} not read yet: {named}")
+    if files := graph["inbox_undone"]:
+        what = f"{how_many(len(files), 'file')} whose filing you undid: {', '.join(files[:3])}"
+        lines.append(f"  inbox     {what}{' …' * (len(files) > 3)}; changed words are read again")
     if unread := graph["unread"]:
         lines.append(
             f"  unread    {how_many(unread, 'piece')} that rules have noted wait for a model, at night"
