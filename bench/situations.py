@@ -2,7 +2,7 @@
 """
 What a model makes of the situations of tests/corpora/situations.jsonl: whether the vault says afterwards what it must.
 
-    python bench/situations.py --out DIR… [--observe MODEL] [--judge MODEL] [--api-base URL] [--only ID…] [--json]
+    python bench/situations.py --out DIR… [--observe MODEL] [--nights end] [--judge MODEL] [--api-base URL] [--only ID…] [--json]
 
 Each situation is a home of its own, with the notes that are known; its sessions are captured and observed. The judge sees
 what must and what must not be so beside the notes, and not whose they are: `--stage judge` with the folders of several
@@ -30,7 +30,7 @@ sys.path += [str(ROOT), str(ROOT / "tests")]
 from questions.files import in_parallel, read, write
 from questions.judge import points_in, shuffled
 from questions.model import Model, Spent, ask, connections, json_in
-from questions.vaults import Observing, commit, opened
+from questions.vaults import Observing, commit, opened, reflect
 
 from omg import Memory
 from omg.graph.graph import Graph
@@ -57,7 +57,7 @@ def main() -> None:
     troubles: list[str] = []
     if args.stage in ("observe", "all"):
         for out in args.out:
-            how = Observing(out / "vaults", args.observe, args.api_base, "none")
+            how = Observing(out / "vaults", args.observe, args.api_base, args.nights)
             troubles += in_parallel(
                 lambda row, h=how, o=out: play(row, h, o), rows, args.parallel, "observed"
             )
@@ -94,6 +94,9 @@ def play(row: Mapping[str, Any], how: Observing, out: Path) -> None:
             memory.capture(map(entry, session), session=MAIN)
             if not row["together"] or session is row["sessions"][-1]:
                 observe(memory)
+        if how.nights == "end":
+            now[0] += timedelta(hours=12)
+            reflect(memory)
         write(file, {"omg": commit(), "notes": notes_of(graph)})
 
 
@@ -202,6 +205,7 @@ def arguments() -> Any:
     add("--corpus", type=Path, default=SITUATIONS)
     add("--only", nargs="+", default=[], metavar="ID")
     add("--observe", default="offline", metavar="MODEL")
+    add("--nights", choices=("none", "end"), default="none", help="`end`: one night after the last session")
     add("--judge", default="openai/strong", metavar="MODEL")
     add("--api-base", default="", help="a server for both models")
     add("--seed", type=int, default=1)

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -48,6 +48,7 @@ class Target:
     body: str = ""
     path: str | None = None
     standing: bool = False
+    said: date | None = None  # the day of its latest news
 
 
 def author(message: Message) -> str:

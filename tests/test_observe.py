@@ -393,6 +393,25 @@ def test_what_a_person_said_does_not_yield_to_a_newer_note_of_the_assistants(omg
 # --- the check
 
 
+def test_the_check_is_told_what_notes_said_before_and_when_but_nothing_of_the_reply_it_checks(
+    omg, openai_server
+):
+    openai_server.replies(
+        reply(edit()),
+        reply(
+            edit(op="update", node="n1", description="Prefers long checklists."),
+            created("Lists are kept in the shed.", "m1", title="Shed"),
+            edit(op="update", node="shed", title="Shed", description="The shed is green."),
+        ),
+    )
+    say(omg, "I prefer short checklists.")
+    omg.work(force=True)
+    say(omg, "I prefer long checklists. The lists are in the shed.", start=START + timedelta(days=3))
+    omg.work(force=True)
+    known = json.loads(openai_server.checks[-1].user)["known"]
+    assert known == {"Answer style": "(said 2026-02-19) Prefers short checklists."}
+
+
 @pytest.mark.parametrize(
     "bad",
     [

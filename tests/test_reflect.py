@@ -558,7 +558,9 @@ def test_a_change_that_a_model_takes_for_a_repetition_leaves_the_newer_note(grap
     assert "green tea" in history(graph, coffee)
 
 
-def test_a_persons_words_are_never_rewritten_only_added_to_or_superseded(graph: Graph) -> None:
+def test_a_merge_that_would_rewrite_a_persons_words_is_refused_and_loses_neither_note(
+    graph: Graph,
+) -> None:
     sea_and_air(graph)
     saved = edit(graph, SEA, "I swim every day.", MONDAY)
     said = "Ines swims in the sea, every day."
@@ -569,6 +571,14 @@ def test_a_persons_words_are_never_rewritten_only_added_to_or_superseded(graph: 
             {"op": "merge", "node": "the air", "other": "the sea", "description": said},
         ),
     )
+    assert graph.vault.text(SEA) == saved.decode() and active(graph, AIR)
+    assert "a person wrote in it" in graph.vault.text("reflections/log/2026-04")
+
+
+def test_a_merge_without_a_new_line_adds_to_a_persons_note_and_rewrites_nothing(graph: Graph) -> None:
+    sea_and_air(graph)
+    saved = edit(graph, SEA, "I swim every day.", MONDAY)
+    night(graph, saying({"op": "merge", "node": "the air", "other": "the sea"}))
     now = graph.vault.text(SEA)
     assert active(graph, SEA) and not active(graph, AIR)  # theirs stays, whichever the model would keep
     assert now.startswith(saved.decode().rstrip()) and "Ines swims in the air of Faro." in history(graph, SEA)

@@ -330,8 +330,10 @@ def checked(parsed: ParsedReply, shown: ShownToObserver, ask: Ask, agent: str) -
     messages = [m for _, m in shown.messages.values()]
     waited_for = {source.id for node in shown.proposals for source in node.sources}
     cited = {m for of_edit in parsed.cited for m in of_edit} | {m for m in messages if m.id in waited_for}
-    known = {
-        t.title: f"{t.description} {t.body}".strip() for t in parsed.targets.values() if t.origin in PERSONS
+    known = {  # without notes of the same reply, which would bear each other out
+        t.title: f"(said {t.said}) {t.description} {t.body}".strip()
+        for t in parsed.targets.values()
+        if t.path and t.origin in PERSONS
     }
 
     def verdicts_of(claims: Sequence[Claim]) -> list[tuple[Claim, Verdict]]:

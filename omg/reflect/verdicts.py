@@ -615,7 +615,9 @@ def merge_pair(rules: MergeRules, case: Case) -> None:
     if said:
         try:
             check_text(rules, a, said, "description", case.least)
-        except RefusedVerdict as e:  # nothing is lost without it: the History has what both said
+        except RefusedVerdict as e:
+            if not rules.plan.draft(a.path).ours:
+                raise  # what only b says would stand in the History of a person's text, which no prompt shows
             rules.refused.append(Refusal(f"its description: {e}", "merge", notes=link_of(a)))
             said = ""
     # A weak model may take a change for a repetition. If it wrote no line of both notes, the newer note stays.
