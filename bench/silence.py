@@ -36,7 +36,6 @@ from questions.data import Conversation, read_all
 from omg.config import Config
 from omg.embed import Embedder, load_embedder, static
 from omg.graph.graph import Graph
-from omg.graph.state import SessionState
 from omg.identity import Identity
 from omg.index.index import Index
 from omg.index.search import parse_query
@@ -87,7 +86,7 @@ def rows_of_graph(
         query = parse_query(text, now.date())
         asks = asks_of_memory(query)
         hits = relevant_hits(graph, query, now, 10, FLOOR) if asks else []
-        said = find_said(graph, query, hits, session=ASKER, own=SessionState(), now=now) if asks else []
+        said = find_said(graph, query, hits, session=ASKER, now=now) if asks else []
         index = graph.index
         sure = sureness(query, hits, said, index.knows, index.by_meaning) if asks else 0.0
         rows.append(Row(name, fits, general, is_of_own(query), bool(hits or said), sure))
