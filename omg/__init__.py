@@ -99,6 +99,7 @@ Where to change what:
     when turns are observed              worker/schedule.py
     what leaves a long context           context.py
     which secrets are redacted           secrets/labels.py, secrets/tokens.py
+    what a call of a model costs         llm/replies.py (the ledger); the gateway's own model: llm/asker.py
     what the Observer is asked           observe/question.py and prompts/; what is believed: provenance.py
     the dates that are understood        dates/rules.py
     what merges at night                 reflect/verdicts.py (by a model), reflect/similar.py (by rule)
@@ -111,6 +112,7 @@ Where to change what:
     how a person's deletion is noticed   worker/registry.py, graph/graph.py
     how notes and words are forgotten    forget/erase.py, then forget/places.py
     which old chats can be imported      importers.py
+    the tables of many machines          fleet/schema.sql, fleet/store.py
     how an assistant is connected        hosts/hook.py, then hosts/serve.py
     what the doctor checks               openclaw/doctor.py, openclaw/graph_checks.py
 
