@@ -93,7 +93,8 @@ def slash_command(intake: Intake, body: Mapping[str, Any], codes: Codes) -> dict
             # A command is always the user's own turn, so each one counts as a turn and a message of its own.
             once = secrets.token_hex(4)
             context |= {"trigger": "user", "runId": once, "userMessage": {"id": once, "text": rest}}
-            params = {"code": rest.strip()} if rest.strip() in codes.issued else {"query": rest}
+            code = rest.rpartition(":")[2].strip()  # the answer shows each with its label before it
+            params = {"code": code} if code in codes.issued else {"query": rest}
             text = str(forget_tool(intake, graph, params, context, codes)["text"])
             return {"text": text.replace(ASK_USER, "To do it, send: /omg forget ")}
     except OmgError as e:
