@@ -163,6 +163,19 @@ def test_a_longer_sentence_that_begins_the_same_stays_as_it_is(agent: Agent) -> 
     assert longer in text_of(agent, path)
 
 
+def test_what_a_person_corrected_in_the_text_alone_is_corrected_again_wherever_it_is_shown(
+    agent: Agent,
+) -> None:
+    path = remember(agent, "I prefer window seats on trains.")
+    head, _, text = text_of(agent, path).rpartition("window")
+    rewrite(agent, path, f"{head}aisle{text}")
+    old = note(agent, path).description.replace("window", "aisle")
+    correct(agent, "Correction: I prefer table seats on trains.", old, "I prefer table seats on trains.")
+    main, (line,) = split_history(note(agent, path).body)
+    assert "table" in note(agent, path).description and "table" in main and "aisle" not in main
+    assert "aisle" in line
+
+
 def test_what_a_person_wrote_by_hand_is_kept_and_all_but_the_sentence_stays_as_it_is(agent: Agent) -> None:
     path = remember(agent, "Anna keeps the gate code.")
     text = (
