@@ -201,7 +201,7 @@ class Plan:
         """Update the note in place; its former statement and each removed sentence move to History."""
         assert edit.target is not None
         draft = self.draft(edit.target)
-        old = self.as_read(draft)
+        old = self.as_shown(draft)
         node = self.updated(old, edit)
         sources, restated = node.sources, node.description != old.description
         anew = draft.ours and (node.type, edit.title) != (old.type, old.title)
@@ -290,7 +290,7 @@ class Plan:
         """Draft a new note in the place of the target, which stays on disk but leaves the maps."""
         assert edit.target is not None
         draft = self.draft(edit.target)
-        old = self.as_read(draft)
+        old = self.as_shown(draft)
         earlier = edit.said_ms and edit.said_ms < max((s.timestamp for s in old.sources), default=0)
         if one_line(edit.description) == old.description or earlier:
             return self.update(edit)
@@ -424,8 +424,8 @@ class Plan:
             self.drafts[path] = NoteDraft(text, node, text, ours, theirs=theirs if ours else frozenset())
         return self.drafts[path]
 
-    def as_read(self, draft: NoteDraft) -> Node:
-        """The note of *draft* as the index shows it: with the sentence that a person corrected in its text."""
+    def as_shown(self, draft: NoteDraft) -> Node:
+        """The note of *draft* as the index shows it: with what a person corrected in its text or its description alone."""
         if draft.before is None:
             return draft.node
         return as_corrected(draft.node, self.graph.vault.theirs(draft.before.encode("utf-8")))
