@@ -964,6 +964,7 @@ def test_a_week_without_a_model_is_a_page_of_its_notes_by_thread_in_their_own_wo
     assert cycle.counts["reflections"] == 1 and cycle.calls == 0
     assert (page.type, page.origin, page.event) == ("reflection", "user", "2026-01-05..2026-01-11")
     said = [n for n in nodes if f"- {n.description} ([[{n.path}|{n.title}]])" in claims]
+    assert len(said) == sum(not c.startswith("- Also noted: ") for c in claims) > 0
     threads = [thread for c in claims for thread in ("boat", "flat") if f"{thread}-" in c.split("([[")[-1]]
     assert {"boat", "flat"} <= set(threads) and threads[: len(said)] == sorted(threads[: len(said)])
     assert all(f"[[{n.path}|" in page.body for n in nodes if n.origin == "user")
