@@ -378,8 +378,9 @@ def read_notes(writer: RowWriter, scan: VaultScan, paths: Sequence[str]) -> Iter
             if was and was.hash == hash:
                 writer.db.execute("update note set mtime = ?, size = ? where path = ?", (mtime, size, path))
                 continue
-            node = as_corrected(parse_node(data.decode("utf-8"), path), scan.vault.theirs(data))
-            if node.updated and saved > node.updated and scan.vault.reworded(data):
+            written = parse_node(data.decode("utf-8"), path)
+            node = as_corrected(written, scan.vault.theirs(data, written))
+            if node.updated and saved > node.updated and scan.vault.reworded(data, written):
                 node = replace(node, updated=saved)  # a person's correction is as new as their save
         except (UnicodeDecodeError, BadNode, OutsideVault) as e:
             utf8 = not isinstance(e, UnicodeDecodeError)

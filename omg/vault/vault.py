@@ -329,14 +329,17 @@ class Vault:
         """
         return BODY_PART not in self.theirs(data)
 
-    def theirs(self, data: Bytes) -> frozenset[str]:
-        """The parts of *data* that a person wrote: names of properties, "own" for what they added, "body"."""
-        record, parts_changed = self._compare(data)
+    def theirs(self, data: Bytes, node: Node | None = None) -> frozenset[str]:
+        """
+        The parts of *data* that a person wrote: names of properties, "own" for what they added, "body". *node*: the
+        note in *data*, if it is parsed already.
+        """
+        record, parts_changed = self._compare(data, node)
         return parts_changed | record.theirs if record else parts_changed
 
-    def reworded(self, data: Bytes) -> bool:
-        """Whether a person changed the text of a note of OMG's and wrote the file last; *data*: its bytes."""
-        record, changed = self._compare(data)
+    def reworded(self, data: Bytes, node: Node | None = None) -> bool:
+        """Whether a person changed the text of a note of OMG's and wrote the file last. Parameters as in `theirs`."""
+        record, changed = self._compare(data, node)
         return record is not None and BODY_PART in record.marks and bool(changed & SAYING)
 
     def unchanged(self, data: Bytes) -> bool:
@@ -401,15 +404,15 @@ class Vault:
 
     # --- inside
 
-    def _compare(self, data: Bytes) -> tuple[Record | None, frozenset[str]]:
-        """The record of the note in *data*, and the parts that have changed since."""
+    def _compare(self, data: Bytes, node: Node | None = None) -> tuple[Record | None, frozenset[str]]:
+        """The record of the note in *data*, and the parts that have changed since. *node* as in `theirs`."""
         if record := self._written.find(digest(data)):
             return record, frozenset()
-        node = read_note(data)
+        node = read_note(data) if node is None else node if node.id else None
         if node and (record := self._written.find(mark_of_id(node))):
             return record, changed_parts(node, record.marks, self.names)
         # A line from before there were marks knows a note only as we would write it.
-        if node and (record := self._written.find(digest(canonical(node)))):
+        if node and self._written and (record := self._written.find(digest(canonical(node)))):
             return record, frozenset()
         return None, frozenset({BODY_PART})
 
