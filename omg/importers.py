@@ -14,19 +14,16 @@ in once.
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import io
 import itertools
 import json
 import os
 import re
-import shutil
 import sqlite3
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -54,7 +51,8 @@ if TYPE_CHECKING:
     from .worker.intake import Intake
 
 ACCEPTED = (
-    "OpenClaw session JSONL (also .zst), an OpenClaw agent database, JSONL of role, content and timestamp"
+    "OpenClaw session JSONL (also .zst), an OpenClaw agent database, JSONL of role, content and timestamp;"
+    " text in UTF-8"
 )
 ZSTD = b"\x28\xb5\x2f\xfd"
 SQLITE = b"SQLite format 3\0"
@@ -133,28 +131,17 @@ def numbered_lines(path: Path, reading: ReadingProgress | None = None) -> Iterat
 
             plain = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
         try:
-            with io.TextIOWrapper(plain, encoding_of(start), "surrogateescape") as text:
+            with io.TextIOWrapper(plain, "utf-8-sig", "surrogateescape") as text:
                 for number, line in enumerate(text, 1):
                     if reading:
                         reading.done = before + raw.tell()
                     yield number, line
-        except UnicodeDecodeError as e:  # UTF-16 that ends in the middle of a character
-            raise BadInput(f"{path}: is damaged: {e}") from e
         except Exception as e:
             if type(e).__name__ != "ZstdError":  # zstandard is imported only where it is needed
                 raise
             raise BadInput(f"{path}: broken zstd: {e}") from e
     if reading:
         reading.done = before + path.stat().st_size
-
-
-def encoding_of(start: bytes) -> str:
-    """The encoding of a file that begins with *start*. Windows writes UTF-16, with or without a byte order mark."""
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    if b"\0" in start:
-        return "utf-16-le" if start[1:2] == b"\0" else "utf-16-be"
-    return "utf-8-sig"
 
 
 def parsed_object(line: str | bytes) -> JsonObject | None:
@@ -267,30 +254,9 @@ ROWS = 500  # read at a time: while a reader holds on, the gateway cannot fold i
 DAY_LENGTH_MS = 86_400_000
 
 
-@contextmanager
-def open_database(path: Path) -> Iterator[sqlite3.Connection]:
-    """*path*, read-only. If its log cannot be shared, as on a read-only disk, opens a copy of both."""
-    with tempfile.TemporaryDirectory(prefix="omg-import-") as folder:
-        try:
-            db = connect_read_only(f"{path.absolute().as_uri()}?mode=ro")
-        except sqlite3.OperationalError:
-            for file in (path, path.with_name(path.name + "-wal")):
-                if file.exists():
-                    shutil.copy(file, folder)
-            db = connect_read_only((Path(folder) / path.name).as_uri())
-        with closing(db):
-            yield db
-
-
-def connect_read_only(uri: str) -> sqlite3.Connection:
-    """A connection that works: SQLite opens a file only at the first statement, so one is run here."""
-    db = sqlite3.connect(uri, uri=True, timeout=10)
-    try:
-        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
+def open_database(path: Path, timeout_s: float = 10) -> closing[sqlite3.Connection]:
+    """*path*, read-only, to be used in `with`."""
+    return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=timeout_s))
 
 
 def check_database(path: Path) -> None:
@@ -518,8 +484,7 @@ def openclaw_state_drops(state: Path, agent: str | None = None, since: datetime 
         folder = state / "agents" / name
         database = folder / "agent" / "openclaw-agent.sqlite"
         if database.is_file():
-            check_database(database)
-            files.append((database, read_database))
+            files.append((database, reader_for(database)))
         files += [
             (path, read_openclaw) for path in sorted(folder.glob("sessions/*.jsonl*")) if path.is_file()
         ]

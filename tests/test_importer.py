@@ -375,27 +375,6 @@ def test_the_database_is_left_byte_for_byte_as_it_was(state):
     assert {p.name: p.read_bytes() for p in folder.iterdir() if not p.name.endswith("-shm")} == before
 
 
-def test_a_database_on_a_read_only_disk_is_read_with_its_log(state, tmp_path_factory):
-    source = state / "agents/main/agent/openclaw-agent.sqlite"
-    copy = tmp_path_factory.mktemp("agents") / "agent" / "openclaw-agent.sqlite"
-    copy.parent.mkdir()
-    for suffix in ("", "-wal"):
-        Path(f"{copy}{suffix}").write_bytes(Path(f"{source}{suffix}").read_bytes())
-    code = (
-        "import sqlite3, sys; from pathlib import Path; from omg.importers import read_drops\n"
-        "real = sqlite3.connect\n"
-        "def refusing(name, **k):\n"
-        "    if 'mode=ro' in name: raise sqlite3.OperationalError('unable to open database file')\n"
-        "    return real(name, **k)\n"
-        "sqlite3.connect = refusing\n"
-        "print([d['sessionId'] for d in read_drops([Path(sys.argv[1])])])"
-    )
-    root = Path(__file__).parent.parent
-    run = subprocess.run([sys.executable, "-c", code, copy], capture_output=True, text=True, cwd=root)
-    assert not run.stderr
-    assert run.stdout.strip() == "['s0', 's1']"
-
-
 def test_a_database_of_another_version_is_refused_with_both_versions(tmp_path):
     path = tmp_path / "agents/main/agent/openclaw-agent.sqlite"
     store(path, [], version=24).close()
@@ -448,14 +427,11 @@ def test_lines_above_a_conversation_are_named_and_the_rest_is_read(tmp_path):
     assert [s.split(":")[1] for s in drops.reading.skipped] == ["1", "2"]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
-def test_utf_16_and_a_byte_order_mark_are_read(tmp_path, encoding):
-    path = jsonl(tmp_path / "chat.jsonl", [])
-    path.write_bytes(
-        "".join(json.dumps(x, ensure_ascii=False) + "\r\n" for x in plain("Köln", "Łódź")).encode(encoding)
-    )
+def test_a_byte_order_mark_is_read(tmp_path):
+    path = tmp_path / "chat.jsonl"
+    path.write_text("".join(json.dumps(x) + "\r\n" for x in plain("a", "b")), encoding="utf-8-sig")
     drops = read_drops([path])
-    assert words(drops) == ["Köln", "Łódź"] and drops.reading.skipped == []
+    assert words(drops) == ["a", "b"] and drops.reading.skipped == []
 
 
 def test_a_line_that_is_not_utf_8_is_skipped_and_named_with_the_remedy(tmp_path):

@@ -26,7 +26,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -37,7 +37,7 @@ from ..curate import open_note, propose_correction, propose_note, select_to_forg
 from ..errors import BadInput, NotFound, OmgError, error_text
 from ..graph.graph import Graph
 from ..graph.state import read_object, write_private
-from ..importers import Session, make_drop, parsed_object
+from ..importers import Session, make_drop, open_database, parsed_object
 from ..inject.decide import Slice, slice_for
 from ..memory import Memory
 from ..message.drop import to_epoch_ms
@@ -444,12 +444,8 @@ def without_summary(rows: list[Row], compacted: str) -> list[Row]:
 # --- OpenCode: a database. The offset is the time at which a message was made.
 
 
-def open_opencode(path: Path, timeout_s: float) -> closing[sqlite3.Connection]:
-    return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=timeout_s))
-
-
 def read_opencode(path: Path, session: str, offset: int) -> Iterator[Row]:
-    with open_opencode(path, 5) as db:
+    with open_database(path, 5) as db:
         if is_sub_agent(db, session):
             return
         messages = db.execute(
@@ -472,7 +468,7 @@ def is_sub_agent(db: sqlite3.Connection, session: str) -> bool:
 
 def of_sub_agent(path: str, session: str) -> bool:
     """Whether a sub-agent has *session*; False if the database cannot be read at once."""
-    with suppress(OSError, ValueError, sqlite3.Error), open_opencode(Path(path), 0.05) as db:
+    with suppress(OSError, ValueError, sqlite3.Error), open_database(Path(path), 0.05) as db:
         return is_sub_agent(db, session)
     return False
 
