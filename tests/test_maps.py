@@ -161,7 +161,7 @@ def test_open_loops_stand_by_the_day_they_are_due_and_undated_ones_after() -> No
         ],
     )
     assert [p.rpartition("/")[2] for p in paths(text)] == ["trip", "later", "soon", "someday"]
-    assert "- 2026-04-02 [[nodes/episode/trip|Trip]]" in text
+    assert "- 2026-03-01 to 2026-04-02 [[nodes/episode/trip|Trip]]" in text
     assert "### Without a day" in text
 
 

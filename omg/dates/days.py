@@ -69,13 +69,13 @@ def due_text(event: str | None, today: date, loop: str | None = None, said: date
             return f"due {relative_day(end, today)}"
         if (today - end).days <= 14:
             return f"was due {relative_day(end, today)}"
-        return f"planned for {_written(days)}, has probably happened"
+        return f"planned for {days_text(days)}, has probably happened"
     if start > today:
         return relative_day(start, today)
     if end >= today:
         return "today" if start == end else f"until {end}"
     if loop is None and said is not None and start > said:
-        return f"planned for {_written(days)}, has probably happened"
+        return f"planned for {days_text(days)}, has probably happened"
     return relative_day(end, today)
 
 
@@ -137,7 +137,8 @@ def mark_past_plans(text: str, today: date) -> str:
 _SAID = re.compile(r" \(|, (?:today|yesterday|tomorrow|in \d|\d+ \w+ ago)")
 
 
-def _written(days: tuple[date, date]) -> str:
+def days_text(days: tuple[date, date]) -> str:
+    """A day, or the first and the last as people write them."""
     return str(days[0]) if days[0] == days[1] else f"{days[0]} to {days[1]}"
 
 

@@ -21,7 +21,15 @@ from ..dates.days import day_of_ms, days_in, due_text, event_span, gap_line, mar
 from ..index.store import Entry, Hit
 from ..message.envelope import wrap_memory
 from ..node.note import MOCS, NAME_TITLE, STANDARD, TYPES, page_title
-from ..plan.pages import due_day, filed_day, hints_that_hold, latest_first, session_title, standing_loops
+from ..plan.pages import (
+    due_day,
+    due_days,
+    filed_day,
+    hints_that_hold,
+    latest_first,
+    session_title,
+    standing_loops,
+)
 from ..text.tokens import clip_text, count_tokens
 from ..text.words import cut_text, written_words
 from .passages import Passage
@@ -234,7 +242,7 @@ def note_statement(entry: Entry, chars: int = SLICE_LINE_CHARS) -> str:
 
 
 def system_line(entry: Entry, chars: int = SLICE_LINE_CHARS) -> str:
-    due = due_day(entry) if entry.loop == "open" else None
+    due = due_days(entry) if entry.loop == "open" else None
     day = due or entry.event or entry.updated or entry.created
     marks = [f"{'due ' if due else ''}{day}"] if day and str(day) not in entry.description else []
     marks += contradiction_marks(entry)

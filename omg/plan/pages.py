@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import date, datetime, tzinfo
 from itertools import groupby
 
-from ..dates.days import day_of_ms, event_span
+from ..dates.days import day_of_ms, days_text, event_span
 from ..dates.rules import MONTHS
 from ..errors import BadNode, how_many
 from ..graph.graph import Graph
@@ -112,10 +112,10 @@ def month_name(day: date | None) -> str:
 def by_due_day(entries: list[Entry]) -> Iterator[str]:
     dated = [e for e in in_due_order(entries) if due_day(e)]
     if len(dated) <= MANY:
-        yield listing_lines(dated, day=due_day)
+        yield listing_lines(dated, day=due_days)
     else:
         for month, group in groupby(dated, key=lambda e: month_name(due_day(e))):
-            yield f"### {month}\n\n" + listing_lines(group, day=due_day)
+            yield f"### {month}\n\n" + listing_lines(group, day=due_days)
     if undated := in_due_order(entries)[len(dated) :]:
         yield "### Without a day\n\n" + listing_lines(undated)
 
@@ -129,15 +129,23 @@ def in_due_order(entries: Iterable[Entry]) -> list[Entry]:
 
 def standing_loops(loops: Iterable[Entry], today: date) -> list[Entry]:
     """The loops still to be done, by due day, undated last; those long past are left out."""
-    return [e for e in in_due_order(loops) if (today - (due_day(e) or today)).days <= OVERDUE_DAYS]
+    spans = ((e, event_span(e.event)) for e in in_due_order(loops))
+    return [e for e, days in spans if days is None or (today - days[1]).days <= OVERDUE_DAYS]
 
 
 def due_day(entry: Entry) -> date | None:
+    """The day on which what is due begins."""
     days = event_span(entry.event)
-    return days[1] if days else None
+    return days[0] if days else None
 
 
-def listing_lines(entries: Iterable[Entry], day: Callable[[Entry], date | None] = lambda _: None) -> str:
+def due_days(entry: Entry) -> str:
+    """The day, or the first and last day, on which something is due."""
+    days = event_span(entry.event)
+    return days_text(days) if days else ""
+
+
+def listing_lines(entries: Iterable[Entry], day: Callable[[Entry], object] = lambda _: None) -> str:
     return "\n".join(f"- {at} {listed_line(e)}" if (at := day(e)) else f"- {listed_line(e)}" for e in entries)
 
 
@@ -186,7 +194,7 @@ def now_block(
     every, parts = in_due_order(loops), []
     shown = standing_loops(every, today)[:NOW_LOOPS]
     if every:
-        lines = [listing_lines(shown, day=due_day)] * bool(shown)
+        lines = [listing_lines(shown, day=due_days)] * bool(shown)
         if left := len(every) - len(shown):
             said = f"and {left} more in" if shown else f"{left} long past, in"
             lines.append(f"- {said} {wikilink(OPEN_LOOPS, 'Open loops')}")
