@@ -32,6 +32,7 @@ from omg.forget.erase import select_words
 from omg.forget.places import BLANK
 from omg.graph.state import flock
 from omg.memory import Memory
+from omg.node.note import Source
 from omg.openclaw.graph_checks import check_graph
 from omg.plan.edits import Edit
 from omg.rebuild import build_anew, swap_graphs
@@ -240,9 +241,11 @@ def test_what_replaced_and_what_was_replaced_say_nothing_of_a_forgotten_note(omg
     assert "zanzibarquartz" in graph.vault.text(kept)
     forget_selection(omg.intake, graph, select_to_forget(graph, ids=[old]))
     assert traces(omg) == []
-    a = new_note(graph, "fact", "Zanzibarquartz", "The zanzibarquartz is down there.", NOW).path
-    supersede_by(graph, kept, a, NOW)
-    forget_selection(omg.intake, graph, select_to_forget(graph, ids=[a]))
+    say(omg, "The zanzibarquartz is down there.")
+    source = Source(MAIN, "e1", int(NOW.timestamp() * 1000))
+    told = ("Zanzibarquartz", "The zanzibarquartz is down there.")
+    assert write_edits(graph, [Edit("supersede", *told, target=kept, sources=(source,))], NOW, "replaced it")
+    forget_selection(omg.intake, graph, select_to_forget(graph, session=MAIN))
     assert traces(omg) == []
     assert (graph.vault.read(kept).status, graph.vault.read(kept).superseded_by) == ("active", None)
 

@@ -15,7 +15,15 @@ from shell import omg_here
 from spooled import entry, hand_over
 from test_forget_everywhere import ALICE, MAIN, NOW, SECRET, opened, say, traces
 
-from omg.curate import closed_cycles, forget_selection, new_note, select_to_forget, take_back
+from omg.curate import (
+    closed_cycles,
+    forget_selection,
+    new_note,
+    propose_correction,
+    select_to_forget,
+    supersede_by,
+    take_back,
+)
 from omg.forget.erase import forget_now, forgetting, redacting, select_words
 from omg.forget.places import BLANK
 from omg.forget.selection import Selection, select
@@ -190,6 +198,67 @@ def test_of_a_message_that_held_four_ideas_one_note_can_go_alone(home: Memory) -
     build_anew(graph, home.worker.observer("main"), home.config, NOW)
     swap_graphs(graph, NOW)
     assert sorted(notes(graph).values()) == sorted(before.values())
+
+
+# --- what a note said before
+
+
+BEFORE, NOW_SAID = "The gym closes at 15:17 on Sundays.", "The gym closes at 16:43 on Sundays now."
+
+
+@pytest.mark.parametrize("by", ["words", "name", "only"])
+def test_what_a_forgotten_note_said_before_is_named_goes_with_it_and_comes_back_from_nowhere(
+    home: Memory, by: str
+) -> None:
+    say(home, "My sister Maya lives in Lisbon.", BEFORE)
+    say(home, NOW_SAID)
+    (path,) = (p for p, text in notes(home.find()).items() if "16:43" in text)
+    graph = home.find()
+    kept = {p: text for p, text in notes(graph).items() if p != path}
+    args = {"words": ["--matching", "closes at 16:43"], "name": [path], "only": [path, "--only"]}[by]
+    assert f"  {path}\n    before: {BEFORE}\n" in command(home, *args)[1]
+    assert command(home, *args, "--yes")[0] == 0
+    home.work(force=True)
+    build_anew(graph, home.worker.observer("main"), home.config, NOW)
+    swap_graphs(graph, NOW)
+    assert not any("gym" in text for text in notes(home.find()).values())
+    assert by == "name" or notes(home.find()) == kept  # named, it takes its messages, and what else they said
+    assert by == "only" or traces(home, "15:17") == traces(home, "16:43") == []
+
+
+def test_words_that_stand_beside_what_a_note_says_take_nothing_that_still_holds(home: Memory) -> None:
+    (first,), (second,) = say(home, BEFORE), say(home, NOW_SAID)
+    (beside,) = say(home, f"Ask Quentin for the {SECRET}.")
+    graph, (path,) = home.find(), notes(home.find())
+    text = graph.vault.text(path)
+    line = next(part for part in text.splitlines() if f"id: {second}" in part)
+    cited = text.replace(line, f"{line}\n{line.replace(second, beside)}")
+    written = cited.replace("now.\n\n##", f"now. Quentin has a {SECRET}.\n\n##").encode()
+    graph.vault.write(path, written, text.encode())
+    graph.vault.remember(path, written)
+    home.refresh(graph)
+    what = select_to_forget(graph, matching=SECRET)
+    assert (what.messages, what.again) == ((beside,), (first, second))
+    forget_selection(home.intake, graph, what)
+    home.work(force=True)
+    assert list(notes(home.find()).values()) == [NOW_SAID]
+    assert BEFORE in graph.vault.text(path)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_note_that_was_replaced_is_forgotten_with_its_successor_and_what_was_proposed_for_it(
+    home: Memory, alone: bool
+) -> None:
+    graph = home.find()
+    old = new_note(graph, "fact", "Old bin", f"The {SECRET} is in the old bin.", NOW).path
+    new = new_note(graph, "fact", "Bin", "The rubbish is in the green bin.", NOW).path
+    supersede_by(graph, old, new, NOW)
+    propose_correction(graph, new, "The rubbish is in the blue bin.", NOW)
+    what = select(graph, paths=[new], alone=alone)
+    assert len(what.paths) == 3 and {old, new} <= set(what.paths)
+    assert f"[[{old}]] — The {SECRET} is in the old bin. (superseded)" in choice_text(graph, "forget", what)
+    forget_selection(home.intake, graph, what)
+    assert notes(graph) == {}
 
 
 # --- at the command line

@@ -504,6 +504,7 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
     """The lines that say what would go, or has gone. *again*: messages that stay and say the same."""
     from ..curate import is_untouched
     from ..forget.places import BLANK
+    from ..forget.selection import told_before
 
     # name → heading before, heading after, and how to do it
     choices = {
@@ -525,6 +526,8 @@ def choice_lines(graph: Graph, shown: dict[str, Selection], again: Sequence[str]
         for path in what.paths:
             written = not what.redacts and not is_untouched(graph, path)
             lines.append(f"  {path}{'  (with what you wrote in it)' * written}")
+            if not what.redacts and (before := told_before(graph, path)):
+                lines.append(f"    before: {before}")
         lines += [f"  {path}" for path in what.trash]
         if what.messages:
             lines.append(f"  {how_many(len(what.messages), 'message')}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,9 +19,12 @@ from ..inbox import inbox_path
 from ..journal import receipts_of
 from ..message.turn import Message
 from ..node.markdown import BEGIN, END
-from ..node.note import LOG_FOLDER, STANDARD, page_title, parse_node
+from ..node.note import LOG_FOLDER, STANDARD, Node, page_title, parse_node
+from ..plan.corrections import corrected_by
+from ..plan.edits import split_history
 from ..plan.pages import persons_words
-from ..text.words import told_words
+from ..text.characters import with_labels
+from ..text.words import cut_text, told_words
 from ..vault.files import LEFTOVER
 from .places import (
     Trace,
@@ -32,6 +35,7 @@ from .places import (
     every_message,
     former_paths,
     holds_words,
+    led_to,
     message_holds,
     notes_linking,
     our_trash,
@@ -101,7 +105,9 @@ def remove_remains(gone: Path) -> None:
     shutil.rmtree(gone, ignore_errors=True)  # what is left, the next start removes
 
 
-AGAIN, AGAIN_CHARS = 20, 200  # messages that are looked at for what a note says, and what is shown of each
+SAYS_IT = 0.5  # of the words of a note's state: a message that has as many says it
+AGAIN, SHOWN_CHARS = 20, 200  # messages that are looked at for what a note says, and what is shown of each
+FORMER = 3  # former states of a note that are shown
 LINK_TARGET = re.compile(r"(?<=\[\[)[^|\]\n]+")
 
 
@@ -152,10 +158,10 @@ def select(
     What is removed together with these notes and messages. *asked*: the messages that asked for it; one that is not taken
     in yet never will be.
 
-    With a note go the reflections made of it, and its messages unless it goes *alone*; with a message, every note that
-    cites it; with all notes on a topic's map, the map.
+    With a note go the reflections made of it, what it said before, and its messages unless it goes *alone*; with a message,
+    every note that cites it; with all notes on a topic's map, the map.
     """
-    named = set(paths)
+    named = with_former_notes(graph, paths)
     said = every_message(graph)
     cited = () if alone else [s.id for p in named for s in graph.index.sources(p)]
     messages = with_answers({*asked, *cited}, said)
@@ -174,7 +180,16 @@ def select(
             told = {s.id for s in graph.index.sources(path)}
             if not told & messages:  # put in other words, and no message could be told by it
                 messages |= told
-        named |= found
+        lost = {
+            p
+            for p in found | set(graph.index.citing(sorted(messages)))
+            if is_lost(graph, p, messages, said, matching)
+        }
+        former_notes = with_former_notes(graph, lost) - lost
+        before = {s.id for p in former_notes for s in graph.index.sources(p)}
+        before |= {m for p in lost for m in messages_by_state(graph, p, said)[1]}
+        messages |= with_answers(before, said)
+        named |= found | former_notes
     gone = named | {p for p in graph.index.citing(sorted(messages)) if p.startswith("nodes/")}
     gone |= {p for m in messages if (p := inbox_path(m)) and graph.vault.bytes(p) is not None}
     former = former_paths(graph, messages)
@@ -199,6 +214,72 @@ def select(
     return replace(what, beyond=beyond_reach(graph, what.trace, skip=what.trash))
 
 
+# --- What a note said before: it is the same fact, and would come back as if it held.
+
+
+def with_former_notes(graph: Graph, paths: Iterable[str]) -> set[str]:
+    """The notes at *paths*, those that they took the place of, and what was proposed to stand in their place."""
+    found, front = set[str](), set(paths)
+    while front:
+        found |= front
+        beside = {p for path in front for p in graph.index.backlinks(path)} - found
+        front = {
+            p for p in beside if (node := readable_note(graph, p)) and leads_to_one_of(graph, node, front)
+        }
+    return found
+
+
+def leads_to_one_of(graph: Graph, node: Node, paths: set[str]) -> bool:
+    """Whether one of *paths* took the place of *node*, or *node* proposes a correction of it."""
+    corrects = corrected_by(node)
+    targets = [node.superseded_by, corrects and corrects[0]]
+    return not paths.isdisjoint(led_to(graph, filter(None, targets)))
+
+
+def is_lost(
+    graph: Graph, path: str, messages: Collection[str], said: Iterable[tuple[str, Message]], words: str
+) -> bool:
+    """Whether without *messages*, which hold *words*, nothing says what the note at *path* says now."""
+    now, entry = messages_by_state(graph, path, said)[0], graph.index.entry(path)
+    return now <= set(messages) and bool(now or (entry and holds_words(entry.description, words)))
+
+
+def messages_by_state(
+    graph: Graph, path: str, said: Iterable[tuple[str, Message]]
+) -> tuple[set[str], set[str]]:
+    """The sources of the note at *path* that say what it says now, and those that say what its History has instead."""
+    node, now, before = readable_note(graph, path), set[str](), set[str]()
+    own = {s.id for s in graph.index.sources(path)} if node else set()
+    told = told_words(node.description) if node else frozenset()
+    states = [told, *(w for w in map(told_words, former_states(node) if node else ()) if not w <= told)]
+    for _, m in said:
+        if m.id in own:
+            words = told_words(m.text)
+            shares = [len(state & words) / max(1, len(state)) for state in states]
+            if max(shares) >= SAYS_IT:
+                (now if shares[0] == max(shares) else before).add(m.id)
+    return now, before
+
+
+def former_states(node: Node) -> list[str]:
+    """The lines of the History of *node*, the last first, without their days and links."""
+    return [with_labels(line.partition(": ")[2]) for line in reversed(split_history(node.body)[1])]
+
+
+def told_before(graph: Graph, path: str) -> str:
+    """What the note at *path* said before, to be shown with it; "" for nothing."""
+    node = readable_note(graph, path)
+    states = [cut_text(state, SHOWN_CHARS) for state in former_states(node)] if node else []
+    more = [f"and {len(states) - FORMER} more"] if len(states) > FORMER else []
+    return " · ".join([*states[:FORMER], *more])
+
+
+def readable_note(graph: Graph, path: str) -> Node | None:
+    with suppress(BadNode, NotFound):
+        return graph.vault.read(path)
+    return None
+
+
 def with_answers(messages: set[str], said: Iterable[tuple[str, Message]]) -> set[str]:
     """*messages*, and the assistant's answers, calls and results after them that repeat their words."""
     found = set(messages)
@@ -220,7 +301,7 @@ def said_again(graph: Graph, what: Selection, now: datetime) -> list[str]:
         told = told_words(entry.description) & frozenset().union(*(told_words(m.text) for m in own))
         for m, *_ in graph.index.search_raw(entry.description, AGAIN, now=now) if len(told) > 1 else ():
             if m.role == "user" and m.id not in what.messages and told <= told_words(m.text):
-                found[m.id] = " ".join(m.text.split())[:AGAIN_CHARS]
+                found[m.id] = " ".join(m.text.split())[:SHOWN_CHARS]
     return [*found.values()]
 
 

@@ -28,7 +28,7 @@ from ..dates.rules import resolve_dates
 from ..errors import BadInput, NotFound, how_many
 from ..forget.erase import select_words
 from ..forget.places import BLANK, holds_words
-from ..forget.selection import Selection, notes_holding, said_again, select
+from ..forget.selection import Selection, notes_holding, said_again, select, told_before
 from ..graph.graph import Graph
 from ..identity import is_remembered, says_owner
 from ..index.search import parse_query
@@ -541,7 +541,8 @@ def choice_text(graph: Graph, choice: str, what: Selection) -> str:
     entries = [graph.index.entry(path) for path in what.paths[:LISTED]]
     written = [path for path in what.paths if not is_untouched(graph, path)]
     listed = [
-        f"- [[{path}]]{f' — {entry.description}' if entry else ''}{PERSONS_OWN * (path in written)}"
+        f"- [[{path}]]{described(entry)}{PERSONS_OWN * (path in written)}"
+        + (f" (before: {before})" if (before := told_before(graph, path)) else "")
         for path, entry in zip(what.paths, entries, strict=False)
     ]
     more = [f"and {how_many(len(what.paths) - LISTED, 'more note')}"] if len(what.paths) > LISTED else []
@@ -557,6 +558,12 @@ def choice_text(graph: Graph, choice: str, what: Selection) -> str:
     else:
         head = f"This would be forgotten{f', with {messages} that it came from' * bool(what.messages)}:"
     return "\n".join([head, *listed, *more])
+
+
+def described(entry: Entry | None) -> str:
+    if entry is None:
+        return ""
+    return f" — {entry.description}{f' ({entry.status})' if entry.status != 'active' else ''}"
 
 
 def beyond_text(taken: Sequence[Selection], context: Mapping[str, Any]) -> list[str]:
