@@ -34,7 +34,6 @@ from .llm.child import Child
 from .llm.replies import Ask
 from .message.drop import to_epoch_ms
 from .node.note import Source
-from .reflect.run import Progress
 from .tools.changing import remember_note
 from .worker.intake import Intake
 from .worker.nights import NightDone, reflect_each
@@ -129,7 +128,6 @@ class Memory:
         *,
         since: dt.date | None = None,
         dry_run: bool = False,
-        progress: Callable[[str], Progress] = lambda identity: lambda done, all: None,
     ) -> list[NightDone]:
         """
         Tidy the graph of *session*, or every graph: maps, repetitions, contradictions, weeks and months. If a daemon is up,
@@ -142,8 +140,7 @@ class Memory:
         if (answer := ask_daemon(self.folder, "/reflect", asked, timeout_s=DAY_S)) is not None:
             return cast(list[NightDone], answer["graphs"])
         whose = [who] if who else None
-        found = reflect_each(self.worker, whose, since=since, dry_run=dry_run, progress=progress)
-        return [night.value() for night in found]
+        return [*reflect_each(self.worker, whose, since=since, dry_run=dry_run)]
 
     # --- what is known
 

@@ -13,7 +13,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -48,13 +48,7 @@ class Rebuilt:
     kept: int  # files a person made or touched
 
 
-def build_anew(
-    graph: Graph,
-    observer: Observer,
-    config: Config,
-    now: datetime,
-    progress: Callable[[int], None] = lambda tokens: None,
-) -> Rebuilt:
+def build_anew(graph: Graph, observer: Observer, config: Config, now: datetime) -> Rebuilt:
     """Make the new graph, or go on making it. Raises ModelError as observing does; what was done until then stays."""
     with flock(graph.folder / "rebuild.lock", f"the rebuilding of {graph.identity.key}", 0):
         new = open_new(graph)
@@ -63,7 +57,6 @@ def build_anew(
                 replay_open(new)
             for batch in pending_batches(new.pending(), config.observation.max_tokens_per_batch):
                 observe_batch(new, batch, observer, config)
-                progress(sum(p.tokens for p in batch))
             with new.lock():
                 maps = MapPages(new)
                 maps.add_all()

@@ -55,7 +55,7 @@ def night(graph: Graph, ask: Ask | None = None, now: dt.datetime = NOW, **more: 
         home.close()
 
 
-TAKEN = ("since", "dry_run", "tell", "progress")
+TAKEN = ("since", "dry_run", "tell")
 
 
 def saying(*edits: dict[str, str]) -> Ask:

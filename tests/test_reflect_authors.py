@@ -146,7 +146,7 @@ def test_what_is_refused_is_in_events_the_figures_the_log_and_the_status(
     assert status["graphs"][0]["verdicts"] == {"said": 2, "refused": 1}
     assert "refused   1 of 2 verdicts of the last night" in status_text(status, NOW.tzinfo)
     (done,) = reflect_each(memory.worker, [graph.identity])
-    assert done.value()["refused"] == []
+    assert done["refused"] == []
     assert home_status(memory.worker)["graphs"][0]["verdicts"]["refused"] == 1  # nobody was asked since
 
 

@@ -12,8 +12,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -400,11 +400,11 @@ def rebuilt(memory: Memory, identity: str | None, *, swap: bool) -> dict[str, An
     from ..worker.nights import rebuild_each
 
     body = {"identity": identity, "swap": swap}
-    with progress_bar("rebuilding", 0) as advance:
+    with progress_bar("rebuilding", 0):
         if (answer := handed_to_daemon(memory.worker, "/rebuild", body)) is not None:
             return answer
         with daemon_lock(memory.folder):
-            return rebuild_each(memory.worker, body, advance)
+            return rebuild_each(memory.worker, body)
 
 
 # --- `omg forget`: lists what each choice would take; with `--yes`, forgets it. Names what OMG cannot reach.
@@ -579,8 +579,8 @@ def reflect_command(
         raise BadInput("--all-vaults is every graph, --identity one of them: give one of the two")
     with opened_memory() as memory:
         start = time_argument(since, "--since", memory.registry.zone)
-        with progress_bars() as progress:
-            done = memory.reflect(identity, since=start and start.date(), dry_run=dry_run, progress=progress)
+        with progress_bar("reflecting", 0):
+            done = memory.reflect(identity, since=start and start.date(), dry_run=dry_run)
         print_nights(done, as_json, dry_run)
 
 
@@ -600,18 +600,3 @@ def print_nights(graphs: list[NightDone], as_json: bool, dry_run: bool) -> None:
     print_value(graphs, as_json, "\n".join(lines) or "no graphs yet")
     if any("error" in g for g in graphs):
         raise typer.Exit(1)
-
-
-@contextmanager
-def progress_bars() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
-    """A progress bar for each graph on stderr, removed when done; none if stderr is no terminal."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-
-        def of(identity: str) -> Callable[[int, int], None]:
-            task = progress.add_task(f"reflecting on {identity}", total=None)
-            return lambda done, all: progress.update(task, completed=done, total=all)
-
-        yield of

@@ -297,8 +297,8 @@ AGAIN_S = 60.0  # until a failed job is tried again
 
 def reflect_night(memory: Memory) -> None:
     for night in reflect_each(memory.worker):
-        if night.error:
-            log.warning("not reflected: %s", night.error)
+        if "error" in night:
+            log.warning("not reflected: %s", night["error"])
 
 
 WORK: dict[str, Callable[[Memory], object]] = {

@@ -52,7 +52,6 @@ from .verdicts import (
 # --- The result of one cycle of the Reflector, and what a model said in it.
 
 
-Progress = Callable[[int, int], None]  # (questions asked, questions there will be)
 TellReflection = Callable[..., None]  # (event, **fields): to events.jsonl
 
 
@@ -63,7 +62,6 @@ class CycleOptions:
     since: dt.date | None = None  # go over all notes of that day or later again, seen or not
     dry_run: bool = False  # ask and draft as always, and write nothing
     tell: TellReflection = lambda *a, **k: None
-    progress: Progress = lambda done, all: None
     # brings the index up to the files again (`Registry.refresh`)
     refresh: Callable[[], object] = lambda: None
 
@@ -135,7 +133,7 @@ class CycleWork:
         self.first, self.replies, self.cycle = first, CycleReplies(), Cycle()
         self.ask = counted(observer.ask, self.cycle) if observer.ask and first is None else None
         self.by_rule = observer.ask is None
-        self.window, self.progress, self.answered, self.questions = observer.window, options.progress, 0, 0
+        self.window = observer.window
         self.similar: dict[str, dict[str, float]] = {}
         self.matters: list[Matter] = []  # to ask about
         self.looked_at: dict[str, str] = {}  # the changed notes that the matters are about → their hashes
@@ -252,7 +250,6 @@ class CycleWork:
             for least, matters in verdicts.by_trust(self.matters, self.snapshot.entries).items()
             for groups in verdicts.calls_of(verdicts.groups_of(matters))
         ]
-        self.questions += len(calls)
         for n, (groups, least) in enumerate(calls):
             try:
                 self.ask_about(rules, groups, least)
@@ -263,8 +260,6 @@ class CycleWork:
                 left = sum(len(groups) for groups, _ in calls[n:])
                 self.stop_asking(f"{how_many(left, 'group')} of notes in question", e)
                 return
-            finally:
-                self.count_question()
 
     def ask_about(self, rules: MergeRules, groups: list[Group], least: int) -> None:
         """
@@ -361,7 +356,6 @@ class CycleWork:
             asked = [(p, nodes) for p in over if (nodes := self.notes_to_reflect_on(p))]
             if not self.by_rule and self.first is not None:
                 asked = [(p, nodes) for p, nodes in asked if self.is_as_shown(p, nodes)]
-            self.questions += 0 if self.by_rule else len(asked)
             for n, (period, nodes) in enumerate(asked):
                 try:
                     lines += self.draft_reflection(period, nodes)
@@ -450,17 +444,14 @@ class CycleWork:
             return periods.notes_by_thread(nodes)
         if self.ask is None:
             return self.replies.periods[period.path][1]
-        try:
-            found = periods.reflection_on(
-                period,
-                nodes,
-                self.ask,
-                system=instructions("reflect-period", self.config.reflection.instruction),
-                room=int(self.window * periods.SHOWN_SHARE),
-                agent=self.graph.identity.agent,
-            )
-        finally:
-            self.count_question()
+        found = periods.reflection_on(
+            period,
+            nodes,
+            self.ask,
+            system=instructions("reflect-period", self.config.reflection.instruction),
+            room=int(self.window * periods.SHOWN_SHARE),
+            agent=self.graph.identity.agent,
+        )
         self.replies.periods[period.path] = (periods.as_shown(nodes), found)
         return found
 
@@ -468,10 +459,6 @@ class CycleWork:
         """Ask no more in this cycle: the model is away, or today's cap is reached."""
         self.ask = None
         self.cycle.skipped.append(f"{what}: {e}")
-
-    def count_question(self) -> None:
-        self.answered += 1
-        self.progress(self.answered, self.questions)
 
 
 def notes_said_since(entries: Mapping[str, Entry], since: dt.date) -> set[str]:

@@ -11,7 +11,7 @@ import datetime as dt
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict
@@ -22,7 +22,7 @@ from ..identity import Identity
 from ..observe.question import Observer
 from ..observe.run import read_unread
 from ..rebuild import Rebuilt, build_anew, swap_graphs
-from ..reflect.run import Cycle, CycleOptions, Progress, counted, is_due, reflect_graph
+from ..reflect.run import Cycle, CycleOptions, counted, is_due, reflect_graph
 from .worker import FORESEEN, Worker
 
 log = logging.getLogger(__name__)
@@ -49,32 +49,19 @@ class NightDone(TypedDict, total=False):
     tokens: int  # in and out
 
 
-@dataclass(frozen=True, slots=True)
-class Night:
-    """The result for one graph: either `cycle` or `error` is set."""
-
-    identity: str
-    cycle: Cycle | None = None
-    error: str = ""
-    busy: bool = False  # another process is at it
-
-    def value(self) -> NightDone:
-        """For JSON."""
-        if self.cycle is None:
-            return {"identity": self.identity, "error": self.error}
-        c = self.cycle
-        return {
-            "identity": self.identity,
-            "cycle": c.receipt.id if c.receipt else None,
-            "headline": c.headline,
-            "counts": c.counts,
-            "summary": c.summary,
-            "proposed": c.proposed,
-            "refused": [r.line for r in c.refused],
-            "skipped": c.skipped,
-            "calls": c.calls,
-            "tokens": c.tokens,
-        }
+def night_done(who: Identity, cycle: Cycle) -> NightDone:
+    return {
+        "identity": who.key,
+        "cycle": cycle.receipt.id if cycle.receipt else None,
+        "headline": cycle.headline,
+        "counts": cycle.counts,
+        "summary": cycle.summary,
+        "proposed": cycle.proposed,
+        "refused": [r.line for r in cycle.refused],
+        "skipped": cycle.skipped,
+        "calls": cycle.calls,
+        "tokens": cycle.tokens,
+    }
 
 
 def reflect_each(
@@ -83,16 +70,15 @@ def reflect_each(
     *,
     since: dt.date | None = None,
     dry_run: bool = False,
-    progress: Callable[[str], Progress] = lambda identity: lambda done, all: None,
-) -> Iterator[Night]:
+) -> Iterator[NightDone]:
     """A cycle for each graph, or for those of *whose*; the results come in that order."""
 
-    def begin(who: Identity) -> Future[Night]:
+    def begin(who: Identity) -> Future[NightDone]:
         models = worker.reflecting(
             who.agent
         )  # if that is the rules, the Observer may still read what is unread
         crew = worker.crew(worker.models(who.agent) if models[0] == "offline" else models, night=True)
-        return crew.start(lambda: night_of(worker, who, since, dry_run, progress(who.key)))
+        return crew.start(lambda: night_of(worker, who, since, dry_run))
 
     begun = [begin(who) for who in (worker.registry.identities() if whose is None else whose)]
     try:
@@ -103,20 +89,20 @@ def reflect_each(
             night.cancel()
 
 
-def night_of(
-    worker: Worker, who: Identity, since: dt.date | None, dry_run: bool, progress: Progress
-) -> Night:
-    """A cycle for the graph of *who*, or why there is none."""
+def night_of(worker: Worker, who: Identity, since: dt.date | None, dry_run: bool) -> NightDone:
+    """
+    A cycle for the graph of *who*, or why there is none. After a failure no cycle begins in the background until more has
+    changed; the next night does the work.
+    """
     if worker.closed:
-        return Night(who.key, error="OMG is stopping; the next run does it", busy=True)
+        return {"identity": who.key, "error": "OMG is stopping; the next run does it"}
     if off := worker.config.switched_off(who.agent):
-        return Night(who.key, Cycle(skipped=[f"OMG is switched off: {off}"]))
+        return night_done(who, Cycle(skipped=[f"OMG is switched off: {off}"]))
     try:
-        graph = worker.registry.graph(who, keep=False)
-        return Night(who.key, one_night(worker, graph, since, dry_run, progress))
+        return night_done(who, one_night(worker, worker.registry.graph(who, keep=False), since, dry_run))
     except Locked as e:
         log.info("%s: left to whoever is at it: %s", who.key, e)
-        return Night(who.key, error=str(e), busy=True)
+        return {"identity": who.key, "error": str(e)}
     except OSError as e:  # a folder that cannot be written, a full disk
         where = Path(e.filename).parent if isinstance(e.filename, str) else who.key
         why, defect = f"{where}: {e.strerror or type(e).__name__}; mend that, then `omg reflect`", None
@@ -124,15 +110,18 @@ def night_of(
         why, defect = error_text(e), None if isinstance(e, FORESEEN) else e
     log.warning("%s: not reflected: %s", who.key, why, exc_info=defect)
     worker.registry.tell("reflection_failed", graph=who.key, error=why)
-    return Night(who.key, error=why)
+    try:
+        worker.registry.opened(who, keep=False, make=False).update(
+            lambda state: setattr(state, "changed_tokens", 0)
+        )
+    # Such as a full disk. Without a pause the model would be asked at every tick.
+    except (OSError, OmgError) as e:
+        worker.note_trouble(who, e)
+    return {"identity": who.key, "error": why}
 
 
-def background_reflection(worker: Worker, *, idle: bool) -> list[Night]:
-    """
-    Reflect on graphs in which enough has changed; if only the background share has changed, only while the worker is *idle*.
-
-    A cycle that fails is not tried again at the next tick; the night does its work.
-    """
+def background_reflection(worker: Worker, *, idle: bool) -> list[NightDone]:
+    """Reflect on graphs in which enough has changed; if only the background share has changed, only while the worker is *idle*."""
     due: list[Identity] = []
     for who in worker.registry.identities():
         if worker.rests(who) or worker.config.switched_off(who.agent):
@@ -144,22 +133,10 @@ def background_reflection(worker: Worker, *, idle: bool) -> list[Night]:
             continue
         if wanted == "now" or (wanted and idle):
             due.append(who)
-    nights = list(reflect_each(worker, due))
-    for who, night in zip(due, nights, strict=True):
-        if night.cycle is None and not night.busy:
-            try:
-                worker.registry.opened(who, keep=False).update(
-                    lambda state: setattr(state, "changed_tokens", 0)
-                )
-            # Such as a full disk. Without a pause the model would be asked at every tick.
-            except (OSError, Locked) as e:
-                worker.note_trouble(who, e)
-    return nights
+    return list(reflect_each(worker, due))
 
 
-def one_night(
-    worker: Worker, graph: Graph, since: dt.date | None, dry_run: bool, progress: Progress
-) -> Cycle:
+def one_night(worker: Worker, graph: Graph, since: dt.date | None, dry_run: bool) -> Cycle:
     worker.registry.refresh(graph)
     models = worker.reflecting(graph.identity.agent)
     away = bool(worker.away(models))
@@ -176,7 +153,7 @@ def one_night(
         observer,
         worker.config,
         now,
-        CycleOptions(since, dry_run, tell, progress, refresh=lambda: worker.registry.refresh(graph)),
+        CycleOptions(since, dry_run, tell, refresh=lambda: worker.registry.refresh(graph)),
     )
     if away:
         cycle.skipped.insert(0, WITHOUT_GATEWAY)
@@ -218,15 +195,10 @@ def reflect_answer(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:
     since = dt.date.fromisoformat(str(body["since"])) if body.get("since") else None
     whose = [worker.registry.find(str(body["identity"])).identity] if body.get("identity") else None
     found = reflect_each(worker, whose, since=since, dry_run=bool(body.get("dry_run")))
-    return {"graphs": [night.value() for night in found]}
+    return {"graphs": [*found]}
 
 
-TellProgress = Callable[[int], None]  # called with the tokens done since its last call
-
-
-def rebuild_each(
-    worker: Worker, body: Mapping[str, Any], progress: TellProgress = lambda tokens: None
-) -> dict[str, Any]:
+def rebuild_each(worker: Worker, body: Mapping[str, Any]) -> dict[str, Any]:
     """
     `{identity, swap}` → `{before, after, kept, folder, replaced}`; `replaced` is None without `swap`.
 
@@ -240,7 +212,7 @@ def rebuild_each(
 
     def build() -> Rebuilt:
         who = worker.observer(graph.identity.agent)
-        return build_anew(graph, who, worker.config, worker.clock(), progress)
+        return build_anew(graph, who, worker.config, worker.clock())
 
     made, old = build(), None
     if body.get("swap"):
