@@ -102,16 +102,16 @@ def test_a_cycle_that_a_crash_cut_short_is_finished_and_that_is_said(omg):
 
 def test_what_a_killed_process_leaves_is_found_and_gone_after_fix(omg):
     spool, graph = omg.folder / "spool", omg.find()
-    drop, torn = aged(spool / "1700000000000-x.json"), aged(spool / ".1700000000001-y.tmp")
+    drop = aged(spool / "1700000000000-x.json")
     state = aged(graph.folder / ".state.json.999999.deadbeef")
     (graph.vault.root / "index.md").unlink()
     omg.close()
     with_it = Memory(omg.config, embed=None)
     findings = found(with_it)
     assert all(f.mend for f in findings if f.level in ("warn", "fail"))
-    assert sum("in the spool for too long" in f.what or "whose writer died" in f.what for f in findings) == 2
+    assert sum("in the spool for too long" in f.what for f in findings) == 1
     mend_findings(findings)
-    assert not any(file.exists() for file in (drop, torn, state))
+    assert not any(file.exists() for file in (drop, state))
     assert (graph.vault.root / "index.md").exists()
     assert [f.what for f in found(with_it) if f.level in ("warn", "fail")] == [
         "1 drop could not be read; the reason lies beside each"

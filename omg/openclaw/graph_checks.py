@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from ..client import SOCKET, ask_daemon
@@ -22,7 +21,7 @@ from ..graph.graph import GRAPH_MARK, Graph
 from ..graph.state import damaged_files
 from ..identity import identity_of_session
 from ..inbox import other_files, why_no_note
-from ..journal import commit_receipt, has_open_receipt, new_receipt, readable, replay_open
+from ..journal import commit_receipt, new_receipt, readable
 from ..memory import Memory
 from ..message.drop import redacted_arguments
 from ..node.markdown import UNLINKABLE, generated_block, slugify, split_head
@@ -49,13 +48,8 @@ class Finding:
         return f"{mark} {self.what}{place}" + (f"\n    → {self.mend}" if self.mend else "")
 
     def value(self) -> dict[str, Any]:
-        return {
-            "level": self.level,
-            "what": self.what,
-            "where": self.where,
-            "mend": self.mend,
-            "fixable": self.fix is not None,
-        }
+        said = {name: getattr(self, name) for name in ("level", "what", "where", "mend")}
+        return {**said, "fixable": self.fix is not None}
 
 
 PENDING_AGE_S = 86_400
@@ -77,9 +71,7 @@ MANY_LINKS = 200  # links to one note; with more, a graph view shows little else
 def check_graph(memory: Memory, graph: Graph) -> Iterator[Finding]:
     key = graph.identity.key
     yield from check_lifecycle(memory, graph)
-    synced = memory.refresh(graph)
-    if behind := len(synced.changed) + len(synced.removed):
-        yield Finding("note", f"the index was behind by {how_many(behind, 'note')}, and is not any more", key)
+    memory.refresh(graph)
     for path, why in sorted(graph.index.bad().items()):
         yield Finding(
             "warn",
@@ -208,10 +200,6 @@ def check_lifecycle(memory: Memory, graph: Graph) -> Iterator[Finding]:
         readable(graph, file)
     for file, line in damaged_files(graph.folder):
         yield Finding("warn", line, str(file), "delete it and its .txt once it is of no use to you")
-    if has_open_receipt(graph):
-        yield Finding(
-            "warn", "a cycle was cut short", key, "the next start finishes it", lambda: finish_open(graph)
-        )
     begun = (graph.folder / GRAPH_MARK).stat().st_mtime
     if state.observed_ms and now - max(state.reflected_ms / 1000, begun) > NIGHT_S:
         last = time_text(iso_time(state.reflected_ms), graph.zone) or "never"
@@ -221,11 +209,6 @@ def check_lifecycle(memory: Memory, graph: Graph) -> Iterator[Finding]:
             key,
             "omg reflect, and see `omg install` for the job",
         )
-
-
-def finish_open(graph: Graph) -> None:
-    with graph.lock():
-        replay_open(graph)
 
 
 def check_shape(graph: Graph) -> Iterator[Finding]:
@@ -301,14 +284,6 @@ def check_home(memory: Memory) -> Iterator[Finding]:
             "note", f"OMG is switched off: {off}", str(memory.folder / "omg.toml"), "take the line out"
         )
     yield from check_spool(memory)
-    if memory.folder.stat().st_mode & 0o077:
-        yield Finding(
-            "fail",
-            "others on this machine can read the home",
-            str(memory.folder),
-            f"chmod 700 {memory.folder}",
-            lambda: memory.folder.chmod(0o700),
-        )
     yield from check_model(memory, up)
     yield from check_refused(memory)
     yield check_embedder(memory.config.embedding.model)
@@ -333,14 +308,6 @@ def check_spool(memory: Memory) -> Iterator[Finding]:
             "omg observe",
             memory.take_in,
         )
-    if torn := [f for f in spool.glob(".*") if f.stat().st_mtime < since]:
-        yield Finding(
-            "note",
-            f"{how_many(len(torn), 'drop')} whose writer died; the transcript has what was said",
-            str(spool),
-            "omg doctor --fix removes them; `omg import --openclaw` reads what is missing",
-            lambda: removed(torn),
-        )
     if bad := list((spool / "bad").glob("*.json")):
         yield Finding(
             "warn",
@@ -348,11 +315,6 @@ def check_spool(memory: Memory) -> Iterator[Finding]:
             str(spool / "bad"),
             "report them, then delete the folder",
         )
-
-
-def removed(files: list[Path]) -> None:
-    for file in files:
-        file.unlink(missing_ok=True)
 
 
 def check_able(memory: Memory) -> Iterator[Finding]:
