@@ -36,7 +36,7 @@ def examine_home(memory: Memory, claw: OpenClaw | None) -> Iterator[Finding]:
     yield from check_gateway(memory, claw)
     yield from check_home(memory)
     yield from check_hosts(memory)
-    since_ms = engine_since_ms(memory.folder) if has_slot(claw) else 0
+    since_ms = engine_since_ms(memory.folder)
     for who in memory.registry.identities():
         cut = list((memory.folder / "graphs" / who.folder / "receipts").glob("*.open.json"))
         try:
@@ -320,13 +320,6 @@ def check_loaded(claw: OpenClaw, config: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(
             "warn", f"the gateway runs without {ENGINE}", "openclaw health --json: plugins", "start it again"
         )
-
-
-def has_slot(claw: OpenClaw | None) -> bool:
-    try:
-        return claw is not None and value_at(claw.config(), ENGINE_SLOT) == ENGINE
-    except GatewayError:
-        return False
 
 
 def check_turns(graph: Graph, since_ms: int) -> Iterator[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -25,7 +24,7 @@ from ..journal import commit_receipt, new_receipt, readable
 from ..memory import Memory
 from ..message.drop import redacted_arguments
 from ..node.markdown import UNLINKABLE, generated_block, slugify, split_head
-from ..node.note import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES, Node, parse_node
+from ..node.note import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES, Node, amend_text, head_of, parse_node
 from ..plan.corrections import proposed_notes
 from ..plan.pages import MapPages
 from ..provenance import ENOUGH, examine, examined, note_result
@@ -118,9 +117,6 @@ def check_heads(graph: Graph) -> Iterator[Finding]:
             if data is None or not graph.vault.theirs(data):
                 continue
             node = parse_node(data.decode("utf-8"), path)
-            if node.pinned and path.startswith("inbox/"):
-                what = "`pinned` counts for nothing in the inbox, where an agent may write, too"
-                yield Finding("note", what, path, "move the note below nodes/")
             yield from check_other_forms(node)
             for key, value in node.extra.items():
                 if key in UNDERSTOOD:
@@ -449,9 +445,6 @@ def take_out(graph: Graph) -> None:
         graph.index.rebuild(graph.vault, graph.folder / "archive")
 
 
-DESCRIPTION = re.compile(r"^description: .*$", re.M)  # the property that holds text
-
-
 def notes_with_secrets(graph: Graph, *, ours: bool) -> Iterator[tuple[str, bytes, bytes, int]]:
     """
     Path, text, text without secrets, and number of secrets, for each note with secrets in its description or body; with
@@ -463,14 +456,9 @@ def notes_with_secrets(graph: Graph, *, ours: bool) -> Iterator[tuple[str, bytes
             if data is None or graph.vault.ours(data) is not ours:
                 continue
             text = data.decode("utf-8")
+            description, found = redact(str(head_of(parse_node(text, path)).get("description") or ""))
+            text = amend_text(text, set={"description": description} if found else {})
             body = split_head(text)[1]
-            head, said = text[:body], text[body:]
-            said, found = redact(said)
-            if m := DESCRIPTION.search(head):
-                line, more = redact(m[0])
-                if line.startswith("description: ["):
-                    line = line.replace(": [redacted", ": (redacted", 1)  # a bracket would begin a list
-                head, found = head[: m.start()] + line + head[m.end() :], found + more
-            if found:
-                parse_node(head + said, path)
-                yield path, data, f"{head}{said}".encode(), found
+            said, more = redact(text[body:])
+            if found + more:
+                yield path, data, f"{text[:body]}{said}".encode(), found + more
