@@ -190,22 +190,6 @@ def test_a_note_that_was_forgotten_before_the_upgrade_stays_away_from_a_rebuild(
     assert "PERSON: she moved to the Alfama quarter." in everything(former)
 
 
-def test_an_older_vault_gets_todays_tables_and_style_and_keeps_what_its_owner_changed(former):
-    shipped = Path(__file__).parents[1] / "vault_template"
-    vault = next(former.glob("omg/graphs/main-telegram-direct-77-*/vault"))
-    theirs = vault / "views/by-type.base"
-    theirs.write_text(changed := theirs.read_text() + "# mine\n")
-    home = Memory(load_config(), embed=None)
-    home.find(PEER)
-    home.close()
-    assert theirs.read_text() == changed
-    renewed = [*shipped.glob("views/*.base"), shipped / ".obsidian/snippets/omg.css"]
-    renewed = [file for file in renewed if file.name != theirs.name] + [shipped / ".obsidian/workspace.json"]
-    assert len(renewed) == 7
-    for file in renewed:
-        assert (vault / file.relative_to(shipped)).read_text() == file.read_text(), file.name
-
-
 def test_a_daemon_left_running_by_an_upgrade_is_named_and_started_anew(home: Path, tmp_path: Path) -> None:
     package, another = Path(__file__).parents[1] / "omg", tmp_path / "another"
     shutil.copytree(package, another / "omg", ignore=shutil.ignore_patterns("__pycache__"))

@@ -10,7 +10,6 @@ in, and worker.py observes them.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import resource
@@ -23,7 +22,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
@@ -50,23 +48,10 @@ from .schedule import note_edited
 
 # --- The template of a vault: pages, forms and settings of Obsidian that a person starts with.
 #
-# plan/pages.py generates what goes into the pages. Existing files are never touched, except files of an earlier release
-# that nobody has changed since.
+# plan/pages.py generates what goes into the pages. Existing files are never touched.
 
 
 STYLE = ".obsidian/snippets/omg.css"  # laid first: where it is, the settings of Obsidian are OMG's
-
-# Size and sha256 of files of an earlier release (56b488b) that a later one corrected.
-FORMER = {
-    ".obsidian/snippets/omg.css": (315, "4d926b47db04993d"),
-    ".obsidian/workspace.json": (4005, "abf85938d01a0402"),
-    "views/by-project.base": (1477, "964e331226ab7425"),
-    "views/by-type.base": (1277, "3686abf468c6e633"),
-    "views/open-loops.base": (1331, "813643c0e5b0b99f"),
-    "views/recently-changed.base": (1008, "919bd23fed7d60bd"),
-    "views/superseded.base": (854, "081d0298c3690869"),
-}
-PANE = "views/about-the-note-in-front.base"  # a file that today's workspace.json shows
 
 
 def lay_template(graph: Graph, *, again: bool = False) -> None:
@@ -84,7 +69,6 @@ def lay_template(graph: Graph, *, again: bool = False) -> None:
             f"{root}: the vault is empty, and it had notes; bring them back, or to begin anew "
             f"delete {graph.folder / 'written.jsonl'}"
         )
-    renew_former(root, template)
     if known and (root / "index.md").exists() and not again:
         return
     theirs = (root / ".obsidian").exists() and not (root / STYLE).exists()
@@ -104,26 +88,9 @@ def lay_template(graph: Graph, *, again: bool = False) -> None:
                 graph.vault.write(path, source.read_bytes(), None)
                 graph.vault.remember(path, source.read_bytes())
             else:
-                lay_file(root, source, target)
-
-
-def lay_file(root: Path, source: Path, target: Path) -> None:
-    whole = root / f".omg-{secrets.token_hex(4)}.tmp"  # `settle` removes one that a crash left
-    shutil.copyfile(source, whole)
-    whole.replace(target)
-
-
-def renew_former(root: Path, template: Path) -> None:
-    """Replace each file of FORMER by today's, if nobody has changed it."""
-    for name, known in FORMER.items():
-        target = root / name
-        if target.is_symlink() or not target.is_file() or target.stat().st_size != known[0]:
-            continue
-        data = target.read_bytes()
-        if (len(data), hashlib.sha256(data).hexdigest()[:16]) == known:
-            if name.endswith("workspace.json") and not (root / PANE).exists() and (root / "views").is_dir():
-                lay_file(root, template / PANE, root / PANE)
-            lay_file(root, template / name, target)
+                whole = root / f".omg-{secrets.token_hex(4)}.tmp"  # `settle` removes one that a crash left
+                shutil.copyfile(source, whole)
+                whole.replace(target)
 
 
 log = logging.getLogger(__name__)
