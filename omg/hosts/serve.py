@@ -213,11 +213,7 @@ class Capture:
             self.read(session, REASONS[event], size if isinstance(size, int) else None)
 
     def catch_up(self) -> None:
-        """Read what hooks missed of sessions that are over; remove marks that were never finished."""
-        for half in (self.spool / MARKS).glob(".*.json"):
-            with suppress(OSError):
-                if time.time() - half.stat().st_mtime > IDLE_S:
-                    half.unlink()
+        """Read what hooks missed of sessions that are over."""
         for host in installed_hosts(self.home):
             for each in self.sessions.of_host(host):
                 with suppress(OSError, sqlite3.Error):
