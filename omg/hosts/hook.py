@@ -47,22 +47,22 @@ class Host(NamedTuple):
     name: str  # on the command line, and in session keys
     title: str
     program: str  # the client's command
-    events: dict[str, str]
-    fresh: tuple[str, ...]  # sources of a `start` after which the context holds no memory of ours
-    limit_chars: int  # of one hook's text; the client cuts longer ones or puts them into a file
-    markup: bool  # whether a tag in the text reaches the model unchanged
-    timeout: int  # of a hook, in the client's unit
     config: str  # the client's folder, relative to the person's home
     config_variable: str  # the environment variable that moves it
     transcripts: str  # glob in `config`
     layout: str  # form of the plugin folder (install.py)
     settings: str  # file in `config` that the client's command writes to
     added_mark: str  # text of that file once our plugin is added
-    install: tuple[tuple[str, ...], ...]  # arguments of the client's command, one call each
-    uninstall: tuple[tuple[str, ...], ...]
-    leftovers: tuple[str, ...]  # empty sections that the client's command leaves in the settings
-    caches: tuple[str, ...]  # the client's copies of our plugin, in `config`
     ask_list: str  # arguments that list its plugins
+    events: dict[str, str] = {}  # noqa: RUF012  # none: its plugin runs inside the client
+    fresh: tuple[str, ...] = ()  # sources of a `start` after which the context holds no memory of ours
+    limit_chars: int = 9_500  # of one hook's text; Claude Code puts more than 10,000 into a file
+    markup: bool = True  # whether a tag in the text reaches the model unchanged
+    timeout: int = 5  # of a hook, in the client's unit
+    install: tuple[tuple[str, ...], ...] = ()  # arguments of the client's command, one call each
+    uninstall: tuple[tuple[str, ...], ...] = ()
+    leftovers: tuple[str, ...] = ()  # empty sections that the client's command leaves in the settings
+    caches: tuple[str, ...] = ()  # the client's copies of our plugin, in `config`
     notes: tuple[str, ...] = ()  # shown to the person by `omg install`
     copies: tuple[tuple[str, str], ...] = ()  # file of our folder → its place in `config`
     reviews: bool = False  # whether the person has to review each hook before it runs
@@ -81,9 +81,6 @@ CLAUDE_CODE = Host(
         "SessionEnd": "end",
     },
     fresh=("startup", "clear", "compact"),
-    limit_chars=9_500,  # above 10,000 the client gives the model a file and a preview of 2,000
-    markup=True,
-    timeout=5,
     config=".claude",
     config_variable="CLAUDE_CONFIG_DIR",
     transcripts="projects/*/*.jsonl",
@@ -119,34 +116,27 @@ CODEX = CLAUDE_CODE._replace(
     ),
 )
 
-OPENCODE = CLAUDE_CODE._replace(
+OPENCODE = Host(
     name="opencode",
     title="OpenCode",
     program="opencode",
-    events={},  # its plugin runs inside the client (hooks/opencode/omg.js)
-    fresh=(),
     config=".config/opencode",
     config_variable="OPENCODE_CONFIG_DIR",
     transcripts="../../.local/share/opencode/opencode.db*",
     layout="opencode",
     settings=f"plugins/{PLUGIN}.js",
     added_mark="OMG",
-    install=(),
-    uninstall=(),
     copies=((f"{PLUGIN}.js", f"plugins/{PLUGIN}.js"),),
-    leftovers=(),
-    caches=(),
     ask_list="debug config",
     notes=("OpenCode does not ask whether you trust a plugin: it runs wherever you start `opencode`",),
 )
 
-GEMINI = CLAUDE_CODE._replace(
+GEMINI = Host(
     name="gemini",
     title="Gemini CLI",
     program="gemini",
     # Without SessionStart: its text makes the person's own prompt disappear when a headless session is resumed.
     events={"BeforeAgent": "prompt", "AfterAgent": "turn", "SessionEnd": "end"},
-    fresh=(),
     markup=False,
     timeout=5_000,  # milliseconds
     config=".gemini",
@@ -157,8 +147,6 @@ GEMINI = CLAUDE_CODE._replace(
     added_mark='"omg"',
     install=(("extensions", "install", "{folder}", "--consent"),),
     uninstall=(("extensions", "uninstall", "omg"),),
-    leftovers=(),
-    caches=(),
     ask_list="extensions list",
     notes=(
         "`gemini -p` stops in a folder that you have not trusted; it offers an extension's MCP tools only with"
