@@ -383,9 +383,6 @@ def rebuild_command(
         done = rebuilt(memory, identity, swap=yes)
         text = f"{how_many(done['after'], 'note')} instead of {done['before']}; {how_many(done['kept'], 'file')} of yours kept"
         text += "" if done["replaced"] else f"\n{done['folder']}"
-        asked = not yes and not as_json and sys.stdin.isatty()
-        if asked and typer.confirm(f"{text}\nPut them in the place of the old?"):
-            done = rebuilt(memory, identity, swap=True)
         old = done["replaced"]
         then = "look at it, then `omg rebuild --yes`"
         if old:

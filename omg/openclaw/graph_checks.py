@@ -23,7 +23,7 @@ from ..inbox import other_files, why_no_note
 from ..journal import commit_receipt, new_receipt, readable
 from ..memory import Memory
 from ..message.drop import redacted_arguments
-from ..node.markdown import UNLINKABLE, generated_block, slugify, split_head
+from ..node.markdown import UNLINKABLE, slugify, split_head
 from ..node.note import GENERATED, LOOPS, PRIORITIES, STATUSES, TYPES, Node, amend_text, head_of, parse_node
 from ..plan.corrections import proposed_notes
 from ..plan.pages import MapPages
@@ -234,9 +234,6 @@ def check_maps(memory: Memory, graph: Graph) -> Iterator[Finding]:
     maps = MapPages(graph)
     maps.add_all()
     changes = maps.changes()
-    for path in (p for p in graph.vault.paths() if p.startswith("mocs/")):
-        if generated_block(graph.vault.text(path)) is None:
-            yield Finding("note", "has no generated block; it is yours alone now", path)
     if changes:
 
         def regenerate() -> None:
