@@ -580,12 +580,9 @@ class Daemon:
 
     def _edited(self, key: str, root: Path) -> Callable[[Path], None]:
         def edited(path: Path) -> None:
-            if path.name.startswith("."):
+            if not path.is_relative_to(root):
                 return
-            try:
-                below = path.relative_to(root)
-            except ValueError:
-                return
+            below = path.relative_to(root)
             if any(part.startswith(".") for part in below.parts):
                 return
             name = below.with_suffix("").as_posix() if below.suffix == ".md" else ""
