@@ -381,13 +381,10 @@ def rebuild_command(
     """Make the notes again from the archive, as with a better model. What you wrote or touched stays."""
     with opened_memory() as memory:
         done = rebuilt(memory, identity, swap=yes)
-        text = f"{how_many(done['after'], 'note')} instead of {done['before']}; {how_many(done['kept'], 'file')} of yours kept"
-        text += "" if done["replaced"] else f"\n{done['folder']}"
-        old = done["replaced"]
-        then = "look at it, then `omg rebuild --yes`"
-        if old:
-            then = f"the old notes are in {old} now"
-        print_value(done, as_json, f"{text}\n{then}")
+        old, kept = done["replaced"], how_many(done["kept"], "file")
+        text = f"{how_many(done['after'], 'note')} instead of {done['before']}; {kept} of yours kept\n"
+        look = f"{done['folder']}\nlook at it, then `omg rebuild --yes`"
+        print_value(done, as_json, text + (f"the old notes are in {old} now" if old else look))
 
 
 def rebuilt(memory: Memory, identity: str | None, *, swap: bool) -> dict[str, Any]:
