@@ -23,6 +23,7 @@ from omg.index.index import Index
 from omg.inject.decide import Slice, activation, decide_slice, hook_result, preview, slice_for
 from omg.message.envelope import strip_memory
 from omg.message.turn import Message, Turn
+from omg.node.markdown import BEGIN, END
 from omg.node.note import STANDARD, Node, map_of_type, render_node
 from omg.plan.pages import NOTHING_YET, new_page
 from omg.text.tokens import count_tokens
@@ -119,7 +120,6 @@ def test_a_first_prompt_is_given_who_the_user_is_and_what_bears_on_it(graph: Gra
     assert "- wifi — The wifi router is a Fritzbox 7590. (2026-03-01)" in given.system
     assert "ines" in given.system  # pinned
     assert "dentist — Dentist appointment on 2026-03-12." in given.system  # an open loop
-    assert graph.state().sessions[OWN].mocs[0] == map_of_type("fact")
     assert "wifi" not in given.prompt  # it stands in system
     assert given.tokens == count_tokens(given.system) + count_tokens(given.prompt)
 
@@ -285,19 +285,14 @@ def test_a_question_for_days_alone_finds_what_falls_on_them(graph: Graph) -> Non
     assert "opera" not in ask(graph, "What is today?", NOW + timedelta(seconds=9)).prompt
 
 
-def test_the_maps_on_show_are_those_that_the_talk_falls_into(graph: Graph) -> None:
-    ask(graph, WIFI)
-    for _ in range(3):
-        ask(graph, "Which books does Ledger keep in Postgres, and is it in Rust?")
-    falls = graph.state().sessions[OWN].falls
-    assert falls[map_of_type("decision")] == falls[map_of_type("project")] == 3
-    given = ask(graph, "ok", NOW + timedelta(hours=1))
-    assert given.reason == "idle"
-    own = graph.state().sessions[OWN]
-    assert set(own.mocs) == {map_of_type("decision"), map_of_type("project")}
-    assert own.falls == {}
-    # nothing new: the same maps stay
-    assert ask(graph, "ok", NOW + timedelta(hours=2)).system == given.system
+def test_what_a_person_wrote_on_a_map_is_given_where_a_message_is_about_its_notes(graph: Graph) -> None:
+    path = map_of_type("decision")
+    file = graph.vault.file(path)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"# Decisions\n\nThe budget comes first.\n\n{BEGIN}\n{END}\n")
+    words = f"## Written by the user on the page {path}\nThe budget comes first."
+    assert words in ask(graph, "Which books does Ledger keep in Postgres, and is it in Rust?").system
+    assert words not in ask(graph, WIFI, session=f"{OWN}:thread:2").system
 
 
 def test_a_note_that_bears_on_a_prompt_counts_as_recalled_once_a_day(graph: Graph) -> None:

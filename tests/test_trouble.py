@@ -303,7 +303,7 @@ def told(world: World) -> str:
         "{",
         '{"sessions": []}',
         '{"sessions": {"a": 5}}',
-        '{"sessions": {"a": {"falls": []}}}',
+        '{"sessions": {"a": {"served": []}}}',
         '{"uses": {"a": 5}, "failures": "x"}',
         '{"failures": 1e308, "failed_ms": NaN}',
         '{"observed_ms": 99999999999999999999}',

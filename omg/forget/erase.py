@@ -287,10 +287,8 @@ class Edit:
             quoted = self.forgets and any(trace.in_words(t) for t in (s.task, s.state, s.next))
             if key in trace.sessions or quoted:
                 s.task = s.state = s.next = ""
-                s.shared, s.mocs, s.falls, s.activated_ms = [], [], {}, 0  # what was cut stays cut
+                s.shared, s.activated_ms = [], 0  # what was cut stays cut
             s.task, s.state, s.next = self.clean(s.task), self.clean(s.state), self.clean(s.next)
-            s.mocs = [path for path in s.mocs if not self._leaves(path)]
-            s.falls = {path: n for path, n in s.falls.items() if not self._leaves(path)}
         named = ((self.names.get(path, self.clean(path)), at) for path, at in state.by_hand.items())
         state.by_hand = {path: at for path, at in named if path is not None}
         state.error = "" if any(key in state.error for key in trace.keys) else self.clean(state.error)

@@ -177,8 +177,6 @@ class SessionState:
     activated_ms: int = 0
     reason: str = ""
     epoch: int = -1  # State.epoch when it was rendered
-    mocs: list[str] = field(default_factory=list)  # the two on show
-    falls: dict[str, int] = field(default_factory=dict)  # MOC -> entry points since the last activation
     model: str = ""
     last_ms: int = 0  # the last turn seen
     session_id: str = ""  # that the gateway last asked with; another one is a conversation begun anew

@@ -303,9 +303,7 @@ class Decision:
     """A slice, and what is to be kept of how it came about."""
 
     given: Slice
-    hits_by_map: Mapping[str, int]  # map → how many entry points it lists, and how often the prompt names it
     recalled: Sequence[str]  # ids of the notes in the slice that bear on the prompt
-    mocs: Sequence[str]  # on show in `system`
     epoch: int  # State.epoch when it was rendered
 
     def keep(self, state: State, session: str, model: str, at_ms: int, run: str = "") -> None:
@@ -314,14 +312,11 @@ class Decision:
         if not whole and not self.given.reason and session not in state.sessions:
             return  # the session itself was forgotten
         own = state.sessions.setdefault(session, SessionState())
-        if whole:
-            own.falls = dict(Counter(own.falls) + Counter(self.hits_by_map))
         keep_served(own, run, self.given.prompt if whole else "", self.epoch)
         if self.given.reason:
-            own.system, own.mocs = (self.given.system, list(self.mocs)) if whole else ("", [])
-            own.epoch = self.epoch
+            own.system, own.epoch = self.given.system if whole else "", self.epoch
             own.reason, own.model = self.given.reason, model or own.model
-            own.activated_ms, own.falls, own.window = at_ms, {}, 0
+            own.activated_ms, own.window = at_ms, 0
             for other in state.sessions.values():
                 if max(other.last_ms, other.activated_ms) < at_ms - SYSTEM_KEPT_DAYS * MS_PER_DAY:
                     other.system, other.served, other.activated_ms = "", {}, 0
@@ -434,16 +429,16 @@ def slice_for(
     run: str = "",
     tell: Callable[..., None] = lambda *_, **__: None,
 ) -> Slice:
-    """What *prompt* of *session* is given. An activation, and which maps its hits are on, are kept in the state."""
+    """What *prompt* of *session* is given. An activation is kept in the state."""
     if not config.inject.budget_tokens:
         return Slice()
     made = decide_slice(graph, graph.state(), prompt, session, now=now, config=config, model=model)
-    if made.given.reason or made.hits_by_map or made.given.prompt:
+    if made.given.reason or made.given.prompt:
         # What a session is served is on disk before it is served; what was of use may wait, so no prompt waits for it.
         keep = graph.update if made.given.reason else graph.note
         keep(lambda state: made.keep(state, session, model, epoch_ms_of(now), run))
-        if made.epoch == graph.state().epoch:
-            graph.uses.add(made.recalled, epoch_ms_of(now))
+    if made.recalled and made.epoch == graph.state().epoch:
+        graph.uses.add(made.recalled, epoch_ms_of(now))
     if reason := made.given.reason:
         tell("activation", session=session, reason=reason, tokens=count_tokens(made.given.system))
     return made.given
@@ -457,14 +452,13 @@ def decide_slice(
     own = state.sessions.get(session) or SessionState()
     words = strip_memory(without_envelope(legible_text(prompt))).strip()[:QUERY_CHARS]
     found = find_for(graph, state, words, session, now=now, config=config)
-    hits_by_map = Counter([*(h.entry.map for h in found.hits), *found.maps])
     pending = sum(p.tokens for p in graph.pending()) if own.cut_ms > own.activated_ms else 0
     reason = activation(state, session, now=now, pending_tokens=pending, config=config, model=model)
-    text, cost, mocs = own.system, count_tokens(own.system), own.mocs
+    text, cost = own.system, count_tokens(own.system)
     if reason is None and cost > budget:
         reason = "edit"  # of omg.toml
     if reason:
-        mocs = choose_maps(Counter(own.falls) + hits_by_map, own.mocs)
+        mocs = choose_maps([*(h.entry.map for h in found.hits), *found.maps])
         text = render_system(graph, state, session, mocs, today=today, budget=round(budget * SYSTEM_SHARE))
         cost = count_tokens(text)
     silence = pause_text(now.timestamp() - own.last_ms / 1000) if own.last_ms else None
@@ -482,7 +476,7 @@ def decide_slice(
     )
     recalled = [h.entry.id for h in found.hits if is_named(h.entry, text + fresh)]
     given = Slice(text, fresh, reason)
-    return Decision(given, hits_by_map, recalled=recalled, mocs=mocs, epoch=state.epoch)
+    return Decision(given, recalled, epoch=state.epoch)
 
 
 def is_named(entry: Entry, text: str) -> bool:
@@ -569,11 +563,10 @@ def event_falls_on(event: str | None, days: Iterable[When]) -> bool:
     return when is not None and any(when[0] <= d.end and when[1] >= d.start for d in days)
 
 
-def choose_maps(falls: Mapping[str, int], before: Sequence[str]) -> list[str]:
-    """The maps that list the most entry points; otherwise those shown before; otherwise the maps of identity and
-    preferences."""
-    best = sorted((p for p, n in falls.items() if n > 0), key=lambda p: (-falls[p], p))
-    return list(dict.fromkeys([*best, *before, map_of_type("preference"), map_of_type("identity")]))[:2]
+def choose_maps(falls: Iterable[str]) -> list[str]:
+    """The two maps that most hits are on; otherwise the maps of preferences and identity."""
+    best = (path for path, _ in Counter(falls).most_common(2))
+    return list(dict.fromkeys([*best, map_of_type("preference"), map_of_type("identity")]))[:2]
 
 
 def render_system(
