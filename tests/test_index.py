@@ -20,6 +20,7 @@ from omg.errors import NotFound
 from omg.index.index import Index
 from omg.index.store import Store
 from omg.inject.prompt import in_order
+from omg.message.envelope import MEMORY_WRITTEN
 from omg.message.turn import Message, message_to_json
 from omg.node.note import Node, Source, render_node
 from omg.vault.vault import Vault
@@ -441,6 +442,13 @@ def test_the_archive_is_searched_by_words_and_by_what_was_said_beside(index, tmp
     assert [(m.id, session) for m, session, _ in hits][:2] == [("m0", "s"), ("m1", "s")]
     assert hits[0][2] > hits[1][2] > 0
     assert index.search_raw("", now=NOW) == index.search_raw("?!", now=NOW) == []
+
+
+@pytest.mark.parametrize("silent", ["", MEMORY_WRITTEN])
+def test_a_message_that_says_nothing_is_not_found_by_what_was_said_beside(index, tmp_path, silent):
+    talk = [said(0, "Remember the aurora."), said(1, silent, role="assistant"), said(2, silent, role="tool")]
+    index.archive(archive(tmp_path / "archive", *talk))
+    assert [m.id for m, *_ in index.search_raw("aurora", now=NOW)] == ["m0"]
 
 
 def test_a_note_is_found_by_the_talk_it_came_from_whichever_is_known_first(vault, index, tmp_path):

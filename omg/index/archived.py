@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from ..dates.days import day_of_ms, day_words
 from ..errors import BadInput
+from ..message.envelope import MEMORY_NOTES
 from ..message.turn import Message, message_from_json
 from ..node.note import Source
 from ..text.characters import fold_text
@@ -324,12 +325,15 @@ def said_under(db: sqlite3.Connection, keys: Iterable[str]) -> list[tuple[str, i
 
 
 def reindex(db: sqlite3.Connection, ids: Iterable[int], zone: tzinfo) -> None:
-    """Rewrite the full-text rows of these messages; a message that is gone loses its row."""
+    """Rewrite the full-text rows of these messages. A message that is gone, or says nothing itself, has none."""
     listed = list(ids)
     db.executemany("delete from message_fts where rowid = ?", [(i,) for i in listed])
     insert = f"insert into message_fts (rowid, {', '.join(MESSAGE_COLUMNS)}) values (?{', ?' * len(MESSAGE_COLUMNS)})"
-    for id, at, text in rows_of(
-        db, f"select id, timestamp, substr({SPOKEN}, 1, {BODY_CHARS}) from message where id in", listed
-    ):
+    silent = ", ".join(f"'{text}'" for text in ("", *MEMORY_NOTES))
+    columns = f"id, timestamp, substr({SPOKEN}, 1, {BODY_CHARS})"
+    select = (
+        f"select {columns} from message where trim(json_extract(line, '$.text')) not in ({silent}) and id in"
+    )
+    for id, at, text in rows_of(db, select, listed):
         near, far = (words_of(db, ring, NEAR_CHARS) for ring in neighbour_rings(db, [id]))
         db.execute(insert, (id, *map(fold_text, (text, day_words(day_of_ms(at, zone)), near, far))))
