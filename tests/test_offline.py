@@ -211,11 +211,6 @@ def test_what_one_message_says_leads_to_what_it_says_besides_and_to_no_other_mes
     assert canoe["links"] == []
 
 
-def test_two_plans_in_one_breath_are_two_plans():
-    redo, send = edits("I'll redo the intro tomorrow and send everything to Katrin on Friday.")
-    assert (redo["event"], send["event"]) == ("2026-03-05", "2026-03-06")
-
-
 def test_a_decision_keeps_its_reason_in_the_body():
     edit = only("We'll go with Eleventy, because it's just files: I can edit them on the train.")
     assert edit["description"] == "The user will go with Eleventy."
@@ -230,11 +225,6 @@ def test_what_follows_a_statement_goes_into_its_body():
 def test_a_note_that_has_the_name_in_it_does_not_keep_the_name_from_being_noted():
     home = note("identity", "Home", "Jonas lives in Ghent.")
     assert only("Hi! I'm Jonas.", known=[home])["description"] == "The user's name is Jonas."
-
-
-def test_a_project_takes_the_name_it_is_given_later():
-    edit = only("I'm working on a picture book. It's called Tidepool.")
-    assert (edit["type"], edit["title"]) == ("project", "Tidepool")
 
 
 def test_a_short_answer_is_read_with_its_question():
@@ -380,7 +370,6 @@ SLIDES = note(
 )
 HARBOR = note("project", "Harbor", "The user is working on Harbor, a booking app.")
 COLOUR = note("preference", "Favourite colour", "The user's favourite colour is green.")
-SPREADS = note("fact", "16 spreads", "The user has drawn 4 of the 16 spreads.")
 JOB = note("identity", "Job", "The user works at Siemens.")
 TODAYS = note("episode", "Meeting", "The user has a meeting on 2026-03-04.", "open", "2026-03-04")
 BOILER = note("episode", "Boiler service", "The boiler service is on 2026-03-10.", "open", "2026-03-10")
@@ -397,7 +386,7 @@ READING = note("project", "Reading challenge", "The user wants to read 10 books 
         (COFFEE, "I prefer tea to coffee now", "update", None, None, "The user prefers tea to coffee now."),
         (HOME, "We moved to Oslo", "update", None, None, "The user moved to Oslo."),
         (JOB, "I quit Siemens last Friday.", "update", None, "2026-02-27", "The user quit Siemens on 2026-02-27."),
-        (MYSQL, "We decided to use Postgres instead of MySQL", "supersede", None, None, "The user decided to use Postgres instead of MySQL."),
+        (MYSQL, "We decided to use Postgres instead of MySQL", "update", None, None, "The user decided to use Postgres instead of MySQL."),
         (DENTIST, "The dentist appointment was moved to next Tuesday", "update", "open", "2026-03-10", "The dentist appointment was moved to 2026-03-10."),
         (DENTIST, "I went to the dentist appointment yesterday", "update", "done", "2026-03-03", "The user went to the dentist appointment on 2026-03-03."),
         (DENTIST, "The dentist appointment is cancelled", "update", "done", "2026-03-05",
@@ -412,10 +401,7 @@ READING = note("project", "Reading challenge", "The user wants to read 10 books 
         (SLIDES, "I sent the slides to Lena", "update", "done", "2026-03-06", "The user sent the slides to Lena."),
         (READING, "I finished the reading challenge yesterday with 11 books.", "update", "done", "2026-03-03",
          "The user finished the reading challenge on 2026-03-03 with 11 books."),
-        (HARBOR, "Harbor now has 40 beta testers", "update", None, None,
-         "The user is working on Harbor, a booking app; latest: Harbor now has 40 beta testers."),
         (COLOUR, "My favourite colour is blue", "update", None, None, "The user's favourite colour is blue."),
-        (SPREADS, "I have 14 of the 16 spreads now", "update", None, None, "The user has 14 of the 16 spreads now."),
     ],
 )  # fmt: skip
 def test_news_about_a_known_note_change_it(known, said, op, loop, event, description):

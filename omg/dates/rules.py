@@ -313,22 +313,15 @@ def _month(m: re.Match[str], said: date, tense: str) -> Days | None:
 
 
 def _season(m: re.Match[str], said: date, tense: str) -> Days | None:
-    which = m["which"] or ""
-    if not (which or m["year"] or _led(m, article=True)):
+    """A season or a quarter."""
+    which, name = m["which"] or "", (m["season"] or m["quarter"]).lower()
+    if not (which or _led(m, article=bool(m["season"])) or (m["year"] and m["season"])):
         return None
-    found = [month_span(year, SEASONS[m["season"].lower()], 3) for year in _years(m, said)]
+    first = SEASONS.get(name) or int(name[1]) * 3 - 2
+    found = [month_span(year, first, 3) for year in _years(m, said)]
     if which.lower() == "this" and (on := [s for s in found if s[0] <= said <= s[1]]):
         return on[0]  # in January, this winter began last year
     return choose_days(which, found, said, tense)
-
-
-def _quarter(m: re.Match[str], said: date, tense: str) -> Days | None:
-    if m["nth"] and not m["year"]:
-        return None  # of a game
-    if m["q"] and not _led(m) and not _NOT_IN_A_NAME.match(m.string, m.end()):
-        return None  # "the Q4 report"
-    n = int(m["q"]) if m["q"] else ORDINALS.index(m["nth"].lower()) + 1
-    return pick_days([month_span(year, n * 3 - 2, 3) for year in _years(m, said)], said, tense)
 
 
 def _part(m: re.Match[str], said: date, tense: str) -> Days | None:
@@ -362,20 +355,6 @@ def _in(m: re.Match[str], said: date, tense: str) -> Days | None:
     return None if tense == "behind" else _counted(m, said, 1)  # "I read it in two days" is no date
 
 
-def _from(m: re.Match[str], said: date, _tense: str) -> Days:
-    """Two weeks from now, a week from Friday, a week on Friday."""
-    base = (m["base"] or m["base2"]).lower()
-    if base == "now":
-        return _counted(m, said, 1)
-    day = said + (ONE_DAY if base == "tomorrow" else 0 * ONE_DAY)
-    if base not in ("today", "tomorrow"):
-        day += ((place_in_list(WEEKDAYS, base) - said.weekday() - 1) % 7 + 1) * ONE_DAY
-    there = shift_day(day, _unit(m), number_range(m["n"])[0])
-    if _unit(m) in ("month", "quarter", "year"):
-        there = min(there + (day.day - 1) * ONE_DAY, span_around(there, "month")[1])
-    return there, there
-
-
 def _rolling(m: re.Match[str], said: date, tense: str) -> Days | None:
     """The last three weeks, the next few days, within a month: up to, or from, the day it is said."""
     if m["within"] and tense == "behind":
@@ -390,11 +369,6 @@ def _this_unit(m: re.Match[str], said: date, _tense: str) -> Days:
         # to many a week begins today; to all it is the days just gone
         return (said - 7 * ONE_DAY, said - ONE_DAY)
     return span_around(shift_day(said, _unit(m), direction(m["which"])), _unit(m))
-
-
-def _second_unit(m: re.Match[str], said: date, _tense: str) -> Days:
-    """The week before last, the weekend after next."""
-    return span_around(shift_day(said, _unit(m), -2 if m["which"].lower() == "before last" else 2), _unit(m))
 
 
 def _the_weekend(_m: re.Match[str], said: date, tense: str) -> Days | None:
@@ -474,8 +448,14 @@ def _year(m: re.Match[str], _said: date, _tense: str) -> Days | None:
     return date(year, 1, 1), date(year + (9 if m["decade"] else 0), 12, 31)
 
 
-def _month_number(m: re.Match[str], _said: date, _tense: str) -> Days:
-    return month_span(int(m["year"]), int(m["mm"]), 1)
+def _from(m: re.Match[str], said: date, _tense: str) -> Days | tuple[()]:
+    """A week from tomorrow, two weeks on Saturday."""
+    if _unit(m) in ("month", "quarter", "year"):
+        return ()
+    base = m["base"].lower()
+    days = 1 if base == "tomorrow" else (place_in_list(WEEKDAYS, base) - said.weekday() - 1) % 7 + 1
+    there = shift_day(said + days * ONE_DAY, _unit(m), number_range(m["n"])[0])
+    return there, there
 
 
 def _fixed(days: int) -> Meaning:
@@ -500,9 +480,6 @@ PARTS = {
     "n": rf"(?:\d{{1,3}}|(?:a\s+)?(?:couple(?:\s+of)?|few|dozen)|an?|{COUNTING.replace(' ', '|')}|another|several)",
     "which": r"(?P<which>this\s+past|this\s+coming|last|past|previous|this|next|coming|upcoming)",
 }
-
-
-_NOT_IN_A_NAME = re.compile(PARTS["alone"], re.I)
 
 
 class Rule(NamedTuple):
@@ -552,18 +529,13 @@ RULES = [
         r"(?:,?\s+(?:of\s+)?(?P<year>@year))?(?!\s*\d)",
         _month,
     ),
-    _rule(r"(?<![\w/-])(?P<year>(?:19|20)\d\d)-(?P<mm>0[1-9]|1[0-2])(?![\w/-])", _month_number),
     _rule(
-        r"\b(?:(?-i:Q)(?P<q>[1-4])|(?P<nth>first|second|third|fourth)\s+quarter)\b(?:,?\s+(?:of\s+)?(?P<year>@year))?",
-        _quarter,
+        r"\b(?:@which\s+)?(?:@season|(?P<quarter>(?-i:Q)[1-4])\b)(?:\s+(?:of\s+)?(?P<year>@year))?", _season
     ),
-    _rule(r"\b(?:@which\s+)?@season(?:\s+(?:of\s+)?(?P<year>@year))?", _season),
     _rule(r"\b(?:the\s+)?day\s+before\s+yesterday\b", _fixed(-2)),
     _rule(r"\b(?:the\s+)?day\s+after\s+tomorrow\b", _fixed(2)),
-    _rule(
-        r"\b(?:the\s+)?(?P<unit>week|weekend|month|year)\s+(?P<which>before last|after next)\b", _second_unit
-    ),
-    _rule(rf"\b{_COUNT}\s+(?:from\s+(?P<base>now|today|tomorrow|@wd)|on\s+(?P<base2>@wd))\b", _from),
+    _rule(rf"\b{_COUNT}\s+from\s+(?:now|today)\b", _in),
+    _rule(rf"\b{_COUNT}\s+(?:from|on)\s+(?P<base>tomorrow|@wd)\b", _from),
     _rule(r"\byesterday\b|\blast\s+night\b", _fixed(-1)),
     _rule(r"\b(?:today|tonight|this\s+(?:morning|afternoon|evening))\b", _fixed(0)),
     _rule(r"\btomorrow\b", _fixed(1)),
@@ -579,7 +551,7 @@ RULES = [
     _rule(r"\b@which\s+week(?:\s+on)?\s+(?P<wd>@wd)\b", _weekday_of_week),
     _rule(r"\b(?P<wd>@wd)\s+(?:of\s+)?@which\s+week\b", _weekday_of_week),
     _rule(r"\b@which\s+(?!day)@unit(?!\s+of\b)", _this_unit),
-    _rule(r"\bthe\s+weekend\b(?!\s+of\b)", _the_weekend),
+    _rule(r"\bthe\s+weekend\b(?!\s+(?:of|before|after)\b)", _the_weekend),
     _rule(
         r"\b(?:@which\s+)?(?P<wd>@wd|@short)\b(?!\s+(?:(?:morning|afternoon|evening|night)s|week|after\s+next)\b)",
         _weekday,

@@ -12,7 +12,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -143,10 +142,6 @@ SUBJECT = re.compile(  # "my wife and I" is no clause and another
 DEPENDENT = re.compile(
     r"(?:if|when|while|although|though|unless|since|because|before|after|once|as|whether)\b", re.I
 )
-TWO_PLANS = re.compile(
-    r"(?P<head>.{0,400}?\b(?:I|we)(?:'ll| will|'m going to| am going to|'re going to| have to| need to)) (?P<one>.{1,400}?),? and (?P<two>[a-z]+ .+)",
-    re.I,
-)
 DAY_WORDS = re.compile(
     r"\b(?:yesterday|tomorrow|tonight|today|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:last|next|this) (?:week|month|year|weekend"
     r"|morning|night|spring|summer|autumn|fall|winter)|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w* \d+"
@@ -186,16 +181,6 @@ def clauses(sentence: str) -> Iterator[str]:
             yield head
             yield from clauses(tail[0].upper() + tail[1:])
             return
-    two = TWO_PLANS.match(sentence)
-    if (
-        two
-        and DAY_WORDS.search(two["one"])
-        and DAY_WORDS.search(two["two"])
-        and two["two"].split()[0].lower() in bases()
-    ):
-        yield f"{two['head']} {two['one']}"
-        yield f"{two['head']} {two['two']}"
-        return
     yield sentence
 
 
@@ -345,8 +330,6 @@ def assertion_of(cue: Cue, m: re.Match[str], text: str, people: bool) -> Asserti
         return ASIDE if people else None
     if cue.name in ("standing", "style", "dislike") and UNWANTED.match(m[0]):
         what = f"not {what}"
-    if cue.name == "habit" and re.match(r"\w+ never\b", m[0]):
-        verb = f"never {verb}"
     if cue.name in ("name", "home", "job", "status", "age", "birth", "height", "weight"):
         slot = cue.name
     elif slot or cue.name == "due":
@@ -517,10 +500,13 @@ def lines_before_a_text(lines: Sequence[str]) -> Iterator[str]:
         yield line
 
 
+IN_A_ROW = re.compile(r"[,;]? (?=\d[.)] )")  # "I need to: 1. call Ann, 2. pay Bob"
+
+
 def with_list_heads(lines: Iterable[str]) -> Iterator[str]:
     """*lines*, each item of a list with the words that it goes on from: "I need to:", "1. call Ann" → "I need to call Ann"."""
     head = ""
-    for line in chain.from_iterable(map(items_apart, lines)):
+    for line in (part for row in lines for part in (IN_A_ROW.split(row) if ": 1" in row else [row])):
         item = without_list_mark(line)
         if item == line:
             head = open_head(line)
@@ -536,22 +522,6 @@ def open_head(line: str) -> str:
         return "I need to"
     goes_on = head.split()[-1].lower() in {"to"} | bases() if head else False
     return head if goes_on and re.match(rf"{SPEAKING}\b", without_lead_in(head), re.I) else ""
-
-
-def items_apart(line: str) -> Iterator[str]:
-    """The head and the items of a list that *line* has in a row: "I need to: 1. call Ann, 2. pay Bob"."""
-    head, colon, rest = line.partition(": ")
-    first = re.match(r"1([.)]) ", rest)
-    if not first or not open_head(head + colon):
-        yield line
-        return
-    yield head + colon
-    for n in count(2):
-        item, next_mark, rest = rest.partition(f" {n}{first[1]} ")
-        yield item.rstrip(",; ")
-        if not next_mark:
-            return
-        rest = f"{next_mark.lstrip()}{rest}"
 
 
 def introduces(head: str) -> bool:

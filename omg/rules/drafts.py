@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dates.days import event_span
 from ..node.markdown import slugify
-from ..text.words import WORD_OR_NUMBER, common_stems, denies, told_words, words_in
+from ..text.words import common_stems, denies, told_words, words_in
 from .assertions import CLOCK, begins, holds, word_lists
 from .corrections import ShortCorrection, contrast, corrected_text, kind_of, small_word_apart
 
@@ -56,7 +56,6 @@ IS_VALUE = re.compile(
     r"(?>(?P<subject>.*?)(?: is| are| has| have| costs?|:) )(?:now )?(?P<value>.+?)(?: now)?\.?$"
 )
 VALUE = re.compile(r"(?<!^)\b[A-Z]|\d")  # a name or a number, beside who it is about
-COUNT = re.compile(r"\b\d+ (?:out )?of (?:the |their )?(?P<all>\d+ \w+)")  # how far something is
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +191,6 @@ class OfflineDrafts:
             alike = likeness >= ALIKE_SHARE and old.type != "identity"
             near = (old.node,) if old.node and alike else ()
             return self.add(replace(draft, links=near))
-        if new.op == "supersede":
-            self.all.pop(i)
-            return self.add(new)
         return self.replace_at(i, new)
 
     def add(self, draft: OfflineDraft) -> int:
@@ -215,15 +211,8 @@ class OfflineDrafts:
     def take_back(self, who: str) -> None:
         """Take back what *who* said last."""
         last = next((d.sources[-1] for _, d in self.drafts_of(who)), None)
-        kept = []
-        for d in self.all:
-            if last not in d.sources or d.who != who:
-                kept.append(d)
-            elif d.node:
-                kept.append(self.known[d.node])
-            elif set(d.sources) != {last}:
-                kept.append(replace(d, sources=tuple(s for s in d.sources if s != last)))
-        self.all = kept
+        before = (self.known.get(d.node or "") if d.who == who and last in d.sources else d for d in self.all)
+        self.all = [d for d in before if d]
 
     # --- finding
 
@@ -240,7 +229,7 @@ class OfflineDrafts:
                 continue
             likeness = stem_overlap(draft.words, old.words - told_words(draft.who))
             least = 0.0
-            if replaces(dropped, old) or any(f(draft, old) for f in (moves, same_slot, about_project)):
+            if replaces(dropped, old) or moves(draft, old) or same_slot(draft, old):
                 least = ALIKE_SHARE
             elif (
                 change
@@ -258,13 +247,6 @@ class OfflineDrafts:
     def is_about_another(self, old: OfflineDraft, who: str) -> bool:
         """Whether *old* is about another participant."""
         return any(re.match(rf"{re.escape(p)}(?:'s)?\b", old.description) for p in self.people if p != who)
-
-
-def mentioned(title: str, text: str) -> bool:
-    """Whether the text names *title* with a capital; case and punctuation of *title* may have been lost in a file name."""
-    words = r"\W+".join(map(re.escape, WORD_OR_NUMBER.findall(title)))
-    found = re.finditer(rf"(?<!\w){words}(?!\w)", text, re.I) if words else ()
-    return any(m[0][0].isupper() for m in found)
 
 
 def same_slot(draft: OfflineDraft, old: OfflineDraft) -> bool:
@@ -295,10 +277,6 @@ def moves(draft: OfflineDraft, old: OfflineDraft) -> bool:
     named = told_words(old.title) <= draft.words or told_words(draft.topic) <= old.words
     named = named or f"{old.title} ".lower().startswith(f"{draft.title} ".lower())
     return draft.cue == "moved" and old.loop == "open" and named
-
-
-def about_project(draft: OfflineDraft, old: OfflineDraft) -> bool:
-    return old.type == "project" and len(old.title) > 3 and mentioned(old.title, draft.description)
 
 
 def replaces(dropped: frozenset[str], old: OfflineDraft) -> bool:
@@ -371,13 +349,8 @@ def changed_draft(
     on_again = draft.loop == "open" and old.can_be_on_again(draft.day)
     if on_again and likeness >= ALIKE_SHARE and not negated(draft):
         return with_new_words(old, draft)
-    if about_project(draft, old) and draft.type in ("fact", "episode", "project") and draft.loop != "open":
-        return with_progress(old, draft)
     if again:
         return None
-    count, before = COUNT.search(draft.description), COUNT.search(old.description)
-    if count and before and count["all"] == before["all"]:
-        return with_new_words(old, draft)
     if same_slot(draft, old) and (
         draft.cue in ("name", "contact", "favorite", "age", "birth") or is_new_value(old, draft, change)
     ):
@@ -394,8 +367,6 @@ def changed_draft(
         and bool(change or old.type == draft.type == "preference")
     )
     if flipped or likeness >= (2.0, TWIN, RELATED)[change]:
-        if old.type == draft.type == "decision" and old.node:
-            return replace(draft, op="supersede", node=old.node)
         return with_new_words(old, draft)
     return None
 
@@ -431,22 +402,6 @@ def with_new_words(old: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
         draft, type=old.type, loop=draft.loop or old.loop, op=old.op, node=old.node, asides=asides, links=old.links, sources=(*old.sources, *draft.sources),
         title=old.title if old.node or done or same_slot(draft, old) else draft.title, event=draft.event or old.event,
     )  # fmt: skip
-
-
-def with_progress(project: OfflineDraft, draft: OfflineDraft) -> OfflineDraft:
-    """*project* with its news in the body; its description still says what it is."""
-    sources = (*project.sources, *draft.sources)
-    if not project.node:
-        return replace(project, asides=(*project.asides, draft.description)[-ASIDES:], sources=sources)
-    base = project.description.split("; latest: ")[0].rstrip(".")
-    return replace(
-        project,
-        description=f"{base}; latest: {draft.description}",
-        who=draft.who,
-        day=draft.day,
-        cue=draft.cue,
-        sources=sources,
-    )
 
 
 def stem_overlap(a: frozenset[str], b: frozenset[str]) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import date, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from ..dates.days import day_of_ms, event_span
+from ..dates.days import day_of_ms
 from ..message.envelope import strip_memory
 from ..message.turn import Message
 from ..text.words import ISO_DAY, base_of, bases, denies, split_sentences, told_words
@@ -52,7 +52,6 @@ from .wording import (
     sentence,
     stands_alone,
     title_for,
-    title_of_topic,
     type_and_loop,
     with_absolute_dates,
     without_days,
@@ -107,11 +106,8 @@ def now_hints(messages: Sequence[Message]) -> dict[str, str]:
         if m.role == "user" and text:
             if asked := last_request(m.text):
                 who = speaker(m)
-                task, state, ahead = (
-                    f"{who[:1].upper()}{who[1:]} asked: “{clipped_hint(asked)}”",
-                    "not answered yet",
-                    "",
-                )
+                task = f"{who[:1].upper()}{who[1:]} asked: “{clipped_hint(asked)}”"
+                state, ahead = "not answered yet", ""
             elif CLOSING_WORDS.match(text) or state == "answered":
                 task = state = ahead = ""
             elif ahead:
@@ -152,7 +148,6 @@ OfflineReply = dict[str, Any]
 BECAUSE = re.compile(
     r",?\s{1,9}\b(?:because|so that|due to|given that|in order to)\b\s{1,9}(?P<why>.{1,600})$", re.I
 )
-CALLED = re.compile(r"(?i:it's|it is|it'll be|we) (?:called|named|call it) (?P<name>[A-Z\"][\w\" '-]*)")
 
 # no answer in itself
 SHORT = re.compile(r"(?:I|it|we|you|my|no|yes|not|none|that|oh|hm+|well|sure|ok)\b|.*\?$", re.I)
@@ -293,7 +288,7 @@ class OfflineObserver:
             return
         if m.role == "assistant" and not m.sender:
             if self.acted:
-                self.read_outcome(text, self.scene(m, handle))
+                self.read_outcome(text, replace(self.scene(m, handle), who="the user"))
         else:
             self.read_statements(text, self.scene(m, handle))
             self.acted = False
@@ -330,7 +325,6 @@ class OfflineObserver:
                 self.corrects_day(said, scene)
                 or self.corrects_value(said, scene, answers=bool(n == 0 and self.asked), unnoted=unnoted)
                 or self.turns_plan(said, scene)
-                or self.names_project(here, said, scene)
             ):
                 continue
             said = self.with_it_named(said, thing, scene)
@@ -389,8 +383,6 @@ class OfflineObserver:
         last = split_sentences(self.asked)[-1]
         if len(said.split()) > 8 or begins("reaction", said) or begins("undo", said) or SHORT.match(said):
             return ""
-        if begins("working", last):
-            return f"I'm working on {re.sub('^(?:mostly|mainly|currently|on) ', '', said, flags=re.I)}"
         if m := re.search(r"(?:what|which|who|when)(?:'s| is) your ((?:\w+ ){0,3}\w+)\?$", last, re.I):
             return f"My {m[1]} is {said}"
         if re.search(r"where (?:do you live|are you based)\?$", last, re.I):
@@ -471,18 +463,9 @@ class OfflineObserver:
         """ "Booked, a table for two on Friday": what it did in the world for the person who asked."""
         for said in written_sentences(text):
             m = begins("outcome", said)
-            if not m or said.endswith("?") or holds("workshop", said) or not says_enough(m["what"], 2):
-                continue
-            did, event = with_absolute_dates(f"{m['verb'].lower()} {m['what']}", scene.day, ahead=True)
-            days, name = event_span(event), title_of_topic(m["what"])
-            loop = "open" if days and days[0] > scene.day else None
-            if name:
-                description = sentence(f"The assistant {did}")
-                draft = OfflineDraft(
-                    "episode", name, description, who="the user", day=scene.day, cue="outcome"
-                )
-                draft = replace(draft, event=event, loop=loop, sources=(scene.handle,))
-                self.drafts.add_statement(draft, said)
+            if m and not said.endswith("?") and not holds("workshop", said) and says_enough(m["what"], 2):
+                found = Assertion("episode", "outcome", m["what"])
+                self.draft_note(found, f"The assistant {m['verb'].lower()} {m['what']}", scene, as_is=True)
 
     # --- what changes what was said before
 
@@ -614,15 +597,3 @@ class OfflineObserver:
             self.drafts.replace_at(i, replace(new, loop=loop, sources=sources))
             return True
         return False
-
-    def names_project(self, here: int | None, said: str, scene: Scene) -> bool:
-        """ "It's called Tidepool, it's about a crab": the name of the project that was spoken of."""
-        m = CALLED.match(without_lead_in(said))
-        if not m or here is None or self.drafts.all[here].type != "project":
-            return False
-        name = m["name"].strip('" ')
-        draft = self.drafts.all[here]
-        called = sentence(f"{draft.description.rstrip('.')} called {name}")
-        self.drafts.replace_at(here, replace(draft, title=name, description=called))
-        self.add_aside(here, said, scene)
-        return True

@@ -17,7 +17,6 @@ from functools import cache
 
 from ..dates.days import event_span
 from ..dates.rules import ARRANGED, MONTHS, MOVED, When, resolve_dates, tense_of
-from ..text.characters import UNSPACED_RUN
 from ..text.words import base_of, bases, english_words, is_past
 from .assertions import DAY_WORDS, TO_DAY, Assertion, begins, listed, pattern, says_enough, states, word_lists
 
@@ -41,10 +40,6 @@ EMPTY_PHRASE = re.compile(  # "It's important to me to …", "I think that …"
     r"|^(?:i|we)(?:'\w+)? \w+ ",
     re.I,
 )
-KEPT_WORDS = re.compile(
-    r"(?:keep|make) (?:your |the |all )*(\w+) ((?:\w+er )?\w+)(?: and \w+)?(?:,| from| when| please|[.!]*$)",
-    re.I,
-)
 QUOTE = re.compile(r'"([^"]*)"')
 PARTICLE = re.compile(
     r"(?:up|out|off|back|away|down|over|on|into|through|around|along)\b\s*(?:(?:to|for|with|of|at|in|from)\b\s*)?",
@@ -58,8 +53,6 @@ def title_of_topic(topic: str, cue: str = "") -> str:
     if cue == "aside":
         topic = EMPTY_PHRASE.sub("", topic)
     text = without_pattern("determiner", without_pattern("filler", QUOTE.sub(r"\1", topic)).strip(" ,."))
-    if cue in ("style", "standing") and (kept := KEPT_WORDS.match(text)):
-        return f"{kept[2]} {kept[1]}".capitalize()
     if cue == "project" and (name := NAMED.search(text)):
         return name[1].strip()
     refused = cue in REFUSED and re.match(r"(?:against|not to|not|no)\s+", text, re.I)
@@ -80,9 +73,6 @@ def as_noun(text: str, cue: str) -> str:
         return f"trip to {text}"
     if not rest:
         return text
-    if verb == "never":
-        verb, _, rest = rest.partition(" ")
-        return f"never {noun_phrase(base_of(verb), rest, cue)}"
     if (is_past(verb) and cue in PAST_FIRST) or (base_of(verb) in bases() and cue in BASE_FIRST | PAST_FIRST):
         return noun_phrase(base_of(verb), rest, cue)
     return text
@@ -143,13 +133,9 @@ def cut_at_clause(text: str) -> str:
 def gerund(verb: str) -> str:
     if verb.endswith("ing"):
         return verb
-    if verb.endswith("ie"):
-        return verb[:-2] + "ying"
     if verb.endswith("e") and not verb.endswith(("ee", "ye", "oe")) and verb != "be":
         return verb[:-1] + "ing"
-    doubled = re.fullmatch(r"(?:qu|[^aeiou])*[aeiou][bdgmnprt]", verb) or verb.endswith(
-        ("mit", "fer", "cur", "gin", "get")
-    )
+    doubled = re.fullmatch(r"(?:qu|[^aeiou])*[aeiou][bdgmnprt]|.*(?:mit|fer|cur|gin|get)", verb)
     return verb + (verb[-1] if doubled else "") + "ing"
 
 
@@ -537,13 +523,7 @@ def sentence(text: str) -> str:
     text = " ".join(text.split()).rstrip("!.…?;:,").rstrip("-– ")
     if not text:
         return ""
-    stop = (
-        ""
-        if text.endswith(("。", "！", '."', "”", "』", "」"))
-        else "。"
-        if UNSPACED_RUN.search(text[-1])
-        else "."
-    )
+    stop = "" if text.endswith(("。", "！", '."', "”", "』", "」")) else "."
     return text[0].upper() + text[1:] + stop
 
 
